@@ -1,0 +1,19 @@
+//! What a measurement leaves behind.
+//!
+//! A [`Record`] is one case: what was asked, on which host, what was observed, and the proof that
+//! the thing measured is the thing named. A [`journal`] is a file of records that survives a crash.
+//! [`stats`] turns the series of a record into a median with its interval, and keeps the levels
+//! (observation, repetition, process) apart. [`units`] reads and prints sizes and times.
+//!
+//! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
+
+pub mod journal;
+pub mod latency;
+pub mod schema;
+pub mod stats;
+pub mod units;
+
+pub use schema::{
+    Case, Claim, Clock, Column, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series,
+    Summary, Table, Unit,
+};

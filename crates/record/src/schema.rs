@@ -1,0 +1,377 @@
+//! The schema of a record, `pagelab.record/1`.
+//!
+//! The one idea: a record stores what was observed, in integers and base units; whatever can be
+//! derived (rates, percentiles, ratios, shares of a limit) is computed when it is read. Unknown
+//! fields are ignored and new ones have defaults, so that old records stay readable; a change of
+//! meaning raises the number in [`SCHEMA`].
+//!
+//! It is not a report: nothing here is rounded, sorted for reading, or left out for being dull.
+
+use std::{collections::BTreeMap, fmt};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The schema of a [`Record`].
+pub const SCHEMA: &str = "pagelab.record/1";
+/// The schema of a [`RunHeader`].
+pub const RUN_SCHEMA: &str = "pagelab.run/1";
+
+/// What one case left behind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The run it belongs to: the name of the run's directory.
+    pub run: String,
+    /// The kernel's boot id, so that two boots are never taken for one.
+    pub boot: String,
+    /// `collection/name`, for example `fault/throughput`.
+    pub workload: String,
+    /// What the numbers are.
+    pub nature: Nature,
+    /// The complete choice of parameters: enough to run it again.
+    pub case: Case,
+    /// The machine, in three classes.
+    pub host: Host,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What the numbers of a record are. Only `measured` may be quoted as time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Nature {
+    /// Taken on the host that the record names.
+    Measured,
+    /// Taken in an emulated machine: states and counts hold, times mean nothing.
+    Emulated,
+    /// Computed by a model, or taken with a scripted clock.
+    Simulated,
+    /// Published by someone else, on another machine.
+    Published,
+}
+
+/// One complete choice of parameters; values are canonical (`1g`, never `1024m`).
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct Case(pub BTreeMap<String, String>);
+
+impl Case {
+    /// The value of a parameter, or `None` where the workload has no such parameter.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The same case with one parameter set.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.0.insert(name.to_owned(), value.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            write!(f, "{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The facts of a machine, in three classes that comparison treats apart.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Host {
+    /// What the machine is: CPU, memory, kernel. A difference means another machine.
+    pub identity: BTreeMap<String, Value>,
+    /// How it is set up: THP, governor, mitigations. A difference may explain a result.
+    pub settings: BTreeMap<String, Value>,
+    /// What it happened to be doing: load, steal, free memory. Differences are normal.
+    pub volatile: BTreeMap<String, Value>,
+}
+
+/// What came of a case. All three are records: a run never loses a case in silence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran. Whether its numbers may be quoted is [`Measured::is_valid`].
+    Measured(Measured),
+    /// The host lacks something, and this is how to get it.
+    Skipped {
+        /// What is missing.
+        need: String,
+        /// A command or sentence that a person can act on.
+        cure: String,
+    },
+    /// It died, hung, or could not be set up.
+    Failed {
+        /// Why, in one sentence.
+        reason: String,
+    },
+}
+
+/// The observations of a case that ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Measured {
+    /// Times.
+    pub series: Vec<Series>,
+    /// What is neither a duration nor a count.
+    pub tables: Vec<Table>,
+    /// Counts over the whole case, by name.
+    pub counters: BTreeMap<String, u64>,
+    /// The proof that the thing measured is the thing named.
+    pub witness: Vec<Claim>,
+    /// What may have disturbed the result, each with what to do about it.
+    pub warnings: Vec<String>,
+}
+
+impl Measured {
+    /// Whether every claim holds. The numbers of an invalid record are never quoted.
+    pub fn is_valid(&self) -> bool {
+        self.witness.iter().all(|claim| claim.holds)
+    }
+}
+
+/// Observations of one body, taken in one repetition of one arm in one process.
+///
+/// An observation is the time of one body that performs `ops` operations on `bytes` bytes.
+/// Throughput times one body of a million operations, latency a million bodies of one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// What was timed: `map`, `touch`, `release`, `fault`, `clear`, …
+    pub name: String,
+    /// The arm of the case that it belongs to.
+    pub arm: String,
+    /// Which fresh process of the case, from 0.
+    #[serde(default)]
+    pub process: u32,
+    /// Which repetition inside the process, from 0; warm-up repetitions are not recorded.
+    #[serde(default)]
+    pub repetition: u32,
+    /// What was read at both ends.
+    pub clock: Clock,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Operations that one observation covers.
+    pub ops: u64,
+    /// Bytes that one observation covers; 0 where bytes mean nothing.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The observations.
+    #[serde(flatten)]
+    pub data: Data,
+}
+
+/// The observations of a series, in the form that was kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Data {
+    /// Every observation, in order.
+    Values(Vec<u64>),
+    /// An `HdrHistogram` of them (V2 encoding, base64).
+    Histogram(String),
+    /// Only what somebody else kept of them.
+    Summary(Summary),
+}
+
+/// What is left of a distribution whose observations are gone. Units are the series'.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Summary {
+    /// Number of observations.
+    pub n: u64,
+    /// Smallest observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<u64>,
+    /// Median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50: Option<u64>,
+    /// 95th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95: Option<u64>,
+    /// Largest observation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+}
+
+/// What was read at both ends of an observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// Elapsed time by the time stamp counter, fenced, empty pair subtracted.
+    Tsc,
+    /// Elapsed time by `CLOCK_MONOTONIC_RAW`.
+    Wall,
+    /// CPU time of the measuring threads, `CLOCK_THREAD_CPUTIME_ID`, summed.
+    Cpu,
+    /// A script: every reading is a fixed step later. Exists so that whole runs can be tested.
+    Scripted,
+}
+
+/// Unit of the values of a series or a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Ticks of the time stamp counter (not core cycles).
+    Ticks,
+    /// Bytes.
+    Bytes,
+    /// Pages of the size that the case names.
+    Pages,
+    /// A plain number.
+    Count,
+}
+
+/// Rows of numbers that are neither durations nor counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Table {
+    /// What it shows.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each as long as `columns`.
+    pub rows: Vec<Vec<i64>>,
+}
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// Unit, in words where [`Unit`] has none.
+    pub unit: String,
+}
+
+/// One thing that must be so if the number is to mean what it says.
+///
+/// A claim is checked in every repetition; the record keeps the repetition that came out worst.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// The claim, as a sentence.
+    pub claim: String,
+    /// The arm that it speaks of; empty where it speaks of the whole case.
+    #[serde(default)]
+    pub arm: String,
+    /// What a formula predicts.
+    pub expected: i64,
+    /// What was counted.
+    pub observed: i64,
+    /// How far the two may be apart; 0 unless the workload states why not.
+    #[serde(default)]
+    pub tolerance: i64,
+    /// How many repetitions were checked.
+    #[serde(default)]
+    pub checks: u64,
+    /// Whether it held in all of them.
+    pub holds: bool,
+}
+
+impl Claim {
+    /// One check of a claim.
+    pub fn check(claim: &str, arm: &str, expected: i64, observed: i64, tolerance: i64) -> Self {
+        Self {
+            claim: claim.to_owned(),
+            arm: arm.to_owned(),
+            expected,
+            observed,
+            tolerance,
+            checks: 1,
+            holds: expected.abs_diff(observed) <= tolerance.unsigned_abs(),
+        }
+    }
+
+    /// Adds this check to those already made, keeping the worst of each claim.
+    pub fn fold_into(self, witness: &mut Vec<Self>) {
+        let same = |other: &&mut Self| other.claim == self.claim && other.arm == self.arm;
+        let Some(kept) = witness.iter_mut().find(same) else {
+            witness.push(self);
+            return;
+        };
+        let checks = kept.checks + self.checks;
+        let distance = |claim: &Self| claim.expected.abs_diff(claim.observed);
+        let worse = (kept.holds && !self.holds)
+            || (kept.holds == self.holds && distance(&self) > distance(kept));
+        if worse {
+            *kept = self;
+        }
+        kept.checks = checks;
+    }
+}
+
+/// The first line of a journal: what the run set out to do, so that it can be resumed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunHeader {
+    /// Always [`RUN_SCHEMA`].
+    pub schema: String,
+    /// The run's name.
+    pub run: String,
+    /// Version of pagelab that wrote it.
+    pub pagelab: String,
+    /// The suite, or empty for a grid given on the command line.
+    #[serde(default)]
+    pub suite: String,
+    /// Names of the published results that belong beside this run.
+    #[serde(default)]
+    pub published: Vec<String>,
+    /// The command line, for people.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// How the loop was told to measure, as the loop reads it.
+    #[serde(default)]
+    pub method: Value,
+    /// The planned cases, in order.
+    pub plan: Vec<(String, Case)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(observed: i64) -> Claim {
+        Claim::check("faults", "pagelab", 10, observed, 0)
+    }
+
+    #[test]
+    fn the_worst_check_of_a_claim_is_kept_and_all_are_counted() {
+        let mut witness = Vec::new();
+        for observed in [10, 12, 11, 10] {
+            claim(observed).fold_into(&mut witness);
+        }
+        assert_eq!(witness.len(), 1);
+        assert_eq!((witness[0].observed, witness[0].checks, witness[0].holds), (12, 4, false));
+    }
+
+    #[test]
+    fn claims_of_two_arms_are_two_claims() {
+        let mut witness = Vec::new();
+        claim(10).fold_into(&mut witness);
+        Claim { arm: "control".into(), ..claim(10) }.fold_into(&mut witness);
+        assert_eq!(witness.len(), 2);
+    }
+
+    #[test]
+    fn a_tolerance_is_inclusive() {
+        assert!(Claim::check("faults", "a", 10, 18, 8).holds);
+        assert!(!Claim::check("faults", "a", 10, 19, 8).holds);
+    }
+
+    #[test]
+    fn unknown_fields_are_ignored_and_new_ones_have_defaults() {
+        let text = r#"{"name":"touch","arm":"a","clock":"tsc","unit":"ns","ops":4,
+                       "values":[1,2],"from_the_future":true}"#;
+        let series: Series = serde_json::from_str(text).unwrap();
+        assert_eq!(series.data, Data::Values(vec![1, 2]));
+        assert_eq!(series.bytes, 0);
+    }
+}

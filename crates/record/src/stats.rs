@@ -1,0 +1,317 @@
+//! From series to a number that may be quoted.
+//!
+//! The one idea: samples of one process are dependent, so the process is the unit. A quantile is
+//! taken inside each process, the median of those is the headline, and its interval comes from a
+//! hierarchical bootstrap: processes are drawn with replacement, then repetitions inside each
+//! (Kalibera & Jones 2013). The mean is never a headline.
+//!
+//! The resampling is seeded, so the same records always give the same interval.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use crate::{
+    latency,
+    schema::{Clock, Data, Series},
+};
+
+/// Bootstrap resamples: enough for a 95 % interval that is stable to about a tenth of its width.
+const RESAMPLES: usize = 400;
+
+/// A quantity with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The headline.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Fresh processes that it rests on.
+    pub processes: usize,
+    /// Repetitions that it rests on, over all processes.
+    pub repetitions: usize,
+}
+
+impl Estimate {
+    /// Half the width of the interval as a share of the value; infinite for a value of zero.
+    pub fn relative_half_width(&self) -> f64 {
+        if self.value > 0.0 { (self.high - self.low) / 2.0 / self.value } else { f64::INFINITY }
+    }
+}
+
+/// Every observation of one repetition, ready for quantiles. Units are the series', per operation.
+#[derive(Debug, Clone)]
+enum Sample {
+    /// Sorted, each divided by `ops`.
+    Values(Vec<f64>),
+    Histogram(Box<Histogram<u64>>),
+}
+
+/// The observations of one series name, arm and clock, by process and repetition.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    processes: Vec<Vec<Sample>>,
+}
+
+impl Samples {
+    /// Gathers the observations of `name` in `arm` by `clock`; summaries are left out.
+    pub fn of(series: &[Series], name: &str, arm: &str, clock: Clock) -> Self {
+        let mut by_process: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
+        let mine = |s: &&Series| s.name == name && s.arm == arm && s.clock == clock;
+        for series in series.iter().filter(mine) {
+            let sample = match &series.data {
+                Data::Values(values) if !values.is_empty() => {
+                    let ops = series.ops.max(1) as f64;
+                    let mut values: Vec<f64> = values.iter().map(|v| *v as f64 / ops).collect();
+                    values.sort_by(f64::total_cmp);
+                    Sample::Values(values)
+                }
+                Data::Histogram(text) => match latency::decode(text) {
+                    Ok(histogram) if !histogram.is_empty() => {
+                        Sample::Histogram(Box::new(histogram))
+                    }
+                    _ => continue,
+                },
+                Data::Values(_) | Data::Summary(_) => continue,
+            };
+            by_process.entry(series.process).or_default().push(sample);
+        }
+        Self { processes: by_process.into_values().collect() }
+    }
+
+    /// Whether there is no observation at all.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// Number of observations.
+    pub fn len(&self) -> u64 {
+        let count = |sample: &Sample| match sample {
+            Sample::Values(values) => values.len() as u64,
+            Sample::Histogram(histogram) => histogram.len(),
+        };
+        self.processes.iter().flatten().map(count).sum()
+    }
+
+    /// The quantile `q` (0 … 1) with its interval; `None` where there is no observation.
+    pub fn estimate(&self, q: f64) -> Option<Estimate> {
+        if self.is_empty() {
+            return None;
+        }
+        // Quantiles are taken in each repetition once; resampling then only picks among them.
+        let quantiles: Vec<Vec<f64>> = self
+            .processes
+            .iter()
+            .map(|process| process.iter().map(|sample| quantile(sample, q)).collect())
+            .collect();
+        let headline =
+            |picked: &[Vec<f64>]| median(picked.iter().map(|process| median(process.clone())));
+        let value = headline(&quantiles);
+        let mut rng = fastrand::Rng::with_seed(0x9e37_79b9_7f4a_7c15);
+        let mut resampled: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                let picked: Vec<Vec<f64>> = (0..quantiles.len())
+                    .map(|_| {
+                        let process = &quantiles[rng.usize(..quantiles.len())];
+                        (0..process.len()).map(|_| process[rng.usize(..process.len())]).collect()
+                    })
+                    .collect();
+                headline(&picked)
+            })
+            .collect();
+        resampled.sort_by(f64::total_cmp);
+        Some(Estimate {
+            value,
+            low: resampled[RESAMPLES * 25 / 1000].min(value),
+            high: resampled[RESAMPLES * 975 / 1000 - 1].max(value),
+            processes: quantiles.len(),
+            repetitions: quantiles.iter().map(Vec::len).sum(),
+        })
+    }
+
+    /// The smallest observation.
+    pub fn min(&self) -> Option<f64> {
+        self.extreme(|sample| quantile(sample, 0.0), f64::min)
+    }
+
+    /// The largest observation.
+    pub fn max(&self) -> Option<f64> {
+        self.extreme(|sample| quantile(sample, 1.0), f64::max)
+    }
+
+    /// The mean of all observations: reported, never a headline.
+    pub fn mean(&self) -> Option<f64> {
+        let (sum, n) = self.processes.iter().flatten().fold((0.0, 0.0), |(sum, n), sample| {
+            let (mean, count) = match sample {
+                Sample::Values(values) => {
+                    let count = values.len() as f64;
+                    (values.iter().sum::<f64>() / count, count)
+                }
+                Sample::Histogram(histogram) => (histogram.mean(), histogram.len() as f64),
+            };
+            (sum + mean * count, n + count)
+        });
+        (n > 0.0).then(|| sum / n)
+    }
+
+    /// All observations as one distribution in nanoseconds: what a curve is drawn from.
+    pub fn merged(&self) -> Histogram<u64> {
+        let mut merged = latency::empty();
+        for sample in self.processes.iter().flatten() {
+            match sample {
+                Sample::Histogram(histogram) => {
+                    merged.add(histogram.as_ref()).expect("all histograms have one shape");
+                }
+                Sample::Values(values) => {
+                    for value in values {
+                        #[expect(
+                            clippy::cast_possible_truncation,
+                            clippy::cast_sign_loss,
+                            reason = "nanoseconds of an observation fit in 64 bits"
+                        )]
+                        merged.saturating_record(value.round() as u64);
+                    }
+                }
+            }
+        }
+        merged
+    }
+
+    fn extreme(
+        &self,
+        of: impl Fn(&Sample) -> f64,
+        pick: impl Fn(f64, f64) -> f64,
+    ) -> Option<f64> {
+        self.processes.iter().flatten().map(of).reduce(pick)
+    }
+}
+
+/// The median of some numbers; of an even count, the mean of the middle two. 0 for none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
+fn quantile(sample: &Sample, q: f64) -> f64 {
+    match sample {
+        Sample::Histogram(histogram) => histogram.value_at_quantile(q) as f64,
+        Sample::Values(values) => {
+            // Nearest rank; a median of an even count is the mean of the middle two.
+            if (q - 0.5).abs() < f64::EPSILON {
+                return median(values.iter().copied());
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a rank lies between 0 and the number of values"
+            )]
+            let rank = (q * values.len() as f64).ceil() as usize;
+            values[rank.clamp(1, values.len()) - 1]
+        }
+    }
+}
+
+/// A straight line through points, by least squares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Value at x = 0.
+    pub intercept: f64,
+    /// Rise for each unit of x.
+    pub slope: f64,
+    /// Share of the (weighted) variance that the line explains.
+    pub r_squared: f64,
+}
+
+/// Fits y = intercept + slope·x with weights 1/y², so that relative errors count, not absolute
+/// ones: a 2 MiB fault must not decide what a 4 KiB fault costs. Needs three points or more.
+pub fn fit_relative(points: &[(f64, f64)]) -> Option<Line> {
+    if points.len() < 3 || points.iter().any(|(_, y)| *y <= 0.0) {
+        return None;
+    }
+    let weighted = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        points.iter().map(|(x, y)| of(*x, *y) / (y * y)).sum()
+    };
+    let w = weighted(&|_, _| 1.0);
+    let mean_x = weighted(&|x, _| x) / w;
+    let mean_y = weighted(&|_, y| y) / w;
+    let sxx = weighted(&|x, _| (x - mean_x).powi(2));
+    let sxy = weighted(&|x, y| (x - mean_x) * (y - mean_y));
+    if sxx <= 0.0 {
+        return None;
+    }
+    let slope = sxy / sxx;
+    let intercept = mean_y - slope * mean_x;
+    let residual = weighted(&|x, y| (y - intercept - slope * x).powi(2));
+    let total = weighted(&|_, y| (y - mean_y).powi(2));
+    let r_squared = if total > 0.0 { 1.0 - residual / total } else { 1.0 };
+    Some(Line { intercept, slope, r_squared })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Unit;
+
+    fn series(process: u32, repetition: u32, values: &[u64]) -> Series {
+        Series {
+            name: "touch".into(),
+            arm: "pagelab".into(),
+            process,
+            repetition,
+            clock: Clock::Tsc,
+            unit: Unit::Ns,
+            ops: 10,
+            bytes: 0,
+            data: Data::Values(values.to_vec()),
+        }
+    }
+
+    fn samples(series: &[Series]) -> Samples {
+        Samples::of(series, "touch", "pagelab", Clock::Tsc)
+    }
+
+    #[test]
+    fn the_headline_is_the_median_of_process_medians() {
+        // One process with many repetitions must not outvote two with few.
+        let mut all = vec![series(0, 0, &[100]), series(1, 0, &[200])];
+        all.extend((0..50).map(|repetition| series(2, repetition, &[900])));
+        let estimate = samples(&all).estimate(0.5).unwrap();
+        assert!((estimate.value - 20.0).abs() < 1e-9);
+        assert_eq!((estimate.processes, estimate.repetitions), (3, 52));
+    }
+
+    #[test]
+    fn the_interval_holds_the_value_and_is_repeatable() {
+        let all: Vec<Series> =
+            (0..8).map(|p| series(p, 0, &[100 + u64::from(p), 110, 120])).collect();
+        let one = samples(&all).estimate(0.5).unwrap();
+        assert_eq!(Some(one), samples(&all).estimate(0.5));
+        assert!(one.low <= one.value && one.value <= one.high);
+    }
+
+    #[test]
+    fn other_arms_names_and_clocks_are_left_out() {
+        let all = [series(0, 0, &[100])];
+        assert!(Samples::of(&all, "touch", "control", Clock::Tsc).is_empty());
+        assert!(Samples::of(&all, "touch", "pagelab", Clock::Cpu).is_empty());
+        assert!(Samples::of(&all, "map", "pagelab", Clock::Tsc).estimate(0.5).is_none());
+    }
+
+    #[test]
+    fn a_line_through_points_on_a_line_is_that_line() {
+        let points: Vec<(f64, f64)> =
+            [4.0, 64.0, 2048.0].iter().map(|x| (*x, 900.0 + 100.0 * x)).collect();
+        let line = fit_relative(&points).unwrap();
+        assert!((line.intercept - 900.0).abs() < 1e-6 && (line.slope - 100.0).abs() < 1e-9);
+        assert!(line.r_squared > 0.999_999);
+        assert!(fit_relative(&points[..2]).is_none());
+    }
+}
