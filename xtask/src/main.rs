@@ -1,1 +1,152 @@
-fn main() {}
+//! The one door for pagelab's developers: `cargo xtask <task>`.
+//!
+//! Everything that a person or CI does with this repository, other than running the program, is
+//! a task here: typed, tested, and the same on every machine. It imports no crate of ours, so it
+//! builds in seconds and works while they do not compile.
+//!
+//! It is not a build system: each task is a short list of commands, printed before they run.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people at a terminal"
+)]
+
+mod deny;
+mod dist;
+mod elf;
+mod lint;
+mod shell;
+mod tidy;
+
+use std::{env, ffi::OsString, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use crate::shell::{cargo, run};
+
+/// A row of the table of tasks.
+struct Task {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&ArgMatches) -> Result<()>,
+}
+
+/// Every task, in the order of `--help`.
+const TASKS: &[Task] = &[
+    Task { name: "ci", about: "What CI runs: lint, then test", run: ci },
+    Task {
+        name: "lint",
+        about: "Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies",
+        run: |_| lint::lint(),
+    },
+    Task { name: "test", about: "Run every test; arguments go to `cargo test`", run: test },
+    Task { name: "tidy", about: "Check what no compiler checks", run: |_| tidy::tidy() },
+    Task { name: "schema", about: "Rewrite docs/record.schema.json", run: |_| schema() },
+    Task { name: "dist", about: "Build dist/pagelab, one static binary", run: |_| dist::dist() },
+];
+
+fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let Some((name, arguments)) = matches.subcommand() else { return ExitCode::from(2) };
+    let task = TASKS.iter().find(|task| task.name == name).expect("clap knows only these names");
+    let outcome = shell::enter_root().and_then(|()| (task.run)(arguments));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask {name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command() -> Command {
+    let task = |task: &Task| {
+        let command = Command::new(task.name).about(task.about);
+        if task.name != "test" {
+            return command;
+        }
+        command.arg(
+            Arg::new("args")
+                .value_parser(clap::value_parser!(OsString))
+                .action(ArgAction::Append)
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .help("For `cargo test`, for example `-p pagelab-record` or a test's name"),
+        )
+    };
+    Command::new("xtask")
+        .bin_name("cargo xtask")
+        .about("The one door for pagelab's developers")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(TASKS.iter().map(task))
+}
+
+fn ci(_: &ArgMatches) -> Result<()> {
+    lint::lint()?;
+    run("test", &mut test_command(&[]))
+}
+
+fn test(_: &ArgMatches) -> Result<()> {
+    run("test", &mut test_command(&passed_on(env::args_os())))
+}
+
+/// What follows the task's name, word for word: clap would drop a `--` that is the first of it.
+fn passed_on(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    words.skip_while(|word| word != "test").skip(1).collect()
+}
+
+/// Narrowing to packages replaces `--workspace`, which would override it.
+fn test_command(passed_on: &[OsString]) -> std::process::Command {
+    let mut command = cargo("test");
+    let narrowed = |argument: &OsString| {
+        let text = argument.to_string_lossy();
+        text.starts_with("-p") || text.starts_with("--package")
+    };
+    if !passed_on.iter().take_while(|argument| *argument != "--").any(narrowed) {
+        command.arg("--workspace");
+    }
+    command.arg("--no-fail-fast").args(passed_on);
+    command
+}
+
+fn schema() -> Result<()> {
+    let mut command = cargo("test");
+    command.args(["--package", "pagelab-record", "--test", "schema"]).env("UPDATE_SCHEMA", "1");
+    run("schema", &mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments_of(command: &std::process::Command) -> Vec<String> {
+        command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn whatever_follows_test_is_passed_on_word_for_word() {
+        let line = ["xtask", "test", "-p", "xtask", "--", "--nocapture"];
+        assert!(command().try_get_matches_from(line).is_ok());
+        let arguments = arguments_of(&test_command(&passed_on(line.map(Into::into).into_iter())));
+        assert!(arguments.ends_with(&["-p", "xtask", "--", "--nocapture"].map(String::from)));
+        assert!(!arguments.contains(&"--workspace".to_owned()));
+        let line = ["xtask", "test", "--", "test"].map(Into::into);
+        assert_eq!(passed_on(line.into_iter()), ["--", "test"]);
+    }
+
+    #[test]
+    fn test_alone_means_the_whole_workspace() {
+        assert!(arguments_of(&test_command(&[])).contains(&"--workspace".to_owned()));
+        let filter = [OsString::from("--"), OsString::from("-p")];
+        assert!(arguments_of(&test_command(&filter)).contains(&"--workspace".to_owned()));
+    }
+}

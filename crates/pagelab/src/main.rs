@@ -1,1 +1,61 @@
-fn main() {}
+//! The `pagelab` binary: arguments in, one command, an exit code out.
+//!
+//! Everything that measures is in `pagelab-bench`, everything that draws a report in
+//! `pagelab-report`; here they meet, and only here is anything printed.
+
+mod args;
+mod cmd;
+mod exit;
+mod output;
+mod progress;
+mod session;
+
+use std::{path::Path, process::ExitCode};
+
+use pagelab_sys::knobs::{Place, WATCHDOG_COMMAND, watchdog_main};
+
+use crate::exit::{Exit, Failure};
+
+/// The hidden sub-command that measures one case.
+const CASE_COMMAND: &str = "__case";
+
+fn main() -> ExitCode {
+    // The hidden parts come first: they are no command line of anybody's, and the watchdog must
+    // start without a thread and without output.
+    let words: Vec<String> = std::env::args().collect();
+    match words.get(1).map(String::as_str) {
+        Some(CASE_COMMAND) => return case(),
+        Some(WATCHDOG_COMMAND) => {
+            let directory = words.get(2).map_or("", String::as_str);
+            let code = watchdog_main(&Place::at(Path::new(directory)));
+            return ExitCode::from(u8::try_from(code).unwrap_or(70));
+        }
+        _ => (),
+    }
+    let matches = match args::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are answers, not mistakes; a closed pipe is neither.
+            let code = if error.use_stderr() { Exit::Usage } else { Exit::Good };
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    match cmd::dispatch(&matches) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output::warn(&format!("error: {:#}", failure.error));
+            failure.exit.into()
+        }
+    }
+}
+
+fn case() -> ExitCode {
+    match pagelab_bench::runner::case_main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            output::warn(&why);
+            Failure::internal(anyhow::anyhow!(why)).exit.into()
+        }
+    }
+}

@@ -204,7 +204,9 @@ pub struct Summary {
 }
 
 /// What was read at both ends of an observation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Elapsed time by the time stamp counter, fenced, empty pair subtracted.

@@ -179,11 +179,7 @@ impl Samples {
         merged
     }
 
-    fn extreme(
-        &self,
-        of: impl Fn(&Sample) -> f64,
-        pick: impl Fn(f64, f64) -> f64,
-    ) -> Option<f64> {
+    fn extreme(&self, of: impl Fn(&Sample) -> f64, pick: impl Fn(f64, f64) -> f64) -> Option<f64> {
         self.processes.iter().flatten().map(of).reduce(pick)
     }
 }

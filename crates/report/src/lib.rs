@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Records turned into something to read.
+//!
+//! The one idea: a report is a pure function of records. [`Report::of`] derives every number once
+//! (`numbers`); the tables for people are then laid out once (`document`), and the terminal,
+//! markdown and HTML forms are views of that one layout, as JSON and CSV are views of the numbers.
+//! So no two forms can disagree, and a record from last year reads like one from today.
+//!
+//! Nothing here measures, prints, or knows the machine it runs on.
+
+mod charts;
+mod document;
+mod entry;
+mod environment;
+mod fit;
+mod headline;
+mod html;
+mod json;
+mod latency;
+mod limits;
+mod markdown;
+mod noise;
+mod numbers;
+mod other;
+mod outcomes;
+mod parameters;
+mod quantity;
+mod report;
+mod seed_latency;
+mod seed_throughput;
+mod terminal;
+mod throughput;
+
+pub use noise::{NoiseCell, NoiseFloor, noise_floor};
+pub use report::Report;
+pub use terminal::Style;

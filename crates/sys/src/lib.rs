@@ -1,12 +1,29 @@
 //! The system room: every syscall, all asm, all unsafe that meets the operating system.
 //!
 //! It imports nothing of ours and knows no workload, no case and no record: it hands out safe,
-//! named pieces (a mapping, a clock, a measured loop, a count, a knob) from which the benchmarks
-//! are built. No `pub unsafe fn` leaves it.
+//! named pieces (an area of memory, a clock, a measured loop, a count, a knob) from which the
+//! benchmarks are built. No `pub unsafe fn` leaves it.
 
+pub mod arch;
+pub mod area;
+pub mod bulk;
+pub mod child;
+pub mod clock;
+pub mod counters;
+pub mod crew;
 pub mod environment;
 mod error;
+mod heap;
 pub mod knobs;
+pub mod note;
+pub mod perf;
+pub mod residency;
+pub mod rights;
+pub mod sched;
 pub mod topology;
+pub mod touch;
+pub mod twin;
+pub mod usage;
 
+pub use area::Area;
 pub use error::SysError;

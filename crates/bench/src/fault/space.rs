@@ -1,0 +1,320 @@
+//! From a case to address space, and to what must be found in it afterwards.
+//!
+//! Here stand the parameters that both fault workloads share, the placement rules (alignment, ragged
+//! ends, windows for large folios), the formula for the number of faults, and the lies: ways of
+//! telling the kernel something else than the case says, which the witness must notice.
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area, SysError,
+    area::{Advice, Backing, Layout},
+    topology::Topology,
+    touch::Stride,
+};
+
+use crate::{
+    Kind, Need, Param, Role,
+    params::{PageSize, Touch},
+};
+
+/// Page size under test.
+pub const PAGE: Param = Param {
+    name: "page",
+    help: "page size: 4k, a large folio (16k … 1m), 2m (THP), hugetlb-2m, hugetlb-1g, or all",
+    kind: Kind::Page,
+    default: "4k",
+    role: Role::Axis,
+};
+/// Memory touched in a repetition.
+pub const SIZE: Param = Param {
+    name: "size",
+    help: "memory touched in each repetition, all workers together",
+    kind: Kind::Size,
+    default: "auto",
+    role: Role::Axis,
+};
+/// Order of touching.
+pub const ORDER: Param = Param {
+    name: "order",
+    help: "order in which pages are touched",
+    kind: Kind::Choice(&["ascending", "random"]),
+    default: "ascending",
+    role: Role::Axis,
+};
+/// CPUs of the workers.
+pub const CPU: Param = Param {
+    name: "cpu",
+    help: "CPUs that workers are pinned to: a list, auto (least busy first), none (not pinned)",
+    kind: Kind::Cpus(&["auto", "none"]),
+    default: "auto",
+    role: Role::Axis,
+};
+/// Node of the CPUs.
+pub const NODE: Param = Param {
+    name: "node",
+    help: "node whose CPUs are used by cpu=auto",
+    kind: Kind::Node(&["any"]),
+    default: "any",
+    role: Role::Axis,
+};
+/// Node of the memory.
+pub const MEM_NODE: Param = Param {
+    name: "mem-node",
+    help: "node that memory is bound to, or far: the one farthest from the CPU",
+    kind: Kind::Node(&["any", "far"]),
+    default: "any",
+    role: Role::Axis,
+};
+/// Real-time scheduling.
+pub const FIFO: Param = Param {
+    name: "fifo",
+    help: "run measured threads under SCHED_FIFO, one repetition at a time",
+    kind: Kind::Choice(&["off", "on"]),
+    default: "off",
+    role: Role::Axis,
+};
+/// Lies.
+pub const LIE: Param = Param {
+    name: "lie",
+    help: "tell the kernel something else than the case says; the record must come out invalid",
+    kind: Kind::Choice(&["none", "thp-on", "thp-off", "ragged", "early-populate", "present"]),
+    default: "none",
+    role: Role::Axis,
+};
+
+/// Where the pages of a case lie, and what they are told.
+#[derive(Debug, Clone, Copy)]
+pub struct Space {
+    /// Page size under test.
+    pub page: PageSize,
+    /// How the bytes lie.
+    pub layout: Layout,
+    /// What backs them.
+    pub backing: Backing,
+    /// What the kernel is told before the first fault.
+    pub advice: Option<Advice>,
+    /// Node that they are bound to.
+    pub mem_node: Option<usize>,
+    /// Distance of the base from a page boundary.
+    pub skew: usize,
+    /// Whether ends are ragged because the case says so.
+    pub is_ragged: bool,
+    /// `MAP_POPULATE` before the advice, against what the case says.
+    pub populates_early: bool,
+    /// One untimed touch before the timed one, against what the case says.
+    pub touches_twice: bool,
+}
+
+impl Space {
+    /// The space of a case, for one of `shares` equal parts of its memory.
+    pub fn of(case: &Case, shares: u64) -> Self {
+        let page = PageSize::of(case);
+        let bytes = usize::try_from(size_of(case) / shares).expect("addresses have 64 bits");
+        let lie = case.get("lie").unwrap_or("none");
+        let backing = match (case.get("backing"), page) {
+            (_, PageSize::Hugetlb(shift)) => Backing::Hugetlb(shift),
+            (Some("brk"), _) => Backing::Brk,
+            (Some("fixed"), _) => Backing::Fixed,
+            _ => Backing::Anonymous,
+        };
+        let advice = match (page, lie) {
+            (PageSize::Hugetlb(_), _) => None,
+            (PageSize::Base, "thp-on") => Some(Advice::HugePage),
+            (PageSize::Base, _) | (_, "thp-off") => Some(Advice::NoHugePage),
+            _ => Some(Advice::HugePage),
+        };
+        let layout = match page {
+            PageSize::Folio(_) => Layout::windowed(bytes),
+            _ => Layout::contiguous(bytes),
+        };
+        let is_ragged = case.get("align") == Some("ragged");
+        let skewed = is_ragged || lie == "ragged";
+        let half = usize::try_from(page.bytes()).expect("addresses have 64 bits") / 2;
+        let mem_node = match case.get("mem-node") {
+            Some("far") => crate::need::far_node(),
+            Some(number) => number.parse().ok(),
+            None => None,
+        };
+        Self {
+            page,
+            layout,
+            backing,
+            advice,
+            mem_node,
+            skew: if skewed { half } else { 0 },
+            is_ragged,
+            populates_early: lie == "early-populate",
+            touches_twice: lie == "present",
+        }
+    }
+
+    /// Reserves the address space.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn reserve(&self) -> Result<Area, SysError> {
+        let page = usize::try_from(self.page.bytes()).expect("addresses have 64 bits");
+        // A base page under test still gets a PMD boundary, so that page-table pages are counted
+        // alike in every repetition, and so that a THP that should not be there could be.
+        self.reserve_at(page.max(2 << 20))
+    }
+
+    fn reserve_at(&self, align: usize) -> Result<Area, SysError> {
+        Area::reserve(self.layout, self.backing, align, self.skew)
+    }
+
+    /// Bytes of the space.
+    pub fn bytes(&self) -> u64 {
+        self.layout.bytes() as u64
+    }
+
+    /// What touching the whole space must leave behind: the formula of the witness.
+    pub fn expectation(&self, stride: Stride) -> Expectation {
+        let page = self.page.bytes();
+        let step = stride.step as u64;
+        let pages = self.bytes() / page;
+        if self.is_ragged {
+            // Two half pages at the ends are served in base pages, the rest in whole ones.
+            let ends = page / 4096;
+            let huge = if self.page == PageSize::Thp { (pages - 1) * 512 } else { 0 };
+            return Expectation { faults: pages - 1 + ends, present: pages * page / 4096, huge };
+        }
+        let faults = if step > page { self.bytes() / step } else { pages };
+        let present = faults * page / 4096;
+        let is_huge = matches!(self.page, PageSize::Thp | PageSize::Hugetlb(_));
+        Expectation { faults, present, huge: if is_huge { present } else { 0 } }
+    }
+}
+
+/// What a first touch must leave behind, in faults and in base pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expectation {
+    /// Minor faults.
+    pub faults: u64,
+    /// Base pages mapped.
+    pub present: u64,
+    /// Base pages mapped by a PMD or larger.
+    pub huge: u64,
+}
+
+/// The size of a resolved case.
+///
+/// # Panics
+/// When the case still says `auto`.
+pub fn size_of(case: &Case) -> u64 {
+    let text = case.get("size").expect("a fault case has a size");
+    pagelab_record::units::parse_bytes(text).expect("the case is resolved")
+}
+
+/// The stride of a case.
+pub fn stride_of(case: &Case) -> Stride {
+    let touch =
+        Touch::parse(case.get("touch").unwrap_or("8@page")).expect("the touch is canonical");
+    touch.on(PageSize::of(case))
+}
+
+/// The CPU of each worker; `None` for one that is not pinned.
+pub fn cpus_of(case: &Case, workers: usize) -> Vec<Option<usize>> {
+    let list: Vec<usize> = match case.get("cpu") {
+        Some("none") => return vec![None; workers],
+        None | Some("auto") => automatic_cpus(case),
+        Some(list) => pagelab_sys::topology::parse_list(list).unwrap_or_default(),
+    };
+    (0..workers).map(|worker| list.get(worker % list.len().max(1)).copied()).collect()
+}
+
+/// Allowed CPUs of the case's node, the least busy one first.
+fn automatic_cpus(case: &Case) -> Vec<usize> {
+    let topology = Topology::machine();
+    let mut cpus = topology.cpus().allowed;
+    if let Some(node) = case.get("node").and_then(|node| node.parse::<usize>().ok())
+        && let Some(node) = topology.nodes().into_iter().find(|n| n.id == node)
+    {
+        cpus.retain(|cpu| node.cpus.contains(cpu));
+    }
+    if let Some(first) = topology.default_cpu()
+        && let Some(index) = cpus.iter().position(|cpu| *cpu == first)
+    {
+        cpus.rotate_left(index);
+    }
+    cpus
+}
+
+/// What every fault case needs of the host.
+pub fn needs(case: &Case, footprint: u64, asks_early: bool) -> Vec<Need> {
+    let page = PageSize::of(case);
+    let mut needs = vec![Need::Memory(footprint)];
+    match page {
+        PageSize::Base => (),
+        PageSize::Folio(bytes) => {
+            needs.push(Need::Transparent { page, unasked: asks_early });
+            // The kernel takes the largest folio that fits: larger ones must not be on offer.
+            let larger = PageSize::offered()
+                .into_iter()
+                .filter(|other| matches!(other, PageSize::Folio(larger) if *larger > bytes));
+            needs.extend(larger.map(Need::Without));
+        }
+        PageSize::Thp => {
+            needs.push(Need::Transparent { page, unasked: asks_early });
+            if case.get("align") == Some("ragged") {
+                // The ragged ends are base pages only where no smaller folio is on offer.
+                let folios = PageSize::offered().into_iter();
+                let folios = folios.filter(|other| matches!(other, PageSize::Folio(_)));
+                needs.extend(folios.map(Need::Without));
+            }
+        }
+        PageSize::Hugetlb(shift) => {
+            needs.push(Need::Pool { shift, pages: size_of(case).div_ceil(1 << shift) });
+        }
+    }
+    if case.get("fifo") == Some("on") {
+        needs.push(Need::Fifo);
+    }
+    if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::topology::parse_list) {
+        needs.push(Need::Cpus(cpus));
+    }
+    if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {
+        needs.push(Need::Node(node));
+    }
+    match case.get("mem-node") {
+        Some("far") => needs.push(Need::FarNode),
+        Some(node) => needs.extend(node.parse().ok().map(Need::Node)),
+        None => (),
+    }
+    needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(page: &str, size: &str) -> Case {
+        Case::default().with("page", page).with("size", size)
+    }
+
+    #[test]
+    fn the_published_decomposition_follows_from_ragged_ends() {
+        // Seed 000: 10 GiB, THP, 8 bytes every 4 KiB: 5119 huge faults and 512 small ones a round.
+        let stride = Stride { step: 4096, bytes: 8 };
+        let ragged = Space::of(&case("2m", "10g").with("align", "ragged"), 1);
+        assert_eq!(ragged.expectation(stride).faults, 5119 + 512);
+        assert_eq!(20 * ragged.expectation(stride).faults, 112_620);
+        let aligned = Space::of(&case("2m", "10g"), 1);
+        assert_eq!(20 * aligned.expectation(stride).faults, 102_400);
+        let base = Space::of(&case("4k", "10g"), 1);
+        assert_eq!(20 * base.expectation(stride).faults, 52_428_800);
+    }
+
+    #[test]
+    fn a_stride_wider_than_the_page_touches_fewer_pages() {
+        let space = Space::of(&case("4k", "64k"), 1);
+        let expectation = space.expectation(Stride { step: 16384, bytes: 8 });
+        assert_eq!(expectation, Expectation { faults: 4, present: 4, huge: 0 });
+    }
+
+    #[test]
+    fn a_case_is_shared_equally() {
+        assert_eq!(Space::of(&case("4k", "64m"), 4).bytes(), 16 << 20);
+        assert_eq!(Space::of(&case("64k", "64m"), 4).layout.windows, 16);
+    }
+}

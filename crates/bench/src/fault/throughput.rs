@@ -1,0 +1,514 @@
+//! `fault/throughput`: how many faults a second, and how many bytes, for every page size.
+//!
+//! Each repetition maps fresh memory, touches it, and releases it. `map`, `advise`, `populate`,
+//! `touch` and `release` are series of their own, each in elapsed and in CPU time; inside the clock
+//! of `map` is the one call (one a window for large folios), inside `touch` the store loop and
+//! nothing else. Reserving address space, pinning, and reading back the page table are outside.
+//!
+//! What the touch must do to the fault counters and the page table follows from a formula, and a
+//! repetition that does anything else is not a measurement.
+
+use pagelab_record::{Case, schema};
+use pagelab_sys::{
+    clock::Span,
+    counters::Counters,
+    crew::{self, Barrier},
+    sched::Pinned,
+    touch::TouchList,
+    twin, usage,
+};
+
+use super::{
+    round::{NO_PERF, Outcome, Phase, Plan, Populate, WORDS, round},
+    space::{self, Space, cpus_of, size_of, stride_of},
+};
+use crate::{
+    Kind, Need, Param, Role,
+    meter::{Meter, Witness},
+    params::PageSize,
+    workload::{Error, Trial, Workload},
+};
+
+const PARAMS: &[Param] = &[
+    space::PAGE,
+    Param {
+        name: "backing",
+        help: "anon: wherever there is room; brk: the heap; fixed: from a 1 GiB boundary",
+        kind: Kind::Choice(&["anon", "brk", "fixed"]),
+        default: "anon",
+        role: Role::Axis,
+    },
+    Param {
+        name: "populate",
+        help: "how memory comes to be present: by touching it, or by a call beforehand",
+        kind: Kind::Choice(&[
+            "touch",
+            "map-populate",
+            "madvise-populate",
+            "mlock",
+            "mlock-onfault",
+        ]),
+        default: "touch",
+        role: Role::Axis,
+    },
+    Param {
+        name: "touch",
+        help: "bytes written at each step, as BYTES@STRIDE; 8@page is once a page, seed 000 is 8@4k",
+        kind: Kind::Touch,
+        default: "8@page",
+        role: Role::Axis,
+    },
+    space::ORDER,
+    Param {
+        name: "align",
+        help: "aligned to the page under test, or with half a page at each end (ragged)",
+        kind: Kind::Choice(&["aligned", "ragged"]),
+        default: "aligned",
+        role: Role::Axis,
+    },
+    Param {
+        name: "threads",
+        help: "threads that touch one mapping, each its share",
+        kind: Kind::Count { max: 4096, auto: false },
+        default: "1",
+        role: Role::Axis,
+    },
+    Param {
+        name: "processes",
+        help: "processes that each map and touch their share, all at once",
+        kind: Kind::Count { max: 4096, auto: false },
+        default: "1",
+        role: Role::Axis,
+    },
+    space::CPU,
+    space::NODE,
+    space::MEM_NODE,
+    space::SIZE,
+    Param {
+        name: "rounds",
+        help: "repetitions in each process; auto is as many as the interval needs",
+        kind: Kind::Count { max: 1_000_000, auto: true },
+        default: "auto",
+        role: Role::Axis,
+    },
+    space::FIFO,
+    Param {
+        name: "arms",
+        help: "c adds a minimal C loop as an arm of the same case",
+        kind: Kind::Choice(&["pagelab", "c"]),
+        default: "pagelab",
+        role: Role::Arms,
+    },
+    space::LIE,
+];
+
+/// What [`Throughput::refuse`] turns away.
+const REFUSALS: &[(&str, &str)] = &[
+    ("backing=brk|fixed with page=hugetlb-…", "hugetlb pages have no brk; use backing=anon"),
+    ("backing=brk with page=8k … 1m", "one heap range would come in 2m pages; use backing=anon"),
+    ("align=ragged with page=hugetlb-…", "a hugetlb mapping is always aligned"),
+    ("align=ragged with page=4k", "a mapping has no ends smaller than a base page"),
+    ("align=ragged with page=8k … 1m", "large folios lie in windows of their own; use page=2m"),
+    ("align=ragged without touch=…@4k", "the ends are touched only by a stride of 4k"),
+    ("populate=mlock… with page=hugetlb-…", "hugetlb pages are never paged out: nothing to lock"),
+    ("threads and processes above 1", "they are two questions; ask one at a time"),
+    ("order=random with threads above 1", "threads share the range in ascending shares"),
+    ("arms=c outside page=4k|2m, anon, touch, 1 worker", "the C loop does nothing else"),
+    ("size not divisible by page × workers", "every worker touches whole pages"),
+];
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Throughput;
+
+impl Workload for Throughput {
+    fn name(&self) -> &'static str {
+        "fault/throughput"
+    }
+
+    fn summary(&self) -> &'static str {
+        "faults a second and bandwidth of first touch, for every page size and way of populating"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        PARAMS
+    }
+
+    fn resolve(&self, case: Case) -> Case {
+        if case.get("size") != Some("auto") {
+            return case;
+        }
+        let size = if PageSize::of(&case) == PageSize::Hugetlb(30) { "1g" } else { "256m" };
+        case.with("size", size)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let is = |name: &str, value: &str| case.get(name) == Some(value);
+        let page = PageSize::of(case);
+        let hugetlb = matches!(page, PageSize::Hugetlb(_));
+        let folio = matches!(page, PageSize::Folio(_));
+        let (threads, processes) = workers(case);
+        let ragged = is("align", "ragged");
+        let has_c = arms(case).contains(&"c");
+        let plain = matches!(page, PageSize::Base | PageSize::Thp)
+            && is("backing", "anon")
+            && is("populate", "touch")
+            && is("order", "ascending")
+            && !ragged
+            && threads * processes == 1;
+        let locks = case.get("populate").is_some_and(|populate| populate.starts_with("mlock"));
+        let chunk = page.bytes() * (threads * processes) as u64;
+        let windows = if folio { (1 << 20) * (threads * processes) as u64 } else { chunk };
+        let size = size_of(case);
+        let indivisible = !size.is_multiple_of(chunk) || (folio && !size.is_multiple_of(windows));
+        let refused = [
+            hugetlb && !is("backing", "anon"),
+            is("backing", "brk") && folio,
+            ragged && hugetlb,
+            ragged && page == PageSize::Base,
+            ragged && folio,
+            ragged && stride_of(case).step != 4096,
+            locks && hugetlb,
+            threads > 1 && processes > 1,
+            is("order", "random") && threads > 1,
+            has_c && !plain,
+            indivisible,
+        ];
+        match refused.iter().position(|refused| *refused) {
+            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
+            None => Ok(()),
+        }
+    }
+
+    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
+        REFUSALS
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        let asks_early = case.get("populate") == Some("map-populate");
+        let mut needs = space::needs(case, self.footprint(case), asks_early);
+        let (threads, processes) = workers(case);
+        needs.push(Need::CpuCount(if case.get("cpu") == Some("auto") {
+            threads.max(processes)
+        } else {
+            1
+        }));
+        if case.get("populate").is_some_and(|populate| populate.starts_with("mlock")) {
+            needs.push(Need::Lockable(size_of(case)));
+        }
+        needs
+    }
+
+    fn footprint(&self, case: &Case) -> u64 {
+        size_of(case)
+    }
+
+    fn repetitions(&self, case: &Case) -> Option<u32> {
+        case.get("rounds").and_then(|rounds| rounds.parse().ok())
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[("size", "4m"), ("rounds", "2")]
+    }
+
+    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let (threads, processes) = workers(case);
+        let workers = threads * processes;
+        let space = Space::of(case, processes as u64);
+        let stride = stride_of(case);
+        let random = case.get("order") == Some("random");
+        let plan = Plan {
+            space,
+            populate: populate_of(case),
+            stride,
+            list: random.then(|| random_list(&space, stride.step)),
+            fifo: case.get("fifo") == Some("on"),
+            threads,
+            cpus: cpus_of(case, workers),
+        };
+        let pinned = if processes == 1 { plan.cpus[0].map(Pinned::to).transpose()? } else { None };
+        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
+        for arm in arms(case) {
+            trials.push(match arm {
+                "c" => Box::new(Twin::new(&plan)),
+                _ => Box::new(Rounds {
+                    plan: plan.clone(),
+                    processes,
+                    latest: None,
+                    folio_kib: folio_kib(plan.space.page),
+                    moved: Counters::default(),
+                }),
+            });
+        }
+        // The process ends with the case: its one thread stays where it is.
+        std::mem::forget(pinned);
+        Ok(trials)
+    }
+}
+
+fn arms(case: &Case) -> Vec<&'static str> {
+    let asked = case.get("arms").unwrap_or("pagelab");
+    ["pagelab", "c"].into_iter().filter(|arm| asked.split(',').any(|word| word == *arm)).collect()
+}
+
+fn workers(case: &Case) -> (usize, usize) {
+    let count = |name| case.get(name).and_then(|count| count.parse().ok()).unwrap_or(1);
+    (count("threads"), count("processes"))
+}
+
+fn populate_of(case: &Case) -> Populate {
+    match case.get("populate") {
+        Some("map-populate") => Populate::Map,
+        Some("madvise-populate") => Populate::Madvise,
+        Some("mlock") => Populate::Lock,
+        Some("mlock-onfault") => Populate::LockOnFault,
+        _ => Populate::Touch,
+    }
+}
+
+fn folio_kib(page: PageSize) -> Option<u64> {
+    match page {
+        PageSize::Folio(bytes) => Some(bytes / 1024),
+        _ => None,
+    }
+}
+
+/// Every step of a space, pages in a random order that is the same in every run.
+fn random_list(space: &Space, step: usize) -> TouchList {
+    let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+    let bytes = space.layout.bytes();
+    let unit = page.max(step);
+    let mut units: Vec<usize> = (0..bytes / unit).collect();
+    fastrand::Rng::with_seed(0x7061_6765).shuffle(&mut units);
+    let steps = units
+        .into_iter()
+        .flat_map(|unit_index| (0..unit / step).map(move |index| unit_index * unit + index * step));
+    TouchList::new(steps.map(|at| (space.layout.offset(at), false)))
+}
+
+/// The arm that measures: rounds by one worker or many.
+struct Rounds {
+    plan: Plan,
+    processes: usize,
+    latest: Option<Outcome>,
+    folio_kib: Option<u64>,
+    moved: Counters,
+}
+
+impl Trial for Rounds {
+    fn arm(&self) -> &'static str {
+        "pagelab"
+    }
+
+    fn is_first_touch(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let before = Counters::read(self.folio_kib);
+        let outcome = if self.processes == 1 {
+            round(&self.plan, meter.clock(), &Barrier::new(1)?)?
+        } else {
+            self.round_in_processes(meter)?
+        };
+        self.moved = Counters::read(self.folio_kib).since(&before);
+        self.latest = Some(outcome);
+
+        let bytes = self.plan.space.bytes() * self.processes as u64;
+        let touches = bytes / self.plan.stride.step as u64;
+        let pages = bytes / self.plan.space.page.bytes();
+        let calls = (self.plan.space.layout.windows * self.processes) as u64;
+        let elapsed = meter.elapsed();
+        for (name, phase, ops) in [
+            ("map", outcome.map, calls),
+            ("advise", outcome.advise, calls),
+            ("populate", outcome.populate, pages),
+            ("touch", outcome.touch, touches),
+            ("release", outcome.release, calls),
+        ] {
+            if phase.span != Span::default() {
+                let ns = meter.clock().elapsed_ns(phase.span);
+                meter.observe(name, elapsed, ops, bytes, ns);
+                meter.observe(name, schema::Clock::Cpu, ops, bytes, phase.cpu_ns);
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let outcome = self.latest.take().expect("run comes before verify");
+        self.testify(&outcome, witness);
+        Ok(())
+    }
+}
+
+impl Rounds {
+    /// Each worker in a forked process, with an address space of its own.
+    fn round_in_processes(&self, meter: &Meter) -> Result<Outcome, Error> {
+        let barrier = Barrier::new(u32::try_from(self.processes).expect("a few processes"))?;
+        let alone = Barrier::new(1)?;
+        let words = crew::processes::<WORDS>(self.processes, |worker| {
+            let run = || {
+                let _pinned = self.plan.cpus[worker].map(Pinned::to).transpose()?;
+                // A fresh process faults on code and stack; a tiny round takes those faults.
+                let mut small = self.plan.clone();
+                small.list = None;
+                small.populate = Populate::Touch;
+                small.space.page = PageSize::Base;
+                small.space.backing = pagelab_sys::area::Backing::Anonymous;
+                small.space.skew = 0;
+                small.space.layout = pagelab_sys::area::Layout::contiguous(16 << 12);
+                small.stride.step = 4096;
+                small.stride.bytes = 8;
+                round(&small, meter.clock(), &alone)?;
+                round(&self.plan, meter.clock(), &barrier)
+            };
+            // The parent sees the text on stderr and the failure in the exit status.
+            run().unwrap_or_else(|error| panic!("{error}")).words()
+        })?;
+        let outcomes = words.iter().map(Outcome::of);
+        Ok(outcomes.reduce(Outcome::join).expect("at least one process"))
+    }
+
+    fn testify(&self, outcome: &Outcome, witness: &mut Witness) {
+        let Plan { space, populate, stride, .. } = &self.plan;
+        let shares = self.processes as u64;
+        let expected = space.expectation(*stride);
+        let by_touch = matches!(populate, Populate::Touch | Populate::LockOnFault);
+        let touch_faults = if by_touch { expected.faults * shares } else { 0 };
+        witness.expect(
+            "minor faults of the touch",
+            touch_faults + outcome.again_minor,
+            outcome.touch.minor,
+        );
+        witness.expect("faults of the same loop over present pages", 0, outcome.again_minor);
+        if outcome.perf_faults != NO_PERF {
+            witness.expect("minor faults of the touch, by perf", touch_faults, outcome.perf_faults);
+        }
+        witness.expect("major faults", 0, all_phases(outcome, |phase| phase.major));
+        // A populating call makes the whole range present, whatever the stride of the touch.
+        let whole = space.bytes() / 4096;
+        let present = if by_touch { expected.present } else { whole };
+        let huge = if expected.huge == 0 || by_touch { expected.huge } else { whole };
+        let huge = if space.is_ragged { expected.huge } else { huge };
+        witness.expect("base pages present afterwards", present * shares, outcome.present);
+        witness.expect("base pages mapped by a PMD or larger", huge * shares, outcome.huge);
+        if let Some(folios) = self.moved.get("anon_fault_alloc") {
+            let page = space.page.bytes();
+            witness.expect_at_least(
+                "folios of this size allocated, machine-wide, at least",
+                present * shares * 4096 / page,
+                folios,
+            );
+        }
+        if self.plan.cpus[0].is_some() {
+            let moved = all_phases(outcome, |phase| phase.moved);
+            witness.expect("phases that ended on another CPU", 0, moved);
+        }
+        if let Some(node) = space.mem_node {
+            let claim = format!("pages asked about that are not on node {node}");
+            witness.expect(&claim, 0, outcome.elsewhere);
+        }
+        let faults = outcome.touch.minor;
+        witness.set("faults_per_repetition", faults);
+        witness.count("faults", faults);
+        witness.count("faults_in_populate", outcome.populate.minor + outcome.map.minor);
+        witness.count("repetitions", 1);
+        witness.count("preemptions", all_phases(outcome, |phase| phase.preempted));
+        for (name, by) in self.moved.iter().filter(|(_, by)| *by > 0) {
+            witness.count(&format!("machine_{name}"), by);
+        }
+    }
+}
+
+fn all_phases(outcome: &Outcome, of: impl Fn(&Phase) -> u64) -> u64 {
+    [outcome.map, outcome.advise, outcome.populate, outcome.touch, outcome.release]
+        .iter()
+        .map(of)
+        .sum()
+}
+
+/// The arm in C.
+struct Twin {
+    bytes: u64,
+    page: u64,
+    step: u64,
+    minor: u64,
+}
+
+impl Twin {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            bytes: plan.space.bytes(),
+            page: plan.space.page.bytes(),
+            step: plan.stride.step as u64,
+            minor: 0,
+        }
+    }
+}
+
+impl Trial for Twin {
+    fn arm(&self) -> &'static str {
+        "c"
+    }
+
+    fn is_first_touch(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let before = usage::thread();
+        // Two MiB of alignment for both page sizes: page-table pages are then the same in number.
+        let round = twin::round(self.bytes, self.step, 2 << 20, self.page > 4096)?;
+        self.minor = usage::thread().since(before).minor_faults;
+        let touches = self.bytes / self.step;
+        for (name, ops, ns) in [
+            ("map", 1, round.map_ns),
+            ("touch", touches, round.touch_ns),
+            ("release", 1, round.release_ns),
+        ] {
+            meter.observe(name, meter.elapsed(), ops, self.bytes, ns);
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        witness.expect("minor faults of the whole C round", self.bytes / self.page, self.minor);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::complete;
+
+    fn refused(pairs: &[(&str, &str)]) -> bool {
+        complete(&Throughput, pairs).is_err()
+    }
+
+    #[test]
+    fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
+        assert!(refused(&[("page", "hugetlb-2m"), ("backing", "brk")]));
+        assert!(refused(&[("page", "64k"), ("backing", "brk")]));
+        assert!(refused(&[("page", "hugetlb-2m"), ("align", "ragged")]));
+        assert!(refused(&[("page", "4k"), ("align", "ragged")]));
+        assert!(refused(&[("page", "64k"), ("align", "ragged"), ("touch", "8@4k")]));
+        assert!(refused(&[("page", "2m"), ("align", "ragged")]));
+        assert!(refused(&[("page", "hugetlb-2m"), ("populate", "mlock")]));
+        assert!(refused(&[("threads", "2"), ("processes", "2")]));
+        assert!(refused(&[("threads", "2"), ("order", "random")]));
+        assert!(refused(&[("page", "64k"), ("arms", "pagelab,c")]));
+        assert!(refused(&[("size", "3m"), ("page", "2m")]));
+        assert!(!refused(&[("page", "2m"), ("align", "ragged"), ("touch", "8@4k")]));
+        assert!(!refused(&[("page", "2m"), ("arms", "pagelab,c")]));
+    }
+
+    #[test]
+    fn a_random_order_touches_every_step_once() {
+        let case = complete(&Throughput, &[("page", "64k"), ("size", "4m")]).unwrap();
+        let space = Space::of(&case, 1);
+        assert_eq!(random_list(&space, 4096).len(), 1024);
+        assert_eq!(random_list(&space, 65536).len(), 64);
+    }
+}

@@ -1,0 +1,216 @@
+//! `limit/clear`, `limit/copy`, `limit/read`: how fast memory can be cleared, copied and read.
+//!
+//! One thread over a present buffer that fits half of a cache, or is four times the last level.
+//! Inside the clock are whole passes over the buffer, at least 64 MiB of them. Clearing is what a
+//! fault cannot avoid, so `clear` at `dram` is the ceiling that fault bandwidth is a share of.
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    SysError, arch,
+    bulk::{Buffer, Store},
+    topology::Topology,
+    usage,
+};
+
+use crate::{
+    Kind, Need, Param, Role,
+    meter::{Meter, Witness},
+    workload::{Error, Trial, Workload},
+};
+
+const LEVEL: Param = Param {
+    name: "level",
+    help: "which memory: a buffer of half that cache, or of four last-level caches",
+    kind: Kind::Choice(&["l1", "l2", "llc", "dram"]),
+    default: "dram",
+    role: Role::Axis,
+};
+
+/// Bytes that one observation covers at least.
+const BYTES_MIN: u64 = 64 << 20;
+
+/// What is done to the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Clear,
+    Copy,
+    Read,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Bulk(Work);
+
+/// `limit/clear`.
+pub const CLEAR: Bulk = Bulk(Work::Clear);
+/// `limit/copy`.
+pub const COPY: Bulk = Bulk(Work::Copy);
+/// `limit/read`.
+pub const READ: Bulk = Bulk(Work::Read);
+
+impl Workload for Bulk {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Work::Clear => "limit/clear",
+            Work::Copy => "limit/copy",
+            Work::Read => "limit/read",
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        match self.0 {
+            Work::Clear => "clearing bandwidth of one thread: the ceiling of first touch",
+            Work::Copy => "copying bandwidth of one thread",
+            Work::Read => "reading bandwidth of one thread",
+        }
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[LEVEL]
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        let mut needs = vec![Need::Memory(self.footprint(case))];
+        if self.0 != Work::Read {
+            needs.push(Need::StringStore);
+        }
+        needs
+    }
+
+    fn footprint(&self, case: &Case) -> u64 {
+        buffer_bytes(case) * self.buffers()
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[("level", "l1")]
+    }
+
+    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let bytes = buffer_bytes(case);
+        let pass = |arm, store| -> Result<Box<dyn Trial>, SysError> {
+            let to = Buffer::new(narrow(bytes))?;
+            let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
+            let passes = BYTES_MIN.div_ceil(bytes);
+            let work = self.0;
+            Ok(Box::new(Passes { arm, work, store, to, from, bytes, passes, own_faults: 0 }))
+        };
+        // One arm's buffers exist at a time unless caches are under test, where both are small.
+        Ok(match self.0 {
+            Work::Clear => {
+                vec![pass("rep-stosb", Store::String)?, pass("nt-store", Store::NonTemporal)?]
+            }
+            Work::Copy => {
+                vec![pass("rep-movsb", Store::String)?, pass("nt-copy", Store::NonTemporal)?]
+            }
+            Work::Read => vec![pass("load", Store::String)?],
+        })
+    }
+}
+
+impl Bulk {
+    /// Buffers that exist at once, over all arms.
+    fn buffers(&self) -> u64 {
+        match self.0 {
+            Work::Clear => 2,
+            Work::Copy => 4,
+            Work::Read => 1,
+        }
+    }
+}
+
+/// Bytes of one buffer at the level of a case.
+fn buffer_bytes(case: &Case) -> u64 {
+    let topology = Topology::machine();
+    let caches = topology.caches(topology.default_cpu().unwrap_or(0));
+    // Where sysfs hides the caches (some guests do), sizes that are small for any machine of today.
+    let l1 = caches.l1d.unwrap_or(32 << 10);
+    let l2 = caches.l2.unwrap_or(512 << 10);
+    let llc = caches.llc.unwrap_or(32 << 20);
+    let bytes = match case.get("level") {
+        Some("l1") => l1 / 2,
+        Some("l2") => l2 / 2,
+        Some("llc") => llc / 2,
+        _ => (4 * llc).clamp(128 << 20, 1 << 30),
+    };
+    bytes / 4096 * 4096
+}
+
+fn narrow(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("addresses have 64 bits")
+}
+
+struct Passes {
+    arm: &'static str,
+    work: Work,
+    store: Store,
+    to: Buffer,
+    from: Option<Buffer>,
+    bytes: u64,
+    passes: u64,
+    own_faults: u64,
+}
+
+/// What the source of a copy holds, so that a copy that did not happen is noticed.
+const PATTERN: u64 = 0x5047_4c41_425f_0001;
+
+impl Trial for Passes {
+    fn arm(&self) -> &'static str {
+        self.arm
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        let last = narrow(self.bytes) - 8;
+        for at in [0, last] {
+            self.to.set_word(at, !PATTERN);
+            if let Some(from) = &mut self.from {
+                from.set_word(at, PATTERN);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Self { work, store, to, from, passes, .. } = self;
+        let (bytes, total) = (narrow(self.bytes), self.bytes * *passes);
+        let before = usage::thread().minor_faults;
+        match (work, from) {
+            (Work::Copy, Some(from)) => meter.time("copy", *passes, total, || {
+                to.copy_from(from, bytes, *passes, *store);
+            }),
+            (Work::Read, _) => meter.time("read", *passes, total, || to.read(bytes, *passes)),
+            _ => meter.time("clear", *passes, total, || to.clear(bytes, *passes, *store)),
+        }
+        self.own_faults = usage::thread().minor_faults - before;
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let expected = match self.work {
+            Work::Clear => 0,
+            Work::Copy => PATTERN,
+            Work::Read => !PATTERN,
+        };
+        let last = narrow(self.bytes) - 8;
+        let wrong = [0, last].into_iter().filter(|at| self.to.word(*at) != expected).count();
+        witness.expect("first and last words that are not as they should be", 0, wrong as u64);
+        witness.expect("page faults of the loop", 0, self.own_faults);
+        witness.set("buffer_bytes", self.bytes);
+        witness.set("vector_bytes", arch::vector_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_has_a_buffer_of_whole_pages_and_they_grow() {
+        let sizes: Vec<u64> = ["l1", "l2", "llc", "dram"]
+            .into_iter()
+            .map(|level| buffer_bytes(&Case::default().with("level", level)))
+            .collect();
+        assert!(sizes.is_sorted() && sizes.iter().all(|size| *size > 0), "{sizes:?}");
+        assert!(sizes.iter().all(|size| size.is_multiple_of(4096)), "{sizes:?}");
+    }
+}

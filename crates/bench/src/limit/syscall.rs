@@ -1,0 +1,71 @@
+//! `limit/syscall`: the cheapest way into the kernel and back.
+//!
+//! `getppid`, a thousand times inside one clock pair. A page fault enters the kernel by an
+//! exception, which is dearer; this is the floor under everything that enters at all.
+
+use pagelab_record::Case;
+use pagelab_sys::{bulk::cheapest_syscalls, usage};
+
+use crate::{
+    Need, Param,
+    meter::{Meter, Witness},
+    workload::{Error, Trial, Workload},
+};
+
+const CALLS: u64 = 1000;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Syscall;
+
+impl Workload for Syscall {
+    fn name(&self) -> &'static str {
+        "limit/syscall"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the cheapest system call: into the kernel and back"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[]
+    }
+
+    fn needs(&self, _: &Case) -> Vec<Need> {
+        Vec::new()
+    }
+
+    fn footprint(&self, _: &Case) -> u64 {
+        1 << 20
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    fn prepare(&self, _: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        Ok(vec![Box::new(Calls { own_faults: 0 })])
+    }
+}
+
+struct Calls {
+    own_faults: u64,
+}
+
+impl Trial for Calls {
+    fn arm(&self) -> &'static str {
+        "pagelab"
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let before = usage::thread().minor_faults;
+        meter.time("getppid", CALLS, 0, || cheapest_syscalls(CALLS));
+        self.own_faults = usage::thread().minor_faults - before;
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        witness.expect("page faults of the loop", 0, self.own_faults);
+        Ok(())
+    }
+}

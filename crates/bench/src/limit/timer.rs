@@ -1,0 +1,112 @@
+//! `limit/timer`: what the act of measuring costs.
+//!
+//! Three series: `pair`, the empty timer pair that latencies have subtracted; `record`, one sample
+//! into the histogram; `sample`, everything that the harness adds to a latency sample, measured by
+//! running the latency loop over nothing. Inside the clock of `record` and `sample` are those loops
+//! and nothing else.
+
+use hdrhistogram::Histogram;
+use pagelab_record::{Case, Unit, latency};
+use pagelab_sys::{
+    clock::{Clock, empty_pairs},
+    touch::{TouchList, time_nothing},
+    usage,
+};
+
+use crate::{
+    Need, Param,
+    meter::{Meter, Witness},
+    workload::{Error, Trial, Workload},
+};
+
+/// Samples in one repetition: the histogram and the values stay in the caches, as they do in use.
+const SAMPLES: usize = 4096;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Timer;
+
+impl Workload for Timer {
+    fn name(&self) -> &'static str {
+        "limit/timer"
+    }
+
+    fn summary(&self) -> &'static str {
+        "what measuring costs: the empty timer pair, recording, the whole of a sample"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        &[]
+    }
+
+    fn needs(&self, _: &Case) -> Vec<Need> {
+        Vec::new()
+    }
+
+    fn footprint(&self, _: &Case) -> u64 {
+        1 << 20
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    fn prepare(&self, _: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let mut rng = fastrand::Rng::with_seed(1);
+        // From a cache hit to a slow huge fault, evenly over the magnitudes.
+        let values = (0..SAMPLES)
+            .map(|_| {
+                let magnitude = rng.u32(4..24);
+                rng.u64(1..1 << magnitude)
+            })
+            .collect();
+        let nothing = TouchList::new((0..SAMPLES).map(|_| (0, false)));
+        Ok(vec![Box::new(Cost { histogram: latency::empty(), values, nothing, own_faults: 0 })])
+    }
+}
+
+struct Cost {
+    histogram: Histogram<u64>,
+    values: Vec<u64>,
+    nothing: TouchList,
+    own_faults: u64,
+}
+
+impl Trial for Cost {
+    fn arm(&self) -> &'static str {
+        "pagelab"
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Self { histogram, values, nothing, own_faults } = self;
+        histogram.reset();
+        if let Clock::Tsc(_) = meter.clock() {
+            for ticks in empty_pairs() {
+                histogram.saturating_record(ticks);
+            }
+            meter.distribution("pair", Unit::Ticks, 0, histogram);
+        } else {
+            time_nothing(nothing, meter.clock(), |ns, _| histogram.saturating_record(ns));
+            meter.distribution("pair", Unit::Ns, 0, histogram);
+        }
+        let before = usage::thread().minor_faults;
+        let ops = values.len() as u64;
+        meter.time("record", ops, 0, || {
+            for value in &*values {
+                histogram.saturating_record(*value);
+            }
+        });
+        let span = meter.clock().span(|| {
+            time_nothing(nothing, meter.clock(), |ns, _| histogram.saturating_record(ns));
+        });
+        let ns = meter.clock().elapsed_ns(span);
+        meter.observe("sample", meter.elapsed(), ops, 0, ns);
+        *own_faults = usage::thread().minor_faults - before;
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        witness.expect("page faults of the harness itself", 0, self.own_faults);
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! The one loop: repeats the arms of a case in this process until the answer is narrow enough.
+//!
+//! Arms alternate A B, B A, A B …, so that drift hits all of them alike. The first repetition of
+//! each arm is warm-up and leaves nothing; it also makes the host back the memory that the next ones
+//! touch. A repetition during which the machine handed free memory back to its host is thrown away
+//! and taken again: what it touched may have been cold.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{Case, Data, Measured, Series};
+use pagelab_sys::{
+    clock::{Clock, ClockChoice},
+    counters::reported_kib,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial, Workload},
+};
+
+/// How a case is measured: the same for every case of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Method {
+    /// Fresh processes for each case.
+    pub forks: u32,
+    /// Fewest repetitions in each process.
+    pub repetitions_min: u32,
+    /// Most repetitions in each process.
+    pub repetitions_max: u32,
+    /// Nanoseconds that one process of a case may measure for.
+    pub budget_ns: u64,
+    /// Stop when the interval of the median is this narrow, as a share of the median.
+    pub precision: f64,
+    /// Nanoseconds after which a process counts as hung.
+    pub limit_ns: u64,
+    /// How time is read.
+    pub clock: ClockChoice,
+}
+
+/// Repetitions lost to the host before the case gives up and says so.
+const LOST_MAX: u32 = 40;
+
+/// Measures one case in this process; beside the observations come the counters that do not add up
+/// over processes.
+///
+/// # Errors
+/// When the machine refuses something that the case needs.
+pub fn measure(
+    workload: &dyn Workload,
+    case: &Case,
+    method: &Method,
+    process: u32,
+) -> Result<(Measured, BTreeMap<String, u64>), Error> {
+    let mut trials = workload.prepare(case)?;
+    let mut meter = Meter::new(Clock::new(method.clock), process);
+    let mut witness = Witness::default();
+    let (fewest, most) = match workload.repetitions(case) {
+        Some(fixed) => (fixed, fixed),
+        None => (method.repetitions_min, method.repetitions_max),
+    };
+    let mut host = HostWatch::default();
+    for trial in &mut trials {
+        repeat(trial.as_mut(), 0, &mut meter, &mut witness, &mut host)?;
+    }
+    let start = meter.clock().now_ns();
+    for repetition in 0..most {
+        for index in abba(trials.len(), repetition) {
+            let trial = trials[index].as_mut();
+            if repeat(trial, repetition, &mut meter, &mut witness, &mut host)? {
+                meter.keep();
+                witness.keep();
+            }
+        }
+        let spent = meter.clock().now_ns() - start;
+        let done = repetition + 1;
+        // A slow case stops at two repetitions rather than run on for many times its budget.
+        let overdue =
+            workload.repetitions(case).is_none() && done >= 2 && spent > 4 * method.budget_ns;
+        let enough = spent > method.budget_ns || is_narrow(meter.kept(), method.precision);
+        if overdue || (done >= fewest && enough && workload.repetitions(case).is_none()) {
+            break;
+        }
+    }
+    host.testify(&mut witness);
+    if let Clock::Tsc(tsc) = meter.clock() {
+        witness.set("tsc_hz", tsc.hz);
+        witness.set("timer_overhead_ticks", tsc.overhead_ticks);
+    }
+    witness.keep();
+    Ok(witness.finish(meter.finish()))
+}
+
+/// Indices of the arms in the order of this repetition: forwards, then backwards.
+fn abba(arms: usize, repetition: u32) -> Vec<usize> {
+    if repetition.is_multiple_of(2) { (0..arms).collect() } else { (0..arms).rev().collect() }
+}
+
+/// One repetition, taken again while the host takes memory back; `false` when it always did.
+fn repeat(
+    trial: &mut dyn Trial,
+    repetition: u32,
+    meter: &mut Meter,
+    witness: &mut Witness,
+    host: &mut HostWatch,
+) -> Result<bool, Error> {
+    loop {
+        meter.begin(trial.arm(), repetition);
+        witness.begin(trial.arm());
+        host.before();
+        trial.reset()?;
+        trial.run(meter)?;
+        let undisturbed = host.after() || !trial.is_first_touch();
+        trial.verify(witness)?;
+        if undisturbed {
+            return Ok(true);
+        }
+        host.lost += 1;
+        if host.lost >= LOST_MAX {
+            return Ok(false);
+        }
+    }
+}
+
+/// Watches whether free memory was handed back to the host.
+#[derive(Debug, Default)]
+struct HostWatch {
+    seen: Option<u64>,
+    moved_before: bool,
+    lost: u32,
+}
+
+impl HostWatch {
+    fn before(&mut self) {
+        let now = reported_kib();
+        // Memory given back since the last repetition is cold now: this one only warms it.
+        self.moved_before = self.seen.is_some() && now != self.seen;
+        self.seen = now;
+    }
+
+    /// Whether nothing was given back since the end of the repetition before this one.
+    fn after(&mut self) -> bool {
+        let now = reported_kib();
+        let moved = now != self.seen;
+        self.seen = now;
+        !moved && !self.moved_before
+    }
+
+    fn testify(&self, witness: &mut Witness) {
+        witness.begin("");
+        if self.seen.is_some() {
+            let spoiled = u64::from(self.lost >= LOST_MAX);
+            witness.expect("no kept repetition lost memory to the host", 0, spoiled);
+        }
+        if self.lost > 0 {
+            witness.count("repetitions_discarded_reporting", u64::from(self.lost));
+            witness.warn(format!(
+                "free page reporting handed memory back to the host {} times: those repetitions \
+                 were thrown away and taken again; less idle memory, or a host without a balloon \
+                 device, avoids it",
+                self.lost
+            ));
+        }
+    }
+}
+
+/// Whether the median of the first series is known to within `precision` (95 %, order statistics).
+fn is_narrow(kept: &[Series], precision: f64) -> bool {
+    let Some(first) = kept.first() else { return false };
+    let mut medians: Vec<u64> = kept
+        .iter()
+        .filter(|s| s.name == first.name && s.arm == first.arm && s.clock == first.clock)
+        .filter_map(|series| match &series.data {
+            Data::Values(values) => {
+                let mut values = values.clone();
+                values.sort_unstable();
+                values.get(values.len() / 2).copied()
+            }
+            Data::Histogram(text) => {
+                let histogram = pagelab_record::latency::decode(text).ok()?;
+                Some(histogram.value_at_quantile(0.5))
+            }
+            Data::Summary(_) => None,
+        })
+        .collect();
+    medians.sort_unstable();
+    // Below six values no pair of order statistics covers the median with 95 %.
+    let n = medians.len();
+    if n < 6 {
+        return false;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and n / 2"
+    )]
+    let reach = (0.98 * (n as f64).sqrt()).ceil() as usize;
+    let (low, high) = (n / 2 - reach.min(n / 2), (n / 2 + reach).min(n - 1));
+    let half_width = (medians[high] - medians[low]) as f64 / 2.0;
+    half_width <= precision * medians[n / 2] as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_record::{Clock as Source, Unit};
+
+    use super::*;
+
+    fn series(repetition: u32, value: u64) -> Series {
+        Series {
+            name: "touch".into(),
+            arm: "a".into(),
+            process: 0,
+            repetition,
+            clock: Source::Tsc,
+            unit: Unit::Ns,
+            ops: 1,
+            bytes: 0,
+            data: Data::Values(vec![value]),
+        }
+    }
+
+    #[test]
+    fn arms_alternate_forwards_and_backwards() {
+        assert_eq!((abba(3, 0), abba(3, 1)), (vec![0, 1, 2], vec![2, 1, 0]));
+    }
+
+    #[test]
+    fn equal_values_are_narrow_and_scattered_ones_are_not() {
+        let equal: Vec<Series> = (0..6).map(|r| series(r, 1000)).collect();
+        let scattered: Vec<Series> = (0..6).map(|r| series(r, 1000 + u64::from(r) * 100)).collect();
+        assert!(is_narrow(&equal, 0.01));
+        assert!(!is_narrow(&scattered, 0.01));
+        assert!(!is_narrow(&equal[..5], 0.01), "too few to say");
+    }
+}

@@ -1,0 +1,235 @@
+//! What a trial hands its observations and its proof to.
+//!
+//! The one idea: a repetition is kept whole or thrown away whole, so a trial writes into a draft
+//! and the loop decides. Nothing here runs while a clock does.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use pagelab_record::{Claim, Data, Measured, Series, Unit, latency, schema};
+use pagelab_sys::clock::Clock;
+
+/// Collects the observations of a case in one process.
+#[derive(Debug)]
+pub struct Meter {
+    clock: Clock,
+    process: u32,
+    arm: &'static str,
+    repetition: u32,
+    draft: Vec<Series>,
+    kept: Vec<Series>,
+}
+
+impl Meter {
+    /// A meter for one process of a case.
+    pub fn new(clock: Clock, process: u32) -> Self {
+        let (draft, kept) = (Vec::with_capacity(64), Vec::with_capacity(4096));
+        Self { clock, process, arm: "", repetition: 0, draft, kept }
+    }
+
+    /// The clock that trials read.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// How elapsed time is filed.
+    pub fn elapsed(&self) -> schema::Clock {
+        match self.clock {
+            Clock::Tsc(_) => schema::Clock::Tsc,
+            Clock::Raw { .. } => schema::Clock::Wall,
+            Clock::Scripted { .. } => schema::Clock::Scripted,
+        }
+    }
+
+    /// Times one body of `ops` operations on `bytes` bytes.
+    pub fn time(&mut self, name: &str, ops: u64, bytes: u64, body: impl FnOnce()) {
+        let span = self.clock.span(body);
+        let ns = self.clock.elapsed_ns(span);
+        self.observe(name, self.elapsed(), ops, bytes, ns);
+    }
+
+    /// Files one observation that was timed elsewhere.
+    pub fn observe(&mut self, name: &str, clock: schema::Clock, ops: u64, bytes: u64, ns: u64) {
+        self.file(name, clock, Unit::Ns, (ops, bytes), Data::Values(vec![ns]));
+    }
+
+    /// Files several observations of one operation each.
+    pub fn observe_all(&mut self, name: &str, unit: Unit, values: Vec<u64>) {
+        self.file(name, self.elapsed(), unit, (1, 0), Data::Values(values));
+    }
+
+    /// Files a distribution; an empty one is left out.
+    pub fn distribution(&mut self, name: &str, unit: Unit, bytes: u64, of: &Histogram<u64>) {
+        if !of.is_empty() {
+            let data = Data::Histogram(latency::encode(of));
+            self.file(name, self.elapsed(), unit, (1, bytes), data);
+        }
+    }
+
+    fn file(
+        &mut self,
+        name: &str,
+        clock: schema::Clock,
+        unit: Unit,
+        (ops, bytes): (u64, u64),
+        data: Data,
+    ) {
+        self.draft.push(Series {
+            name: name.to_owned(),
+            arm: self.arm.to_owned(),
+            process: self.process,
+            repetition: self.repetition,
+            clock,
+            unit,
+            ops,
+            bytes,
+            data,
+        });
+    }
+
+    /// Starts a repetition of an arm; whatever was drafted before is thrown away.
+    pub(crate) fn begin(&mut self, arm: &'static str, repetition: u32) {
+        self.arm = arm;
+        self.repetition = repetition;
+        self.draft.clear();
+    }
+
+    /// Keeps what the repetition observed.
+    pub(crate) fn keep(&mut self) {
+        self.kept.append(&mut self.draft);
+    }
+
+    /// Every observation kept so far.
+    pub(crate) fn kept(&self) -> &[Series] {
+        &self.kept
+    }
+
+    pub(crate) fn finish(self) -> Vec<Series> {
+        self.kept
+    }
+}
+
+/// Collects the proof of a case in one process.
+#[derive(Debug, Default)]
+pub struct Witness {
+    arm: &'static str,
+    draft: Draft,
+    kept: Draft,
+}
+
+#[derive(Debug, Default)]
+struct Draft {
+    claims: Vec<Claim>,
+    counters: BTreeMap<String, u64>,
+    latest: BTreeMap<String, u64>,
+    warnings: Vec<String>,
+}
+
+impl Witness {
+    /// Claims that two numbers are equal.
+    pub fn expect(&mut self, claim: &str, expected: u64, observed: u64) {
+        self.expect_within(claim, expected, observed, 0);
+    }
+
+    /// Claims that two numbers are at most `tolerance` apart; the workload's page says why.
+    pub fn expect_within(&mut self, claim: &str, expected: u64, observed: u64, tolerance: u64) {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let (expected, observed) = (number(expected), number(observed));
+        let claim = Claim::check(claim, self.arm, expected, observed, number(tolerance));
+        self.draft.claims.push(claim);
+    }
+
+    /// Claims that a machine-wide count moved by at least this much: others may move it too.
+    pub fn expect_at_least(&mut self, claim: &str, expected: u64, observed: u64) {
+        self.expect(claim, expected, observed.min(expected));
+    }
+
+    /// Adds to a counter of the case.
+    pub fn count(&mut self, name: &str, by: u64) {
+        *self.draft.counters.entry(name.to_owned()).or_default() += by;
+    }
+
+    /// Sets a counter that does not add up over repetitions.
+    pub fn set(&mut self, name: &str, value: u64) {
+        self.draft.latest.insert(name.to_owned(), value);
+    }
+
+    /// Notes something that may have disturbed the result, and what to do about it.
+    pub fn warn(&mut self, warning: String) {
+        self.draft.warnings.push(warning);
+    }
+
+    pub(crate) fn begin(&mut self, arm: &'static str) {
+        self.arm = arm;
+        self.draft = Draft::default();
+    }
+
+    pub(crate) fn keep(&mut self) {
+        let draft = std::mem::take(&mut self.draft);
+        for claim in draft.claims {
+            claim.fold_into(&mut self.kept.claims);
+        }
+        for (name, value) in draft.counters {
+            *self.kept.counters.entry(name).or_default() += value;
+        }
+        self.kept.latest.extend(draft.latest);
+        for warning in draft.warnings {
+            if !self.kept.warnings.contains(&warning) {
+                self.kept.warnings.push(warning);
+            }
+        }
+    }
+
+    /// The case as this process saw it, and the counters that do not add up over processes.
+    pub(crate) fn finish(self, series: Vec<Series>) -> (Measured, BTreeMap<String, u64>) {
+        let measured = Measured {
+            series,
+            tables: Vec::new(),
+            counters: self.kept.counters,
+            witness: self.kept.claims,
+            warnings: self.kept.warnings,
+        };
+        (measured, self.kept.latest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_sys::clock::ClockChoice;
+
+    use super::*;
+
+    fn scripted() -> Meter {
+        Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 3)
+    }
+
+    #[test]
+    fn a_repetition_that_is_not_kept_leaves_nothing() {
+        let (mut meter, mut witness) = (scripted(), Witness::default());
+        meter.begin("a", 0);
+        witness.begin("a");
+        meter.time("touch", 1, 4096, || ());
+        witness.expect("faults", 1, 2);
+        witness.count("faults", 2);
+        meter.begin("a", 0);
+        witness.begin("a");
+        meter.time("touch", 1, 4096, || ());
+        witness.expect("faults", 1, 1);
+        meter.keep();
+        witness.keep();
+        let (measured, _) = witness.finish(meter.finish());
+        assert_eq!(measured.series.len(), 1);
+        assert_eq!(measured.series[0].data, Data::Values(vec![7]));
+        assert_eq!((measured.series[0].process, measured.series[0].arm.as_str()), (3, "a"));
+        assert!(measured.is_valid() && measured.counters.is_empty());
+    }
+
+    #[test]
+    fn more_than_enough_is_enough() {
+        let mut witness = Witness::default();
+        witness.begin("a");
+        witness.expect_at_least("folios", 10, 25);
+        witness.keep();
+        assert!(witness.finish(Vec::new()).0.is_valid());
+    }
+}

@@ -1,0 +1,105 @@
+//! What a workload is: a row of the table, and the trials it prepares.
+
+use pagelab_record::Case;
+use pagelab_sys::SysError;
+
+use crate::{
+    meter::{Meter, Witness},
+    need::Need,
+    params::Param,
+};
+
+/// One kind of measurement. A workload is whole in one file and has no state of its own.
+pub trait Workload: Sync {
+    /// `collection/workload`.
+    fn name(&self) -> &'static str;
+
+    /// One line: what it answers.
+    fn summary(&self) -> &'static str;
+
+    /// Its parameters, in the order that help shows them.
+    fn params(&self) -> &'static [Param];
+
+    /// Replaces every `auto` by a value, so that the case is complete.
+    fn resolve(&self, case: Case) -> Case {
+        case
+    }
+
+    /// Refuses a combination that would measure something else than it says.
+    ///
+    /// # Errors
+    /// A sentence that says what it would measure instead, and what to ask for.
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let _ = case;
+        Ok(())
+    }
+
+    /// The combinations that [`Workload::refuse`] turns away, as sentences for `list`.
+    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// What the case needs of the host.
+    fn needs(&self, case: &Case) -> Vec<Need>;
+
+    /// Bytes of memory that the case takes at its peak.
+    fn footprint(&self, case: &Case) -> u64;
+
+    /// A fixed number of repetitions that the case asks for, instead of as many as it takes.
+    fn repetitions(&self, case: &Case) -> Option<u32> {
+        let _ = case;
+        None
+    }
+
+    /// The smallest case that still measures: what `check` runs.
+    fn smallest(&self) -> &'static [(&'static str, &'static str)];
+
+    /// Makes one trial for each arm. Runs in the case's own process.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error>;
+}
+
+/// One arm of a case, ready to run. Dropping it returns what it took.
+pub trait Trial {
+    /// The arm that its series and claims are filed under.
+    fn arm(&self) -> &'static str;
+
+    /// Whether it touches memory for the first time, so that memory given back to the host in the
+    /// meantime spoils it.
+    fn is_first_touch(&self) -> bool {
+        false
+    }
+
+    /// Prepares one repetition. Not measured.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    fn reset(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// One repetition: what is handed to the meter's clock is measured, nothing else.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error>;
+
+    /// Proves that the repetition was what it claims to be. Not measured.
+    ///
+    /// # Errors
+    /// When the proof cannot be taken; a proof that fails is a claim that does not hold.
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error>;
+}
+
+/// Why a case cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// The case makes no sense here.
+    #[error("{0}")]
+    Case(String),
+}

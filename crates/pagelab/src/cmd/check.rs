@@ -1,0 +1,114 @@
+//! `pagelab check`: every workload's smallest case, for its proof and not for its time.
+
+use clap::ArgMatches;
+use pagelab_bench::{
+    WORKLOADS,
+    plan::{self, Plan},
+    suite::{Entry, Suite},
+};
+use pagelab_record::{Outcome, Record};
+
+use super::clock;
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output, progress, session,
+};
+
+/// Runs them and prints one line each, KTAP on request.
+///
+/// # Errors
+/// When a case cannot be planned or its process cannot be started.
+pub(crate) fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let plan = plan::of_suite(&smallest(), clock(matches), args::overrides(matches))
+        .map_err(Failure::usage_text)?;
+    if matches.get_flag("dry-run") {
+        for planned in &plan.cases {
+            output::result(&format!("{}\n", progress::brief(planned)))?;
+        }
+        return Ok(Exit::Good);
+    }
+    let runner = session::runner("check", &plan.cases)?;
+    let mut records = Vec::new();
+    let end = session::measure(&runner, &plan, true, &mut |record| {
+        records.push(record);
+        Ok(())
+    })?;
+    drop(runner);
+    let lines = if matches.get_flag("ktap") { ktap } else { plain };
+    output::result(&lines(&plan, &records))?;
+    Ok(end.min(session::verdict(&records)))
+}
+
+/// One case of each workload, and one of each page size where it has page sizes.
+fn smallest() -> Suite {
+    let entries = WORKLOADS.iter().flat_map(|workload| {
+        let has = |name: &str| workload.params().iter().any(|param| param.name == name);
+        let mut axes: Vec<(String, Vec<String>)> = workload
+            .smallest()
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()]))
+            .collect();
+        let pages: &[&str] = if has("page") { &["all"] } else { &[] };
+        axes.extend(pages.iter().map(|page| ("page".to_owned(), vec![(*page).to_owned()])));
+        let entry = |axes| Entry {
+            forks: 1,
+            budget_s: 0.001,
+            repetitions_min: 1,
+            ..Entry::new(workload.name(), axes)
+        };
+        let mut all = vec![entry(axes.clone())];
+        if has("kind") {
+            // The kinds of fault that only base pages have.
+            let mut base: Vec<_> = axes.into_iter().filter(|(name, _)| name != "page").collect();
+            base.push(("kind".to_owned(), vec!["read".to_owned(), "present".to_owned()]));
+            all.push(entry(base));
+        }
+        all
+    });
+    Suite {
+        name: "check".to_owned(),
+        summary: String::new(),
+        published: Vec::new(),
+        entries: entries.collect(),
+    }
+}
+
+/// The word, and what there is to say, of each outcome.
+fn verdict(record: &Record) -> (&'static str, String) {
+    match &record.outcome {
+        Outcome::Measured(measured) => match measured.witness.iter().find(|claim| !claim.holds) {
+            None => ("ok", format!("{} claims hold", measured.witness.len())),
+            Some(claim) => (
+                "not ok",
+                format!(
+                    "{} ({}): expected {}, observed {}",
+                    claim.claim, claim.arm, claim.expected, claim.observed
+                ),
+            ),
+        },
+        Outcome::Skipped { need, cure } => ("skip", format!("needs {need}: {cure}")),
+        Outcome::Failed { reason } => ("not ok", reason.clone()),
+    }
+}
+
+fn plain(plan: &Plan, records: &[Record]) -> String {
+    let lines = plan.cases.iter().zip(records).map(|(planned, record)| {
+        let (word, note) = verdict(record);
+        format!("{word:<6}  {}: {note}\n", progress::brief(planned))
+    });
+    lines.collect()
+}
+
+/// The kernel's test protocol: version, plan, one line a case, diagnostics behind `#`.
+fn ktap(plan: &Plan, records: &[Record]) -> String {
+    let mut text = format!("KTAP version 1\n1..{}\n", plan.cases.len());
+    for (number, (planned, record)) in (1..).zip(plan.cases.iter().zip(records)) {
+        let name = progress::brief(planned);
+        text.push_str(&match verdict(record) {
+            ("skip", note) => format!("ok {number} {name} # SKIP {note}\n"),
+            (word, note) => format!("# {note}\n{word} {number} {name}\n"),
+        });
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! `pagelab doctor`: every need, whether this host has it, how to get it, and what it affects.
+
+use clap::ArgMatches;
+use pagelab_bench::{Need, WORKLOADS, plan, suite::Entry};
+use pagelab_sys::{
+    environment,
+    knobs::{KnobError, Place, restore_leftovers},
+};
+use serde_json::{Value, json};
+
+use super::text;
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// Prints the findings, or puts back what a killed run left.
+///
+/// # Errors
+/// When a run holds the knobs that are to be restored.
+pub(crate) fn doctor(matches: &ArgMatches) -> Result<Exit, Failure> {
+    if matches.get_flag("restore") {
+        return restore();
+    }
+    let findings: Vec<Finding> = Need::catalogue().into_iter().map(Finding::of).collect();
+    let facts = environment::facts();
+    let warnings = environment::warnings(&facts);
+    let printed = if text(matches, "format") == Some("json") {
+        let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
+        let facts: Vec<Value> = facts
+            .iter()
+            .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}))
+            .collect();
+        format!("{:#}\n", json!({"needs": findings, "warnings": warnings, "facts": facts}))
+    } else {
+        let mut text: String = findings.iter().map(Finding::line).collect();
+        if !warnings.is_empty() {
+            text.push_str("\nwhat may disturb results here\n");
+        }
+        for warning in warnings {
+            text.push_str(&format!("  {warning}\n"));
+        }
+        text
+    };
+    output::result(&printed)?;
+    Ok(Exit::Good)
+}
+
+fn restore() -> Result<Exit, Failure> {
+    let restored = match restore_leftovers(&Place::machine()) {
+        Ok(restored) => restored,
+        Err(error @ (KnobError::Held { .. } | KnobError::Denied { .. })) => {
+            return Err(Failure::host(error));
+        }
+        Err(error) => return Err(Failure::internal(error)),
+    };
+    if restored.is_empty() {
+        output::result("nothing was left changed\n")?;
+    }
+    let clean = restored.iter().all(pagelab_sys::knobs::Restored::is_clean);
+    for one in &restored {
+        output::result(&format!("{one}\n"))?;
+    }
+    Ok(if clean { Exit::Good } else { Exit::CaseFailed })
+}
+
+struct Finding {
+    need: Need,
+    has: bool,
+    affects: Vec<String>,
+}
+
+impl Finding {
+    fn of(need: Need) -> Self {
+        let has = need.check();
+        let affects = affected(&need);
+        Self { need, has, affects }
+    }
+
+    fn line(&self) -> String {
+        let affects = if self.affects.is_empty() {
+            String::new()
+        } else {
+            format!("   affects {}\n", self.affects.join("; "))
+        };
+        if self.has {
+            return format!("have  {}\n", self.need);
+        }
+        format!("lack  {}\n   cure    {}\n{affects}", self.need, self.need.cure())
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "need": self.need.to_string(),
+            "have": self.has,
+            "cure": self.need.cure(),
+            "affects": self.affects,
+        })
+    }
+}
+
+/// Which workloads ask for something of this kind, and by which parameters.
+fn affected(need: &Need) -> Vec<String> {
+    let mut affected = Vec::new();
+    for workload in WORKLOADS {
+        let has = |name: &str| workload.params().iter().any(|param| param.name == name);
+        for (name, value) in [
+            ("page", "all"),
+            ("fifo", "on"),
+            ("populate", "mlock"),
+            ("threads", "2"),
+            ("mem-node", "far"),
+            ("arms", "as-published"),
+        ] {
+            if !has(name) {
+                continue;
+            }
+            let entry =
+                Entry::new(workload.name(), vec![(name.to_owned(), vec![value.to_owned()])]);
+            // A value that this workload does not know is simply not one of its ways.
+            let Ok((cases, _)) = plan::grid(*workload, &entry.axes) else { continue };
+            for case in cases {
+                let asks = workload.needs(&case).iter().any(|other| is_alike(need, other));
+                let text = match case.get(name) {
+                    Some(value) if asks => format!("{} --{name} {value}", workload.name()),
+                    _ => continue,
+                };
+                if !affected.contains(&text) && !matches!(need, Need::Memory(_)) {
+                    affected.push(text);
+                }
+            }
+        }
+        if workload.params().iter().any(|param| param.name == "level") && *need == Need::StringStore
+        {
+            affected.push(workload.name().to_owned());
+        }
+    }
+    affected
+}
+
+/// Whether two needs are met by the same thing, whatever the amount.
+fn is_alike(a: &Need, b: &Need) -> bool {
+    match (a, b) {
+        (Need::Transparent { page: a, .. }, Need::Transparent { page: b, .. }) => a == b,
+        (Need::Pool { shift: a, .. }, Need::Pool { shift: b, .. }) => a == b,
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}

@@ -1,0 +1,75 @@
+//! Completions and man pages, made from the command line's own definition.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use clap::{ArgMatches, Command};
+use clap_complete::Shell;
+
+use super::text;
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output,
+};
+
+/// Prints the completion script of a shell.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(crate) fn completions(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let shell = matches.get_one::<Shell>("shell").copied().expect("clap requires a shell");
+    let script = String::from_utf8(script(shell)).map_err(Failure::internal)?;
+    output::result(&script)?;
+    Ok(Exit::Good)
+}
+
+/// Writes `completions/` and `man1/` under a directory.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn generate(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let out = Path::new(text(matches, "out").unwrap_or("."));
+    let write = |path: &Path, bytes: &[u8]| {
+        let directory = path.parent().unwrap_or(out);
+        fs::create_dir_all(directory)
+            .and_then(|()| fs::write(path, bytes))
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::usage)
+    };
+    for (shell, name) in
+        [(Shell::Bash, "pagelab.bash"), (Shell::Zsh, "_pagelab"), (Shell::Fish, "pagelab.fish")]
+    {
+        write(&out.join("completions").join(name), &script(shell))?;
+    }
+    let mut command = args::command();
+    command.build();
+    pages(&command, "pagelab", &mut |name, page| {
+        write(&out.join("man1").join(format!("{name}.1")), &page)
+    })?;
+    Ok(Exit::Good)
+}
+
+fn script(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut args::command(), "pagelab", &mut script);
+    script
+}
+
+/// One page for a command and each below it; a workload's slash becomes a dash in the file's name.
+fn pages(
+    command: &Command,
+    name: &str,
+    write: &mut dyn FnMut(&str, Vec<u8>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut page = Vec::new();
+    let titled = command.clone().name(name.to_owned()).display_name(name.to_owned());
+    clap_mangen::Man::new(titled).render(&mut page).map_err(Failure::internal)?;
+    write(name, page)?;
+    for sub in
+        command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+    {
+        pages(sub, &format!("{name}-{}", sub.get_name().replace('/', "-")), write)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `pagelab list`: the tables, as they are in the code.
+
+use clap::ArgMatches;
+use pagelab_bench::{WORKLOADS, Workload, suite};
+use serde_json::{Value, json};
+
+use super::text;
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output,
+};
+
+/// Prints the workloads and suites, or one workload's parameters.
+///
+/// # Errors
+/// When no workload has that name.
+pub(crate) fn list(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let is_json = text(matches, "format") == Some("json");
+    let printed = match text(matches, "workload") {
+        None if is_json => pretty(&json!({
+            "workloads": WORKLOADS.iter().map(|workload| row(*workload)).collect::<Vec<_>>(),
+            "suites": suite::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        })),
+        None => overview()?,
+        Some(name) => {
+            let workload = pagelab_bench::workload(name).map_err(Failure::usage_text)?;
+            if is_json { pretty(&row(workload)) } else { details(workload) }
+        }
+    };
+    output::result(&printed)?;
+    Ok(Exit::Good)
+}
+
+fn overview() -> Result<String, Failure> {
+    let mut text = "workloads\n".to_owned();
+    for workload in WORKLOADS {
+        text.push_str(&format!("  {:<18} {}\n", workload.name(), workload.summary()));
+    }
+    text.push_str("\nsuites\n");
+    for (name, _) in suite::BUILT_IN {
+        let suite = suite::built_in(name).map_err(Failure::usage_text)?;
+        text.push_str(&format!("  {name:<18} {}\n", suite.summary));
+    }
+    text.push_str("\npagelab list WORKLOAD shows its parameters\n");
+    Ok(text)
+}
+
+fn details(workload: &dyn Workload) -> String {
+    let mut text = format!("{}: {}\n", workload.name(), workload.summary());
+    if workload.params().is_empty() {
+        text.push_str("\nit has no parameters\n");
+    } else {
+        text.push_str("\nparameters (a comma between values makes a case, or an arm, for each)\n");
+    }
+    for param in workload.params() {
+        text.push_str(&format!("  {:<10} {}\n", param.name, param.help));
+        let choices = param.choices();
+        if !choices.is_empty() {
+            text.push_str(&format!("  {:<10}   {}\n", "", choices.join(", ")));
+        }
+        text.push_str(&format!("  {:<10}   default {}\n", "", param.default));
+    }
+    if !workload.refusals().is_empty() {
+        text.push_str("\nrefused, because they would measure something else\n");
+        for (what, why) in workload.refusals() {
+            text.push_str(&format!("  {what}: {why}\n"));
+        }
+    }
+    text
+}
+
+fn row(workload: &dyn Workload) -> Value {
+    let params: Vec<Value> = workload
+        .params()
+        .iter()
+        .map(|param| {
+            json!({
+                "name": param.name,
+                "help": param.help,
+                "default": param.default,
+                "choices": param.choices(),
+                "comma_makes": args::comma(param),
+            })
+        })
+        .collect();
+    let refused: Vec<Value> = workload
+        .refusals()
+        .iter()
+        .map(|(what, why)| json!({"combination": what, "reason": why}))
+        .collect();
+    json!({
+        "name": workload.name(),
+        "summary": workload.summary(),
+        "parameters": params,
+        "refused": refused,
+    })
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

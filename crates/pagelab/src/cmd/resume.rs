@@ -1,0 +1,61 @@
+//! `pagelab resume`: go on where a run stopped; a finished case is never measured again.
+
+use std::path::Path;
+
+use clap::ArgMatches;
+use pagelab_bench::{
+    measure::Method,
+    plan::{Plan, Planned},
+};
+use pagelab_record::{Case, Record, RunHeader, journal::Journal};
+use pagelab_sys::clock::ClockChoice;
+
+use super::{clock, text};
+use crate::{
+    exit::{Exit, Failure},
+    output, session,
+};
+
+/// Measures the planned cases that left no record, then reports the whole run.
+///
+/// # Errors
+/// When it is no run, or cannot be continued by this version.
+pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let directory = Path::new(text(matches, "run").unwrap_or_default());
+    let directory =
+        if directory.is_file() { directory.parent().unwrap_or(Path::new(".")) } else { directory };
+    // Said before the file is touched.
+    session::read(directory)?;
+    let (journal, contents) = Journal::resume(directory).map_err(Failure::usage)?;
+    let plan = remaining(&contents.header, &contents.records, clock(matches))?;
+    let (done, all) = (contents.records.len(), contents.header.plan.len());
+    output::warn(&format!("{done} of {all} cases are done, {} are left", plan.cases.len()));
+    let quiet = matches.get_flag("quiet");
+    session::execute(directory, &contents.header, journal, contents.records, &plan, quiet)
+}
+
+/// What of the plan has no record yet. The clock is calibrated anew: the machine may have rebooted.
+fn remaining(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Result<Plan, Failure> {
+    let methods: Vec<Method> = serde_json::from_value(header.method.clone())
+        .map_err(|error| Failure::usage_text(format!("the header's method: {error}")))?;
+    if methods.len() != header.plan.len() {
+        return Err(Failure::usage_text("the header's method and plan differ in length"));
+    }
+    let mut done: Vec<(&str, &Case)> =
+        records.iter().map(|record| (record.workload.as_str(), &record.case)).collect();
+    let mut plan = Plan::default();
+    for ((workload, case), method) in header.plan.iter().zip(methods) {
+        if let Some(index) = done.iter().position(|d| *d == (workload.as_str(), case)) {
+            done.swap_remove(index);
+            continue;
+        }
+        pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
+        let clock = match method.clock {
+            scripted @ ClockChoice::Scripted { .. } => scripted,
+            _ => clock,
+        };
+        let method = Method { clock, ..method };
+        plan.cases.push(Planned { workload: workload.clone(), case: case.clone(), method });
+    }
+    Ok(plan)
+}

@@ -1,0 +1,157 @@
+//! `pagelab run`: the main job.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use clap::ArgMatches;
+use pagelab_bench::{
+    Need,
+    plan::{self, Plan},
+    runner,
+    suite::{self, Entry, Suite},
+};
+use pagelab_record::{
+    journal::Journal,
+    units::{display_bytes, display_ns},
+};
+
+use super::{clock, text};
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output, progress,
+    session::{self, Place},
+};
+
+/// Plans, then measures (or shows the plan), then reports.
+///
+/// # Errors
+/// When the plan makes no sense, the host cannot run it, or the output cannot be written.
+pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let clock = clock(matches);
+    let over = args::overrides(matches);
+    let (plan, name, published) = match matches.subcommand() {
+        Some((workload, grid)) => {
+            let given =
+                ["suite", "size", "rounds"].into_iter().find(|n| text(matches, n).is_some());
+            if let Some(given) = given.or(matches.get_flag("fifo").then_some("fifo")) {
+                return Err(Failure::usage_text(format!(
+                    "--{given} before the workload speaks of a suite: write it after {workload}"
+                )));
+            }
+            let row = pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
+            let entry = Entry::new(workload, args::axes(row, grid));
+            let limits = suite::built_in("limits").map_err(Failure::usage_text)?;
+            let plan = plan::of_grid(&entry, &limits, clock, over).map_err(Failure::usage_text)?;
+            refuse_what_cannot_fit(&plan)?;
+            (plan, String::new(), Vec::new())
+        }
+        None => {
+            let suite = chosen_suite(matches)?;
+            let plan = plan::of_suite(&suite, clock, over).map_err(Failure::usage_text)?;
+            (plan, suite.name, suite.published)
+        }
+    };
+    for why in &plan.left_out {
+        output::warn(&format!("left out: {why}"));
+    }
+    if matches.get_flag("dry-run") {
+        output::result(&describe(&plan))?;
+        return Ok(Exit::Good);
+    }
+    let place = Place::create(text(matches, "output").map(Path::new))?;
+    let header = session::header(&place.run, &name, &published, &plan);
+    let journal = Journal::create(&place.directory, &header)
+        .with_context(|| format!("cannot write into {}", place.directory.display()))
+        .map_err(Failure::usage)?;
+    let quiet = matches.get_flag("quiet");
+    session::execute(&place.directory, &header, journal, Vec::new(), &plan, quiet)
+}
+
+/// The suite that was asked for, with the overrides of the command line.
+fn chosen_suite(matches: &ArgMatches) -> Result<Suite, Failure> {
+    let mut suite = load(text(matches, "suite").unwrap_or("quick"))?;
+    let fifo = matches.get_flag("fifo").then_some("on");
+    for (name, value) in
+        [("size", text(matches, "size")), ("rounds", text(matches, "rounds")), ("fifo", fifo)]
+    {
+        let Some(value) = value else { continue };
+        let mut used = false;
+        for entry in &mut suite.entries {
+            let row = pagelab_bench::workload(&entry.workload).map_err(Failure::usage_text)?;
+            if row.params().iter().any(|param| param.name == name) {
+                entry.axes.retain(|(axis, _)| axis != name);
+                entry.axes.push((name.to_owned(), vec![value.to_owned()]));
+                used = true;
+            }
+        }
+        if !used {
+            return Err(Failure::usage_text(format!(
+                "suite `{}` has no case with a {name}: leave --{name} out",
+                suite.name
+            )));
+        }
+    }
+    Ok(suite)
+}
+
+/// A suite by name or path.
+///
+/// # Errors
+/// When there is none of that name, or the file is no suite.
+pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
+    if !name.contains(['/', '.']) {
+        return suite::built_in(name).map_err(Failure::usage_text);
+    }
+    let text = fs::read_to_string(name)
+        .with_context(|| format!("cannot read the suite {name}"))
+        .map_err(Failure::usage)?;
+    suite::parse(&text).map_err(|why| Failure::usage_text(format!("{name}: {why}")))
+}
+
+/// A grid that asks for more memory than there is is refused before anything is measured.
+fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
+    let too_large = |need: &Need| matches!(need, Need::Memory(_));
+    match runner::unmet(plan).into_iter().find(too_large) {
+        Some(need) => {
+            Err(Failure::host(anyhow::anyhow!("this host lacks {need}: {}", need.cure())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The plan for people.
+fn describe(plan: &Plan) -> String {
+    let mut text = String::new();
+    for planned in &plan.cases {
+        let unmet = planned.needs().into_iter().find(|need| !need.check());
+        let note = unmet.map_or_else(String::new, |need| match need.knob() {
+            Some((path, value)) => format!("   [sets {} to {value}]", path.display()),
+            None => format!("   [skipped, needs {need}]"),
+        });
+        let time = display_ns(planned.estimated_seconds() * 1e9);
+        let memory = display_bytes(planned.footprint() as f64);
+        text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));
+    }
+    text.push_str(&format!(
+        "\n{} cases, about {:.0} s, at most {} of memory at once\n",
+        plan.cases.len(),
+        plan.estimated_seconds(),
+        display_bytes(plan.peak_bytes() as f64)
+    ));
+    let knobs = plan.knobs();
+    if knobs.is_empty() {
+        text.push_str("no setting of this machine would be changed\n");
+    } else {
+        let may = if pagelab_sys::rights::is_root() {
+            "settings that would be changed for their cases and put back:"
+        } else {
+            "settings that these cases need; without root they are skipped:"
+        };
+        text.push_str(&format!("{may}\n"));
+        for (path, value, cases) in knobs {
+            text.push_str(&format!("  {path} = {value} ({cases} cases)\n"));
+        }
+    }
+    text
+}

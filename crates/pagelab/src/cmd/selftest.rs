@@ -1,0 +1,65 @@
+//! `pagelab selftest --aa`: the same thing twice, to see what this host calls different.
+//!
+//! Every case is measured for run A and for run B before the next one starts, so that drift over
+//! minutes does not pass for noise.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use clap::ArgMatches;
+use pagelab_bench::plan::{self, Plan};
+use pagelab_record::{Record, journal::Journal};
+use pagelab_report::noise_floor;
+
+use super::{clock, run::load, text};
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output,
+    session::{self, Place},
+};
+
+/// Runs a suite twice, alternating, and prints the noise floor of each cell.
+///
+/// # Errors
+/// When the suite or the output is wrong.
+pub(crate) fn selftest(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let suite = load(text(matches, "suite").unwrap_or("quick"))?;
+    let plan = plan::of_suite(&suite, clock(matches), args::overrides(matches))
+        .map_err(Failure::usage_text)?;
+    let place = Place::create(text(matches, "output").map(Path::new))?;
+    let mut journals = Vec::new();
+    for side in ["a", "b"] {
+        let directory = place.directory.join(side);
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))
+            .map_err(Failure::usage)?;
+        let run = format!("{}-{side}", place.run);
+        let header = session::header(&run, &suite.name, &suite.published, &plan);
+        journals.push(Journal::create(&directory, &header).map_err(Failure::usage)?);
+    }
+    let runner = session::runner(&place.run, &plan.cases)?;
+    let twice = Plan {
+        cases: plan.cases.iter().flat_map(|planned| [planned.clone(), planned.clone()]).collect(),
+        left_out: Vec::new(),
+    };
+    let mut sides: [Vec<Record>; 2] = [Vec::new(), Vec::new()];
+    let mut count = 0;
+    let end = session::measure(&runner, &twice, matches.get_flag("quiet"), &mut |record| {
+        // A B, then B A: neither side is always the first.
+        let side = [0, 1, 1, 0][count % 4];
+        count += 1;
+        journals[side].append(&record).map_err(Failure::internal)?;
+        sides[side].push(record);
+        Ok(())
+    })?;
+    drop(runner);
+    let floor = noise_floor(&sides[0], &sides[1]);
+    output::result(&match text(matches, "format") {
+        Some("json") => floor.json(),
+        _ => floor.terminal(output::style()),
+    })?;
+    output::warn(&format!("\nboth runs: {}", place.directory.display()));
+    let both: Vec<Record> = sides.into_iter().flatten().collect();
+    Ok(end.min(session::verdict(&both)))
+}

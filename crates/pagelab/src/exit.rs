@@ -1,0 +1,70 @@
+//! Exit codes: the first that applies, in the order of the manual.
+
+use std::process::ExitCode;
+
+/// How a command ended. The order of the variants is the order in which they take precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// The user interrupted; what was done is saved.
+    Interrupted,
+    /// The command line, a suite or a file given on it is wrong.
+    Usage,
+    /// This host cannot do what was asked.
+    HostCannot,
+    /// A mistake of pagelab's.
+    Internal,
+    /// A case failed, or a check did.
+    CaseFailed,
+    /// A witness failed: a measured case is invalid.
+    Invalid,
+    /// Everything was skipped.
+    AllSkipped,
+    /// Fine.
+    Good,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Interrupted => 130,
+            Exit::Usage => 2,
+            Exit::HostCannot => 3,
+            Exit::Internal => 70,
+            Exit::CaseFailed => 1,
+            Exit::Invalid => 6,
+            Exit::AllSkipped => 4,
+            Exit::Good => 0,
+        })
+    }
+}
+
+/// An error and the exit code that it ends the command with.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What went wrong, while doing what.
+    pub(crate) error: anyhow::Error,
+    /// The code.
+    pub(crate) exit: Exit,
+}
+
+impl Failure {
+    /// A wrong argument or file.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), exit: Exit::Usage }
+    }
+
+    /// A wrong argument or file, as a sentence.
+    pub(crate) fn usage_text(text: impl Into<String>) -> Self {
+        Self::usage(anyhow::anyhow!(text.into()))
+    }
+
+    /// Something that this host cannot do.
+    pub(crate) fn host(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), exit: Exit::HostCannot }
+    }
+
+    /// A mistake of ours, or of a disk that filled up.
+    pub(crate) fn internal(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), exit: Exit::Internal }
+    }
+}

@@ -1,0 +1,43 @@
+//! Where text goes: results to stdout, everything else to stderr. A closed pipe is no error.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use pagelab_report::Style;
+
+use crate::exit::{Exit, Failure};
+
+/// Prints a result. `| head` closes the pipe early; that ends the output and nothing else.
+///
+/// # Errors
+/// When stdout cannot be written for any other reason.
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure { error: anyhow::anyhow!("stdout: {error}"), exit: Exit::Internal })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says something to the person, beside the result.
+pub(crate) fn warn(text: &str) {
+    // Nobody is left to tell when stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// How to draw for whoever reads stdout.
+pub(crate) fn style() -> Style {
+    let is_terminal = io::stdout().is_terminal();
+    let color = is_terminal
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let width = terminal_width().filter(|_| is_terminal).unwrap_or(120);
+    Style { color, width }
+}
+
+fn terminal_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.or_else(pagelab_sys::rights::terminal_columns)
+}

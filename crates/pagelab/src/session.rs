@@ -1,0 +1,238 @@
+//! One run from its first journal line to its report: the loop over cases.
+//!
+//! The directory and the journal exist before anything is measured. A record is on the disk before
+//! the next case starts, so whatever ends the run, what was done can be read and resumed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use pagelab_bench::{
+    plan::{Plan, Planned},
+    runner::{Attempt, Runner},
+    suite,
+};
+use pagelab_record::{
+    Outcome, Record, RunHeader,
+    journal::{self, Contents, Damage, Journal},
+    schema::RUN_SCHEMA,
+};
+use pagelab_report::Report;
+use pagelab_sys::{
+    clock::unix_seconds,
+    crew::{catch_interrupts, interrupted},
+    environment,
+    knobs::{KnobError, WATCHDOG_COMMAND},
+};
+
+use crate::{
+    CASE_COMMAND,
+    exit::{Exit, Failure},
+    output,
+    progress::Progress,
+};
+
+/// What a run is called and where it goes.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Name of the run.
+    pub(crate) run: String,
+    /// Its directory.
+    pub(crate) directory: PathBuf,
+}
+
+impl Place {
+    /// Makes the directory: the one that was asked for, or `pagelab-runs/<time>-<host>`.
+    ///
+    /// # Errors
+    /// When it exists with a run in it, or cannot be made.
+    pub(crate) fn create(asked: Option<&Path>) -> Result<Self, Failure> {
+        let now = humantime::format_rfc3339_seconds(
+            std::time::UNIX_EPOCH
+                + std::time::Duration::from_secs(unix_seconds().max(0).cast_unsigned()),
+        );
+        let stamp: String = now.to_string().chars().filter(|c| !matches!(c, '-' | ':')).collect();
+        let name = format!("{stamp}-{}", environment::hostname());
+        let directory = match asked {
+            Some(directory) => directory.to_owned(),
+            None => {
+                let runs = Path::new("pagelab-runs");
+                let free = |suffix: u32| match suffix {
+                    1 => runs.join(&name),
+                    suffix => runs.join(format!("{name}-{suffix}")),
+                };
+                (1..).map(free).find(|path| !path.exists()).expect("some number is free")
+            }
+        };
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make the output directory {}", directory.display()))
+            .map_err(Failure::usage)?;
+        if directory.join(journal::FILE).exists() {
+            return Err(Failure::usage_text(format!(
+                "{} holds a run already: choose another directory, or: pagelab resume {0}",
+                directory.display()
+            )));
+        }
+        let last = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Self { run: last.unwrap_or(name), directory })
+    }
+}
+
+/// The first line of a journal for a plan.
+pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) -> RunHeader {
+    let methods: Vec<_> = plan.cases.iter().map(|planned| planned.method).collect();
+    RunHeader {
+        schema: RUN_SCHEMA.to_owned(),
+        run: run.to_owned(),
+        pagelab: env!("CARGO_PKG_VERSION").to_owned(),
+        suite: suite.to_owned(),
+        published: published.to_vec(),
+        command: std::env::args().collect(),
+        method: serde_json::to_value(methods).expect("a method is plain data"),
+        plan: plan
+            .cases
+            .iter()
+            .map(|planned| (planned.workload.clone(), planned.case.clone()))
+            .collect(),
+    }
+}
+
+/// A runner whose children and watchdog are this executable.
+///
+/// # Errors
+/// When the executable cannot be found, or another run holds the knobs that the plan needs.
+pub(crate) fn runner(run: &str, plan: &[Planned]) -> Result<Runner, Failure> {
+    // Not current_exe(): a binary that was replaced meanwhile is still this one here.
+    let executable = PathBuf::from("/proc/self/exe");
+    let executable = fs::read_link(&executable).unwrap_or(executable);
+    let mut runner = Runner::new(run, executable, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
+    match runner.take_knobs(plan) {
+        Ok(()) => Ok(runner),
+        Err(error @ KnobError::Held { .. }) => Err(Failure::host(error)),
+        Err(KnobError::Denied { .. }) => Ok(runner),
+        Err(error) => Err(Failure::host(error)),
+    }
+}
+
+/// Runs the cases of a plan and hands every record to `keep`, which must not lose it.
+///
+/// # Errors
+/// When a process cannot be started or a record cannot be kept.
+pub(crate) fn measure(
+    runner: &Runner,
+    plan: &Plan,
+    quiet: bool,
+    keep: &mut dyn FnMut(Record) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
+    catch_interrupts();
+    let mut progress = Progress::start(plan, quiet);
+    let mut end = Exit::Good;
+    for (index, planned) in plan.cases.iter().enumerate() {
+        let attempt = if interrupted() {
+            Attempt::Interrupted
+        } else {
+            runner
+                .run(planned, &mut |process| progress.process(planned, process))
+                .map_err(Failure::internal)?
+        };
+        match attempt {
+            Attempt::Done(record) => {
+                progress.case(index, planned, &record);
+                keep(*record)?;
+            }
+            Attempt::Interrupted => {
+                end = Exit::Interrupted;
+                break;
+            }
+        }
+    }
+    progress.finish();
+    Ok(end)
+}
+
+/// Measures what is left of a plan into a journal, then reports the whole run.
+///
+/// # Errors
+/// When the journal or the report cannot be written.
+pub(crate) fn execute(
+    directory: &Path,
+    header: &RunHeader,
+    mut journal: Journal,
+    earlier: Vec<Record>,
+    plan: &Plan,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let runner = runner(&header.run, &plan.cases)?;
+    let mut records = earlier;
+    let end = measure(&runner, plan, quiet, &mut |record| {
+        journal.append(&record).map_err(Failure::internal)?;
+        records.push(record);
+        Ok(())
+    })?;
+    // Puts the knobs back before anything slow is drawn.
+    drop(runner);
+    let report = report(header, &records, None)?;
+    let page = directory.join("report.html");
+    fs::write(&page, report.html())
+        .with_context(|| format!("cannot write {}", page.display()))
+        .map_err(Failure::internal)?;
+    output::result(&report.terminal(output::style()))?;
+    output::warn(&format!("\nreport: {}", page.display()));
+    if end == Exit::Interrupted {
+        let hint = format!("interrupted; go on with: pagelab resume {}", directory.display());
+        output::warn(&hint);
+    }
+    Ok(end.min(verdict(&records)))
+}
+
+/// The report of a run, with the published results that belong beside it.
+///
+/// # Errors
+/// When the header names published results that this version does not have.
+pub(crate) fn report(
+    header: &RunHeader,
+    records: &[Record],
+    damage: Option<&Damage>,
+) -> Result<Report, Failure> {
+    let mut published = Vec::new();
+    for name in &header.published {
+        published.extend(suite::published(name).map_err(Failure::usage_text)?);
+    }
+    Ok(Report::of(header, records, damage, &published))
+}
+
+/// Reads a run, telling the person about a damaged end.
+///
+/// # Errors
+/// When it is no run.
+pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
+    let contents = journal::read(path).map_err(Failure::usage)?;
+    if let Some(Damage { line, why }) = &contents.damage {
+        output::warn(&format!(
+            "warning: {}: line {line} cannot be read ({why}); the {} records before it are used",
+            path.display(),
+            contents.records.len()
+        ));
+    }
+    Ok(contents)
+}
+
+/// The exit code that some records come to.
+pub(crate) fn verdict(records: &[Record]) -> Exit {
+    let skipped = |record: &&Record| matches!(record.outcome, Outcome::Skipped { .. });
+    let of = |record: &Record| match &record.outcome {
+        Outcome::Failed { .. } => Exit::CaseFailed,
+        Outcome::Measured(measured) if !measured.is_valid() => Exit::Invalid,
+        _ => Exit::Good,
+    };
+    // The limits accompany every run: a run whose own cases were all skipped has shown nothing.
+    let own: Vec<&Record> =
+        records.iter().filter(|record| !record.workload.starts_with("limit/")).collect();
+    let own = if own.is_empty() { records.iter().collect() } else { own };
+    if !own.is_empty() && own.iter().all(skipped) {
+        return records.iter().map(of).min().unwrap_or(Exit::Good).min(Exit::AllSkipped);
+    }
+    records.iter().map(of).min().unwrap_or(Exit::Good)
+}

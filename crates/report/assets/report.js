@@ -1,0 +1,316 @@
+// Draws the charts of a report from the JSON in the page. Every number also stands in a table, so
+// nothing here is needed to read the report; nothing here asks anything of a network.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  root.classList.remove("no-js");
+  const { charts } = JSON.parse(document.getElementById("data").textContent);
+  const figures = [...document.querySelectorAll("figure.chart")];
+  const plots = new Map();
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+
+  // ---- words and colours
+
+  const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const three = (v) => (v >= 99.95 || v === 0 ? v.toFixed(0) : v >= 9.995 ? v.toFixed(1) : v.toFixed(2));
+  const scaled = (v, units) => {
+    let i = 0;
+    while (v >= 999.5 && i + 1 < units.length) { v /= 1000; i += 1; }
+    return `${three(v)} ${units[i]}`;
+  };
+  const time = (ns) => scaled(ns, ["ns", "µs", "ms", "s"]);
+  const rate = (b) => scaled(b, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
+  const share = (s) => `${+(s * 100).toPrecision(3)} %`;
+  const kib = (k) => (k >= 1024 ? `${k / 1024}m` : `${k}k`);
+  const tidy = (text) => text.replace(/\.0+ /, " ");
+  const oklch = (hue, weight = 1) => `oklch(${css("--curve-l")} ${css("--curve-c") * weight} ${hue})`;
+  const HUES = [255, 40, 155, 325, 95, 205, 290, 15];
+  const hue = (i) => oklch(HUES[i % HUES.length]);
+
+  // A kind has a hue of its own; its page sizes walk on from there, small to large.
+  const curveColors = (curves) => {
+    const kinds = [...new Set(curves.map((c) => c.kind))].sort((a, b) => (b === "write") - (a === "write"));
+    const pages = new Map(kinds.map((k) => [k, [...new Set(curves.filter((c) => c.kind === k && !c.control).map((c) => c.page))]]));
+    return curves.map((c) => {
+      if (c.control) return css("--faint");
+      const nth = kinds.indexOf(c.kind), sizes = pages.get(c.kind);
+      const t = sizes.length > 1 ? sizes.indexOf(c.page) / (sizes.length - 1) : 0;
+      return nth === 0 ? oklch(235 + t * 165) : oklch(150 - (nth - 1) * 45 - t * 30);
+    });
+  };
+
+  // ---- parts that all charts share
+
+  const DASHES = { dashed: [6, 5], dotted: [2, 3] };
+  const only = (filter) => (filter ? { filter } : {});
+  const axis = (label, more) => ({
+    label, stroke: css("--soft"), labelSize: 22, labelFont: "12px system-ui, sans-serif",
+    font: "12px system-ui, sans-serif", ...more,
+    grid: { stroke: css("--grid"), width: 1, ...only(more.filter), ...more.grid },
+    ticks: { stroke: css("--line"), width: 1, size: 5, ...only(more.filter) },
+  });
+  const powers = (u, splits) => splits.map((v) => (Math.abs(Math.log10(v) % 1) < 1e-9 ? v : null));
+  const whiskers = (marks) => (u) => {
+    const { ctx } = u;
+    ctx.save();
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    for (const { series, points } of marks) {
+      if (!u.series[series].show) continue;
+      ctx.strokeStyle = u.series[series].stroke();
+      for (const [x, , low, high] of points) {
+        const at = u.valToPos(x, "x", true), cap = 4 * devicePixelRatio;
+        const [a, b] = [u.valToPos(low, "y", true), u.valToPos(high, "y", true)];
+        ctx.beginPath();
+        ctx.moveTo(at, a); ctx.lineTo(at, b);
+        ctx.moveTo(at - cap, a); ctx.lineTo(at + cap, a);
+        ctx.moveTo(at - cap, b); ctx.lineTo(at + cap, b);
+        ctx.stroke();
+      }
+    }
+    ctx.restore();
+  };
+
+  const legend = (figure, u, items) => {
+    const box = figure.querySelector(".legend");
+    box.replaceChildren(...items.map(({ label, color, dashed, series }) => {
+      const chip = document.createElement("button"), line = document.createElement("i");
+      chip.type = "button";
+      chip.setAttribute("aria-pressed", "true");
+      line.style.borderTopColor = color;
+      line.className = dashed ?? "";
+      chip.append(line, label);
+      chip.onclick = () => {
+        const show = !u.series[series[0]].show;
+        chip.setAttribute("aria-pressed", show);
+        series.forEach((s) => u.setSeries(s, { show }));
+      };
+      return chip;
+    }));
+  };
+
+  // What stands under the pointer; a stepped curve keeps its last value between steps.
+  const tooltip = (items, heading, word, keeps) => {
+    let tip;
+    return {
+      init: (u) => {
+        tip = document.createElement("div");
+        tip.className = "tip";
+        u.over.append(tip);
+      },
+      setCursor: (u) => {
+        const { idx, left, top } = u.cursor;
+        if (idx == null || left < 0) { tip.style.display = "none"; return; }
+        const rows = [];
+        for (const { label, color, series } of items) {
+          const [s] = series, values = u.data[s];
+          let i = idx;
+          while (keeps && i > 0 && values[i] == null) i -= 1;
+          if (!u.series[s].show || values[i] == null) continue;
+          rows.push([label, color, word(values[i])]);
+        }
+        const title = document.createElement("b");
+        title.textContent = heading(u.data[0][idx]);
+        tip.replaceChildren(title, ...rows.map(([label, color, value]) => {
+          const row = document.createElement("div"), name = document.createElement("i");
+          name.textContent = label;
+          name.style.color = color;
+          row.append(name, value);
+          return row;
+        }));
+        tip.style.display = rows.length ? "block" : "none";
+        const flip = left > u.over.clientWidth / 2;
+        tip.style.left = flip ? "auto" : `${left + 14}px`;
+        tip.style.right = flip ? `${u.over.clientWidth - left + 14}px` : "auto";
+        tip.style.top = `${Math.max(0, Math.min(top, u.over.clientHeight - tip.offsetHeight))}px`;
+      },
+    };
+  };
+
+  const draw = (figure, { data, series, scales, axes, hooks = [], items, tip }) => {
+    const plot = figure.querySelector(".plot");
+    plots.get(figure)?.destroy();
+    plot.replaceChildren();
+    const parts = tooltip(items, tip.heading, tip.word, tip.keeps);
+    const u = new uPlot({
+      width: plot.clientWidth, height: plot.clientHeight,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
+      scales, axes, series: [{}, ...series],
+      hooks: {
+        init: [parts.init], setCursor: [parts.setCursor],
+        draw: [...hooks, () => {
+          figure.dataset.drawn = "true";
+          const drawn = figures.filter((f) => f.dataset.drawn === "true").length;
+          root.dataset.charts = `${drawn}/${figures.length}`;
+        }],
+      },
+    }, data, plot);
+    legend(figure, u, items);
+    plots.set(figure, u);
+  };
+
+  // ---- the charts
+
+  const curves = charts.distributions.map((curve) => {
+    const n = curve.steps.reduce((sum, [, count]) => sum + count, 0);
+    let seen = 0;
+    const points = curve.steps.map(([value, count]) => {
+      seen += count;
+      return { x: Math.max(value, 1), done: seen / n, left: (n - seen) / n };
+    });
+    const at = (q) => points.find((p) => p.done >= q).x;
+    return { ...curve, points, low: at(0.001), high: at(0.999), top: at(1) };
+  });
+  const decade = (v, up) => 10 ** (up ? Math.ceil : Math.floor)(Math.log10(v) + (up ? -1e-9 : 1e-9));
+
+  const distribution = (figure, tail) => {
+    const colors = curveColors(curves);
+    // Curves of one kind and page size share a colour: the first is solid, the others dotted.
+    const dashes = curves.map((c, i) => {
+      if (c.control) return "dashed";
+      return curves.findIndex((d) => d.kind === c.kind && d.page === c.page) < i ? "dotted" : undefined;
+    });
+    const low = decade(Math.max(10, Math.min(...curves.map((c) => c.low))), false);
+    const high = decade(Math.max(...curves.map((c) => (tail ? c.top : c.high))), true);
+    const floor = 1e-4;
+    const tables = curves.map(({ points }) => {
+      const first = { x: Math.min(low, points[0].x) / 2, done: 0, left: 1 };
+      const kept = [first, ...points].filter((p) => !tail || p.left > 0);
+      const last = { x: high * 2, done: 1 };
+      if (!tail) kept.push(last);
+      else kept.push({ x: points[points.length - 1].x, left: floor / 10 });
+      return [kept.map((p) => p.x), kept.map((p) => (tail ? p.left : p.done))];
+    });
+    draw(figure, {
+      data: uPlot.join(tables),
+      series: curves.map((c, i) => ({
+        label: c.label, stroke: colors[i], width: c.control ? 1.5 : 2, dash: DASHES[dashes[i]],
+        spanGaps: true, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }),
+      })),
+      scales: {
+        x: { time: false, distr: 3, range: () => [low, high] },
+        y: tail ? { distr: 3, range: () => [floor, 1] } : { range: () => [0, 1] },
+      },
+      axes: [
+        axis("latency of one fault", { size: 30, filter: powers, values: (u, s) => s.map((v) => (v == null ? null : tidy(time(v)))) }),
+        axis(tail ? "share of faults that take longer" : "share of faults done", {
+          size: 62, ...only(tail && powers), values: (u, s) => s.map((v) => (v == null ? null : share(v))),
+        }),
+      ],
+      items: curves.map((c, i) => ({ label: c.label, color: colors[i], dashed: dashes[i], series: [i + 1] })),
+      tip: { heading: time, word: share, keeps: true },
+    });
+  };
+
+  const bandwidth = (figure) => {
+    const lines = charts.bandwidth, x = charts.pages.map((_, i) => i);
+    const on = (points) => x.map((i) => points.find((p) => p[0] === i)?.[1] ?? null);
+    const data = [x, ...lines.map((l) => on(l.points))];
+    const items = lines.map((l, i) => ({ label: l.label, color: hue(i), series: [i + 1] }));
+    const series = lines.map((l, i) => ({
+      label: l.label, stroke: hue(i), width: 2, spanGaps: true, points: { show: true, size: 8, fill: hue(i), width: 0 },
+    }));
+    // The line of the limit runs from edge to edge, beyond the first and the last page size.
+    const edge = 0.45, limit = charts.clear;
+    const hooks = [whiskers(lines.map((l, i) => ({ series: i + 1, points: l.points })))];
+    if (limit != null) {
+      const color = css("--ink");
+      hooks.push((u) => {
+        const { ctx, bbox } = u, y = u.valToPos(limit, "y", true);
+        ctx.save();
+        ctx.strokeStyle = color; ctx.fillStyle = color;
+        ctx.lineWidth = 1.5 * devicePixelRatio;
+        ctx.setLineDash([6 * devicePixelRatio, 5 * devicePixelRatio]);
+        ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
+        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+        ctx.textBaseline = "bottom"; ctx.textAlign = "left";
+        ctx.fillText(`clear limit ${rate(limit)}`, bbox.left + 8 * devicePixelRatio, y - 4 * devicePixelRatio);
+        ctx.restore();
+      });
+    }
+    const most = Math.max(limit ?? 0, ...lines.flatMap((l) => l.points.map((p) => p[3])));
+    draw(figure, {
+      data, series, items, hooks,
+      scales: { x: { time: false, range: () => [-edge, x.length - 1 + edge] }, y: { range: () => [0, most * 1.12] } },
+      axes: [
+        axis("page size", { size: 30, splits: () => x, values: (u, s) => s.map((i) => charts.pages[i] ?? null), grid: { show: false } }),
+        axis("bandwidth, GB/s", { size: 52, values: (u, s) => s.map((v) => +(v / 1e9).toFixed(2)) }),
+      ],
+      tip: { heading: (i) => charts.pages[i], word: rate },
+    });
+  };
+
+  const cost = (figure) => {
+    const groups = charts.cost;
+    const all = groups.flatMap((g) => g.points.map((p) => p[0]));
+    const [low, high] = [Math.min(...all) / 1.4, Math.max(...all) * 1.4];
+    const steps = Array.from({ length: 60 }, (_, i) => low * (high / low) ** (i / 59));
+    const line = (fixed, slope) => [steps, steps.map((k) => fixed / k + slope)];
+    const each = ([k, ...ns]) => [k, ...ns.map((v) => v / k)];
+    const tables = [], series = [], items = [], marks = [];
+    groups.forEach((g, i) => {
+      const points = g.points.map(each);
+      tables.push([points.map((p) => p[0]), points.map((p) => p[1])]);
+      series.push({ label: g.label, stroke: hue(i), paths: () => null, points: { show: true, size: 12 - 2 * Math.min(i, 3), fill: hue(i), width: 0 } });
+      const members = [series.length];
+      marks.push({ series: series.length, points });
+      if (g.line) {
+        tables.push(line(...g.line));
+        series.push({ label: g.label, stroke: hue(i), width: 1.5, spanGaps: true, points: { show: false } });
+        members.push(series.length);
+      }
+      items.push({ label: g.label, color: hue(i), series: members });
+    });
+    if (charts.clear != null) {
+      const color = css("--faint");
+      tables.push(line(0, (1024 * 1e9) / charts.clear));
+      series.push({ label: "clearing alone", stroke: color, width: 1.5, dash: [6, 5], spanGaps: true, points: { show: false } });
+      items.push({ label: "clearing alone", color, dashed: "dashed", series: [series.length] });
+    }
+    const sizes = [...new Set(all)].sort((a, b) => a - b);
+    const most = Math.max(...groups.flatMap((g) => g.points.map((p) => each(p)[3])));
+    draw(figure, {
+      data: uPlot.join(tables), series, items, hooks: [whiskers(marks)],
+      scales: {
+        x: { time: false, distr: 3, range: () => [low, high] },
+        y: { range: () => [0, most * 1.15] },
+      },
+      axes: [
+        axis("page size", { size: 30, splits: () => sizes, filter: (u, s) => s, values: (u, s) => s.map(kib), grid: { show: false } }),
+        axis("cost of a fault, ns per KiB", { size: 56 }),
+      ],
+      tip: { heading: (k) => kib(+k.toPrecision(3)), word: (v) => `${three(v)} ns/KiB` },
+    });
+  };
+
+  const DRAW = { distribution: (f) => distribution(f, false), tail: (f) => distribution(f, true), bandwidth, cost };
+  const drawAll = () => figures.forEach((figure) => DRAW[figure.dataset.chart](figure));
+
+  // ---- themes, sizes, paper
+
+  document.getElementById("theme").onclick = () => {
+    const is = root.dataset.theme ?? (dark.matches ? "dark" : "light");
+    root.dataset.theme = is === "dark" ? "light" : "dark";
+    drawAll();
+  };
+  dark.addEventListener("change", drawAll);
+  let before;
+  addEventListener("beforeprint", () => {
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    drawAll();
+  });
+  addEventListener("afterprint", () => {
+    if (before) root.dataset.theme = before;
+    else delete root.dataset.theme;
+    drawAll();
+  });
+  root.dataset.charts = `0/${figures.length}`;
+  drawAll();
+  const sized = new ResizeObserver((entries) => entries.forEach(({ target, contentRect }) => {
+    const u = plots.get(target.closest("figure"));
+    const { width, height } = contentRect;
+    if (u && width > 0 && (u.width !== width || u.height !== height)) u.setSize({ width, height });
+  }));
+  figures.forEach((figure) => sized.observe(figure.querySelector(".plot")));
+})();

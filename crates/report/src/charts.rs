@@ -1,0 +1,171 @@
+//! The data that the page draws.
+//!
+//! The one idea: distributions travel as the recorded steps of their histograms, never as samples,
+//! so that a million faults are a few hundred pairs; everything else is points with intervals that
+//! stand in the tables as well. How it looks is the page's business.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+use crate::{
+    entry::Entry,
+    fit::{FOLLOW_PAGE, Fit},
+    latency,
+    limits::Limits,
+    numbers::elapsed,
+    parameters,
+    quantity::Quantity,
+    throughput,
+};
+
+/// Everything that is drawn.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Charts {
+    /// Latency distributions.
+    distributions: Vec<Curve>,
+    /// Page sizes in the order of their axis.
+    pages: Vec<String>,
+    /// Bandwidth by page size.
+    bandwidth: Vec<Line>,
+    /// Cost of a fault by page size.
+    cost: Vec<Cost>,
+    /// Bandwidth of clearing DRAM, bytes a second.
+    clear: Option<f64>,
+}
+
+/// One distribution.
+#[derive(Debug, Clone, Serialize)]
+struct Curve {
+    label: String,
+    kind: String,
+    page: String,
+    control: bool,
+    /// Value in nanoseconds, and how many observations it stands for.
+    steps: Vec<(u64, u64)>,
+}
+
+/// Points along the page sizes.
+#[derive(Debug, Clone, Serialize)]
+struct Line {
+    label: String,
+    /// Position on the axis of pages; value and ends of its interval.
+    points: Vec<(usize, f64, f64, f64)>,
+}
+
+/// Cost by page size, and the line through it.
+#[derive(Debug, Clone, Serialize)]
+struct Cost {
+    label: String,
+    /// KiB of the page; value and ends of its interval, nanoseconds.
+    points: Vec<(f64, f64, f64, f64)>,
+    /// Nanoseconds at no size, and for each KiB.
+    line: Option<(f64, f64)>,
+}
+
+impl Charts {
+    pub(crate) fn of(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Self {
+        let (pages, bandwidth) = bandwidth(entries);
+        let both = fits.iter().any(|fit| fit.workload != fits[0].workload);
+        let cost = |fit: &Fit| Cost {
+            label: match (both, fit.workload) {
+                (true, latency::WORKLOAD) => format!("{}, one fault", fit.label),
+                (true, _) => format!("{}, in bulk", fit.label),
+                (false, _) => fit.label.clone(),
+            },
+            points: fit
+                .points
+                .iter()
+                .map(|(x, Quantity { value, low, high, .. })| (*x, *value, *low, *high))
+                .collect(),
+            line: fit.line.map(|line| (line.intercept, line.slope)),
+        };
+        Self {
+            distributions: distributions(entries),
+            pages,
+            bandwidth,
+            cost: fits.iter().filter(|fit| fit.points.len() > 1).map(cost).collect(),
+            clear: limits.clear().map(|clear| clear.value),
+        }
+    }
+
+    pub(crate) fn has_distributions(&self) -> bool {
+        !self.distributions.is_empty()
+    }
+
+    pub(crate) fn has_bandwidth(&self) -> bool {
+        self.bandwidth.iter().any(|line| line.points.len() > 1)
+    }
+
+    pub(crate) fn has_cost(&self) -> bool {
+        self.cost.iter().any(|cost| cost.line.is_some())
+    }
+}
+
+fn distributions(entries: &[Entry]) -> Vec<Curve> {
+    let mine = entries.iter().filter(|entry| entry.record.workload == latency::WORKLOAD);
+    let mine: Vec<&Entry> = mine.filter(|entry| entry.is_valid()).collect();
+    let groups: Vec<_> = mine.iter().map(|e| parameters::without(e.case(), &["size"])).collect();
+    let labels = parameters::labels(&groups.iter().collect::<Vec<_>>(), "fault");
+    let mut curves = Vec::new();
+    for (entry, label) in mine.iter().zip(labels) {
+        let Some(measured) = entry.measured() else { continue };
+        let label = label.replace("page=", "");
+        for (arm, suffix) in [
+            (latency::ARM, ""),
+            (latency::AS_PUBLISHED, ", as published"),
+            (latency::CONTROL, ", present (control)"),
+        ] {
+            let control = arm == latency::CONTROL;
+            // The control differs little from case to case: the first speaks for all.
+            if control && curves.iter().any(|curve: &Curve| curve.control) {
+                continue;
+            }
+            let steps = latency::steps(measured, latency::FAULT, arm);
+            if steps.is_empty() {
+                continue;
+            }
+            curves.push(Curve {
+                label: format!("{label}{suffix}"),
+                kind: entry.parameter("kind").to_owned(),
+                page: entry.parameter("page").to_owned(),
+                control,
+                steps,
+            });
+        }
+    }
+    curves.sort_by_key(|curve| {
+        (curve.control, curve.kind.clone(), parameters::page_rank(&curve.page))
+    });
+    curves
+}
+
+fn bandwidth(entries: &[Entry]) -> (Vec<String>, Vec<Line>) {
+    let of = |entry: &Entry| {
+        entry.numbers.get(elapsed(throughput::ARM, throughput::FAULT_IN), "bandwidth")
+    };
+    let mine = entries.iter().filter(|entry| entry.record.workload == throughput::WORKLOAD);
+    let mine: Vec<(&Entry, Quantity)> = mine.filter_map(|e| Some((e, of(e)?))).collect();
+    let mut pages: Vec<String> = mine.iter().map(|(e, _)| e.parameter("page").to_owned()).collect();
+    pages.sort_by_key(|page| parameters::page_rank(page));
+    pages.dedup();
+    let group = |entry: &Entry| parameters::without(entry.case(), &FOLLOW_PAGE);
+    let mut groups: Vec<_> = mine.iter().map(|(entry, _)| group(entry)).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let labels = parameters::labels(&groups.iter().collect::<Vec<_>>(), "fresh memory");
+    let line = |(label, key): (String, _)| {
+        let same = mine.iter().filter(|(entry, _)| group(entry) == key);
+        let point = |(entry, q): &(&Entry, Quantity)| {
+            let at = pages.iter().position(|page| page == entry.parameter("page"))?;
+            Some((at, q.value, q.low, q.high))
+        };
+        let mut points: Vec<_> = same.filter_map(point).collect();
+        points.sort_by_key(|(at, ..)| *at);
+        Line { label, points }
+    };
+    let mut lines: Vec<Line> = labels.into_iter().zip(groups).map(line).collect();
+    // The line with most page sizes leads the legend.
+    lines.sort_by_key(|line| Reverse(line.points.len()));
+    (pages, lines)
+}

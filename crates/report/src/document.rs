@@ -1,0 +1,188 @@
+//! What a report says, before it is decided how it looks.
+//!
+//! The one idea: sections hold paragraphs, tables and frames of text whose cells are already
+//! words; the terminal, markdown and HTML forms only arrange them. A cell carries a tone, never a
+//! colour, and a column says how dispensable it is, so that a narrow terminal knows what to drop.
+//!
+//! It is no layout language: what no report needs is not here.
+
+use serde::Serialize;
+
+/// A whole report.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Document {
+    /// The run's name.
+    pub(crate) title: String,
+    /// Name and value of what a reader must know first: host, kernel, date, command.
+    pub(crate) facts: Vec<(String, String)>,
+    /// What went wrong with the run as a whole.
+    pub(crate) alerts: Vec<Note>,
+    /// The main numbers.
+    pub(crate) headlines: Vec<Headline>,
+    /// Everything else.
+    pub(crate) sections: Vec<Section>,
+}
+
+/// One of the main numbers.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Headline {
+    /// The number with its unit.
+    pub(crate) value: String,
+    /// What it is.
+    pub(crate) label: String,
+    /// Its interval, and what to set it against.
+    pub(crate) detail: String,
+    /// How it should sound.
+    pub(crate) tone: Tone,
+}
+
+/// A part of a report under its own heading.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Section {
+    /// Anchor in the HTML form.
+    pub(crate) id: &'static str,
+    /// Heading.
+    pub(crate) title: String,
+    /// Too long for a terminal or a mail: only the page shows it.
+    pub(crate) page_only: bool,
+    /// What it says, in order.
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl Section {
+    pub(crate) fn new(id: &'static str, title: &str) -> Self {
+        Self { id, title: title.to_owned(), page_only: false, blocks: Vec::new() }
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+}
+
+/// One element of a section.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Block {
+    /// A paragraph.
+    Text(String),
+    /// A sentence that must not be missed, and a command or sentence to act on.
+    Note(Note),
+    /// A table.
+    Table(Table),
+    /// Text that keeps its shape.
+    Frame(String),
+    /// The place of a chart; forms that cannot draw leave it out.
+    Chart(ChartPlace),
+}
+
+/// A sentence and what to do about it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Note {
+    /// How it should sound.
+    pub(crate) tone: Tone,
+    /// One word that says what it is, such as `INVALID`.
+    pub(crate) tag: &'static str,
+    /// The sentence.
+    pub(crate) text: String,
+    /// What to do, empty where nothing can be done.
+    pub(crate) cure: String,
+}
+
+/// The place of a chart in the page.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ChartPlace {
+    /// Which chart: a key of the page's data.
+    pub(crate) id: &'static str,
+    /// What it shows.
+    pub(crate) title: &'static str,
+    /// How to read it.
+    pub(crate) caption: String,
+}
+
+/// A table whose cells are words.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Table {
+    /// Its columns.
+    pub(crate) columns: Vec<Column>,
+    /// Its rows, each as long as `columns`.
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Column {
+    /// Heading.
+    pub(crate) name: String,
+    /// Whether it holds words, which begin at one edge, or numbers, which end at one.
+    pub(crate) words: bool,
+    /// 0 for a column that always shows; of the others the highest is dropped first.
+    pub(crate) rank: u8,
+}
+
+impl Column {
+    pub(crate) fn words(name: &str) -> Self {
+        Self { name: name.to_owned(), words: true, rank: 0 }
+    }
+
+    pub(crate) fn number(name: &str) -> Self {
+        Self { name: name.to_owned(), words: false, rank: 0 }
+    }
+
+    #[must_use]
+    pub(crate) fn rank(mut self, rank: u8) -> Self {
+        self.rank = rank;
+        self
+    }
+}
+
+/// A cell of a [`Table`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Cell {
+    /// Its words.
+    pub(crate) text: String,
+    /// How they should sound.
+    pub(crate) tone: Tone,
+}
+
+impl Cell {
+    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    /// What stands where there is no number.
+    pub(crate) fn none() -> Self {
+        Self::toned("–", Tone::Quiet)
+    }
+
+    /// The text, or a dash.
+    pub(crate) fn maybe(text: Option<String>) -> Self {
+        text.map_or_else(Self::none, Self::from)
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), tone: Tone::Plain }
+    }
+}
+
+/// How words should sound; each form decides how that looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Tone {
+    /// Nothing special.
+    #[default]
+    Plain,
+    /// The number that the row exists for.
+    Strong,
+    /// There, but not the point.
+    Quiet,
+    /// Proven.
+    Good,
+    /// Take care.
+    Warn,
+    /// Not to be believed.
+    Bad,
+}

@@ -1,0 +1,173 @@
+//! A record, what it is worth, and every number that may be quoted from it.
+//!
+//! The one idea: whether a number may be shown is decided here and nowhere else. A record whose
+//! witness does not hold, or whose times come from an emulated machine, has no numbers at all, so
+//! no table, chart or file can show one by mistake.
+
+use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
+
+use crate::{
+    document::{Cell, Note, Tone},
+    latency,
+    limits::Limits,
+    numbers::Numbers,
+    throughput,
+};
+
+/// What a record is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Every claim holds.
+    Valid,
+    /// A claim does not hold: the thing measured is not the thing named.
+    Invalid,
+    /// From an emulated machine: its states hold, its times mean nothing.
+    Emulated,
+    /// The host lacks something.
+    Skipped,
+    /// It died, hung, or could not be set up.
+    Failed,
+}
+
+impl Standing {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Emulated => "emulated",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn of(record: &Record) -> Self {
+        match &record.outcome {
+            Outcome::Skipped { .. } => Self::Skipped,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Measured(measured) if !measured.is_valid() => Self::Invalid,
+            Outcome::Measured(_) if record.nature == Nature::Emulated => Self::Emulated,
+            Outcome::Measured(_) => Self::Valid,
+        }
+    }
+}
+
+/// A record with what was made of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// The record.
+    pub(crate) record: Record,
+    /// What it is worth.
+    pub(crate) standing: Standing,
+    /// What may be quoted: nothing unless it is valid.
+    pub(crate) numbers: Numbers,
+}
+
+impl Entry {
+    /// Derives what every record implies by itself.
+    pub(crate) fn of(record: &Record) -> Self {
+        let standing = Standing::of(record);
+        let numbers = match &record.outcome {
+            Outcome::Measured(measured) if standing == Standing::Valid => Numbers::of(measured),
+            _ => Numbers::default(),
+        };
+        Self { record: record.clone(), standing, numbers }
+    }
+
+    /// Adds what a record implies beside the limits of its machine.
+    pub(crate) fn derive(&mut self, limits: &Limits) {
+        if self.standing != Standing::Valid {
+            return;
+        }
+        let Outcome::Measured(measured) = &self.record.outcome else { return };
+        let case = &self.record.case;
+        match self.record.workload.as_str() {
+            throughput::WORKLOAD => throughput::derive(case, measured, limits, &mut self.numbers),
+            latency::WORKLOAD => latency::derive(case, limits, &mut self.numbers),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn case(&self) -> &Case {
+        &self.record.case
+    }
+
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        self.record.case.get(name).unwrap_or_default()
+    }
+
+    /// The observations, whatever they are worth.
+    pub(crate) fn measured(&self) -> Option<&Measured> {
+        match &self.record.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        self.measured().and_then(|m| m.counters.get(name)).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        self.standing == Standing::Valid
+    }
+
+    /// Whether it ran at all: such a case has a row in its workload's table.
+    pub(crate) fn has_row(&self) -> bool {
+        self.measured().is_some()
+    }
+
+    /// The last cell of its row: how much of the proof holds.
+    pub(crate) fn proof(&self) -> Cell {
+        let claims = self.measured().map_or(&[][..], |measured| &measured.witness);
+        let holding = claims.iter().filter(|claim| claim.holds).count();
+        match self.standing {
+            Standing::Valid if claims.is_empty() => Cell::toned("no claims", Tone::Quiet),
+            Standing::Valid => Cell::toned(format!("{holding}/{}", claims.len()), Tone::Good),
+            Standing::Invalid => Cell::toned("INVALID", Tone::Bad),
+            Standing::Emulated => Cell::toned("EMULATED", Tone::Warn),
+            Standing::Skipped | Standing::Failed => Cell::none(),
+        }
+    }
+
+    /// Why its numbers are withheld: each claim that does not hold.
+    pub(crate) fn failed_claims(&self) -> impl Iterator<Item = &Claim> {
+        self.measured().into_iter().flat_map(|m| &m.witness).filter(|claim| !claim.holds)
+    }
+
+    /// What a table that shows these parameters says below its rows about this one.
+    pub(crate) fn notes(&self, shown: &[String]) -> Vec<Note> {
+        let mut case = self.record.case.clone();
+        case.0.retain(|name, _| shown.is_empty() || shown.contains(name));
+        match self.standing {
+            Standing::Invalid => self
+                .failed_claims()
+                .map(|claim| Note {
+                    tone: Tone::Bad,
+                    tag: "INVALID",
+                    text: format!("{case}: {}", display_claim(claim)),
+                    cure: String::new(),
+                })
+                .collect(),
+            Standing::Emulated => vec![Note {
+                tone: Tone::Warn,
+                tag: "EMULATED",
+                text: format!("{case}: times of an emulated machine mean nothing and are withheld"),
+                cure: String::new(),
+            }],
+            Standing::Valid | Standing::Skipped | Standing::Failed => Vec::new(),
+        }
+    }
+}
+
+/// A claim that does not hold, as a sentence.
+pub(crate) fn display_claim(claim: &Claim) -> String {
+    let arm = if claim.arm.is_empty() { String::new() } else { format!(" (arm {})", claim.arm) };
+    let tolerance = match claim.tolerance {
+        0 => String::new(),
+        tolerance => format!(", tolerance {tolerance}"),
+    };
+    format!(
+        "{}{arm}: expected {}, observed {}{tolerance}",
+        claim.claim, claim.expected, claim.observed
+    )
+}

@@ -1,0 +1,141 @@
+//! The machine and its state, in the three classes that comparison treats apart.
+//!
+//! The one idea: every record carries the facts of its own moment; what is the same in all of them
+//! is said once, and what moved is shown as the range in which it moved.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{Host, Record, RunHeader, units};
+use serde_json::Value;
+
+use crate::{
+    document::{Block, Cell, Column, Section, Table, Tone},
+    entry::Entry,
+};
+
+/// One class of facts: name, meaning, and where it is in a host.
+type Class = (&'static str, &'static str, fn(&Host) -> &BTreeMap<String, Value>);
+
+const CLASSES: [Class; 3] = [
+    ("identity", "A difference means another machine.", |host| &host.identity),
+    ("settings", "A difference may explain a result.", |host| &host.settings),
+    ("volatile", "What it happened to be doing; differences are normal.", |host| &host.volatile),
+];
+
+/// What a reader must know first: host, kernel, date, command.
+pub(crate) fn facts(header: &RunHeader, records: &[Record]) -> Vec<(String, String)> {
+    let host = records.first().map(|record| &record.host);
+    let identity = |name: &str| {
+        let value = host?.identity.get(name).filter(|value| !value.is_null())?;
+        Some(display(name, value))
+    };
+    let suite = (!header.suite.is_empty()).then(|| header.suite.clone());
+    let command = (!header.command.is_empty()).then(|| header.command.join(" "));
+    let facts = [
+        ("date", date_of(&header.run)),
+        ("CPU", identity("cpu_model")),
+        ("memory", identity("memory_bytes")),
+        ("kernel", identity("kernel_release")),
+        ("hypervisor", identity("hypervisor")),
+        ("suite", suite),
+        ("command", command),
+        ("pagelab", Some(header.pagelab.clone())),
+    ];
+    facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?))).collect()
+}
+
+/// The three classes as tables, for the page.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mut section = Section::new("environment", "Environment");
+    section.page_only = true;
+    for (name, meaning, class) in CLASSES {
+        let mut facts: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for entry in entries {
+            for (name, value) in class(&entry.record.host) {
+                let values = facts.entry(name).or_default();
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        if facts.is_empty() {
+            continue;
+        }
+        let rows = facts.into_iter();
+        let rows = rows.map(|(name, values)| vec![name.into(), merged(name, &values)]).collect();
+        let columns = vec![Column::words(name), Column::words("value")];
+        section.blocks.push(Block::Text(format!("{name}: {meaning}")));
+        section.blocks.push(Block::Table(Table { columns, rows }));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+fn merged(name: &str, values: &[&Value]) -> Cell {
+    if let [value] = values {
+        return display(name, value).into();
+    }
+    let numbers: Option<Vec<f64>> = values.iter().map(|value| value.as_f64()).collect();
+    if let Some(mut numbers) = numbers {
+        numbers.sort_by(f64::total_cmp);
+        if let (Some(low), Some(high)) = (numbers.first(), numbers.last()) {
+            let [low, high] = [low, high].map(|value| display(name, &Value::from(*value)));
+            return format!("{low} … {high}").into();
+        }
+    }
+    let shown: Vec<String> = values.iter().take(3).map(|value| display(name, value)).collect();
+    let more = if values.len() > 3 { " | …" } else { "" };
+    Cell::toned(format!("{}{more}", shown.join(" | ")), Tone::Warn)
+}
+
+/// A fact as words: text without its quotes, bytes by their unit, everything else as JSON.
+fn display(name: &str, value: &Value) -> String {
+    match value {
+        Value::Number(number) if name.ends_with("_bytes") => {
+            number.as_f64().map_or_else(|| number.to_string(), units::display_bytes)
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "–".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The date in a run's name, which begins with it: `20261121T011303-host` or `2026-11-21T01:13…`.
+fn date_of(run: &str) -> Option<String> {
+    let digits: String = run
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || ['-', 'T', 't', '_', ':', '.'].contains(c))
+        .filter(char::is_ascii_digit)
+        .collect();
+    let part = |from: usize, to: usize| digits.get(from..to);
+    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let plausible = |text: &str, most: u32| text.parse::<u32>().is_ok_and(|n| n <= most);
+    if !(plausible(month, 12) && plausible(day, 31)) {
+        return None;
+    }
+    let time = match (part(8, 10), part(10, 12)) {
+        (Some(hour), Some(minute)) => format!(" {hour}:{minute}"),
+        _ => String::new(),
+    };
+    Some(format!("{year}-{month}-{day}{time}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_is_read_from_the_name_of_the_run() {
+        assert_eq!(date_of("20261121T011303Z-vm").as_deref(), Some("2026-11-21 01:13"));
+        assert_eq!(date_of("2026-11-21T01:13:03-vm").as_deref(), Some("2026-11-21 01:13"));
+        assert_eq!(date_of("2026-11-21-host").as_deref(), Some("2026-11-21"));
+        assert_eq!(date_of("nightly"), None);
+    }
+
+    #[test]
+    fn a_fact_that_moved_is_shown_as_its_range() {
+        let values = [Value::from(3), Value::from(1), Value::from(2)];
+        let values: Vec<&Value> = values.iter().collect();
+        assert_eq!(merged("load", &values).text, "1.0 … 3.0");
+        assert_eq!(merged("free_bytes", &values[..1]).text, "3.00 B");
+    }
+}

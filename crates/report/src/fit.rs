@@ -1,0 +1,127 @@
+//! What a fault costs before it clears a byte, and what each KiB adds.
+//!
+//! The one idea: cost = fixed + slope · size, fitted over the page sizes of otherwise equal cases
+//! with relative weights, separates the price of entering the kernel from the price of clearing.
+//! A hugetlb page comes from a pool by another path and takes no part.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::stats::{self, Line};
+
+use crate::{
+    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    entry::Entry,
+    latency,
+    numbers::elapsed,
+    parameters,
+    quantity::{Quantity, Unit},
+    throughput,
+};
+
+/// Parameters that change with the page size by themselves, so that they do not tell cases apart.
+pub(crate) const FOLLOW_PAGE: [&str; 3] = ["page", "size", "rounds"];
+
+/// Page sizes of otherwise equal cases, and the line through their costs.
+#[derive(Debug, Clone)]
+pub(crate) struct Fit {
+    /// The workload.
+    pub(crate) workload: &'static str,
+    /// What tells this group from the others.
+    pub(crate) label: String,
+    /// KiB of the page and cost of one fault, by size.
+    pub(crate) points: Vec<(f64, Quantity)>,
+    /// The line, where there are points enough.
+    pub(crate) line: Option<Line>,
+}
+
+/// Every group of otherwise equal cases.
+pub(crate) fn fits(entries: &[Entry]) -> Vec<Fit> {
+    let throughput = |entry: &Entry| {
+        let touches_fault = throughput::touches_fault(entry.case());
+        let cost = entry.numbers.get(elapsed(throughput::ARM, "touch"), "per_fault");
+        cost.filter(|_| touches_fault)
+    };
+    let latency = |entry: &Entry| {
+        // A read maps the zero page, whatever its size: there is no cost by size to fit.
+        let clears = entry.parameter("kind") == "write";
+        let cost = entry.numbers.get(elapsed(latency::ARM, latency::FAULT), "p50");
+        cost.filter(|_| clears)
+    };
+    let mut fits = groups(entries, throughput::WORKLOAD, &throughput);
+    fits.extend(groups(entries, latency::WORKLOAD, &latency));
+    fits
+}
+
+fn groups(
+    entries: &[Entry],
+    workload: &'static str,
+    cost: &dyn Fn(&Entry) -> Option<Quantity>,
+) -> Vec<Fit> {
+    let mut groups: BTreeMap<BTreeMap<String, String>, Vec<(f64, Quantity)>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.record.workload == workload) {
+        let page = entry.parameter("page");
+        let bytes = parameters::page_bytes(page).filter(|_| !page.starts_with("hugetlb-"));
+        if let (Some(bytes), Some(cost)) = (bytes, cost(entry)) {
+            let group = groups.entry(parameters::without(entry.case(), &FOLLOW_PAGE)).or_default();
+            group.push((bytes as f64 / 1024.0, cost));
+        }
+    }
+    let keys: Vec<&BTreeMap<String, String>> = groups.keys().collect();
+    let alone = keys.first().and_then(|key| key.get("backing").or(key.get("kind")));
+    let labels = parameters::labels(&keys, alone.map_or("all", String::as_str));
+    let fit = |(label, mut points): (String, Vec<(f64, Quantity)>)| {
+        points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let medians: Vec<(f64, f64)> = points.iter().map(|(x, q)| (*x, q.value)).collect();
+        let line = stats::fit_relative(&medians);
+        Fit { workload, label, points, line }
+    };
+    labels.into_iter().zip(groups.into_values()).map(fit).collect()
+}
+
+/// The table of lines, where there is at least one.
+pub(crate) fn section(fits: &[Fit], chart: bool) -> Option<Section> {
+    let fitted: Vec<(&Fit, Line)> = fits.iter().filter_map(|fit| Some((fit, fit.line?))).collect();
+    if fitted.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("fit", "Fixed cost and cost by size");
+    if chart {
+        section.blocks.push(Block::Chart(ChartPlace {
+            id: "cost",
+            title: "What a fault adds to each KiB, by page size",
+            caption: "The cost of a fault divided by the size of its page: points are medians, \
+                      lines the fixed cost spread over the page plus the cost by size; the \
+                      dashed line is clearing alone."
+                .to_owned(),
+        }));
+    }
+    let columns = vec![
+        Column::words("workload"),
+        Column::words("cases"),
+        Column::number("fixed"),
+        Column::number("by size"),
+        Column::number("which is").rank(2),
+        Column::number("R²").rank(1),
+        Column::number("sizes").rank(3),
+    ];
+    let rows = fitted.iter().map(|(fit, line)| row(fit, *line)).collect();
+    Some(section.with(Block::Table(Table { columns, rows })).with(Block::Text(
+        "cost = fixed + by size · KiB, least squares with relative weights over the page sizes \
+         of otherwise equal cases."
+            .to_owned(),
+    )))
+}
+
+fn row(fit: &Fit, line: Line) -> Vec<Cell> {
+    let slope = Quantity::exact(line.slope, Unit::NsPerKib);
+    let rate = slope.under(1024.0 * 1e9, Unit::BytesPerSecond).map(Quantity::display);
+    vec![
+        fit.workload.into(),
+        fit.label.clone().into(),
+        Cell::toned(Quantity::exact(line.intercept, Unit::Ns).display(), Tone::Strong),
+        Cell::toned(slope.display(), Tone::Strong),
+        Cell::maybe(rate),
+        format!("{:.4}", line.r_squared).into(),
+        Cell::toned(fit.points.len().to_string(), Tone::Quiet),
+    ]
+}

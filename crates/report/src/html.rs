@@ -1,0 +1,85 @@
+//! The report as a page: one file that opens offline.
+//!
+//! The one idea: the page is the same document as the terminal shows, rendered by a template, and
+//! its charts draw what the tables say; without scripts the tables remain. Style, drawing code and
+//! data are written into the file, so it asks nothing of any network.
+
+use minijinja::{Environment, value::Serde};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{document::Document, json as numbers, report::Report};
+
+const TEMPLATE: &str = include_str!("../assets/report.html");
+const STYLE: &str = include_str!("../assets/report.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+const UPLOT: &str = include_str!("../assets/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../assets/uPlot.min.css");
+
+/// Everything that the template is filled with.
+#[derive(Serialize)]
+struct Page<'a> {
+    document: &'a Document,
+    limits: Value,
+    data: String,
+    style: &'static str,
+    script: &'static str,
+    uplot: &'static str,
+    uplot_style: &'static str,
+}
+
+/// The page.
+pub(crate) fn render(report: &Report) -> String {
+    let page = Page {
+        document: &report.document,
+        limits: bars(report),
+        data: script_safe(&json!({"charts": report.charts, "report": numbers::value(report)})),
+        style: STYLE,
+        script: SCRIPT,
+        uplot: UPLOT,
+        uplot_style: UPLOT_STYLE,
+    };
+    let mut environment = Environment::new();
+    environment
+        .add_template("report.html", TEMPLATE)
+        .and_then(|()| environment.get_template("report.html"))
+        .and_then(|template| template.render(Serde(&page)))
+        .expect("the template is part of the program and takes every document")
+}
+
+/// Bandwidth of each level and operation, with its part of the largest, for bars without scripts.
+fn bars(report: &Report) -> Value {
+    let levels = &report.limits.levels;
+    let all = levels.iter().flat_map(|level| level.best.iter().flatten());
+    let largest = all.map(|best| best.bandwidth.value).fold(0.0, f64::max);
+    let bar = |(name, best): (&&str, &Option<crate::limits::Best>)| {
+        let best = best.as_ref()?;
+        let percent = best.bandwidth.value / largest * 100.0;
+        let value = best.bandwidth.display();
+        Some(json!({"name": name, "value": value, "arm": best.arm, "percent": percent}))
+    };
+    let level = |level: &crate::limits::Level| {
+        let bars: Vec<Value> =
+            ["clear", "copy", "read"].iter().zip(&level.best).filter_map(bar).collect();
+        let buffer = pagelab_record::units::display_bytes(level.buffer_bytes as f64);
+        json!({"name": level.name, "buffer": buffer, "bars": bars})
+    };
+    levels.iter().map(level).collect()
+}
+
+/// JSON that no text inside can end: `<` is the only character that could.
+fn script_safe(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_can_end_the_script_that_holds_it() {
+        let safe = script_safe(&json!({"case": "</script><!--"}));
+        assert!(!safe.contains('<'));
+        assert_eq!(serde_json::from_str::<Value>(&safe).unwrap()["case"], "</script><!--");
+    }
+}

@@ -1,0 +1,138 @@
+//! Every derived number, for programs: `pagelab.report/1` and CSV.
+//!
+//! The one idea: both are the same list of numbers, each with its interval, unit and the standing
+//! of the record that it comes from. A record that is not valid keeps its case, its claims and its
+//! reasons here, and has no numbers.
+
+use std::fmt::Write as _;
+
+use pagelab_record::{Measured, Outcome};
+use serde_json::{Map, Value, json};
+
+use crate::{entry::Entry, fit::Fit, limits::Limits, report::Report};
+
+/// The schema of [`document`].
+const SCHEMA: &str = "pagelab.report/1";
+
+/// The whole report as JSON.
+pub(crate) fn document(report: &Report) -> String {
+    let mut text = format!("{:#}", value(report));
+    text.push('\n');
+    text
+}
+
+/// The whole report as a JSON value.
+pub(crate) fn value(report: &Report) -> Value {
+    let Report { header, damage, entries, published, limits, fits, .. } = report;
+    let mut limits = limits_value(limits);
+    limits["fits"] = fits.iter().map(fit_value).collect();
+    json!({
+        "schema": SCHEMA,
+        "run": header.run,
+        "pagelab": header.pagelab,
+        "suite": header.suite,
+        "command": header.command,
+        "planned": header.plan.len(),
+        "damage": damage.as_ref().map(|damage| json!({"line": damage.line, "why": damage.why})),
+        "cases": entries.iter().map(case_value).collect::<Vec<_>>(),
+        "published": published.iter().map(case_value).collect::<Vec<_>>(),
+        "derived": limits,
+    })
+}
+
+fn case_value(entry: &Entry) -> Value {
+    let record = &entry.record;
+    let mut case = json!({
+        "workload": record.workload,
+        "case": record.case,
+        "nature": record.nature,
+        "standing": entry.standing.name(),
+        "host": record.host,
+        "numbers": entry.numbers,
+    });
+    let more = match &record.outcome {
+        Outcome::Measured(Measured { witness, warnings, counters, .. }) => {
+            json!({"witness": witness, "warnings": warnings, "counters": counters})
+        }
+        Outcome::Skipped { need, cure } => json!({"need": need, "cure": cure}),
+        Outcome::Failed { reason } => json!({"reason": reason}),
+    };
+    if let (Value::Object(case), Value::Object(more)) = (&mut case, more) {
+        case.extend(more);
+    }
+    case
+}
+
+fn limits_value(limits: &Limits) -> Value {
+    let operations = ["clear", "copy", "read"];
+    let level = |level: &crate::limits::Level| {
+        let mut value = Map::new();
+        value.insert("level".to_owned(), level.name.clone().into());
+        value.insert("buffer_bytes".to_owned(), level.buffer_bytes.into());
+        for (name, best) in operations.iter().zip(&level.best) {
+            let best = best.as_ref();
+            let best = best.map(|best| json!({"arm": best.arm, "bandwidth": best.bandwidth}));
+            value.insert((*name).to_owned(), best.into());
+        }
+        Value::Object(value)
+    };
+    let cost = |(name, quantity, _): &(&str, crate::quantity::Quantity, &str)| json!({"cost": name, "median": quantity});
+    json!({
+        "levels": limits.levels.iter().map(level).collect::<Vec<_>>(),
+        "costs": limits.costs.iter().map(cost).collect::<Vec<_>>(),
+        "tsc_hz": limits.tsc_hz,
+    })
+}
+
+fn fit_value(fit: &Fit) -> Value {
+    let line = fit.line.map(|line| {
+        json!({
+            "fixed_ns": line.intercept,
+            "ns_per_kib": line.slope,
+            "r_squared": line.r_squared,
+        })
+    });
+    let points: Vec<Value> =
+        fit.points.iter().map(|(kib, cost)| json!({"kib": kib, "cost": cost})).collect();
+    json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line})
+}
+
+/// One line for each number; a case without numbers has one line that says why.
+pub(crate) fn csv(report: &Report) -> String {
+    let heading =
+        "run,workload,case,standing,nature,arm,series,time,statistic,value,low,high,unit\n";
+    let mut text = heading.to_owned();
+    for entry in report.entries.iter().chain(&report.published) {
+        let record = &entry.record;
+        let nature = match serde_json::to_value(record.nature) {
+            Ok(Value::String(nature)) => nature,
+            _ => String::new(),
+        };
+        let case = [record.run.as_str(), record.workload.as_str(), &record.case.to_string()]
+            .map(quoted)
+            .join(",");
+        let case = format!("{case},{},{nature}", entry.standing.name());
+        if entry.numbers.0.is_empty() {
+            let _ = writeln!(text, "{case},,,,,,,,");
+        }
+        for number in &entry.numbers.0 {
+            let (arm, series) = (quoted(&number.arm), quoted(&number.series));
+            let (time, statistic) = (number.time.name(), number.statistic);
+            let quantity = number.quantity;
+            let (value, low, high) = (quantity.value, quantity.low, quantity.high);
+            let unit = quantity.unit.name();
+            let _ = write!(text, "{case},{arm},{series},{time},{statistic},");
+            let _ = writeln!(text, "{value},{low},{high},{unit}");
+        }
+    }
+    text
+}
+
+/// A field as RFC 4180 wants it.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}

@@ -1,0 +1,194 @@
+//! `fault/latency`: what one fault costs, as a distribution.
+//!
+//! The one idea: the median with its interval is the headline, the tail stands beside it, and the
+//! same loop over present pages (the control) stands beside that; the mean is shown and never
+//! leads. Only a fault that must clear its page is set against the clear limit: a read of fresh
+//! memory maps the shared zero page and clears nothing.
+
+use pagelab_record::{Case, Data, Measured, stats::Samples};
+
+use crate::{
+    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    entry::Entry,
+    limits::Limits,
+    numbers::{Numbers, Time, clock_of, elapsed},
+    parameters,
+    quantity::{Quantity, Unit},
+    throughput::counts,
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "fault/latency";
+/// The series of all faults.
+pub(crate) const FAULT: &str = "fault";
+/// The series of faults that also allocate a page-table page.
+pub(crate) const PAGE_TABLE: &str = "fault-pagetable";
+/// The arm that the headline comes from.
+pub(crate) const ARM: &str = "pagelab";
+/// The same loop over present pages.
+pub(crate) const CONTROL: &str = "control";
+/// The note's own method.
+pub(crate) const AS_PUBLISHED: &str = "as-published";
+
+/// Adds what a latency case implies beside the limits: the rate at which a fault provides memory.
+pub(crate) fn derive(case: &Case, limits: &Limits, numbers: &mut Numbers) {
+    let at = elapsed(ARM, FAULT);
+    let page = case.get("page").and_then(parameters::page_bytes);
+    if let (Some("write"), Some(page)) = (case.get("kind"), page) {
+        let median = numbers.get(at, "p50");
+        let bandwidth = median.and_then(|q| q.under(page as f64 * 1e9, Unit::BytesPerSecond));
+        // What the series implies from its own bytes is the same number: it is not said twice.
+        if numbers.get(at, "bandwidth").is_none() {
+            numbers.add(at, "bandwidth", bandwidth);
+        }
+        numbers.add(at, "share_of_clear", limits.share_of_clear(bandwidth));
+    } else {
+        numbers.0.retain(|number| number.statistic != "bandwidth");
+    }
+}
+
+/// All observations of a series of an arm, as one distribution in nanoseconds: value and count.
+pub(crate) fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u64)> {
+    let Some(clock) = clock_of(&measured.series, series, arm, Time::Elapsed) else {
+        return Vec::new();
+    };
+    let is_distribution = |s: &pagelab_record::Series| match &s.data {
+        Data::Histogram(_) => true,
+        Data::Values(values) => s.ops == 1 && values.len() > 1,
+        Data::Summary(_) => false,
+    };
+    let mut mine = measured.series.iter().filter(|s| s.name == series && s.arm == arm);
+    if !mine.any(is_distribution) {
+        return Vec::new();
+    }
+    let merged = Samples::of(&measured.series, series, arm, clock).merged();
+    let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
+        (step.value_iterated_to(), step.count_since_last_iteration())
+    };
+    merged.iter_recorded().map(step).collect()
+}
+
+/// The table of latency cases, where there are any.
+pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("latency", "Fault latency");
+    if chart {
+        section.blocks.extend(charts());
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["kind", "page"]);
+    section.blocks.push(Block::Table(table(&mine, &shown)));
+    let shared = parameters::shared(&cases, &shown);
+    section.blocks.push(Block::Text(format!(
+        "All rows: {shared}. The median empty timer pair is subtracted. Control: \
+         the median of the same loop over present pages. Of clear: the rate of the \
+         median fault over the clear limit, for faults that clear.",
+    )));
+    section.blocks.extend(mine.iter().filter_map(|entry| disturbances(entry)).map(Block::Text));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
+    Some(section)
+}
+
+fn charts() -> [Block; 2] {
+    let place = |id, title, caption: &str| {
+        Block::Chart(ChartPlace { id, title, caption: caption.to_owned() })
+    };
+    [
+        place(
+            "distribution",
+            "How many faults are done by then",
+            "Cumulative share of faults by latency, one curve for each kind and page size; dashed \
+             grey is the same loop over present pages.",
+        ),
+        place(
+            "tail",
+            "How many faults take longer",
+            "The same curves from the other end, on a logarithmic scale: 10 % is p90, 0.1 % is \
+             p99.9.",
+        ),
+    ]
+}
+
+fn table(entries: &[&Entry], shown: &[String]) -> Table {
+    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    columns.extend([
+        Column::number("n").rank(5),
+        Column::number("min").rank(3),
+        Column::number("p50"),
+        Column::number("95 % interval").rank(4),
+        Column::number("p90").rank(7),
+        Column::number("p99"),
+        Column::number("p99.9"),
+        Column::number("max"),
+        Column::number("mean").rank(6),
+        Column::number("control").rank(1),
+        Column::number("rate").rank(2),
+        Column::number("of clear"),
+        Column::number("proc×rep").rank(8),
+        Column::words("witness"),
+    ]);
+    let rows = entries.iter().flat_map(|entry| rows(entry, shown)).collect();
+    Table { columns, rows }
+}
+
+/// One row for the case, and one for each further series or arm that it has.
+fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
+    let mut rows = vec![row(entry, shown, ARM, FAULT, "")];
+    for (arm, series, suffix) in
+        [(ARM, PAGE_TABLE, "+ page table"), (AS_PUBLISHED, FAULT, "as published")]
+    {
+        if entry.numbers.get(elapsed(arm, series), "p50").is_some() {
+            rows.push(row(entry, shown, arm, series, suffix));
+        }
+    }
+    rows
+}
+
+fn row(entry: &Entry, shown: &[String], arm: &str, series: &str, suffix: &str) -> Vec<Cell> {
+    let at = elapsed(arm, series);
+    let of = |statistic| entry.numbers.get(at, statistic);
+    let plain = |statistic| Cell::maybe(of(statistic).map(Quantity::display));
+    let first = suffix.is_empty();
+    let parameter = |name: &String| match (entry.case().get(name), name.as_str()) {
+        (Some(kind), "kind") => format!("{kind} {suffix}").trim_end().into(),
+        (value, _) => Cell::maybe(value.map(Into::into)),
+    };
+    let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
+    row.push(Cell { tone: Tone::Quiet, ..plain("n") });
+    row.push(plain("min"));
+    row.push(Cell { tone: Tone::Strong, ..plain("p50") });
+    let interval = of("p50").map(Quantity::display_interval).filter(|text| !text.is_empty());
+    row.push(Cell::maybe(interval));
+    row.extend(["p90", "p99", "p99.9", "max"].map(plain));
+    row.push(Cell { tone: Tone::Quiet, ..plain("mean") });
+    let control = entry.numbers.get(elapsed(CONTROL, FAULT), "p50").filter(|_| first);
+    row.push(Cell::maybe(control.map(Quantity::display)));
+    row.push(if first { plain("bandwidth") } else { Cell::none() });
+    row.push(plain("share_of_clear"));
+    row.push(counts(of("processes"), of("repetitions")));
+    row.push(if first { entry.proof() } else { Cell::default() });
+    row
+}
+
+/// What was set aside or cut off while measuring, as a sentence.
+fn disturbances(entry: &Entry) -> Option<String> {
+    let told = [
+        ("migrated_samples", "samples that changed CPU (dropped)"),
+        ("saturated_samples", "samples longer than 60 s (counted as 60 s)"),
+        (
+            "repetitions_discarded_reporting",
+            "repetitions in which the host took memory back (dropped)",
+        ),
+    ];
+    let said: Vec<String> = told
+        .iter()
+        .filter(|(name, _)| entry.counter(name) > 0)
+        .map(|(name, meaning)| format!("{} {meaning}", entry.counter(name)))
+        .collect();
+    let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+    (!said.is_empty() && entry.is_valid()).then(|| format!("{kind} {page}: {}.", said.join(", ")))
+}

@@ -1,0 +1,171 @@
+//! The machine's own ceilings, against which every result is a share.
+//!
+//! The one idea: a limit is the best of the arms that tried, because a ceiling that a better
+//! instruction breaks was none. Only valid limits of the same run count; without them a share is
+//! left out, never guessed.
+
+use pagelab_record::units;
+
+use crate::{
+    document::{Block, Cell, Column, Section, Table, Tone},
+    entry::Entry,
+    numbers::elapsed,
+    quantity::{Quantity, Unit},
+};
+
+/// Levels of the memory hierarchy, nearest first.
+const LEVELS: [&str; 4] = ["l1", "l2", "llc", "dram"];
+/// Operations that have a ceiling: workload, series, and heading.
+const OPERATIONS: [(&str, &str, &str); 3] = [
+    ("limit/clear", "clear", "clear"),
+    ("limit/copy", "copy", "copy"),
+    ("limit/read", "read", "read"),
+];
+
+/// Whether a workload measures a limit.
+pub(crate) fn is_limit(workload: &str) -> bool {
+    workload.starts_with("limit/")
+}
+
+/// A ceiling and what reached it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Best {
+    /// The arm.
+    pub(crate) arm: String,
+    /// Its bandwidth.
+    pub(crate) bandwidth: Quantity,
+}
+
+/// One level of the hierarchy.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Level {
+    /// Its name, as in the case.
+    pub(crate) name: String,
+    /// Bytes that were worked on.
+    pub(crate) buffer_bytes: u64,
+    /// Clear, copy and read, in the order of [`OPERATIONS`].
+    pub(crate) best: [Option<Best>; 3],
+}
+
+/// Every ceiling of a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Limits {
+    /// The levels that were measured.
+    pub(crate) levels: Vec<Level>,
+    /// The timer and the harness: name, value, and what it means.
+    pub(crate) costs: Vec<(&'static str, Quantity, &'static str)>,
+    /// Ticks of the time stamp counter a second.
+    pub(crate) tsc_hz: Option<f64>,
+}
+
+impl Limits {
+    /// Gathers the limits among the entries of a run.
+    pub(crate) fn of(entries: &[Entry]) -> Self {
+        let levels = LEVELS.iter().filter_map(|name| level(entries, name)).collect();
+        let tsc_hz = entries.iter().map(|entry| entry.counter("tsc_hz")).find(|hz| *hz > 0);
+        let tsc_hz = tsc_hz.map(|hz| hz as f64);
+        Self { levels, costs: costs(entries, tsc_hz), tsc_hz }
+    }
+
+    /// Bandwidth of clearing memory that no cache holds: what bounds a fault that must clear.
+    pub(crate) fn clear(&self) -> Option<Quantity> {
+        let dram = self.levels.iter().find(|level| level.name == "dram")?;
+        dram.best[0].as_ref().map(|best| best.bandwidth)
+    }
+
+    /// A bandwidth as a share of [`Limits::clear`].
+    pub(crate) fn share_of_clear(&self, bandwidth: Option<Quantity>) -> Option<Quantity> {
+        bandwidth?.over(self.clear()?, Unit::Share)
+    }
+
+    /// The section on limits, where there are any.
+    pub(crate) fn section(&self, entries: &[Entry]) -> Option<Section> {
+        let notes = entries.iter().filter(|entry| is_limit(&entry.record.workload));
+        let notes: Vec<Block> = notes.flat_map(|entry| entry.notes(&[])).map(Block::Note).collect();
+        if self.levels.is_empty() && self.costs.is_empty() && notes.is_empty() {
+            return None;
+        }
+        let mut section = Section::new("limits", "Limits of this machine");
+        if !self.levels.is_empty() {
+            section.blocks.push(Block::Table(self.table()));
+        }
+        if !self.costs.is_empty() {
+            section.blocks.push(Block::Table(self.costs_table()));
+        }
+        section.blocks.extend(notes);
+        Some(section)
+    }
+
+    fn table(&self) -> Table {
+        let mut columns = vec![Column::words("level"), Column::number("buffer").rank(1)];
+        for (_, _, heading) in OPERATIONS {
+            columns.push(Column::number(heading));
+            columns.push(Column::words("by").rank(2));
+        }
+        let row = |level: &Level| {
+            let buffer = match level.buffer_bytes {
+                0 => Cell::none(),
+                bytes => units::display_bytes(bytes as f64).into(),
+            };
+            let mut row = vec![Cell::from(level.name.clone()), buffer];
+            for best in &level.best {
+                let best = best.as_ref();
+                row.push(Cell::maybe(best.map(|best| best.bandwidth.display_with_spread())));
+                let arm = best.map(|best| best.arm.as_str()).unwrap_or_default();
+                row.push(Cell::toned(arm, Tone::Quiet));
+            }
+            row
+        };
+        Table { columns, rows: self.levels.iter().map(row).collect() }
+    }
+
+    fn costs_table(&self) -> Table {
+        let columns =
+            vec![Column::words("cost"), Column::number("median"), Column::words("meaning").rank(1)];
+        let row = |(name, quantity, meaning): &(&str, Quantity, &str)| {
+            let median = quantity.display_with_spread();
+            vec![Cell::from(*name), median.into(), Cell::toned(*meaning, Tone::Quiet)]
+        };
+        Table { columns, rows: self.costs.iter().map(row).collect() }
+    }
+}
+
+fn level(entries: &[Entry], name: &str) -> Option<Level> {
+    let mut level = Level { name: name.to_owned(), ..Level::default() };
+    for (best, (workload, series, _)) in level.best.iter_mut().zip(OPERATIONS) {
+        let mine =
+            |entry: &&Entry| entry.record.workload == workload && entry.parameter("level") == name;
+        for entry in entries.iter().filter(mine) {
+            level.buffer_bytes = level.buffer_bytes.max(entry.counter("buffer_bytes"));
+            for arm in entry.numbers.arms(series) {
+                let Some(bandwidth) = entry.numbers.get(elapsed(arm, series), "bandwidth") else {
+                    continue;
+                };
+                if best.as_ref().is_none_or(|best| bandwidth.value > best.bandwidth.value) {
+                    *best = Some(Best { arm: arm.to_owned(), bandwidth });
+                }
+            }
+        }
+    }
+    level.best.iter().any(Option::is_some).then_some(level)
+}
+
+fn costs(entries: &[Entry], tsc_hz: Option<f64>) -> Vec<(&'static str, Quantity, &'static str)> {
+    const COSTS: [(&str, &str, &str, &str); 4] = [
+        ("limit/timer", "pair", "empty timer pair", "median subtracted from every latency sample"),
+        ("limit/timer", "sample", "harness, per sample", "all that measuring one latency adds"),
+        ("limit/timer", "record", "recording a sample", "the histogram's part of that"),
+        ("limit/syscall", "getppid", "system call", "getppid: the way into the kernel and back"),
+    ];
+    let cost = |(workload, series, name, meaning)| {
+        let entry = entries.iter().find(|entry| entry.record.workload == workload)?;
+        let arm = entry.numbers.arms(series).into_iter().next()?;
+        let median = entry.numbers.get(elapsed(arm, series), "p50")?;
+        let median = match (median.unit, tsc_hz) {
+            (Unit::Ticks, Some(hz)) => median.times(1e9 / hz, Unit::Ns),
+            _ => median,
+        };
+        Some((name, median, meaning))
+    };
+    COSTS.into_iter().filter_map(cost).collect()
+}

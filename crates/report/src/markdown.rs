@@ -1,0 +1,88 @@
+//! The report for a mail to a kernel list or a pull request.
+//!
+//! The one idea: cells are padded, so that the tables also read as plain text, which is how a
+//! mailing list shows them.
+
+use std::fmt::Write as _;
+
+use crate::document::{Block, Column, Document, Note, Table};
+
+/// The document as markdown.
+pub(crate) fn render(document: &Document) -> String {
+    let mut text = format!("# pagelab: {}\n\n", document.title);
+    for (name, fact) in &document.facts {
+        let _ = writeln!(text, "- {name}: {}", escaped(fact));
+    }
+    text.push('\n');
+    document.alerts.iter().for_each(|alert| note(&mut text, alert));
+    for headline in &document.headlines {
+        let detail = match headline.detail.as_str() {
+            "" => String::new(),
+            detail => format!(" ({detail})"),
+        };
+        let _ = writeln!(text, "- **{}** {}{detail}", headline.value, headline.label);
+    }
+    for section in document.sections.iter().filter(|section| !section.page_only) {
+        text.truncate(text.trim_end().len());
+        let _ = writeln!(text, "\n\n## {}\n", section.title);
+        for block in &section.blocks {
+            match block {
+                Block::Text(paragraph) => {
+                    let _ = writeln!(text, "{}\n", escaped(paragraph));
+                }
+                Block::Note(said) => note(&mut text, said),
+                Block::Table(rows) => table(&mut text, rows),
+                Block::Frame(frame) => {
+                    let _ = writeln!(text, "```\n{}\n```\n", frame.trim_end());
+                }
+                Block::Chart(_) => {}
+            }
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn note(text: &mut String, note: &Note) {
+    let _ = writeln!(text, "- **{}** {}", note.tag, escaped(&note.text));
+    if !note.cure.is_empty() {
+        let _ = writeln!(text, "  - cure: `{}`", note.cure);
+    }
+}
+
+fn table(text: &mut String, table: &Table) {
+    let heading: Vec<String> = table.columns.iter().map(|column| escaped(&column.name)).collect();
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| escaped(&cell.text)).collect()).collect();
+    let length = |cell: &String| cell.chars().count();
+    let widths: Vec<usize> = (0..heading.len())
+        .map(|index| {
+            let cells = rows.iter().chain([&heading]).filter_map(|row| row.get(index));
+            cells.map(length).max().unwrap_or_default().max(3)
+        })
+        .collect();
+    let mut line = |cells: &[String]| {
+        for ((cell, column), width) in cells.iter().zip(&table.columns).zip(&widths) {
+            let _ = if column.words {
+                write!(text, "| {cell:<width$} ")
+            } else {
+                write!(text, "| {cell:>width$} ")
+            };
+        }
+        text.push_str("|\n");
+    };
+    line(&heading);
+    let rule = |(column, width): (&Column, &usize)| {
+        if column.words { "-".repeat(*width) } else { format!("{}:", "-".repeat(width - 1)) }
+    };
+    line(&table.columns.iter().zip(&widths).map(rule).collect::<Vec<_>>());
+    for row in &rows {
+        line(row);
+    }
+    text.push('\n');
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}

@@ -1,0 +1,139 @@
+//! What did not become a number, and the proof of what did.
+//!
+//! The one idea: a run never loses a case in silence. Skipped cases come with their cure, failed
+//! ones with their reason, every claim of the witness with what was expected and what was seen.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{Claim, Outcome};
+
+use crate::{
+    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    entry::{Entry, display_claim},
+};
+
+/// The witness in a sentence or two: how many claims, and which do not hold.
+pub(crate) fn witness(entries: &[Entry]) -> Section {
+    let claims = || entries.iter().filter_map(Entry::measured).flat_map(|m| &m.witness);
+    let count = claims().count();
+    let checks: u64 = claims().map(|claim| claim.checks).sum();
+    let broken = claims().filter(|claim| !claim.holds).count();
+    let cases = entries.iter().filter(|entry| entry.has_row()).count();
+    let verdict = match broken {
+        0 => "all hold".to_owned(),
+        1 => "1 does not hold".to_owned(),
+        broken => format!("{broken} do not hold"),
+    };
+    let said = format!("{count} claims about {cases} cases, checked {checks} times: {verdict}.");
+    let mut section = Section::new("witness", "Witness").with(Block::Text(said));
+    for entry in entries {
+        for claim in entry.failed_claims() {
+            section.blocks.push(Block::Note(Note {
+                tone: Tone::Bad,
+                tag: "INVALID",
+                text: format!(
+                    "{} {}: {}",
+                    entry.record.workload,
+                    entry.case(),
+                    display_claim(claim)
+                ),
+                cure: String::new(),
+            }));
+        }
+    }
+    section
+}
+
+/// Every claim, for the page.
+pub(crate) fn claims(entries: &[Entry]) -> Option<Section> {
+    let columns = vec![
+        Column::words("workload"),
+        Column::words("case"),
+        Column::words("arm"),
+        Column::words("claim"),
+        Column::number("expected"),
+        Column::number("observed"),
+        Column::number("tolerance"),
+        Column::number("checks"),
+        Column::words("holds"),
+    ];
+    let row = |entry: &Entry, claim: &Claim| -> Vec<Cell> {
+        let (holds, tone) = if claim.holds { ("yes", Tone::Good) } else { ("NO", Tone::Bad) };
+        let arm = if claim.arm.is_empty() { "all" } else { &claim.arm };
+        vec![
+            entry.record.workload.clone().into(),
+            Cell::toned(entry.case().to_string(), Tone::Quiet),
+            arm.into(),
+            claim.claim.clone().into(),
+            claim.expected.to_string().into(),
+            claim.observed.to_string().into(),
+            claim.tolerance.to_string().into(),
+            claim.checks.to_string().into(),
+            Cell::toned(holds, tone),
+        ]
+    };
+    let of = |entry| {
+        let measured: Option<&pagelab_record::Measured> = Entry::measured(entry);
+        let claims = measured.map_or(&[][..], |measured| &measured.witness);
+        claims.iter().map(|claim| row(entry, claim)).collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<Cell>> = entries.iter().flat_map(of).collect();
+    let section = Section::new("claims", "Every claim of the witness");
+    let section = Section { page_only: true, ..section };
+    (!rows.is_empty()).then(|| section.with(Block::Table(Table { columns, rows })))
+}
+
+/// Cases that the host cannot run, grouped by what it lacks.
+pub(crate) fn skipped(entries: &[Entry]) -> Option<Section> {
+    let mut needs: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for entry in entries {
+        let Outcome::Skipped { need, cure } = &entry.record.outcome else { continue };
+        let case = format!("{} {}", entry.record.workload, entry.case());
+        match needs.iter_mut().find(|(n, c, _)| n == need && c == cure) {
+            Some((_, _, cases)) => cases.push(case),
+            None => needs.push((need, cure, vec![case])),
+        }
+    }
+    let note = |(need, cure, cases): (&str, &str, Vec<String>)| {
+        let text = format!("{need}: {}", cases.join("; "));
+        Block::Note(Note { tone: Tone::Warn, tag: "skipped", text, cure: cure.to_owned() })
+    };
+    let mut section = Section::new("skipped", "Skipped, and how to run it");
+    section.blocks = needs.into_iter().map(note).collect();
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+/// Cases that died, hung, or could not be set up.
+pub(crate) fn failed(entries: &[Entry]) -> Option<Section> {
+    let mut section = Section::new("failed", "Failed");
+    for entry in entries {
+        if let Outcome::Failed { reason } = &entry.record.outcome {
+            let text = format!("{} {}: {reason}", entry.record.workload, entry.case());
+            let (tag, cure) = ("FAILED", String::new());
+            section.blocks.push(Block::Note(Note { tone: Tone::Bad, tag, text, cure }));
+        }
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+/// What may have disturbed results; a warning that many records share is said once.
+pub(crate) fn warnings(entries: &[Entry]) -> Option<Section> {
+    let mut warnings: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in entries {
+        for warning in entry.measured().into_iter().flat_map(|m| &m.warnings) {
+            warnings.entry(warning).or_default().push(entry);
+        }
+    }
+    let mut section = Section::new("warnings", "Warnings");
+    for (warning, entries) in warnings {
+        let first = entries.first().map_or("", |entry| entry.record.workload.as_str());
+        let whose = match entries.len() {
+            1 => format!("{first} {}", entries[0].case()),
+            count => format!("{count} cases"),
+        };
+        let text = format!("{warning} ({whose})");
+        let (tag, cure) = ("warning", String::new());
+        section.blocks.push(Block::Note(Note { tone: Tone::Warn, tag, text, cure }));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}

@@ -1,0 +1,120 @@
+//! Which parameters of a set of cases are worth a column.
+//!
+//! A case is complete, so it names a dozen parameters that are the same in every row. A table shows
+//! the ones that differ, and states the others once.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{Case, units};
+
+/// The order in which parameters are read; the others follow by name.
+const ORDER: &[&str] = &[
+    "kind",
+    "page",
+    "backing",
+    "populate",
+    "touch",
+    "order",
+    "align",
+    "threads",
+    "processes",
+    "fifo",
+];
+
+/// A list of what is compared inside a case, not a property of it: it tells no two cases apart.
+const ARMS: &str = "arms";
+
+/// Parameters that get a column: `always`, and those that differ between the cases.
+pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
+    let mut names: Vec<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();
+    names.sort_unstable_by_key(|name| (rank(name), *name));
+    names.dedup();
+    names.retain(|name| *name != ARMS);
+    let differs = |name: &str| cases.windows(2).any(|pair| pair[0].get(name) != pair[1].get(name));
+    names
+        .into_iter()
+        .filter(|name| always.contains(&name.as_str()) || differs(name))
+        .cloned()
+        .collect()
+}
+
+/// The parameters that all the cases share, as one line.
+pub(crate) fn shared(cases: &[&Case], shown: &[String]) -> String {
+    let Some(first) = cases.first() else { return String::new() };
+    let said = |name: &String| name != ARMS && !shown.contains(name);
+    let rest = first.0.iter().filter(|(name, _)| said(name));
+    rest.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// What is left of a case without some of its parameters: cases that agree in it form one group.
+pub(crate) fn without(case: &Case, names: &[&str]) -> BTreeMap<String, String> {
+    let told = |name: &str| name != ARMS && !names.contains(&name);
+    let kept = case.0.iter().filter(|(name, _)| told(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Bytes of the page that a case names; `hugetlb-2m` is as large as `2m`.
+pub(crate) fn page_bytes(page: &str) -> Option<u64> {
+    units::parse_bytes(page.strip_prefix("hugetlb-").unwrap_or(page)).ok()
+}
+
+/// Where a page stands on the axis of page sizes: by size, hugetlb after the others.
+pub(crate) fn page_rank(page: &str) -> (bool, u64) {
+    (page.starts_with("hugetlb-"), page_bytes(page).unwrap_or(u64::MAX))
+}
+
+fn rank(name: &str) -> usize {
+    ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
+}
+
+/// Names for groups of cases: what differs between them, or `alone` where nothing does.
+pub(crate) fn labels(groups: &[&BTreeMap<String, String>], alone: &str) -> Vec<String> {
+    let cases: Vec<Case> = groups.iter().map(|group| Case((*group).clone())).collect();
+    let cases: Vec<&Case> = cases.iter().collect();
+    let names = columns(&cases, &[]);
+    let label = |case: &&Case| {
+        let said = names.iter().filter_map(|name| {
+            let value = case.get(name)?;
+            // `anon` and `write` say by themselves what they are; `2` does not.
+            let speaks = value.starts_with(|c: char| c.is_ascii_alphabetic())
+                && !["on", "off", "any"].contains(&value);
+            Some(if speaks { value.to_owned() } else { format!("{name}={value}") })
+        });
+        let label = said.collect::<Vec<_>>().join(" ");
+        if label.is_empty() { alone.to_owned() } else { label }
+    };
+    cases.iter().map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(page: &str, threads: &str) -> Case {
+        Case::default().with("page", page).with("threads", threads).with("size", "1g")
+    }
+
+    #[test]
+    fn a_parameter_that_differs_gets_a_column_and_the_others_are_said_once() {
+        let (one, two) = (case("4k", "1"), case("4k", "2"));
+        let cases = [&one, &two];
+        let shown = columns(&cases, &["page"]);
+        assert_eq!(shown, ["page", "threads"]);
+        assert_eq!(shared(&cases, &shown), "size=1g");
+    }
+
+    #[test]
+    fn pages_are_ordered_by_size_and_hugetlb_comes_last() {
+        let mut pages = ["hugetlb-2m", "2m", "64k", "4k", "hugetlb-1g"];
+        pages.sort_by_key(|page| page_rank(page));
+        assert_eq!(pages, ["4k", "64k", "2m", "hugetlb-2m", "hugetlb-1g"]);
+    }
+
+    #[test]
+    fn groups_are_named_by_what_differs() {
+        let one = without(&case("4k", "1").with("backing", "anon"), &["size"]);
+        let two = without(&case("4k", "2").with("backing", "brk"), &["size"]);
+        assert_eq!(labels(&[&one, &two], "all"), ["anon threads=1", "brk threads=2"]);
+        assert_eq!(labels(&[&one], "all"), ["all"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! One run as a report.
+//!
+//! The one idea: everything is derived when the report is made, in one order (entries, limits,
+//! shares, lines, layout), and the five forms only read the result.
+
+use pagelab_record::{Record, RunHeader, journal::Damage};
+
+use crate::{
+    charts::Charts,
+    document::{Document, Note, Section, Tone},
+    entry::Entry,
+    environment,
+    fit::{self, Fit},
+    headline, html, json, latency,
+    limits::Limits,
+    markdown, other, outcomes, seed_latency, seed_throughput,
+    terminal::{self, Style},
+    throughput,
+};
+
+/// One run, ready to be read.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub(crate) header: RunHeader,
+    pub(crate) damage: Option<Damage>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) published: Vec<Entry>,
+    pub(crate) limits: Limits,
+    pub(crate) fits: Vec<Fit>,
+    pub(crate) charts: Charts,
+    pub(crate) document: Document,
+}
+
+impl Report {
+    /// The report of a journal's contents, with published results to set beside it.
+    pub fn of(
+        header: &RunHeader,
+        records: &[Record],
+        damage: Option<&Damage>,
+        published: &[Record],
+    ) -> Self {
+        let mut entries: Vec<Entry> = records.iter().map(Entry::of).collect();
+        let limits = Limits::of(&entries);
+        for entry in &mut entries {
+            entry.derive(&limits);
+        }
+        let published: Vec<Entry> = published.iter().map(Entry::of).collect();
+        let fits = fit::fits(&entries);
+        let charts = Charts::of(&entries, &limits, &fits);
+        let document = Document {
+            title: header.run.clone(),
+            facts: environment::facts(header, records),
+            alerts: alerts(header, records, damage),
+            headlines: headline::headlines(&entries, &limits, &fits),
+            sections: sections(header, &entries, &published, &limits, &fits, &charts),
+        };
+        let (header, damage) = (header.clone(), damage.cloned());
+        Self { header, damage, entries, published, limits, fits, charts, document }
+    }
+
+    /// For a terminal, or a log where `style` has no colour.
+    pub fn terminal(&self, style: Style) -> String {
+        terminal::render(&self.document, style)
+    }
+
+    /// Every derived number with its interval, unit and validity, as one JSON document.
+    pub fn json(&self) -> String {
+        json::document(self)
+    }
+
+    /// One line for each case, arm, series and statistic, with a heading line.
+    pub fn csv(&self) -> String {
+        json::csv(self)
+    }
+
+    /// Tables that survive a mail or a pull request.
+    pub fn markdown(&self) -> String {
+        markdown::render(&self.document)
+    }
+
+    /// One file that opens offline and asks nothing of any network.
+    pub fn html(&self) -> String {
+        html::render(self)
+    }
+}
+
+fn sections(
+    header: &RunHeader,
+    entries: &[Entry],
+    published: &[Entry],
+    limits: &Limits,
+    fits: &[Fit],
+    charts: &Charts,
+) -> Vec<Section> {
+    let micro_pagefault = header.suite == seed_throughput::SUITE;
+    let latency_note = header.suite == seed_latency::SUITE;
+    [
+        micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
+        latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
+        latency::section(entries, charts.has_distributions()),
+        throughput::section(entries, limits, charts.has_bandwidth()),
+        fit::section(fits, charts.has_cost()),
+        other::section(entries),
+        limits.section(entries),
+        Some(outcomes::witness(entries)),
+        outcomes::skipped(entries),
+        outcomes::failed(entries),
+        outcomes::warnings(entries),
+        environment::section(entries),
+        outcomes::claims(entries),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What went wrong with the run as a whole.
+fn alerts(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Vec<Note> {
+    let alert = |tag, text, cure: String| Note { tone: Tone::Warn, tag, text, cure };
+    let mut alerts = Vec::new();
+    if let Some(Damage { line, why }) = damage {
+        let text = format!("line {line} of the journal cannot be read ({why}); it ends there");
+        alerts.push(alert("damaged", text, format!("pagelab resume {}", header.run)));
+    }
+    let missing = header.plan.len().saturating_sub(records.len());
+    if missing > 0 {
+        let text = format!("{missing} of {} planned cases have no record", header.plan.len());
+        alerts.push(alert("unfinished", text, format!("pagelab resume {}", header.run)));
+    }
+    if records.iter().any(|record| record.nature == pagelab_record::Nature::Simulated) {
+        let text = "simulated: these times come from a script or a model, of no machine";
+        alerts.push(alert("simulated", text.to_owned(), String::new()));
+    }
+    alerts
+}

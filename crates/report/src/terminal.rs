@@ -1,0 +1,188 @@
+//! The report in a terminal.
+//!
+//! The one idea: a table too wide for the terminal loses its most dispensable columns and says so,
+//! rather than breaking its rows; commands are never broken, so that they can be pasted.
+
+use comfy_table::{
+    Attribute, Cell as TableCell, CellAlignment, Color, ContentArrangement, Table as Grid,
+    presets::NOTHING,
+};
+
+use crate::document::{Block, Document, Note, Table, Tone};
+
+/// How a terminal looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether escape sequences are understood and wanted.
+    pub color: bool,
+    /// Columns of text.
+    pub width: usize,
+}
+
+/// The document for a terminal.
+pub(crate) fn render(document: &Document, style: Style) -> String {
+    let mut page = Page { text: String::new(), style };
+    page.head(document);
+    for section in document.sections.iter().filter(|section| !section.page_only) {
+        page.line("");
+        page.toned(&section.title, Tone::Strong);
+        let mut before = None;
+        for block in &section.blocks {
+            let kind = std::mem::discriminant(block);
+            if before == Some(kind) && matches!(block, Block::Table(_) | Block::Frame(_)) {
+                page.line("");
+            }
+            before = Some(kind);
+            match block {
+                Block::Text(text) => page.wrapped(text, ""),
+                Block::Note(note) => page.note(note),
+                Block::Table(table) => page.table(table),
+                Block::Frame(frame) => frame.lines().for_each(|line| page.line(line)),
+                Block::Chart(_) => {}
+            }
+        }
+    }
+    page.text
+}
+
+struct Page {
+    text: String,
+    style: Style,
+}
+
+impl Page {
+    fn head(&mut self, document: &Document) {
+        self.toned(&document.title, Tone::Strong);
+        let width = document.facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        for (name, fact) in &document.facts {
+            self.line(&format!("{name:width$}  {fact}"));
+        }
+        document.alerts.iter().for_each(|alert| self.note(alert));
+        self.line("");
+        let width =
+            document.headlines.iter().map(|h| h.value.chars().count()).max().unwrap_or_default();
+        for headline in &document.headlines {
+            let value = self.painted(&format!("{:>width$}", headline.value), headline.tone);
+            let detail = match headline.detail.as_str() {
+                "" => String::new(),
+                detail => format!(" ({detail})"),
+            };
+            self.line(&format!("{value}  {}{detail}", headline.label));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn toned(&mut self, line: &str, tone: Tone) {
+        let line = self.painted(line, tone);
+        self.line(&line);
+    }
+
+    fn note(&mut self, note: &Note) {
+        let tag = self.painted(note.tag, note.tone);
+        let indent = " ".repeat(note.tag.chars().count() + 2);
+        let start = self.text.len();
+        self.wrapped(&note.text, &indent);
+        self.text.replace_range(start..start + indent.len(), &format!("{tag}: "));
+        if !note.cure.is_empty() {
+            self.line(&format!("{indent}cure: {}", note.cure));
+        }
+    }
+
+    /// A paragraph, broken between words at the width of the terminal.
+    fn wrapped(&mut self, text: &str, indent: &str) {
+        let mut line = indent.to_owned();
+        for word in text.split_whitespace() {
+            let long = line.chars().count() + word.chars().count() >= self.style.width;
+            if long && line.len() > indent.len() {
+                self.line(&line);
+                indent.clone_into(&mut line);
+            }
+            line.push_str(word);
+            line.push(' ');
+        }
+        self.line(&line);
+    }
+
+    fn table(&mut self, table: &Table) {
+        let mut table = table.clone();
+        let mut dropped = Vec::new();
+        let mut grid = self.grid(&table);
+        while width_of(&grid) > self.style.width {
+            let ranks = table.columns.iter().map(|column| column.rank).enumerate();
+            let Some((index, _)) = ranks.filter(|(_, rank)| *rank > 0).max_by_key(|(_, r)| *r)
+            else {
+                break;
+            };
+            dropped.push(table.columns.remove(index).name);
+            table.rows.iter_mut().for_each(|row| drop(row.remove(index)));
+            grid = self.grid(&table);
+        }
+        let text = grid.trim_fmt();
+        text.lines().for_each(|line| self.line(line));
+        if !dropped.is_empty() {
+            dropped.reverse();
+            dropped.dedup();
+            let note = format!("(too wide for this terminal: {})", dropped.join(", "));
+            self.toned(&note, Tone::Quiet);
+        }
+    }
+
+    fn grid(&self, table: &Table) -> Grid {
+        let mut grid = Grid::new();
+        grid.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        if self.style.color {
+            grid.enforce_styling();
+            grid.style_text_only();
+        } else {
+            grid.force_no_tty();
+        }
+        let heading =
+            |name: &String| TableCell::new(name).fg(Color::DarkGrey).add_attribute(Attribute::Bold);
+        grid.set_header(table.columns.iter().map(|column| heading(&column.name)));
+        for row in &table.rows {
+            grid.add_row(row.iter().map(|cell| painted_cell(&cell.text, cell.tone)));
+        }
+        let last = table.columns.len().saturating_sub(1);
+        for (index, (column, model)) in grid.column_iter_mut().zip(&table.columns).enumerate() {
+            column.set_padding((0, if index == last { 0 } else { 2 }));
+            if !model.words {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        grid
+    }
+
+    fn painted(&self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Strong => "1",
+            Tone::Quiet => "90",
+            Tone::Good => "32",
+            Tone::Warn => "33",
+            Tone::Bad => "1;31",
+        };
+        if self.style.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn painted_cell(text: &str, tone: Tone) -> TableCell {
+    let cell = TableCell::new(text);
+    match tone {
+        Tone::Plain => cell,
+        Tone::Strong => cell.add_attribute(Attribute::Bold),
+        Tone::Quiet => cell.fg(Color::DarkGrey),
+        Tone::Good => cell.fg(Color::DarkGreen),
+        Tone::Warn => cell.fg(Color::DarkYellow),
+        Tone::Bad => cell.fg(Color::DarkRed).add_attribute(Attribute::Bold),
+    }
+}
+
+fn width_of(grid: &Grid) -> usize {
+    let columns = grid.column_max_content_widths();
+    let gaps = columns.len().saturating_sub(1) * 2;
+    columns.iter().map(|width| usize::from(*width)).sum::<usize>() + gaps
+}

@@ -1,0 +1,205 @@
+//! `fault/throughput`: how fast fresh memory can be had.
+//!
+//! The one idea: what a user waits for is map + populate + touch, whichever of the three the faults
+//! hide in; so bandwidth and its share of the clear limit are taken over their sum, and the cost of
+//! one fault only where it is the touches that fault. Release is a row of its own, never inside.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{
+    Case, Data, Measured, Series,
+    stats::{self, Samples},
+};
+
+use crate::{
+    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    entry::Entry,
+    limits::Limits,
+    numbers::{Numbers, Time, clock_of, cpu, elapsed, summed},
+    parameters,
+    quantity::{Quantity, Unit},
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "fault/throughput";
+/// The name of map, populate and touch taken together.
+pub(crate) const FAULT_IN: &str = "fault-in";
+/// The arm that the headline comes from.
+pub(crate) const ARM: &str = "pagelab";
+/// The arm of the minimal C loop.
+const TWIN: &str = "c";
+
+/// Whether it is the touches that fault, not a call before them.
+pub(crate) fn touches_fault(case: &Case) -> bool {
+    matches!(case.get("populate"), None | Some("touch" | "mlock-onfault"))
+}
+
+/// Whether several workers fault at once.
+pub(crate) fn is_parallel(case: &Case) -> bool {
+    ["threads", "processes"].iter().any(|name| case.get(name).is_some_and(|n| n != "1"))
+}
+
+/// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
+pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
+    let faults = measured.counters.get("faults_per_repetition").copied().unwrap_or_default() as f64;
+    for arm in [ARM, TWIN] {
+        for time in [Time::Elapsed, Time::Cpu] {
+            let Some(clock) = clock_of(&measured.series, "touch", arm, time) else { continue };
+            let touch = measured.series.iter().find(|s| s.name == "touch" && s.arm == arm);
+            let Some(Series { ops, bytes, .. }) = touch else { continue };
+            let at = crate::numbers::At { arm, series: "touch", time };
+            if faults > 0.0 && touches_fault(case) {
+                let touches_per_fault = *ops as f64 / faults;
+                let per_fault =
+                    numbers.get(at, "p50").map(|q| q.times(touches_per_fault, Unit::Ns));
+                let rate = per_fault.and_then(|per_fault| per_fault.under(1e9, Unit::PerSecond));
+                numbers.add(at, "per_fault", per_fault);
+                numbers.add(at, "faults_per_second", rate);
+            }
+            let whole = summed(&measured.series, &["map", "populate"], "touch", arm, clock);
+            let at = crate::numbers::At { arm, series: FAULT_IN, time };
+            let Some(per_touch) = Samples::of(&whole, "touch", arm, clock).estimate(0.5) else {
+                continue;
+            };
+            let total = Quantity::of(&per_touch, Unit::Ns).times(*ops as f64, Unit::Ns);
+            numbers.add(at, "p50", Some(total));
+            if let Some(page) = case.get("page").and_then(parameters::page_bytes) {
+                let pages = *bytes as f64 / page as f64;
+                let per_page = (pages > 0.0).then(|| total.times(1.0 / pages, Unit::Ns));
+                numbers.add(at, "per_page", per_page);
+            }
+            if time == Time::Elapsed && *bytes > 0 {
+                let bandwidth = total.under(*bytes as f64 * 1e9, Unit::BytesPerSecond);
+                numbers.add(at, "bandwidth", bandwidth);
+                // The limit is one thread's: of several together it would be no limit.
+                if !is_parallel(case) {
+                    numbers.add(at, "share_of_clear", limits.share_of_clear(bandwidth));
+                }
+            }
+        }
+    }
+    numbers.add(elapsed(ARM, "touch"), "ratio_to_c", ratio_to_twin(measured));
+}
+
+/// Median touch time of pagelab's loop over that of the C loop, process by process.
+fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
+    // Stored as parts of 10⁹, so that the one bootstrap over processes serves for ratios as well.
+    const PARTS: u64 = 1_000_000_000;
+    let clock = clock_of(&measured.series, "touch", ARM, Time::Elapsed)?;
+    let mut medians: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
+    for series in measured.series.iter().filter(|s| s.name == "touch" && s.clock == clock) {
+        let Some(which) = [ARM, TWIN].iter().position(|arm| *arm == series.arm) else { continue };
+        let Data::Values(values) = &series.data else { continue };
+        let median = stats::median(values.iter().map(|value| *value as f64));
+        medians.entry(series.process).or_default()[which].push(median);
+    }
+    let ratio = |(process, [ours, theirs]): (u32, [Vec<f64>; 2])| {
+        let (ours, theirs) = (stats::median(ours), stats::median(theirs));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a ratio of two times is positive and near 1"
+        )]
+        let parts = (ours > 0.0 && theirs > 0.0).then(|| (ours / theirs * PARTS as f64) as u64)?;
+        let template = measured.series.iter().find(|s| s.name == "touch" && s.clock == clock)?;
+        let data = Data::Values(vec![parts]);
+        Some(Series { process, arm: ARM.to_owned(), ops: PARTS, data, ..template.clone() })
+    };
+    let ratios: Vec<Series> = medians.into_iter().filter_map(ratio).collect();
+    let estimate = Samples::of(&ratios, "touch", ARM, clock).estimate(0.5)?;
+    Some(Quantity::of(&estimate, Unit::Ratio))
+}
+
+/// The table of throughput cases, where there are any.
+pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("throughput", "Fault throughput");
+    if chart {
+        section.blocks.push(Block::Chart(ChartPlace {
+            id: "bandwidth",
+            title: "Fresh memory by page size, against the clear limit",
+            caption: "Bytes a second from map to last touch; whiskers are 95 % intervals. The \
+                      dashed line is what one thread clears in DRAM."
+                .to_owned(),
+        }));
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["page", "backing", "populate"]);
+    section.blocks.push(Block::Table(table(&mine, &shown)));
+    let mut said = format!("All rows: {}.", parameters::shared(&cases, &shown));
+    if let Some(clear) = limits.clear() {
+        said = format!("{said} Clear limit in DRAM, one thread: {}.", clear.display());
+    }
+    section.blocks.push(Block::Text(said));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
+    Some(section)
+}
+
+fn table(entries: &[&Entry], shown: &[String]) -> Table {
+    let any = |of: &dyn Fn(&Entry) -> bool| entries.iter().any(|entry| of(entry));
+    let populated = any(&|entry| !touches_fault(entry.case()));
+    let twin = any(&|entry| entry.numbers.get(elapsed(ARM, "touch"), "ratio_to_c").is_some());
+    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    columns.push(Column::number("per fault"));
+    if populated {
+        columns.push(Column::number("per page").rank(1));
+    }
+    columns.push(Column::number("faults/s"));
+    columns.push(Column::number("bandwidth"));
+    columns.push(Column::number("of clear"));
+    columns.push(Column::number("CPU/fault").rank(3));
+    columns.push(Column::number("release/page").rank(5));
+    if twin {
+        columns.push(Column::number("vs C").rank(2));
+    }
+    columns.push(Column::number("proc×rep").rank(4));
+    columns.push(Column::words("witness"));
+    let row = |entry: &&Entry| {
+        let of = |at, statistic| entry.numbers.get(at, statistic);
+        let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
+        let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
+        let touch = elapsed(ARM, "touch");
+        let whole = elapsed(ARM, FAULT_IN);
+        let mut row: Vec<Cell> =
+            shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect();
+        row.push(Cell { tone: Tone::Strong, ..spread(of(touch, "per_fault")) });
+        if populated {
+            row.push(spread(of(whole, "per_page")));
+        }
+        row.push(plain(of(touch, "faults_per_second")));
+        row.push(plain(of(whole, "bandwidth")));
+        row.push(plain(of(whole, "share_of_clear")));
+        row.push(plain(of(cpu(ARM, "touch"), "per_fault")));
+        row.push(plain(release_per_page(entry)));
+        if twin {
+            row.push(spread(of(touch, "ratio_to_c")));
+        }
+        row.push(counts(of(touch, "processes"), of(touch, "repetitions")));
+        row.push(entry.proof());
+        row
+    };
+    Table { columns, rows: entries.iter().map(row).collect() }
+}
+
+fn release_per_page(entry: &Entry) -> Option<Quantity> {
+    let release = entry.numbers.get(elapsed(ARM, "release"), "p50")?;
+    let series = entry.measured()?.series.iter().find(|s| s.name == "release" && s.arm == ARM)?;
+    let touch = entry.measured()?.series.iter().find(|s| s.name == "touch" && s.arm == ARM)?;
+    let page = parameters::page_bytes(entry.parameter("page"))? as f64;
+    let pages = touch.bytes as f64 / page;
+    (pages > 0.0).then(|| release.times(series.ops as f64 / pages, Unit::Ns))
+}
+
+/// `3×5`: processes, and repetitions in each.
+pub(crate) fn counts(processes: Option<Quantity>, repetitions: Option<Quantity>) -> Cell {
+    let (Some(processes), Some(repetitions)) = (processes, repetitions) else {
+        return Cell::none();
+    };
+    let each = repetitions.value / processes.value;
+    let digits = usize::from(each.fract() > 0.0);
+    Cell::toned(format!("{:.0}×{each:.digits$}", processes.value), Tone::Quiet)
+}

@@ -1,0 +1,10 @@
+//! Reports over golden records: every form pinned, and what must hold of the page.
+
+#[cfg(test)]
+mod forms;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod noise;
+#[cfg(test)]
+mod page;

@@ -1,0 +1,234 @@
+#![expect(
+    unsafe_code,
+    reason = "time stamps and bulk stores are instructions Rust has no name for"
+)]
+//! x86-64: fenced time stamps, string and non-temporal stores.
+//!
+//! Rules of this file: (1) every asm block states what it clobbers and leaves the stack alone;
+//! (2) no block is `nomem`, so that the compiler moves no load or store across a time stamp;
+//! (3) bulk functions take pointers and lengths that the caller has checked against a mapping.
+
+use std::{arch::asm, sync::OnceLock};
+
+use raw_cpuid::CpuId;
+
+/// `rep stosb` and `rep movsb` exist.
+pub const HAS_STRING_STORE: bool = true;
+
+/// Whether the time stamp counter ticks at one rate and never stops (CPUID 8000_0007h EDX bit 8).
+///
+/// The kernel's own verdict (the clock source it chose) is checked by the caller.
+pub fn has_reliable_tsc() -> bool {
+    CpuId::new().get_advanced_power_mgmt_info().is_some_and(|info| info.has_invariant_tsc())
+}
+
+/// Whether this is an emulated machine (QEMU's TCG), whose times mean nothing.
+pub fn is_emulated() -> bool {
+    let vendor = CpuId::new().get_hypervisor_info().map(|info| info.identify());
+    matches!(vendor, Some(raw_cpuid::Hypervisor::QEMU))
+}
+
+/// Ticks before the body: nothing earlier is still running, nothing later has begun.
+#[inline(always)]
+pub(crate) fn ticks_start() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: lfence and rdtsc read no memory and write only the registers named here.
+    unsafe {
+        asm!("lfence", "rdtsc", "lfence", out("eax") low, out("edx") high, options(nostack));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Ticks after the body has completed, and `TSC_AUX`, which changes when the thread moved.
+#[inline(always)]
+pub(crate) fn ticks_end() -> (u64, u32) {
+    let (low, high, aux): (u32, u32, u32);
+    // SAFETY: rdtscp and lfence read no memory and write only the registers named here.
+    unsafe {
+        asm!(
+            "rdtscp", "lfence",
+            out("eax") low, out("edx") high, out("ecx") aux, options(nostack),
+        );
+    }
+    (u64::from(high) << 32 | u64::from(low), aux)
+}
+
+/// Ticks as the published note read them: no fence on either side.
+#[inline(always)]
+pub(crate) fn ticks_plain() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: rdtsc reads no memory and writes only the registers named here.
+    unsafe {
+        asm!("rdtsc", out("eax") low, out("edx") high, options(nostack));
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// The widest vector in bytes that the read and non-temporal loops use here.
+pub fn vector_bytes() -> u64 {
+    static WIDTH: OnceLock<u64> = OnceLock::new();
+    *WIDTH.get_or_init(|| {
+        if is_x86_feature_detected!("avx512f") {
+            64
+        } else if is_x86_feature_detected!("avx") {
+            32
+        } else {
+            16
+        }
+    })
+}
+
+/// Clears with `rep stosb`, the instruction that the kernel clears pages with on ERMS machines.
+#[inline(never)]
+pub(crate) fn clear_string(to: *mut u8, bytes: usize) {
+    // SAFETY: the caller owns `bytes` writable bytes at `to`; the direction flag is clear by ABI.
+    unsafe {
+        asm!(
+            "rep stosb",
+            inout("rcx") bytes => _, inout("rdi") to => _, in("al") 0_u8,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// Copies with `rep movsb`.
+#[inline(never)]
+pub(crate) fn copy_string(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: the caller owns both ranges, which do not overlap; the direction flag is clear.
+    unsafe {
+        asm!(
+            "rep movsb",
+            inout("rcx") bytes => _, inout("rdi") to => _, inout("rsi") from => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// A loop over 256-byte blocks: the lines see the block at `{p}` (and `{q}`) and may use vector
+/// register 0; `$end` puts the upper halves of the vector registers in order.
+macro_rules! block_loop {
+    ($($line:literal),+; $p:ident, $q:ident, $bytes:ident, $end:literal) => {
+        // SAFETY: the caller owns `bytes` (a multiple of 256, 64-byte aligned) at both pointers.
+        unsafe {
+            asm!(
+                "2:",
+                $($line,)+
+                "add {p}, 256",
+                "add {q}, 256",
+                "sub {n}, 256",
+                "jnz 2b",
+                "sfence",
+                $end,
+                p = inout(reg) $p => _, q = inout(reg) $q => _, n = inout(reg) $bytes => _,
+                out("xmm0") _, options(nostack),
+            );
+        }
+    };
+}
+
+fn assert_blocks(bytes: usize) {
+    assert!(bytes > 0 && bytes.is_multiple_of(256), "bulk loops work on blocks of 256 bytes");
+}
+
+/// Clears with non-temporal stores, which go around the caches.
+#[inline(never)]
+pub(crate) fn clear_nt(to: *mut u8, bytes: usize) {
+    assert_blocks(bytes);
+    let unused = to;
+    match vector_bytes() {
+        64 => block_loop!(
+            "vpxorq zmm0, zmm0, zmm0",
+            "vmovntdq [{p}], zmm0", "vmovntdq [{p} + 64], zmm0",
+            "vmovntdq [{p} + 128], zmm0", "vmovntdq [{p} + 192], zmm0";
+            to, unused, bytes, "vzeroupper"),
+        32 => block_loop!(
+            "vpxor xmm0, xmm0, xmm0",
+            "vmovntdq [{p}], ymm0", "vmovntdq [{p} + 32], ymm0",
+            "vmovntdq [{p} + 64], ymm0", "vmovntdq [{p} + 96], ymm0",
+            "vmovntdq [{p} + 128], ymm0", "vmovntdq [{p} + 160], ymm0",
+            "vmovntdq [{p} + 192], ymm0", "vmovntdq [{p} + 224], ymm0";
+            to, unused, bytes, "vzeroupper"),
+        _ => block_loop!(
+            "pxor xmm0, xmm0",
+            "movntdq [{p}], xmm0", "movntdq [{p} + 16], xmm0",
+            "movntdq [{p} + 32], xmm0", "movntdq [{p} + 48], xmm0",
+            "movntdq [{p} + 64], xmm0", "movntdq [{p} + 80], xmm0",
+            "movntdq [{p} + 96], xmm0", "movntdq [{p} + 112], xmm0",
+            "movntdq [{p} + 128], xmm0", "movntdq [{p} + 144], xmm0",
+            "movntdq [{p} + 160], xmm0", "movntdq [{p} + 176], xmm0",
+            "movntdq [{p} + 192], xmm0", "movntdq [{p} + 208], xmm0",
+            "movntdq [{p} + 224], xmm0", "movntdq [{p} + 240], xmm0";
+            to, unused, bytes, ""),
+    }
+}
+
+/// Copies with ordinary loads and non-temporal stores.
+#[inline(never)]
+pub(crate) fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
+    assert_blocks(bytes);
+    match vector_bytes() {
+        64 => block_loop!(
+            "vmovdqa64 zmm0, [{q}]", "vmovntdq [{p}], zmm0",
+            "vmovdqa64 zmm0, [{q} + 64]", "vmovntdq [{p} + 64], zmm0",
+            "vmovdqa64 zmm0, [{q} + 128]", "vmovntdq [{p} + 128], zmm0",
+            "vmovdqa64 zmm0, [{q} + 192]", "vmovntdq [{p} + 192], zmm0";
+            to, from, bytes, "vzeroupper"),
+        32 => block_loop!(
+            "vmovdqa ymm0, [{q}]", "vmovntdq [{p}], ymm0",
+            "vmovdqa ymm0, [{q} + 32]", "vmovntdq [{p} + 32], ymm0",
+            "vmovdqa ymm0, [{q} + 64]", "vmovntdq [{p} + 64], ymm0",
+            "vmovdqa ymm0, [{q} + 96]", "vmovntdq [{p} + 96], ymm0",
+            "vmovdqa ymm0, [{q} + 128]", "vmovntdq [{p} + 128], ymm0",
+            "vmovdqa ymm0, [{q} + 160]", "vmovntdq [{p} + 160], ymm0",
+            "vmovdqa ymm0, [{q} + 192]", "vmovntdq [{p} + 192], ymm0",
+            "vmovdqa ymm0, [{q} + 224]", "vmovntdq [{p} + 224], ymm0";
+            to, from, bytes, "vzeroupper"),
+        _ => block_loop!(
+            "movdqa xmm0, [{q}]", "movntdq [{p}], xmm0",
+            "movdqa xmm0, [{q} + 16]", "movntdq [{p} + 16], xmm0",
+            "movdqa xmm0, [{q} + 32]", "movntdq [{p} + 32], xmm0",
+            "movdqa xmm0, [{q} + 48]", "movntdq [{p} + 48], xmm0",
+            "movdqa xmm0, [{q} + 64]", "movntdq [{p} + 64], xmm0",
+            "movdqa xmm0, [{q} + 80]", "movntdq [{p} + 80], xmm0",
+            "movdqa xmm0, [{q} + 96]", "movntdq [{p} + 96], xmm0",
+            "movdqa xmm0, [{q} + 112]", "movntdq [{p} + 112], xmm0",
+            "movdqa xmm0, [{q} + 128]", "movntdq [{p} + 128], xmm0",
+            "movdqa xmm0, [{q} + 144]", "movntdq [{p} + 144], xmm0",
+            "movdqa xmm0, [{q} + 160]", "movntdq [{p} + 160], xmm0",
+            "movdqa xmm0, [{q} + 176]", "movntdq [{p} + 176], xmm0",
+            "movdqa xmm0, [{q} + 192]", "movntdq [{p} + 192], xmm0",
+            "movdqa xmm0, [{q} + 208]", "movntdq [{p} + 208], xmm0",
+            "movdqa xmm0, [{q} + 224]", "movntdq [{p} + 224], xmm0",
+            "movdqa xmm0, [{q} + 240]", "movntdq [{p} + 240], xmm0";
+            to, from, bytes, ""),
+    }
+}
+
+/// Loads every byte with the widest vectors and uses none of them.
+#[inline(never)]
+pub(crate) fn read_all(from: *const u8, bytes: usize) {
+    assert_blocks(bytes);
+    let unused = from;
+    match vector_bytes() {
+        64 => block_loop!(
+            "vmovdqa64 zmm0, [{p}]", "vmovdqa64 zmm0, [{p} + 64]",
+            "vmovdqa64 zmm0, [{p} + 128]", "vmovdqa64 zmm0, [{p} + 192]";
+            from, unused, bytes, "vzeroupper"),
+        32 => block_loop!(
+            "vmovdqa ymm0, [{p}]", "vmovdqa ymm0, [{p} + 32]",
+            "vmovdqa ymm0, [{p} + 64]", "vmovdqa ymm0, [{p} + 96]",
+            "vmovdqa ymm0, [{p} + 128]", "vmovdqa ymm0, [{p} + 160]",
+            "vmovdqa ymm0, [{p} + 192]", "vmovdqa ymm0, [{p} + 224]";
+            from, unused, bytes, "vzeroupper"),
+        _ => block_loop!(
+            "movdqa xmm0, [{p}]", "movdqa xmm0, [{p} + 16]",
+            "movdqa xmm0, [{p} + 32]", "movdqa xmm0, [{p} + 48]",
+            "movdqa xmm0, [{p} + 64]", "movdqa xmm0, [{p} + 80]",
+            "movdqa xmm0, [{p} + 96]", "movdqa xmm0, [{p} + 112]",
+            "movdqa xmm0, [{p} + 128]", "movdqa xmm0, [{p} + 144]",
+            "movdqa xmm0, [{p} + 160]", "movdqa xmm0, [{p} + 176]",
+            "movdqa xmm0, [{p} + 192]", "movdqa xmm0, [{p} + 208]",
+            "movdqa xmm0, [{p} + 224]", "movdqa xmm0, [{p} + 240]";
+            from, unused, bytes, ""),
+    }
+}

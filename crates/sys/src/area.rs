@@ -1,0 +1,414 @@
+#![expect(unsafe_code, reason = "mmap and friends hand out raw memory")]
+//! A piece of address space that is mapped, advised, populated, touched and released on demand.
+//!
+//! The one idea: address space is *reserved* first (off the clock), so that the page size under
+//! test decides the alignment, not the kernel's mood (it aligns large anonymous mappings by itself
+//! only since 6.7), and so that guards on both sides keep neighbours from merging with it. What is
+//! then timed is one plain call.
+//!
+//! Rules: (1) an `Area` owns its range from `reserve` to drop, nobody else maps into it; (2) memory
+//! is reached only through the methods here, by volatile access, while it is mapped; (3) no
+//! reference into the range ever leaves this file.
+
+use std::io;
+
+use linux_raw_sys::general as uapi;
+
+use crate::{
+    SysError, heap,
+    touch::{Stride, TouchList},
+};
+
+const BASE_PAGE: usize = 4096;
+
+/// How the bytes of an area lie in address space: equal windows at equal distances.
+///
+/// One window is an ordinary mapping. Many windows of 1 MiB every 2 MiB keep the kernel from
+/// serving a range with a PMD-sized page when a smaller folio is under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of one window.
+    pub window: usize,
+    /// Distance between the starts of two windows.
+    pub stride: usize,
+    /// Number of windows.
+    pub windows: usize,
+}
+
+impl Layout {
+    /// One window.
+    pub fn contiguous(bytes: usize) -> Self {
+        Self { window: bytes, stride: bytes, windows: 1 }
+    }
+
+    /// Windows of 1 MiB, one in each 2 MiB; the last may not be shorter, so `bytes` must divide.
+    pub fn windowed(bytes: usize) -> Self {
+        let window = bytes.min(1 << 20);
+        Self { window, stride: 2 << 20, windows: bytes.div_ceil(window) }
+    }
+
+    /// Bytes of all windows together.
+    pub fn bytes(&self) -> usize {
+        self.window * self.windows
+    }
+
+    /// Bytes from the start of the first window to the end of the last.
+    fn extent(&self) -> usize {
+        self.stride * (self.windows - 1) + self.window
+    }
+
+    /// Distance from the base of the byte `at` of the windows laid end to end.
+    pub fn offset(&self, at: usize) -> usize {
+        at / self.window * self.stride + at % self.window
+    }
+}
+
+/// Where an area lies and what backs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    /// Anonymous memory wherever the kernel has room.
+    Anonymous,
+    /// Anonymous memory from a 1 GiB boundary, `MAP_FIXED_NOREPLACE`, as low as possible.
+    Fixed,
+    /// The heap, grown and shrunk by `brk`.
+    Brk,
+    /// The hugetlb pool of pages of 2 to this power.
+    Hugetlb(u32),
+}
+
+/// What to tell the kernel about an area before anything in it faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// `MADV_HUGEPAGE`.
+    HugePage,
+    /// `MADV_NOHUGEPAGE`.
+    NoHugePage,
+}
+
+/// Reserved address space, mapped or not. Dropping it returns everything.
+#[derive(Debug)]
+pub struct Area {
+    base: usize,
+    layout: Layout,
+    backing: Backing,
+    /// Everything that `reserve` took: start and length; empty for the heap.
+    reserved: (usize, usize),
+    mapped: bool,
+}
+
+impl Area {
+    /// Reserves address space for `layout` so that its base is `skew` bytes past a multiple of
+    /// `align`. Nothing is mapped yet.
+    ///
+    /// # Errors
+    /// When there is no room, or the heap cannot grow.
+    ///
+    /// # Panics
+    /// When `align` is no power of two, or `skew` is no multiple of the base page below it.
+    pub fn reserve(
+        layout: Layout,
+        backing: Backing,
+        align: usize,
+        skew: usize,
+    ) -> Result<Self, SysError> {
+        assert!(align.is_power_of_two() && align >= BASE_PAGE, "alignment {align}");
+        assert!(skew < align && skew.is_multiple_of(BASE_PAGE), "skew {skew} of {align}");
+        let extent = layout.extent();
+        let mut area = Self { base: 0, layout, backing, reserved: (0, 0), mapped: false };
+        match backing {
+            Backing::Brk => area.base = heap::extend_to(align, skew)?,
+            Backing::Fixed => {
+                // A page of guard on both sides, the boundary between them.
+                let start = (1..64_usize).find_map(|gib| {
+                    let start = (gib << 30) - BASE_PAGE;
+                    let fixed = uapi::MAP_FIXED_NOREPLACE;
+                    map(start, extent + skew + 2 * BASE_PAGE, 0, fixed).ok()
+                });
+                let Some(start) = start else {
+                    let why = io::Error::from_raw_os_error(libc::EEXIST);
+                    return Err(SysError::new("mmap", "every 1 GiB boundary below 64 GiB", why));
+                };
+                area.reserved = (start, extent + skew + 2 * BASE_PAGE);
+                area.base = start + BASE_PAGE + skew;
+            }
+            Backing::Anonymous | Backing::Hugetlb(_) => {
+                let length = extent + 2 * align + 2 * BASE_PAGE;
+                let start = map(0, length, 0, 0)?;
+                area.reserved = (start, length);
+                area.base = (start + BASE_PAGE).next_multiple_of(align) + skew;
+            }
+        }
+        Ok(area)
+    }
+
+    /// Leaves holes where the windows will be, so that [`Area::map`] is one plain call for each.
+    ///
+    /// Nothing else may map memory in this process before `map` does.
+    ///
+    /// # Errors
+    /// When the kernel refuses, which it has no reason to.
+    pub fn open(&mut self) -> Result<(), SysError> {
+        if self.backing != Backing::Brk {
+            for base in self.windows() {
+                unmap(base, self.layout.window)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps every window; `populate` adds `MAP_POPULATE`.
+    ///
+    /// # Errors
+    /// When memory or the hugetlb pool is short.
+    pub fn map(&mut self, populate: bool) -> Result<(), SysError> {
+        let mut flags = uapi::MAP_FIXED_NOREPLACE;
+        if populate {
+            flags |= uapi::MAP_POPULATE;
+        }
+        match self.backing {
+            Backing::Brk => heap::grow(self.base, self.layout.window)?,
+            Backing::Hugetlb(shift) => {
+                let flags = flags | uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT;
+                map(self.base, self.layout.window, READ_WRITE, flags)?;
+            }
+            Backing::Anonymous | Backing::Fixed => {
+                for base in self.windows() {
+                    map(base, self.layout.window, READ_WRITE, flags)?;
+                }
+            }
+        }
+        self.mapped = true;
+        Ok(())
+    }
+
+    /// Tells the kernel which pages are wanted.
+    ///
+    /// # Errors
+    /// When the kernel was built without transparent huge pages.
+    pub fn advise(&self, advice: Advice) -> Result<(), SysError> {
+        self.each_window(
+            "madvise",
+            match advice {
+                Advice::HugePage => Call::Advise(uapi::MADV_HUGEPAGE),
+                Advice::NoHugePage => Call::Advise(uapi::MADV_NOHUGEPAGE),
+            },
+        )
+    }
+
+    /// `MADV_POPULATE_WRITE` (since Linux 5.14).
+    ///
+    /// # Errors
+    /// When memory is short; unlike `MAP_POPULATE` it says so.
+    pub fn populate_write(&self) -> Result<(), SysError> {
+        self.each_window("madvise", Call::Advise(uapi::MADV_POPULATE_WRITE))
+    }
+
+    /// `mlock`, or `mlock2(MLOCK_ONFAULT)`.
+    ///
+    /// # Errors
+    /// When the memlock limit is too low.
+    pub fn lock(&self, on_fault: bool) -> Result<(), SysError> {
+        self.each_window("mlock", if on_fault { Call::LockOnFault } else { Call::Lock })
+    }
+
+    /// Binds pages that are yet to be allocated to a memory node.
+    ///
+    /// # Errors
+    /// When the node does not exist or has no memory.
+    pub fn bind(&self, node: usize) -> Result<(), SysError> {
+        self.each_window("mbind", Call::Bind(node))
+    }
+
+    /// Writes `stride.bytes` at every step of the bytes `from..to` of the windows, ascending.
+    pub fn touch(&self, from: usize, to: usize, stride: Stride) {
+        assert!(self.mapped && from <= to && to <= self.layout.bytes(), "touch outside the area");
+        assert!(from.is_multiple_of(stride.step), "a slice starts at a step");
+        // SAFETY: the range is mapped writable (asserted), and stays so while `self` is borrowed.
+        unsafe { crate::touch::ascending(self.base as *mut u8, self.layout, from, to, stride) }
+    }
+
+    /// Writes 8 bytes at every listed offset, in the list's order.
+    pub fn touch_listed(&self, list: &TouchList, stride: Stride) {
+        assert!(self.mapped, "touch outside the area");
+        list.assert_within(self.layout.extent(), stride.bytes);
+        // SAFETY: every offset lies in a window (asserted), which is mapped writable.
+        unsafe { crate::touch::listed(self.base as *mut u8, list.offsets(), stride) }
+    }
+
+    /// The address of the first byte, for the latency loop of this room and for read-back.
+    pub(crate) fn base_ptr(&self) -> *mut u8 {
+        assert!(self.mapped, "only mapped memory is reached");
+        self.base as *mut u8
+    }
+
+    /// Start addresses of the windows.
+    pub fn windows(&self) -> impl Iterator<Item = usize> + use<> {
+        let (base, layout) = (self.base, self.layout);
+        (0..layout.windows).map(move |index| base + index * layout.stride)
+    }
+
+    /// How its bytes lie.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Address of the first byte.
+    pub fn base(&self) -> usize {
+        self.base
+    }
+
+    /// Unmaps every window (or shrinks the heap). The reservation's guards stay until drop.
+    ///
+    /// # Errors
+    /// When somebody else moved the end of the heap meanwhile: then it is left alone.
+    pub fn release(&mut self) -> Result<(), SysError> {
+        match self.backing {
+            Backing::Brk => heap::shrink(self.base, self.layout.window)?,
+            _ => {
+                for base in self.windows() {
+                    unmap(base, self.layout.window)?;
+                }
+            }
+        }
+        self.mapped = false;
+        Ok(())
+    }
+
+    fn each_window(&self, name: &'static str, call: Call) -> Result<(), SysError> {
+        let bytes = self.layout.window;
+        for base in self.windows() {
+            let at = base as *mut libc::c_void;
+            let result = match call {
+                // SAFETY: the range is ours; populate and huge page advice change no contents.
+                Call::Advise(advice) => unsafe { libc::madvise(at, bytes, advice.cast_signed()) },
+                // SAFETY: the range is ours and mapped; locking changes no contents.
+                Call::Lock => unsafe { libc::mlock(at, bytes) },
+                Call::LockOnFault => {
+                    let flags = uapi::MLOCK_ONFAULT;
+                    // SAFETY: as for mlock.
+                    let result = unsafe { libc::syscall(libc::SYS_mlock2, at, bytes, flags) };
+                    i32::from(result != 0)
+                }
+                Call::Bind(node) => {
+                    let mask = node_mask(node);
+                    let bits = mask.len() * 64 + 1;
+                    // SAFETY: the mask outlives the call and has as many bits as are announced.
+                    let result = unsafe {
+                        libc::syscall(libc::SYS_mbind, at, bytes, MPOL_BIND, mask.as_ptr(), bits, 0)
+                    };
+                    i32::from(result != 0)
+                }
+            };
+            if result != 0 {
+                return Err(SysError::last(name, format!("{bytes} bytes at {base:#x}, {call:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        if self.backing == Backing::Brk {
+            if self.mapped {
+                let _ = self.release();
+            }
+            return;
+        }
+        // Holes inside are no error to munmap; the kernel has no other reason to refuse.
+        let _ = unmap(self.reserved.0, self.reserved.1);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    Advise(u32),
+    Lock,
+    LockOnFault,
+    Bind(usize),
+}
+
+/// `MPOL_BIND` of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.
+const MPOL_BIND: i32 = 2;
+const READ_WRITE: u32 = uapi::PROT_READ | uapi::PROT_WRITE;
+
+fn node_mask(node: usize) -> [u64; 16] {
+    let mut mask = [0; 16];
+    mask[node / 64 % 16] = 1 << (node % 64);
+    mask
+}
+
+fn map(at: usize, bytes: usize, protection: u32, flags: u32) -> Result<usize, SysError> {
+    let flags = flags | uapi::MAP_PRIVATE | uapi::MAP_ANONYMOUS | uapi::MAP_NORESERVE;
+    let hint = at as *mut libc::c_void;
+    let (protection, flags) = (protection.cast_signed(), flags.cast_signed());
+    // SAFETY: a private anonymous mapping at a place of the kernel's choice, or at one of ours that
+    // MAP_FIXED_NOREPLACE refuses to take from anybody.
+    let address = unsafe { libc::mmap(hint, bytes, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(SysError::last("mmap", format!("{bytes} bytes at {at:#x}, anonymous")));
+    }
+    Ok(address as usize)
+}
+
+fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {
+    // SAFETY: callers pass ranges that their `Area` reserved; no reference into them exists.
+    let result = unsafe { libc::munmap(at as *mut libc::c_void, bytes) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("munmap", format!("{bytes} at {at:#x}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{residency::Scanner, usage};
+
+    const STRIDE: Stride = Stride { step: BASE_PAGE, bytes: 8 };
+
+    fn touched(layout: Layout, backing: Backing, align: usize, skew: usize) -> (Area, u64) {
+        let mut area = Area::reserve(layout, backing, align, skew).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::NoHugePage).unwrap();
+        let before = usage::thread().minor_faults;
+        area.touch(0, layout.bytes(), STRIDE);
+        let faults = usage::thread().minor_faults - before;
+        (area, faults)
+    }
+
+    #[test]
+    fn the_base_is_where_it_was_asked_for() {
+        for (align, skew) in [(4096, 0), (2 << 20, 0), (2 << 20, 1 << 20), (1 << 30, 0)] {
+            let layout = Layout::contiguous(8 << 20);
+            let area = Area::reserve(layout, Backing::Anonymous, align, skew).unwrap();
+            assert_eq!(area.base() % align, skew);
+        }
+    }
+
+    #[test]
+    fn every_page_faults_once_and_is_present_afterwards() {
+        let layout = Layout::contiguous(64 * BASE_PAGE);
+        for backing in [Backing::Anonymous, Backing::Fixed, Backing::Brk] {
+            let (mut area, faults) = touched(layout, backing, 2 << 20, 0);
+            assert_eq!(faults, 64, "{backing:?}");
+            assert_eq!(Scanner::open().unwrap().scan(&area).unwrap().present, 64, "{backing:?}");
+            area.release().unwrap();
+        }
+    }
+
+    #[test]
+    fn windows_leave_gaps_that_are_not_mapped() {
+        let layout = Layout::windowed(4 << 20);
+        assert_eq!((layout.windows, layout.bytes()), (4, 4 << 20));
+        assert_eq!(layout.offset((1 << 20) + 5), (2 << 20) + 5);
+        let (area, faults) = touched(layout, Backing::Anonymous, 2 << 20, 0);
+        assert_eq!(faults, 1024);
+        drop(area);
+    }
+
+    #[test]
+    fn fixed_lies_on_a_gibibyte() {
+        let layout = Layout::contiguous(BASE_PAGE);
+        let area = Area::reserve(layout, Backing::Fixed, BASE_PAGE, 0).unwrap();
+        assert_eq!(area.base() % (1 << 30), 0);
+    }
+}

@@ -1,0 +1,231 @@
+#![expect(unsafe_code, reason = "a child is set up between fork and exec")]
+//! A case in a process of its own: JSON in on stdin, JSON out on a file descriptor of its own.
+//!
+//! The one idea: the child may crash, hang or be killed, and the parent still knows why and goes
+//! on. The child has a process group of its own, so that it and what it forked can be ended
+//! together, and dies with its parent.
+
+use std::{
+    fs::File,
+    io::{self, PipeReader, PipeWriter, Read, Write},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, Signal, kill_process_group, set_parent_process_death_signal},
+    time::Timespec,
+};
+
+use crate::{SysError, clock::monotonic_raw_ns, crew::interrupted};
+
+/// The descriptor that a child answers on.
+const ANSWER_FD: i32 = 3;
+
+/// How a child ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It answered and exited with 0.
+    Answered(Vec<u8>),
+    /// It died or answered nothing: why, in one sentence.
+    Died(String),
+    /// It was ended because its time was up.
+    TimedOut,
+    /// It was ended because the user interrupted.
+    Interrupted,
+}
+
+/// Runs `command` with `request` on stdin until it answers, dies, or `limit_ns` have passed.
+///
+/// # Errors
+/// When it cannot be started at all.
+pub fn run(mut command: Command, request: &[u8], limit_ns: u64) -> Result<Ended, SysError> {
+    let failed = |call| move |error: io::Error| SysError::new(call, "the child of a case", error);
+    let (answer_read, answer_write) = io::pipe().map_err(failed("pipe"))?;
+    let answer_fd = answer_write.as_raw_fd();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    // SAFETY: the closure runs in the child between fork and exec and makes three plain system
+    // calls; it allocates nothing and takes no lock.
+    unsafe {
+        command.pre_exec(move || {
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            if answer_fd == ANSWER_FD {
+                // Already there: only the close-on-exec flag must go.
+                return cvt(libc::fcntl(ANSWER_FD, libc::F_SETFD, 0));
+            }
+            cvt(libc::dup2(answer_fd, ANSWER_FD))
+        });
+    }
+    let mut child = command.spawn().map_err(failed("spawn"))?;
+    drop::<PipeWriter>(answer_write);
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    // A child that died early closes its end; its status will say more than EPIPE does.
+    let _ = stdin.write_all(request);
+    drop(stdin);
+    attend(child, answer_read, limit_ns).map_err(failed("wait"))
+}
+
+fn cvt(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Collects the answer until the child closes it, its time is up, or the user interrupts.
+fn attend(mut child: Child, mut answer: PipeReader, limit_ns: u64) -> io::Result<Ended> {
+    let deadline = monotonic_raw_ns().saturating_add(limit_ns);
+    let mut stderr = child.stderr.take().expect("stderr is piped");
+    let (mut bytes, mut errors) = (Vec::new(), Vec::new());
+    let (mut answer_open, mut errors_open) = (true, true);
+    let mut verdict = None;
+    while verdict.is_none() && (answer_open || errors_open) {
+        let now = monotonic_raw_ns();
+        if interrupted() {
+            verdict = Some(Ended::Interrupted);
+        } else if now >= deadline {
+            verdict = Some(Ended::TimedOut);
+        } else {
+            // Looks up at least every 200 ms for the interrupt flag.
+            let wait = (deadline - now).min(200_000_000);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: wait.cast_signed() };
+            let mut sources = Vec::with_capacity(2);
+            if answer_open {
+                sources.push(PollFd::new(&answer, PollFlags::IN));
+            }
+            if errors_open {
+                sources.push(PollFd::new(&stderr, PollFlags::IN));
+            }
+            match poll(&mut sources, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => (),
+                Err(error) => return Err(error.into()),
+            }
+            let ready: Vec<bool> = sources.iter().map(|s| !s.revents().is_empty()).collect();
+            let answer_ready = answer_open && ready[0];
+            let errors_ready = errors_open && ready[usize::from(answer_open)];
+            if answer_ready {
+                answer_open = drain(&mut answer, &mut bytes)?;
+            }
+            if errors_ready {
+                errors_open = drain(&mut stderr, &mut errors)?;
+            }
+        }
+    }
+    if verdict.is_some() {
+        let pid = Pid::from_child(&child);
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+    let status = child.wait()?;
+    Ok(verdict.unwrap_or_else(|| judge(status, bytes, &errors)))
+}
+
+/// Reads what is there; `false` at the end of the stream.
+fn drain(from: &mut impl Read, into: &mut Vec<u8>) -> io::Result<bool> {
+    let mut buffer = [0; 16384];
+    let count = from.read(&mut buffer)?;
+    into.extend_from_slice(&buffer[..count]);
+    Ok(count > 0)
+}
+
+fn judge(status: ExitStatus, answer: Vec<u8>, errors: &[u8]) -> Ended {
+    if status.success() && !answer.is_empty() {
+        return Ended::Answered(answer);
+    }
+    let errors = String::from_utf8_lossy(errors);
+    let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let how = match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("killed by {}", signal_name(signal)),
+        (None, Some(0)) => "exited without an answer".to_owned(),
+        (None, Some(code)) => format!("exited with {code}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let said = errors.lines().find(|line| line.contains("panicked at")).unwrap_or_default();
+    Ended::Died(match (said, last) {
+        ("", "") => format!("the case's process was {how}").replace("was exited", "exited"),
+        ("", last) => format!("the case's process {how}: {last}"),
+        (said, last) => format!("the case's process {how}: {said} {last}"),
+    })
+}
+
+/// The name of a signal that a benchmark is likely to die of.
+fn signal_name(signal: i32) -> String {
+    match signal {
+        libc::SIGSEGV => "SIGSEGV".to_owned(),
+        libc::SIGBUS => "SIGBUS".to_owned(),
+        libc::SIGKILL => "SIGKILL".to_owned(),
+        libc::SIGABRT => "SIGABRT".to_owned(),
+        libc::SIGILL => "SIGILL".to_owned(),
+        libc::SIGFPE => "SIGFPE".to_owned(),
+        libc::SIGTERM => "SIGTERM".to_owned(),
+        other => format!("signal {other}"),
+    }
+}
+
+/// In a child: the request, from stdin.
+///
+/// # Errors
+/// When stdin cannot be read.
+pub fn request() -> io::Result<Vec<u8>> {
+    let mut request = Vec::new();
+    io::stdin().lock().read_to_end(&mut request)?;
+    Ok(request)
+}
+
+/// In a child: answers, once, on the descriptor that [`run`] gave it.
+///
+/// # Errors
+/// When the parent is gone, or the process was not started by [`run`].
+pub fn answer(bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: only asks whether the descriptor is open.
+    cvt(unsafe { libc::fcntl(ANSWER_FD, libc::F_GETFD) })?;
+    // SAFETY: descriptor 3 is open, was made for this by the parent, and nothing else here owns it.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(ANSWER_FD) });
+    file.write_all(bytes)
+}
+
+/// Makes the calling process the first that the kernel ends when memory runs out.
+pub fn volunteer_for_oom() {
+    // Raising one's own score needs no privilege; where /proc is missing there is nothing to do.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit_ns: u64) -> Ended {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run(command, b"hello", limit_ns).unwrap()
+    }
+
+    const LONG: u64 = 60_000_000_000;
+
+    #[test]
+    fn an_answer_comes_back_on_its_own_descriptor() {
+        let Ended::Answered(bytes) = shell("echo noise; cat >&3", LONG) else { panic!() };
+        assert_eq!(bytes, b"hello");
+    }
+
+    #[test]
+    fn a_death_is_named() {
+        for (script, name) in
+            [("kill -SEGV $$", "SIGSEGV"), ("kill -BUS $$", "SIGBUS"), ("exit 9", "with 9")]
+        {
+            let Ended::Died(why) = shell(script, LONG) else { panic!("{script}") };
+            assert!(why.contains(name), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_it_said_last_is_part_of_the_reason() {
+        let Ended::Died(why) = shell("echo no such pool >&2; exit 1", LONG) else { panic!() };
+        assert!(why.ends_with("no such pool"), "{why}");
+    }
+
+    #[test]
+    fn a_child_that_hangs_is_ended_with_all_it_started() {
+        assert!(matches!(shell("sleep 1000 & sleep 1000", 1), Ended::TimedOut));
+    }
+}

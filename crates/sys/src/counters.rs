@@ -1,0 +1,91 @@
+//! What the kernel counted for the whole machine: vmstat, per-size folios, free page reporting.
+//!
+//! System-wide counts move for reasons that are not ours, so they are evidence beside a proof (at
+//! least this many folios of that size), never a proof by themselves.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by.
+const VMSTAT: &[&str] = &[
+    "pgfault",
+    "pgmajfault",
+    "thp_fault_alloc",
+    "thp_fault_fallback",
+    "thp_zero_page_alloc",
+    "thp_split_page",
+    "thp_collapse_alloc",
+    "compact_stall",
+    "allocstall_normal",
+    "allocstall_movable",
+    "pswpin",
+    "pswpout",
+    "pgmigrate_success",
+    "numa_hint_faults",
+    "numa_pages_migrated",
+    "oom_kill",
+];
+
+/// A reading of machine-wide counters, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters(BTreeMap<String, u64>);
+
+impl Counters {
+    /// Reads `/proc/vmstat` and, for a folio size, its `stats` directory (since Linux 6.8).
+    pub fn read(folio_kib: Option<u64>) -> Self {
+        let mut counters = BTreeMap::new();
+        let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        for line in text.lines() {
+            if let Some((name, value)) = line.split_once(' ')
+                && VMSTAT.contains(&name)
+                && let Ok(value) = value.trim().parse()
+            {
+                counters.insert(name.to_owned(), value);
+            }
+        }
+        if let Some(kib) = folio_kib {
+            let directory = format!("/sys/kernel/mm/transparent_hugepage/hugepages-{kib}kB/stats");
+            for name in ["anon_fault_alloc", "anon_fault_fallback"] {
+                if let Some(value) = read_number(&Path::new(&directory).join(name)) {
+                    counters.insert(name.to_owned(), value);
+                }
+            }
+        }
+        Self(counters)
+    }
+
+    /// What moved between `earlier` and this.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let delta = |(name, value): (&String, &u64)| {
+            let before = earlier.0.get(name)?;
+            Some((name.clone(), value.saturating_sub(*before)))
+        };
+        Self(self.0.iter().filter_map(delta).collect())
+    }
+
+    /// One counter; `None` where the kernel has none of that name.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+/// KiB that free page reporting has handed back to the host so far; `None` where there is none.
+///
+/// While it moves, memory that was warm becomes cold: the next touch pays the host's fault too.
+pub fn reported_kib() -> Option<u64> {
+    read_number(Path::new("/sys/module/page_reporting/parameters/reported_kib"))
+}
+
+/// Whether the kernel reports free pages to a host, counted or not.
+pub fn reporting_is_built_in() -> bool {
+    Path::new("/sys/module/page_reporting/parameters").exists()
+}
+
+fn read_number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}

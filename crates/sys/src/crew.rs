@@ -1,0 +1,244 @@
+#![expect(unsafe_code, reason = "fork, and memory shared with the forked")]
+//! Several workers at once: threads of one address space, or processes with one each.
+//!
+//! The one idea: both run the same function and meet at the same barrier, so that what differs
+//! between a `threads` case and a `processes` case is the address space and nothing else.
+//!
+//! Rules for forked workers: the caller has one thread; the worker returns plain numbers, which it
+//! leaves in shared memory; it dies when its parent dies.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    thread,
+};
+
+use rustix::{
+    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid},
+    time::Timespec,
+};
+
+use crate::SysError;
+
+/// Meets all workers of a crew, whether they share an address space or not.
+#[derive(Debug)]
+pub struct Barrier {
+    shared: Shared,
+    workers: u32,
+}
+
+impl Barrier {
+    /// A barrier for so many workers.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn new(workers: u32) -> Result<Self, SysError> {
+        Ok(Self { shared: Shared::new(1)?, workers })
+    }
+
+    /// Waits for all workers. Spins first: a worker that sleeps would start late.
+    pub fn wait(&self) {
+        if self.workers == 1 {
+            return;
+        }
+        let word = &self.shared.words()[0];
+        // Arrivals in the low half, rounds in the high half.
+        let arrived = word.fetch_add(1, Ordering::AcqRel) + 1;
+        let round = arrived >> 32;
+        if arrived & u64::from(u32::MAX) == u64::from(self.workers) {
+            word.store((round + 1) << 32, Ordering::Release);
+            return;
+        }
+        let mut spins = 0_u32;
+        while word.load(Ordering::Acquire) >> 32 == round {
+            spins += 1;
+            if spins < 10_000 {
+                std::hint::spin_loop();
+            } else {
+                // More workers than CPUs: the others need this one.
+                let _ = rustix::thread::nanosleep(&Timespec { tv_sec: 0, tv_nsec: 20_000 });
+            }
+        }
+    }
+}
+
+/// Runs `body(0..workers)` in threads of this process.
+///
+/// # Panics
+/// When a worker panicked.
+pub fn threads<R: Send>(workers: usize, body: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    if workers == 1 {
+        return vec![body(0)];
+    }
+    thread::scope(|scope| {
+        let body = &body;
+        let handles: Vec<_> =
+            (0..workers).map(|worker| scope.spawn(move || body(worker))).collect();
+        handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect()
+    })
+}
+
+/// Runs `body(0..workers)` in forked processes; each returns `N` numbers.
+///
+/// # Errors
+/// When a process cannot be made, or one of them died.
+pub fn processes<const N: usize>(
+    workers: usize,
+    body: impl Fn(usize) -> [u64; N],
+) -> Result<Vec<[u64; N]>, SysError> {
+    let shared = Shared::new(workers * N)?;
+    let mut children = Vec::with_capacity(workers);
+    let mut failure = None;
+    for worker in 0..workers {
+        match fork(|| {
+            let numbers = body(worker);
+            for (slot, number) in shared.words()[worker * N..].iter().zip(numbers) {
+                slot.store(number, Ordering::Release);
+            }
+        }) {
+            Ok(child) => children.push(child),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+    }
+    if failure.is_some() {
+        // Those already made wait at a barrier for one that will never come.
+        for child in &children {
+            let _ = rustix::process::kill_process(*child, Signal::KILL);
+        }
+    }
+    for child in children {
+        let status = waitpid(Some(child), WaitOptions::empty());
+        let good = matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0));
+        if !good && failure.is_none() {
+            let why = std::io::Error::other(format!("it ended with {status:?}"));
+            failure = Some(SysError::new("waitpid", "a worker process", why));
+        }
+    }
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let read = |worker: usize| {
+        std::array::from_fn(|index| shared.words()[worker * N + index].load(Ordering::Acquire))
+    };
+    Ok((0..workers).map(read).collect())
+}
+
+/// Forks a child that runs `body` and exits.
+fn fork(body: impl FnOnce()) -> Result<Pid, SysError> {
+    let parent = rustix::process::getpid();
+    // SAFETY: the process has one thread (rule of this file), so no lock is held by a thread that
+    // the child would not have.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => Err(SysError::last("fork", "a worker")),
+        0 => {
+            let done = catch_unwind(AssertUnwindSafe(|| {
+                let _ = set_parent_process_death_signal(Some(Signal::KILL));
+                // The parent may have died before the line above.
+                if rustix::process::getppid() == Some(parent) {
+                    body();
+                }
+            }));
+            // SAFETY: ends the child at once, without the parent's exit handlers and buffers.
+            unsafe { libc::_exit(i32::from(done.is_err())) }
+        }
+        pid => Ok(Pid::from_raw(pid).expect("fork returned a positive pid")),
+    }
+}
+
+/// Words in memory that forked children see too.
+#[derive(Debug)]
+struct Shared {
+    words: *const AtomicU64,
+    count: usize,
+}
+
+// SAFETY: the words are atomics in memory that lives as long as the value.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn new(count: usize) -> Result<Self, SysError> {
+        let bytes = count * size_of::<AtomicU64>();
+        // SAFETY: a fresh shared anonymous mapping, aligned to a page and full of zeroes.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(SysError::last("mmap", format!("{bytes} bytes, shared")));
+        }
+        Ok(Self { words: address.cast_const().cast(), count })
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: `count` words are mapped for as long as `self` lives; all access is atomic.
+        unsafe { std::slice::from_raw_parts(self.words, self.count) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let bytes = self.count * size_of::<AtomicU64>();
+        // SAFETY: the mapping is ours, and `self` was the only way to reach it here.
+        unsafe { libc::munmap(self.words.cast_mut().cast(), bytes) };
+    }
+}
+
+/// A flag that a signal sets.
+static INTERRUPTED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether SIGINT or SIGTERM came since [`catch_interrupts`].
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed) > 0
+}
+
+/// From now on SIGINT and SIGTERM only set a flag; a third one kills as usual.
+pub fn catch_interrupts() {
+    extern "C" fn note(signal: i32) {
+        if INTERRUPTED.fetch_add(1, Ordering::Relaxed) >= 2 {
+            // SAFETY: restoring the default disposition is allowed in a handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+            // SAFETY: raising a signal is allowed in a handler.
+            unsafe { libc::raise(signal) };
+        }
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let handler = note as *const () as libc::sighandler_t;
+        // SAFETY: the handler touches one atomic and calls async-signal-safe functions only.
+        unsafe { libc::signal(signal, handler) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_meet_at_the_barrier_in_every_round() {
+        let barrier = Barrier::new(3).unwrap();
+        let count = AtomicU32::new(0);
+        let seen = threads(3, |_| {
+            (0..100_u32)
+                .map(|round| {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    barrier.wait();
+                    let seen = count.load(Ordering::SeqCst) == 3 * (round + 1);
+                    barrier.wait();
+                    seen
+                })
+                .all(|seen| seen)
+        });
+        assert_eq!(seen, [true; 3]);
+    }
+}

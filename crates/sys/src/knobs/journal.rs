@@ -1,0 +1,191 @@
+//! The old values of everything that is changed now.
+//!
+//! One idea: an entry is on the disk *before* the knob is written and gone only *after* it is
+//! back, so at every instant the file lists at least what is changed. An entry has two states. It
+//! is *pending* until the value was read back (`holds` is missing): a kill in between may leave
+//! anything, so it is put back whatever the knob holds. Afterwards it is *settled*, and a knob
+//! that holds something else was changed by someone else.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+/// A journal longer than this is not ours.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// One change of one knob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Ascending: the later of two entries of one path was made on top of the earlier.
+    pub(super) id: u64,
+    /// The boot it was made in; a reboot has reset the knob, and somebody may have set it since.
+    pub(super) boot: String,
+    pub(super) pid: u32,
+    /// With every link followed.
+    pub(super) path: PathBuf,
+    pub(super) old: String,
+    /// What was asked for.
+    pub(super) new: String,
+    /// What the knob held after the write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) holds: Option<String>,
+}
+
+/// The entries, in memory and on the disk alike.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    entries: Vec<Entry>,
+    /// Whether the file may hold something else than the entries: a torn line.
+    torn: bool,
+}
+
+impl Journal {
+    /// Reads the journal. A torn line is left out: its change was never made.
+    pub(super) fn load(path: PathBuf) -> io::Result<Self> {
+        let mut text = Vec::new();
+        match File::open(&path) {
+            Ok(file) => file.take(BYTES_MAX).read_to_end(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(error),
+        };
+        let lines = || text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let entries: Vec<Entry> =
+            lines().filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        // A last line without its newline is not to be appended to either.
+        let torn = lines().count() > entries.len() || text.last().is_some_and(|b| *b != b'\n');
+        Ok(Self { path, entries, torn })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.id == id)
+    }
+
+    /// Notes a change that is about to be made, and waits until it is on the disk.
+    pub(super) fn append(&mut self, path: &Path, old: String, new: &str) -> io::Result<u64> {
+        let entry = Entry {
+            id: self.entries.iter().map(|entry| entry.id).max().unwrap_or(0) + 1,
+            boot: crate::environment::boot_id(),
+            pid: std::process::id(),
+            path: path.to_owned(),
+            old,
+            new: new.to_owned(),
+            holds: None,
+        };
+        let id = entry.id;
+        self.mend()?;
+        // Until it is on the disk whole.
+        self.torn = true;
+        let mut file = options().append(true).create(true).open(&self.path)?;
+        file.write_all(&line(&entry)?)?;
+        file.sync_data()?;
+        self.torn = false;
+        self.entries.push(entry);
+        Ok(id)
+    }
+
+    /// Notes what the knob holds after the write: the change is complete.
+    pub(super) fn settle(&mut self, id: u64, holds: &str) -> io::Result<()> {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
+            entry.holds = Some(holds.to_owned());
+        }
+        self.rewrite()
+    }
+
+    /// Lets the change that was made on top of `id` put back what `id` would have put back.
+    /// False when there is no such change: then `id` is the one that the knob shows.
+    pub(super) fn bequeath(&mut self, id: u64) -> bool {
+        let Some(entry) = self.get(id).cloned() else { return false };
+        let on_top = self.entries.iter_mut().find(|e| e.path == entry.path && e.id > id);
+        on_top.map(|heir| heir.old = entry.old).is_some()
+    }
+
+    /// Removes a change that is undone.
+    pub(super) fn remove(&mut self, id: u64) -> io::Result<()> {
+        self.entries.retain(|entry| entry.id != id);
+        self.rewrite()
+    }
+
+    /// Cuts off what cannot be read.
+    pub(super) fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.rewrite()?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+
+    /// Writes all entries anew, so that a reader sees the old file or the new one.
+    fn rewrite(&self) -> io::Result<()> {
+        let mut text = Vec::new();
+        for entry in &self.entries {
+            text.extend(line(entry)?);
+        }
+        let temporary = self.path.with_extension("tmp");
+        let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
+        file.write_all(&text)?;
+        file.sync_data()?;
+        fs::rename(&temporary, &self.path)
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+fn line(entry: &Entry) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(entry)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_is_read_back_and_a_torn_line_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("knobs.jsonl");
+        let mut journal = Journal::load(path.clone()).unwrap();
+        let first = journal.append(Path::new("/sys/a"), "0".into(), "1").unwrap();
+        journal.append(Path::new("/sys/b"), "2".into(), "3").unwrap();
+        journal.settle(first, "1").unwrap();
+        let text = fs::read(&path).unwrap();
+        for cut in 0..text.len() {
+            fs::write(&path, &text[..cut]).unwrap();
+            let read = Journal::load(path.clone()).unwrap();
+            let whole = text[..cut].split(|byte| *byte == b'\n').count() - 1;
+            // A line that lacks nothing but its newline is whole.
+            assert!(read.entries.len() - whole <= 1);
+            assert_eq!(read.entries[..], journal.entries[..read.entries.len()]);
+        }
+    }
+
+    #[test]
+    fn an_entry_that_leaves_first_bequeaths_its_old_value() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::load(directory.path().join("knobs.jsonl")).unwrap();
+        let outer = journal.append(Path::new("/sys/a"), "0".into(), "1").unwrap();
+        let inner = journal.append(Path::new("/sys/a"), "1".into(), "2").unwrap();
+        assert!(!journal.bequeath(inner));
+        assert!(journal.bequeath(outer));
+        journal.remove(outer).unwrap();
+        assert_eq!(journal.get(inner).unwrap().old, "0");
+    }
+}

@@ -1,0 +1,100 @@
+//! Where lock and journal live, and which files may be touched on their word.
+//!
+//! One idea: the journal is a file, and whoever can write it could have root write any file on
+//! the next restore. So the directory must be ours alone, and a path is admitted only when, with
+//! every link followed, it lies below `/sys` or `/proc`.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use super::KnobError;
+
+/// The directory of the lock and the journal, and the roots below which knobs lie.
+#[derive(Debug, Clone)]
+pub struct Place {
+    directory: PathBuf,
+    roots: Vec<PathBuf>,
+}
+
+impl Place {
+    /// The machine's own: every run uses this one, so that the lock means something.
+    pub const MACHINE: &str = "/run/pagelab";
+
+    /// The machine's place.
+    pub fn machine() -> Self {
+        Self::at(Self::MACHINE)
+    }
+
+    /// A place in another directory; for the watchdog's argument, and for tests.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), roots: vec!["/sys".into(), "/proc".into()] }
+    }
+
+    /// The same place with one more root: how tests admit knobs that are ordinary files.
+    #[must_use]
+    pub fn with_root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.roots.push(root.into());
+        self
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.directory.join("knobs.lock")
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.directory.join("knobs.jsonl")
+    }
+
+    /// Makes the directory (0700), or checks that the one that is there is ours alone.
+    pub(super) fn prepare(&self) -> Result<(), KnobError> {
+        let path = &self.directory;
+        if let Some(parent) = path.parent() {
+            // `/run` itself is missing where our own binary is init.
+            fs::create_dir_all(parent).map_err(KnobError::of("mkdir", path))?;
+        }
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(KnobError::of("mkdir", path)(error));
+            }
+            _ => {}
+        }
+        let found = fs::symlink_metadata(path).map_err(KnobError::of("stat", path))?;
+        let bad = |why| Err(KnobError::Directory { path: path.clone(), why });
+        if !found.is_dir() {
+            return bad("is not a directory");
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            // A root-owned directory seen by a user is the ordinary case: they need root.
+            return match found.uid() {
+                0 => Err(KnobError::Denied { path: path.clone() }),
+                _ => bad("belongs to another user"),
+            };
+        }
+        if found.mode() & 0o022 != 0 {
+            return bad("can be written by others");
+        }
+        Ok(())
+    }
+
+    /// The path with every link followed, if it is a file below one of the roots.
+    pub(super) fn admit(&self, path: &Path) -> Result<PathBuf, KnobError> {
+        let real = fs::canonicalize(path).map_err(KnobError::of("realpath", path))?;
+        let below = |root: &PathBuf| {
+            fs::canonicalize(root).is_ok_and(|root| real.starts_with(root)) && real.is_file()
+        };
+        if self.roots.iter().any(below) {
+            return Ok(real);
+        }
+        let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
+        Err(KnobError::OutOfBounds { path: path.to_owned(), roots: roots.join(" or ") })
+    }
+}

@@ -1,0 +1,214 @@
+#![expect(unsafe_code, reason = "PAGEMAP_SCAN fills an array through an ioctl")]
+//! What is really mapped: read back from the page table, never from what was asked for.
+//!
+//! `PAGEMAP_SCAN` (since Linux 6.7) answers for any range; before it, `/proc/self/pagemap` gives
+//! presence and `smaps` the huge part. Both count base pages.
+
+use std::{
+    fs::{self, File},
+    os::{fd::AsRawFd, unix::fs::FileExt},
+};
+
+use linux_raw_sys::general as uapi;
+
+use crate::{Area, SysError};
+
+const BASE_PAGE: u64 = 4096;
+
+/// Base pages of a range, by what the page table says of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Residency {
+    /// Mapped, zero page included.
+    pub present: u64,
+    /// Mapped by a PMD or larger.
+    pub huge: u64,
+    /// Mapped to the shared zero page; `None` where the kernel does not tell.
+    pub zero: Option<u64>,
+}
+
+/// An open page table of this process.
+#[derive(Debug)]
+pub struct Scanner {
+    pagemap: File,
+    has_scan: bool,
+}
+
+impl Scanner {
+    /// Opens the page table of the calling process and finds out how it may be read.
+    ///
+    /// # Errors
+    /// When `/proc` is not mounted.
+    pub fn open() -> Result<Self, SysError> {
+        let path = "/proc/self/pagemap";
+        let pagemap = File::open(path).map_err(|error| SysError::new("open", path, error))?;
+        let mut scanner = Self { pagemap, has_scan: true };
+        scanner.has_scan = scanner.scan_range(0x1000, 0x2000).is_ok();
+        Ok(scanner)
+    }
+
+    /// Reads back every window of an area.
+    ///
+    /// # Errors
+    /// When the page table cannot be read.
+    pub fn scan(&self, area: &Area) -> Result<Residency, SysError> {
+        let window = area.layout().window as u64;
+        let mut total = Residency { zero: self.has_scan.then_some(0), ..Residency::default() };
+        for base in area.windows() {
+            let (start, end) = (base as u64, base as u64 + window);
+            let part =
+                if self.has_scan { self.scan_range(start, end)? } else { self.read(start, end)? };
+            total.present += part.present;
+            total.huge += part.huge;
+            total.zero = total.zero.zip(part.zero).map(|(a, b)| a + b);
+        }
+        Ok(total)
+    }
+
+    fn scan_range(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+        let mut found = Residency { zero: Some(0), ..Residency::default() };
+        let mut regions = [uapi::page_region { start: 0, end: 0, categories: 0 }; 64];
+        let wanted = u64::from(uapi::PAGE_IS_PRESENT);
+        let (huge, zero) = (u64::from(uapi::PAGE_IS_HUGE), u64::from(uapi::PAGE_IS_PFNZERO));
+        let mut from = start;
+        while from < end {
+            let mut argument = uapi::pm_scan_arg {
+                size: size_of::<uapi::pm_scan_arg>() as u64,
+                flags: 0,
+                start: from,
+                end,
+                walk_end: 0,
+                vec: regions.as_mut_ptr() as u64,
+                vec_len: regions.len() as u64,
+                max_pages: 0,
+                category_inverted: 0,
+                category_mask: wanted,
+                category_anyof_mask: 0,
+                return_mask: wanted | huge | zero,
+            };
+            // SAFETY: the argument has the size that it announces, `vec` has `vec_len` entries,
+            // and both outlive the call.
+            let filled =
+                unsafe { libc::ioctl(self.pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+            let Ok(filled) = usize::try_from(filled) else {
+                return Err(SysError::last("ioctl", "PAGEMAP_SCAN"));
+            };
+            for region in &regions[..filled] {
+                let pages = (region.end - region.start) / BASE_PAGE;
+                found.present += pages;
+                found.huge += if region.categories & huge != 0 { pages } else { 0 };
+                let zeros = if region.categories & zero != 0 { pages } else { 0 };
+                found.zero = found.zero.map(|zero| zero + zeros);
+            }
+            if argument.walk_end <= from {
+                break;
+            }
+            from = argument.walk_end;
+        }
+        Ok(found)
+    }
+
+    /// The way of kernels before 6.7.
+    fn read(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+        const PRESENT: u64 = 1 << 63;
+        let mut found = Residency::default();
+        let mut entries = [0_u8; 4096];
+        let mut page = start / BASE_PAGE;
+        while page < end / BASE_PAGE {
+            let count =
+                entries.len().min(usize::try_from(end / BASE_PAGE - page).unwrap_or(4096) * 8);
+            self.pagemap
+                .read_exact_at(&mut entries[..count], page * 8)
+                .map_err(|error| SysError::new("pread", "/proc/self/pagemap", error))?;
+            let present = entries[..count].chunks_exact(8).filter(|entry| {
+                let word = u64::from_ne_bytes((*entry).try_into().expect("chunks of eight"));
+                word & PRESENT != 0
+            });
+            found.present += present.count() as u64;
+            page += count as u64 / 8;
+        }
+        let smaps = fs::read_to_string("/proc/self/smaps")
+            .map_err(|error| SysError::new("read", "/proc/self/smaps", error))?;
+        found.huge = huge_kib(&smaps, start, end) * 1024 / BASE_PAGE;
+        Ok(found)
+    }
+}
+
+/// KiB mapped huge in the VMAs of `smaps` that lie inside `start..end`.
+fn huge_kib(smaps: &str, start: u64, end: u64) -> u64 {
+    let mut inside = false;
+    let mut total = 0;
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some((low, high)) = first.split_once('-') {
+            let bounds = (u64::from_str_radix(low, 16), u64::from_str_radix(high, 16));
+            inside = matches!(bounds, (Ok(low), Ok(high)) if start <= low && high <= end);
+        } else if inside && matches!(first, "AnonHugePages:" | "Private_Hugetlb:") {
+            total += words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    total
+}
+
+/// `_IOWR('f', 16, struct pm_scan_arg)`.
+const PAGEMAP_SCAN: u64 =
+    3 << 30 | (size_of::<uapi::pm_scan_arg>() as u64) << 16 | (b'f' as u64) << 8 | 16;
+
+/// Writes the memory node of each page to `nodes`; a negative number for a page not present.
+///
+/// # Errors
+/// When the kernel was built without NUMA.
+///
+/// # Panics
+/// When the slices differ in length.
+pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), SysError> {
+    assert_eq!(addresses.len(), nodes.len(), "one answer for each page");
+    // SAFETY: both arrays have `addresses.len()` entries; null target nodes only ask.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            addresses.len(),
+            addresses.as_ptr(),
+            std::ptr::null::<i32>(),
+            nodes.as_mut_ptr(),
+            0,
+        )
+    };
+    if result < 0 {
+        return Err(SysError::last("move_pages", format!("{} pages", addresses.len())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        area::{Advice, Backing, Layout},
+        touch::Stride,
+    };
+
+    #[test]
+    fn both_ways_of_reading_agree() {
+        let mut scanner = Scanner::open().unwrap();
+        let layout = Layout::contiguous(4 << 20);
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::NoHugePage).unwrap();
+        area.touch(0, 1 << 20, Stride { step: 4096, bytes: 8 });
+        let modern = scanner.scan(&area).unwrap();
+        scanner.has_scan = false;
+        let old = scanner.scan(&area).unwrap();
+        assert_eq!((modern.present, modern.huge), (256, 0));
+        assert_eq!((old.present, old.huge), (256, 0));
+    }
+
+    #[test]
+    fn only_areas_inside_the_range_count_as_huge() {
+        let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\n\
+                     3000-9000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n";
+        assert_eq!(huge_kib(smaps, 0x1000, 0x3000), 2048);
+    }
+}

@@ -1,0 +1,41 @@
+//! What this process may do: privileges and limits that a case may need.
+
+use procfs::{Current, process::Process};
+use rustix::process::{Resource, geteuid, getrlimit};
+
+/// `CAP_IPC_LOCK` of the UAPI's `capability.h`.
+const CAP_IPC_LOCK: u32 = 14;
+/// `CAP_SYS_NICE`.
+const CAP_SYS_NICE: u32 = 23;
+
+/// Whether the effective user is root.
+pub fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+/// Bytes that may be locked; `None` without a limit.
+pub fn lockable_bytes() -> Option<u64> {
+    if has_capability(CAP_IPC_LOCK) { None } else { getrlimit(Resource::Memlock).current }
+}
+
+/// Whether `SCHED_FIFO` may be entered.
+pub fn may_use_fifo() -> bool {
+    let limit = getrlimit(Resource::Rtprio).current;
+    has_capability(CAP_SYS_NICE) || limit.is_none_or(|priority| priority > 0)
+}
+
+fn has_capability(capability: u32) -> bool {
+    let status = Process::myself().and_then(|me| me.status());
+    status.is_ok_and(|status| status.capeff & (1 << capability) != 0)
+}
+
+/// Bytes of all memory.
+pub fn memory_bytes() -> u64 {
+    procfs::Meminfo::current().map_or(0, |info| info.mem_total)
+}
+
+/// Columns of the terminal on stdout; `None` where stdout is none.
+pub fn terminal_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}

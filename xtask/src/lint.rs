@@ -1,0 +1,51 @@
+//! `cargo xtask lint`: everything that can be said about the sources without running them.
+//!
+//! All checks run even when one fails, so that one round shows all there is to do. Cheap ones come
+//! first. Clippy and rustdoc share what they build; neither produces code.
+
+use anyhow::{Result, bail};
+
+use crate::{
+    deny, shell,
+    shell::{cargo, run},
+    tidy,
+};
+
+type Check = (&'static str, fn() -> Result<()>);
+
+const CHECKS: &[Check] =
+    &[("tidy", tidy::tidy), ("fmt", fmt), ("clippy", clippy), ("doc", doc), ("deny", deny::deny)];
+
+/// Runs every check and fails with the list of those that did.
+pub(crate) fn lint() -> Result<()> {
+    let (failed, took) = shell::timed(|| CHECKS.iter().filter_map(failure).collect::<Vec<_>>());
+    if !failed.is_empty() {
+        bail!("{} failed", failed.join(", "));
+    }
+    eprintln!("\nlint: {} checks passed in {:.0} s", CHECKS.len(), took.as_secs_f64());
+    Ok(())
+}
+
+/// Runs one check; its name where it failed.
+fn failure((name, check): &Check) -> Option<&'static str> {
+    let error = check().err()?;
+    eprintln!("[{name}] {error:#}");
+    Some(name)
+}
+
+fn fmt() -> Result<()> {
+    // Not by `cargo()`: fmt resolves nothing, so it knows no `--locked`.
+    run("fmt", &mut shell::program("cargo", ["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<()> {
+    let mut command = cargo("clippy");
+    command.args(["--workspace", "--all-targets", "--", "--deny", "warnings"]);
+    run("clippy", &mut command)
+}
+
+fn doc() -> Result<()> {
+    let mut command = cargo("doc");
+    command.args(["--workspace", "--no-deps", "--document-private-items"]);
+    run("doc", command.env("RUSTDOCFLAGS", "--deny warnings"))
+}
