@@ -41,7 +41,8 @@ pub enum Role {
 pub enum Kind {
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A page size: see [`PageSize`]; `all` stands for every one that the kernel offers.
+    /// A page size: see [`PageSize`]; `all` stands for every one that the kernel offers, `large`
+    /// for all of these but the base page.
     Page,
     /// A size in bytes, or `auto`.
     Size,
@@ -79,7 +80,7 @@ impl Param {
                 all.push(PageSize::Hugetlb(30));
                 let mut words: Vec<String> = all.iter().map(ToString::to_string).collect();
                 words.dedup();
-                words.push("all".to_owned());
+                words.extend(["large".to_owned(), "all".to_owned()]);
                 words
             }
             Kind::Cpus(words) | Kind::Node(words) => {
@@ -97,14 +98,13 @@ impl Kind {
                 let found = words.iter().find(|word| **word == value);
                 found.map(ToString::to_string).ok_or_else(|| one_of(words))
             }
-            Self::Page if value == "all" => Ok(value.to_owned()),
+            Self::Page if matches!(value, "all" | "large") => Ok(value.to_owned()),
             Self::Page => PageSize::parse(value).map(|page| page.to_string()),
-            Self::Size if value == "auto" => Ok(value.to_owned()),
+            Self::Size | Self::Count { auto: true, .. } if value == "auto" => Ok(value.to_owned()),
             Self::Size => match parse_bytes(value)? {
                 0 => Err("a size is not 0".to_owned()),
                 bytes => Ok(format_bytes(bytes)),
             },
-            Self::Count { auto: true, .. } if value == "auto" => Ok(value.to_owned()),
             Self::Count { max, .. } => match value.parse::<u64>() {
                 Ok(count) if (1..=max).contains(&count) => Ok(count.to_string()),
                 _ => Err(format!("expected a whole number from 1 to {max}")),
@@ -154,7 +154,7 @@ impl PageSize {
         let accepted = || {
             format!(
                 "`{text}` is no page size: 4k, a power of two from 8k to 1m, 2m, hugetlb-2m, \
-                 hugetlb-1g, or all"
+                 hugetlb-1g, large, or all"
             )
         };
         if let Some(size) = text.strip_prefix("hugetlb-") {

@@ -122,12 +122,19 @@ pub fn grid(
     if cases.is_empty() { Err(left_out.join("; ")) } else { Ok((cases, left_out)) }
 }
 
-/// `all` stands for every page size that this kernel offers.
+/// `all` stands for every page size that this kernel offers, `large` for all but the base page.
 fn every_page(values: &[String]) -> Vec<String> {
-    let offered = || PageSize::offered().into_iter().map(|page| page.to_string());
+    let offered = |least: PageSize| {
+        let wanted = PageSize::offered().into_iter().filter(move |page| *page >= least);
+        wanted.map(|page| page.to_string()).collect()
+    };
     values
         .iter()
-        .flat_map(|value| if value == "all" { offered().collect() } else { vec![value.clone()] })
+        .flat_map(|value| match value.as_str() {
+            "all" => offered(PageSize::Base),
+            "large" => offered(PageSize::Folio(0)),
+            _ => vec![value.clone()],
+        })
         .collect()
 }
 
@@ -256,16 +263,16 @@ impl Planned {
     /// Seconds that it will take, roughly.
     pub fn estimated_seconds(&self) -> f64 {
         // First touch at 2 GB/s is typical; a fixed number of rounds takes what it takes.
-        let round_s = self.footprint() as f64 / 2e9 + 0.002;
+        let once_s = self.footprint() as f64 / 2e9 + 0.002;
         let forks = f64::from(self.method.forks);
-        let measured = match self.row().repetitions(&self.case) {
-            Some(rounds) => f64::from(rounds) * round_s,
-            None => {
-                let fewest = f64::from(self.method.repetitions_min) * round_s;
+        let measured = self.row().repetitions(&self.case).map_or_else(
+            || {
+                let fewest = f64::from(self.method.repetitions_min) * once_s;
                 fewest.max(self.method.budget_ns as f64 / 1e9)
-            }
-        };
-        forks * (measured + round_s + 0.01)
+            },
+            |rounds| f64::from(rounds) * once_s,
+        );
+        forks * (measured + once_s + 0.01)
     }
 
     /// One line for people.

@@ -112,9 +112,8 @@ pub fn parse(text: &str) -> Result<Suite, String> {
         Some(value) => texts("published", value)?,
     };
     take_method(&mut table, &mut defaults)?;
-    let cases = match table.remove("case") {
-        Some(Value::Array(cases)) => cases,
-        _ => return Err("the suite has no `[[case]]`".to_owned()),
+    let Some(Value::Array(cases)) = table.remove("case") else {
+        return Err("the suite has no `[[case]]`".to_owned());
     };
     if let Some(key) = table.keys().next() {
         return Err(format!(

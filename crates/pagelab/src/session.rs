@@ -6,6 +6,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use anyhow::Context;
@@ -49,23 +50,10 @@ impl Place {
     /// # Errors
     /// When it exists with a run in it, or cannot be made.
     pub(crate) fn create(asked: Option<&Path>) -> Result<Self, Failure> {
-        let now = humantime::format_rfc3339_seconds(
-            std::time::UNIX_EPOCH
-                + std::time::Duration::from_secs(unix_seconds().max(0).cast_unsigned()),
-        );
-        let stamp: String = now.to_string().chars().filter(|c| !matches!(c, '-' | ':')).collect();
+        let stamp: String = now().chars().filter(|c| !matches!(c, '-' | ':')).collect();
         let name = format!("{stamp}-{}", environment::hostname());
-        let directory = match asked {
-            Some(directory) => directory.to_owned(),
-            None => {
-                let runs = Path::new("pagelab-runs");
-                let free = |suffix: u32| match suffix {
-                    1 => runs.join(&name),
-                    suffix => runs.join(format!("{name}-{suffix}")),
-                };
-                (1..).map(free).find(|path| !path.exists()).expect("some number is free")
-            }
-        };
+        let directory =
+            asked.map_or_else(|| unused(Path::new("pagelab-runs"), &name), Path::to_owned);
         fs::create_dir_all(&directory)
             .with_context(|| format!("cannot make the output directory {}", directory.display()))
             .map_err(Failure::usage)?;
@@ -80,12 +68,30 @@ impl Place {
     }
 }
 
+/// The time now, as `2026-11-21T02:00:00Z`.
+fn now() -> String {
+    let since_1970 = Duration::from_secs(unix_seconds().max(0).cast_unsigned());
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since_1970).to_string()
+}
+
+/// A directory of this name that does not exist yet, numbered where two runs start in one second.
+fn unused(runs: &Path, name: &str) -> PathBuf {
+    let mut path = runs.join(name);
+    let mut number = 2_u64;
+    while path.exists() {
+        path = runs.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    path
+}
+
 /// The first line of a journal for a plan.
 pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) -> RunHeader {
     let methods: Vec<_> = plan.cases.iter().map(|planned| planned.method).collect();
     RunHeader {
         schema: RUN_SCHEMA.to_owned(),
         run: run.to_owned(),
+        started: now(),
         pagelab: env!("CARGO_PKG_VERSION").to_owned(),
         suite: suite.to_owned(),
         published: published.to_vec(),
@@ -109,9 +115,8 @@ pub(crate) fn runner(run: &str, plan: &[Planned]) -> Result<Runner, Failure> {
     let executable = fs::read_link(&executable).unwrap_or(executable);
     let mut runner = Runner::new(run, executable, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
     match runner.take_knobs(plan) {
-        Ok(()) => Ok(runner),
-        Err(error @ KnobError::Held { .. }) => Err(Failure::host(error)),
-        Err(KnobError::Denied { .. }) => Ok(runner),
+        // Without the right to change settings, cases that need one are skipped with their cure.
+        Ok(()) | Err(KnobError::Denied { .. }) => Ok(runner),
         Err(error) => Err(Failure::host(error)),
     }
 }

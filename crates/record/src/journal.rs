@@ -214,6 +214,7 @@ mod tests {
         RunHeader {
             schema: RUN_SCHEMA.into(),
             run: "r".into(),
+            started: String::new(),
             pagelab: "0".into(),
             suite: String::new(),
             published: Vec::new(),
@@ -297,7 +298,7 @@ mod tests {
             let cut = (bytes.len() as f64 * share) as usize;
             fs::write(directory.path().join(FILE), &bytes[..cut]).unwrap();
             if let Ok(contents) = read(directory.path()) {
-                let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count() - 1;
+                let whole = bytes[..cut].split(|byte| *byte == b'\n').count() - 2;
                 prop_assert_eq!(contents.records.len(), whole);
             }
         }

@@ -318,6 +318,9 @@ pub struct RunHeader {
     pub schema: String,
     /// The run's name.
     pub run: String,
+    /// When it was started, as `2026-11-21T02:00:00Z`; empty where nobody said.
+    #[serde(default)]
+    pub started: String,
     /// Version of pagelab that wrote it.
     pub pagelab: String,
     /// The suite, or empty for a grid given on the command line.

@@ -53,6 +53,7 @@
   const whiskers = (marks) => (u) => {
     const { ctx } = u;
     ctx.save();
+    ctx.setLineDash([]);
     ctx.lineWidth = 1.5 * devicePixelRatio;
     for (const { series, points } of marks) {
       if (!u.series[series].show) continue;

@@ -32,7 +32,7 @@ pub(crate) fn facts(header: &RunHeader, records: &[Record]) -> Vec<(String, Stri
     let suite = (!header.suite.is_empty()).then(|| header.suite.clone());
     let command = (!header.command.is_empty()).then(|| header.command.join(" "));
     let facts = [
-        ("date", date_of(&header.run)),
+        ("date", date_of(&header.started)),
         ("CPU", identity("cpu_model")),
         ("memory", identity("memory_bytes")),
         ("kernel", identity("kernel_release")),
@@ -99,24 +99,10 @@ fn display(name: &str, value: &Value) -> String {
     }
 }
 
-/// The date in a run's name, which begins with it: `20261121T011303-host` or `2026-11-21T01:13…`.
-fn date_of(run: &str) -> Option<String> {
-    let digits: String = run
-        .chars()
-        .take_while(|c| c.is_ascii_digit() || ['-', 'T', 't', '_', ':', '.'].contains(c))
-        .filter(char::is_ascii_digit)
-        .collect();
-    let part = |from: usize, to: usize| digits.get(from..to);
-    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
-    let plausible = |text: &str, most: u32| text.parse::<u32>().is_ok_and(|n| n <= most);
-    if !(plausible(month, 12) && plausible(day, 31)) {
-        return None;
-    }
-    let time = match (part(8, 10), part(10, 12)) {
-        (Some(hour), Some(minute)) => format!(" {hour}:{minute}"),
-        _ => String::new(),
-    };
-    Some(format!("{year}-{month}-{day}{time}"))
+/// The time a run started, to the minute; nothing where the header does not say.
+fn date_of(started: &str) -> Option<String> {
+    let minute = started.get(..16)?;
+    Some(minute.replace('T', " ") + " UTC")
 }
 
 #[cfg(test)]
@@ -125,10 +111,8 @@ mod tests {
 
     #[test]
     fn the_date_is_read_from_the_name_of_the_run() {
-        assert_eq!(date_of("20261121T011303Z-vm").as_deref(), Some("2026-11-21 01:13"));
-        assert_eq!(date_of("2026-11-21T01:13:03-vm").as_deref(), Some("2026-11-21 01:13"));
-        assert_eq!(date_of("2026-11-21-host").as_deref(), Some("2026-11-21"));
-        assert_eq!(date_of("nightly"), None);
+        assert_eq!(date_of("2026-11-21T01:13:03Z").as_deref(), Some("2026-11-21 01:13 UTC"));
+        assert_eq!(date_of(""), None);
     }
 
     #[test]

@@ -84,11 +84,12 @@ pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
     section.blocks.push(Block::Table(table(&mine, &shown)));
     let shared = parameters::shared(&cases, &shown);
     section.blocks.push(Block::Text(format!(
-        "All rows: {shared}. The median empty timer pair is subtracted. Control: \
+        "All rows: {shared}. The median empty timer pair is subtracted. + table: faults that also \
+         allocate a page-table page, kept apart. Control: \
          the median of the same loop over present pages. Of clear: the rate of the \
          median fault over the clear limit, for faults that clear.",
     )));
-    section.blocks.extend(mine.iter().filter_map(|entry| disturbances(entry)).map(Block::Text));
+    section.blocks.extend(disturbances(&mine).map(Block::Text));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
     Some(section)
 }
@@ -139,7 +140,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
 fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
     let mut rows = vec![row(entry, shown, ARM, FAULT, "")];
     for (arm, series, suffix) in
-        [(ARM, PAGE_TABLE, "+ page table"), (AS_PUBLISHED, FAULT, "as published")]
+        [(ARM, PAGE_TABLE, "+ table"), (AS_PUBLISHED, FAULT, "as published")]
     {
         if entry.numbers.get(elapsed(arm, series), "p50").is_some() {
             rows.push(row(entry, shown, arm, series, suffix));
@@ -174,21 +175,24 @@ fn row(entry: &Entry, shown: &[String], arm: &str, series: &str, suffix: &str) -
     row
 }
 
-/// What was set aside or cut off while measuring, as a sentence.
-fn disturbances(entry: &Entry) -> Option<String> {
-    let told = [
-        ("migrated_samples", "samples that changed CPU (dropped)"),
-        ("saturated_samples", "samples longer than 60 s (counted as 60 s)"),
+/// What was set aside or cut off while measuring, as a sentence for each reason.
+fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a {
+    const REASONS: [(&str, &str); 3] = [
+        ("migrated_samples", "Samples dropped because they changed CPU"),
+        ("saturated_samples", "Samples longer than 60 s, counted as 60 s"),
         (
             "repetitions_discarded_reporting",
-            "repetitions in which the host took memory back (dropped)",
+            "Repetitions dropped because the host took memory back meanwhile",
         ),
     ];
-    let said: Vec<String> = told
-        .iter()
-        .filter(|(name, _)| entry.counter(name) > 0)
-        .map(|(name, meaning)| format!("{} {meaning}", entry.counter(name)))
-        .collect();
-    let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
-    (!said.is_empty() && entry.is_valid()).then(|| format!("{kind} {page}: {}.", said.join(", ")))
+    REASONS.iter().filter_map(|(counter, reason)| {
+        let disturbed = entries.iter().filter(|e| e.is_valid() && e.counter(counter) > 0);
+        let told: Vec<String> = disturbed
+            .map(|entry| {
+                let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+                format!("{kind} {page} {}", entry.counter(counter))
+            })
+            .collect();
+        (!told.is_empty()).then(|| format!("{reason}: {}.", told.join(", ")))
+    })
 }

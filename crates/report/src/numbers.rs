@@ -92,18 +92,30 @@ impl Numbers {
             Data::Summary(_) => false,
         };
         let shown = if distribution { &QUANTILES[..] } else { &QUANTILES[..1] };
-        // A quantile beyond which not one observation lies would be the maximum by another name.
-        let supported = |q: f64| q <= 0.5 || samples.len() as f64 * (1.0 - q) >= 1.0;
-        for (name, q) in shown.iter().filter(|(_, q)| supported(*q)) {
-            let estimate = samples.estimate(*q);
-            self.add(at, name, estimate.map(|estimate| Quantity::of(&estimate, unit)));
+        let median = samples.estimate(0.5);
+        let repetitions = median.map_or(1, |median| median.repetitions);
+        let all = samples.len() as f64;
+        for (name, q) in shown {
+            // A quantile beyond which not one observation lies is the maximum by another name. It
+            // is taken inside each repetition where that has enough of them, else over all of them
+            // together, and then has no interval; where even that is too few there is none.
+            let beyond = all * (1.0 - q);
+            let quantity = if *q <= 0.5 || beyond >= repetitions as f64 {
+                samples.estimate(*q).map(|estimate| Quantity::of(&estimate, unit))
+            } else if beyond >= 1.0 {
+                let together = samples.merged().value_at_quantile(*q);
+                Some(Quantity::exact(together as f64, unit))
+            } else {
+                None
+            };
+            self.add(at, name, quantity);
         }
         for (name, value) in
             [("min", samples.min()), ("max", samples.max()), ("mean", samples.mean())]
         {
             self.add(at, name, value.map(|value| Quantity::exact(value, unit)));
         }
-        if let Some(estimate) = samples.estimate(0.5) {
+        if let Some(estimate) = median {
             let count = |n: usize| Some(Quantity::exact(n as f64, Unit::Count));
             self.add(at, "n", Some(Quantity::exact(samples.len() as f64, Unit::Count)));
             self.add(at, "processes", count(estimate.processes));

@@ -116,19 +116,23 @@ pub(crate) fn failed(entries: &[Entry]) -> Option<Section> {
     (!section.blocks.is_empty()).then_some(section)
 }
 
-/// What may have disturbed results; a warning that many records share is said once.
+/// What may have disturbed results; a warning that many records share is said once, even if its
+/// numbers differ.
 pub(crate) fn warnings(entries: &[Entry]) -> Option<Section> {
-    let mut warnings: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    let mut warnings: BTreeMap<String, Vec<(&str, &Entry)>> = BTreeMap::new();
     for entry in entries {
         for warning in entry.measured().into_iter().flat_map(|m| &m.warnings) {
-            warnings.entry(warning).or_default().push(entry);
+            let same_but_numbers = warning.replace(|c: char| c.is_ascii_digit(), "");
+            warnings.entry(same_but_numbers).or_default().push((warning, entry));
         }
     }
     let mut section = Section::new("warnings", "Warnings");
-    for (warning, entries) in warnings {
-        let first = entries.first().map_or("", |entry| entry.record.workload.as_str());
-        let whose = match entries.len() {
-            1 => format!("{first} {}", entries[0].case()),
+    for told in warnings.into_values() {
+        let Some((warning, first)) = told.first() else { continue };
+        let differ = told.iter().any(|(other, _)| other != warning);
+        let whose = match told.len() {
+            1 => format!("{} {}", first.record.workload, first.case()),
+            count if differ => format!("{count} cases, each with its own numbers"),
             count => format!("{count} cases"),
         };
         let text = format!("{warning} ({whose})");

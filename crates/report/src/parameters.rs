@@ -24,26 +24,39 @@ const ORDER: &[&str] = &[
 /// A list of what is compared inside a case, not a property of it: it tells no two cases apart.
 const ARMS: &str = "arms";
 
-/// Parameters that get a column: `always`, and those that differ between the cases.
+/// Parameters that often follow the page size; where they do, the page says it all.
+const FOLLOW_PAGE: [&str; 2] = ["rounds", "size"];
+
+/// Parameters that get a column: `always`, and those that tell two of the cases apart.
 pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     let mut names: Vec<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();
     names.sort_unstable_by_key(|name| (rank(name), *name));
     names.dedup();
     names.retain(|name| *name != ARMS);
-    let differs = |name: &str| cases.windows(2).any(|pair| pair[0].get(name) != pair[1].get(name));
-    names
-        .into_iter()
-        .filter(|name| always.contains(&name.as_str()) || differs(name))
-        .cloned()
-        .collect()
+    let differs = |name: &str| {
+        let follows = FOLLOW_PAGE.contains(&name);
+        let comparable = |a: &Case, b: &Case| !follows || a.get("page") == b.get("page");
+        let unlike = |a: &Case, b: &Case| comparable(a, b) && a.get(name) != b.get(name);
+        cases.iter().enumerate().any(|(at, a)| cases[at..].iter().any(|b| unlike(a, b)))
+    };
+    let shown = |name: &&String| always.contains(&name.as_str()) || differs(name);
+    names.into_iter().filter(shown).cloned().collect()
 }
 
-/// The parameters that all the cases share, as one line.
+/// What the columns do not say about the cases, as one line.
 pub(crate) fn shared(cases: &[&Case], shown: &[String]) -> String {
     let Some(first) = cases.first() else { return String::new() };
-    let said = |name: &String| name != ARMS && !shown.contains(name);
-    let rest = first.0.iter().filter(|(name, _)| said(name));
-    rest.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    let said = |name: &str| {
+        let mut values: Vec<&str> = cases.iter().filter_map(|case| case.get(name)).collect();
+        values.sort_unstable_by_key(|value| page_rank(value));
+        values.dedup();
+        match values[..] {
+            [smallest, .., largest] => format!("{name}={smallest}…{largest} (by page)"),
+            _ => format!("{name}={}", values.concat()),
+        }
+    };
+    let rest = first.0.keys().filter(|name| *name != ARMS && !shown.contains(name));
+    rest.map(|name| said(name)).collect::<Vec<_>>().join(" ")
 }
 
 /// What is left of a case without some of its parameters: cases that agree in it form one group.
@@ -75,6 +88,10 @@ pub(crate) fn labels(groups: &[&BTreeMap<String, String>], alone: &str) -> Vec<S
     let label = |case: &&Case| {
         let said = names.iter().filter_map(|name| {
             let value = case.get(name)?;
+            // One worker is what a reader assumes.
+            if value == "1" && ["threads", "processes"].contains(&name.as_str()) {
+                return None;
+            }
             // `anon` and `write` say by themselves what they are; `2` does not.
             let speaks = value.starts_with(|c: char| c.is_ascii_alphabetic())
                 && !["on", "off", "any"].contains(&value);
@@ -104,6 +121,16 @@ mod tests {
     }
 
     #[test]
+    fn a_size_that_follows_the_page_gets_no_column() {
+        let (small, large) = (case("4k", "1"), case("2m", "1").with("size", "4g"));
+        let shown = columns(&[&small, &large], &[]);
+        assert_eq!(shown, ["page"]);
+        assert_eq!(shared(&[&small, &large], &shown), "size=1g…4g (by page) threads=1");
+        let other = case("4k", "1").with("size", "2g");
+        assert_eq!(columns(&[&small, &other], &[]), ["size"]);
+    }
+
+    #[test]
     fn pages_are_ordered_by_size_and_hugetlb_comes_last() {
         let mut pages = ["hugetlb-2m", "2m", "64k", "4k", "hugetlb-1g"];
         pages.sort_by_key(|page| page_rank(page));
@@ -114,7 +141,7 @@ mod tests {
     fn groups_are_named_by_what_differs() {
         let one = without(&case("4k", "1").with("backing", "anon"), &["size"]);
         let two = without(&case("4k", "2").with("backing", "brk"), &["size"]);
-        assert_eq!(labels(&[&one, &two], "all"), ["anon threads=1", "brk threads=2"]);
+        assert_eq!(labels(&[&one, &two], "all"), ["anon", "brk threads=2"]);
         assert_eq!(labels(&[&one], "all"), ["all"]);
     }
 }

@@ -200,6 +200,6 @@ pub(crate) fn counts(processes: Option<Quantity>, repetitions: Option<Quantity>)
         return Cell::none();
     };
     let each = repetitions.value / processes.value;
-    let digits = usize::from(each.fract() > 0.0);
+    let digits = usize::from(each.fract() > 0.0 && each < 10.0);
     Cell::toned(format!("{:.0}×{each:.digits$}", processes.value), Tone::Quiet)
 }

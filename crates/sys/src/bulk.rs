@@ -4,7 +4,7 @@
 use crate::{
     Area, SysError, arch,
     area::{Advice, Backing, Layout},
-    touch::Stride,
+    touch::{Stride, word_at},
 };
 
 /// How a buffer is cleared or copied.
@@ -74,14 +74,14 @@ impl Buffer {
     pub fn word(&self, at: usize) -> u64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.0.layout().bytes(), "outside the buffer");
         // SAFETY: inside the mapping (asserted), aligned, and written only by this thread.
-        unsafe { self.0.base_ptr().add(at).cast::<u64>().read_volatile() }
+        unsafe { word_at(self.0.base_ptr(), at).read_volatile() }
     }
 
     /// Sets the word at a byte offset.
     pub fn set_word(&mut self, at: usize, value: u64) {
         assert!(at.is_multiple_of(8) && at + 8 <= self.0.layout().bytes(), "outside the buffer");
         // SAFETY: inside the mapping (asserted), aligned, and exclusively borrowed.
-        unsafe { self.0.base_ptr().add(at).cast::<u64>().write_volatile(value) };
+        unsafe { word_at(self.0.base_ptr(), at).write_volatile(value) };
     }
 }
 

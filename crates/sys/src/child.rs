@@ -48,18 +48,18 @@ pub fn run(mut command: Command, request: &[u8], limit_ns: u64) -> Result<Ended,
     let (answer_read, answer_write) = io::pipe().map_err(failed("pipe"))?;
     let answer_fd = answer_write.as_raw_fd();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    // SAFETY: the closure runs in the child between fork and exec and makes three plain system
-    // calls; it allocates nothing and takes no lock.
-    unsafe {
-        command.pre_exec(move || {
-            let _ = set_parent_process_death_signal(Some(Signal::KILL));
-            if answer_fd == ANSWER_FD {
-                // Already there: only the close-on-exec flag must go.
-                return cvt(libc::fcntl(ANSWER_FD, libc::F_SETFD, 0));
-            }
-            cvt(libc::dup2(answer_fd, ANSWER_FD))
-        });
-    }
+    let set_up = move || {
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        if answer_fd == ANSWER_FD {
+            // Already there: only the close-on-exec flag must go.
+            // SAFETY: changes a flag of a descriptor that this process has.
+            return cvt(unsafe { libc::fcntl(ANSWER_FD, libc::F_SETFD, 0) });
+        }
+        // SAFETY: the child has nothing of its own on descriptor 3 between fork and exec.
+        cvt(unsafe { libc::dup2(answer_fd, ANSWER_FD) })
+    };
+    // SAFETY: the closure makes three plain system calls; it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(set_up) };
     let mut child = command.spawn().map_err(failed("spawn"))?;
     drop::<PipeWriter>(answer_write);
     let mut stdin = child.stdin.take().expect("stdin is piped");

@@ -229,15 +229,13 @@ mod tests {
         let barrier = Barrier::new(3).unwrap();
         let count = AtomicU32::new(0);
         let seen = threads(3, |_| {
-            (0..100_u32)
-                .map(|round| {
-                    count.fetch_add(1, Ordering::SeqCst);
-                    barrier.wait();
-                    let seen = count.load(Ordering::SeqCst) == 3 * (round + 1);
-                    barrier.wait();
-                    seen
-                })
-                .all(|seen| seen)
+            (0..100_u32).all(|round| {
+                count.fetch_add(1, Ordering::SeqCst);
+                barrier.wait();
+                let seen = count.load(Ordering::SeqCst) == 3 * (round + 1);
+                barrier.wait();
+                seen
+            })
         });
         assert_eq!(seen, [true; 3]);
     }

@@ -1,7 +1,7 @@
 //! An independent count of faults: the perf software event.
 //!
 //! It counts what the exception handler saw of user accesses, while `getrusage` counts what the
-//! fault handler did, populating calls included. Where both are asked about a touch they must agree.
+//! fault handler did, populating calls included. Asked about a touch, they must agree.
 
 use perf_event::{Builder, Counter, events::Software};
 

@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "real-time scheduling has no safe wrapper")]
-//! Where and how the measuring thread runs: its CPU, and SCHED_FIFO in short bursts.
+//! Where and how the measuring thread runs: its CPU, and `SCHED_FIFO` in short bursts.
 //!
 //! Both are guards: dropping one puts the thread back as it was.
 

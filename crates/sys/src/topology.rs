@@ -48,7 +48,7 @@ pub struct Node {
     pub id: usize,
     /// Its CPUs; none for a memory-only node (CXL, HBM).
     pub cpus: Vec<usize>,
-    /// Its memory in bytes; 0 for a node without. It may grow while the machine runs: by hotplug, or
+    /// Its memory in bytes; 0 for a node without. It may grow as the machine runs: by hotplug, or
     /// where the kernel initialises its pages lazily.
     pub memory: u64,
     /// Distance to each online node, in their order; 10 is itself.

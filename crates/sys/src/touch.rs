@@ -95,10 +95,9 @@ unsafe fn window(start: *mut u8, bytes: usize, stride: Stride) {
     let mut at = 0;
     if stride.bytes == 8 {
         while at < bytes {
-            // SAFETY: `at` is below `bytes` and 8-byte aligned, as `start` is page-aligned.
-            let word = unsafe { start.add(at) }.cast::<u64>();
-            // SAFETY: the caller's mapping is writable and nobody holds a reference into it.
-            unsafe { word.write_volatile(0) };
+            // SAFETY: `at` is below `bytes`; the caller's mapping is writable and nobody holds a
+            // reference into it.
+            unsafe { word_at(start, at).write_volatile(0) };
             at += stride.step;
         }
         return;
@@ -107,9 +106,7 @@ unsafe fn window(start: *mut u8, bytes: usize, stride: Stride) {
         let mut byte = 0;
         while byte < stride.bytes {
             // SAFETY: `stride.bytes` is at most `stride.step`, so this stays inside the window.
-            let word = unsafe { start.add(at + byte) }.cast::<u64>();
-            // SAFETY: as above.
-            unsafe { word.write_volatile(0) };
+            unsafe { word_at(start, at + byte).write_volatile(0) };
             byte += 8;
         }
         at += stride.step;
@@ -127,10 +124,8 @@ pub(crate) unsafe fn listed(base: *mut u8, offsets: &[u64], stride: Stride) {
         let start = (offset & !MARK) as usize;
         let mut byte = 0;
         while byte < stride.bytes {
-            // SAFETY: the caller checked the offset.
-            let word = unsafe { base.add(start + byte) }.cast::<u64>();
-            // SAFETY: as above; the mapping is writable.
-            unsafe { word.write_volatile(0) };
+            // SAFETY: the caller checked the offset, and the mapping is writable.
+            unsafe { word_at(base, start + byte).write_volatile(0) };
             byte += 8;
         }
     }
@@ -169,13 +164,14 @@ impl Area {
         list.assert_within(self.layout().windows * self.layout().stride, 8);
         let base = self.base_ptr();
         match access {
-            // SAFETY: the list lies within the windows (asserted), which are mapped.
-            Access::Read => time_each(list.offsets(), clock, record, |offset| unsafe {
-                read_word(base, offset);
+            Access::Read => time_each(list.offsets(), clock, record, |offset| {
+                // SAFETY: the list lies within the windows (asserted), which are mapped.
+                let value = unsafe { word_at(base, offset).read_volatile() };
+                std::hint::black_box(value);
             }),
-            // SAFETY: as above; the windows are writable.
-            Access::Write => time_each(list.offsets(), clock, record, |offset| unsafe {
-                write_word(base, offset);
+            Access::Write => time_each(list.offsets(), clock, record, |offset| {
+                // SAFETY: as above; the windows are writable.
+                unsafe { word_at(base, offset).write_volatile(0) };
             }),
         }
     }
@@ -186,21 +182,10 @@ pub fn time_nothing(list: &TouchList, clock: &Clock, record: impl FnMut(u64, boo
     time_each(list.offsets(), clock, record, |_| ())
 }
 
+/// The word `offset` bytes above `base`: a page-aligned address and a multiple of 8.
 #[inline(always)]
-unsafe fn read_word(base: *mut u8, offset: usize) {
-    // SAFETY: the caller checked the offset against a mapped range.
-    let word = unsafe { base.add(offset) }.cast::<u64>();
-    // SAFETY: the range is mapped readable.
-    let value = unsafe { word.read_volatile() };
-    std::hint::black_box(value);
-}
-
-#[inline(always)]
-unsafe fn write_word(base: *mut u8, offset: usize) {
-    // SAFETY: the caller checked the offset against a mapped range.
-    let word = unsafe { base.add(offset) }.cast::<u64>();
-    // SAFETY: the range is mapped writable.
-    unsafe { word.write_volatile(0) };
+pub(crate) fn word_at(base: *mut u8, offset: usize) -> *mut u64 {
+    base.wrapping_add(offset).cast()
 }
 
 /// The latency loop, one copy for each clock: a million bodies of one operation.

@@ -1,5 +1,7 @@
 //! Forked workers, in a test program of one thread: forking needs that.
 
+#![expect(clippy::print_stdout, reason = "a test program without a harness reports itself")]
+
 use pagelab_sys::crew::{Barrier, processes};
 
 fn main() {

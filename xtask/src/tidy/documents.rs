@@ -46,7 +46,7 @@ fn page_of(workload: &str) -> String {
     format!("{PAGES}{}.md", workload.replace('/', "-"))
 }
 
-/// Names of workloads, and where: the string that a `fn name(&self)` of `bench` returns.
+/// Names of workloads, and where: the strings that a `fn name(&self)` of `bench` may return.
 fn workloads(tree: &Tree) -> BTreeMap<&str, (&str, usize)> {
     const FUNCTION: &str = "fn name(&self)";
     let mut found = BTreeMap::new();
@@ -56,10 +56,13 @@ fn workloads(tree: &Tree) -> BTreeMap<&str, (&str, usize)> {
         }
         let text = before_tests(text);
         for (at, _) in text.match_indices(FUNCTION) {
-            let name = text[at..].split('"').nth(1).unwrap_or_default();
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-/".contains(c);
-            if name.matches('/').count() == 1 && name.chars().all(plain) {
-                found.insert(name, (file, text[..at].lines().count()));
+            // One row may answer with several names: every literal up to the end of the function.
+            let body = text[at..].split("\n    }").next().unwrap_or_default();
+            for name in body.split('"').skip(1).step_by(2) {
+                if name.matches('/').count() == 1 && name.chars().all(plain) {
+                    found.insert(name, (file, text[..at].lines().count()));
+                }
             }
         }
     }

@@ -6,5 +6,7 @@
 
 pub mod latency;
 pub mod round;
+mod rounds;
+mod samples;
 pub mod space;
 pub mod throughput;

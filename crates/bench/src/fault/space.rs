@@ -1,7 +1,7 @@
 //! From a case to address space, and to what must be found in it afterwards.
 //!
-//! Here stand the parameters that both fault workloads share, the placement rules (alignment, ragged
-//! ends, windows for large folios), the formula for the number of faults, and the lies: ways of
+//! Here stand the parameters that both fault workloads share, the placement rules (alignment,
+//! ragged ends, windows for large folios), the formula for the number of faults, and the lies: ways of
 //! telling the kernel something else than the case says, which the witness must notice.
 
 use pagelab_record::Case;
@@ -20,7 +20,7 @@ use crate::{
 /// Page size under test.
 pub const PAGE: Param = Param {
     name: "page",
-    help: "page size: 4k, a large folio (16k … 1m), 2m (THP), hugetlb-2m, hugetlb-1g, or all",
+    help: "page size: 4k, 16k … 1m, 2m (THP), hugetlb-2m, hugetlb-1g; large (all but 4k); all",
     kind: Kind::Page,
     default: "4k",
     role: Role::Axis,

@@ -8,23 +8,16 @@
 //! What the touch must do to the fault counters and the page table follows from a formula, and a
 //! repetition that does anything else is not a measurement.
 
-use pagelab_record::{Case, schema};
-use pagelab_sys::{
-    clock::Span,
-    counters::Counters,
-    crew::{self, Barrier},
-    sched::Pinned,
-    touch::TouchList,
-    twin, usage,
-};
+use pagelab_record::Case;
+use pagelab_sys::{sched::Pinned, touch::TouchList};
 
 use super::{
-    round::{NO_PERF, Outcome, Phase, Plan, Populate, WORDS, round},
+    round::{Plan, Populate},
+    rounds::{Rounds, Twin},
     space::{self, Space, cpus_of, size_of, stride_of},
 };
 use crate::{
     Kind, Need, Param, Role,
-    meter::{Meter, Witness},
     params::PageSize,
     workload::{Error, Trial, Workload},
 };
@@ -53,7 +46,7 @@ const PARAMS: &[Param] = &[
     },
     Param {
         name: "touch",
-        help: "bytes written at each step, as BYTES@STRIDE; 8@page is once a page, seed 000 is 8@4k",
+        help: "bytes written at each step, BYTES@STRIDE; 8@page is once a page, seed 000 is 8@4k",
         kind: Kind::Touch,
         default: "8@page",
         role: Role::Axis,
@@ -138,7 +131,7 @@ impl Workload for Throughput {
         if case.get("size") != Some("auto") {
             return case;
         }
-        let size = if PageSize::of(&case) == PageSize::Hugetlb(30) { "1g" } else { "256m" };
+        let size = if PageSize::of(&case) == PageSize::Hugetlb(30) { "1g" } else { "128m" };
         case.with("size", size)
     }
 
@@ -231,13 +224,7 @@ impl Workload for Throughput {
         for arm in arms(case) {
             trials.push(match arm {
                 "c" => Box::new(Twin::new(&plan)),
-                _ => Box::new(Rounds {
-                    plan: plan.clone(),
-                    processes,
-                    latest: None,
-                    folio_kib: folio_kib(plan.space.page),
-                    moved: Counters::default(),
-                }),
+                _ => Box::new(Rounds::new(plan.clone(), processes)),
             });
         }
         // The process ends with the case: its one thread stays where it is.
@@ -266,13 +253,6 @@ fn populate_of(case: &Case) -> Populate {
     }
 }
 
-fn folio_kib(page: PageSize) -> Option<u64> {
-    match page {
-        PageSize::Folio(bytes) => Some(bytes / 1024),
-        _ => None,
-    }
-}
-
 /// Every step of a space, pages in a random order that is the same in every run.
 fn random_list(space: &Space, step: usize) -> TouchList {
     let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
@@ -284,198 +264,6 @@ fn random_list(space: &Space, step: usize) -> TouchList {
         .into_iter()
         .flat_map(|unit_index| (0..unit / step).map(move |index| unit_index * unit + index * step));
     TouchList::new(steps.map(|at| (space.layout.offset(at), false)))
-}
-
-/// The arm that measures: rounds by one worker or many.
-struct Rounds {
-    plan: Plan,
-    processes: usize,
-    latest: Option<Outcome>,
-    folio_kib: Option<u64>,
-    moved: Counters,
-}
-
-impl Trial for Rounds {
-    fn arm(&self) -> &'static str {
-        "pagelab"
-    }
-
-    fn is_first_touch(&self) -> bool {
-        true
-    }
-
-    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let before = Counters::read(self.folio_kib);
-        let outcome = if self.processes == 1 {
-            round(&self.plan, meter.clock(), &Barrier::new(1)?)?
-        } else {
-            self.round_in_processes(meter)?
-        };
-        self.moved = Counters::read(self.folio_kib).since(&before);
-        self.latest = Some(outcome);
-
-        let bytes = self.plan.space.bytes() * self.processes as u64;
-        let touches = bytes / self.plan.stride.step as u64;
-        let pages = bytes / self.plan.space.page.bytes();
-        let calls = (self.plan.space.layout.windows * self.processes) as u64;
-        let elapsed = meter.elapsed();
-        for (name, phase, ops) in [
-            ("map", outcome.map, calls),
-            ("advise", outcome.advise, calls),
-            ("populate", outcome.populate, pages),
-            ("touch", outcome.touch, touches),
-            ("release", outcome.release, calls),
-        ] {
-            if phase.span != Span::default() {
-                let ns = meter.clock().elapsed_ns(phase.span);
-                meter.observe(name, elapsed, ops, bytes, ns);
-                meter.observe(name, schema::Clock::Cpu, ops, bytes, phase.cpu_ns);
-            }
-        }
-        Ok(())
-    }
-
-    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        let outcome = self.latest.take().expect("run comes before verify");
-        self.testify(&outcome, witness);
-        Ok(())
-    }
-}
-
-impl Rounds {
-    /// Each worker in a forked process, with an address space of its own.
-    fn round_in_processes(&self, meter: &Meter) -> Result<Outcome, Error> {
-        let barrier = Barrier::new(u32::try_from(self.processes).expect("a few processes"))?;
-        let alone = Barrier::new(1)?;
-        let words = crew::processes::<WORDS>(self.processes, |worker| {
-            let run = || {
-                let _pinned = self.plan.cpus[worker].map(Pinned::to).transpose()?;
-                // A fresh process faults on code and stack; a tiny round takes those faults.
-                let mut small = self.plan.clone();
-                small.list = None;
-                small.populate = Populate::Touch;
-                small.space.page = PageSize::Base;
-                small.space.backing = pagelab_sys::area::Backing::Anonymous;
-                small.space.skew = 0;
-                small.space.layout = pagelab_sys::area::Layout::contiguous(16 << 12);
-                small.stride.step = 4096;
-                small.stride.bytes = 8;
-                round(&small, meter.clock(), &alone)?;
-                round(&self.plan, meter.clock(), &barrier)
-            };
-            // The parent sees the text on stderr and the failure in the exit status.
-            run().unwrap_or_else(|error| panic!("{error}")).words()
-        })?;
-        let outcomes = words.iter().map(Outcome::of);
-        Ok(outcomes.reduce(Outcome::join).expect("at least one process"))
-    }
-
-    fn testify(&self, outcome: &Outcome, witness: &mut Witness) {
-        let Plan { space, populate, stride, .. } = &self.plan;
-        let shares = self.processes as u64;
-        let expected = space.expectation(*stride);
-        let by_touch = matches!(populate, Populate::Touch | Populate::LockOnFault);
-        let touch_faults = if by_touch { expected.faults * shares } else { 0 };
-        witness.expect(
-            "minor faults of the touch",
-            touch_faults + outcome.again_minor,
-            outcome.touch.minor,
-        );
-        witness.expect("faults of the same loop over present pages", 0, outcome.again_minor);
-        if outcome.perf_faults != NO_PERF {
-            witness.expect("minor faults of the touch, by perf", touch_faults, outcome.perf_faults);
-        }
-        witness.expect("major faults", 0, all_phases(outcome, |phase| phase.major));
-        // A populating call makes the whole range present, whatever the stride of the touch.
-        let whole = space.bytes() / 4096;
-        let present = if by_touch { expected.present } else { whole };
-        let huge = if expected.huge == 0 || by_touch { expected.huge } else { whole };
-        let huge = if space.is_ragged { expected.huge } else { huge };
-        witness.expect("base pages present afterwards", present * shares, outcome.present);
-        witness.expect("base pages mapped by a PMD or larger", huge * shares, outcome.huge);
-        if let Some(folios) = self.moved.get("anon_fault_alloc") {
-            let page = space.page.bytes();
-            witness.expect_at_least(
-                "folios of this size allocated, machine-wide, at least",
-                present * shares * 4096 / page,
-                folios,
-            );
-        }
-        if self.plan.cpus[0].is_some() {
-            let moved = all_phases(outcome, |phase| phase.moved);
-            witness.expect("phases that ended on another CPU", 0, moved);
-        }
-        if let Some(node) = space.mem_node {
-            let claim = format!("pages asked about that are not on node {node}");
-            witness.expect(&claim, 0, outcome.elsewhere);
-        }
-        let faults = outcome.touch.minor;
-        witness.set("faults_per_repetition", faults);
-        witness.count("faults", faults);
-        witness.count("faults_in_populate", outcome.populate.minor + outcome.map.minor);
-        witness.count("repetitions", 1);
-        witness.count("preemptions", all_phases(outcome, |phase| phase.preempted));
-        for (name, by) in self.moved.iter().filter(|(_, by)| *by > 0) {
-            witness.count(&format!("machine_{name}"), by);
-        }
-    }
-}
-
-fn all_phases(outcome: &Outcome, of: impl Fn(&Phase) -> u64) -> u64 {
-    [outcome.map, outcome.advise, outcome.populate, outcome.touch, outcome.release]
-        .iter()
-        .map(of)
-        .sum()
-}
-
-/// The arm in C.
-struct Twin {
-    bytes: u64,
-    page: u64,
-    step: u64,
-    minor: u64,
-}
-
-impl Twin {
-    fn new(plan: &Plan) -> Self {
-        Self {
-            bytes: plan.space.bytes(),
-            page: plan.space.page.bytes(),
-            step: plan.stride.step as u64,
-            minor: 0,
-        }
-    }
-}
-
-impl Trial for Twin {
-    fn arm(&self) -> &'static str {
-        "c"
-    }
-
-    fn is_first_touch(&self) -> bool {
-        true
-    }
-
-    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let before = usage::thread();
-        // Two MiB of alignment for both page sizes: page-table pages are then the same in number.
-        let round = twin::round(self.bytes, self.step, 2 << 20, self.page > 4096)?;
-        self.minor = usage::thread().since(before).minor_faults;
-        let touches = self.bytes / self.step;
-        for (name, ops, ns) in [
-            ("map", 1, round.map_ns),
-            ("touch", touches, round.touch_ns),
-            ("release", 1, round.release_ns),
-        ] {
-            meter.observe(name, meter.elapsed(), ops, self.bytes, ns);
-        }
-        Ok(())
-    }
-
-    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        witness.expect("minor faults of the whole C round", self.bytes / self.page, self.minor);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

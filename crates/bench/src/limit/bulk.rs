@@ -90,9 +90,9 @@ impl Workload for Bulk {
         let pass = |arm, store| -> Result<Box<dyn Trial>, SysError> {
             let to = Buffer::new(narrow(bytes))?;
             let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
-            let passes = BYTES_MIN.div_ceil(bytes);
+            let rounds = BYTES_MIN.div_ceil(bytes);
             let work = self.0;
-            Ok(Box::new(Passes { arm, work, store, to, from, bytes, passes, own_faults: 0 }))
+            Ok(Box::new(Passes { arm, work, store, to, from, bytes, rounds, own_faults: 0 }))
         };
         // One arm's buffers exist at a time unless caches are under test, where both are small.
         Ok(match self.0 {
@@ -146,7 +146,7 @@ struct Passes {
     to: Buffer,
     from: Option<Buffer>,
     bytes: u64,
-    passes: u64,
+    rounds: u64,
     own_faults: u64,
 }
 
@@ -170,15 +170,15 @@ impl Trial for Passes {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Self { work, store, to, from, passes, .. } = self;
-        let (bytes, total) = (narrow(self.bytes), self.bytes * *passes);
+        let Self { work, store, to, from, rounds, .. } = self;
+        let (bytes, total) = (narrow(self.bytes), self.bytes * *rounds);
         let before = usage::thread().minor_faults;
         match (work, from) {
-            (Work::Copy, Some(from)) => meter.time("copy", *passes, total, || {
-                to.copy_from(from, bytes, *passes, *store);
+            (Work::Copy, Some(from)) => meter.time("copy", *rounds, total, || {
+                to.copy_from(from, bytes, *rounds, *store);
             }),
-            (Work::Read, _) => meter.time("read", *passes, total, || to.read(bytes, *passes)),
-            _ => meter.time("clear", *passes, total, || to.clear(bytes, *passes, *store)),
+            (Work::Read, _) => meter.time("read", *rounds, total, || to.read(bytes, *rounds)),
+            _ => meter.time("clear", *rounds, total, || to.clear(bytes, *rounds, *store)),
         }
         self.own_faults = usage::thread().minor_faults - before;
         Ok(())

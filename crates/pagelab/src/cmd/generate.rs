@@ -56,12 +56,11 @@ fn script(shell: Shell) -> Vec<u8> {
     script
 }
 
+/// Writes a page under a name.
+type Writer<'w> = dyn FnMut(&str, Vec<u8>) -> Result<(), Failure> + 'w;
+
 /// One page for a command and each below it; a workload's slash becomes a dash in the file's name.
-fn pages(
-    command: &Command,
-    name: &str,
-    write: &mut dyn FnMut(&str, Vec<u8>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+fn pages(command: &Command, name: &str, write: &mut Writer<'_>) -> Result<(), Failure> {
     let mut page = Vec::new();
     let titled = command.clone().name(name.to_owned()).display_name(name.to_owned());
     clap_mangen::Man::new(titled).render(&mut page).map_err(Failure::internal)?;

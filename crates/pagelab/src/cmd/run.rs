@@ -14,6 +14,7 @@ use pagelab_record::{
     journal::Journal,
     units::{display_bytes, display_ns},
 };
+use pagelab_sys::clock::ClockChoice;
 
 use super::{clock, text};
 use crate::{
@@ -29,28 +30,13 @@ use crate::{
 /// When the plan makes no sense, the host cannot run it, or the output cannot be written.
 pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let clock = clock(matches);
-    let over = args::overrides(matches);
-    let (plan, name, published) = match matches.subcommand() {
-        Some((workload, grid)) => {
-            let given =
-                ["suite", "size", "rounds"].into_iter().find(|n| text(matches, n).is_some());
-            if let Some(given) = given.or(matches.get_flag("fifo").then_some("fifo")) {
-                return Err(Failure::usage_text(format!(
-                    "--{given} before the workload speaks of a suite: write it after {workload}"
-                )));
-            }
-            let row = pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
-            let entry = Entry::new(workload, args::axes(row, grid));
-            let limits = suite::built_in("limits").map_err(Failure::usage_text)?;
-            let plan = plan::of_grid(&entry, &limits, clock, over).map_err(Failure::usage_text)?;
-            refuse_what_cannot_fit(&plan)?;
-            (plan, String::new(), Vec::new())
-        }
-        None => {
-            let suite = chosen_suite(matches)?;
-            let plan = plan::of_suite(&suite, clock, over).map_err(Failure::usage_text)?;
-            (plan, suite.name, suite.published)
-        }
+    let (plan, name, published) = if let Some((workload, grid)) = matches.subcommand() {
+        (plan_of_grid(matches, workload, grid, clock)?, String::new(), Vec::new())
+    } else {
+        let suite = chosen_suite(matches)?;
+        let over = args::overrides(matches);
+        let plan = plan::of_suite(&suite, clock, over).map_err(Failure::usage_text)?;
+        (plan, suite.name, suite.published)
     };
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));
@@ -66,6 +52,28 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         .map_err(Failure::usage)?;
     let quiet = matches.get_flag("quiet");
     session::execute(&place.directory, &header, journal, Vec::new(), &plan, quiet)
+}
+
+/// The grid that was asked for, with the limits that results are shares of.
+fn plan_of_grid(
+    matches: &ArgMatches,
+    workload: &str,
+    grid: &ArgMatches,
+    clock: ClockChoice,
+) -> Result<Plan, Failure> {
+    let given = ["suite", "size", "rounds"].into_iter().find(|name| text(matches, name).is_some());
+    if let Some(given) = given.or(matches.get_flag("fifo").then_some("fifo")) {
+        return Err(Failure::usage_text(format!(
+            "--{given} before the workload speaks of a suite: write it after {workload}"
+        )));
+    }
+    let row = pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
+    let entry = Entry::new(workload, args::axes(row, grid));
+    let limits = suite::built_in("limits").map_err(Failure::usage_text)?;
+    let plan = plan::of_grid(&entry, &limits, clock, args::overrides(matches))
+        .map_err(Failure::usage_text)?;
+    refuse_what_cannot_fit(&plan)?;
+    Ok(plan)
 }
 
 /// The suite that was asked for, with the overrides of the command line.

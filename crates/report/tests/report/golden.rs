@@ -1,7 +1,7 @@
 //! Golden records: a run such as the reference machine leaves behind, made without a machine.
 //!
 //! The numbers follow measurements of that machine (quantiles of each fault kind, bandwidth of each
-//! level); between the quantiles lies a simple curve. Everything is deterministic arithmetic, so that the
+//! level); between the quantiles lies a simple curve. All is deterministic arithmetic, so that the
 //! file in `tests/data` can be made again and compared.
 
 use std::path::PathBuf;
@@ -43,6 +43,7 @@ pub(crate) fn generated() -> String {
     let header = RunHeader {
         schema: schema::RUN_SCHEMA.into(),
         run: RUN.into(),
+        started: "2026-11-21T01:13:03Z".into(),
         pagelab: "0.1.0".into(),
         suite: "quick".into(),
         published: Vec::new(),

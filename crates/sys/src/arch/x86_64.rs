@@ -15,7 +15,9 @@ use raw_cpuid::CpuId;
 /// `rep stosb` and `rep movsb` exist.
 pub const HAS_STRING_STORE: bool = true;
 
-/// Whether the time stamp counter ticks at one rate and never stops (CPUID 8000_0007h EDX bit 8).
+/// Whether the time stamp counter ticks at one rate and never stops.
+///
+/// CPUID leaf `8000_0007h`, EDX bit 8.
 ///
 /// The kernel's own verdict (the clock source it chose) is checked by the caller.
 pub fn has_reliable_tsc() -> bool {
