@@ -1,9 +1,9 @@
 //! The one loop: repeats the arms of a case in this process until the answer is narrow enough.
 //!
 //! Arms alternate A B, B A, A B …, so that drift hits all of them alike. The first repetition of
-//! each arm is warm-up and leaves nothing; it also makes the host back the memory that the
-//! next ones touch. A repetition during which the machine handed free memory back to its host is thrown away
-//! and taken again: what it touched may have been cold.
+//! each arm is warm-up and leaves nothing; it also makes the host back the memory that the next
+//! ones touch. A repetition during which the machine handed free memory back to its host is
+//! thrown away and taken again: what it touched may have been cold.
 
 use std::collections::BTreeMap;
 

@@ -76,7 +76,10 @@ fn limits_value(limits: &Limits) -> Value {
         }
         Value::Object(value)
     };
-    let cost = |(name, quantity, _): &(&str, crate::quantity::Quantity, &str)| json!({"cost": name, "median": quantity});
+    let cost = |cost: &(&str, crate::quantity::Quantity, &str)| {
+        let (name, median, _) = cost;
+        json!({"cost": name, "median": median})
+    };
     json!({
         "levels": limits.levels.iter().map(level).collect::<Vec<_>>(),
         "costs": limits.costs.iter().map(cost).collect::<Vec<_>>(),

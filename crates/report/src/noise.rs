@@ -149,7 +149,10 @@ impl NoiseFloor {
                 "difference": cell.difference,
             })
         };
-        let of = |statistic| json!({"largest": self.largest(statistic), "median": self.median(statistic)});
+        let of = |statistic| {
+            let (largest, median) = (self.largest(statistic), self.median(statistic));
+            json!({"largest": largest, "median": median})
+        };
         let document = json!({
             "schema": "pagelab.noise/1",
             "p50": of("p50"),

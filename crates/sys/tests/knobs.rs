@@ -93,9 +93,8 @@ fn place(root: &Path) -> Place {
 
 fn line(id: u32, boot: &str, path: &Path, old: &str, new: &str) -> String {
     let path = path.display();
-    format!(
-        r#"{{"id":{id},"boot":"{boot}","pid":1,"path":"{path}","old":"{old}","new":"{new}","holds":"{new}"}}"#
-    )
+    let head = format!(r#""id":{id},"boot":"{boot}","pid":1,"path":"{path}""#);
+    format!(r#"{{{head},"old":"{old}","new":"{new}","holds":"{new}"}}"#)
 }
 
 /// This executable, playing a part.

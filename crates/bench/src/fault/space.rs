@@ -1,8 +1,8 @@
 //! From a case to address space, and to what must be found in it afterwards.
 //!
 //! Here stand the parameters that both fault workloads share, the placement rules (alignment,
-//! ragged ends, windows for large folios), the formula for the number of faults, and the lies: ways of
-//! telling the kernel something else than the case says, which the witness must notice.
+//! ragged ends, windows for large folios), the formula for the number of faults, and the lies:
+//! ways of telling the kernel something else than the case says, which the witness must notice.
 
 use pagelab_record::Case;
 use pagelab_sys::{

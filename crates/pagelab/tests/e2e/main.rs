@@ -1,0 +1,20 @@
+//! End to end: the real binary, on the machine that the tests run on.
+//!
+//! One binary for all topics, so that they share one link, one [`support`], and one lock on the
+//! settings of the machine. A test that lacks something says what and how to get it, and returns.
+//! Nothing here asserts a duration, and nothing waits for a fixed time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
+
+mod bad_input;
+mod children;
+mod commands;
+mod damage;
+mod interruption;
+mod knobs;
+mod lies;
+mod output;
+mod proof;
+mod reports;
+mod scripted;
+mod support;

@@ -1,0 +1,134 @@
+//! A command that goes on while the test does something to it.
+
+use std::{
+    fs::{self, File},
+    os::unix::process::CommandExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use super::{Ended, Lab, binary, until};
+
+/// A running `pagelab`, in a process group of its own; ended with the test.
+#[derive(Debug)]
+pub(crate) struct Live {
+    child: Child,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Live {
+    /// Starts it; what it says goes to files, so that a full pipe never holds it up.
+    pub(crate) fn start(lab: &Lab, words: &[&str]) -> Self {
+        let name = words.last().unwrap_or(&"command").replace('/', "-");
+        let (stdout, stderr) =
+            (lab.path(format!("{name}.stdout")), lab.path(format!("{name}.stderr")));
+        let child = Command::new(binary())
+            .args(words)
+            .current_dir(lab.path("."))
+            .stdin(Stdio::null())
+            .stdout(File::create(&stdout).unwrap())
+            .stderr(File::create(&stderr).unwrap())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        Self { child, stdout, stderr }
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it goes on.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// The process that measures a case for it, once there is one; fails when it ends before.
+    pub(crate) fn case(&mut self) -> u32 {
+        until("the process of a case", || {
+            let found = case_of(self.pid());
+            assert!(found.is_some() || self.is_running(), "ended early:\n{}", self.said());
+            found
+        })
+    }
+
+    /// Stops the process of a case in the middle of its work and returns it.
+    ///
+    /// From here on the run waits: nothing is measured until somebody acts.
+    pub(crate) fn halt_case(&mut self) -> u32 {
+        until("a case that stops", || {
+            let case = self.case();
+            signal("STOP", case);
+            // A case that ended in between is gone or a zombie; the next one will do.
+            until("the case to stop or end", || {
+                let state = state(case);
+                (state != Some('R') && state != Some('S') && state != Some('D')).then_some(state)
+            })
+            .filter(|state| *state == 'T')
+            .map(|_| case)
+        })
+    }
+
+    /// Ends its process group, and with it everything that shares it, as a terminal's owner would.
+    pub(crate) fn kill_group(&self) {
+        shell(&format!("kill -KILL -{}", self.pid()));
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let status = until("the end of the run", || self.child.try_wait().unwrap());
+        Ended {
+            code: status.code(),
+            stdout: fs::read_to_string(&self.stdout).unwrap(),
+            stderr: fs::read_to_string(&self.stderr).unwrap(),
+        }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.stderr).unwrap_or_default()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Where it has ended this does nothing; its case dies with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal; that the process has ended meanwhile is no mistake.
+pub(crate) fn signal(name: &str, pid: u32) {
+    shell(&format!("kill -{name} {pid}"));
+}
+
+fn shell(script: &str) {
+    // The shell's own `kill`: not every machine has the program.
+    Command::new("sh").args(["-c", script]).stderr(Stdio::null()).status().unwrap();
+}
+
+/// A child of this process that measures a case, by the words it was started with.
+fn case_of(parent: u32) -> Option<u32> {
+    let is_case = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).nth(1) == Some(b"__case")
+            && stat(*pid).is_some_and(|(state, its_parent)| its_parent == parent && state != 'Z')
+    };
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_case)
+}
+
+/// The state letter of a process, while there is one.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    stat(pid).map(|(state, _)| state)
+}
+
+/// State and parent of a process.
+fn stat(pid: u32) -> Option<(char, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, even a bracket; what follows its last bracket may not.
+    let mut words = text.rsplit_once(')')?.1.split_whitespace();
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}

@@ -1,0 +1,125 @@
+//! The settings of the machine: one test at a time, left as they were found.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use pagelab_sys::knobs::{
+    Place, selected,
+    thp::{HugePages, Policy, Pool},
+};
+
+use super::{skip, until};
+
+/// Tests that change a setting, or whose meaning depends on one that others change.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The right to change settings, or to rely on nobody changing them.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    /// Waits for its turn, and for runs of other people on this machine to end.
+    pub(crate) fn alone() -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = Path::new(Place::MACHINE).join("knobs.lock");
+        until("the knobs to be free", || File::open(&lock).map_or(Some(()), |f| f.try_lock().ok()));
+        Self { _turn: turn }
+    }
+
+    /// The same, where this process may change settings; says so otherwise.
+    pub(crate) fn as_root() -> Option<Self> {
+        if is_root() {
+            return Some(Self::alone());
+        }
+        skip("settings of the machine are root's", "run the tests as root");
+        None
+    }
+}
+
+/// A setting as it was found; put back should a failed test leave it changed.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    path: PathBuf,
+    found: String,
+}
+
+impl Saved {
+    pub(crate) fn of(path: &Path) -> Self {
+        let mut saved = Self { path: path.to_owned(), found: String::new() };
+        saved.found = saved.now();
+        saved
+    }
+
+    /// Its value as it was found.
+    pub(crate) fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// Its value now.
+    pub(crate) fn now(&self) -> String {
+        selected(&fs::read_to_string(&self.path).unwrap()).to_owned()
+    }
+
+    /// Waits until it holds this value.
+    pub(crate) fn becomes(&self, value: &str) {
+        let what = format!("{} to become {value}", self.path.display());
+        until(&what, || (self.now() == value).then_some(()));
+    }
+
+    /// Asserts that it is as it was found.
+    #[track_caller]
+    pub(crate) fn is_back(&self) {
+        assert_eq!(self.now(), self.found, "{}", self.path.display());
+    }
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        if self.now() != self.found {
+            let _ = fs::write(&self.path, &self.found);
+        }
+    }
+}
+
+/// Whether the tests run as root.
+pub(crate) fn is_root() -> bool {
+    pagelab_sys::rights::is_root()
+}
+
+/// The setting of 64 KiB folios, where this kernel has them and they are off.
+pub(crate) fn small_folio() -> Option<Saved> {
+    let huge = HugePages::machine();
+    let path = huge.enabled_path(64 << 10);
+    match (path, huge.policy(64 << 10)) {
+        (Some(path), Some(Policy::Never)) => Some(Saved::of(&path)),
+        (Some(path), _) => {
+            let cure = format!("echo never | sudo tee {}", path.display());
+            skip("64k folios are on already", &cure);
+            None
+        }
+        (None, _) => {
+            skip("this kernel has no 64k folios", "use Linux 6.8 or newer");
+            None
+        }
+    }
+}
+
+/// The pool of 2 MiB pages, where this kernel has one with fewer free pages than `pages`.
+pub(crate) fn pool(pages: u64) -> Option<(Saved, Pool)> {
+    let pools = HugePages::machine().pools();
+    let Some(pool) = pools.into_iter().find(|pool| pool.page_size == 2 << 20) else {
+        skip("this kernel has no pool of 2m pages", "use a kernel with hugetlbfs");
+        return None;
+    };
+    if pool.free >= pages {
+        let cure = format!("echo 0 | sudo tee {}", pool.path.display());
+        skip("the pool has enough pages already", &cure);
+        return None;
+    }
+    Some((Saved::of(&pool.path), pool))
+}

@@ -1,0 +1,185 @@
+//! What every test here stands on: a directory of its own, the binary, and a deadline.
+
+mod live;
+mod machine;
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+pub(crate) use live::{Live, signal};
+pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
+use pagelab_record::{Measured, Outcome, Record, journal};
+use pagelab_sys::clock::monotonic_raw_ns;
+use tempfile::TempDir;
+
+/// Longer than anything here takes, on a machine that others use too.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The binary under test.
+pub(crate) fn binary() -> PathBuf {
+    assert_cmd::cargo::cargo_bin!("pagelab").to_owned()
+}
+
+/// Says why a test does nothing here, and what would change that.
+#[expect(clippy::print_stderr, reason = "the harness shows it with --nocapture, as all skips")]
+pub(crate) fn skip(reason: &str, cure: &str) {
+    eprintln!("skipped: {reason}; to run it: {cure}");
+}
+
+/// Asks until there is an answer, or fails the test when the deadline has passed.
+pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+    let deadline = monotonic_raw_ns() + u64::try_from(DEADLINE.as_nanos()).unwrap();
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(monotonic_raw_ns() < deadline, "in vain waited for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A directory of its own for one test; commands run in it, so that nothing is left elsewhere.
+#[derive(Debug)]
+pub(crate) struct Lab(TempDir);
+
+/// How a command ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Its exit code; none when a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// Its results.
+    pub(crate) stdout: String,
+    /// What it said beside them.
+    pub(crate) stderr: String,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A path in it.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file into it.
+    pub(crate) fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Writes a suite of its own, one process a case; each case is written as
+    /// `fault/throughput page=4k size=16m`.
+    pub(crate) fn suite(&self, cases: &[&str]) -> String {
+        let mut text = "name = \"e2e\"\nsummary = \"a test\"\nforks = 1\n".to_owned();
+        for case in cases {
+            let mut words = case.split_whitespace();
+            text.push_str(&format!("[[case]]\nworkload = \"{}\"\n", words.next().unwrap()));
+            for word in words {
+                let (key, value) = word.split_once('=').unwrap();
+                text.push_str(&format!("{key} = \"{value}\"\n"));
+            }
+        }
+        self.file("suite.toml", text);
+        "./suite.toml".to_owned()
+    }
+
+    /// Runs the binary to its end.
+    pub(crate) fn pagelab(&self, words: &[impl AsRef<OsStr>]) -> Ended {
+        self.ended(assert_cmd::Command::new(binary()).args(words))
+    }
+
+    /// Runs any command to its end, in this directory.
+    pub(crate) fn ended(&self, command: &mut assert_cmd::Command) -> Ended {
+        let output = command.current_dir(self.0.path()).timeout(DEADLINE).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ended {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// Measures some cases into `name` and returns how that ended.
+    pub(crate) fn measure(&self, name: &str, cases: &[&str]) -> Ended {
+        let suite = self.suite(cases);
+        self.pagelab(&["run", "--suite", &suite, "-o", name])
+    }
+
+    /// The records of a run; fails when its journal is damaged.
+    pub(crate) fn records(&self, run: &str) -> Vec<Record> {
+        let contents = journal::read(&self.path(run)).unwrap();
+        assert_eq!(contents.damage, None);
+        contents.records
+    }
+
+    /// The lines of a run's journal that are whole, as bytes; none where there is no journal yet.
+    pub(crate) fn lines(&self, run: &str) -> Vec<Vec<u8>> {
+        let bytes = fs::read(self.path(run).join(journal::FILE)).unwrap_or_default();
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        lines.filter(|line| line.ends_with(b"\n")).map(<[u8]>::to_vec).collect()
+    }
+}
+
+impl Ended {
+    /// Asserts the exit code, showing all that was said when it is another.
+    #[track_caller]
+    pub(crate) fn exits(&self, code: i32) -> &Self {
+        let Self { stdout, stderr, .. } = self;
+        assert_eq!(self.code, Some(code), "stdout:\n{stdout}\nstderr:\n{stderr}");
+        self
+    }
+
+    /// Asserts that stderr holds all of these.
+    #[track_caller]
+    pub(crate) fn complains(&self, of: &[&str]) -> &Self {
+        for text in of {
+            assert!(self.stderr.contains(text), "no `{text}` in stderr:\n{}", self.stderr);
+        }
+        self
+    }
+
+    /// Asserts that stdout holds all of these, wherever its lines were broken.
+    #[track_caller]
+    pub(crate) fn shows(&self, what: &[&str]) -> &Self {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let flat = words(&self.stdout);
+        for text in what {
+            assert!(flat.contains(&words(text)), "no `{text}` in stdout:\n{}", self.stdout);
+        }
+        self
+    }
+}
+
+/// What was measured.
+#[track_caller]
+pub(crate) fn measured(record: &Record) -> &Measured {
+    match &record.outcome {
+        Outcome::Measured(measured) => measured,
+        other => panic!("{} was not measured: {other:?}", record.workload),
+    }
+}
+
+/// Why it failed.
+#[track_caller]
+pub(crate) fn failure(record: &Record) -> &str {
+    match &record.outcome {
+        Outcome::Failed { reason } => reason,
+        other => panic!("{} did not fail: {other:?}", record.workload),
+    }
+}
+
+/// Says so when the machine skipped a record for want of something.
+pub(crate) fn is_skipped(record: &Record) -> bool {
+    if let Outcome::Skipped { need, cure } = &record.outcome {
+        skip(&format!("this machine lacks {need}"), cure);
+        return true;
+    }
+    false
+}
