@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagelab_record::{Claim, Data, Measured, Series, Unit, latency, schema};
-use pagelab_sys::clock::Clock;
+use pagelab_sys::{clock::Clock, usage};
 
 /// Collects the observations of a case in one process.
 #[derive(Debug)]
@@ -41,11 +41,15 @@ impl Meter {
         }
     }
 
-    /// Times one body of `ops` operations on `bytes` bytes.
-    pub fn time(&mut self, name: &str, ops: u64, bytes: u64, body: impl FnOnce()) {
+    /// Times one body of `ops` operations on `bytes` bytes; returns the minor faults that it took.
+    pub fn time(&mut self, name: &str, ops: u64, bytes: u64, body: impl FnOnce()) -> u64 {
+        let before = usage::thread();
         let span = self.clock.span(body);
+        // Counted before anything is filed: filing allocates, and may fault.
+        let faults = usage::thread().since(before).minor_faults;
         let ns = self.clock.elapsed_ns(span);
         self.observe(name, self.elapsed(), ops, bytes, ns);
+        faults
     }
 
     /// Files one observation that was timed elsewhere.

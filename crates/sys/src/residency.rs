@@ -87,8 +87,11 @@ impl Scanner {
             };
             // SAFETY: the argument has the size that it announces, `vec` has `vec_len` entries,
             // and both outlive the call.
-            let filled =
-                unsafe { libc::ioctl(self.pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut argument) };
+            let filled = unsafe {
+                // Not libc::ioctl: glibc and musl disagree about the type of a request.
+                let fd = self.pagemap.as_raw_fd();
+                libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument)
+            };
             let Ok(filled) = usize::try_from(filled) else {
                 return Err(SysError::last("ioctl", "PAGEMAP_SCAN"));
             };

@@ -9,7 +9,6 @@ use pagelab_sys::{
     SysError, arch,
     bulk::{Buffer, Store},
     topology::Topology,
-    usage,
 };
 
 use crate::{
@@ -172,15 +171,13 @@ impl Trial for Passes {
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Self { work, store, to, from, rounds, .. } = self;
         let (bytes, total) = (narrow(self.bytes), self.bytes * *rounds);
-        let before = usage::thread().minor_faults;
-        match (work, from) {
+        self.own_faults = match (work, from) {
             (Work::Copy, Some(from)) => meter.time("copy", *rounds, total, || {
                 to.copy_from(from, bytes, *rounds, *store);
             }),
             (Work::Read, _) => meter.time("read", *rounds, total, || to.read(bytes, *rounds)),
             _ => meter.time("clear", *rounds, total, || to.clear(bytes, *rounds, *store)),
-        }
-        self.own_faults = usage::thread().minor_faults - before;
+        };
         Ok(())
     }
 

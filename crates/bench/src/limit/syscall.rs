@@ -4,7 +4,7 @@
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
 use pagelab_record::Case;
-use pagelab_sys::{bulk::cheapest_syscalls, usage};
+use pagelab_sys::bulk::cheapest_syscalls;
 
 use crate::{
     Need, Param,
@@ -58,9 +58,7 @@ impl Trial for Calls {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let before = usage::thread().minor_faults;
-        meter.time("getppid", CALLS, 0, || cheapest_syscalls(CALLS));
-        self.own_faults = usage::thread().minor_faults - before;
+        self.own_faults = meter.time("getppid", CALLS, 0, || cheapest_syscalls(CALLS));
         Ok(())
     }
 

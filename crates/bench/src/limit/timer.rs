@@ -89,19 +89,20 @@ impl Trial for Cost {
             time_nothing(nothing, meter.clock(), |ns, _| histogram.saturating_record(ns));
             meter.distribution("pair", Unit::Ns, 0, histogram);
         }
-        let before = usage::thread().minor_faults;
         let ops = values.len() as u64;
-        meter.time("record", ops, 0, || {
+        let recording = meter.time("record", ops, 0, || {
             for value in &*values {
                 histogram.saturating_record(*value);
             }
         });
+        let before = usage::thread();
         let span = meter.clock().span(|| {
             time_nothing(nothing, meter.clock(), |ns, _| histogram.saturating_record(ns));
         });
+        let sampling = usage::thread().since(before).minor_faults;
         let ns = meter.clock().elapsed_ns(span);
         meter.observe("sample", meter.elapsed(), ops, 0, ns);
-        *own_faults = usage::thread().minor_faults - before;
+        *own_faults = recording + sampling;
         Ok(())
     }
 

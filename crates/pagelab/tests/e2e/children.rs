@@ -1,1 +1,141 @@
-//! todo
+//! A case whose process dies, hangs or is killed for memory: a record says so, and the run goes on.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pagelab_record::Outcome;
+
+use crate::support::{Ended, Lab, Live, failure, is_root, measured, signal, skip, state, until};
+
+/// More rounds than any test waits for.
+const ENDLESS: &str = "fault/throughput size=64m rounds=1000000";
+const SHORT: &str = "fault/throughput size=4m rounds=2";
+
+/// A run of an endless case and a short one.
+fn endless_then_short(lab: &Lab) -> Live {
+    let suite = lab.suite(&[ENDLESS, SHORT]);
+    Live::start(lab, &["run", "--suite", &suite, "-o", "run"])
+}
+
+/// The first case failed for this reason, the second was measured all the same.
+#[track_caller]
+fn failed_and_went_on(lab: &Lab, ended: &Ended, reason: &str) {
+    ended.exits(1).complains(&["FAILED", reason]).shows(&[reason]);
+    let records = lab.records("run");
+    assert_eq!(records.len(), 2);
+    assert!(failure(&records[0]).contains(reason), "{}", failure(&records[0]));
+    assert!(measured(&records[1]).is_valid());
+    lab.pagelab(&["report", "run"]).exits(0).shows(&[reason]);
+}
+
+#[track_caller]
+fn a_death_by(name: &str) {
+    let lab = Lab::new();
+    let mut run = endless_then_short(&lab);
+    let case = run.case();
+    // Sent until it dies: a Rust program's own handler lets the first SIGSEGV or SIGBUS pass, and
+    // counts on the faulting instruction to raise it again.
+    until("the case to die", || {
+        signal(name, case);
+        matches!(state(case), None | Some('Z')).then_some(())
+    });
+    failed_and_went_on(&lab, &run.end(), &format!("killed by SIG{name}"));
+}
+
+#[test]
+fn a_segmentation_fault_is_a_failed_record_and_the_run_goes_on() {
+    a_death_by("SEGV");
+}
+
+#[test]
+fn a_bus_error_is_a_failed_record_and_the_run_goes_on() {
+    a_death_by("BUS");
+}
+
+#[test]
+fn a_killed_case_is_a_failed_record_and_the_run_goes_on() {
+    a_death_by("KILL");
+}
+
+#[test]
+fn a_case_that_hangs_is_ended_at_the_time_limit_and_the_run_goes_on() {
+    let lab = Lab::new();
+    let suite = lab.suite(&[ENDLESS, SHORT]);
+    let words = ["run", "--suite", &suite, "--time-limit", "2", "-o", "run"];
+    let mut run = Live::start(&lab, &words);
+    run.halt_case();
+    failed_and_went_on(&lab, &run.end(), "hung: no answer within 2 s");
+}
+
+#[test]
+fn a_failed_case_does_not_hide_behind_an_invalid_or_a_skipped_one() {
+    let lab = Lab::new();
+    let invalid = format!("{SHORT} lie=present");
+    let suite = lab.suite(&[&invalid, ENDLESS, SHORT]);
+    let mut run = Live::start(&lab, &["run", "--suite", &suite, "-o", "run"]);
+    until("the first record", || (lab.lines("run").len() == 2).then_some(()));
+    let case = run.case();
+    signal("KILL", case);
+    // 1 comes before 6 in the order of the manual.
+    run.end().exits(1);
+    let records = lab.records("run");
+    assert!(!measured(&records[0]).is_valid());
+    assert!(matches!(records[1].outcome, Outcome::Failed { .. }));
+}
+
+#[test]
+fn a_case_that_is_killed_for_memory_says_so() {
+    let Some(group) = MemoryGroup::of(32 << 20) else { return };
+    let lab = Lab::new();
+    let suite = lab.suite(&["fault/throughput size=256m rounds=1000000", SHORT]);
+    let mut run = Live::start(&lab, &["run", "--suite", &suite, "-o", "run"]);
+    // What it has already is charged elsewhere; the next round is more than the group may have.
+    let case = run.case();
+    group.take(case);
+    failed_and_went_on(&lab, &run.end(), "out of memory (choose a smaller --size)");
+}
+
+/// A memory cgroup of the test's own, removed with it.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// Makes one with a limit, or says why it cannot.
+    fn of(bytes: u64) -> Option<Self> {
+        let cure = "run the tests as root where a memory cgroup is mounted and may be changed";
+        let v1 = Path::new("/sys/fs/cgroup/memory");
+        let (root, limit) = if v1.join("memory.limit_in_bytes").exists() {
+            (v1, "memory.limit_in_bytes")
+        } else {
+            (Path::new("/sys/fs/cgroup"), "memory.max")
+        };
+        let group = Self(root.join(format!("pagelab-e2e-{}", std::process::id())));
+        let made = is_root()
+            && fs::create_dir(&group.0).is_ok()
+            && fs::write(group.0.join(limit), bytes.to_string()).is_ok();
+        if !made {
+            skip("no memory cgroup can be made", cure);
+            return None;
+        }
+        // With swap the group would be slow instead of short of memory.
+        for file in ["memory.swappiness", "memory.swap.max"] {
+            let _ = fs::write(group.0.join(file), "0");
+        }
+        Some(group)
+    }
+
+    /// Moves a process into it.
+    fn take(&self, pid: u32) {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        // Busy until the kernel has let go of its last process.
+        if self.0.exists() {
+            until("the cgroup to be empty", || fs::remove_dir(&self.0).ok());
+        }
+    }
+}

@@ -1,1 +1,162 @@
-//! todo
+//! A run that is interrupted or killed: what was done is there, and is never done again.
+
+use std::collections::BTreeSet;
+
+use pagelab_record::Record;
+
+use crate::support::{Lab, Live, measured, signal, until};
+
+/// Five different cases, each long enough to be stopped in the middle.
+const CASES: &[&str] = &[
+    "limit/timer budget=0.001",
+    "fault/throughput page=4k size=16m rounds=20",
+    "fault/throughput page=4k size=16m rounds=20 order=random",
+    "fault/latency page=4k size=8m rounds=20",
+    "fault/latency page=4k size=8m rounds=20 kind=read",
+];
+
+fn start(lab: &Lab, quiet: &str) -> Live {
+    let suite = suite(lab);
+    Live::start(lab, &["run", "--suite", &suite, quiet, "-o", "run"])
+}
+
+/// The suite of [`CASES`]; a budget is a number, not a parameter.
+fn suite(lab: &Lab) -> String {
+    lab.suite(CASES);
+    let text = std::fs::read_to_string(lab.path("suite.toml")).unwrap();
+    lab.file("suite.toml", text.replace("budget = \"0.001\"", "budget = 0.001"));
+    "./suite.toml".to_owned()
+}
+
+/// Waits until the journal has the header and this many records.
+fn wait_for_records(lab: &Lab, run: &mut Live, records: usize) {
+    until("records", || {
+        let lines = lab.lines("run").len();
+        assert!(run.is_running() || lines > records, "the run ended before {records} records");
+        (lines > records).then_some(())
+    });
+}
+
+/// Every planned case once, in the order of the plan, all of them valid.
+#[track_caller]
+fn is_complete(lab: &Lab) {
+    let records = lab.records("run");
+    assert_eq!(records.len(), CASES.len());
+    let distinct: BTreeSet<String> = records.iter().map(key).collect();
+    assert_eq!(distinct.len(), CASES.len(), "a case was measured twice");
+    for record in &records {
+        assert!(measured(record).is_valid(), "{}", key(record));
+    }
+}
+
+fn key(record: &Record) -> String {
+    format!("{} {}", record.workload, record.case)
+}
+
+/// Resumes and asserts that what was there is there still, byte for byte.
+#[track_caller]
+fn resumes(lab: &Lab) {
+    let before = lab.lines("run");
+    let done = before.len() - 1;
+    let counted = format!("{done} of 5 cases are done, {} are left", 5 - done);
+    lab.pagelab(&["resume", "run"]).exits(0).complains(&[&counted]).shows(&["5 of 5 cases valid"]);
+    let after = lab.lines("run");
+    assert_eq!(after[..before.len()], before, "a finished record was written again");
+    is_complete(lab);
+}
+
+#[test]
+fn what_was_done_before_an_interrupt_is_saved_reported_and_continued() {
+    let lab = Lab::new();
+    let mut run = start(&lab, "-q");
+    wait_for_records(&lab, &mut run, 1);
+    run.halt_case();
+    let done = lab.lines("run").len() - 1;
+    signal("INT", run.pid());
+    let ended = run.end();
+    ended.exits(130).complains(&["interrupted; go on with: pagelab resume run"]);
+    ended.shows(&[&format!("{done} of {done} cases valid")]);
+    assert_eq!(lab.records("run").len(), done, "a case that was interrupted leaves nothing");
+    assert!(lab.path("run/report.html").exists());
+    resumes(&lab);
+}
+
+#[test]
+fn an_interrupt_ends_the_process_of_the_case_too() {
+    let lab = Lab::new();
+    let mut run = start(&lab, "-q");
+    let case = run.halt_case();
+    signal("INT", run.pid());
+    run.end().exits(130);
+    until("the case to be gone", || {
+        matches!(crate::support::state(case), None | Some('Z')).then_some(())
+    });
+}
+
+/// Kills the whole run when it has this many records (or at once), then reports and resumes it.
+#[track_caller]
+fn survives_being_killed_after(records: usize, mid_case: bool) {
+    let lab = Lab::new();
+    let mut run = start(&lab, "-q");
+    wait_for_records(&lab, &mut run, records);
+    if mid_case {
+        run.halt_case();
+    }
+    signal("KILL", run.pid());
+    assert_eq!(run.end().code, None, "it was killed");
+    let done = lab.lines("run").len() - 1;
+    let report = lab.pagelab(&["report", "run"]);
+    report.exits(0).shows(&[&format!("{done} of")]);
+    // A write may be cut short by the kill; then, and only then, there is something to say.
+    let is_torn = !std::fs::read(lab.path("run/journal.jsonl")).unwrap().ends_with(b"\n");
+    assert_eq!(report.stderr.contains("cannot be read"), is_torn, "{}", report.stderr);
+    resumes(&lab);
+}
+
+#[test]
+fn a_run_killed_before_its_first_record_can_be_continued() {
+    survives_being_killed_after(0, false);
+}
+
+#[test]
+fn a_run_killed_between_two_cases_can_be_continued() {
+    survives_being_killed_after(1, false);
+}
+
+#[test]
+fn a_run_killed_in_the_middle_of_a_case_can_be_continued() {
+    survives_being_killed_after(2, true);
+}
+
+#[test]
+fn a_run_killed_in_its_last_cases_can_be_continued() {
+    survives_being_killed_after(4, false);
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_gets_there() {
+    let lab = Lab::new();
+    let mut run = start(&lab, "-q");
+    for records in 0..CASES.len() {
+        wait_for_records(&lab, &mut run, records);
+        signal("KILL", run.pid());
+        run.end();
+        let before = lab.lines("run");
+        run = Live::start(&lab, &["resume", "-q", "run"]);
+        wait_for_records(&lab, &mut run, (records + 1).min(CASES.len()));
+        assert_eq!(lab.lines("run")[..before.len()], before);
+    }
+    run.end().exits(0);
+    is_complete(&lab);
+}
+
+#[test]
+fn a_run_that_is_complete_is_resumed_without_measuring() {
+    let lab = Lab::new();
+    lab.measure("run", &["fault/latency page=4k size=4m rounds=2"]).exits(0);
+    let before = lab.lines("run");
+    let again = lab.pagelab(&["resume", "run"]);
+    again.exits(0).complains(&["1 of 1 cases are done, 0 are left"]);
+    assert!(!again.stderr.contains("[1/"), "{}", again.stderr);
+    assert_eq!(lab.lines("run"), before);
+}

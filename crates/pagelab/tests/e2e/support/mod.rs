@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use live::{Live, signal};
+pub(crate) use live::{Live, signal, state};
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
 use pagelab_record::{Measured, Outcome, Record, journal};
 use pagelab_sys::clock::monotonic_raw_ns;
