@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Case, Data, Measured, Series};
+use pagelab_record::{Case, Data, Measured, Series, schema};
 use pagelab_sys::{
     clock::{Clock, ClockChoice},
     counters::reported_kib,
@@ -164,25 +164,18 @@ impl HostWatch {
     }
 }
 
-/// Whether the median of the first series is known to within `precision` (95 %, order statistics).
+/// Whether the median of the series that takes most of the time is known to within `precision`
+/// (95 %, order statistics over repetitions).
 fn is_narrow(kept: &[Series], precision: f64) -> bool {
-    let Some(first) = kept.first() else { return false };
-    let mut medians: Vec<u64> = kept
-        .iter()
-        .filter(|s| s.name == first.name && s.arm == first.arm && s.clock == first.clock)
-        .filter_map(|series| match &series.data {
-            Data::Values(values) => {
-                let mut values = values.clone();
-                values.sort_unstable();
-                values.get(values.len() / 2).copied()
-            }
-            Data::Histogram(text) => {
-                let histogram = pagelab_record::latency::decode(text).ok()?;
-                Some(histogram.value_at_quantile(0.5))
-            }
-            Data::Summary(_) => None,
-        })
-        .collect();
+    let mut by_series: BTreeMap<(&str, &str, schema::Clock), Vec<u64>> = BTreeMap::new();
+    for series in kept {
+        if let Some(median) = median_of(series) {
+            let key = (series.name.as_str(), series.arm.as_str(), series.clock);
+            by_series.entry(key).or_default().push(median);
+        }
+    }
+    let longest = by_series.into_values().max_by_key(|medians| medians.iter().sum::<u64>());
+    let Some(mut medians) = longest else { return false };
     medians.sort_unstable();
     // Below six values no pair of order statistics covers the median with 95 %.
     let n = medians.len();
@@ -198,6 +191,22 @@ fn is_narrow(kept: &[Series], precision: f64) -> bool {
     let (low, high) = (n / 2 - reach.min(n / 2), (n / 2 + reach).min(n - 1));
     let half_width = (medians[high] - medians[low]) as f64 / 2.0;
     half_width <= precision * medians[n / 2] as f64
+}
+
+/// The median of one repetition's observations.
+fn median_of(series: &Series) -> Option<u64> {
+    match &series.data {
+        Data::Values(values) => {
+            let mut values = values.clone();
+            values.sort_unstable();
+            values.get(values.len() / 2).copied()
+        }
+        Data::Histogram(text) => {
+            let histogram = pagelab_record::latency::decode(text).ok()?;
+            Some(histogram.value_at_quantile(0.5))
+        }
+        Data::Summary(_) => None,
+    }
 }
 
 #[cfg(test)]

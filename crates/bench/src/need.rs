@@ -70,10 +70,9 @@ impl Need {
             Self::Without(page) => {
                 matches!(huge().policy(page.bytes()), None | Some(Policy::Never))
             }
-            Self::Pool { shift, pages } => huge()
-                .pools()
-                .iter()
-                .any(|pool| pool.page_size == 1 << shift && pool.free - pool.reserved >= *pages),
+            Self::Pool { shift, pages } => huge().pools().iter().any(|pool| {
+                pool.page_size == 1 << shift && pool.free.saturating_sub(pool.reserved) >= *pages
+            }),
             Self::Lockable(bytes) => rights::lockable_bytes().is_none_or(|limit| limit >= *bytes),
             Self::Fifo => rights::may_use_fifo(),
             Self::Cpus(cpus) => {
@@ -144,7 +143,7 @@ impl Need {
             Self::Without(page) => Some((huge.enabled_path(page.bytes())?, "never".to_owned())),
             Self::Pool { shift, pages } => {
                 let pool = huge.pools().into_iter().find(|pool| pool.page_size == 1 << shift)?;
-                let missing = pages.saturating_sub(pool.free - pool.reserved);
+                let missing = pages.saturating_sub(pool.free.saturating_sub(pool.reserved));
                 Some((pool.path, (pool.pages + missing).to_string()))
             }
             _ => None,

@@ -20,9 +20,11 @@ pub(crate) fn command() -> Command {
         .subcommand(doctor())
         .subcommand(report())
         .subcommand(
-            measuring(Command::new("resume"))
+            Command::new("resume")
                 .about("Continue a run after a crash, an interrupt or a reboot")
-                .arg(directory("run", "Directory of the run")),
+                .arg(directory("run", "Directory of the run"))
+                .arg(quiet())
+                .arg(clock()),
         )
         .subcommand(selftest())
         .subcommand(
@@ -43,7 +45,11 @@ pub(crate) fn command() -> Command {
 
 fn run() -> Command {
     let suites: Vec<&str> = suite::BUILT_IN.iter().map(|(name, _)| *name).collect();
-    let mut run = measuring(Command::new("run"))
+    let mut run = method(Command::new("run"))
+        .arg(output())
+        .arg(dry_run())
+        .arg(quiet())
+        .arg(clock())
         .about("Measure: a suite (quick by default), or a grid of one workload")
         .long_about(
             "Measure: a suite (quick by default), or a grid of one workload.\n\n\
@@ -120,8 +126,8 @@ pub(crate) fn axes(workload: &dyn Workload, matches: &ArgMatches) -> Vec<(String
         .collect()
 }
 
-/// What every command that measures understands.
-fn measuring(command: Command) -> Command {
+/// How to measure: for the commands that plan.
+fn method(command: Command) -> Command {
     let seconds = |name: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -131,19 +137,6 @@ fn measuring(command: Command) -> Command {
             .help(help)
     };
     command
-        .arg(
-            Arg::new("output")
-                .short('o')
-                .long("output")
-                .value_name("DIR")
-                .global(true)
-                .help("Directory of the run (default pagelab-runs/<time>-<host>)"),
-        )
-        .arg(
-            Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue).global(true).help(
-                "Show the cases, the time and memory they take, and the settings they change",
-            ),
-        )
         .arg(seconds("budget", "Fit the measured time of the whole run into so many seconds"))
         .arg(seconds("time-limit", "End a process of a case that has not answered by then"))
         .arg(
@@ -162,22 +155,43 @@ fn measuring(command: Command) -> Command {
                 .value_parser(positive)
                 .help("A process is done when its median is known this well (0.005 is 0.5 %)"),
         )
-        .arg(
-            Arg::new("quiet")
-                .short('q')
-                .long("quiet")
-                .action(ArgAction::SetTrue)
-                .global(true)
-                .help("No progress"),
-        )
-        .arg(
-            Arg::new("clock")
-                .long("clock")
-                .global(true)
-                .hide(true)
-                .value_parser(["auto", "raw", "scripted"])
-                .default_value("auto"),
-        )
+}
+
+/// Where a new run goes.
+fn output() -> Arg {
+    Arg::new("output")
+        .short('o')
+        .long("output")
+        .value_name("DIR")
+        .global(true)
+        .help("Directory of the run (default pagelab-runs/<time>-<host>)")
+}
+
+fn dry_run() -> Arg {
+    Arg::new("dry-run")
+        .long("dry-run")
+        .action(ArgAction::SetTrue)
+        .global(true)
+        .help("Show the cases, the time and memory they take, and the settings they change")
+}
+
+fn quiet() -> Arg {
+    Arg::new("quiet")
+        .short('q')
+        .long("quiet")
+        .action(ArgAction::SetTrue)
+        .global(true)
+        .help("No progress")
+}
+
+/// The clock; hidden, because only tests have a reason to choose it.
+fn clock() -> Arg {
+    Arg::new("clock")
+        .long("clock")
+        .global(true)
+        .hide(true)
+        .value_parser(["auto", "raw", "scripted"])
+        .default_value("auto")
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -206,7 +220,9 @@ fn list() -> Command {
 }
 
 fn check() -> Command {
-    measuring(Command::new("check"))
+    method(Command::new("check"))
+        .arg(dry_run())
+        .arg(clock())
         .about("Run every workload's smallest case and verify it; times are not reported")
         .arg(
             Arg::new("ktap")
@@ -247,7 +263,10 @@ fn report() -> Command {
 }
 
 fn selftest() -> Command {
-    measuring(Command::new("selftest"))
+    method(Command::new("selftest"))
+        .arg(output())
+        .arg(quiet())
+        .arg(clock())
         .about("Measure the same thing twice: the noise floor of this host, cell by cell")
         .arg(
             Arg::new("aa")

@@ -45,26 +45,34 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes the directory: the one that was asked for, or `pagelab-runs/<time>-<host>`.
-    ///
-    /// # Errors
-    /// When it exists with a run in it, or cannot be made.
-    pub(crate) fn create(asked: Option<&Path>) -> Result<Self, Failure> {
+    /// Names the directory: the one that was asked for, or `pagelab-runs/<time>-<host>`.
+    pub(crate) fn choose(asked: Option<&Path>) -> Self {
         let stamp: String = now().chars().filter(|c| !matches!(c, '-' | ':')).collect();
         let name = format!("{stamp}-{}", environment::hostname());
         let directory =
             asked.map_or_else(|| unused(Path::new("pagelab-runs"), &name), Path::to_owned);
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make the output directory {}", directory.display()))
+        let last = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { run: last.unwrap_or(name), directory }
+    }
+
+    /// Makes the directory and starts its journal, before anything is measured.
+    ///
+    /// # Errors
+    /// When it cannot be written, or holds a run already.
+    pub(crate) fn start(&self, header: &RunHeader) -> Result<Journal, Failure> {
+        let directory = self.directory.display();
+        fs::create_dir_all(&self.directory)
+            .with_context(|| format!("cannot make the output directory {directory}"))
             .map_err(Failure::usage)?;
-        if directory.join(journal::FILE).exists() {
+        if self.directory.join(journal::FILE).exists() {
             return Err(Failure::usage_text(format!(
-                "{} holds a run already: choose another directory, or: pagelab resume {0}",
-                directory.display()
+                "{directory} holds a run already: choose another directory, or: pagelab resume \
+                 {directory}"
             )));
         }
-        let last = directory.file_name().map(|name| name.to_string_lossy().into_owned());
-        Ok(Self { run: last.unwrap_or(name), directory })
+        Journal::create(&self.directory, header)
+            .with_context(|| format!("cannot write into {directory}"))
+            .map_err(Failure::usage)
     }
 }
 
@@ -162,6 +170,7 @@ pub(crate) fn measure(
 /// # Errors
 /// When the journal or the report cannot be written.
 pub(crate) fn execute(
+    runner: Runner,
     directory: &Path,
     header: &RunHeader,
     mut journal: Journal,
@@ -169,7 +178,6 @@ pub(crate) fn execute(
     plan: &Plan,
     quiet: bool,
 ) -> Result<Exit, Failure> {
-    let runner = runner(&header.run, &plan.cases)?;
     let mut records = earlier;
     let end = measure(&runner, plan, quiet, &mut |record| {
         journal.append(&record).map_err(Failure::internal)?;

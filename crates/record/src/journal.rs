@@ -5,8 +5,8 @@
 //! the line, and [`Journal::resume`] cuts the torn line off before it appends.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -30,6 +30,12 @@ pub enum JournalError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// Another process is writing it.
+    #[error("{path}: another pagelab is writing this run; wait for it to end")]
+    InUse {
+        /// The journal.
+        path: PathBuf,
     },
     /// Not even the first line is a run's header.
     #[error("{path}: line 1 is not a {RUN_SCHEMA} header: {why}")]
@@ -80,6 +86,7 @@ impl Journal {
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = file.map_err(io_error(&path))?;
         let mut journal = Self { file, path };
+        journal.lock()?;
         journal.append_line(header)?;
         // The name must survive a crash as well as the bytes do.
         File::open(directory).and_then(|d| d.sync_all()).map_err(io_error(&journal.path))?;
@@ -92,12 +99,12 @@ impl Journal {
     /// When it cannot be read, is no journal, or cannot be written.
     pub fn resume(directory: &Path) -> Result<(Self, Contents), JournalError> {
         let path = directory.join(FILE);
-        let contents = read(&path)?;
-        let mut file =
-            OpenOptions::new().read(true).write(true).open(&path).map_err(io_error(&path))?;
-        file.set_len(contents.good_bytes).map_err(io_error(&path))?;
-        file.seek(SeekFrom::End(0)).map_err(io_error(&path))?;
-        Ok((Self { file, path }, contents))
+        let file = OpenOptions::new().read(true).append(true).open(&path);
+        let journal = Self { file: file.map_err(io_error(&path))?, path };
+        journal.lock()?;
+        let contents = read(&journal.path)?;
+        journal.file.set_len(contents.good_bytes).map_err(io_error(&journal.path))?;
+        Ok((journal, contents))
     }
 
     /// Appends a record and waits until it is on the disk.
@@ -106,6 +113,14 @@ impl Journal {
     /// When it cannot be written.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
         self.append_line(record)
+    }
+
+    /// Keeps a second writer away; the kernel lets go when this process ends, however it ends.
+    fn lock(&self) -> Result<(), JournalError> {
+        self.file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => JournalError::InUse { path: self.path.clone() },
+            TryLockError::Error(source) => JournalError::Io { path: self.path.clone(), source },
+        })
     }
 
     fn append_line(&mut self, document: &impl serde::Serialize) -> Result<(), JournalError> {
@@ -271,6 +286,16 @@ mod tests {
         journal.append(&record("after")).unwrap();
         let contents = read(directory.path()).unwrap();
         assert_eq!((contents.records.len(), contents.damage), (2, None));
+    }
+
+    #[test]
+    fn a_journal_has_one_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::create(directory.path(), &header()).unwrap();
+        let second = Journal::resume(directory.path());
+        assert!(matches!(second, Err(JournalError::InUse { .. })), "{second:?}");
+        drop(journal);
+        assert!(Journal::resume(directory.path()).is_ok());
     }
 
     #[test]

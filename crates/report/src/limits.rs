@@ -153,7 +153,12 @@ fn level(entries: &[Entry], name: &str) -> Option<Level> {
 fn costs(entries: &[Entry], tsc_hz: Option<f64>) -> Vec<(&'static str, Quantity, &'static str)> {
     const COSTS: [(&str, &str, &str, &str); 4] = [
         ("limit/timer", "pair", "empty timer pair", "median subtracted from every latency sample"),
-        ("limit/timer", "sample", "harness, per sample", "all that measuring one latency adds"),
+        (
+            "limit/timer",
+            "sample",
+            "latency loop, per sample",
+            "pair, recording and loop; only the pair is in a sample",
+        ),
         ("limit/timer", "record", "recording a sample", "the histogram's part of that"),
         ("limit/syscall", "getppid", "system call", "getppid: the way into the kernel and back"),
     ];

@@ -156,6 +156,7 @@ fn remarks(entries: &[&Entry]) -> Table {
     for (remark, name, wanted) in [
         ("THP off and on", "page", Some(["4k", "2m"])),
         ("SCHED_FIFO off and on", "fifo", Some(["off", "on"])),
+        ("pinned to a CPU and not", "cpu", None),
         ("node of the memory", "mem-node", None),
     ] {
         let mut groups: BTreeMap<_, Vec<&Entry>> = BTreeMap::new();

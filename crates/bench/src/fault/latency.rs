@@ -76,6 +76,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "a hugetlb read allocates and clears like a write; use \
       kind=write",
     ),
+    ("arms=as-published with kind=write or present", "the published method reads; use kind=read"),
     ("size not divisible by the page (and by 1m for 8k … 1m)", "only whole pages are touched"),
 ];
 
@@ -118,6 +119,7 @@ impl Workload for Latency {
             read && folio,
             read && page == PageSize::Thp,
             read && matches!(page, PageSize::Hugetlb(_)),
+            arms(case).contains(&"as-published") && !read,
             !size_of(case).is_multiple_of(unit),
         ];
         match refused.iter().position(|refused| *refused) {

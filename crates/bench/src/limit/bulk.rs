@@ -4,9 +4,11 @@
 //! Inside the clock are whole passes over the buffer, at least 64 MiB of them. Clearing is what a
 //! fault cannot avoid, so `clear` at `dram` is the ceiling that fault bandwidth is a share of.
 
+use std::{cell::RefCell, rc::Rc};
+
 use pagelab_record::Case;
 use pagelab_sys::{
-    SysError, arch,
+    arch,
     bulk::{Buffer, Store},
     topology::Topology,
 };
@@ -86,34 +88,32 @@ impl Workload for Bulk {
 
     fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
         let bytes = buffer_bytes(case);
-        let pass = |arm, store| -> Result<Box<dyn Trial>, SysError> {
-            let to = Buffer::new(narrow(bytes))?;
-            let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
-            let rounds = BYTES_MIN.div_ceil(bytes);
-            let work = self.0;
-            Ok(Box::new(Passes { arm, work, store, to, from, bytes, rounds, own_faults: 0 }))
+        let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
+        let buffers = Rc::new(RefCell::new(Buffers { to: Buffer::new(narrow(bytes))?, from }));
+        let arms: &[(&str, Store)] = match self.0 {
+            Work::Clear => &[("rep-stosb", Store::String), ("nt-store", Store::NonTemporal)],
+            Work::Copy => &[("rep-movsb", Store::String), ("nt-copy", Store::NonTemporal)],
+            Work::Read => &[("load", Store::String)],
         };
-        // One arm's buffers exist at a time unless caches are under test, where both are small.
-        Ok(match self.0 {
-            Work::Clear => {
-                vec![pass("rep-stosb", Store::String)?, pass("nt-store", Store::NonTemporal)?]
-            }
-            Work::Copy => {
-                vec![pass("rep-movsb", Store::String)?, pass("nt-copy", Store::NonTemporal)?]
-            }
-            Work::Read => vec![pass("load", Store::String)?],
-        })
+        let pass = |(arm, store): &(&'static str, Store)| -> Box<dyn Trial> {
+            Box::new(Passes {
+                arm,
+                work: self.0,
+                store: *store,
+                buffers: Rc::clone(&buffers),
+                bytes,
+                rounds: BYTES_MIN.div_ceil(bytes),
+                own_faults: 0,
+            })
+        };
+        Ok(arms.iter().map(pass).collect())
     }
 }
 
 impl Bulk {
-    /// Buffers that exist at once, over all arms.
+    /// Buffers that the arms share.
     fn buffers(&self) -> u64 {
-        match self.0 {
-            Work::Clear => 2,
-            Work::Copy => 4,
-            Work::Read => 1,
-        }
+        if self.0 == Work::Copy { 2 } else { 1 }
     }
 }
 
@@ -142,11 +142,16 @@ struct Passes {
     arm: &'static str,
     work: Work,
     store: Store,
-    to: Buffer,
-    from: Option<Buffer>,
+    buffers: Rc<RefCell<Buffers>>,
     bytes: u64,
     rounds: u64,
     own_faults: u64,
+}
+
+/// What all arms of a case work on, one after the other.
+struct Buffers {
+    to: Buffer,
+    from: Option<Buffer>,
 }
 
 /// What the source of a copy holds, so that a copy that did not happen is noticed.
@@ -159,9 +164,10 @@ impl Trial for Passes {
 
     fn reset(&mut self) -> Result<(), Error> {
         let last = narrow(self.bytes) - 8;
+        let Buffers { to, from } = &mut *self.buffers.borrow_mut();
         for at in [0, last] {
-            self.to.set_word(at, !PATTERN);
-            if let Some(from) = &mut self.from {
+            to.set_word(at, !PATTERN);
+            if let Some(from) = from {
                 from.set_word(at, PATTERN);
             }
         }
@@ -169,7 +175,8 @@ impl Trial for Passes {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Self { work, store, to, from, rounds, .. } = self;
+        let Self { work, store, rounds, .. } = self;
+        let Buffers { to, from } = &mut *self.buffers.borrow_mut();
         let (bytes, total) = (narrow(self.bytes), self.bytes * *rounds);
         self.own_faults = match (work, from) {
             (Work::Copy, Some(from)) => meter.time("copy", *rounds, total, || {
@@ -188,7 +195,8 @@ impl Trial for Passes {
             Work::Read => !PATTERN,
         };
         let last = narrow(self.bytes) - 8;
-        let wrong = [0, last].into_iter().filter(|at| self.to.word(*at) != expected).count();
+        let to = &self.buffers.borrow().to;
+        let wrong = [0, last].into_iter().filter(|at| to.word(*at) != expected).count();
         witness.expect("first and last words that are not as they should be", 0, wrong as u64);
         witness.expect("page faults of the loop", 0, self.own_faults);
         witness.set("buffer_bytes", self.bytes);

@@ -31,7 +31,8 @@ pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
     let (done, all) = (contents.records.len(), contents.header.plan.len());
     output::warn(&format!("{done} of {all} cases are done, {} are left", plan.cases.len()));
     let quiet = matches.get_flag("quiet");
-    session::execute(directory, &contents.header, journal, contents.records, &plan, quiet)
+    let runner = session::runner(&contents.header.run, &plan.cases)?;
+    session::execute(runner, directory, &contents.header, journal, contents.records, &plan, quiet)
 }
 
 /// What of the plan has no record yet. The clock is calibrated anew: the machine may have rebooted.

@@ -10,10 +10,7 @@ use pagelab_bench::{
     runner,
     suite::{self, Entry, Suite},
 };
-use pagelab_record::{
-    journal::Journal,
-    units::{display_bytes, display_ns},
-};
+use pagelab_record::units::{display_bytes, display_ns};
 use pagelab_sys::clock::ClockChoice;
 
 use super::{clock, text};
@@ -45,13 +42,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         output::result(&describe(&plan))?;
         return Ok(Exit::Good);
     }
-    let place = Place::create(text(matches, "output").map(Path::new))?;
+    let place = Place::choose(text(matches, "output").map(Path::new));
+    // The knobs first: a run that must wait for another leaves no directory behind.
+    let runner = session::runner(&place.run, &plan.cases)?;
     let header = session::header(&place.run, &name, &published, &plan);
-    let journal = Journal::create(&place.directory, &header)
-        .with_context(|| format!("cannot write into {}", place.directory.display()))
-        .map_err(Failure::usage)?;
+    let journal = place.start(&header)?;
     let quiet = matches.get_flag("quiet");
-    session::execute(&place.directory, &header, journal, Vec::new(), &plan, quiet)
+    session::execute(runner, &place.directory, &header, journal, Vec::new(), &plan, quiet)
 }
 
 /// The grid that was asked for, with the limits that results are shares of.

@@ -3,12 +3,11 @@
 //! Every case is measured for run A and for run B before the next one starts, so that drift over
 //! minutes does not pass for noise.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use anyhow::Context;
 use clap::ArgMatches;
 use pagelab_bench::plan::{self, Plan};
-use pagelab_record::{Record, journal::Journal};
+use pagelab_record::Record;
 use pagelab_report::noise_floor;
 
 use super::{clock, run::load, text};
@@ -27,18 +26,15 @@ pub(crate) fn selftest(matches: &ArgMatches) -> Result<Exit, Failure> {
     let suite = load(text(matches, "suite").unwrap_or("quick"))?;
     let plan = plan::of_suite(&suite, clock(matches), args::overrides(matches))
         .map_err(Failure::usage_text)?;
-    let place = Place::create(text(matches, "output").map(Path::new))?;
+    let whole = Place::choose(text(matches, "output").map(Path::new));
+    let runner = session::runner(&whole.run, &plan.cases)?;
     let mut journals = Vec::new();
     for side in ["a", "b"] {
-        let directory = place.directory.join(side);
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("cannot make {}", directory.display()))
-            .map_err(Failure::usage)?;
-        let run = format!("{}-{side}", place.run);
-        let header = session::header(&run, &suite.name, &suite.published, &plan);
-        journals.push(Journal::create(&directory, &header).map_err(Failure::usage)?);
+        let place =
+            Place { run: format!("{}-{side}", whole.run), directory: whole.directory.join(side) };
+        let header = session::header(&place.run, &suite.name, &suite.published, &plan);
+        journals.push(place.start(&header)?);
     }
-    let runner = session::runner(&place.run, &plan.cases)?;
     let twice = Plan {
         cases: plan.cases.iter().flat_map(|planned| [planned.clone(), planned.clone()]).collect(),
         left_out: Vec::new(),
@@ -59,7 +55,7 @@ pub(crate) fn selftest(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some("json") => floor.json(),
         _ => floor.terminal(output::style()),
     })?;
-    output::warn(&format!("\nboth runs: {}", place.directory.display()));
+    output::warn(&format!("\nboth runs: {}", whole.directory.display()));
     let both: Vec<Record> = sides.into_iter().flatten().collect();
     Ok(end.min(session::verdict(&both)))
 }

@@ -1,1 +1,167 @@
-//! todo
+//! The commands that measure nothing or report no times: list, check, doctor, completions,
+//! generate, selftest.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Ended, Lab, Machine};
+
+fn json(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.exits(0).stdout).unwrap()
+}
+
+#[test]
+fn list_shows_every_workload_and_suite() {
+    let listed = Lab::new().pagelab(&["list"]);
+    listed.exits(0).shows(&["workloads", "suites", "page-fault-latency", "micro-pagefault"]);
+    for workload in pagelab_bench::WORKLOADS {
+        listed.shows(&[workload.name(), workload.summary()]);
+    }
+}
+
+#[test]
+fn list_of_a_workload_shows_its_parameters_and_refusals() {
+    let listed = Lab::new().pagelab(&["list", "fault/throughput"]);
+    listed.exits(0).shows(&["refused, because they would measure something else", "align=ragged"]);
+    for param in pagelab_bench::workload("fault/throughput").unwrap().params() {
+        listed.shows(&[&format!("{} {}", param.name, param.help)]);
+        listed.shows(&[&format!("default {}", param.default)]);
+    }
+}
+
+#[test]
+fn list_as_json_holds_the_same_table() {
+    let lab = Lab::new();
+    let listed = json(&lab.pagelab(&["list", "--format", "json"]));
+    let names: Vec<&str> = listed["workloads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| w["name"].as_str().unwrap())
+        .collect();
+    let expected: Vec<&str> = pagelab_bench::WORKLOADS.iter().map(|w| w.name()).collect();
+    assert_eq!(names, expected);
+    assert!(listed["suites"].as_array().unwrap().contains(&Value::from("quick")));
+    let one = json(&lab.pagelab(&["list", "fault/latency", "--format", "json"]));
+    assert_eq!(one["name"], "fault/latency");
+    assert_eq!(one["parameters"][0]["name"], "kind");
+    assert!(!one["refused"].as_array().unwrap().is_empty());
+}
+
+/// How many cases a check has on this machine.
+fn checked(lab: &Lab) -> usize {
+    lab.pagelab(&["check", "--dry-run"]).exits(0).stdout.lines().count()
+}
+
+#[test]
+fn check_says_of_every_case_what_came_of_it() {
+    let _machine = Machine::alone();
+    let lab = Lab::new();
+    let ended = lab.pagelab(&["check"]);
+    ended.exits(0).shows(&["ok limit/timer", "ok fault/latency kind=read page=4k"]);
+    let words = ended.stdout.lines().map(|line| line.split_whitespace().next().unwrap());
+    assert!(words.clone().all(|word| matches!(word, "ok" | "skip")), "{}", ended.stdout);
+    assert_eq!(words.count(), checked(&lab));
+    assert_eq!(fs::read_dir(lab.path(".")).unwrap().count(), 0, "a check leaves no run");
+}
+
+#[test]
+fn check_in_the_kernels_test_protocol_is_numbered_throughout() {
+    let _machine = Machine::alone();
+    let lab = Lab::new();
+    let ended = lab.pagelab(&["check", "--ktap"]);
+    ended.exits(0);
+    let mut lines = ended.stdout.lines();
+    assert_eq!(lines.next(), Some("KTAP version 1"));
+    let count = checked(&lab);
+    assert_eq!(lines.next(), Some(format!("1..{count}").as_str()));
+    let results: Vec<&str> = lines.filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(results.len(), count);
+    for (number, line) in (1..).zip(results) {
+        assert!(line.starts_with(&format!("ok {number} ")), "{line}");
+    }
+}
+
+#[test]
+fn doctor_gives_every_need_with_its_cure() {
+    let lab = Lab::new();
+    let needs = pagelab_bench::Need::catalogue();
+    let printed = lab.pagelab(&["doctor"]);
+    printed.exits(0);
+    let findings =
+        printed.stdout.lines().filter(|l| l.starts_with("have  ") || l.starts_with("lack  "));
+    assert_eq!(findings.count(), needs.len());
+    let lacks = printed.stdout.lines().filter(|line| line.starts_with("lack  ")).count();
+    let cures = printed.stdout.lines().filter(|line| line.starts_with("   cure  ")).count();
+    assert_eq!(lacks, cures);
+
+    let found = json(&lab.pagelab(&["doctor", "--format", "json"]));
+    let found_needs = found["needs"].as_array().unwrap();
+    assert_eq!(found_needs.len(), needs.len());
+    for need in found_needs {
+        assert!(need["have"].is_boolean() && need["cure"].as_str().unwrap().len() > 10, "{need}");
+    }
+    assert!(found["facts"].as_array().unwrap().len() > 40, "some forty facts are recorded");
+    assert!(found["warnings"].is_array());
+}
+
+#[test]
+fn every_shell_gets_a_completion_that_knows_the_workloads() {
+    let lab = Lab::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = lab.pagelab(&["completions", shell]);
+        script.exits(0).shows(&["fault/throughput", "mlock-onfault"]);
+        assert!(!script.stdout.contains("__case"));
+    }
+    lab.pagelab(&["completions", "cmd"]).exits(2).complains(&["cmd", "bash"]);
+}
+
+#[test]
+fn generate_writes_completions_and_man_pages() {
+    let lab = Lab::new();
+    lab.pagelab(&["generate", "--out", "share/pagelab"]).exits(0);
+    for file in [
+        "completions/pagelab.bash",
+        "completions/_pagelab",
+        "completions/pagelab.fish",
+        "man1/pagelab.1",
+        "man1/pagelab-run.1",
+        "man1/pagelab-run-fault-throughput.1",
+    ] {
+        let text = fs::read_to_string(lab.path("share/pagelab").join(file)).unwrap();
+        assert!(text.contains("pagelab"), "{file}");
+    }
+    lab.file("taken", "");
+    lab.pagelab(&["generate", "--out", "taken"]).exits(2).complains(&["taken"]);
+}
+
+#[test]
+fn help_names_every_exit_code_and_no_hidden_command() {
+    let lab = Lab::new();
+    let help = lab.pagelab(&["--help"]);
+    help.exits(0).shows(&["Exit codes", "130 interrupted", "6 a witness failed"]);
+    assert!(!help.stdout.contains("__") && !help.stdout.contains("generate"), "{}", help.stdout);
+    let help = lab.pagelab(&["run", "fault/latency", "--help"]);
+    help.exits(0).shows(&["--kind", "--arms"]);
+    assert!(!help.stdout.contains("--clock"), "{}", help.stdout);
+    lab.pagelab(&["--version"]).exits(0).shows(&["pagelab 0."]);
+    // Without a command there is nothing to do.
+    lab.pagelab(&[""; 0]).exits(2).complains(&["Usage"]);
+}
+
+#[test]
+fn the_same_thing_twice_leaves_two_whole_runs() {
+    let lab = Lab::new();
+    let suite = lab.suite(&["fault/latency page=4k size=1m rounds=2", "limit/syscall"]);
+    let words = ["selftest", "--aa", "--suite", &suite, "--budget", "0.01", "-o", "aa"];
+    let floor = json(&lab.pagelab(&[&words[..], &["--format", "json"]].concat()));
+    assert!(floor.is_object() || floor.is_array());
+    for side in ["aa/a", "aa/b"] {
+        let mut workloads: Vec<String> =
+            lab.records(side).into_iter().map(|record| record.workload).collect();
+        workloads.sort();
+        assert_eq!(workloads, ["fault/latency", "limit/syscall"], "{side}");
+        lab.pagelab(&["report", side]).exits(0).shows(&["2 of 2 cases valid"]);
+    }
+}
