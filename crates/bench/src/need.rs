@@ -102,6 +102,9 @@ impl Need {
             }
             Self::Transparent { .. } | Self::Without(_) | Self::Pool { .. } => match self.knob() {
                 Some((path, value)) => format!("echo {value} | sudo tee {}", path.display()),
+                None if matches!(self, Self::Pool { .. }) => {
+                    "use a kernel and CPU with hugetlb pages of this size (1g needs pdpe1gb)".into()
+                }
                 None => "use a kernel that offers this page size (64k and others since Linux 6.8)"
                     .to_owned(),
             },

@@ -189,6 +189,10 @@ fn add(plan: &mut Plan, entry: &Entry, clock: ClockChoice, over: Overrides) -> R
         clock,
     };
     for case in cases {
+        // The first entry that names a case decides how it is measured.
+        if plan.cases.iter().any(|c| c.workload == entry.workload && c.case == case) {
+            continue;
+        }
         let mut method = method;
         if over.limit_s.is_none() {
             // Even a host that backs memory at 100 MB/s finishes a case that was asked for.

@@ -31,9 +31,11 @@ fn suite(lab: &Lab) -> String {
 /// Waits until the journal has the header and this many records.
 fn wait_for_records(lab: &Lab, run: &mut Live, records: usize) {
     until("records", || {
-        let lines = lab.lines("run").len();
-        assert!(run.is_running() || lines > records, "the run ended before {records} records");
-        (lines > records).then_some(())
+        // In this order: a run that has ended has written all it will.
+        let is_running = run.is_running();
+        let is_enough = lab.lines("run").len() > records;
+        assert!(is_running || is_enough, "the run ended before {records} records");
+        is_enough.then_some(())
     });
 }
 
@@ -103,7 +105,8 @@ fn survives_being_killed_after(records: usize, mid_case: bool) {
         run.halt_case();
     }
     signal("KILL", run.pid());
-    assert_eq!(run.end().code, None, "it was killed");
+    // On a busy machine it may have been faster than the kill, which is then one moment more.
+    assert!(matches!(run.end().code, None | Some(0)));
     let done = lab.lines("run").len() - 1;
     let report = lab.pagelab(&["report", "run"]);
     report.exits(0).shows(&[&format!("{done} of")]);
