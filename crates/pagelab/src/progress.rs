@@ -75,7 +75,9 @@ pub(crate) fn brief(planned: &Planned) -> String {
     let Ok(workload) = pagelab_bench::workload(&planned.workload) else { return text };
     for param in workload.params() {
         match planned.case.get(param.name) {
-            Some(value) if value != param.default || matches!(param.name, "page" | "kind") => {
+            Some(value)
+                if value != param.default || matches!(param.name, "page" | "kind" | "level") =>
+            {
                 text.push_str(&format!(" {}={value}", param.name));
             }
             _ => (),

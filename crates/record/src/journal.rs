@@ -5,7 +5,7 @@
 //! the line, and [`Journal::resume`] cuts the torn line off before it appends.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
 };
@@ -93,7 +93,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal of a run that stopped, cutting off a torn last line.
+    /// Opens the journal of a run that stopped. A damaged one is cut off behind its good prefix;
+    /// the whole of it is kept beside, as `journal.jsonl.damaged`.
     ///
     /// # Errors
     /// When it cannot be read, is no journal, or cannot be written.
@@ -103,7 +104,12 @@ impl Journal {
         let journal = Self { file: file.map_err(io_error(&path))?, path };
         journal.lock()?;
         let contents = read(&journal.path)?;
-        journal.file.set_len(contents.good_bytes).map_err(io_error(&journal.path))?;
+        if contents.damage.is_some() {
+            // What stands behind the damage may still be of use to a person.
+            let copy = unused_name(directory);
+            fs::copy(&journal.path, &copy).map_err(io_error(&copy))?;
+            journal.file.set_len(contents.good_bytes).map_err(io_error(&journal.path))?;
+        }
         Ok((journal, contents))
     }
 
@@ -131,6 +137,17 @@ impl Journal {
             .and_then(|()| self.file.sync_data())
             .map_err(io_error(&self.path))
     }
+}
+
+/// A name for the copy of a damaged journal that no earlier copy has.
+fn unused_name(directory: &Path) -> PathBuf {
+    let mut path = directory.join(format!("{FILE}.damaged"));
+    let mut number = 2_u32;
+    while path.exists() {
+        path = directory.join(format!("{FILE}.damaged-{number}"));
+        number += 1;
+    }
+    path
 }
 
 /// Reads a journal, given its path or that of its directory: the good prefix, and where it ends.
@@ -218,8 +235,6 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> JournalError + '_ {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -283,6 +298,8 @@ mod tests {
         let (mut journal, contents) = Journal::resume(directory.path()).unwrap();
         assert_eq!(contents.records.len(), 1);
         assert_eq!(contents.damage.unwrap().line, 3);
+        let copy = fs::read(directory.path().join("journal.jsonl.damaged")).unwrap();
+        assert_eq!(copy, &bytes[..bytes.len() - 7], "nothing is lost");
         journal.append(&record("after")).unwrap();
         let contents = read(directory.path()).unwrap();
         assert_eq!((contents.records.len(), contents.damage), (2, None));

@@ -93,6 +93,11 @@ fn display(name: &str, value: &Value) -> String {
         Value::Number(number) if name.ends_with("_bytes") => {
             number.as_f64().map_or_else(|| number.to_string(), units::display_bytes)
         }
+        // Shares and rates: four digits say all that a reader can use.
+        Value::Number(number) if number.is_f64() => {
+            let number = number.as_f64().unwrap_or_default();
+            format!("{}", (number * 1e4).round() / 1e4)
+        }
         Value::String(text) => text.clone(),
         Value::Null => "–".to_owned(),
         other => other.to_string(),

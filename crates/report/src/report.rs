@@ -92,8 +92,10 @@ fn sections(
     fits: &[Fit],
     charts: &Charts,
 ) -> Vec<Section> {
-    let micro_pagefault = header.suite == seed_throughput::SUITE;
-    let latency_note = header.suite == seed_latency::SUITE;
+    // A suite of somebody's own may put the published results beside its cases, too.
+    let is_about = |name: &str| header.suite == name || header.published.iter().any(|p| p == name);
+    let micro_pagefault = is_about(seed_throughput::SUITE);
+    let latency_note = is_about(seed_latency::SUITE);
     [
         micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
         latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
@@ -120,15 +122,15 @@ fn alerts(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Ve
     let mut alerts = Vec::new();
     if let Some(Damage { line, why }) = damage {
         let text = format!("line {line} of the journal cannot be read ({why}); it ends there");
-        alerts.push(alert("damaged", text, format!("pagelab resume {}", header.run)));
+        alerts.push(alert("damaged", text, "pagelab resume DIRECTORY_OF_THE_RUN".to_owned()));
     }
     let missing = header.plan.len().saturating_sub(records.len());
     if missing > 0 {
         let text = format!("{missing} of {} planned cases have no record", header.plan.len());
-        alerts.push(alert("unfinished", text, format!("pagelab resume {}", header.run)));
+        alerts.push(alert("unfinished", text, "pagelab resume DIRECTORY_OF_THE_RUN".to_owned()));
     }
     if records.iter().any(|record| record.nature == pagelab_record::Nature::Simulated) {
-        let text = "simulated: these times come from a script or a model, of no machine";
+        let text = "these times come from a script or a model, of no machine";
         alerts.push(alert("simulated", text.to_owned(), String::new()));
     }
     alerts
