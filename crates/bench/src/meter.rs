@@ -132,14 +132,9 @@ struct Draft {
 impl Witness {
     /// Claims that two numbers are equal.
     pub fn expect(&mut self, claim: &str, expected: u64, observed: u64) {
-        self.expect_within(claim, expected, observed, 0);
-    }
-
-    /// Claims that two numbers are at most `tolerance` apart; the workload's page says why.
-    pub fn expect_within(&mut self, claim: &str, expected: u64, observed: u64, tolerance: u64) {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let (expected, observed) = (number(expected), number(observed));
-        let claim = Claim::check(claim, self.arm, expected, observed, number(tolerance));
+        let claim = Claim::check(claim, self.arm, expected, observed, 0);
         self.draft.claims.push(claim);
     }
 

@@ -9,6 +9,7 @@ use std::{fmt, path::PathBuf};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     arch,
+    area::has_populate_write,
     knobs::thp::{HugePages, Policy},
     rights,
     topology::Topology,
@@ -40,6 +41,8 @@ pub enum Need {
     },
     /// So many bytes may be locked.
     Lockable(u64),
+    /// `MADV_POPULATE_WRITE` (since Linux 5.14).
+    PopulateWrite,
     /// `SCHED_FIFO` is allowed.
     Fifo,
     /// These CPUs are online and allowed, this many of them.
@@ -74,6 +77,7 @@ impl Need {
                 pool.page_size == 1 << shift && pool.free.saturating_sub(pool.reserved) >= *pages
             }),
             Self::Lockable(bytes) => rights::lockable_bytes().is_none_or(|limit| limit >= *bytes),
+            Self::PopulateWrite => has_populate_write(),
             Self::Fifo => rights::may_use_fifo(),
             Self::Cpus(cpus) => {
                 let allowed = Topology::machine().cpus().allowed;
@@ -111,6 +115,7 @@ impl Need {
             Self::Lockable(bytes) => {
                 format!("ulimit -l {} (as root), or grant CAP_IPC_LOCK", bytes.div_ceil(1024))
             }
+            Self::PopulateWrite => "use Linux 5.14 or later".to_owned(),
             Self::Fifo => {
                 "run as root, or: sudo setcap cap_sys_nice=ep $(command -v pagelab)".to_owned()
             }
@@ -156,7 +161,7 @@ impl Need {
     /// Every need that does not depend on a case: what `doctor` goes through.
     pub fn catalogue() -> Vec<Self> {
         let mut all = vec![Self::Tsc, Self::StringStore, Self::Fifo, Self::Lockable(256 << 20)];
-        all.extend([Self::Memory(2 << 30), Self::CpuCount(2), Self::FarNode]);
+        all.extend([Self::Memory(2 << 30), Self::CpuCount(2), Self::FarNode, Self::PopulateWrite]);
         for page in PageSize::offered() {
             match page {
                 PageSize::Base => (),
@@ -187,6 +192,7 @@ impl fmt::Display for Need {
                 write!(f, "{pages} free hugetlb pages of {}", format_bytes(1 << shift))
             }
             Self::Lockable(bytes) => write!(f, "{} of lockable memory", format_bytes(*bytes)),
+            Self::PopulateWrite => f.write_str("MADV_POPULATE_WRITE"),
             Self::Fifo => f.write_str("the right to use SCHED_FIFO"),
             Self::Cpus(cpus) => {
                 write!(f, "CPUs {}", pagelab_sys::topology::format_list(cpus))

@@ -237,7 +237,7 @@ impl Touch {
     pub fn parse(text: &str) -> Result<Self, String> {
         let accepted = || {
             "expected BYTES@STRIDE with BYTES a multiple of 8 that is not above STRIDE, and STRIDE \
-             a size that divides 4k or is a power of two, or `page`"
+             a power of two, or `page`"
                 .to_owned()
         };
         let (bytes, stride) = text.split_once('@').ok_or_else(accepted)?;

@@ -58,6 +58,7 @@ pub fn case_main() -> Result<(), String> {
         return Err(format!("request of protocol {}, not {PROTOCOL}", request.protocol));
     }
     child::volunteer_for_oom();
+    child::abort_on_panic();
     let workload = crate::workload(&request.workload)?;
     let answer = match measure(workload, &request.case, &request.method, request.process) {
         Ok((measured, constants)) => Answer::Measured { measured: Box::new(measured), constants },
@@ -169,9 +170,6 @@ impl Runner {
         constants.insert("processes_measured".to_owned(), u64::from(planned.method.forks));
         all.counters.extend(constants);
         drop(guards);
-        if let Some(knobs) = &self.knobs {
-            all.warnings.extend(knobs.take_warnings());
-        }
         Ok(Attempt::Done(Box::new(self.record(planned, Outcome::Measured(all)))))
     }
 
@@ -218,7 +216,13 @@ impl Runner {
         Attempt::Done(Box::new(self.record(planned, Outcome::Failed { reason })))
     }
 
-    fn record(&self, planned: &Planned, outcome: Outcome) -> Record {
+    fn record(&self, planned: &Planned, mut outcome: Outcome) -> Record {
+        let facts = environment::facts();
+        let about_knobs = self.knobs.as_ref().map(Knobs::take_warnings).unwrap_or_default();
+        if let Outcome::Measured(measured) = &mut outcome {
+            measured.warnings.extend(about_knobs);
+            measured.warnings.extend(environment::warnings(&facts));
+        }
         Record {
             schema: schema::SCHEMA.to_owned(),
             run: self.run.clone(),
@@ -226,7 +230,7 @@ impl Runner {
             workload: planned.workload.clone(),
             nature: nature(planned.method.clock),
             case: planned.case.clone(),
-            host: host(&environment::facts()),
+            host: host(&facts),
             outcome,
         }
     }

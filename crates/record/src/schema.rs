@@ -23,7 +23,7 @@ pub const RUN_SCHEMA: &str = "pagelab.run/1";
 pub struct Record {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The run it belongs to: the name of the run's directory.
+    /// The run it belongs to; as a rule the name of the run's directory.
     pub run: String,
     /// The kernel's boot id, so that two boots are never taken for one.
     pub boot: String,

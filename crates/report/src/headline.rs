@@ -124,7 +124,11 @@ fn trust(entries: &[Entry]) -> Headline {
 
 fn with_interval(quantity: Quantity, against: &str) -> String {
     let interval = quantity.display_interval();
-    let interval = if interval.is_empty() { interval } else { format!("95 %: {interval}") };
+    let interval = match (interval.as_str(), quantity.coverage) {
+        ("", _) => interval,
+        (_, coverage) if coverage > 0.0 => format!("{:.0} %: {interval}", coverage * 100.0),
+        _ => format!("in one process: {interval}"),
+    };
     let parts = [interval, against.to_owned()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }

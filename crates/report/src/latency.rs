@@ -13,7 +13,7 @@ use crate::{
     limits::Limits,
     numbers::{Numbers, Time, clock_of, elapsed},
     parameters,
-    quantity::{Quantity, Unit},
+    quantity::{INTERVALS, Quantity, Unit},
     throughput::counts,
 };
 
@@ -87,7 +87,7 @@ pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
         "All rows: {shared}. The median empty timer pair is subtracted. + table: faults that also \
          allocate a page-table page, kept apart. Control: \
          the median of the same loop over present pages. Of clear: the rate of the \
-         median fault over the clear limit, for faults that clear.",
+         median fault over the clear limit, for faults that clear. {INTERVALS}",
     )));
     section.blocks.extend(disturbances(&mine).map(Block::Text));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
@@ -120,7 +120,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         Column::number("n").rank(5),
         Column::number("min").rank(3),
         Column::number("p50"),
-        Column::number("95 % interval").rank(4),
+        Column::number("interval").rank(4),
         Column::number("p90").rank(7),
         Column::number("p99"),
         Column::number("p99.9"),

@@ -50,7 +50,7 @@ impl Serialize for Unit {
     }
 }
 
-/// A value with the ends of its 95 % interval; all three are equal where there is none.
+/// A value with the ends of its interval; all three are equal where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Quantity {
     /// The headline.
@@ -59,25 +59,32 @@ pub(crate) struct Quantity {
     pub(crate) low: f64,
     /// Upper end of the interval.
     pub(crate) high: f64,
+    /// Probability that such an interval holds the true value; 0 where nobody can say.
+    pub(crate) coverage: f64,
     /// What it counts.
     pub(crate) unit: Unit,
 }
 
+/// How to read an interval; said once in each section that shows some.
+pub(crate) const INTERVALS: &str = "Intervals: the span of the processes' medians, which holds \
+    the true median with 75 % for three processes and 94 % for five; from six on, a 95 % bootstrap.";
+
 impl Quantity {
     /// A number that has no interval.
     pub(crate) fn exact(value: f64, unit: Unit) -> Self {
-        Self { value, low: value, high: value, unit }
+        Self { value, low: value, high: value, coverage: 0.0, unit }
     }
 
     /// An estimate in its own unit.
     pub(crate) fn of(estimate: &Estimate, unit: Unit) -> Self {
-        Self { value: estimate.value, low: estimate.low, high: estimate.high, unit }
+        let Estimate { value, low, high, coverage, .. } = *estimate;
+        Self { value, low, high, coverage, unit }
     }
 
     /// The quantity times a positive number, in another unit.
     pub(crate) fn times(self, factor: f64, unit: Unit) -> Self {
-        let Self { value, low, high, .. } = self;
-        Self { value: value * factor, low: low * factor, high: high * factor, unit }
+        let Self { value, low, high, coverage, .. } = self;
+        Self { value: value * factor, low: low * factor, high: high * factor, coverage, unit }
     }
 
     /// A number divided by the quantity: the ends change places. `None` where it would be infinite.
@@ -86,6 +93,7 @@ impl Quantity {
             value: numerator / self.value,
             low: numerator / self.high,
             high: numerator / self.low,
+            coverage: self.coverage,
             unit,
         })
     }
@@ -96,6 +104,7 @@ impl Quantity {
             value: self.value / other.value,
             low: self.low / other.high,
             high: self.high / other.low,
+            coverage: self.coverage.min(other.coverage),
             unit,
         })
     }
@@ -165,7 +174,8 @@ pub(crate) fn group_thousands(value: f64) -> String {
 mod tests {
     use super::*;
 
-    const FAULT: Quantity = Quantity { value: 1280.0, low: 1270.0, high: 1290.0, unit: Unit::Ns };
+    const FAULT: Quantity =
+        Quantity { value: 1280.0, low: 1270.0, high: 1290.0, coverage: 0.75, unit: Unit::Ns };
 
     #[test]
     fn a_rate_keeps_the_order_of_its_ends() {

@@ -17,7 +17,7 @@ use crate::{
     limits::Limits,
     numbers::{Numbers, Time, clock_of, cpu, elapsed, summed},
     parameters,
-    quantity::{Quantity, Unit},
+    quantity::{INTERVALS, Quantity, Unit},
 };
 
 /// The workload that this file reads.
@@ -122,7 +122,7 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
         section.blocks.push(Block::Chart(ChartPlace {
             id: "bandwidth",
             title: "Fresh memory by page size, against the clear limit",
-            caption: "Bytes a second from map to last touch; whiskers are 95 % intervals. The \
+            caption: "Bytes a second from map to last touch; whiskers are intervals. The \
                       dashed line is what one thread clears in DRAM."
                 .to_owned(),
         }));
@@ -134,7 +134,7 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
     if let Some(clear) = limits.clear() {
         said = format!("{said} Clear limit in DRAM, one thread: {}.", clear.display());
     }
-    section.blocks.push(Block::Text(said));
+    section.blocks.push(Block::Text(format!("{said} {INTERVALS}")));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
     Some(section)
 }

@@ -320,6 +320,13 @@ impl Drop for Area {
     }
 }
 
+/// Whether this kernel has `MADV_POPULATE_WRITE`; the advice is checked before the (empty) range.
+pub fn has_populate_write() -> bool {
+    let nowhere = BASE_PAGE as *mut libc::c_void;
+    // SAFETY: an empty range: nothing is populated, the address is not looked at.
+    unsafe { libc::madvise(nowhere, 0, uapi::MADV_POPULATE_WRITE.cast_signed()) == 0 }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Call {
     Advise(u32),

@@ -135,17 +135,17 @@ fn judge(status: ExitStatus, answer: Vec<u8>, errors: &[u8]) -> Ended {
     let errors = String::from_utf8_lossy(errors);
     let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("killed by {}", signal_name(signal)),
+        (Some(signal), _) => format!("was killed by {}", signal_name(signal)),
         (None, Some(0)) => "exited without an answer".to_owned(),
         (None, Some(code)) => format!("exited with {code}"),
         (None, None) => "ended in an unknown way".to_owned(),
     };
-    let said = errors.lines().find(|line| line.contains("panicked at")).unwrap_or_default();
-    Ended::Died(match (said, last) {
-        ("", "") => format!("the case's process was {how}").replace("was exited", "exited"),
-        ("", last) => format!("the case's process {how}: {last}"),
-        (said, last) => format!("the case's process {how}: {said} {last}"),
-    })
+    // A panic says where on one line and why on the next; a plain error says it all on the last.
+    let panic = errors.lines().skip_while(|line| !line.contains("panicked at")).take(2);
+    let panic: Vec<&str> = panic.collect();
+    let said = if panic.is_empty() { last.to_owned() } else { panic.join(" ") };
+    let separator = if said.is_empty() { "" } else { ": " };
+    Ended::Died(format!("the case's process {how}{separator}{said}"))
 }
 
 /// The name of a signal that a benchmark is likely to die of.
@@ -182,6 +182,16 @@ pub fn answer(bytes: &[u8]) -> io::Result<()> {
     // SAFETY: descriptor 3 is open, was made for this by the parent, and nothing else here owns it.
     let mut file = File::from(unsafe { OwnedFd::from_raw_fd(ANSWER_FD) });
     file.write_all(bytes)
+}
+
+/// From now on a panic in any thread ends the whole process, after its message: the other workers
+/// of a case would wait at a barrier for the one that is gone.
+pub fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        std::process::abort();
+    }));
 }
 
 /// Makes the calling process the first that the kernel ends when memory runs out.

@@ -30,7 +30,7 @@ const VMSTAT: &[&str] = &[
 pub struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Reads `/proc/vmstat` and, for a folio size, its `stats` directory (since Linux 6.8).
+    /// Reads `/proc/vmstat` and, for a folio size, its `stats` directory (since Linux 6.10).
     pub fn read(folio_kib: Option<u64>) -> Self {
         let mut counters = BTreeMap::new();
         let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
@@ -79,11 +79,6 @@ impl Counters {
 /// While it moves, memory that was warm becomes cold: the next touch pays the host's fault too.
 pub fn reported_kib() -> Option<u64> {
     read_number(Path::new("/sys/module/page_reporting/parameters/reported_kib"))
-}
-
-/// Whether the kernel reports free pages to a host, counted or not.
-pub fn reporting_is_built_in() -> bool {
-    Path::new("/sys/module/page_reporting/parameters").exists()
 }
 
 fn read_number(path: &Path) -> Option<u64> {

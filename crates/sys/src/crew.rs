@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid},
+    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, wait},
     time::Timespec,
 };
 
@@ -103,18 +103,18 @@ pub fn processes<const N: usize>(
             }
         }
     }
-    if failure.is_some() {
-        // Those already made wait at a barrier for one that will never come.
-        for child in &children {
-            let _ = rustix::process::kill_process(*child, Signal::KILL);
+    // In the order in which they end: one that dies leaves the others waiting at a barrier.
+    while !children.is_empty() {
+        if failure.is_some() {
+            for child in &children {
+                let _ = rustix::process::kill_process(*child, Signal::KILL);
+            }
         }
-    }
-    for child in children {
-        let status = waitpid(Some(child), WaitOptions::empty());
-        let good = matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0));
-        if !good && failure.is_none() {
+        let Ok(Some((child, status))) = wait(WaitOptions::empty()) else { break };
+        children.retain(|other| *other != child);
+        if status.exit_status() != Some(0) && failure.is_none() {
             let why = std::io::Error::other(format!("it ended with {status:?}"));
-            failure = Some(SysError::new("waitpid", "a worker process", why));
+            failure = Some(SysError::new("wait", "a worker process", why));
         }
     }
     if let Some(error) = failure {

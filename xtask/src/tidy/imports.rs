@@ -26,7 +26,7 @@ pub(crate) fn imports(tree: &Tree) -> Vec<Problem> {
     for package in &tree.packages {
         let Some((_, allowed)) = HOUSE.iter().find(|(name, _)| *name == package.name) else {
             let what = format!("`{}` is not in the house", package.name);
-            let cure = "decide what it may import: DESIGN.md §3, then HOUSE in xtask";
+            let cure = "decide what it may import: ARCHITECTURE.md, then HOUSE in xtask";
             problems.push(Problem::new(&package.manifest, 0, what, cure));
             continue;
         };

@@ -24,7 +24,7 @@ type Check = (&'static str, fn(&Tree) -> Vec<Problem>);
 
 /// Every check.
 const CHECKS: &[Check] = &[
-    ("imports follow the table of DESIGN.md", imports::imports),
+    ("imports follow the table of ARCHITECTURE.md", imports::imports),
     ("every crate takes the workspace's lints", imports::lints),
     ("every file says what it is for", sources::module_docs),
     ("every file belongs to a module", sources::dead_files),

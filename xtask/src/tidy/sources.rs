@@ -9,7 +9,7 @@ const FILE_MAX_LINES: usize = 400;
 /// Languages whose form we answer for.
 const LANGUAGES: &[&str] = &["rs", "c", "h", "S", "py", "sh"];
 
-/// Where unsafe code may be allowed; each file there states its numbered rules.
+/// Where unsafe code may be allowed, file by file, with the reason on its first line.
 const UNSAFE_ROOMS: &[&str] = &[
     "crates/sys/",
     "crates/trace/src/map.rs",

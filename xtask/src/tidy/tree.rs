@@ -20,7 +20,7 @@ pub(crate) struct Tree {
     pub(crate) packages: Vec<Package>,
 }
 
-/// One of our packages. Names are those of DESIGN.md: `record`, not `pagelab-record`.
+/// One of our packages. Names are those of ARCHITECTURE.md: `record`, not `pagelab-record`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,

@@ -272,8 +272,10 @@ fn touch_in_threads(plan: &Plan, area: &Area, clock: &Clock) -> Result<(Phase, u
     let barrier = Barrier::new(u32::try_from(plan.threads).expect("a few threads"))?;
     let share = area.layout().bytes() / plan.threads;
     let results = pagelab_sys::crew::threads(plan.threads, |worker| {
-        let _pinned = plan.cpus[worker].map(Pinned::to).transpose()?;
-        let _fifo = if plan.fifo { Some(Fifo::enter()?) } else { None };
+        // A worker that cannot start ends the case: the others would wait for it for ever.
+        let stop = |error: SysError| -> ! { panic!("{error}") };
+        let _pinned = plan.cpus[worker].map(|cpu| Pinned::to(cpu).unwrap_or_else(|e| stop(e)));
+        let _fifo = plan.fifo.then(|| Fifo::enter().unwrap_or_else(|e| stop(e)));
         let (from, to) = (worker * share, (worker + 1) * share);
         // The first call of a fresh stack takes faults of its own.
         phase(clock, || area.touch(from, from, plan.stride));
@@ -281,17 +283,10 @@ fn touch_in_threads(plan: &Plan, area: &Area, clock: &Clock) -> Result<(Phase, u
         let first = phase(clock, || area.touch(from, to, plan.stride));
         barrier.wait();
         let again = phase(clock, || area.touch(from, to, plan.stride));
-        Ok((first, again.minor))
+        (first, again.minor)
     });
-    let mut joined: Option<(Phase, u64)> = None;
-    for result in results {
-        let (phase, again) = result?;
-        joined = Some(match joined {
-            None => (phase, again),
-            Some((all, faults)) => (all.join(phase), faults + again),
-        });
-    }
-    Ok(joined.expect("at least one thread"))
+    let join = |(all, faults): (Phase, u64), (phase, again)| (all.join(phase), faults + again);
+    Ok(results.into_iter().reduce(join).expect("at least one thread"))
 }
 
 /// Asks the kernel on which node 64 pages, evenly spread, really are.

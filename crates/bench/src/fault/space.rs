@@ -44,7 +44,7 @@ pub const ORDER: Param = Param {
 /// CPUs of the workers.
 pub const CPU: Param = Param {
     name: "cpu",
-    help: "CPUs that workers are pinned to: a list, auto (least busy first), none (not pinned)",
+    help: "CPUs that workers are pinned to: a list, auto (the least busy, then on), none",
     kind: Kind::Cpus(&["auto", "none"]),
     default: "auto",
     role: Role::Axis,
@@ -81,6 +81,35 @@ pub const LIE: Param = Param {
     default: "none",
     role: Role::Axis,
 };
+
+/// The refusal that both fault workloads share.
+pub const TRUE_LIE: (&str, &str) = (
+    "a lie that would be the truth, or that this page size cannot tell",
+    "nothing would be proven",
+);
+
+/// Whether the case's lie changes nothing that the case says.
+pub fn lie_is_true(case: &Case) -> bool {
+    let page = PageSize::of(case);
+    let is_hugetlb = matches!(page, PageSize::Hugetlb(_));
+    let by_touch = matches!(case.get("populate"), None | Some("touch" | "mlock-onfault"));
+    match case.get("lie") {
+        None | Some("none") => false,
+        _ if case.get("kind") == Some("present") => true,
+        Some("thp-on") => page != PageSize::Base,
+        Some("thp-off") => page == PageSize::Base || is_hugetlb,
+        Some("ragged") => {
+            page == PageSize::Base || is_hugetlb || case.get("align") == Some("ragged")
+        }
+        // Populating early is true where the case populates early, and harmless where the pages
+        // are of the size that comes without any advice.
+        Some("early-populate") => {
+            case.get("populate") == Some("map-populate")
+                || (!by_touch && (page == PageSize::Base || is_hugetlb))
+        }
+        Some(_) => !by_touch,
+    }
+}
 
 /// Where the pages of a case lie, and what they are told.
 #[derive(Debug, Clone, Copy)]
@@ -223,7 +252,7 @@ pub fn cpus_of(case: &Case, workers: usize) -> Vec<Option<usize>> {
     (0..workers).map(|worker| list.get(worker % list.len().max(1)).copied()).collect()
 }
 
-/// Allowed CPUs of the case's node, the least busy one first.
+/// Allowed CPUs of the case's node: the least busy one, then the others in order.
 fn automatic_cpus(case: &Case) -> Vec<usize> {
     let topology = Topology::machine();
     let mut cpus = topology.cpus().allowed;

@@ -98,16 +98,18 @@ const PARAMS: &[Param] = &[
 /// What [`Throughput::refuse`] turns away.
 const REFUSALS: &[(&str, &str)] = &[
     ("backing=brk|fixed with page=hugetlb-…", "hugetlb pages have no brk; use backing=anon"),
-    ("backing=brk with page=8k … 1m", "one heap range would come in 2m pages; use backing=anon"),
+    ("backing=brk with page=16k … 1m", "one heap range would come in 2m pages; use backing=anon"),
     ("align=ragged with page=hugetlb-…", "a hugetlb mapping is always aligned"),
     ("align=ragged with page=4k", "a mapping has no ends smaller than a base page"),
-    ("align=ragged with page=8k … 1m", "large folios lie in windows of their own; use page=2m"),
+    ("align=ragged with page=16k … 1m", "large folios lie in windows of their own; use page=2m"),
     ("align=ragged without touch=…@4k", "the ends are touched only by a stride of 4k"),
     ("populate=mlock… with page=hugetlb-…", "hugetlb pages are never paged out: nothing to lock"),
     ("threads and processes above 1", "they are two questions; ask one at a time"),
     ("order=random with threads above 1", "threads share the range in ascending shares"),
-    ("arms=c outside page=4k|2m, anon, touch, 1 worker", "the C loop does nothing else"),
-    ("size not divisible by page × workers", "every worker touches whole pages"),
+    ("arms=c outside page=4k|2m, anon, touch=8@…, one ordinary worker", "the C loop does no more"),
+    ("populate=map-populate with mem-node", "memory is there before it can be bound to a node"),
+    ("size not divisible by page and stride × workers", "every worker touches whole pages"),
+    space::TRUE_LIE,
 ];
 
 /// See the module's documentation.
@@ -141,6 +143,7 @@ impl Workload for Throughput {
         let hugetlb = matches!(page, PageSize::Hugetlb(_));
         let folio = matches!(page, PageSize::Folio(_));
         let (threads, processes) = workers(case);
+        let stride = stride_of(case);
         let ragged = is("align", "ragged");
         let has_c = arms(case).contains(&"c");
         let plain = matches!(page, PageSize::Base | PageSize::Thp)
@@ -148,24 +151,29 @@ impl Workload for Throughput {
             && is("populate", "touch")
             && is("order", "ascending")
             && !ragged
+            && is("fifo", "off")
+            && is("mem-node", "any")
+            && stride.bytes == 8
             && threads * processes == 1;
         let locks = case.get("populate").is_some_and(|populate| populate.starts_with("mlock"));
-        let chunk = page.bytes() * (threads * processes) as u64;
-        let windows = if folio { (1 << 20) * (threads * processes) as u64 } else { chunk };
-        let size = size_of(case);
-        let indivisible = !size.is_multiple_of(chunk) || (folio && !size.is_multiple_of(windows));
+        let step = stride.step as u64;
+        let window = if folio { 1 << 20 } else { 1 };
+        let unit = page.bytes().max(step).max(window) * (threads * processes) as u64;
+        let indivisible = !size_of(case).is_multiple_of(unit) || (folio && step > window);
         let refused = [
             hugetlb && !is("backing", "anon"),
             is("backing", "brk") && folio,
             ragged && hugetlb,
             ragged && page == PageSize::Base,
             ragged && folio,
-            ragged && stride_of(case).step != 4096,
+            ragged && stride.step != 4096,
             locks && hugetlb,
             threads > 1 && processes > 1,
             is("order", "random") && threads > 1,
             has_c && !plain,
+            is("populate", "map-populate") && !is("mem-node", "any"),
             indivisible,
+            space::lie_is_true(case),
         ];
         match refused.iter().position(|refused| *refused) {
             Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
@@ -186,6 +194,9 @@ impl Workload for Throughput {
         } else {
             1
         }));
+        if case.get("populate") == Some("madvise-populate") {
+            needs.push(Need::PopulateWrite);
+        }
         if case.get("populate").is_some_and(|populate| populate.starts_with("mlock")) {
             needs.push(Need::Lockable(size_of(case)));
         }

@@ -21,7 +21,7 @@ use crate::{
 
 const LEVEL: Param = Param {
     name: "level",
-    help: "which memory: a buffer of half that cache, or of four last-level caches",
+    help: "which memory: a buffer of half that cache; dram: of four last-level caches, 128m to 1g",
     kind: Kind::Choice(&["l1", "l2", "llc", "dram"]),
     default: "dram",
     role: Role::Axis,
@@ -87,6 +87,7 @@ impl Workload for Bulk {
     }
 
     fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        super::pin()?;
         let bytes = buffer_bytes(case);
         let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
         let buffers = Rc::new(RefCell::new(Buffers { to: Buffer::new(narrow(bytes))?, from }));

@@ -4,3 +4,13 @@
 pub mod bulk;
 pub mod syscall;
 pub mod timer;
+
+use pagelab_sys::{SysError, sched::Pinned, topology::Topology};
+
+/// Binds the case's one thread to the CPU that fault cases use too; it stays there to the end.
+fn pin() -> Result<(), SysError> {
+    if let Some(cpu) = Topology::machine().default_cpu() {
+        std::mem::forget(Pinned::to(cpu)?);
+    }
+    Ok(())
+}

@@ -44,6 +44,7 @@ impl Workload for Syscall {
     }
 
     fn prepare(&self, _: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        super::pin()?;
         Ok(vec![Box::new(Calls { own_faults: 0 })])
     }
 }

@@ -52,6 +52,7 @@ impl Workload for Timer {
     }
 
     fn prepare(&self, _: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+        super::pin()?;
         let mut rng = fastrand::Rng::with_seed(1);
         // From a cache hit to a slow huge fault, evenly over the magnitudes.
         let values = (0..SAMPLES)

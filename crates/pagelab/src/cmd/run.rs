@@ -136,8 +136,10 @@ fn describe(plan: &Plan) -> String {
     for planned in &plan.cases {
         let unmet = planned.needs().into_iter().find(|need| !need.check());
         let note = unmet.map_or_else(String::new, |need| match need.knob() {
-            Some((path, value)) => format!("   [sets {} to {value}]", path.display()),
-            None => format!("   [skipped, needs {need}]"),
+            Some((path, value)) if pagelab_sys::rights::is_root() => {
+                format!("   [sets {} to {value}]", path.display())
+            }
+            _ => format!("   [skipped, needs {need}]"),
         });
         let time = display_ns(planned.estimated_seconds() * 1e9);
         let memory = display_bytes(planned.footprint() as f64);
@@ -160,7 +162,8 @@ fn describe(plan: &Plan) -> String {
         };
         text.push_str(&format!("{may}\n"));
         for (path, value, cases) in knobs {
-            text.push_str(&format!("  {path} = {value} ({cases} cases)\n"));
+            let s = if cases == 1 { "" } else { "s" };
+            text.push_str(&format!("  {path} = {value} ({cases} case{s})\n"));
         }
     }
     text
