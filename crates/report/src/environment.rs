@@ -124,7 +124,7 @@ mod tests {
     fn a_fact_that_moved_is_shown_as_its_range() {
         let values = [Value::from(3), Value::from(1), Value::from(2)];
         let values: Vec<&Value> = values.iter().collect();
-        assert_eq!(merged("load", &values).text, "1.0 … 3.0");
+        assert_eq!(merged("load", &values).text, "1 … 3");
         assert_eq!(merged("free_bytes", &values[..1]).text, "3.00 B");
     }
 }

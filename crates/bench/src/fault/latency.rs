@@ -19,7 +19,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    samples::{Control, Faults, Note, Setup},
+    samples::{Control, Faults, Note, Setup, SharedArea},
     space::{self, Space, cpus_of, size_of},
 };
 use crate::{
@@ -136,12 +136,6 @@ impl Workload for Latency {
 
     fn needs(&self, case: &Case) -> Vec<Need> {
         let mut needs = space::needs(case, self.footprint(case), false);
-        for need in &mut needs {
-            if let Need::Pool { pages, .. } = need {
-                // The control holds its pages while the fault arm takes its own.
-                *pages *= 2;
-            }
-        }
         if arms(case).contains(&"as-published") {
             needs.push(Need::Tsc);
         }
@@ -149,7 +143,7 @@ impl Workload for Latency {
     }
 
     fn footprint(&self, case: &Case) -> u64 {
-        2 * size_of(case)
+        size_of(case)
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
@@ -172,15 +166,17 @@ impl Workload for Latency {
         };
         // The process ends with the case: its one thread stays where it is.
         std::mem::forget(cpu.map(Pinned::to).transpose()?);
+        let area = SharedArea::default();
+        let is_alone = case.get("kind") == Some("present");
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for arm in arms(case) {
-            match arm {
-                "as-published" => trials.push(Box::new(Note::default())),
-                _ if case.get("kind") == Some("present") => (),
-                _ => trials.push(Box::new(Faults::new(setup.clone())?)),
-            }
+        // The control follows the arm whose pages it walks over.
+        if !is_alone {
+            trials.push(Box::new(Faults::new(setup.clone(), SharedArea::clone(&area))?));
         }
-        trials.push(Box::new(Control::new(setup)?));
+        trials.push(Box::new(Control::new(setup, area, is_alone)?));
+        if arms(case).contains(&"as-published") {
+            trials.push(Box::new(Note::default()));
+        }
         Ok(trials)
     }
 }

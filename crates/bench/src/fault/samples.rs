@@ -3,6 +3,8 @@
 //! Both our arms run one function over the same list of touches; what differs is whether the pages
 //! are present.
 
+use std::{cell::RefCell, rc::Rc};
+
 use hdrhistogram::Histogram;
 use pagelab_record::{Unit, latency};
 use pagelab_sys::{
@@ -114,24 +116,28 @@ impl Samples {
     }
 }
 
+/// The area of a case: the fault arm makes a fresh one in each repetition and leaves it, all
+/// present, to the control.
+pub(super) type SharedArea = Rc<RefCell<Option<Area>>>;
+
 /// The arm that faults.
 #[derive(Debug)]
 pub(super) struct Faults {
     setup: Setup,
     scanner: Scanner,
     samples: Samples,
-    area: Option<Area>,
+    area: SharedArea,
     residency: Residency,
     moved: Counters,
 }
 
 impl Faults {
-    pub(super) fn new(setup: Setup) -> Result<Self, Error> {
+    pub(super) fn new(setup: Setup, area: SharedArea) -> Result<Self, Error> {
         Ok(Self {
             setup,
             scanner: Scanner::open()?,
             samples: Samples::new(),
-            area: None,
+            area,
             residency: Residency::default(),
             moved: Counters::default(),
         })
@@ -148,21 +154,21 @@ impl Trial for Faults {
     }
 
     fn reset(&mut self) -> Result<(), Error> {
-        self.area = None;
-        self.area = Some(mapped(&self.setup.space)?);
+        // The old one first: two at once would double the footprint.
+        self.area.borrow_mut().take();
+        *self.area.borrow_mut() = Some(mapped(&self.setup.space)?);
         Ok(())
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let area = self.area.as_ref().expect("reset comes before run");
+        let area = self.area.borrow();
+        let area = area.as_ref().expect("reset comes before run");
         let folio_kib = self.setup.space.page.bytes() / 1024;
         let before = Counters::read(Some(folio_kib));
         self.samples.take(area, &self.setup, meter.clock())?;
         self.moved = Counters::read(Some(folio_kib)).since(&before);
         self.residency = self.scanner.scan(area)?;
         self.samples.file(meter, self.setup.space.page.bytes());
-        // What was touched is released now, so that the other arms do not add to the footprint.
-        self.area = None;
         Ok(())
     }
 
@@ -223,14 +229,18 @@ fn populate(area: &Area) {
 #[derive(Debug)]
 pub(super) struct Control {
     setup: Setup,
-    area: Area,
+    area: SharedArea,
     samples: Samples,
 }
 
 impl Control {
-    pub(super) fn new(setup: Setup) -> Result<Self, Error> {
-        let area = mapped(&setup.space)?;
-        populate(&area);
+    /// The control over the pages that the fault arm leaves; over its own where there is none.
+    pub(super) fn new(setup: Setup, area: SharedArea, is_alone: bool) -> Result<Self, Error> {
+        if is_alone {
+            let present = mapped(&setup.space)?;
+            populate(&present);
+            *area.borrow_mut() = Some(present);
+        }
         Ok(Self { setup, area, samples: Samples::new() })
     }
 }
@@ -242,12 +252,16 @@ impl Trial for Control {
 
     fn reset(&mut self) -> Result<(), Error> {
         // One lap without a clock: what the fault arm left in the caches is not the control's.
-        self.area.touch_listed(&self.setup.list, Stride { step: 8, bytes: 8 });
+        let area = self.area.borrow();
+        let area = area.as_ref().expect("the fault arm comes first, in the warm-up");
+        area.touch_listed(&self.setup.list, Stride { step: 8, bytes: 8 });
         Ok(())
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Self { setup, area, samples } = self;
+        let area = area.borrow();
+        let area = area.as_ref().expect("reset has looked");
         samples.take(area, setup, meter.clock())?;
         // The control has no page-table pages to allocate: all its samples are of one kind.
         let apart = samples.apart.clone();
