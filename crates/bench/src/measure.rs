@@ -61,13 +61,13 @@ pub fn measure(
     };
     let mut host = HostWatch::default();
     for trial in &mut trials {
-        repeat(trial.as_mut(), 0, &mut meter, &mut witness, &mut host)?;
+        repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut host)?;
     }
     let start = meter.clock().now_ns();
     for repetition in 0..most {
         for index in abba(trials.len(), repetition) {
             let trial = trials[index].as_mut();
-            if repeat(trial, repetition, &mut meter, &mut witness, &mut host)? {
+            if repeat(trial, Some(repetition), &mut meter, &mut witness, &mut host)? {
                 meter.keep();
                 witness.keep();
             }
@@ -96,10 +96,10 @@ fn abba(arms: usize, repetition: u32) -> Vec<usize> {
     if repetition.is_multiple_of(2) { (0..arms).collect() } else { (0..arms).rev().collect() }
 }
 
-/// One repetition, taken again while the host takes memory back; `false` when it always did.
+/// One repetition (`None` warms up), taken again while the host takes memory back; `false` when it always did.
 fn repeat(
     trial: &mut dyn Trial,
-    repetition: u32,
+    repetition: Option<u32>,
     meter: &mut Meter,
     witness: &mut Witness,
     host: &mut HostWatch,
@@ -112,6 +112,9 @@ fn repeat(
         trial.run(meter)?;
         let undisturbed = host.after() || !trial.is_first_touch();
         trial.verify(witness)?;
+        if repetition.is_none() {
+            witness.keep_lasting();
+        }
         if undisturbed {
             return Ok(true);
         }

@@ -15,7 +15,7 @@ pub struct Meter {
     clock: Clock,
     process: u32,
     arm: &'static str,
-    repetition: u32,
+    repetition: Option<u32>,
     draft: Vec<Series>,
     kept: Vec<Series>,
 }
@@ -24,12 +24,18 @@ impl Meter {
     /// A meter for one process of a case.
     pub fn new(clock: Clock, process: u32) -> Self {
         let (draft, kept) = (Vec::with_capacity(64), Vec::with_capacity(4096));
-        Self { clock, process, arm: "", repetition: 0, draft, kept }
+        Self { clock, process, arm: "", repetition: None, draft, kept }
     }
 
     /// The clock that trials read.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Whether this repetition only warms up. What would slow down a measured one (a perf event
+    /// costs each fault about 5 %) is done here.
+    pub fn is_warm_up(&self) -> bool {
+        self.repetition.is_none()
     }
 
     /// How elapsed time is filed.
@@ -82,7 +88,7 @@ impl Meter {
             name: name.to_owned(),
             arm: self.arm.to_owned(),
             process: self.process,
-            repetition: self.repetition,
+            repetition: self.repetition.unwrap_or(0),
             clock,
             unit,
             ops,
@@ -91,8 +97,8 @@ impl Meter {
         });
     }
 
-    /// Starts a repetition of an arm; whatever was drafted before is thrown away.
-    pub(crate) fn begin(&mut self, arm: &'static str, repetition: u32) {
+    /// Starts a repetition of an arm (`None` warms up); what was drafted before is thrown away.
+    pub(crate) fn begin(&mut self, arm: &'static str, repetition: Option<u32>) {
         self.arm = arm;
         self.repetition = repetition;
         self.draft.clear();
@@ -124,6 +130,7 @@ pub struct Witness {
 #[derive(Debug, Default)]
 struct Draft {
     claims: Vec<Claim>,
+    lasting: Vec<Claim>,
     counters: BTreeMap<String, u64>,
     latest: BTreeMap<String, u64>,
     warnings: Vec<String>,
@@ -136,6 +143,12 @@ impl Witness {
         let (expected, observed) = (number(expected), number(observed));
         let claim = Claim::check(claim, self.arm, expected, observed, 0);
         self.draft.claims.push(claim);
+    }
+
+    /// Claims that two numbers are equal, also when the repetition is thrown away.
+    pub fn expect_lasting(&mut self, claim: &str, expected: u64, observed: u64) {
+        self.expect(claim, expected, observed);
+        self.draft.lasting.extend(self.draft.claims.pop());
     }
 
     /// Claims that a machine-wide count moved by at least this much: others may move it too.
@@ -163,7 +176,15 @@ impl Witness {
         self.draft = Draft::default();
     }
 
+    /// Keeps what stands whatever becomes of the repetition.
+    pub(crate) fn keep_lasting(&mut self) {
+        for claim in self.draft.lasting.drain(..) {
+            claim.fold_into(&mut self.kept.claims);
+        }
+    }
+
     pub(crate) fn keep(&mut self) {
+        self.keep_lasting();
         let draft = std::mem::take(&mut self.draft);
         for claim in draft.claims {
             claim.fold_into(&mut self.kept.claims);
@@ -205,12 +226,12 @@ mod tests {
     #[test]
     fn a_repetition_that_is_not_kept_leaves_nothing() {
         let (mut meter, mut witness) = (scripted(), Witness::default());
-        meter.begin("a", 0);
+        meter.begin("a", Some(0));
         witness.begin("a");
         meter.time("touch", 1, 4096, || ());
         witness.expect("faults", 1, 2);
         witness.count("faults", 2);
-        meter.begin("a", 0);
+        meter.begin("a", Some(0));
         witness.begin("a");
         meter.time("touch", 1, 4096, || ());
         witness.expect("faults", 1, 1);

@@ -13,7 +13,7 @@ use crate::{
     fit::{self, Fit},
     headline, html, json, latency,
     limits::Limits,
-    markdown, other, outcomes, seed_latency, seed_throughput,
+    markdown, other, outcomes, parameters, seed_latency, seed_throughput,
     terminal::{self, Style},
     throughput,
 };
@@ -40,6 +40,12 @@ impl Report {
         published: &[Record],
     ) -> Self {
         let mut entries: Vec<Entry> = records.iter().map(Entry::of).collect();
+        // Grids interleave their axes; a reader looks for a page size.
+        entries.sort_by_cached_key(|entry| {
+            let kind = entry.parameter("kind").to_owned();
+            let first = records.iter().position(|record| record.workload == entry.record.workload);
+            (first, kind, parameters::page_rank(entry.parameter("page")))
+        });
         let limits = Limits::of(&entries);
         for entry in &mut entries {
             entry.derive(&limits);

@@ -90,18 +90,12 @@ pub(crate) unsafe fn ascending(
 }
 
 /// One window; the common case of 8 bytes has a loop of its own.
-#[inline(never)]
 unsafe fn window(start: *mut u8, bytes: usize, stride: Stride) {
-    let mut at = 0;
     if stride.bytes == 8 {
-        while at < bytes {
-            // SAFETY: `at` is below `bytes`; the caller's mapping is writable and nobody holds a
-            // reference into it.
-            unsafe { word_at(start, at).write_volatile(0) };
-            at += stride.step;
-        }
+        arch::store_words(start, bytes, stride.step);
         return;
     }
+    let mut at = 0;
     while at < bytes {
         let mut byte = 0;
         while byte < stride.bytes {

@@ -102,13 +102,8 @@ impl Workload for Latency {
         if case.get("size") != Some("auto") {
             return case;
         }
-        let size = match PageSize::of(&case) {
-            PageSize::Hugetlb(30) => "1g",
-            page if page.bytes() == 2 << 20 => "128m",
-            page if page.bytes() >= 512 << 10 => "64m",
-            _ => "32m",
-        };
-        case.with("size", size)
+        let size = space::automatic_size(PageSize::of(&case));
+        case.with("size", &size)
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {

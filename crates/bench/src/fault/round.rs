@@ -45,6 +45,8 @@ pub struct Plan {
     pub list: Option<TouchList>,
     /// Run under `SCHED_FIFO`.
     pub fifo: bool,
+    /// Count faults by a perf event too, which makes each of them dearer.
+    pub by_perf: bool,
     /// Workers that share one mapping; 1 for all other cases.
     pub threads: usize,
     /// CPU of each worker.
@@ -208,7 +210,7 @@ fn try_phase(
 pub fn round(plan: &Plan, clock: &Clock, barrier: &Barrier) -> Result<Outcome, SysError> {
     let space = &plan.space;
     let scanner = Scanner::open()?;
-    let mut perf = FaultCounter::open();
+    let mut perf = if plan.by_perf { FaultCounter::open() } else { None };
     // Without this a mapping that is populated before it is advised could come in huge pages.
     let base_only = plan.populate == Populate::Map && space.advice != Some(HUGE);
     disable_thp(base_only)?;

@@ -54,6 +54,7 @@ impl Trial for Rounds {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        self.plan.by_perf = meter.is_warm_up();
         let before = Counters::read(self.folio_kib);
         let outcome = if self.processes == 1 {
             round(&self.plan, meter.clock(), &Barrier::new(1)?)?
@@ -132,7 +133,8 @@ impl Rounds {
         );
         witness.expect("faults of the same loop over present pages", 0, outcome.again_minor);
         if outcome.perf_faults != NO_PERF {
-            witness.expect("minor faults of the touch, by perf", touch_faults, outcome.perf_faults);
+            let claim = "minor faults of the touch, by perf, in the warm-up";
+            witness.expect_lasting(claim, touch_faults, outcome.perf_faults);
         }
         witness.expect("major faults", 0, all_phases(outcome, |phase| phase.major));
         // A populating call makes the whole range present, whatever the stride of the touch.

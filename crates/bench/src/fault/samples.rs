@@ -70,12 +70,13 @@ impl Samples {
     }
 
     /// Runs the loop over an area and counts what it did.
-    fn take(&mut self, area: &Area, setup: &Setup, clock: &Clock) -> Result<(), Error> {
+    fn take(&mut self, area: &Area, setup: &Setup, meter: &Meter) -> Result<(), Error> {
+        let clock = meter.clock();
         let Setup { list, access, fifo, .. } = setup;
         self.ordinary.reset();
         self.apart.reset();
         let mut saturated = 0;
-        let mut perf = FaultCounter::open();
+        let mut perf = if meter.is_warm_up() { FaultCounter::open() } else { None };
         let _fifo = if *fifo { Some(Fifo::enter()?) } else { None };
         let cpu = current_cpu();
         let perf_before = perf.as_mut().and_then(FaultCounter::faults);
@@ -104,7 +105,11 @@ impl Samples {
     fn testify(&self, faults: u64, is_pinned: bool, witness: &mut Witness) {
         witness.expect("minor faults of the loop", faults, self.counted.minor_faults);
         if let Some(perf) = self.perf {
-            witness.expect("minor faults of the loop, by perf", faults, perf);
+            witness.expect_lasting(
+                "minor faults of the loop, by perf, in the warm-up",
+                faults,
+                perf,
+            );
         }
         witness.expect("major faults", 0, self.counted.major_faults);
         if is_pinned {
@@ -165,7 +170,7 @@ impl Trial for Faults {
         let area = area.as_ref().expect("reset comes before run");
         let folio_kib = self.setup.space.page.bytes() / 1024;
         let before = Counters::read(Some(folio_kib));
-        self.samples.take(area, &self.setup, meter.clock())?;
+        self.samples.take(area, &self.setup, meter)?;
         self.moved = Counters::read(Some(folio_kib)).since(&before);
         self.residency = self.scanner.scan(area)?;
         self.samples.file(meter, self.setup.space.page.bytes());
@@ -262,7 +267,7 @@ impl Trial for Control {
         let Self { setup, area, samples } = self;
         let area = area.borrow();
         let area = area.as_ref().expect("reset has looked");
-        samples.take(area, setup, meter.clock())?;
+        samples.take(area, setup, meter)?;
         // The control has no page-table pages to allocate: all its samples are of one kind.
         let apart = samples.apart.clone();
         samples.ordinary.add(&apart).expect("all histograms have one shape");

@@ -133,8 +133,8 @@ impl Workload for Throughput {
         if case.get("size") != Some("auto") {
             return case;
         }
-        let size = if PageSize::of(&case) == PageSize::Hugetlb(30) { "1g" } else { "128m" };
-        case.with("size", size)
+        let size = space::automatic_size(PageSize::of(&case));
+        case.with("size", &size)
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
@@ -227,6 +227,7 @@ impl Workload for Throughput {
             stride,
             list: random.then(|| random_list(&space, stride.step)),
             fifo: case.get("fifo") == Some("on"),
+            by_perf: false,
             threads,
             cpus: cpus_of(case, workers),
         };

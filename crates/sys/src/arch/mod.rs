@@ -13,5 +13,6 @@ mod imp;
 
 pub use imp::{HAS_STRING_STORE, has_reliable_tsc, is_emulated, vector_bytes};
 pub(crate) use imp::{
-    clear_nt, clear_string, copy_nt, copy_string, read_all, ticks_end, ticks_plain, ticks_start,
+    clear_nt, clear_string, copy_nt, copy_string, read_all, store_words, ticks_end, ticks_plain,
+    ticks_start,
 };

@@ -43,6 +43,14 @@ pub(crate) fn copy_string(_to: *mut u8, _from: *const u8, _bytes: usize) {
 }
 
 #[inline(never)]
+pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
+    for at in (0..bytes).step_by(step) {
+        // SAFETY: `at` is below `bytes`, which the caller owns at `start`, aligned to 8.
+        unsafe { start.add(at).cast::<u64>().write_volatile(0) };
+    }
+}
+
+#[inline(never)]
 pub(crate) fn clear_nt(to: *mut u8, bytes: usize) {
     // SAFETY: the caller owns `bytes` writable bytes at `to`.
     unsafe { std::ptr::write_bytes(to, 0, bytes) }

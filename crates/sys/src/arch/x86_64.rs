@@ -66,6 +66,25 @@ pub(crate) fn ticks_plain() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
+/// Stores a zero word at every `step` of `bytes`; the loop is aligned, so that every build has it at
+/// the same place in its cache line.
+#[inline(never)]
+pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
+    // SAFETY: the caller owns `bytes` (above 0) writable bytes at `start`, and a word at each step.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            "2:",
+            "mov qword ptr [{at}], 0",
+            "add {at}, {step}",
+            "cmp {at}, {end}",
+            "jb 2b",
+            at = inout(reg) start => _, step = in(reg) step, end = in(reg) start.wrapping_add(bytes),
+            options(nostack),
+        );
+    }
+}
+
 /// The widest vector in bytes that the read and non-temporal loops use here.
 pub fn vector_bytes() -> u64 {
     static WIDTH: OnceLock<u64> = OnceLock::new();
