@@ -214,12 +214,14 @@ mod tests {
 
     #[test]
     fn an_answer_comes_back_on_its_own_descriptor() {
+        let _alone = crate::alone();
         let Ended::Answered(bytes) = shell("echo noise; cat >&3", LONG) else { panic!() };
         assert_eq!(bytes, b"hello");
     }
 
     #[test]
     fn a_death_is_named() {
+        let _alone = crate::alone();
         for (script, name) in
             [("kill -SEGV $$", "SIGSEGV"), ("kill -BUS $$", "SIGBUS"), ("exit 9", "with 9")]
         {
@@ -230,12 +232,14 @@ mod tests {
 
     #[test]
     fn what_it_said_last_is_part_of_the_reason() {
+        let _alone = crate::alone();
         let Ended::Died(why) = shell("echo no such pool >&2; exit 1", LONG) else { panic!() };
         assert!(why.ends_with("no such pool"), "{why}");
     }
 
     #[test]
     fn a_child_that_hangs_is_ended_with_all_it_started() {
+        let _alone = crate::alone();
         assert!(matches!(shell("sleep 1000 & sleep 1000", 1), Ended::TimedOut));
     }
 }

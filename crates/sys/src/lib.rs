@@ -27,3 +27,11 @@ pub mod usage;
 
 pub use area::Area;
 pub use error::SysError;
+
+/// Held by tests that count this process's faults, and by those that fork it: a fork makes pages of
+/// every thread fault once more.
+#[cfg(test)]
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

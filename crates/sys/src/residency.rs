@@ -194,6 +194,7 @@ mod tests {
 
     #[test]
     fn both_ways_of_reading_agree() {
+        let _alone = crate::alone();
         let mut scanner = Scanner::open().unwrap();
         let layout = Layout::contiguous(4 << 20);
         let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
@@ -210,6 +211,7 @@ mod tests {
 
     #[test]
     fn only_areas_inside_the_range_count_as_huge() {
+        let _alone = crate::alone();
         let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\n\
                      3000-9000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n";
         assert_eq!(huge_kib(smaps, 0x1000, 0x3000), 2048);
