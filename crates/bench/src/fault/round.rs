@@ -239,6 +239,11 @@ pub fn round(plan: &Plan, clock: &Clock, barrier: &Barrier) -> Result<Outcome, S
         touch(plan, &area);
     }
     barrier.wait();
+    if perf.is_some() {
+        // Both counters are read once before they count: their own code may be fresh.
+        phase(clock, || ());
+        perf.as_mut().and_then(FaultCounter::faults);
+    }
     let perf_before = perf.as_mut().and_then(FaultCounter::faults);
     if plan.threads > 1 {
         (outcome.touch, outcome.again_minor) = touch_in_threads(plan, &area, clock)?;

@@ -133,8 +133,8 @@ impl Rounds {
         );
         witness.expect("faults of the same loop over present pages", 0, outcome.again_minor);
         if outcome.perf_faults != NO_PERF {
-            let claim = "minor faults of the touch, by perf, in the warm-up";
-            witness.expect_lasting(claim, touch_faults, outcome.perf_faults);
+            let claim = "minor faults of the touch in the warm-up, by perf as by getrusage";
+            witness.expect_lasting(claim, outcome.touch.minor, outcome.perf_faults);
         }
         witness.expect("major faults", 0, all_phases(outcome, |phase| phase.major));
         // A populating call makes the whole range present, whatever the stride of the touch.
