@@ -75,10 +75,10 @@ pub fn measure(
         let spent = meter.clock().now_ns() - start;
         let done = repetition + 1;
         // A slow case stops at two repetitions rather than run on for many times its budget.
-        let overdue =
-            workload.repetitions(case).is_none() && done >= 2 && spent > 4 * method.budget_ns;
+        let is_open = workload.repetitions(case).is_none();
+        let overdue = is_open && done >= 2 && spent > 4 * method.budget_ns;
         let enough = spent > method.budget_ns || is_narrow(meter.kept(), method.precision);
-        if overdue || (done >= fewest && enough && workload.repetitions(case).is_none()) {
+        if overdue || (is_open && done >= fewest && enough) {
             break;
         }
     }
@@ -96,7 +96,8 @@ fn abba(arms: usize, repetition: u32) -> Vec<usize> {
     if repetition.is_multiple_of(2) { (0..arms).collect() } else { (0..arms).rev().collect() }
 }
 
-/// One repetition (`None` warms up), taken again while the host takes memory back; `false` when it always did.
+/// One repetition (`None` warms up), taken again while the host takes memory back; `false` when it
+/// always did.
 fn repeat(
     trial: &mut dyn Trial,
     repetition: Option<u32>,

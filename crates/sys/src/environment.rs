@@ -7,7 +7,7 @@
 //! The class says what a difference between two runs means ([`Class`]); so a fact that names a
 //! container or a moment is volatile, even when it looks like a setting.
 //!
-//! It is not a judgement, except for [`warnings`], and changes nothing.
+//! It is not a judgement, except for [`warnings()`], and changes nothing.
 
 mod identity;
 mod settings;

@@ -66,8 +66,9 @@ pub(crate) fn ticks_plain() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Stores a zero word at every `step` of `bytes`; the loop is aligned, so that every build has it at
-/// the same place in its cache line.
+/// Stores a zero word at every `step` of `bytes`.
+///
+/// The loop is aligned, so that every build has it at the same place in its cache line.
 #[inline(never)]
 pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
     // SAFETY: the caller owns `bytes` (above 0) writable bytes at `start`, and a word at each step.
@@ -79,7 +80,8 @@ pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
             "add {at}, {step}",
             "cmp {at}, {end}",
             "jb 2b",
-            at = inout(reg) start => _, step = in(reg) step, end = in(reg) start.wrapping_add(bytes),
+            at = inout(reg) start => _, step = in(reg) step,
+            end = in(reg) start.wrapping_add(bytes),
             options(nostack),
         );
     }
