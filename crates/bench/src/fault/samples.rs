@@ -80,6 +80,8 @@ impl Samples {
         let _fifo = if *fifo { Some(Fifo::enter()?) } else { None };
         let cpu = current_cpu();
         // Both counters are read once before they count: their own code may be fresh.
+        // Twice: whoever traces the calls finds a reading before and one after each loop.
+        usage::thread();
         usage::thread();
         perf.as_mut().and_then(FaultCounter::faults);
         let perf_before = perf.as_mut().and_then(FaultCounter::faults);
