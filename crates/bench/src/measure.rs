@@ -121,7 +121,8 @@ fn repeat(
         }
         host.lost += 1;
     }
-    host.given_up += 1;
+    // A warm-up that never succeeded is no loss: the repetitions are judged by themselves.
+    host.given_up += u32::from(repetition.is_some());
     Ok(false)
 }
 

@@ -32,8 +32,8 @@ impl Meter {
         &self.clock
     }
 
-    /// Whether this repetition only warms up. What would slow down a measured one (a perf event
-    /// costs each fault about 5 %) is done here.
+    /// Whether this repetition only warms up. What would slow down a measured one (an open
+    /// perf event costs each fault about a tenth) is done here.
     pub fn is_warm_up(&self) -> bool {
         self.repetition.is_none()
     }

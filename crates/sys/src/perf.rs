@@ -2,7 +2,7 @@
 //!
 //! It counts what the exception handler saw of user accesses, while `getrusage` counts what the
 //! fault handler did, populating calls included. Asked about a touch, they must agree. While the
-//! event is open every fault of the thread is dearer (by 5 % of a 4 KiB write fault where it was
+//! event is open every fault of the thread is dearer (by a tenth of a 4 KiB fault where it was
 //! measured), so that it is asked in warm-up repetitions only.
 
 use perf_event::{Builder, Counter, events::Software};

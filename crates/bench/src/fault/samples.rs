@@ -1,7 +1,7 @@
 //! The arms of `fault/latency`: the loop that faults, its control, and the published method.
 //!
-//! Both our arms run one function over the same list of touches; what differs is whether the pages
-//! are present.
+//! The fault arm and the control run one function over the same list of touches; what differs is
+//! whether the pages are present.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -257,18 +257,12 @@ impl Trial for Control {
         "control"
     }
 
-    fn reset(&mut self) -> Result<(), Error> {
-        // One lap without a clock: what the fault arm left in the caches is not the control's.
-        let area = self.area.borrow();
-        let area = area.as_ref().expect("the fault arm comes first, in the warm-up");
-        area.touch_listed(&self.setup.list, Stride { step: 8, bytes: 8 });
-        Ok(())
-    }
-
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Self { setup, area, samples } = self;
         let area = area.borrow();
-        let area = area.as_ref().expect("reset has looked");
+        let area = area.as_ref().expect("the fault arm comes first, in the warm-up");
+        // One lap that is not kept: what the fault arm left in the caches is not the control's.
+        area.time_touches(&setup.list, setup.access, meter.clock(), |_, _| ());
         samples.take(area, setup, meter)?;
         // The control has no page-table pages to allocate: all its samples are of one kind.
         let apart = samples.apart.clone();
