@@ -68,7 +68,7 @@ pub(crate) struct Quantity {
 /// How to read an interval; said once in each section that shows some.
 pub(crate) const INTERVALS: &str = "Intervals: the span of the processes' medians, which holds \
     the true median with 75 % for three processes and 94 % for five; from six on, a 95 % \
-    bootstrap.";
+    bootstrap; for one process it speaks of its repetitions only.";
 
 impl Quantity {
     /// A number that has no interval.

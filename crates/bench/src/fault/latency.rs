@@ -42,13 +42,7 @@ const PARAMS: &[Param] = &[
     space::NODE,
     space::MEM_NODE,
     space::SIZE,
-    Param {
-        name: "rounds",
-        help: "repetitions in each process; auto is as many as the interval needs",
-        kind: Kind::Count { max: 1_000_000, auto: true },
-        default: "auto",
-        role: Role::Axis,
-    },
+    space::ROUNDS,
     space::FIFO,
     Param {
         name: "arms",

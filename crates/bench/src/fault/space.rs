@@ -65,6 +65,14 @@ pub const MEM_NODE: Param = Param {
     default: "any",
     role: Role::Axis,
 };
+/// Repetitions.
+pub const ROUNDS: Param = Param {
+    name: "rounds",
+    help: "repetitions in each process; auto is as many as the interval needs",
+    kind: Kind::Count { max: 1_000_000, auto: true },
+    default: "auto",
+    role: Role::Axis,
+};
 /// Real-time scheduling.
 pub const FIFO: Param = Param {
     name: "fifo",
