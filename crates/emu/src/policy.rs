@@ -1,5 +1,7 @@
 //! The decisions that an emulated memory leaves to its user.
 
+use crate::memory::Kind;
+
 /// What an access does that reaches over the end of the 2^64 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Edge {
@@ -34,5 +36,38 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self { edge: Edge::default(), absent: Absent::default(), page_limit: u64::MAX }
+    }
+}
+
+/// What may be done with a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Permissions {
+    /// It may be loaded from.
+    pub load: bool,
+    /// It may be stored to.
+    pub store: bool,
+    /// It may be fetched from.
+    pub fetch: bool,
+}
+
+impl Permissions {
+    /// Everything is allowed: what a page has unless somebody says otherwise.
+    pub const ALL: Self = Self { load: true, store: true, fetch: true };
+    /// Nothing is.
+    pub const NONE: Self = Self { load: false, store: false, fetch: false };
+    /// Data that is only read.
+    pub const READ: Self = Self { load: true, store: false, fetch: false };
+    /// Data.
+    pub const READ_WRITE: Self = Self { load: true, store: true, fetch: false };
+    /// Code, and the constants in it.
+    pub const READ_EXECUTE: Self = Self { load: true, store: false, fetch: true };
+
+    /// Whether an access of this kind is allowed.
+    pub const fn allow(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Load => self.load,
+            Kind::Store => self.store,
+            Kind::Fetch => self.fetch,
+        }
     }
 }

@@ -5,7 +5,10 @@
 
 use pagelab_trace::{Halt, Visit, decode, op::wide, raw};
 
-use crate::{Fault, Memory};
+use crate::{
+    Fault, Memory,
+    verify::{Checked, Verifier},
+};
 
 /// How the raw format is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -24,11 +27,20 @@ pub trait Replay: Send {
     ///
     /// # Errors
     /// At the first record that makes no sense, and at the first access that faults.
-    fn replay(
+    fn replay(&mut self, bytes: &[u8], offset: u64, decoder: Decoder)
+    -> Result<usize, Halt<Fault>>;
+
+    /// The same, with every access compared with what a naive memory does; `verifier` keeps it,
+    /// and what it found. These loads count in the digest, too.
+    ///
+    /// # Errors
+    /// As [`Replay::replay`].
+    fn verify(
         &mut self,
         bytes: &[u8],
         offset: u64,
         decoder: Decoder,
+        verifier: &mut Verifier,
     ) -> Result<usize, Halt<Fault>>;
 
     /// Digest of the values of all loads so far, in order: equal digests mean equal loads.
@@ -77,14 +89,18 @@ impl<M: Memory> Replay for Player<M> {
         offset: u64,
         decoder: Decoder,
     ) -> Result<usize, Halt<Fault>> {
-        // The digest lives outside the memory, so that it can stay in a register.
-        let mut pass = Pass { memory: &mut self.memory, digest: self.digest };
-        let done = match decoder {
-            Decoder::Fast => decode::visit(bytes, offset, &mut pass),
-            Decoder::Safe => raw::visit(bytes, offset, &mut pass),
-        };
-        self.digest = pass.digest;
-        done
+        play(&mut self.memory, &mut self.digest, bytes, offset, decoder)
+    }
+
+    fn verify(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        decoder: Decoder,
+        verifier: &mut Verifier,
+    ) -> Result<usize, Halt<Fault>> {
+        let mut checked = Checked::new(&mut self.memory, verifier);
+        play(&mut checked, &mut self.digest, bytes, offset, decoder)
     }
 
     fn digest(&self) -> u64 {
@@ -100,6 +116,24 @@ impl<M: Memory> Replay for Player<M> {
     }
 }
 
+#[inline]
+fn play<M: Memory>(
+    memory: &mut M,
+    digest: &mut u64,
+    bytes: &[u8],
+    offset: u64,
+    decoder: Decoder,
+) -> Result<usize, Halt<Fault>> {
+    // The digest lives outside the memory, so that it can stay in a register.
+    let mut pass = Pass { memory, digest: *digest };
+    let done = match decoder {
+        Decoder::Fast => decode::visit(bytes, offset, &mut pass),
+        Decoder::Safe => raw::visit(bytes, offset, &mut pass),
+    };
+    *digest = pass.digest;
+    done
+}
+
 /// One call of [`Replay::replay`].
 struct Pass<'m, M> {
     memory: &'m mut M,
@@ -111,7 +145,10 @@ impl<M: Memory> Visit for Pass<'_, M> {
 
     #[inline(always)]
     fn load<const N: usize>(&mut self, addr: u64) -> Result<(), Fault> {
-        let value = self.memory.load::<N>(addr)?;
+        // The raw format does not tell fetches from loads; halfwords are what fetches are made of.
+        let fetches = N == 2;
+        let value: [u8; N] =
+            if fetches { self.memory.fetch(addr)? } else { self.memory.load(addr)? };
         self.digest = digest_step(self.digest, wide(value));
         Ok(())
     }

@@ -1,7 +1,16 @@
 //! Every backend, in one visible table.
+//!
+//! The one idea: a row is a name and a way to make an empty memory; commands, parameters and tests
+//! are views of the table. A backend that cannot be had here is a sentence, not a missing row.
 
 use crate::{
-    Policy,
+    Flat, Memory, Policy, Tlb,
+    noop::Noop,
+    paged::{
+        Paged, PagedAhash, PagedCache, PagedCacheNeg, PagedFx, PagedLast, PagedNohash, PagedSip,
+        Pages,
+    },
+    raw::{flat::WINDOW_BITS, tlb::SLOTS},
     replay::{Player, Replay},
 };
 
@@ -27,12 +36,41 @@ pub struct Unfit(pub String);
 pub const BASE: &str = "paged-cache-32-neg";
 
 /// Every backend, in the order that `pagelab list` prints them.
-pub const MEMORIES: &[Backend] = &[Backend {
-    name: "noop",
-    summary: "decodes and forgets: what replaying costs without a memory",
-    remembers: false,
-    make: |_| Ok(Box::new(Player::new(crate::noop::Noop))),
-}];
+pub const MEMORIES: &[Backend] = &[
+    Backend {
+        name: "noop",
+        summary: "decodes and forgets: what replaying costs without a memory",
+        remembers: false,
+        make: |_| Ok(playing(Noop::default())),
+    },
+    paged("paged-sip", "a map of pages, the standard library's hasher", make::<PagedSip>),
+    paged("paged-ahash", "a map of pages, AHash", make::<PagedAhash>),
+    paged("paged-fx", "a map of pages, FxHash", make::<PagedFx>),
+    paged("paged-nohash", "a map of pages, hashed by their number", make::<PagedNohash>),
+    paged("paged-last", "paged-fx behind the last page", make::<PagedLast>),
+    paged("paged-cache-4", "paged-fx behind 4 pages, direct-mapped", make::<PagedCache<4>>),
+    paged("paged-cache-8", "paged-fx behind 8 pages, direct-mapped", make::<PagedCache<8>>),
+    paged("paged-cache-16", "paged-fx behind 16 pages, direct-mapped", make::<PagedCache<16>>),
+    paged("paged-cache-32", "paged-fx behind 32 pages, direct-mapped", make::<PagedCache<32>>),
+    paged("paged-cache-4-neg", "paged-cache-4, and 4 absent pages", make::<PagedCacheNeg<4>>),
+    paged("paged-cache-8-neg", "paged-cache-8, and 8 absent pages", make::<PagedCacheNeg<8>>),
+    paged("paged-cache-16-neg", "paged-cache-16, and 16 absent pages", make::<PagedCacheNeg<16>>),
+    paged(BASE, "paged-cache-32, and 32 absent pages: the seed's best", make::<PagedCacheNeg<32>>),
+    Backend {
+        name: "tlb",
+        summary: "a software TLB in front of a page table: the default",
+        remembers: true,
+        make: |policy| Ok(playing(Tlb::<SLOTS>::new(*policy, true))),
+    },
+    Backend {
+        name: "flat",
+        summary: "a window of reserved address space that the host translates",
+        remembers: true,
+        make: |policy| Ok(playing(Flat::new(*policy, WINDOW_BITS)?)),
+    },
+    #[cfg(all(unix, feature = "peers"))]
+    crate::peers::VM_MEMORY,
+];
 
 /// The backend of that name.
 ///
@@ -43,4 +81,32 @@ pub fn backend(name: &str) -> Result<&'static Backend, String> {
         let names: Vec<&str> = MEMORIES.iter().map(|backend| backend.name).collect();
         format!("no backend is called `{name}`; there are {}", names.join(", "))
     })
+}
+
+type Make = fn(&Policy) -> Result<Box<dyn Replay>, Unfit>;
+
+/// A row of the seed's kind.
+const fn paged(name: &'static str, summary: &'static str, make: Make) -> Backend {
+    Backend { name, summary, remembers: true, make }
+}
+
+/// An empty memory of that type, to be replayed into.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a row")]
+fn make<M: FromPolicy + Memory + 'static>(policy: &Policy) -> Result<Box<dyn Replay>, Unfit> {
+    Ok(playing(M::from_policy(policy)))
+}
+
+fn playing<M: Memory + 'static>(memory: M) -> Box<dyn Replay> {
+    Box::new(Player::new(memory))
+}
+
+/// A memory that is made from its policies and nothing else.
+trait FromPolicy {
+    fn from_policy(policy: &Policy) -> Self;
+}
+
+impl<P: Pages + Default> FromPolicy for Paged<P> {
+    fn from_policy(policy: &Policy) -> Self {
+        Self::new(policy)
+    }
 }

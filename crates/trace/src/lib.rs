@@ -6,8 +6,13 @@
 //! system, and nothing here measures.
 
 pub mod decode;
+pub mod file;
+pub mod image;
+pub mod map;
 pub mod op;
 pub mod raw;
+pub mod stats;
+pub mod synth;
 
 pub use op::{Access, Op, Visit, Width};
 pub use raw::{Halt, RecordError};

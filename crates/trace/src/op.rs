@@ -62,7 +62,7 @@ impl Op {
 
     /// A write of the low `width` bytes of `value` at `addr`.
     pub const fn store(addr: u64, width: Width, value: u64) -> Self {
-        let unused = 64 - 8 * width.bytes() as u32;
+        let unused = 64 - (8 << width as u32);
         Self { addr, width, access: Access::Store(value << unused >> unused) }
     }
 
@@ -92,6 +92,7 @@ pub fn low<const N: usize>(value: u64) -> [u8; N] {
 }
 
 /// Little-endian bytes as a number; `N` is at most 8.
+#[inline(always)]
 pub fn wide<const N: usize>(bytes: [u8; N]) -> u64 {
     let mut all = [0; 8];
     all[..N].copy_from_slice(&bytes);

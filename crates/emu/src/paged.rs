@@ -1,0 +1,322 @@
+//! Memories behind a map of pages: the seed's backends, from the plain map to page caches.
+//!
+//! The one idea: a backend is only the way it finds a page, a [`Pages`]. Policies, straddles and
+//! slices are written once, in [`Paged`], and are looked at where a page is missing or an access
+//! leaves its page: what is found costs what the seed's code costs.
+//!
+//! This file has no unsafe code. The backends that keep pointers are in `raw/cache.rs`; what
+//! pagelab itself offers, memories that need no map on the way, is not here.
+
+use std::{
+    collections::{
+        HashMap,
+        hash_map::{Entry, RandomState},
+    },
+    fmt,
+    hash::{BuildHasher, BuildHasherDefault},
+};
+
+use ahash::AHasher;
+use nohash_hasher::BuildNoHashHasher;
+use rustc_hash::FxBuildHasher;
+
+pub use crate::raw::cache::PageCache;
+use crate::{
+    Absent, Edge, Fault, Kind, Memory, Policy,
+    memory::{OFFSET_MASK, PAGE_BYTES, page_of},
+};
+
+/// The bytes of one page.
+pub type Page = [u8; PAGE_BYTES];
+/// A map that owns its pages, by page number.
+pub type PageMap<S> = HashMap<u64, Box<Page>, S>;
+
+/// `paged-sip`: a map with the standard library's hasher.
+pub type PagedSip = Paged<PageMap<RandomState>>;
+/// `paged-ahash`: a map with `AHash`; always the same keys, so that runs can be compared.
+pub type PagedAhash = Paged<PageMap<BuildHasherDefault<AHasher>>>;
+/// `paged-fx`: a map with `FxHash`.
+pub type PagedFx = Paged<PageMap<FxBuildHasher>>;
+/// `paged-nohash`: a map whose hash is the page number.
+pub type PagedNohash = Paged<PageMap<BuildNoHashHasher<u64>>>;
+/// `paged-last`: remembers the last page that it found.
+pub type PagedLast = Paged<PageCache<1, false>>;
+/// `paged-cache-N`: remembers `N` pages, direct-mapped.
+pub type PagedCache<const N: usize> = Paged<PageCache<N, false>>;
+/// `paged-cache-N-neg`: remembers `N` absent pages, too.
+pub type PagedCacheNeg<const N: usize> = Paged<PageCache<N, true>>;
+
+/// The page is not there, and the policy is that this faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing;
+
+impl Absent {
+    /// What a look-up answers that found no page: `None`, or that this faults.
+    #[inline]
+    pub(crate) fn answer<T>(self) -> Result<Option<T>, Missing> {
+        match self {
+            Self::Zero => Ok(None),
+            Self::Fault => Err(Missing),
+        }
+    }
+}
+
+/// How a backend finds its pages. Implementations should be `#[inline]` where they find.
+pub trait Pages: Send {
+    /// The page of that number; `None` when it is absent and so reads as zero. The policy is
+    /// looked at only when nothing is found.
+    ///
+    /// # Errors
+    /// When it is absent and the policy is that this faults.
+    fn find(&mut self, number: u64, policy: &Policy) -> Result<Option<&Page>, Missing>;
+
+    /// The page of that number; where there is none, what `fresh` makes, which is told how many
+    /// pages there are.
+    ///
+    /// # Errors
+    /// What `fresh` says; then there is no page more than before.
+    fn find_or_insert(
+        &mut self,
+        number: u64,
+        fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
+    ) -> Result<&mut Page, Fault>;
+
+    /// Whether there is a page of that number.
+    fn has(&self, number: u64) -> bool;
+
+    /// How many pages there are.
+    fn count(&self) -> usize;
+}
+
+impl<S: BuildHasher + Send> Pages for PageMap<S> {
+    #[inline]
+    fn find(&mut self, number: u64, policy: &Policy) -> Result<Option<&Page>, Missing> {
+        match self.get(&number) {
+            Some(page) => Ok(Some(page)),
+            None => policy.absent.answer(),
+        }
+    }
+
+    #[inline]
+    fn find_or_insert(
+        &mut self,
+        number: u64,
+        fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
+    ) -> Result<&mut Page, Fault> {
+        let count = self.len();
+        match self.entry(number) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => Ok(entry.insert(fresh(count)?)),
+        }
+    }
+
+    fn has(&self, number: u64) -> bool {
+        self.contains_key(&number)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+
+/// A memory that asks `P` for its pages.
+pub struct Paged<P> {
+    pages: P,
+    policy: Policy,
+}
+
+impl<P: Pages + Default> Paged<P> {
+    /// An empty memory.
+    pub fn new(policy: &Policy) -> Self {
+        Self { pages: P::default(), policy: *policy }
+    }
+}
+
+impl<P: Pages> fmt::Debug for Paged<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pages, policy } = self;
+        f.debug_struct("Paged").field("pages", &pages.count()).field("policy", policy).finish()
+    }
+}
+
+impl<P: Pages> Paged<P> {
+    #[inline]
+    fn load_as<const N: usize>(&mut self, addr: u64, kind: Kind) -> Result<[u8; N], Fault> {
+        const { assert!(N > 0 && N <= PAGE_BYTES) };
+        let offset = offset_of(addr);
+        if offset > PAGE_BYTES - N {
+            return self.load_straddling(addr, kind);
+        }
+        let mut value = [0; N];
+        match self.pages.find(page_of(addr), &self.policy) {
+            Ok(Some(page)) => value.copy_from_slice(&page[offset..offset + N]),
+            Ok(None) => {}
+            Err(Missing) => return Err(Fault::Absent { addr, kind }),
+        }
+        Ok(value)
+    }
+
+    #[cold]
+    fn load_straddling<const N: usize>(&mut self, addr: u64, kind: Kind) -> Result<[u8; N], Fault> {
+        let mut value = [0; N];
+        self.read_as(addr, &mut value, kind)?;
+        Ok(value)
+    }
+
+    fn read_as(&mut self, addr: u64, to: &mut [u8], kind: Kind) -> Result<(), Fault> {
+        check_edge(self.policy.edge, addr, to.len() as u64, kind)?;
+        let (mut addr, mut rest) = (addr, to);
+        while !rest.is_empty() {
+            let offset = offset_of(addr);
+            let here = (PAGE_BYTES - offset).min(rest.len());
+            let (piece, later) = rest.split_at_mut(here);
+            match self.pages.find(page_of(addr), &self.policy) {
+                Ok(Some(page)) => piece.copy_from_slice(&page[offset..][..here]),
+                Ok(None) => piece.fill(0),
+                Err(Missing) => return Err(Fault::Absent { addr, kind }),
+            }
+            (addr, rest) = (addr.wrapping_add(here as u64), later);
+        }
+        Ok(())
+    }
+
+    /// Writes to both pages or to none: whatever can go wrong does so before the first byte.
+    #[cold]
+    fn store_straddling(&mut self, addr: u64, value: &[u8]) -> Result<(), Fault> {
+        check_edge(self.policy.edge, addr, value.len() as u64, Kind::Store)?;
+        let (head, tail) = value.split_at(PAGE_BYTES - offset_of(addr));
+        let next = addr.wrapping_add(head.len() as u64);
+        let mut count = self.pages.count();
+        let mut spare = [None, None];
+        for (spare, addr) in spare.iter_mut().zip([addr, next]) {
+            if !self.pages.has(page_of(addr)) {
+                *spare = Some(fresh(&self.policy, count, addr)?);
+                count += 1;
+            }
+        }
+        for (spare, (addr, piece)) in spare.into_iter().zip([(addr, head), (next, tail)]) {
+            let fresh = |_| spare.ok_or(Fault::OutOfMemory { addr });
+            let page = self.pages.find_or_insert(page_of(addr), fresh)?;
+            page[offset_of(addr)..][..piece.len()].copy_from_slice(piece);
+        }
+        Ok(())
+    }
+
+    /// The part of the page from `addr` on that holds `bytes`, made where it is absent.
+    fn part(&mut self, addr: u64, bytes: usize) -> Result<&mut [u8], Fault> {
+        let policy = &self.policy;
+        let fresh = |count| fresh(policy, count, addr);
+        let page = self.pages.find_or_insert(page_of(addr), fresh)?;
+        Ok(&mut page[offset_of(addr)..][..bytes])
+    }
+}
+
+impl<P: Pages> Memory for Paged<P> {
+    #[inline]
+    fn load<const N: usize>(&mut self, addr: u64) -> Result<[u8; N], Fault> {
+        self.load_as(addr, Kind::Load)
+    }
+
+    #[inline]
+    fn fetch<const N: usize>(&mut self, addr: u64) -> Result<[u8; N], Fault> {
+        self.load_as(addr, Kind::Fetch)
+    }
+
+    #[inline]
+    fn store<const N: usize>(&mut self, addr: u64, value: [u8; N]) -> Result<(), Fault> {
+        const { assert!(N <= PAGE_BYTES) };
+        let offset = offset_of(addr);
+        if offset > PAGE_BYTES - N {
+            return self.store_straddling(addr, &value);
+        }
+        let policy = &self.policy;
+        let fresh = |count| fresh(policy, count, addr);
+        let page = self.pages.find_or_insert(page_of(addr), fresh)?;
+        page[offset..offset + N].copy_from_slice(&value);
+        Ok(())
+    }
+
+    fn load_seq<const N: usize>(
+        &mut self,
+        addr: u64,
+        count: usize,
+        mut sink: impl FnMut(&[[u8; N]]),
+    ) -> Result<(), Fault> {
+        const { assert!(N > 0 && N <= PAGE_BYTES) };
+        let (mut addr, mut left) = (addr, count);
+        while left > 0 {
+            let offset = offset_of(addr);
+            let here = ((PAGE_BYTES - offset) / N).min(left);
+            if here == 0 {
+                sink(&[self.load(addr)?]);
+                (addr, left) = (addr.wrapping_add(N as u64), left - 1);
+                continue;
+            }
+            let page = match self.pages.find(page_of(addr), &self.policy) {
+                Ok(page) => page.unwrap_or(&ZEROS),
+                Err(Missing) => return Err(Fault::Absent { addr, kind: Kind::Load }),
+            };
+            sink(page[offset..][..here * N].as_chunks().0);
+            (addr, left) = (addr.wrapping_add((here * N) as u64), left - here);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, addr: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.read_as(addr, to, Kind::Load)
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
+        check_edge(self.policy.edge, addr, from.len() as u64, Kind::Store)?;
+        let (mut addr, mut rest) = (addr, from);
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at((PAGE_BYTES - offset_of(addr)).min(rest.len()));
+            self.part(addr, piece.len())?.copy_from_slice(piece);
+            (addr, rest) = (addr.wrapping_add(piece.len() as u64), later);
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
+        check_edge(self.policy.edge, addr, bytes, Kind::Store)?;
+        let (mut addr, mut left) = (addr, bytes);
+        while left > 0 {
+            let room = PAGE_BYTES - offset_of(addr);
+            let here = usize::try_from(left).map_or(room, |left| left.min(room));
+            self.part(addr, here)?.fill(value);
+            (addr, left) = (addr.wrapping_add(here as u64), left - here as u64);
+        }
+        Ok(())
+    }
+}
+
+/// What absent pages hold.
+static ZEROS: Page = [0; PAGE_BYTES];
+
+/// Where `addr` is in its page.
+#[inline]
+fn offset_of(addr: u64) -> usize {
+    (addr & OFFSET_MASK) as usize
+}
+
+/// Refuses what reaches over the end of the space, where the policy is to trap.
+pub(crate) fn check_edge(edge: Edge, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+    let over = bytes > 0 && addr.checked_add(bytes - 1).is_none();
+    if over && edge == Edge::Trap {
+        return Err(Fault::OutOfRange { addr, bytes, kind });
+    }
+    Ok(())
+}
+
+/// A page of zeros for `addr`, unless `count` pages are all there may be.
+#[cold]
+fn fresh(policy: &Policy, count: usize, addr: u64) -> Result<Box<Page>, Fault> {
+    let limit = policy.page_limit;
+    if count as u64 >= limit / PAGE_BYTES as u64 {
+        return Err(Fault::PageLimit { addr, limit });
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(PAGE_BYTES).map_err(|_| Fault::OutOfMemory { addr })?;
+    bytes.resize(PAGE_BYTES, 0);
+    bytes.into_boxed_slice().try_into().map_err(|_| Fault::OutOfMemory { addr })
+}

@@ -1,0 +1,351 @@
+//! Trace files: opened, sniffed and streamed; created and compressed.
+//!
+//! The one idea: a file is a stream of pieces. Whatever its compression, [`TraceFile::pieces`]
+//! hands out decompressed bytes with what was left of the piece before in front, and
+//! [`TraceFile::stream`] puts the decoder behind it. Memory is bounded whatever the file says: no
+//! window above [`WINDOW_BYTES_MAX`] is accepted. Every error names the file.
+//!
+//! Files are read, never mapped: [`crate::map`] is for whoever asks for that.
+
+mod compression;
+mod encode;
+mod output;
+mod zst;
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufReader, Cursor, Read, Seek},
+    path::{Path, PathBuf},
+};
+
+pub use self::{
+    compression::{Compression, WINDOW_BYTES_MAX},
+    encode::{Encoder, Writer},
+    output::{Existing, Output, create},
+};
+use crate::{
+    decode,
+    op::Visit,
+    raw::{self, HEAD_BYTES, Halt, RecordError},
+};
+
+/// Bytes that are handed out at once, and a little more.
+const PIECE_BYTES: usize = 1 << 20;
+/// Bytes that are read from a file at once.
+const READ_BYTES: usize = 1 << 18;
+
+/// What is wrong with a file as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be opened.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot be read to its end, or decompressed.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot be created.
+    #[error("cannot create {}: {source}", path.display())]
+    Create {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It exists and must not be replaced.
+    #[error("{} exists: choose another name, or say that it may be replaced", path.display())]
+    Exists {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It has no bytes, or decompresses to none.
+    #[error(
+        "{} is empty{}: a trace has at least one record",
+        path.display(), inside(*.compression)
+    )]
+    Empty {
+        /// Which.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+    },
+    /// Its first bytes are no record.
+    #[error(
+        "{} is no trace{}: it starts with {}; expected operation 1 or 2 and width 1, 2, 4 or 8, \
+         or a gz, xz or zst file of that",
+        path.display(), inside(*.compression), hexadecimal(.start)
+    )]
+    NotATrace {
+        /// Which.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+        /// Its first bytes, decompressed.
+        start: Vec<u8>,
+    },
+    /// It must be mapped, and is compressed.
+    #[error("{} is compressed ({compression}): it can be read, not mapped", path.display())]
+    Compressed {
+        /// Which.
+        path: PathBuf,
+        /// How it is compressed.
+        compression: Compression,
+    },
+}
+
+fn inside(compression: Compression) -> String {
+    match compression {
+        Compression::None => String::new(),
+        packed => format!(" inside its {packed}"),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.join(" ")
+}
+
+/// Why a trace could not be streamed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError<S: fmt::Display> {
+    /// The file itself.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A record makes no sense, or the last one is cut off.
+    #[error("{}: {error}", path.display())]
+    Record {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong, and at which byte of the decompressed trace.
+        error: RecordError,
+    },
+    /// Whoever takes the operations had enough.
+    #[error("{}: {stop}", path.display())]
+    Taker {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        stop: S,
+    },
+}
+
+/// What was streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streamed {
+    /// Bytes of complete records.
+    pub bytes: u64,
+    /// Bytes behind them that are too few for a record: something to warn about.
+    pub trailing: usize,
+}
+
+/// An open trace, at its start.
+pub struct TraceFile {
+    path: PathBuf,
+    compression: Compression,
+    file_bytes: Option<u64>,
+    /// The first piece, which was looked at.
+    start: Vec<u8>,
+    inner: Inner,
+}
+
+/// Where the bytes behind the first piece come from.
+enum Inner {
+    Plain(File),
+    Packed(Box<dyn Read + Send>),
+}
+
+impl fmt::Debug for TraceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, compression, file_bytes, .. } = self;
+        f.debug_struct("TraceFile")
+            .field("path", path)
+            .field("compression", compression)
+            .field("file_bytes", file_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a trace: raw, or in a gz, xz or zst file, which its first bytes tell.
+///
+/// # Errors
+/// When it cannot be opened or read, is empty, or does not start with a record.
+pub fn open(path: &Path) -> Result<TraceFile, FileError> {
+    let failed = |source| FileError::Open { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
+    }
+    let file_bytes = metadata.is_file().then_some(metadata.len());
+    let reading = |source| FileError::Read { path: path.to_owned(), source };
+    let magic = read_up_to(&mut file, compression::MAGIC_BYTES).map_err(reading)?;
+    let compression = Compression::of_magic(&magic);
+    let (start, inner) = if compression == Compression::None {
+        let mut start = magic;
+        let more = read_up_to(&mut file, HEAD_BYTES - start.len()).map_err(reading)?;
+        start.extend(more);
+        (start, Inner::Plain(file))
+    } else {
+        let whole = BufReader::with_capacity(READ_BYTES, Cursor::new(magic).chain(file));
+        let mut reader = compression.reader(whole);
+        let start = read_up_to(&mut reader, HEAD_BYTES).map_err(reading)?;
+        (start, Inner::Packed(reader))
+    };
+    judge_start(path, compression, &start)?;
+    Ok(TraceFile { path: path.to_owned(), compression, file_bytes, start, inner })
+}
+
+/// Whether these bytes may be the start of a trace.
+pub(crate) fn judge_start(
+    path: &Path,
+    compression: Compression,
+    start: &[u8],
+) -> Result<(), FileError> {
+    let path = path.to_owned();
+    if start.is_empty() {
+        return Err(FileError::Empty { path, compression });
+    }
+    let plausible = start.len() >= HEAD_BYTES && raw::decode_one(start, 0).is_ok();
+    if plausible {
+        return Ok(());
+    }
+    let start = start[..start.len().min(HEAD_BYTES)].to_vec();
+    Err(FileError::NotATrace { path, compression, start })
+}
+
+/// As many bytes as there are, and at most so many.
+pub(crate) fn read_up_to(reader: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(most);
+    reader.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl TraceFile {
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How it is compressed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Bytes of the file as it is, compressed or not; `None` for what is no regular file.
+    pub fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes
+    }
+
+    /// The file itself, at its start, where it is an uncompressed regular file.
+    ///
+    /// # Errors
+    /// Gives the trace back where it is something else, or cannot be rewound.
+    pub fn into_plain(mut self) -> Result<File, Box<Self>> {
+        let rewound = match &mut self.inner {
+            Inner::Plain(file) if self.file_bytes.is_some() => file.rewind().is_ok(),
+            _ => false,
+        };
+        match self.inner {
+            Inner::Plain(file) if rewound => Ok(file),
+            inner => Err(Box::new(Self { inner, ..self })),
+        }
+    }
+
+    /// The decompressed bytes, from the start.
+    pub fn into_reader(self) -> Box<dyn Read + Send> {
+        let start = Cursor::new(self.start);
+        match self.inner {
+            Inner::Plain(file) => Box::new(start.chain(file)),
+            Inner::Packed(reader) => Box::new(start.chain(reader)),
+        }
+    }
+
+    /// Hands out the decompressed bytes piece by piece: `take` gets each with its offset, and
+    /// returns how many it used; the rest comes again, with more behind it.
+    ///
+    /// Returns when the file ends; what `take` never used is [`Streamed::trailing`].
+    ///
+    /// # Errors
+    /// When the file cannot be read, `take` fails, or the last record is cut off inside a value.
+    pub fn pieces<S: fmt::Display>(
+        self,
+        mut take: impl FnMut(&[u8], u64) -> Result<usize, S>,
+    ) -> Result<Streamed, StreamError<S>> {
+        let path = self.path.clone();
+        let mut reader = self.into_reader();
+        let mut buffer = vec![0; PIECE_BYTES];
+        let (mut kept, mut offset) = (0, 0);
+        loop {
+            let read = match reader.read(&mut buffer[kept..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(FileError::Read { path, source }.into()),
+                Ok(0) => break,
+                Ok(read) => read,
+            };
+            let piece = &buffer[..kept + read];
+            let used = match take(piece, offset) {
+                Ok(used) => used.min(piece.len()),
+                Err(stop) => return Err(StreamError::Taker { path, stop }),
+            };
+            kept = piece.len() - used;
+            buffer.copy_within(used..used + kept, 0);
+            offset += used as u64;
+            if kept == buffer.len() {
+                // Nothing fits behind what is left over: it cannot be the start of a record.
+                break;
+            }
+        }
+        match raw::finish(&buffer[..kept], offset) {
+            Ok(trailing) => Ok(Streamed { bytes: offset, trailing }),
+            Err(error) => Err(StreamError::Record { path, error }),
+        }
+    }
+
+    /// Hands every operation to a visitor. `progress` is told the bytes of records so far.
+    ///
+    /// # Errors
+    /// When the file cannot be read, a record makes no sense, or the visitor stops.
+    pub fn stream<V: Visit>(
+        self,
+        visitor: &mut V,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Streamed, StreamError<V::Stop>>
+    where
+        V::Stop: fmt::Display,
+    {
+        let path = self.path.clone();
+        let done = self.pieces(|bytes, offset| {
+            let used = decode::visit(bytes, offset, visitor)?;
+            progress(offset + used as u64);
+            Ok(used)
+        });
+        done.map_err(|error: StreamError<Halt<V::Stop>>| match error {
+            StreamError::File(error) => StreamError::File(error),
+            StreamError::Record { path, error }
+            | StreamError::Taker { path, stop: Halt::Record(error) } => {
+                StreamError::Record { path, error }
+            }
+            StreamError::Taker { stop: Halt::Visitor { stop, .. }, .. } => {
+                StreamError::Taker { path, stop }
+            }
+        })
+    }
+}
