@@ -3,7 +3,9 @@
 //! A [`Workload`] turns a case into trials, one for each arm; [`measure`] repeats them in a fresh
 //! process and [`runner`] turns what comes back into a record. Nothing here draws or prints.
 
+pub mod emu;
 pub mod fault;
+pub mod inputs;
 pub mod limit;
 pub mod measure;
 pub mod meter;
@@ -12,6 +14,7 @@ pub mod params;
 pub mod plan;
 pub mod runner;
 pub mod suite;
+pub mod trace;
 pub mod workload;
 
 pub use need::Need;
@@ -29,6 +32,9 @@ pub const WORKLOADS: &[&dyn Workload] = &[
     &limit::bulk::READ,
     &fault::throughput::Throughput,
     &fault::latency::Latency,
+    &emu::replay::EmuReplay,
+    &emu::verify::EmuVerify,
+    &trace::stats::TraceStats,
 ];
 
 /// The workload of that name.
@@ -59,7 +65,14 @@ mod tests {
     fn every_default_is_canonical_and_every_default_case_is_accepted() {
         for workload in WORKLOADS {
             for param in workload.params() {
-                assert_eq!(param.canonical(param.default).as_deref(), Ok(param.default));
+                // A list is as canonical as each of its parts.
+                let parts: Vec<&str> = match param.role {
+                    Role::Axis => vec![param.default],
+                    Role::Arms | Role::List => param.default.split(',').collect(),
+                };
+                for part in parts {
+                    assert_eq!(param.canonical(part).as_deref(), Ok(part), "{}", param.name);
+                }
             }
             let case = plan::complete(*workload, &[]).unwrap();
             assert_eq!(workload.refuse(&case), Ok(()), "{}", workload.name());

@@ -15,6 +15,7 @@ use pagelab_sys::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
 };
@@ -51,16 +52,17 @@ pub fn measure(
     case: &Case,
     method: &Method,
     process: u32,
+    inputs: &Inputs,
 ) -> Result<(Measured, BTreeMap<String, u64>), Error> {
-    let mut trials = workload.prepare(case)?;
+    let mut trials = workload.prepare(case, inputs)?;
     let mut meter = Meter::new(Clock::new(method.clock), process);
     let mut witness = Witness::default();
-    let (fewest, most) = match workload.repetitions(case) {
-        Some(fixed) => (fixed, fixed),
-        None => (method.repetitions_min, method.repetitions_max),
-    };
+    let is_one_pass = workload.is_one_pass();
+    let fixed = if is_one_pass { Some(1) } else { workload.repetitions(case) };
+    let (fewest, most) =
+        fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));
     let mut host = HostWatch::default();
-    for trial in &mut trials {
+    for trial in trials.iter_mut().filter(|_| !is_one_pass) {
         repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut host)?;
     }
     let start = meter.clock().now_ns();
@@ -75,7 +77,7 @@ pub fn measure(
         let spent = meter.clock().now_ns() - start;
         let done = repetition + 1;
         // A slow case stops at two repetitions rather than run on for many times its budget.
-        let is_open = workload.repetitions(case).is_none();
+        let is_open = fixed.is_none();
         let overdue = is_open && done >= 2 && spent > 4 * method.budget_ns;
         let enough = spent > method.budget_ns || is_narrow(meter.kept(), method.precision);
         if overdue || (is_open && done >= fewest && enough) {

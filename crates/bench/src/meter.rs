@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use pagelab_record::{Claim, Data, Measured, Series, Unit, latency, schema};
+use pagelab_record::{Claim, Data, Measured, Series, Table, Unit, latency, schema};
 use pagelab_sys::{clock::Clock, usage};
 
 /// Collects the observations of a case in one process.
@@ -14,7 +14,7 @@ use pagelab_sys::{clock::Clock, usage};
 pub struct Meter {
     clock: Clock,
     process: u32,
-    arm: &'static str,
+    arm: String,
     repetition: Option<u32>,
     draft: Vec<Series>,
     kept: Vec<Series>,
@@ -24,7 +24,7 @@ impl Meter {
     /// A meter for one process of a case.
     pub fn new(clock: Clock, process: u32) -> Self {
         let (draft, kept) = (Vec::with_capacity(64), Vec::with_capacity(4096));
-        Self { clock, process, arm: "", repetition: None, draft, kept }
+        Self { clock, process, arm: String::new(), repetition: None, draft, kept }
     }
 
     /// The clock that trials read.
@@ -63,6 +63,11 @@ impl Meter {
         self.file(name, clock, Unit::Ns, (ops, bytes), Data::Values(vec![ns]));
     }
 
+    /// Files a number that belongs to the repetition as a whole.
+    pub fn count(&mut self, name: &str, value: u64) {
+        self.file(name, self.elapsed(), Unit::Count, (1, 0), Data::Values(vec![value]));
+    }
+
     /// Files several observations of one operation each.
     pub fn observe_all(&mut self, name: &str, unit: Unit, values: Vec<u64>) {
         self.file(name, self.elapsed(), unit, (1, 0), Data::Values(values));
@@ -86,7 +91,7 @@ impl Meter {
     ) {
         self.draft.push(Series {
             name: name.to_owned(),
-            arm: self.arm.to_owned(),
+            arm: self.arm.clone(),
             process: self.process,
             repetition: self.repetition.unwrap_or(0),
             clock,
@@ -98,8 +103,8 @@ impl Meter {
     }
 
     /// Starts a repetition of an arm (`None` warms up); what was drafted before is thrown away.
-    pub(crate) fn begin(&mut self, arm: &'static str, repetition: Option<u32>) {
-        self.arm = arm;
+    pub(crate) fn begin(&mut self, arm: &str, repetition: Option<u32>) {
+        arm.clone_into(&mut self.arm);
         self.repetition = repetition;
         self.draft.clear();
     }
@@ -122,7 +127,7 @@ impl Meter {
 /// Collects the proof of a case in one process.
 #[derive(Debug, Default)]
 pub struct Witness {
-    arm: &'static str,
+    arm: String,
     draft: Draft,
     kept: Draft,
 }
@@ -133,6 +138,7 @@ struct Draft {
     lasting: Vec<Claim>,
     counters: BTreeMap<String, u64>,
     latest: BTreeMap<String, u64>,
+    tables: Vec<Table>,
     warnings: Vec<String>,
 }
 
@@ -141,8 +147,14 @@ impl Witness {
     pub fn expect(&mut self, claim: &str, expected: u64, observed: u64) {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let (expected, observed) = (number(expected), number(observed));
-        let claim = Claim::check(claim, self.arm, expected, observed, 0);
+        let claim = Claim::check(claim, &self.arm, expected, observed, 0);
         self.draft.claims.push(claim);
+    }
+
+    /// Claims that two digests are equal. A claim holds numbers below 2^63; the lowest 63 bits say
+    /// as much.
+    pub fn expect_digest(&mut self, claim: &str, expected: u64, observed: u64) {
+        self.expect(claim, expected << 1 >> 1, observed << 1 >> 1);
     }
 
     /// Claims that two numbers are equal, also when the repetition is thrown away.
@@ -166,13 +178,18 @@ impl Witness {
         self.draft.latest.insert(name.to_owned(), value);
     }
 
+    /// Leaves a table in the record, in place of an earlier one of its name.
+    pub fn table(&mut self, table: Table) {
+        self.draft.tables.push(table);
+    }
+
     /// Notes something that may have disturbed the result, and what to do about it.
     pub fn warn(&mut self, warning: String) {
         self.draft.warnings.push(warning);
     }
 
-    pub(crate) fn begin(&mut self, arm: &'static str) {
-        self.arm = arm;
+    pub(crate) fn begin(&mut self, arm: &str) {
+        arm.clone_into(&mut self.arm);
         self.draft = Draft::default();
     }
 
@@ -193,6 +210,10 @@ impl Witness {
             *self.kept.counters.entry(name).or_default() += value;
         }
         self.kept.latest.extend(draft.latest);
+        for table in draft.tables {
+            self.kept.tables.retain(|kept| kept.name != table.name);
+            self.kept.tables.push(table);
+        }
         for warning in draft.warnings {
             if !self.kept.warnings.contains(&warning) {
                 self.kept.warnings.push(warning);
@@ -204,7 +225,7 @@ impl Witness {
     pub(crate) fn finish(self, series: Vec<Series>) -> (Measured, BTreeMap<String, u64>) {
         let measured = Measured {
             series,
-            tables: Vec::new(),
+            tables: self.kept.tables,
             counters: self.kept.counters,
             witness: self.kept.claims,
             warnings: self.kept.warnings,

@@ -99,7 +99,8 @@ impl Need {
             Self::Memory(_) => {
                 let budget = Topology::machine().memory_budget();
                 format!(
-                    "choose a smaller --size: {} are available, limited by {}",
+                    "choose a smaller --size (of a trace, fewer --ops): {} are available, limited \
+                     by {}",
                     display_bytes(budget.bytes as f64),
                     budget.limited_by
                 )

@@ -12,6 +12,8 @@ use pagelab_record::{
 };
 use pagelab_sys::{knobs::thp::HugePages, touch::Stride};
 
+use crate::trace::{self, image};
+
 /// One parameter of a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
@@ -34,6 +36,8 @@ pub enum Role {
     Axis,
     /// An arm for each value, alternated inside one case.
     Arms,
+    /// One value that is a list.
+    List,
 }
 
 /// What values a parameter takes.
@@ -59,6 +63,21 @@ pub enum Kind {
     Cpus(&'static [&'static str]),
     /// A memory node's number, or one of these words.
     Node(&'static [&'static str]),
+    /// A whole number between these two.
+    Number {
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// A count of operations such as `20m` (20 million), `all`, or `auto`.
+    Ops,
+    /// The path of a trace, or a generator.
+    Trace,
+    /// What is in memory before a trace starts: `auto`, `none`, `generator`, or `PATH[@ADDRESS]`.
+    Image,
+    /// A backend of emulated memory, possibly with a decoder, or `all`: see [`crate::emu::Arm`].
+    Backend,
 }
 
 impl Param {
@@ -86,12 +105,26 @@ impl Param {
             Kind::Cpus(words) | Kind::Node(words) => {
                 words.iter().map(ToString::to_string).collect()
             }
-            Kind::Size | Kind::Count { .. } | Kind::Touch => Vec::new(),
+            Kind::Backend => {
+                let mut words = crate::emu::Arm::names();
+                words.push(crate::emu::ALL.to_owned());
+                words
+            }
+            Kind::Trace => trace::generators().iter().map(ToString::to_string).collect(),
+            Kind::Image => image::WORDS.iter().map(ToString::to_string).collect(),
+            Kind::Size | Kind::Count { .. } | Kind::Touch | Kind::Number { .. } | Kind::Ops => {
+                Vec::new()
+            }
         }
     }
 }
 
 impl Kind {
+    /// Whether a value may hold a comma, so that a comma does not stand between two.
+    pub fn has_commas(self) -> bool {
+        matches!(self, Self::Cpus(_) | Self::Trace | Self::Image)
+    }
+
     fn canonical(self, value: &str) -> Result<String, String> {
         match self {
             Self::Choice(words) => {
@@ -123,6 +156,16 @@ impl Kind {
                 Ok(node) => Ok(node.to_string()),
                 Err(_) => Err(format!("expected a node's number, or {}", one_of(words))),
             },
+            Self::Number { min, max } => match value.parse::<u64>() {
+                Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
+                _ => Err(format!("expected a whole number from {min} to {max}")),
+            },
+            Self::Ops if matches!(value, "all" | "auto") => Ok(value.to_owned()),
+            Self::Ops => trace::parse_count(value).map(trace::format_count),
+            Self::Trace => trace::Source::parse(value).map(|source| source.to_string()),
+            Self::Image => image::canonical(value),
+            Self::Backend if value == crate::emu::ALL => Ok(value.to_owned()),
+            Self::Backend => crate::emu::Arm::parse(value).map(|arm| arm.to_string()),
         }
     }
 }
@@ -319,6 +362,11 @@ mod tests {
                 Kind::Count { max: 99, auto: true },
                 Kind::Cpus(&["auto"]),
                 Kind::Node(&["any"]),
+                Kind::Number { min: 0, max: 9 },
+                Kind::Ops,
+                Kind::Trace,
+                Kind::Image,
+                Kind::Backend,
             ] {
                 let param = Param { kind, ..PAGE };
                 if let Ok(canonical) = param.canonical(&text) {

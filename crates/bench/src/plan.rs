@@ -5,6 +5,7 @@ use pagelab_sys::clock::ClockChoice;
 
 use crate::{
     Kind, Need, Role,
+    inputs::Supply,
     measure::Method,
     params::PageSize,
     suite::{Entry, Suite},
@@ -59,7 +60,7 @@ pub fn complete(workload: &dyn Workload, pairs: &[(&str, &str)]) -> Result<Case,
         };
         let canonical: Result<Vec<String>, String> = match param.role {
             Role::Axis => param.canonical(value).map(|value| vec![value]),
-            Role::Arms => value.split(',').map(|word| param.canonical(word)).collect(),
+            Role::Arms | Role::List => value.split(',').map(|word| param.canonical(word)).collect(),
         };
         case = case.with(name, &canonical?.join(","));
     }
@@ -90,7 +91,7 @@ pub fn grid(
             return Err(unknown_parameter(workload, name));
         };
         let values = match (param.role, param.kind) {
-            (Role::Arms, _) => vec![values.join(",")],
+            (Role::Arms | Role::List, _) => vec![values.join(",")],
             (Role::Axis, Kind::Page) => every_page(values),
             (Role::Axis, _) => values.clone(),
         };
@@ -164,11 +165,23 @@ pub fn of_grid(
     over: Overrides,
 ) -> Result<Plan, String> {
     let mut plan = Plan::default();
-    if !entry.workload.starts_with("limit/") {
+    let is_one_pass = crate::workload(&entry.workload)?.is_one_pass();
+    if !entry.workload.starts_with("limit/") && !is_one_pass {
         for limit in &limits.entries {
             add(&mut plan, limit, clock, over)?;
         }
     }
+    add(&mut plan, entry, clock, over)?;
+    fit(&mut plan, over.budget_s);
+    Ok(plan)
+}
+
+/// The plan of a grid without anything beside it.
+///
+/// # Errors
+/// A sentence that names the parameter or the combination.
+pub fn of_cases(entry: &Entry, clock: ClockChoice, over: Overrides) -> Result<Plan, String> {
+    let mut plan = Plan::default();
     add(&mut plan, entry, clock, over)?;
     fit(&mut plan, over.budget_s);
     Ok(plan)
@@ -179,6 +192,7 @@ fn add(plan: &mut Plan, entry: &Entry, clock: ClockChoice, over: Overrides) -> R
     let (cases, left_out) = grid(workload, &entry.axes)?;
     plan.left_out.extend(left_out);
     let forks = over.forks.unwrap_or(entry.forks).max(1);
+    let forks = if workload.is_one_pass() { 1 } else { forks };
     let method = Method {
         forks,
         repetitions_min: entry.repetitions_min,
@@ -198,6 +212,7 @@ fn add(plan: &mut Plan, entry: &Entry, clock: ClockChoice, over: Overrides) -> R
             // Even a host that backs memory at 100 MB/s finishes a case that was asked for.
             let rounds = u64::from(workload.repetitions(&case).unwrap_or(4)) + 1;
             method.limit_ns += workload.footprint(&case).saturating_mul(rounds).saturating_mul(10);
+            method.limit_ns += nanoseconds(workload.seconds(&case) * rounds as f64 * 20.0);
         }
         plan.cases.push(Planned { workload: entry.workload.clone(), case, method });
     }
@@ -254,6 +269,19 @@ impl Planned {
         crate::workload(&self.workload).expect("a planned workload exists")
     }
 
+    /// Whether one pass in one process says it all.
+    pub fn is_one_pass(&self) -> bool {
+        self.row().is_one_pass()
+    }
+
+    /// The trace that the case needs.
+    ///
+    /// # Errors
+    /// When the parameters that name it make no sense.
+    pub fn supply(&self) -> Result<Option<Supply>, String> {
+        self.row().supply(&self.case)
+    }
+
     /// What the case needs of the host.
     pub fn needs(&self) -> Vec<Need> {
         self.row().needs(&self.case)
@@ -266,8 +294,11 @@ impl Planned {
 
     /// Seconds that it will take, roughly.
     pub fn estimated_seconds(&self) -> f64 {
-        // First touch at 2 GB/s is typical; a fixed number of rounds takes what it takes.
-        let once_s = self.footprint() as f64 / 2e9 + 0.002;
+        let once_s = self.row().seconds(&self.case);
+        if self.is_one_pass() {
+            return once_s;
+        }
+        // A fixed number of rounds takes what it takes.
         let forks = f64::from(self.method.forks);
         let measured = self.row().repetitions(&self.case).map_or_else(
             || {

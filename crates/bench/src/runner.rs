@@ -1,30 +1,33 @@
-//! The parent's half of a case: needs, knobs, fresh processes, and the record that is left.
+//! The parent's half of a case: needs, knobs, traces, fresh processes, and the record that is left.
 //!
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{collections::BTreeMap, path::PathBuf, process::Command};
+use std::{cell::RefCell, collections::BTreeMap, path::PathBuf, process::Command, rc::Rc};
 
 use pagelab_record::{Case, Host, Measured, Nature, Outcome, Record, schema};
 use pagelab_sys::{
     SysError, arch,
-    child::{self, Ended},
+    child::{self, Care, Ended, Heirloom},
     clock::ClockChoice,
     counters::Counters,
     environment::{self, Class, Fact},
     knobs::{KnobError, KnobGuard, Knobs, Place},
+    pulse::{Beat, Pulse},
     rights,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Need,
+    inputs::{Handed, Inputs, Supply},
     measure::{Method, measure},
     plan::{Plan, Planned},
+    trace::load::{Loaded, Stopped, load},
 };
 
 /// The protocol between parent and child; they are one binary, so a difference is a mistake.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
@@ -33,6 +36,7 @@ struct Request {
     case: Case,
     method: Method,
     process: u32,
+    handed: Handed,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,7 +64,9 @@ pub fn case_main() -> Result<(), String> {
     child::volunteer_for_oom();
     child::abort_on_panic();
     let workload = crate::workload(&request.workload)?;
-    let answer = match measure(workload, &request.case, &request.method, request.process) {
+    let Request { case, method, process, handed, .. } = request;
+    let inputs = Inputs::take(handed)?;
+    let answer = match measure(workload, &case, &method, process, &inputs) {
         Ok((measured, constants)) => Answer::Measured { measured: Box::new(measured), constants },
         Err(error) => Answer::Failed(error.to_string()),
     };
@@ -77,6 +83,20 @@ pub enum Attempt {
     Interrupted,
 }
 
+/// How a case comes along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Its trace is being loaded; so far has that come.
+    Loading(Beat),
+    /// This process of it is about to start.
+    Process(u32),
+    /// Its process has come so far; told only when there is news.
+    Working(Beat),
+}
+
+/// Is told how a case comes along.
+pub type Progress<'p> = dyn FnMut(Step) + 'p;
+
 /// Runs cases one after the other and makes records of them.
 #[derive(Debug)]
 pub struct Runner {
@@ -87,6 +107,7 @@ pub struct Runner {
     child: Vec<String>,
     place: Place,
     knobs: Option<Knobs>,
+    traces: RefCell<Vec<(Supply, Rc<Loaded>)>>,
 }
 
 impl Runner {
@@ -102,6 +123,7 @@ impl Runner {
             child: words(child),
             place: Place::machine(),
             knobs: None,
+            traces: RefCell::default(),
         }
     }
 
@@ -121,25 +143,56 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs one case; `progress` is told how many of its processes are done.
+    /// Gets the trace that a case needs, unless an earlier case needed the same.
+    ///
+    /// # Errors
+    /// When there is none, or the user interrupts.
+    pub fn load(
+        &self,
+        planned: &Planned,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Rc<Loaded>>, Stopped> {
+        let Some(supply) = planned.supply().map_err(Stopped::Failed)? else { return Ok(None) };
+        let known = self.traces.borrow().iter().find(|(known, _)| *known == supply).cloned();
+        if let Some((_, loaded)) = known {
+            return Ok(Some(loaded));
+        }
+        let loaded = Rc::new(load(&supply, &mut |beat| progress(Step::Loading(beat)))?);
+        self.traces.borrow_mut().push((supply, Rc::clone(&loaded)));
+        Ok(Some(loaded))
+    }
+
+    /// Lets go of the traces that none of these cases needs.
+    pub fn keep_traces_of(&self, rest: &[Planned]) {
+        let mut traces = self.traces.borrow_mut();
+        if !traces.is_empty() {
+            let wanted: Vec<_> = rest.iter().map(Planned::supply).collect();
+            traces.retain(|(supply, _)| {
+                wanted.iter().any(|wanted| matches!(wanted, Ok(Some(wanted)) if wanted == supply))
+            });
+        }
+    }
+
+    /// Runs one case; `progress` is told how it comes along.
     ///
     /// # Errors
     /// When not even a process can be started.
-    pub fn run(
-        &self,
-        planned: &Planned,
-        progress: &mut dyn FnMut(u32),
-    ) -> Result<Attempt, SysError> {
+    pub fn run(&self, planned: &Planned, progress: &mut Progress<'_>) -> Result<Attempt, SysError> {
         let mut guards = Guards::default();
         if let Some(skipped) = self.meet_needs(planned, &mut guards) {
             return Ok(Attempt::Done(Box::new(self.record(planned, skipped))));
         }
+        let loaded = match self.load(planned, progress) {
+            Ok(loaded) => loaded,
+            Err(Stopped::Interrupted) => return Ok(Attempt::Interrupted),
+            Err(Stopped::Failed(reason)) => return Ok(self.failed(planned, reason)),
+        };
         let oom_before = Counters::read(None);
         let mut all = Measured::default();
         let mut constants = BTreeMap::new();
         for process in 0..planned.method.forks {
-            progress(process);
-            match self.run_process(planned, process)? {
+            progress(Step::Process(process));
+            match self.run_process(planned, process, loaded.as_deref(), progress)? {
                 Ended::Interrupted => return Ok(Attempt::Interrupted),
                 Ended::Answered(bytes) => match serde_json::from_slice(&bytes) {
                     Ok(Answer::Measured { measured, constants: found }) => {
@@ -159,7 +212,9 @@ impl Runner {
                 Ended::Died(why) => {
                     let killed = Counters::read(None).since(&oom_before).get("oom_kill");
                     let reason = if killed.is_some_and(|count| count > 0) {
-                        format!("{why}: out of memory (choose a smaller --size)")
+                        let is_trace = planned.case.get("ops").is_some();
+                        let what = if is_trace { "fewer --ops" } else { "a smaller --size" };
+                        format!("{why}: out of memory (choose {what})")
                     } else {
                         why
                     };
@@ -167,24 +222,48 @@ impl Runner {
                 }
             }
         }
+        if let Some(loaded) = loaded {
+            all.warnings.extend(loaded.facts.warnings.iter().cloned());
+        }
         constants.insert("processes_measured".to_owned(), u64::from(planned.method.forks));
         all.counters.extend(constants);
         drop(guards);
         Ok(Attempt::Done(Box::new(self.record(planned, Outcome::Measured(all)))))
     }
 
-    fn run_process(&self, planned: &Planned, process: u32) -> Result<Ended, SysError> {
+    fn run_process(
+        &self,
+        planned: &Planned,
+        process: u32,
+        loaded: Option<&Loaded>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Ended, SysError> {
+        let pulse = Pulse::new()?;
+        let shared = Heirloom::new(pulse.file())?;
         let request = Request {
             protocol: PROTOCOL,
             workload: planned.workload.clone(),
             case: planned.case.clone(),
             method: planned.method,
             process,
+            handed: Loaded::handed(loaded, &shared),
         };
         let request = serde_json::to_vec(&request).expect("a request has text keys");
         let mut command = Command::new(&self.executable);
         command.args(&self.child);
-        child::run(command, &request, planned.method.limit_ns)
+        let mut heirlooms = vec![&shared];
+        heirlooms.extend(loaded.into_iter().flat_map(Loaded::heirlooms));
+        let mut seen = Beat::default();
+        // Only what is new is told: while a repetition is timed nothing is, and nothing is drawn.
+        let watch = &mut || {
+            let beat = pulse.beat();
+            if beat != seen {
+                seen = beat;
+                progress(Step::Working(beat));
+            }
+        };
+        let limit_ns = planned.method.limit_ns;
+        child::run(command, &request, Care { limit_ns, heirlooms: &heirlooms, watch })
     }
 
     /// Checks what the case needs, sets the knobs that help, and says what is still missing.
@@ -221,7 +300,11 @@ impl Runner {
         let about_knobs = self.knobs.as_ref().map(Knobs::take_warnings).unwrap_or_default();
         if let Outcome::Measured(measured) = &mut outcome {
             measured.warnings.extend(about_knobs);
-            measured.warnings.extend(environment::warnings(&facts));
+            // What disturbs times says nothing where there are none, or only scripted ones.
+            let is_scripted = matches!(planned.method.clock, ClockChoice::Scripted { .. });
+            if !planned.is_one_pass() && !is_scripted {
+                measured.warnings.extend(environment::warnings(&facts));
+            }
         }
         Record {
             schema: schema::SCHEMA.to_owned(),

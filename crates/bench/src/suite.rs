@@ -13,12 +13,14 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("limits", include_str!("../../../suites/limits.toml")),
     ("micro-pagefault", include_str!("../../../suites/micro-pagefault.toml")),
     ("page-fault-latency", include_str!("../../../suites/page-fault-latency.toml")),
+    ("fast-memory", include_str!("../../../suites/fast-memory.toml")),
 ];
 
 /// The published results that suites can name: name and text.
 const PUBLISHED: &[(&str, &str)] = &[
     ("micro-pagefault", include_str!("../../../published/micro-pagefault.jsonl")),
     ("page-fault-latency", include_str!("../../../published/page-fault-latency.jsonl")),
+    ("fast-memory", include_str!("../../../published/fast-memory.jsonl")),
 ];
 
 /// A run written down.
@@ -109,7 +111,7 @@ pub fn parse(text: &str) -> Result<Suite, String> {
     let summary = take_text(&mut table, "summary")?.unwrap_or_default();
     let published = match table.remove("published") {
         None => Vec::new(),
-        Some(value) => texts("published", value)?,
+        Some(value) => texts("published", value, true)?,
     };
     take_method(&mut table, &mut defaults)?;
     let Some(Value::Array(cases)) = table.remove("case") else {
@@ -139,15 +141,15 @@ fn entry(case: &mut Table, defaults: &Entry) -> Result<Entry, String> {
     let workload = crate::workload(&entry.workload)?;
     take_method(case, &mut entry)?;
     for (key, value) in std::mem::take(case) {
-        if !workload.params().iter().any(|param| param.name == key) {
+        let Some(param) = workload.params().iter().find(|param| param.name == key) else {
             let names: Vec<&str> = workload.params().iter().map(|param| param.name).collect();
             return Err(format!(
                 "`{key}` is no parameter of {}; there are {}, and {METHOD_KEYS}",
                 entry.workload,
                 names.join(", ")
             ));
-        }
-        entry.axes.push((key.clone(), texts(&key, value)?));
+        };
+        entry.axes.push((key.clone(), texts(&key, value, !param.kind.has_commas())?));
     }
     Ok(entry)
 }
@@ -188,13 +190,15 @@ fn take_number(table: &mut Table, key: &str) -> Result<Option<f64>, String> {
     if number > 0.0 { Ok(Some(number)) } else { Err(format!("`{key}` is not above 0")) }
 }
 
-fn texts(key: &str, value: Value) -> Result<Vec<String>, String> {
+/// A value or an array of them as texts; whether a comma in a text stands between two of them.
+fn texts(key: &str, value: Value, splits: bool) -> Result<Vec<String>, String> {
     match value {
+        Value::String(text) if !splits => Ok(vec![text]),
         Value::String(text) => Ok(text.split(',').map(|part| part.trim().to_owned()).collect()),
         Value::Integer(number) => Ok(vec![number.to_string()]),
         Value::Array(values) => {
             let parts: Result<Vec<_>, _> =
-                values.into_iter().map(|value| texts(key, value)).collect();
+                values.into_iter().map(|value| texts(key, value, splits)).collect();
             Ok(parts?.into_iter().flatten().collect())
         }
         _ => Err(format!("`{key}` is neither text, nor a whole number, nor an array of them")),

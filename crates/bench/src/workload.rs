@@ -4,6 +4,7 @@ use pagelab_record::Case;
 use pagelab_sys::SysError;
 
 use crate::{
+    inputs::{Inputs, Supply},
     meter::{Meter, Witness},
     need::Need,
     params::Param,
@@ -45,6 +46,27 @@ pub trait Workload: Sync {
     /// Bytes of memory that the case takes at its peak.
     fn footprint(&self, case: &Case) -> u64;
 
+    /// Seconds that one repetition of all arms takes, roughly.
+    fn seconds(&self, case: &Case) -> f64 {
+        // First touch at 2 GB/s is typical.
+        self.footprint(case) as f64 / 2e9 + 0.002
+    }
+
+    /// Whether one pass says it all: no warm-up, no repetition, no second process, and no limits of
+    /// the machine beside it, because it is not about time.
+    fn is_one_pass(&self) -> bool {
+        false
+    }
+
+    /// The trace that the case needs, which the parent gets before any process starts.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the parameters that name it.
+    fn supply(&self, case: &Case) -> Result<Option<Supply>, String> {
+        let _ = case;
+        Ok(None)
+    }
+
     /// A fixed number of repetitions that the case asks for, instead of as many as it takes.
     fn repetitions(&self, case: &Case) -> Option<u32> {
         let _ = case;
@@ -58,13 +80,13 @@ pub trait Workload: Sync {
     ///
     /// # Errors
     /// When the machine refuses.
-    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error>;
+    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error>;
 }
 
 /// One arm of a case, ready to run. Dropping it returns what it took.
 pub trait Trial {
     /// The arm that its series and claims are filed under.
-    fn arm(&self) -> &'static str;
+    fn arm(&self) -> &str;
 
     /// Whether it touches memory for the first time, so that memory given back to the host in the
     /// meantime spoils it.

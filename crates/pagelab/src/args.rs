@@ -19,6 +19,7 @@ pub(crate) fn command() -> Command {
         .subcommand(check())
         .subcommand(doctor())
         .subcommand(report())
+        .subcommand(crate::cmd::trace::command())
         .subcommand(
             Command::new("resume")
                 .about("Continue a run after a crash, an interrupt or a reboot")
@@ -63,6 +64,7 @@ fn run() -> Command {
         )
         .arg(Arg::new("size").long("size").help("Override the size of every case of a suite"))
         .arg(Arg::new("rounds").long("rounds").help("Override the rounds of every case of a suite"))
+        .arg(Arg::new("ops").long("ops").help("Override the operations of every case of a suite"))
         .arg(
             Arg::new("fifo")
                 .long("fifo")
@@ -85,7 +87,8 @@ fn grid(workload: &dyn Workload) -> Command {
     command
 }
 
-fn flag(param: &Param) -> Arg {
+/// The flag of a parameter.
+pub(crate) fn flag(param: &Param) -> Arg {
     let help = match param.kind {
         Kind::Page => format!("{} [here: {}]", param.help, param.choices().join(", ")),
         Kind::Choice(words) => format!("{} [{}]", param.help, words.join(", ")),
@@ -98,8 +101,8 @@ fn flag(param: &Param) -> Arg {
         .value_name(param.name.to_uppercase())
         .help(format!("{help} (default {})", param.default));
     match param.kind {
-        // A list of CPUs has commas of its own.
-        Kind::Cpus(_) => flag.value_delimiter(None),
+        // A list of CPUs and what a generator takes have commas of their own.
+        kind if kind.has_commas() => flag.value_delimiter(None),
         // An unknown word is refused here, where completion learns the words too.
         Kind::Choice(words) => {
             let flag =
@@ -127,7 +130,7 @@ pub(crate) fn axes(workload: &dyn Workload, matches: &ArgMatches) -> Vec<(String
 }
 
 /// How to measure: for the commands that plan.
-fn method(command: Command) -> Command {
+pub(crate) fn method(command: Command) -> Command {
     let seconds = |name: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -158,7 +161,7 @@ fn method(command: Command) -> Command {
 }
 
 /// Where a new run goes.
-fn output() -> Arg {
+pub(crate) fn output() -> Arg {
     Arg::new("output")
         .short('o')
         .long("output")
@@ -175,7 +178,8 @@ fn dry_run() -> Arg {
         .help("Show the cases, the time and memory they take, and the settings they change")
 }
 
-fn quiet() -> Arg {
+/// Whether progress is drawn.
+pub(crate) fn quiet() -> Arg {
     Arg::new("quiet")
         .short('q')
         .long("quiet")
@@ -185,7 +189,7 @@ fn quiet() -> Arg {
 }
 
 /// The clock; hidden, because only tests have a reason to choose it.
-fn clock() -> Arg {
+pub(crate) fn clock() -> Arg {
     Arg::new("clock")
         .long("clock")
         .global(true)
@@ -279,7 +283,8 @@ fn selftest() -> Command {
         .arg(format(&["terminal", "json"]))
 }
 
-fn format(formats: &'static [&'static str]) -> Arg {
+/// How a result is printed; the first is the default.
+pub(crate) fn format(formats: &'static [&'static str]) -> Arg {
     Arg::new("format")
         .long("format")
         .value_parser(PossibleValuesParser::new(formats))
@@ -296,6 +301,7 @@ pub(crate) fn comma(param: &Param) -> &'static str {
     match param.role {
         Role::Axis => "cases",
         Role::Arms => "arms",
+        Role::List => "one list",
     }
 }
 

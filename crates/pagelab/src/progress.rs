@@ -1,15 +1,27 @@
 //! What a person sees while a run goes on: a bar with an ETA on a terminal, lines elsewhere.
 //!
-//! Drawn only between processes of cases, never while one of them measures: there is no ticker and
-//! no thread. The bar's length is the plan's estimated time, so the ETA corrects itself.
+//! There is no ticker and no thread: it is drawn when something happened (a process starts, a case
+//! ends, a process counted operations), never while a repetition is timed. The bar's length is the
+//! plan's estimated time, so the ETA corrects itself; where a piece of work knows its own end, its
+//! own ETA stands beside.
 
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagelab_bench::plan::{Plan, Planned};
-use pagelab_record::{Outcome, Record};
+use pagelab_bench::{
+    plan::{Plan, Planned},
+    runner::Step,
+};
+use pagelab_record::{
+    Outcome, Record,
+    units::{display_number, display_rate},
+};
+use pagelab_sys::{clock::monotonic_raw_ns, pulse::Beat};
 
 use crate::output;
+
+/// Nanoseconds between two lines about one piece of work where there is no terminal.
+const LINE_NS: u64 = 10_000_000_000;
 
 /// Draws the progress of a run.
 #[derive(Debug)]
@@ -18,30 +30,54 @@ pub(crate) struct Progress {
     quiet: bool,
     cases: usize,
     done_ms: u64,
+    speed: Speed,
 }
 
 impl Progress {
     /// Starts drawing, or does not when `quiet`.
     pub(crate) fn start(plan: &Plan, quiet: bool) -> Self {
         let total = plan.cases.iter().map(estimated_ms).sum();
-        let bar = (!quiet && io::stderr().is_terminal()).then(|| {
-            let bar =
-                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(4));
-            let template = "{bar:30.cyan/dim} {percent:>3}%  {elapsed} (about {eta} left)  {msg}";
-            bar.set_style(ProgressStyle::with_template(template).expect("the template is ours"));
-            bar
-        });
-        Self { bar, quiet, cases: plan.cases.len(), done_ms: 0 }
+        let bar = bar(total, quiet);
+        Self { bar, quiet, cases: plan.cases.len(), done_ms: 0, speed: Speed::default() }
     }
 
-    /// A process of a case is about to start.
-    pub(crate) fn process(&self, planned: &Planned, process: u32) {
-        if let Some(bar) = &self.bar {
-            let share =
-                u64::from(process) * estimated_ms(planned) / u64::from(planned.method.forks.max(1));
-            bar.set_message(brief(planned));
-            bar.set_position(self.done_ms + share);
-            bar.tick();
+    /// A case has come one step farther.
+    pub(crate) fn step(&mut self, planned: &Planned, step: Step) {
+        match step {
+            Step::Process(process) => {
+                self.speed = Speed::default();
+                if let Some(bar) = &self.bar {
+                    let forks = u64::from(planned.method.forks.max(1));
+                    let share = u64::from(process) * estimated_ms(planned) / forks;
+                    bar.set_message(brief(planned));
+                    bar.set_position(self.done_ms + share);
+                    bar.tick();
+                }
+            }
+            Step::Loading(beat) => self.beat("loading its trace", planned, beat, 0),
+            // Of a piece of work that knows its end, the bar shows how far it is.
+            Step::Working(beat) => self.beat("", planned, beat, estimated_ms(planned)),
+        }
+    }
+
+    /// A piece of work counted operations.
+    fn beat(&mut self, doing: &str, planned: &Planned, beat: Beat, whole_ms: u64) {
+        if self.quiet {
+            return;
+        }
+        let Some(speed) = self.speed.of(beat) else { return };
+        let separator = if doing.is_empty() { "" } else { ", " };
+        let message = format!("{speed}{separator}{doing}: {}", brief(planned));
+        match &self.bar {
+            Some(bar) => {
+                if beat.end > 0 {
+                    bar.set_position(self.done_ms + per_mille(beat) * whole_ms / 1000);
+                }
+                bar.set_message(message);
+                bar.tick();
+            }
+            None if self.speed.is_line_due() => output::warn(&message),
+            None => (),
         }
     }
 
@@ -54,6 +90,7 @@ impl Progress {
             let outcome = describe(&record.outcome);
             output::warn(&format!("[{}/{}] {}: {outcome}", index + 1, self.cases, brief(planned)));
         }
+        self.speed = Speed::default();
     }
 
     /// Takes the bar away.
@@ -62,6 +99,104 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Draws one piece of work that counts operations and is no case.
+#[derive(Debug)]
+pub(crate) struct Work {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    what: String,
+    speed: Speed,
+}
+
+impl Work {
+    /// Starts drawing, or does not when `quiet`.
+    pub(crate) fn start(what: &str, quiet: bool) -> Self {
+        Self { bar: bar(1000, quiet), quiet, what: what.to_owned(), speed: Speed::default() }
+    }
+
+    /// It has come so far.
+    pub(crate) fn beat(&mut self, beat: Beat) {
+        if self.quiet {
+            return;
+        }
+        let Some(speed) = self.speed.of(beat) else { return };
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(per_mille(beat));
+                bar.set_message(format!("{}: {speed}", self.what));
+            }
+            None if self.speed.is_line_due() => output::warn(&format!("{}: {speed}", self.what)),
+            None => (),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(total: u64, quiet: bool) -> Option<ProgressBar> {
+    (!quiet && io::stderr().is_terminal()).then(|| {
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(4));
+        let template = "{bar:30.cyan/dim} {percent:>3}%  {elapsed} (about {eta} left)  {msg}";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is ours"));
+        bar
+    })
+}
+
+/// How far a piece of work is, of a thousand.
+fn per_mille(beat: Beat) -> u64 {
+    let share = u128::from(beat.position) * 1000 / u128::from(beat.end.max(1));
+    u64::try_from(share).map_or(1000, |share| share.min(1000))
+}
+
+/// How fast something goes, since its first beat.
+#[derive(Debug, Default)]
+struct Speed {
+    first: Option<(u64, Beat)>,
+    line_ns: u64,
+    line_due: bool,
+}
+
+impl Speed {
+    /// Operations a second, and what is left, in words; nothing at the first beat.
+    fn of(&mut self, beat: Beat) -> Option<String> {
+        self.of_at(beat, monotonic_raw_ns())
+    }
+
+    fn of_at(&mut self, beat: Beat, now: u64) -> Option<String> {
+        let Some((start, first)) = self.first else {
+            self.first = Some((now, beat));
+            self.line_ns = now;
+            return None;
+        };
+        self.line_due = now.saturating_sub(self.line_ns) >= LINE_NS;
+        if self.line_due {
+            self.line_ns = now;
+        }
+        let elapsed_s = now.saturating_sub(start) as f64 / 1e9;
+        let rate = beat.ops.saturating_sub(first.ops) as f64 / elapsed_s.max(1e-9);
+        let mut text = format!("{} operations, {}", millions(beat.ops), display_rate(rate));
+        let gone = beat.position.saturating_sub(first.position) as f64;
+        if beat.end > beat.position && gone > 0.0 {
+            let left_s = (beat.end - beat.position) as f64 * elapsed_s / gone;
+            text.push_str(&format!(", about {left_s:.0} s left"));
+        }
+        Some(text)
+    }
+
+    fn is_line_due(&self) -> bool {
+        self.line_due
+    }
+}
+
+fn millions(count: u64) -> String {
+    format!("{} M", display_number(count as f64 / 1e6))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate")]
@@ -76,14 +211,26 @@ pub(crate) fn brief(planned: &Planned) -> String {
     for param in workload.params() {
         match planned.case.get(param.name) {
             Some(value)
-                if value != param.default || matches!(param.name, "page" | "kind" | "level") =>
+                if value != param.default
+                    || matches!(param.name, "page" | "kind" | "level" | "trace") =>
             {
-                text.push_str(&format!(" {}={value}", param.name));
+                text.push_str(&format!(" {}={}", param.name, shorter(value)));
             }
             _ => (),
         }
     }
     text
+}
+
+/// A list of many values by its first and its last.
+fn shorter(value: &str) -> String {
+    let parts: Vec<&str> = value.split(',').collect();
+    match &parts[..] {
+        [first, second, .., last] if parts.len() > 5 => {
+            format!("{first},{second},…,{last} ({} values)", parts.len())
+        }
+        _ => value.to_owned(),
+    }
 }
 
 fn describe(outcome: &Outcome) -> String {
@@ -103,5 +250,35 @@ fn describe(outcome: &Outcome) -> String {
         }
         Outcome::Skipped { need, .. } => format!("skipped, needs {need}"),
         Outcome::Failed { reason } => format!("FAILED: {reason}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        let mut speed = Speed::default();
+        let beat = |ops, position| Beat { ops, position, end: 1000 };
+        assert_eq!(speed.of_at(beat(0, 0), 5), None);
+        let text = speed.of_at(beat(20_000_000, 250), 1_000_000_005).unwrap();
+        assert_eq!(text, "20.0 M operations, 20.0 M/s, about 3 s left");
+        assert!(!speed.is_line_due());
+        let text = speed.of_at(beat(240_000_000, 1000), 12_000_000_005).unwrap();
+        assert_eq!(text, "240 M operations, 20.0 M/s");
+        assert!(speed.is_line_due());
+    }
+
+    #[test]
+    fn a_long_list_is_named_by_its_ends() {
+        assert_eq!(shorter("a,b,c,d,e,f"), "a,b,…,f (6 values)");
+        assert_eq!(shorter("4,8,16,32"), "4,8,16,32");
+    }
+
+    #[test]
+    fn a_share_never_exceeds_the_whole() {
+        assert_eq!(per_mille(Beat { ops: 0, position: 7, end: 0 }), 1000);
+        assert_eq!(per_mille(Beat { ops: 0, position: 1, end: 4 }), 250);
     }
 }

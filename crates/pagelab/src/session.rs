@@ -143,11 +143,12 @@ pub(crate) fn measure(
     let mut progress = Progress::start(plan, quiet);
     let mut end = Exit::Good;
     for (index, planned) in plan.cases.iter().enumerate() {
+        runner.keep_traces_of(&plan.cases[index..]);
         let attempt = if interrupted() {
             Attempt::Interrupted
         } else {
             runner
-                .run(planned, &mut |process| progress.process(planned, process))
+                .run(planned, &mut |step| progress.step(planned, step))
                 .map_err(Failure::internal)?
         };
         match attempt {
@@ -173,11 +174,55 @@ pub(crate) fn execute(
     runner: Runner,
     directory: &Path,
     header: &RunHeader,
-    mut journal: Journal,
+    journal: Journal,
     earlier: Vec<Record>,
     plan: &Plan,
     quiet: bool,
 ) -> Result<Exit, Failure> {
+    let done = carry_out(runner, directory, header, journal, earlier, plan, quiet)?;
+    output::result(&done.report.terminal(output::style()))?;
+    done.tell(directory);
+    Ok(done.exit)
+}
+
+/// A run that was carried out.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// Its records.
+    pub(crate) records: Vec<Record>,
+    /// What they come to.
+    pub(crate) report: Report,
+    /// The exit code that the run comes to.
+    pub(crate) exit: Exit,
+}
+
+impl Done {
+    /// Says where the report is, and how an interrupted run goes on.
+    pub(crate) fn tell(&self, directory: &Path) {
+        output::warn(&format!("\nreport: {}", directory.join(PAGE).display()));
+        if self.exit == Exit::Interrupted {
+            let hint = format!("interrupted; go on with: pagelab resume {}", directory.display());
+            output::warn(&hint);
+        }
+    }
+}
+
+/// The report's file in a run's directory.
+const PAGE: &str = "report.html";
+
+/// Measures what is left of a plan into a journal and writes the report's page.
+///
+/// # Errors
+/// When the journal or the page cannot be written.
+pub(crate) fn carry_out(
+    runner: Runner,
+    directory: &Path,
+    header: &RunHeader,
+    mut journal: Journal,
+    earlier: Vec<Record>,
+    plan: &Plan,
+    quiet: bool,
+) -> Result<Done, Failure> {
     let mut records = earlier;
     let end = measure(&runner, plan, quiet, &mut |record| {
         journal.append(&record).map_err(Failure::internal)?;
@@ -187,17 +232,12 @@ pub(crate) fn execute(
     // Puts the knobs back before anything slow is drawn.
     drop(runner);
     let report = report(header, &records, None)?;
-    let page = directory.join("report.html");
+    let page = directory.join(PAGE);
     fs::write(&page, report.html())
         .with_context(|| format!("cannot write {}", page.display()))
         .map_err(Failure::internal)?;
-    output::result(&report.terminal(output::style()))?;
-    output::warn(&format!("\nreport: {}", page.display()));
-    if end == Exit::Interrupted {
-        let hint = format!("interrupted; go on with: pagelab resume {}", directory.display());
-        output::warn(&hint);
-    }
-    Ok(end.min(verdict(&records)))
+    let exit = end.min(verdict(&records));
+    Ok(Done { records, report, exit })
 }
 
 /// The report of a run, with the published results that belong beside it.

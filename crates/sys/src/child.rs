@@ -3,13 +3,15 @@
 //!
 //! The one idea: the child may crash, hang or be killed, and the parent still knows why and goes
 //! on. The child has a process group of its own, so that it and what it forked can be ended
-//! together, and dies with its parent.
+//! together, and dies with its parent. Files that it is to have cross as [`Heirloom`]s, under a
+//! number that the request names.
 
 use std::{
+    fmt,
     fs::File,
     io::{self, PipeReader, PipeWriter, Read, Write},
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd},
+        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
     process::{Child, Command, ExitStatus, Stdio},
@@ -39,17 +41,82 @@ pub enum Ended {
     Interrupted,
 }
 
-/// Runs `command` with `request` on stdin until it answers, dies, or `limit_ns` have passed.
+/// Lowest number of a descriptor that a child inherits: away from those that it begins with.
+const HEIRLOOM_FD_MIN: i32 = 10;
+
+/// A file that children inherit, under the number that it has here.
+#[derive(Debug)]
+pub struct Heirloom(OwnedFd);
+
+impl Heirloom {
+    /// Makes a file one that can be handed down.
+    ///
+    /// # Errors
+    /// When there are too many descriptors.
+    pub fn new(file: &File) -> Result<Self, SysError> {
+        let duplicate = rustix::io::fcntl_dupfd_cloexec(file, HEIRLOOM_FD_MIN);
+        duplicate.map(Self).map_err(|error| SysError::new("fcntl", "F_DUPFD_CLOEXEC", error))
+    }
+
+    /// Its number, in this process and in the child.
+    pub fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// In a child: takes a file that the parent handed down, once.
+///
+/// # Errors
+/// When no file was handed down under this number, or it was taken before.
+pub fn inherited(number: RawFd) -> io::Result<File> {
+    // SAFETY: only asks for the flags of a descriptor, if there is one.
+    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    // Everything that was opened here closes on exec; what was handed down does not, until taken.
+    if number < HEIRLOOM_FD_MIN || flags < 0 || flags & libc::FD_CLOEXEC != 0 {
+        return Err(io::Error::other(format!("descriptor {number} was not handed down")));
+    }
+    // SAFETY: changes a flag of a descriptor that this process has.
+    cvt(unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) })?;
+    // SAFETY: open, handed down by the parent, and taken for the first time: nothing here owns it.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(number) }))
+}
+
+/// How a child is cared for.
+pub struct Care<'a> {
+    /// Nanoseconds after which it is ended.
+    pub limit_ns: u64,
+    /// What it inherits.
+    pub heirlooms: &'a [&'a Heirloom],
+    /// Called between waits, at least every 200 ms, while it runs.
+    pub watch: &'a mut dyn FnMut(),
+}
+
+impl fmt::Debug for Care<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit_ns, heirlooms, .. } = self;
+        f.debug_struct("Care")
+            .field("limit_ns", limit_ns)
+            .field("heirlooms", heirlooms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs `command` with `request` on stdin until it answers, dies, or its time is up.
 ///
 /// # Errors
 /// When it cannot be started at all.
-pub fn run(mut command: Command, request: &[u8], limit_ns: u64) -> Result<Ended, SysError> {
+pub fn run(mut command: Command, request: &[u8], care: Care<'_>) -> Result<Ended, SysError> {
     let failed = |call| move |error: io::Error| SysError::new(call, "the child of a case", error);
     let (answer_read, answer_write) = io::pipe().map_err(failed("pipe"))?;
     let answer_fd = answer_write.as_raw_fd();
+    let heirlooms: Vec<RawFd> = care.heirlooms.iter().map(|one| one.number()).collect();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
     let set_up = move || {
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        for number in &heirlooms {
+            // SAFETY: changes a flag of a descriptor that the parent holds open meanwhile.
+            cvt(unsafe { libc::fcntl(*number, libc::F_SETFD, 0) })?;
+        }
         if answer_fd == ANSWER_FD {
             // Already there: only the close-on-exec flag must go.
             // SAFETY: changes a flag of a descriptor that this process has.
@@ -58,7 +125,7 @@ pub fn run(mut command: Command, request: &[u8], limit_ns: u64) -> Result<Ended,
         // SAFETY: the child has nothing of its own on descriptor 3 between fork and exec.
         cvt(unsafe { libc::dup2(answer_fd, ANSWER_FD) })
     };
-    // SAFETY: the closure makes three plain system calls; it allocates nothing and takes no lock.
+    // SAFETY: the closure makes plain system calls only; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(set_up) };
     let mut child = command.spawn().map_err(failed("spawn"))?;
     drop::<PipeWriter>(answer_write);
@@ -66,7 +133,7 @@ pub fn run(mut command: Command, request: &[u8], limit_ns: u64) -> Result<Ended,
     // A child that died early closes its end; its status will say more than EPIPE does.
     let _ = stdin.write_all(request);
     drop(stdin);
-    attend(child, answer_read, limit_ns).map_err(failed("wait"))
+    attend(child, answer_read, care).map_err(failed("wait"))
 }
 
 fn cvt(result: i32) -> io::Result<()> {
@@ -74,13 +141,15 @@ fn cvt(result: i32) -> io::Result<()> {
 }
 
 /// Collects the answer until the child closes it, its time is up, or the user interrupts.
-fn attend(mut child: Child, mut answer: PipeReader, limit_ns: u64) -> io::Result<Ended> {
+fn attend(mut child: Child, mut answer: PipeReader, care: Care<'_>) -> io::Result<Ended> {
+    let Care { limit_ns, watch, .. } = care;
     let deadline = monotonic_raw_ns().saturating_add(limit_ns);
     let mut stderr = child.stderr.take().expect("stderr is piped");
     let (mut bytes, mut errors) = (Vec::new(), Vec::new());
     let (mut answer_open, mut errors_open) = (true, true);
     let mut verdict = None;
     while verdict.is_none() && (answer_open || errors_open) {
+        watch();
         let now = monotonic_raw_ns();
         if interrupted() {
             verdict = Some(Ended::Interrupted);
@@ -207,7 +276,8 @@ mod tests {
     fn shell(script: &str, limit_ns: u64) -> Ended {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        run(command, b"hello", limit_ns).unwrap()
+        let care = Care { limit_ns, heirlooms: &[], watch: &mut || () };
+        run(command, b"hello", care).unwrap()
     }
 
     const LONG: u64 = 60_000_000_000;
@@ -217,6 +287,35 @@ mod tests {
         let _alone = crate::alone();
         let Ended::Answered(bytes) = shell("echo noise; cat >&3", LONG) else { panic!() };
         assert_eq!(bytes, b"hello");
+    }
+
+    #[test]
+    fn what_is_handed_down_has_the_number_that_it_has_here_and_nothing_else_crosses() {
+        let _alone = crate::alone();
+        let mut file = crate::memfd::create("pagelab-test").unwrap();
+        file.write_all(b"old").unwrap();
+        let (mine, other) = (Heirloom::new(&file).unwrap(), Heirloom::new(&file).unwrap());
+        let (number, closed) = (mine.number(), other.number());
+        assert!(number >= HEIRLOOM_FD_MIN);
+        let mut command = Command::new("bash");
+        let script = format!(
+            "cat /proc/self/fd/{number} >&3; test -e /proc/self/fd/{closed} && echo both >&3; :"
+        );
+        command.args(["-c", &script]);
+        let mut watched = 0;
+        let watch = &mut || watched += 1;
+        let care = Care { limit_ns: LONG, heirlooms: &[&mine], watch };
+        let Ended::Answered(bytes) = run(command, b"", care).unwrap() else { panic!() };
+        assert_eq!(bytes, b"old");
+        assert!(watched > 0);
+    }
+
+    #[test]
+    fn only_what_was_handed_down_can_be_taken() {
+        let file = Heirloom::new(&crate::memfd::create("pagelab-test").unwrap()).unwrap();
+        // It closes on exec here, as everything does that this process opened by itself.
+        assert!(inherited(file.number()).is_err());
+        assert!(inherited(1).is_err() && inherited(-1).is_err() && inherited(9999).is_err());
     }
 
     #[test]

@@ -55,13 +55,17 @@ impl Scanner {
         let mut total = Residency { zero: self.has_scan.then_some(0), ..Residency::default() };
         for base in area.windows() {
             let (start, end) = (base as u64, base as u64 + window);
-            let part =
-                if self.has_scan { self.scan_range(start, end)? } else { self.read(start, end)? };
+            let part = self.scan_range_of(start, end)?;
             total.present += part.present;
             total.huge += part.huge;
             total.zero = total.zero.zip(part.zero).map(|(a, b)| a + b);
         }
         Ok(total)
+    }
+
+    /// Reads back any range of this process that starts and ends with a page.
+    pub(crate) fn scan_range_of(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+        if self.has_scan { self.scan_range(start, end) } else { self.read(start, end) }
     }
 
     fn scan_range(&self, start: u64, end: u64) -> Result<Residency, SysError> {

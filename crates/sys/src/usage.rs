@@ -1,5 +1,6 @@
 #![expect(unsafe_code, reason = "getrusage fills a C struct")]
-//! What the kernel counted for the calling thread: faults and context switches.
+//! What the kernel counted for the calling thread: faults, context switches, and on whose account
+//! its CPU time went.
 
 use std::mem::MaybeUninit;
 
@@ -14,6 +15,10 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Times that it was taken away.
     pub involuntary_switches: u64,
+    /// Nanoseconds of CPU time in user mode; the kernel splits what it measured by samples.
+    pub user_ns: u64,
+    /// Nanoseconds of CPU time in the kernel.
+    pub system_ns: u64,
 }
 
 impl Usage {
@@ -25,6 +30,8 @@ impl Usage {
             major_faults: self.major_faults - earlier.major_faults,
             voluntary_switches: self.voluntary_switches - earlier.voluntary_switches,
             involuntary_switches: self.involuntary_switches - earlier.involuntary_switches,
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
         }
     }
 }
@@ -42,5 +49,11 @@ pub fn thread() -> Usage {
         major_faults: usage.ru_majflt.cast_unsigned(),
         voluntary_switches: usage.ru_nvcsw.cast_unsigned(),
         involuntary_switches: usage.ru_nivcsw.cast_unsigned(),
+        user_ns: nanoseconds(usage.ru_utime),
+        system_ns: nanoseconds(usage.ru_stime),
     }
+}
+
+fn nanoseconds(time: libc::timeval) -> u64 {
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
 }

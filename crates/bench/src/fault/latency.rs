@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     Kind, Need, Param, Role,
+    inputs::Inputs,
     params::PageSize,
     workload::{Error, Trial, Workload},
 };
@@ -143,7 +144,7 @@ impl Workload for Latency {
         &[("size", "4m"), ("rounds", "2")]
     }
 
-    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let space = Space::of(case, 1);
         let cpu = cpus_of(case, 1)[0];
         let setup = Setup {

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     Kind, Need, Param, Role,
+    inputs::Inputs,
     params::PageSize,
     workload::{Error, Trial, Workload},
 };
@@ -209,7 +210,7 @@ impl Workload for Throughput {
         &[("size", "4m"), ("rounds", "2")]
     }
 
-    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let (threads, processes) = workers(case);
         let workers = threads * processes;
         let space = Space::of(case, processes as u64);

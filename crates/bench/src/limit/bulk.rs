@@ -15,6 +15,7 @@ use pagelab_sys::{
 
 use crate::{
     Kind, Need, Param, Role,
+    inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
 };
@@ -86,7 +87,7 @@ impl Workload for Bulk {
         &[("level", "l1")]
     }
 
-    fn prepare(&self, case: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         super::pin()?;
         let bytes = buffer_bytes(case);
         let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };

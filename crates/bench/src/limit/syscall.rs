@@ -8,6 +8,7 @@ use pagelab_sys::bulk::cheapest_syscalls;
 
 use crate::{
     Need, Param,
+    inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
 };
@@ -43,7 +44,7 @@ impl Workload for Syscall {
         &[]
     }
 
-    fn prepare(&self, _: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         super::pin()?;
         Ok(vec![Box::new(Calls { own_faults: 0 })])
     }

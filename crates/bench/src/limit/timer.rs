@@ -15,6 +15,7 @@ use pagelab_sys::{
 
 use crate::{
     Need, Param,
+    inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
 };
@@ -51,7 +52,7 @@ impl Workload for Timer {
         &[]
     }
 
-    fn prepare(&self, _: &Case) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         super::pin()?;
         let mut rng = fastrand::Rng::with_seed(1);
         // From a cache hit to a slow huge fault, evenly over the magnitudes.

@@ -8,6 +8,7 @@ mod report;
 mod resume;
 mod run;
 mod selftest;
+pub(crate) mod trace;
 
 use clap::ArgMatches;
 use pagelab_sys::clock::ClockChoice;
@@ -27,6 +28,7 @@ pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some(("report", matches)) => report::report(matches),
         Some(("resume", matches)) => resume::resume(matches),
         Some(("selftest", matches)) => selftest::selftest(matches),
+        Some(("trace", matches)) => trace::trace(matches),
         Some(("completions", matches)) => generate::completions(matches),
         Some(("generate", matches)) => generate::generate(matches),
         _ => unreachable!("clap requires one of its sub-commands"),

@@ -63,7 +63,8 @@ fn plan_of_grid(
     grid: &ArgMatches,
     clock: ClockChoice,
 ) -> Result<Plan, Failure> {
-    let given = ["suite", "size", "rounds"].into_iter().find(|name| text(matches, name).is_some());
+    let given =
+        ["suite", "size", "rounds", "ops"].into_iter().find(|name| text(matches, name).is_some());
     if let Some(given) = given.or(matches.get_flag("fifo").then_some("fifo")) {
         return Err(Failure::usage_text(format!(
             "--{given} before the workload speaks of a suite: write it after {workload}"
@@ -84,6 +85,8 @@ fn chosen_suite(matches: &ArgMatches) -> Result<Suite, Failure> {
     let fifo = matches.get_flag("fifo").then_some("on");
     for (name, value) in
         [("size", text(matches, "size")), ("rounds", text(matches, "rounds")), ("fifo", fifo)]
+            .into_iter()
+            .chain([("ops", text(matches, "ops"))])
     {
         let Some(value) = value else { continue };
         let mut used = false;
@@ -120,7 +123,7 @@ pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
 }
 
 /// A grid that asks for more memory than there is is refused before anything is measured.
-fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
     let too_large = |need: &Need| matches!(need, Need::Memory(_));
     match runner::unmet(plan).into_iter().find(too_large) {
         Some(need) => {

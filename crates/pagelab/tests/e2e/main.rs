@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 
 mod bad_input;
+mod capture;
 mod children;
 mod commands;
 mod damage;
@@ -18,3 +19,4 @@ mod proof;
 mod reports;
 mod scripted;
 mod support;
+mod trace;

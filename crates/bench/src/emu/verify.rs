@@ -1,0 +1,226 @@
+//! `emu/verify`: whether every emulated memory returns, for every load, what was stored.
+//!
+//! Every backend is an arm; each replays the trace once beside a naive memory, which does one byte
+//! after the other, and every load is asked of both. Nothing is timed.
+
+use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
+
+use pagelab_emu::{
+    Policy,
+    verify::{Verdict, Verifier},
+};
+use pagelab_record::Case;
+use pagelab_sys::pulse::Pulse;
+
+use super::{arm::Arm, player::image};
+use crate::{
+    Kind, Need, Param, Role,
+    inputs::{Inputs, Medium, Supply, Trace},
+    meter::{Meter, Witness},
+    trace::params as trace,
+    workload::{Error, Trial, Workload},
+};
+
+const PARAMS: &[Param] = &[
+    trace::TRACE,
+    trace::OPS,
+    trace::SEED,
+    trace::IMAGE,
+    Param {
+        name: "backend",
+        help: "memories to verify, each against the naive one",
+        kind: Kind::Backend,
+        default: super::ALL,
+        role: Role::Arms,
+    },
+];
+
+/// What [`EmuVerify::refuse`] turns away, after what concerns any trace.
+const REFUSALS: &[(&str, &str)] = &[
+    ("backend=noop", "it forgets on purpose: there is nothing to verify"),
+    ("a backend named twice", "one verdict is enough"),
+    trace::REFUSALS[0],
+    trace::REFUSALS[1],
+    trace::REFUSALS[2],
+    trace::REFUSALS[3],
+];
+
+/// Bytes of pages that a typical guest has, in both memories.
+const PAGES_BYTES: u64 = 128 << 20;
+
+/// Bytes that are replayed at once.
+const PIECE: usize = 1 << 20;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct EmuVerify;
+
+impl Workload for EmuVerify {
+    fn name(&self) -> &'static str {
+        "emu/verify"
+    }
+
+    fn summary(&self) -> &'static str {
+        "every emulated memory beside a naive one, load by load"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        PARAMS
+    }
+
+    fn resolve(&self, case: Case) -> Case {
+        Arm::resolve(trace::resolve(case), |backend| backend.remembers)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let arms = Arm::of(case);
+        let forgets = arms.iter().any(|arm| !arm.backend.remembers);
+        let refused = [forgets, Arm::has_twins(&arms)];
+        match refused.iter().position(|refused| *refused) {
+            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
+            None => trace::refuse(case),
+        }
+    }
+
+    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
+        REFUSALS
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        vec![Need::Memory(self.footprint(case))]
+    }
+
+    fn footprint(&self, case: &Case) -> u64 {
+        let made = if trace::is_made(case) { trace::estimated_bytes(case) } else { 0 };
+        made.saturating_add(PAGES_BYTES)
+    }
+
+    fn seconds(&self, case: &Case) -> f64 {
+        // 60 ns for an operation and arm: the naive memory does one byte after the other.
+        let arms = case.get("backend").unwrap_or_default().split(',').count();
+        trace::estimated_bytes(case) as f64 / 11.0 * 60.0 * arms as f64 / 1e9 + 0.002
+    }
+
+    fn is_one_pass(&self) -> bool {
+        true
+    }
+
+    fn supply(&self, case: &Case) -> Result<Option<Supply>, String> {
+        Ok(Some(trace::supply(case, Medium::Memory)))
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[("ops", "50k")]
+    }
+
+    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let trace = inputs.trace()?;
+        let image = Rc::new(image(trace)?);
+        let (arms, left_out) = Arm::fitting(Arm::of(case))?;
+        let left_out = Rc::new(left_out);
+        inputs.pulse.begin(trace.facts.tally.ops.saturating_mul(arms.len() as u64));
+        let done = Rc::new(Cell::new(0));
+        let pass = |arm: Arm| -> Box<dyn Trial> {
+            Box::new(Pass {
+                name: arm.to_string(),
+                arm,
+                trace: Rc::clone(trace),
+                image: Rc::clone(&image),
+                pulse: Rc::clone(&inputs.pulse),
+                done: Rc::clone(&done),
+                left_out: Rc::clone(&left_out),
+                verdict: Verdict::default(),
+                bytes: 0,
+            })
+        };
+        Ok(arms.into_iter().map(pass).collect())
+    }
+}
+
+struct Pass {
+    name: String,
+    arm: Arm,
+    trace: Rc<Trace>,
+    image: Rc<Vec<(u64, Vec<u8>)>>,
+    pulse: Rc<Pulse>,
+    /// Operations of all arms so far.
+    done: Rc<Cell<u64>>,
+    left_out: Rc<Vec<String>>,
+    verdict: Verdict,
+    bytes: u64,
+}
+
+impl Pass {
+    fn failed(&self, why: impl std::fmt::Display) -> Error {
+        Error::Case(format!("{} with {}: {why}", self.trace.facts.name, self.name))
+    }
+}
+
+impl Trial for Pass {
+    fn arm(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, _: &mut Meter) -> Result<(), Error> {
+        let policy = Policy::default();
+        let mut memory = (self.arm.backend.make)(&policy).map_err(|unfit| self.failed(unfit))?;
+        let mut verifier = Verifier::new(&policy);
+        for (addr, bytes) in &*self.image {
+            memory.preload(*addr, bytes).map_err(|fault| self.failed(fault))?;
+            verifier.preload(*addr, bytes).map_err(|fault| self.failed(fault))?;
+        }
+        let end = self.trace.facts.tally.bytes;
+        let mut buffer = vec![0; PIECE];
+        let mut at = 0;
+        while at < end {
+            let wanted = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+            let piece = &mut buffer[..wanted];
+            self.trace.file.read_exact_at(piece, at).map_err(|error| self.failed(error))?;
+            let before = verifier.verdict().ops;
+            let taken = memory
+                .verify(piece, at, self.arm.decoder, &mut verifier)
+                .map_err(|halt| self.failed(halt))?;
+            if taken == 0 {
+                break;
+            }
+            at += taken as u64;
+            let ops = verifier.verdict().ops - before;
+            self.done.set(self.done.get() + ops);
+            self.pulse.advance(ops, self.done.get());
+        }
+        self.bytes = at;
+        self.verdict = verifier.verdict().clone();
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let tally = self.trace.facts.tally;
+        witness.expect("loads that differ from the naive memory", 0, self.verdict.differing);
+        witness.expect("operations of the trace", tally.ops, self.verdict.ops);
+        witness.expect("bytes of the trace that were replayed", tally.bytes, self.bytes);
+        self.left_out.iter().for_each(|warning| witness.warn(warning.clone()));
+        if let Some(first) = &self.verdict.first {
+            witness.warn(format!("{}: {first}", self.name));
+        }
+        witness.set("trace_ops", tally.ops);
+        witness.set("trace_bytes", tally.bytes);
+        witness.set("trace_digest", tally.digest);
+        witness.set("loads", self.verdict.loads);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::complete;
+
+    #[test]
+    fn every_memory_is_verified_that_remembers() {
+        let case = complete(&EmuVerify, &[]).unwrap();
+        let arms = Arm::of(&case);
+        assert!(arms.len() > 10 && arms.iter().all(|arm| arm.backend.remembers));
+        assert!(complete(&EmuVerify, &[("backend", "base,noop")]).is_err());
+        assert!(complete(&EmuVerify, &[("backend", "tlb,all,tlb/safe")]).is_ok());
+    }
+}

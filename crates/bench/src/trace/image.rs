@@ -1,0 +1,113 @@
+//! The parameter `image`: what is in memory before the first operation of a trace.
+
+use std::path::PathBuf;
+
+use pagelab_trace::image::sidecar;
+
+use super::source::Source;
+
+/// The values that are no path.
+pub const WORDS: &[&str] = &["auto", "none", "generator"];
+
+/// An image that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// Nothing.
+    None,
+    /// What the generator of the trace lays down.
+    Generator,
+    /// A file: ELF, or raw bytes that go to `at`, or else to 0.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        /// The address of its first byte; an ELF file knows its own.
+        at: Option<u64>,
+    },
+}
+
+impl Choice {
+    /// Reads a canonical, resolved value.
+    ///
+    /// # Errors
+    /// A sentence that says what is accepted.
+    pub fn parse(value: &str) -> Result<Self, String> {
+        match value {
+            "" | "auto" => Err(format!("expected one of {}, or PATH[@ADDRESS]", WORDS.join(", "))),
+            "none" => Ok(Self::None),
+            "generator" => Ok(Self::Generator),
+            _ => {
+                let (path, at) = match value.rsplit_once('@') {
+                    Some((path, address)) => match parse_address(address) {
+                        Some(at) => (path, Some(at)),
+                        None => (value, None),
+                    },
+                    None => (value, None),
+                };
+                let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+                Ok(Self::File { path, at })
+            }
+        }
+    }
+}
+
+/// The canonical spelling of a value.
+///
+/// # Errors
+/// A sentence that says what is accepted.
+pub fn canonical(value: &str) -> Result<String, String> {
+    if WORDS.contains(&value) {
+        return Ok(value.to_owned());
+    }
+    match Choice::parse(value)? {
+        Choice::File { path, at: Some(at) } => Ok(format!("{}@{at:#x}", path.display())),
+        Choice::File { path, at: None } => Ok(path.display().to_string()),
+        Choice::None | Choice::Generator => Ok(value.to_owned()),
+    }
+}
+
+/// What `auto` stands for: the file beside the trace, or what its generator lays down, if any.
+pub fn automatic(source: &Source) -> String {
+    match source {
+        Source::Generator(spec) if super::door::has_image(spec) => "generator".to_owned(),
+        Source::Generator(_) => "none".to_owned(),
+        Source::File(path) => {
+            let beside = sidecar(path);
+            if beside.exists() { beside.display().to_string() } else { "none".to_owned() }
+        }
+    }
+}
+
+/// An address, decimal or hexadecimal.
+fn parse_address(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_follows_the_last_at_sign_if_it_is_one() {
+        let parse = |text: &str| Choice::parse(text).unwrap();
+        let file = |path: &str, at| Choice::File { path: path.into(), at };
+        assert_eq!(parse("/a/b.bin@0x1000"), file("/a/b.bin", Some(0x1000)));
+        assert_eq!(parse("/a/b.bin@4096"), file("/a/b.bin", Some(4096)));
+        assert_eq!(parse("/a@b/c.elf"), file("/a@b/c.elf", None));
+        assert_eq!(canonical("/a/b.bin@4096").as_deref(), Ok("/a/b.bin@0x1000"));
+        assert!(Choice::parse("auto").is_err(), "it is resolved before");
+    }
+
+    #[test]
+    fn automatic_is_the_file_beside_the_trace_if_there_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("t.bin");
+        let source = Source::parse(trace.to_str().unwrap()).unwrap();
+        assert_eq!(automatic(&source), "none");
+        let beside = directory.path().join("t.bin.image");
+        std::fs::write(&beside, [1]).unwrap();
+        assert_eq!(automatic(&source), beside.to_str().unwrap());
+    }
+}

@@ -1,0 +1,119 @@
+//! The parameters that every workload over a trace has, and what follows from them.
+
+use pagelab_record::Case;
+
+use super::{
+    image,
+    source::{Source, ops_of},
+};
+use crate::{
+    Kind, Param, Role,
+    inputs::{Medium, Supply},
+};
+
+/// The trace.
+pub const TRACE: Param = Param {
+    name: "trace",
+    help: "the trace: a path (raw, gz, xz, zst), or a generator with what it takes after a colon",
+    kind: Kind::Trace,
+    default: "exec-block",
+    role: Role::Axis,
+};
+/// How much of it.
+pub const OPS: Param = Param {
+    name: "ops",
+    help: "operations: a count (20m is 20 million), all; auto: all of a file, 20m of a generator",
+    kind: Kind::Ops,
+    default: "auto",
+    role: Role::Axis,
+};
+/// The generator's seed.
+pub const SEED: Param = Param {
+    name: "seed",
+    help: "seed of the generator",
+    kind: Kind::Number { min: 0, max: u64::MAX },
+    default: "1",
+    role: Role::Axis,
+};
+/// What is in memory before.
+pub const IMAGE: Param = Param {
+    name: "image",
+    help: "memory before the first operation: a path (ELF, or raw bytes with @ADDRESS), none, what \
+           the generator lays down; auto: TRACE.image, or the generator's, if there is one",
+    kind: Kind::Image,
+    default: "auto",
+    role: Role::Axis,
+};
+
+/// What [`refuse`] turns away.
+pub const REFUSALS: &[(&str, &str)] = &[
+    ("ops=all of a generator", "it has no end: say how many"),
+    ("seed with a file", "only generators have one"),
+    ("image=generator with a file", "name the image's path, or none"),
+    ("image=generator of a generator without one", "use image=none"),
+];
+
+/// Operations of a generator when nobody says how many.
+const OPS_GENERATED: &str = "20m";
+
+/// Replaces what is `auto`.
+pub fn resolve(case: Case) -> Case {
+    let source = Source::of(&case);
+    let case = match case.get("ops") {
+        Some("auto") if source.is_generated() => case.with("ops", OPS_GENERATED),
+        Some("auto") => case.with("ops", "all"),
+        _ => case,
+    };
+    match case.get("image") {
+        Some("auto") => case.with("image", &image::automatic(&source)),
+        _ => case,
+    }
+}
+
+/// Refuses combinations that make no sense.
+///
+/// # Errors
+/// A sentence from [`REFUSALS`].
+pub fn refuse(case: &Case) -> Result<(), String> {
+    let source = Source::of(case);
+    let generators_image = case.get("image") == Some("generator");
+    let has_image = match &source {
+        Source::Generator(spec) => super::door::has_image(spec),
+        Source::File(_) => false,
+    };
+    let is_generated = source.is_generated();
+    let refused = [
+        is_generated && case.get("ops") == Some("all"),
+        !is_generated && case.get("seed").is_some_and(|seed| seed != SEED.default),
+        !is_generated && generators_image,
+        is_generated && generators_image && !has_image,
+    ];
+    match refused.iter().position(|refused| *refused) {
+        Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
+        None => Ok(()),
+    }
+}
+
+/// Bytes of the trace of a complete case, roughly.
+pub fn estimated_bytes(case: &Case) -> u64 {
+    Source::of(case).estimated_bytes(ops_of(case))
+}
+
+/// Whether the trace is generated, or looks compressed: it must be made before it can be read.
+pub fn is_made(case: &Case) -> bool {
+    match Source::of(case) {
+        Source::Generator(_) => true,
+        Source::File(path) => super::source::has_packed_name(&path),
+    }
+}
+
+/// What a complete case asks its parent for.
+pub fn supply(case: &Case, medium: Medium) -> Supply {
+    Supply {
+        source: Source::of(case),
+        ops: ops_of(case),
+        seed: case.get("seed").and_then(|seed| seed.parse().ok()).unwrap_or(1),
+        image: case.get("image").unwrap_or("none").to_owned(),
+        medium,
+    }
+}

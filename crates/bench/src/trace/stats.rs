@@ -1,0 +1,221 @@
+//! `trace/stats`: what a trace looks like.
+//!
+//! One pass over the trace in one process, which reads or generates it itself, a piece at a time:
+//! memory grows with the distinct pages, never with the operations. The statistics are counts and
+//! no times; the pass is timed all the same, so that a record says what looking costs.
+//!
+//! The proof is arithmetic: what was counted by page adds up to what was counted by record.
+
+use std::rc::Rc;
+
+use pagelab_record::{Case, schema};
+use pagelab_sys::pulse::Pulse;
+use pagelab_trace::stats::{Collector, Options, Stack, Stats};
+
+use super::{
+    load::too_short,
+    params as trace,
+    source::{Source, ops_of},
+    stream::{EMPTY, Stream, Streamed},
+    tables,
+};
+use crate::{
+    Kind, Need, Param, Role,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    workload::{Error, Trial, Workload},
+};
+
+const PARAMS: &[Param] = &[
+    trace::TRACE,
+    trace::OPS,
+    trace::SEED,
+    Param {
+        name: "page-shift",
+        help: "pages are 2 to this power bytes",
+        kind: Kind::Number { min: 0, max: 63 },
+        default: "12",
+        role: Role::Axis,
+    },
+    Param {
+        name: "top-k",
+        help: "how many of the most used pages to list",
+        kind: Kind::Number { min: 0, max: 1_000_000 },
+        default: "20",
+        role: Role::Axis,
+    },
+    Param {
+        name: "cache-sizes",
+        help: "direct-mapped caches to simulate, in pages",
+        kind: Kind::Number { min: 1, max: 1 << 32 },
+        default: "4,8,16,32",
+        role: Role::List,
+    },
+    Param {
+        name: "stack",
+        help: "LRU stack distances: the miss-ratio curve; sampled looks at one page in 32",
+        kind: Kind::Choice(&["off", "exact", "sampled"]),
+        default: "off",
+        role: Role::Axis,
+    },
+    Param {
+        name: "tlb",
+        help: "what TLBs of 16 to 4096 entries would miss with pages of 4k, 2m and 1g",
+        kind: Kind::Choice(&["off", "on"]),
+        default: "off",
+        role: Role::Axis,
+    },
+];
+
+/// Pages of which one is looked at when stack distances are sampled.
+const SAMPLED_ONE_IN: u64 = 32;
+
+/// Bytes that the distinct pages of a large trace take.
+const PAGES_BYTES: u64 = 64 << 20;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct TraceStats;
+
+impl Workload for TraceStats {
+    fn name(&self) -> &'static str {
+        "trace/stats"
+    }
+
+    fn summary(&self) -> &'static str {
+        "what a trace looks like: widths, pages, runs, reuse, simulated caches"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        PARAMS
+    }
+
+    fn resolve(&self, case: Case) -> Case {
+        trace::resolve(case)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        trace::refuse(case)
+    }
+
+    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
+        &trace::REFUSALS[..2]
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        vec![Need::Memory(self.footprint(case))]
+    }
+
+    fn footprint(&self, _: &Case) -> u64 {
+        PAGES_BYTES
+    }
+
+    fn seconds(&self, case: &Case) -> f64 {
+        // 10 ns for an operation, more where stacks are kept, or where it must be made.
+        let stacks = case.get("stack") != Some("off") || case.get("tlb") == Some("on");
+        let ns = if stacks { 60.0 } else { 10.0 } + if trace::is_made(case) { 10.0 } else { 0.0 };
+        trace::estimated_bytes(case) as f64 / 11.0 * ns / 1e9 + 0.002
+    }
+
+    fn is_one_pass(&self) -> bool {
+        true
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")]
+    }
+
+    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let text = |name: &str| case.get(name).unwrap_or_default();
+        let number = |name: &str| text(name).parse().unwrap_or(0);
+        let options = Options {
+            page_shift: number("page-shift"),
+            top: text("top-k").parse().unwrap_or(0),
+            caches: text("cache-sizes").split(',').filter_map(|size| size.parse().ok()).collect(),
+            stack: match case.get("stack") {
+                Some("exact") => Stack::Exact,
+                Some("sampled") => Stack::Sampled { one_in: SAMPLED_ONE_IN },
+                _ => Stack::Off,
+            },
+            tlb: text("tlb") == "on",
+        };
+        let seed = text("seed").parse().unwrap_or(1);
+        let stream = Stream { source: Source::of(case), ops: ops_of(case), seed };
+        let pulse = Rc::clone(&inputs.pulse);
+        Ok(vec![Box::new(Pass { stream, options, pulse, found: None })])
+    }
+}
+
+struct Pass {
+    stream: Stream,
+    options: Options,
+    pulse: Rc<Pulse>,
+    found: Option<(Stats, Streamed)>,
+}
+
+impl Trial for Pass {
+    fn arm(&self) -> &'static str {
+        "pagelab"
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let failed = |why: String| Error::Case(why);
+        let mut collector = Collector::new(&self.options).map_err(|bad| failed(bad.to_string()))?;
+        let mut streamed = Ok(Streamed::default());
+        let cpu_before = meter.clock().thread_cpu_ns();
+        let span = meter.clock().span(|| {
+            streamed = self.stream.visit(&mut collector, &self.pulse);
+        });
+        let cpu_ns = meter.clock().thread_cpu_ns() - cpu_before;
+        let streamed = streamed.map_err(failed)?;
+        let stats = collector.finish(streamed.trailing);
+        let (ops, bytes) = (stats.ops, streamed.bytes);
+        if ops == 0 {
+            return Err(failed(format!("{}: {EMPTY}", self.stream.source)));
+        }
+        meter.observe("collect", schema::Clock::Cpu, ops, bytes, cpu_ns);
+        meter.observe("collect", meter.elapsed(), ops, bytes, meter.clock().elapsed_ns(span));
+        self.found = Some((stats, streamed));
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let Some((stats, streamed)) = self.found.take() else { return Ok(()) };
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+        let widths = sum(&stats.read_widths) + sum(&stats.write_widths);
+        witness.expect("bytes of the records", streamed.bytes, stats.bytes_consumed);
+        witness.expect("operations of all widths", stats.ops, widths);
+        witness.expect("reads and writes", stats.ops, stats.reads + stats.writes);
+        let count = |buckets: &[pagelab_trace::stats::Bucket]| {
+            buckets.iter().map(|bucket| bucket.count).sum::<u64>()
+        };
+        witness.expect("runs on a page", stats.transitions + 1, count(&stats.runs));
+        let used = count(&stats.reuse.distances) + stats.reuse.cold;
+        witness.expect("operations by reuse distance, first ones included", stats.ops, used);
+        for (what, of, caches) in [
+            ("operations", stats.ops, &stats.reuse.caches),
+            ("absent reads", stats.absent.reads, &stats.absent.reuse.caches),
+        ] {
+            for cache in caches {
+                let claim = format!("{what} that hit or miss in {} pages", cache.entries);
+                witness.expect(&claim, of, cache.hits + cache.misses);
+            }
+        }
+        for (name, value) in tables::counters(&stats) {
+            witness.set(name, value);
+        }
+        for table in tables::tables(&stats) {
+            witness.table(table);
+        }
+        if let Some(warning) = too_short(self.stream.ops, stats.ops) {
+            witness.warn(warning);
+        }
+        if streamed.trailing > 0 {
+            witness.warn(format!(
+                "{} bytes trail after the last record of the trace: nothing was done with them",
+                streamed.trailing
+            ));
+        }
+        Ok(())
+    }
+}

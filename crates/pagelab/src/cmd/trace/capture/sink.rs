@@ -1,0 +1,120 @@
+//! Where the plugin's records go: a file, or a pipe to a thread that compresses.
+//!
+//! The one idea: a plain trace is written by the plugin itself. Only where the name asks for a
+//! compression do the bytes come through this process.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, PipeReader, PipeWriter, Read, Write},
+    os::unix::fs::FileExt,
+    path::Path,
+    thread::{self, JoinHandle},
+};
+
+use pagelab_trace::file::{Compression, Existing, FileError, Output, create};
+
+use super::counters::{Counters, place};
+
+/// Bytes that are read from the plugin at once: what a pipe holds.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A trace that is being written.
+pub(super) enum Sink {
+    /// By the plugin.
+    Plain(File),
+    /// By a thread that gets the plugin's bytes.
+    Packed {
+        /// The plugin's end.
+        pipe: PipeWriter,
+        /// Gives the file back, and says how many bytes came.
+        pump: JoinHandle<io::Result<(Output, u64)>>,
+    },
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Plain(_)) { "Plain" } else { "Packed" })
+    }
+}
+
+impl Sink {
+    /// Creates the file; its name says how it is compressed.
+    ///
+    /// # Errors
+    /// When it exists or cannot be created.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        if Compression::of_path(path) == Compression::None {
+            return File::create_new(path).map(Self::Plain);
+        }
+        let (from, pipe) = io::pipe()?;
+        let output = create(path, Existing::Keep).map_err(cause)?;
+        Ok(Self::Packed { pipe, pump: thread::spawn(move || pump(from, output)) })
+    }
+
+    /// Where the plugin finds it.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::Plain(file) => place(file),
+            Self::Packed { pipe, .. } => place(pipe),
+        }
+    }
+
+    /// Whether nothing more is taken from the plugin, which may then wait for ever.
+    pub(super) fn has_failed(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            // It has our end of the pipe to read from yet.
+            Self::Packed { pump, .. } => pump.is_finished(),
+        }
+    }
+
+    /// Appends what the plugin had no time to write, and closes the file.
+    ///
+    /// # Errors
+    /// When not all of it could be written.
+    pub(super) fn complete(self, counters: &Counters, buffer: &File) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => {
+                let here = file.metadata()?.len();
+                let written = file.write_all_at(&counters.rest(buffer, here)?, here);
+                if written.is_err() {
+                    // Back to the last piece, which ended with a whole record.
+                    let _ = file.set_len(counters.written.min(here));
+                }
+                written
+            }
+            Self::Packed { pipe, pump } => {
+                // The plugin is gone, and with this the pipe ends.
+                drop(pipe);
+                let pumped = pump.join().map_err(|_| io::Error::other("the compression failed"))?;
+                let (mut output, here) = pumped?;
+                output.write_all(&counters.rest(buffer, here)?)?;
+                output.finish().map_err(cause)
+            }
+        }
+    }
+}
+
+/// Why, without the name, which whoever calls adds.
+fn cause(error: FileError) -> io::Error {
+    match error {
+        FileError::Create { source, .. } | FileError::Write { source, .. } => source,
+        FileError::Exists { .. } => io::Error::new(io::ErrorKind::AlreadyExists, "it exists"),
+        other => io::Error::other(other),
+    }
+}
+
+/// Compresses until the pipe ends; how many bytes that were.
+fn pump(mut from: PipeReader, mut output: Output) -> io::Result<(Output, u64)> {
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut bytes = 0;
+    loop {
+        let count = from.read(&mut piece)?;
+        if count == 0 {
+            return Ok((output, bytes));
+        }
+        output.write_all(&piece[..count])?;
+        bytes += count as u64;
+    }
+}

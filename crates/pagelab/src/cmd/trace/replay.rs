@@ -1,0 +1,87 @@
+//! `pagelab trace replay`: the backends of emulated memory over one trace, side by side.
+
+use clap::{ArgMatches, Command};
+use pagelab_bench::emu::{Arm, replay::EmuReplay};
+use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
+use serde_json::{Map, Value, json};
+
+use super::{Ran, json_lines, ran, short_name, text};
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// The command line of `trace replay`.
+pub(super) fn command() -> Command {
+    short_name("replay", &EmuReplay, &["terminal", "json"])
+}
+
+/// Replays a trace and prints the report of the run, or its numbers.
+///
+/// # Errors
+/// When a parameter or the trace is wrong, or the output cannot be written.
+pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let Some(Ran { done, directory }) = ran(matches, &EmuReplay)? else {
+        return Ok(Exit::Interrupted);
+    };
+    output::result(&match text(matches, "format") {
+        Some("json") => json_lines(done.records.iter().map(json_of).collect()),
+        _ => done.report.terminal(output::style()),
+    })?;
+    done.tell(&directory);
+    Ok(done.exit)
+}
+
+fn json_of(record: &Record) -> Value {
+    let mut object = super::about(record);
+    if let Outcome::Measured(measured) = &record.outcome {
+        let counter = |name: &str| measured.counters.get(name).copied();
+        object.insert("ops".to_owned(), json!(counter("trace_ops")));
+        object.insert("bytes".to_owned(), json!(counter("trace_bytes")));
+        object.insert("trace_digest".to_owned(), digest(counter("trace_digest")));
+        object.insert("backends".to_owned(), Value::from(backends(record, measured)));
+    }
+    Value::Object(object)
+}
+
+/// A digest has all 64 bits, more than a number in JSON can be trusted to keep.
+fn digest(value: Option<u64>) -> Value {
+    value.map_or(Value::Null, |value| Value::from(format!("{value:016x}")))
+}
+
+/// The backends of a case that did something, in the order that was asked for.
+fn backends(record: &Record, measured: &Measured) -> Vec<Value> {
+    let ns = |arm: &str, clocks: &[Clock]| {
+        let samples =
+            clocks.iter().map(|clock| Samples::of(&measured.series, "replay", arm, *clock));
+        samples.into_iter().find_map(|samples| samples.estimate(0.5))
+    };
+    let cpu = |arm: &str| ns(arm, &[Clock::Cpu]);
+    // A record that is not valid has no numbers.
+    let known = |arm: &str| cpu(arm).filter(|_| measured.is_valid());
+    let (noop, base) = (known("noop"), known("base"));
+    let arms = Arm::of(&record.case).into_iter().filter_map(|arm| {
+        let name = arm.to_string();
+        let mut object = Map::new();
+        object.insert("backend".to_owned(), json!(name));
+        object.insert("memory".to_owned(), json!(arm.backend.name));
+        object.insert("decoder".to_owned(), json!(arm.decoder_name()));
+        cpu(&name)?;
+        if let Some(ns_per_op) = known(&name) {
+            object.insert("ns_per_op".to_owned(), json!(ns_per_op.value));
+            object.insert("ns_per_op_low".to_owned(), json!(ns_per_op.low));
+            object.insert("ns_per_op_high".to_owned(), json!(ns_per_op.high));
+            let wall = ns(&name, &[Clock::Tsc, Clock::Wall, Clock::Scripted]);
+            object.insert("wall_ns_per_op".to_owned(), json!(wall.map(|wall| wall.value)));
+            for (key, other) in [("ratio_to_noop", noop), ("ratio_to_base", base)] {
+                if let Some(other) = other.filter(|other| other.value > 0.0) {
+                    object.insert(key.to_owned(), json!(ns_per_op.value / other.value));
+                }
+            }
+        }
+        let counter = measured.counters.get(&format!("digest/{name}"));
+        object.insert("digest".to_owned(), digest(counter.copied()));
+        Some(Value::Object(object))
+    });
+    arms.collect()
+}

@@ -1,0 +1,62 @@
+//! `pagelab trace stats`: what a trace looks like, in the layout of the seed's tool.
+
+use clap::{ArgMatches, Command};
+use pagelab_bench::trace::{stats::TraceStats, stats_of};
+use pagelab_record::{Outcome, Record};
+use serde_json::{Value, json};
+
+use super::{Ran, json_lines, ran, short_name, text};
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// The command line of `trace stats`.
+pub(super) fn command() -> Command {
+    short_name("stats", &TraceStats, &["terminal", "json", "html"])
+}
+
+/// Collects and prints the statistics of a trace.
+///
+/// # Errors
+/// When a parameter or the trace is wrong, or the output cannot be written.
+pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let Some(Ran { done, directory }) = ran(matches, &TraceStats)? else {
+        return Ok(Exit::Interrupted);
+    };
+    output::result(&match text(matches, "format") {
+        Some("json") => json_lines(done.records.iter().map(json_of).collect()),
+        Some("html") => done.report.html(),
+        _ => done.records.iter().map(layout).collect::<Vec<_>>().join("\n"),
+    })?;
+    for record in &done.records {
+        match &record.outcome {
+            Outcome::Measured(measured) => {
+                measured.warnings.iter().for_each(|warning| output::warn(warning));
+            }
+            Outcome::Skipped { need, cure } => output::warn(&format!("needs {need}: {cure}")),
+            Outcome::Failed { reason } => output::warn(&format!("FAILED: {reason}")),
+        }
+    }
+    done.tell(&directory);
+    Ok(done.exit)
+}
+
+/// The author's layout.
+fn layout(record: &Record) -> String {
+    let Outcome::Measured(measured) = &record.outcome else { return String::new() };
+    let name = record.case.get("trace").unwrap_or_default();
+    stats_of(&record.case, measured).map_or_else(String::new, |stats| stats.text(name))
+}
+
+fn json_of(record: &Record) -> Value {
+    let mut object = super::about(record);
+    if let Outcome::Measured(measured) = &record.outcome {
+        let stats = stats_of(&record.case, measured);
+        if let Some(Ok(Value::Object(fields))) = stats.map(serde_json::to_value) {
+            object.extend(fields);
+        }
+        object.insert("trace".to_owned(), json!(record.case.get("trace")));
+    }
+    Value::Object(object)
+}

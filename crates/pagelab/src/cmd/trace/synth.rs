@@ -1,0 +1,253 @@
+//! `pagelab trace synth`: writes the trace of a generator.
+//!
+//! The output is created before anything is generated, and is complete or not there: what an
+//! interrupt or a full disk leaves is removed.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use pagelab_bench::trace::{Counter, generators, parse_count};
+use pagelab_record::units::display_bytes;
+use pagelab_sys::{
+    crew::{catch_interrupts, interrupted},
+    pulse::Beat,
+};
+use pagelab_trace::{
+    file::{self, Existing, FileError, Output},
+    image::{Image, sidecar},
+    synth::Spec,
+};
+
+use super::{fit::Fit, text};
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output,
+    progress::Work,
+};
+
+/// The command line of `trace synth`.
+pub(super) fn command() -> Command {
+    let on = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    Command::new("synth")
+        .about("Write the trace of a generator, and the image that belongs to it")
+        .arg(
+            Arg::new("generator").value_name("GENERATOR[:NAME=VALUE,…]").required(true).help(
+                format!("Which: {}, with what it takes after a colon", generators().join(", ")),
+            ),
+        )
+        .arg(
+            Arg::new("ops")
+                .long("ops")
+                .value_name("N")
+                .value_parser(parse_count)
+                .help("Operations: 20m is 20 million (default: what the generator proposes)"),
+        )
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_name("N")
+                .value_parser(value_parser!(u64))
+                .default_value("1")
+                .help("What random choices start from"),
+        )
+        .arg(
+            Arg::new("file")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .required(true)
+                .help("Where to; FILE.gz, FILE.xz and FILE.zst are compressed"),
+        )
+        .arg(on("image", "Write FILE.image too: the default where the generator has one"))
+        .arg(on("no-image", "Do not write FILE.image").conflicts_with("image"))
+        .arg(on("force", "Replace what is there"))
+        .arg(on("fit", "Print the statistics of the trace beside the published ones"))
+        .arg(args::quiet())
+}
+
+/// Writes the trace and prints a line about it.
+///
+/// # Errors
+/// When the generator, a parameter or the place is wrong, or the disk is full.
+pub(super) fn synth(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let mut spec =
+        Spec::parse(text(matches, "generator").unwrap_or_default()).map_err(Failure::usage_text)?;
+    if let Some(ops) = matches.get_one::<u64>("ops") {
+        spec.ops = *ops;
+    }
+    spec.seed = matches.get_one::<u64>("seed").copied().unwrap_or(1);
+    let path = PathBuf::from(text(matches, "file").unwrap_or_default());
+    let image = wanted_image(matches, &spec)?;
+    let fit = matches.get_flag("fit").then(|| Fit::of(spec.generator().name));
+    let mut fit = fit.transpose().map_err(Failure::usage_text)?;
+    catch_interrupts();
+    let places = Places::create(&path, image.as_ref(), matches.get_flag("force"))?;
+    let mut work = Work::start(&format!("writing {}", path.display()), matches.get_flag("quiet"));
+    let written = write(&spec, places.output, &mut work, fit.as_mut());
+    work.finish();
+    let counter = match written {
+        Ok(Some(counter)) => counter,
+        Ok(None) => {
+            places.made.remove();
+            output::warn(&format!("interrupted; {} was removed", path.display()));
+            return Ok(Exit::Interrupted);
+        }
+        Err(error) => {
+            places.made.remove();
+            let error = anyhow::Error::from(error).context("what was written is removed");
+            return Err(Failure::internal(error));
+        }
+    };
+    if let (Some(image), Some(mut file)) = (&image, places.image) {
+        let written = image.write_elf(&mut file).and_then(|()| file.flush());
+        if let Err(error) = written {
+            places.made.remove();
+            return Err(Failure::internal(error));
+        }
+    }
+    output::result(&summary(&spec, &path, &counter, image.as_ref()))?;
+    if let Some(fit) = fit {
+        output::result(&format!("\n{}", fit.text()))?;
+    }
+    Ok(Exit::Good)
+}
+
+/// The image to write, if any.
+fn wanted_image(matches: &ArgMatches, spec: &Spec) -> Result<Option<Image>, Failure> {
+    let image = Some(spec.image()).filter(|image| !image.segments.is_empty());
+    if matches.get_flag("image") && image.is_none() {
+        let name = spec.generator().name;
+        return Err(Failure::usage_text(format!("--image: {name} lays nothing down before it")));
+    }
+    Ok(image.filter(|_| !matches.get_flag("no-image")))
+}
+
+/// The files that are written.
+struct Places {
+    output: Output,
+    image: Option<File>,
+    made: Made,
+}
+
+/// Files that were made here and are removed if they do not become whole.
+#[derive(Default)]
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn add(&mut self, path: &Path) {
+        // A pipe or a device is not ours to remove.
+        if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+            self.0.push(path.to_owned());
+        }
+    }
+
+    fn remove(&self) {
+        for path in &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Places {
+    /// Creates the files, before anything is generated.
+    ///
+    /// # Errors
+    /// When one exists and is to be kept, or cannot be created.
+    fn create(path: &Path, image: Option<&Image>, force: bool) -> Result<Self, Failure> {
+        let beside = sidecar(path);
+        if beside.exists() && !force {
+            return Err(Failure::usage_text(format!(
+                "{} exists and would be taken for the image of {}: choose another name, or --force",
+                beside.display(),
+                path.display()
+            )));
+        }
+        let existing = if force { Existing::Replace } else { Existing::Keep };
+        let output = file::create(path, existing).map_err(|error| match error {
+            FileError::Exists { .. } => Failure::usage_text(format!(
+                "{} exists: choose another name, or --force",
+                path.display()
+            )),
+            error => Failure::usage(error),
+        })?;
+        let mut made = Made::default();
+        made.add(path);
+        // An image of an older trace does not belong to this one.
+        let beside_is = |what: &str| format!("cannot {what} {}", beside.display());
+        let image = match image {
+            Some(_) => Some(File::create(&beside).with_context(|| beside_is("create"))),
+            None if beside.exists() => {
+                fs::remove_file(&beside).with_context(|| beside_is("remove")).map_err(|error| {
+                    made.remove();
+                    Failure::usage(error)
+                })?;
+                None
+            }
+            None => None,
+        };
+        let image = image.transpose().map_err(|error| {
+            made.remove();
+            Failure::usage(error)
+        })?;
+        if image.is_some() {
+            made.add(&beside);
+        }
+        Ok(Self { output, image, made })
+    }
+}
+
+/// Generates, counts and writes; nothing when the user interrupts.
+fn write(
+    spec: &Spec,
+    mut to: Output,
+    work: &mut Work,
+    mut fit: Option<&mut Fit>,
+) -> Result<Option<Counter>, FileError> {
+    let mut counter = Counter::up_to(u64::MAX);
+    let mut stream = spec.stream();
+    let mut piece = Vec::new();
+    while stream.next_into(&mut piece) {
+        if interrupted() {
+            return Ok(None);
+        }
+        to.write_all(&piece).map_err(|error| to.failed(error))?;
+        counter.take(&piece).expect("a generator makes whole records");
+        if let Some(fit) = &mut fit {
+            fit.take(&piece);
+        }
+        let ops = counter.tally.ops;
+        work.beat(Beat { ops, position: ops, end: spec.ops });
+    }
+    to.finish()?;
+    Ok(Some(counter))
+}
+
+/// A line about what was written.
+fn summary(spec: &Spec, path: &Path, counter: &Counter, image: Option<&Image>) -> String {
+    let tally = &counter.tally;
+    let length = fs::metadata(path).map_or(tally.bytes, |metadata| metadata.len());
+    let packed = if length == tally.bytes {
+        display_bytes(length as f64)
+    } else {
+        format!("{} of {}", display_bytes(length as f64), display_bytes(tally.bytes as f64))
+    };
+    let beside = image.map_or_else(String::new, |image| {
+        let bytes = display_bytes(image.bytes() as f64);
+        format!("; image: {}, {bytes}", sidecar(path).display())
+    });
+    format!(
+        "{}: {} operations of {spec}, seed {}; {packed}; digest {:016x}{beside}\n",
+        path.display(),
+        tally.ops,
+        spec.seed,
+        tally.digest
+    )
+}

@@ -1,0 +1,86 @@
+//! `pagelab trace verify`: every backend beside a naive memory, load by load.
+
+use clap::{ArgMatches, Command};
+use pagelab_bench::emu::{Arm, verify::EmuVerify};
+use pagelab_record::{Measured, Outcome, Record};
+use serde_json::{Value, json};
+
+use super::{Ran, json_lines, ran, short_name, text};
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// The claim that decides.
+const CLAIM: &str = "loads that differ from the naive memory";
+
+/// The command line of `trace verify`.
+pub(super) fn command() -> Command {
+    short_name("verify", &EmuVerify, &["terminal", "json"])
+}
+
+/// Verifies and prints a line for each backend.
+///
+/// # Errors
+/// When a parameter or the trace is wrong, or the output cannot be written.
+pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let Some(Ran { done, directory }) = ran(matches, &EmuVerify)? else {
+        return Ok(Exit::Interrupted);
+    };
+    output::result(&match text(matches, "format") {
+        Some("json") => json_lines(done.records.iter().map(json_of).collect()),
+        _ => done.records.iter().map(lines).collect(),
+    })?;
+    done.tell(&directory);
+    Ok(done.exit)
+}
+
+/// What was found of an arm: loads that differ, and whether all of its claims hold.
+fn found(measured: &Measured, arm: &str) -> Option<(i64, bool)> {
+    let mine = || measured.witness.iter().filter(|claim| claim.arm == arm);
+    let differing = mine().find(|claim| claim.claim == CLAIM)?.observed;
+    Some((differing, mine().all(|claim| claim.holds)))
+}
+
+fn lines(record: &Record) -> String {
+    let measured = match &record.outcome {
+        Outcome::Measured(measured) => measured,
+        Outcome::Skipped { need, cure } => return format!("skipped, needs {need}: {cure}\n"),
+        Outcome::Failed { reason } => return format!("FAILED: {reason}\n"),
+    };
+    let loads = measured.counters.get("loads").copied().unwrap_or(0);
+    let mut text = String::new();
+    for arm in Arm::of(&record.case) {
+        let name = arm.to_string();
+        text.push_str(&match found(measured, &name) {
+            Some((0, true)) => format!("ok      {name}: {loads} loads as the naive memory's\n"),
+            Some((differing, _)) => format!("not ok  {name}: {differing} of {loads} differ\n"),
+            None => format!("skip    {name}: it does not fit this host\n"),
+        });
+    }
+    for warning in &measured.warnings {
+        text.push_str(&format!("        {warning}\n"));
+    }
+    text
+}
+
+fn json_of(record: &Record) -> Value {
+    let mut object = super::about(record);
+    if let Outcome::Measured(measured) = &record.outcome {
+        let backends: Vec<Value> = Arm::of(&record.case)
+            .iter()
+            .map(|arm| {
+                let name = arm.to_string();
+                match found(measured, &name) {
+                    Some((differing, holds)) => {
+                        json!({"backend": name, "differing_loads": differing, "verified": holds})
+                    }
+                    None => json!({"backend": name, "verified": false, "left_out": true}),
+                }
+            })
+            .collect();
+        object.insert("loads".to_owned(), json!(measured.counters.get("loads")));
+        object.insert("backends".to_owned(), Value::from(backends));
+    }
+    Value::Object(object)
+}

@@ -1,0 +1,169 @@
+#![expect(unsafe_code, reason = "cachestat fills a struct, mincore looks at a mapping")]
+//! Which part of a file the kernel holds in memory, and how to get it in or out.
+//!
+//! `cachestat` (since Linux 6.5) answers for a descriptor; before it, and on overlayfs, whose files
+//! have their pages elsewhere, `mincore` answers for a mapping of the file. To get a file out is a
+//! request that the kernel may not follow (dirty or mapped pages stay, a file system in memory has
+//! nothing else): ask afterwards.
+
+use std::{
+    fs::File,
+    io,
+    os::{fd::AsRawFd, unix::fs::FileExt},
+};
+
+use linux_raw_sys::general::{__NR_cachestat, cachestat, cachestat_range};
+use rustix::fs::{Advice, fadvise, fdatasync};
+
+use crate::SysError;
+
+const PAGE: u64 = 4096;
+
+/// Pages of the first `bytes` bytes of a file that are in memory.
+///
+/// # Errors
+/// When the file cannot be mapped or is no file.
+pub fn resident_pages(file: &File, bytes: u64) -> Result<u64, SysError> {
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let is_overlay = file_system(file).is_ok_and(|(magic, _)| magic == OVERLAYFS);
+    let known = if is_overlay { None } else { ask_cachestat(file, bytes) };
+    known.map_or_else(|| ask_mincore(file, bytes), Ok)
+}
+
+/// Pages that so many bytes lie in.
+pub fn pages(bytes: u64) -> u64 {
+    bytes.div_ceil(PAGE)
+}
+
+fn ask_cachestat(file: &File, bytes: u64) -> Option<u64> {
+    let range = cachestat_range { off: 0, len: bytes };
+    let mut found = cachestat {
+        nr_cache: 0,
+        nr_dirty: 0,
+        nr_writeback: 0,
+        nr_evicted: 0,
+        nr_recently_evicted: 0,
+    };
+    let (call, fd) = (libc::c_long::from(__NR_cachestat), file.as_raw_fd());
+    // SAFETY: the kernel reads one struct and writes the other; both outlive the call.
+    let result = unsafe { libc::syscall(call, fd, &raw const range, &raw mut found, 0_u32) };
+    (result == 0).then_some(found.nr_cache)
+}
+
+fn ask_mincore(file: &File, bytes: u64) -> Result<u64, SysError> {
+    let on = || format!("{bytes} bytes of a file");
+    let length = usize::try_from(bytes).expect("addresses have 64 bits");
+    let fd = file.as_raw_fd();
+    // SAFETY: a fresh mapping that may only be read, at a place of the kernel's choice; nobody
+    // reads it: mincore looks at the page cache behind it.
+    let map = unsafe {
+        libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
+    };
+    if map == libc::MAP_FAILED {
+        return Err(SysError::last("mmap", on()));
+    }
+    let count = usize::try_from(pages(bytes)).expect("fewer pages than bytes");
+    let mut states = vec![0_u8; count];
+    // SAFETY: the array has an entry for each page of the mapping.
+    let result = unsafe { libc::mincore(map, length, states.as_mut_ptr()) };
+    let failed = (result != 0).then(|| SysError::last("mincore", on()));
+    // SAFETY: ours, and nothing refers to it.
+    unsafe { libc::munmap(map, length) };
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(states.iter().filter(|state| *state & 1 != 0).count() as u64),
+    }
+}
+
+/// Writes back what is dirty and asks the kernel to forget the file's pages.
+///
+/// # Errors
+/// When writing back fails.
+pub fn evict(file: &File) -> Result<(), SysError> {
+    fdatasync(file).map_err(|error| SysError::new("fdatasync", "a trace", error))?;
+    fadvise(file, 0, None, Advice::DontNeed)
+        .map_err(|error| SysError::new("posix_fadvise", "POSIX_FADV_DONTNEED", error))
+}
+
+/// Reads the first `bytes` bytes of a file, so that they are in memory afterwards.
+///
+/// # Errors
+/// When it cannot be read or is shorter.
+pub fn fill(file: &File, bytes: u64) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        let wanted = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
+        file.read_exact_at(&mut buffer[..wanted], at)?;
+        at += wanted as u64;
+    }
+    Ok(())
+}
+
+/// The kernel's number for the file system that a file lies in, and its name.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn file_system(file: &File) -> Result<(u64, &'static str), SysError> {
+    let found =
+        rustix::fs::fstatfs(file).map_err(|error| SysError::new("fstatfs", "a trace", error))?;
+    let magic = found.f_type.cast_unsigned();
+    let name = MAGICS.iter().find(|(known, _)| *known == magic).map_or("another", |(_, n)| n);
+    Ok((magic, name))
+}
+
+/// File systems that have nothing but memory: nothing can be evicted.
+pub fn is_in_memory(magic: u64) -> bool {
+    [TMPFS, RAMFS].contains(&magic)
+}
+
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58f6;
+const OVERLAYFS: u64 = 0x794c_7630;
+
+/// The numbers of the UAPI's `magic.h` that a trace is likely to lie in.
+const MAGICS: &[(u64, &str)] = &[
+    (TMPFS, "tmpfs"),
+    (RAMFS, "ramfs"),
+    (0xef53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683e, "btrfs"),
+    (OVERLAYFS, "overlayfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xf2f5_2010, "f2fs"),
+    (0x6969, "nfs"),
+    (0x0102_1997, "9p"),
+    (0x6573_5546, "fuse"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_was_just_written_is_in_memory_by_both_ways_of_asking() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; 40_000]).unwrap();
+        assert_eq!(ask_mincore(&file, 40_000).unwrap(), 10);
+        assert_eq!(resident_pages(&file, 40_000).unwrap(), 10);
+        assert_eq!(resident_pages(&file, 0).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_evicted_is_gone_until_it_is_read() {
+        let mut file = tempfile::tempfile().unwrap();
+        if is_in_memory(file_system(&file).unwrap().0) {
+            return;
+        }
+        file.write_all(&vec![7; 1 << 20]).unwrap();
+        evict(&file).unwrap();
+        assert_eq!(resident_pages(&file, 1 << 20).unwrap(), 0);
+        fill(&file, 1 << 20).unwrap();
+        assert_eq!(resident_pages(&file, 1 << 20).unwrap(), 256);
+        assert!(fill(&file, 2 << 20).is_err(), "it is shorter");
+    }
+}
