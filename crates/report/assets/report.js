@@ -50,24 +50,44 @@
     ticks: { stroke: css("--line"), width: 1, size: 5, ...only(more.filter) },
   });
   const powers = (u, splits) => splits.map((v) => (Math.abs(Math.log10(v) % 1) < 1e-9 ? v : null));
-  const whiskers = (marks) => (u) => {
+  // Lines along a value, whichever way the chart lies.
+  const lies = (u) => u.scales.x.ori === 1;
+  const stroke = (u, color, dash, points) => {
     const { ctx } = u;
     ctx.save();
-    ctx.setLineDash([]);
+    ctx.strokeStyle = color;
     ctx.lineWidth = 1.5 * devicePixelRatio;
+    ctx.setLineDash(dash.map((d) => d * devicePixelRatio));
+    ctx.beginPath();
+    for (const [from, to] of points) {
+      ctx.moveTo(...(lies(u) ? [from[1], from[0]] : from));
+      ctx.lineTo(...(lies(u) ? [to[1], to[0]] : to));
+    }
+    ctx.stroke();
+    ctx.restore();
+  };
+  const whiskers = (marks) => (u) => {
     for (const { series, points } of marks) {
       if (!u.series[series].show) continue;
-      ctx.strokeStyle = u.series[series].stroke();
+      const color = marks.color ?? u.series[series].stroke();
       for (const [x, , low, high] of points) {
         const at = u.valToPos(x, "x", true), cap = 4 * devicePixelRatio;
         const [a, b] = [u.valToPos(low, "y", true), u.valToPos(high, "y", true)];
-        ctx.beginPath();
-        ctx.moveTo(at, a); ctx.lineTo(at, b);
-        ctx.moveTo(at - cap, a); ctx.lineTo(at + cap, a);
-        ctx.moveTo(at - cap, b); ctx.lineTo(at + cap, b);
-        ctx.stroke();
+        stroke(u, color, [], [[[at, a], [at, b]], [[at - cap, a], [at + cap, a]], [[at - cap, b], [at + cap, b]]]);
       }
     }
+  };
+  // A limit runs from edge to edge, its name beside it.
+  const limitLine = (limit, name) => (u) => {
+    const { ctx, bbox } = u, color = css("--ink"), at = u.valToPos(limit, "y", true), r = devicePixelRatio;
+    const [from, to] = lies(u) ? [bbox.top, bbox.top + bbox.height] : [bbox.left, bbox.left + bbox.width];
+    stroke(u, color, [6, 5], [[[from, at], [to, at]]]);
+    ctx.save();
+    ctx.fillStyle = color;
+    ctx.font = `${12 * r}px system-ui, sans-serif`;
+    ctx.textBaseline = "bottom";
+    ctx.textAlign = "left";
+    ctx.fillText(name, ...(lies(u) ? [at - 2 * r, from - 4 * r] : [from + 8 * r, at - 4 * r]));
     ctx.restore();
   };
 
@@ -90,7 +110,7 @@
   };
 
   // What stands under the pointer; a stepped curve keeps its last value between steps.
-  const tooltip = (items, heading, word, keeps) => {
+  const tooltip = (items, { heading, word, keeps, pick }) => {
     let tip;
     return {
       init: (u) => {
@@ -106,8 +126,9 @@
           const [s] = series, values = u.data[s];
           let i = idx;
           while (keeps && i > 0 && values[i] == null) i -= 1;
-          if (!u.series[s].show || values[i] == null) continue;
-          rows.push([label, color, word(values[i])]);
+          const value = pick ? pick(s, u.data[0][idx]) : values[i];
+          if (!u.series[s].show || value == null) continue;
+          rows.push([label, color, word(value)]);
         }
         const title = document.createElement("b");
         title.textContent = heading(u.data[0][idx]);
@@ -127,16 +148,16 @@
     };
   };
 
-  const draw = (figure, { data, series, scales, axes, hooks = [], items, tip }) => {
+  const draw = (figure, { data, series, scales, axes, hooks = [], items, tip, ...more }) => {
     const plot = figure.querySelector(".plot");
     plots.get(figure)?.destroy();
     plot.replaceChildren();
-    const parts = tooltip(items, tip.heading, tip.word, tip.keeps);
+    const parts = tooltip(items, tip);
     const u = new uPlot({
       width: plot.clientWidth, height: plot.clientHeight,
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
-      scales, axes, series: [{}, ...series],
+      scales, axes, series: [{}, ...series], ...more,
       hooks: {
         init: [parts.init], setCursor: [parts.setCursor],
         draw: [...hooks, () => {
@@ -214,21 +235,7 @@
     // The line of the limit runs from edge to edge, beyond the first and the last page size.
     const edge = 0.45, limit = charts.clear;
     const hooks = [whiskers(lines.map((l, i) => ({ series: i + 1, points: l.points })))];
-    if (limit != null) {
-      const color = css("--ink");
-      hooks.push((u) => {
-        const { ctx, bbox } = u, y = u.valToPos(limit, "y", true);
-        ctx.save();
-        ctx.strokeStyle = color; ctx.fillStyle = color;
-        ctx.lineWidth = 1.5 * devicePixelRatio;
-        ctx.setLineDash([6 * devicePixelRatio, 5 * devicePixelRatio]);
-        ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
-        ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-        ctx.textBaseline = "bottom"; ctx.textAlign = "left";
-        ctx.fillText(`clear limit ${rate(limit)}`, bbox.left + 8 * devicePixelRatio, y - 4 * devicePixelRatio);
-        ctx.restore();
-      });
-    }
+    if (limit != null) hooks.push(limitLine(limit, `clear limit ${rate(limit)}`));
     const most = Math.max(limit ?? 0, ...lines.flatMap((l) => l.points.map((p) => p[3])));
     draw(figure, {
       data, series, items, hooks,
@@ -284,7 +291,121 @@
     });
   };
 
-  const DRAW = { distribution: (f) => distribution(f, false), tail: (f) => distribution(f, true), bandwidth, cost };
+  // ---- emulated memory and its traces
+
+  const FAMILIES = { floor: "decoding", seed: "the seed's", base: "base", peer: "others'", ours: "pagelab's" };
+  const replay = (figure) => {
+    const { floor, arms } = charts.replay[+figure.dataset.nth], x = arms.map((_, i) => i);
+    const colors = { floor: css("--faint"), seed: hue(0), base: hue(1), ours: hue(2), peer: hue(3) };
+    const families = Object.keys(FAMILIES).filter((f) => arms.some((a) => a.family === f));
+    const plot = figure.querySelector(".plot"), ink = css("--ink");
+    plot.style.height = `${arms.length * 23 + 76}px`;
+    const series = families.map((f) => ({
+      label: FAMILIES[f], stroke: colors[f], fill: colors[f], width: 0,
+      paths: uPlot.paths.bars({ size: [0.68, 16] }), points: { show: false },
+    }));
+    const items = families.map((f, i) => ({ label: FAMILIES[f], color: colors[f], series: [i + 1] }));
+    const marks = families.map((f, i) => ({
+      series: i + 1, points: x.filter((j) => arms[j].family === f).map((j) => [j, ...arms[j].ns]),
+    }));
+    marks.color = ink;
+    const most = Math.max(...arms.map((a) => a.ns[2]));
+    const names = Math.max(...arms.map((a) => a.name.length)) * 6.9 + 16;
+    draw(figure, {
+      data: [x, ...families.map((f) => arms.map((a) => (a.family === f ? a.ns[0] : null)))],
+      series, items, padding: [20, 18, 0, 0],
+      cursor: { x: false, y: false, drag: { x: false, y: false }, points: { show: false } },
+      hooks: [whiskers(marks), ...(floor == null ? [] : [limitLine(floor, `noop ${three(floor)} ns`)])],
+      scales: {
+        x: { time: false, ori: 1, dir: -1, range: () => [-0.6, x.length - 0.4] },
+        y: { ori: 0, dir: 1, range: () => [0, most * 1.04] },
+      },
+      axes: [
+        axis("", { side: 3, size: names, labelSize: 0, splits: () => x, values: (u, s) => s.map((i) => arms[i]?.name ?? null), grid: { show: false } }),
+        axis("CPU time of an operation, ns", { scale: "y", side: 2, size: 30 }),
+      ],
+      tip: { heading: (i) => arms[i].name, word: (v) => `${three(v)} ns` },
+    });
+  };
+
+  // Traces keep their hue from chart to chart; what was published of one is hollow in the same hue.
+  const traceLooks = (all) => {
+    const trace = ({ label }) => label.replace(/, (published|LRU|direct-mapped)$/, "");
+    const traces = [...new Set([...charts.trace.widths.series, ...charts.trace.hits].map(trace))];
+    return all.map((s) => ({ color: hue(Math.max(0, traces.indexOf(trace(s)))), dashed: s.published ? "dotted" : undefined }));
+  };
+  const legendOf = (all, looks) => all.map(({ label }, i) => ({ label, ...looks[i], series: [i + 1] }));
+
+  const bars = (figure, label, { tall, low } = {}) => {
+    const { categories, series } = charts.trace[figure.dataset.chart], looks = traceLooks(series);
+    const width = 0.84 / series.length, at = (i, k) => i + (k - (series.length - 1) / 2) * width;
+    const data = uPlot.join(series.map((s, k) => [categories.map((_, i) => at(i, k)), s.shares.map((v) => (v > (low ?? 0) ? v : null))]));
+    const room = figure.querySelector(".plot").clientWidth - 70;
+    const nth = tall ? 1 : Math.max(1, Math.ceil((categories.length * 34) / room));
+    const name = (i) => (tall ? categories[i]?.replace(" ", "\n") : compact(categories[i]));
+    const most = Math.max(...series.flatMap((s) => s.shares.map((v) => v ?? 0)));
+    draw(figure, {
+      data, items: legendOf(series, looks),
+      cursor: { x: false, y: false, drag: { x: false, y: false }, points: { show: false } },
+      series: series.map((s, i) => ({
+        label: s.label, stroke: looks[i].color, width: s.published ? 1.5 : 0, fill: s.published ? undefined : looks[i].color,
+        paths: uPlot.paths.bars({ size: [width * 0.86, Infinity] }), points: { show: false },
+      })),
+      scales: { x: { time: false, range: () => [-0.6, categories.length - 0.4] }, y: low == null ? { range: () => [0, most * 1.08] } : { distr: 3, range: () => [low, 1] } },
+      axes: [
+        axis(label, {
+          size: tall ? 46 : 30, grid: { show: false }, splits: () => categories.map((_, i) => i),
+          values: (u, s) => s.map((i) => (i % nth ? null : name(i))),
+        }),
+        axis("share", { size: 62, ...only(low != null && powers), values: (u, s) => s.map((v) => (v == null ? null : share(v))) }),
+      ],
+      tip: {
+        heading: (x) => categories[Math.round(x)], word: (v) => `${(v * 100).toFixed(2)} %`,
+        pick: (s, x) => series[s - 1].shares[Math.round(x)],
+      },
+    });
+  };
+  const compact = (category) => {
+    const from = parseInt(category, 10), i = from < 1024 ? 0 : Math.floor(Math.log2(from) / 10);
+    return Number.isNaN(from) ? category : `${from / 1024 ** i}${["", "k", "M", "G", "T", "P", "E"][i]}`;
+  };
+
+  const curvesBySize = (figure, label, low) => {
+    const all = charts.trace[figure.dataset.chart], looks = traceLooks(all);
+    const sizes = all.flatMap((s) => s.points.map((p) => p[0])), drawn = low == null ? (v) => v : (v) => (v > 0 ? v : null);
+    const least = Math.min(...all.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v > 0), 1);
+    const data = uPlot.join(all.map((s) => [s.points.map((p) => p[0]), s.points.map((p) => drawn(p[1]))]));
+    const [from, to] = [Math.min(...sizes) / 1.3, Math.max(...sizes) * 1.3];
+    const powersOfTwo = Array.from({ length: 64 }, (_, i) => 2 ** i).filter((v) => v >= from && v <= to);
+    const step = Math.ceil(powersOfTwo.length / 11);
+    draw(figure, {
+      data, items: legendOf(all, looks),
+      series: all.map((s, i) => ({
+        label: s.label, stroke: looks[i].color, width: 2, dash: DASHES[looks[i].dashed], spanGaps: true,
+        paths: s.apart && low != null ? () => null : undefined,
+        points: { show: s.apart, size: 8, width: 1.5, fill: s.published ? css("--card") : looks[i].color },
+      })),
+      scales: {
+        x: { time: false, distr: 3, log: 2, range: () => [from, to] },
+        y: low == null ? { range: () => [Math.floor(least * 20 - 0.2) / 20, 1.004] } : { distr: 3, range: () => [Math.max(low, decade(least, false)), 1] },
+      },
+      axes: [
+        axis("pages", { size: 30, grid: { show: false }, splits: () => powersOfTwo, filter: (u, s) => s, values: (u, s) => s.map((v, i) => (i % step ? null : compact(String(v)))) }),
+        axis(label, { size: low == null ? 62 : 70, ...only(low != null && powers), values: (u, s) => s.map((v) => (v == null ? null : share(v))) }),
+      ],
+      tip: { heading: (v) => `${v} pages`, word: (v) => `${+(v * 100).toPrecision(4)} %`, keeps: false },
+    });
+  };
+
+  const DRAW = {
+    distribution: (f) => distribution(f, false), tail: (f) => distribution(f, true), bandwidth, cost, replay,
+    widths: (f) => bars(f, "", { tall: true }),
+    runs: (f) => bars(f, "operations on one page"),
+    reuse: (f) => bars(f, "operations since the last use", { low: 1e-5 }),
+    absent: (f) => bars(f, "operations since the last use", { low: 1e-5 }),
+    hits: (f) => curvesBySize(f, "share of operations that hit"),
+    misses: (f) => curvesBySize(f, "share of operations that miss", 1e-6),
+  };
   const drawAll = () => figures.forEach((figure) => DRAW[figure.dataset.chart](figure));
 
   // ---- themes, sizes, paper

@@ -13,10 +13,11 @@ use crate::{
     fit::{FOLLOW_PAGE, Fit},
     latency,
     limits::Limits,
-    numbers::elapsed,
+    numbers::{cpu, elapsed},
     parameters,
     quantity::Quantity,
-    throughput,
+    replay, throughput,
+    trace::charts::TraceCharts,
 };
 
 /// Everything that is drawn.
@@ -32,6 +33,10 @@ pub(crate) struct Charts {
     cost: Vec<Cost>,
     /// Bandwidth of clearing DRAM, bytes a second.
     clear: Option<f64>,
+    /// Backends of each replay.
+    replay: Vec<Backends>,
+    /// Traces.
+    pub(crate) trace: TraceCharts,
 }
 
 /// One distribution.
@@ -63,8 +68,30 @@ struct Cost {
     line: Option<(f64, f64)>,
 }
 
+/// What an operation takes, backend by backend.
+#[derive(Debug, Clone, Serialize)]
+struct Backends {
+    /// Nanoseconds of decoding alone.
+    floor: Option<f64>,
+    arms: Vec<Backend>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Backend {
+    name: String,
+    /// Whose it is: `floor`, `seed`, `base`, `peer` or `ours`.
+    family: &'static str,
+    /// Nanoseconds and the ends of their interval.
+    ns: (f64, f64, f64),
+}
+
 impl Charts {
-    pub(crate) fn of(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Self {
+    pub(crate) fn of(
+        entries: &[Entry],
+        published: &[Entry],
+        limits: &Limits,
+        fits: &[Fit],
+    ) -> Self {
         let (pages, bandwidth) = bandwidth(entries);
         let both = fits.iter().any(|fit| fit.workload != fits[0].workload);
         let cost = |fit: &Fit| Cost {
@@ -86,6 +113,8 @@ impl Charts {
             bandwidth,
             cost: fits.iter().filter(|fit| fit.points.len() > 1).map(cost).collect(),
             clear: limits.clear().map(|clear| clear.value),
+            replay: replay::drawn(entries).into_iter().map(backends).collect(),
+            trace: TraceCharts::of(entries, published),
         }
     }
 
@@ -99,6 +128,27 @@ impl Charts {
 
     pub(crate) fn has_cost(&self) -> bool {
         self.cost.iter().any(|cost| cost.line.is_some())
+    }
+}
+
+fn backends(entry: &Entry) -> Backends {
+    let each = |arm: &str| entry.numbers.get(cpu(arm, replay::REPLAY), "ns_per_op");
+    let arms = entry.measured().map(|m| replay::arms(entry.case(), m)).unwrap_or_default();
+    let base = replay::base_of(&arms);
+    let arm = |name: &str| {
+        let Quantity { value, low, high, .. } = each(name)?;
+        let family = match name {
+            name if name.starts_with(replay::NOOP) => "floor",
+            name if Some(name) == base => "base",
+            name if name.starts_with("paged-") => "seed",
+            name if name.starts_with("peer-") => "peer",
+            _ => "ours",
+        };
+        Some(Backend { name: name.to_owned(), family, ns: (value, low, high) })
+    };
+    Backends {
+        floor: each(replay::NOOP).map(|floor| floor.value),
+        arms: arms.iter().filter_map(|name| arm(name)).collect(),
     }
 }
 

@@ -65,6 +65,8 @@ impl Section {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Block {
+    /// What the blocks up to the next heading are about.
+    Heading(String),
     /// A paragraph.
     Text(String),
     /// A sentence that must not be missed, and a command or sentence to act on.
@@ -95,8 +97,10 @@ pub(crate) struct Note {
 pub(crate) struct ChartPlace {
     /// Which chart: a key of the page's data.
     pub(crate) id: &'static str,
+    /// Which of several of its kind.
+    pub(crate) nth: usize,
     /// What it shows.
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     /// How to read it.
     pub(crate) caption: String,
 }

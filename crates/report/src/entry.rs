@@ -11,7 +11,7 @@ use crate::{
     latency,
     limits::Limits,
     numbers::Numbers,
-    throughput,
+    replay, throughput, trace,
 };
 
 /// What a record is worth.
@@ -67,7 +67,15 @@ impl Entry {
     pub(crate) fn of(record: &Record) -> Self {
         let standing = Standing::of(record);
         let numbers = match &record.outcome {
-            Outcome::Measured(measured) if standing == Standing::Valid => Numbers::of(measured),
+            Outcome::Measured(measured) if standing == Standing::Valid => {
+                let mut numbers = Numbers::of(measured);
+                match record.workload.as_str() {
+                    replay::WORKLOAD => replay::derive(&record.case, measured, &mut numbers),
+                    trace::WORKLOAD => trace::derive(measured, &mut numbers),
+                    _ => {}
+                }
+                numbers
+            }
             _ => Numbers::default(),
         };
         Self { record: record.clone(), standing, numbers }

@@ -88,7 +88,8 @@ pub(crate) fn section(fits: &[Fit], chart: bool) -> Option<Section> {
     if chart {
         section.blocks.push(Block::Chart(ChartPlace {
             id: "cost",
-            title: "What a fault adds to each KiB, by page size",
+            nth: 0,
+            title: "What a fault adds to each KiB, by page size".to_owned(),
             caption: "The cost of a fault divided by the size of its page: points are medians, \
                       lines the fixed cost spread over the page plus the cost by size; the \
                       dashed line is clearing alone."

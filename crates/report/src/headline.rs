@@ -11,13 +11,14 @@ use crate::{
     limits::Limits,
     numbers::{At, elapsed},
     quantity::Quantity,
-    throughput,
+    replay, throughput, trace,
 };
 
 /// Every headline that the records support.
 pub(crate) fn headlines(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Vec<Headline> {
     let one = [latency_of(entries), throughput_of(entries), best_page(entries), fixed_cost(fits)];
     let mut headlines: Vec<Headline> = one.into_iter().flatten().collect();
+    headlines.extend(replay::headline(entries).or_else(|| trace::headline(entries)));
     headlines.extend(limits.clear().map(|clear| Headline {
         value: clear.display(),
         label: "clear limit, one thread, DRAM".to_owned(),

@@ -95,8 +95,9 @@ pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
 }
 
 fn charts() -> [Block; 2] {
-    let place = |id, title, caption: &str| {
-        Block::Chart(ChartPlace { id, title, caption: caption.to_owned() })
+    let place = |id, title: &str, caption: &str| {
+        let (title, caption) = (title.to_owned(), caption.to_owned());
+        Block::Chart(ChartPlace { id, nth: 0, title, caption })
     };
     [
         place(

@@ -24,11 +24,16 @@ mod other;
 mod outcomes;
 mod parameters;
 mod quantity;
+mod ratio;
+mod replay;
 mod report;
 mod seed_latency;
+mod seed_replay;
 mod seed_throughput;
 mod terminal;
 mod throughput;
+mod trace;
+mod verify;
 
 pub use noise::{NoiseCell, NoiseFloor, noise_floor};
 pub use report::Report;

@@ -27,6 +27,9 @@ pub(crate) fn render(document: &Document) -> String {
         let _ = writeln!(text, "\n\n## {}\n", section.title);
         for block in &section.blocks {
             match block {
+                Block::Heading(heading) => {
+                    let _ = writeln!(text, "### {}\n", escaped(heading));
+                }
                 Block::Text(paragraph) => {
                     let _ = writeln!(text, "{}\n", escaped(paragraph));
                 }

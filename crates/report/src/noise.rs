@@ -70,7 +70,7 @@ fn cells_of(one: &Entry, other: &Entry) -> Vec<NoiseCell> {
             case: format!("{} {}", one.record.workload, one.case()),
             arm: number.arm.clone(),
             series: match number.time {
-                Time::Elapsed => number.series.clone(),
+                Time::Elapsed | Time::None => number.series.clone(),
                 Time::Cpu => format!("{} (CPU)", number.series),
             },
             statistic: number.statistic,

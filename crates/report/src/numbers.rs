@@ -17,7 +17,7 @@ use crate::quantity::{Quantity, Unit};
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// Elapsed time, or CPU time: the two that a reader must not mix.
+/// Elapsed time, or CPU time: the two that a reader must not mix. Or no time at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Time {
@@ -25,6 +25,8 @@ pub(crate) enum Time {
     Elapsed,
     /// Time on the CPU.
     Cpu,
+    /// What was counted, whatever the clock.
+    None,
 }
 
 impl Time {
@@ -39,6 +41,7 @@ impl Time {
         match self {
             Self::Elapsed => "elapsed",
             Self::Cpu => "cpu",
+            Self::None => "none",
         }
     }
 }
@@ -73,7 +76,11 @@ impl Numbers {
             groups.entry((&series.name, &series.arm, series.clock)).or_insert(series);
         }
         for ((name, arm, clock), first) in groups {
-            let at = At { arm, series: name, time: Time::of(clock) };
+            let time = match first.unit {
+                SeriesUnit::Ns | SeriesUnit::Ticks => Time::of(clock),
+                SeriesUnit::Bytes | SeriesUnit::Pages | SeriesUnit::Count => Time::None,
+            };
+            let at = At { arm, series: name, time };
             if let Data::Summary(summary) = &first.data {
                 numbers.add_summary(at, summary, unit_of(first.unit));
                 continue;
@@ -187,6 +194,16 @@ pub(crate) fn elapsed<'a>(arm: &'a str, series: &'a str) -> At<'a> {
 /// CPU time of a series in an arm.
 pub(crate) fn cpu<'a>(arm: &'a str, series: &'a str) -> At<'a> {
     At { arm, series, time: Time::Cpu }
+}
+
+/// What was counted of an arm.
+pub(crate) fn tally<'a>(arm: &'a str, series: &'a str) -> At<'a> {
+    At { arm, series, time: Time::None }
+}
+
+/// What was counted of a case as a whole, by the name of what it belongs to.
+pub(crate) fn counted(series: &str) -> At<'_> {
+    tally("", series)
 }
 
 /// The clock by which a series of an arm was taken, of those that tell `time`.

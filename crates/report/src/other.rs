@@ -9,13 +9,20 @@ use crate::{
     latency, limits,
     numbers::{At, Number, Time},
     quantity::Quantity,
-    throughput,
+    replay, throughput, trace, verify,
 };
 
 /// The medians of every other workload, where there are any.
 pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     let known = |workload: &str| {
-        limits::is_limit(workload) || [latency::WORKLOAD, throughput::WORKLOAD].contains(&workload)
+        const WITH_SECTIONS: [&str; 5] = [
+            latency::WORKLOAD,
+            throughput::WORKLOAD,
+            replay::WORKLOAD,
+            verify::WORKLOAD,
+            trace::WORKLOAD,
+        ];
+        limits::is_limit(workload) || WITH_SECTIONS.contains(&workload)
     };
     let mine = || entries.iter().filter(|e| e.has_row() && !known(&e.record.workload));
     mine().next()?;
@@ -41,7 +48,7 @@ fn rows(entry: &Entry) -> Vec<Vec<Cell>> {
         let at = At { arm: &number.arm, series: &number.series, time: number.time };
         let of = |statistic| entry.numbers.get(at, statistic).map(Quantity::display);
         let series = match number.time {
-            Time::Elapsed => number.series.clone(),
+            Time::Elapsed | Time::None => number.series.clone(),
             Time::Cpu => format!("{} (CPU)", number.series),
         };
         let mut row = Vec::from(head());

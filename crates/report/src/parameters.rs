@@ -21,8 +21,8 @@ const ORDER: &[&str] = &[
     "fifo",
 ];
 
-/// A list of what is compared inside a case, not a property of it: it tells no two cases apart.
-const ARMS: &str = "arms";
+/// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
+const ARMS: [&str; 2] = ["arms", "backend"];
 
 /// Parameters that often follow the page size; where they do, the page says it all.
 const FOLLOW_PAGE: [&str; 2] = ["rounds", "size"];
@@ -32,7 +32,7 @@ pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     let mut names: Vec<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();
     names.sort_unstable_by_key(|name| (rank(name), *name));
     names.dedup();
-    names.retain(|name| *name != ARMS);
+    names.retain(|name| !ARMS.contains(&name.as_str()));
     let differs = |name: &str| {
         let follows = FOLLOW_PAGE.contains(&name);
         let comparable = |a: &Case, b: &Case| !follows || a.get("page") == b.get("page");
@@ -55,13 +55,14 @@ pub(crate) fn shared(cases: &[&Case], shown: &[String]) -> String {
             _ => format!("{name}={}", values.concat()),
         }
     };
-    let rest = first.0.keys().filter(|name| *name != ARMS && !shown.contains(name));
+    let rest =
+        first.0.keys().filter(|name| !ARMS.contains(&name.as_str()) && !shown.contains(name));
     rest.map(|name| said(name)).collect::<Vec<_>>().join(" ")
 }
 
 /// What is left of a case without some of its parameters: cases that agree in it form one group.
 pub(crate) fn without(case: &Case, names: &[&str]) -> BTreeMap<String, String> {
-    let told = |name: &str| name != ARMS && !names.contains(&name);
+    let told = |name: &str| !ARMS.contains(&name) && !names.contains(&name);
     let kept = case.0.iter().filter(|(name, _)| told(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -13,9 +13,9 @@ use crate::{
     fit::{self, Fit},
     headline, html, json, latency,
     limits::Limits,
-    markdown, other, outcomes, parameters, seed_latency, seed_throughput,
+    markdown, other, outcomes, parameters, replay, seed_latency, seed_replay, seed_throughput,
     terminal::{self, Style},
-    throughput,
+    throughput, trace, verify,
 };
 
 /// One run, ready to be read.
@@ -52,7 +52,7 @@ impl Report {
         }
         let published: Vec<Entry> = published.iter().map(Entry::of).collect();
         let fits = fit::fits(&entries);
-        let charts = Charts::of(&entries, &limits, &fits);
+        let charts = Charts::of(&entries, &published, &limits, &fits);
         let document = Document {
             title: header.run.clone(),
             facts: environment::facts(header, records),
@@ -102,12 +102,17 @@ fn sections(
     let is_about = |name: &str| header.suite == name || header.published.iter().any(|p| p == name);
     let micro_pagefault = is_about(seed_throughput::SUITE);
     let latency_note = is_about(seed_latency::SUITE);
+    let fast_memory = is_about(seed_replay::SUITE);
     [
         micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
         latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
+        fast_memory.then(|| seed_replay::section(entries, published, limits)).flatten(),
         latency::section(entries, charts.has_distributions()),
         throughput::section(entries, limits, charts.has_bandwidth()),
         fit::section(fits, charts.has_cost()),
+        replay::section(entries),
+        verify::section(entries),
+        trace::section(entries, published, &charts.trace),
         other::section(entries),
         limits.section(entries),
         Some(outcomes::witness(entries)),

@@ -34,6 +34,10 @@ pub(crate) fn render(document: &Document, style: Style) -> String {
             }
             before = Some(kind);
             match block {
+                Block::Heading(heading) => {
+                    page.line("");
+                    page.toned(heading, Tone::Strong);
+                }
                 Block::Text(text) => page.wrapped(text, ""),
                 Block::Note(note) => page.note(note),
                 Block::Table(table) => page.table(table),

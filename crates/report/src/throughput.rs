@@ -4,12 +4,7 @@
 //! hide in; so bandwidth and its share of the clear limit are taken over their sum, and the cost of
 //! one fault only where it is the touches that fault. Release is a row of its own, never inside.
 
-use std::collections::BTreeMap;
-
-use pagelab_record::{
-    Case, Data, Measured, Series,
-    stats::{self, Samples},
-};
+use pagelab_record::{Case, Measured, Series, stats::Samples};
 
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
@@ -18,6 +13,7 @@ use crate::{
     numbers::{Numbers, Time, clock_of, cpu, elapsed, summed},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
+    ratio,
 };
 
 /// The workload that this file reads.
@@ -83,31 +79,8 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
 
 /// Median touch time of pagelab's loop over that of the C loop, process by process.
 fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
-    // Stored as parts of 10⁹, so that the one bootstrap over processes serves for ratios as well.
-    const PARTS: u64 = 1_000_000_000;
     let clock = clock_of(&measured.series, "touch", ARM, Time::Elapsed)?;
-    let mut medians: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
-    for series in measured.series.iter().filter(|s| s.name == "touch" && s.clock == clock) {
-        let Some(which) = [ARM, TWIN].iter().position(|arm| *arm == series.arm) else { continue };
-        let Data::Values(values) = &series.data else { continue };
-        let median = stats::median(values.iter().map(|value| *value as f64));
-        medians.entry(series.process).or_default()[which].push(median);
-    }
-    let ratio = |(process, [ours, theirs]): (u32, [Vec<f64>; 2])| {
-        let (ours, theirs) = (stats::median(ours), stats::median(theirs));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a ratio of two times is positive and near 1"
-        )]
-        let parts = (ours > 0.0 && theirs > 0.0).then(|| (ours / theirs * PARTS as f64) as u64)?;
-        let template = measured.series.iter().find(|s| s.name == "touch" && s.clock == clock)?;
-        let data = Data::Values(vec![parts]);
-        Some(Series { process, arm: ARM.to_owned(), ops: PARTS, data, ..template.clone() })
-    };
-    let ratios: Vec<Series> = medians.into_iter().filter_map(ratio).collect();
-    let estimate = Samples::of(&ratios, "touch", ARM, clock).estimate(0.5)?;
-    Some(Quantity::of(&estimate, Unit::Ratio))
+    ratio::of_arms(&measured.series, "touch", clock, [ARM, TWIN])
 }
 
 /// The table of throughput cases, where there are any.
@@ -121,7 +94,8 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
     if chart {
         section.blocks.push(Block::Chart(ChartPlace {
             id: "bandwidth",
-            title: "Fresh memory by page size, against the clear limit",
+            nth: 0,
+            title: "Fresh memory by page size, against the clear limit".to_owned(),
             caption: "Bytes a second from map to last touch; whiskers are intervals. The \
                       dashed line is what one thread clears in DRAM."
                 .to_owned(),

@@ -12,6 +12,8 @@ use pagelab_record::{
 };
 use serde_json::json;
 
+use crate::golden_memory;
+
 /// The journal of golden records.
 pub(crate) fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/golden.jsonl")
@@ -112,6 +114,7 @@ fn records() -> Vec<Record> {
         latency_case("write", "hugetlb-1g"),
         Outcome::Failed { reason: "the measuring process was killed by signal 9 (SIGKILL)".into() },
     ));
+    records.extend(golden_memory::records());
     records
 }
 
@@ -187,7 +190,7 @@ fn host(moment: usize) -> Host {
     }
 }
 
-fn outcome(workload: &str, case: Case, outcome: Outcome) -> Record {
+pub(crate) fn outcome(workload: &str, case: Case, outcome: Outcome) -> Record {
     let moment = case.to_string().len();
     Record {
         schema: schema::SCHEMA.into(),
@@ -201,11 +204,11 @@ fn outcome(workload: &str, case: Case, outcome: Outcome) -> Record {
     }
 }
 
-fn measured(workload: &str, case: Case, measured: Measured) -> Record {
+pub(crate) fn measured(workload: &str, case: Case, measured: Measured) -> Record {
     outcome(workload, case, Outcome::Measured(measured))
 }
 
-fn case(parameters: &[(&str, &str)]) -> Case {
+pub(crate) fn case(parameters: &[(&str, &str)]) -> Case {
     parameters.iter().fold(Case::default(), |case, (name, value)| case.with(name, value))
 }
 
@@ -219,7 +222,7 @@ pub(crate) fn whole(value: f64) -> u64 {
 }
 
 /// The place of an observation in the run, and how much it differs from the first.
-fn repetitions() -> impl Iterator<Item = (u32, u32, f64)> {
+pub(crate) fn repetitions() -> impl Iterator<Item = (u32, u32, f64)> {
     (0..PROCESSES).flat_map(|process| {
         (0..REPETITIONS).map(move |repetition| {
             let factor = PROCESS_FACTOR[process as usize] * REPETITION_FACTOR[repetition as usize];
@@ -229,7 +232,14 @@ fn repetitions() -> impl Iterator<Item = (u32, u32, f64)> {
 }
 
 /// One series for each repetition, each with one value of `ns`.
-fn values(name: &str, arm: &str, clock: Clock, ops: u64, bytes: u64, ns: f64) -> Vec<Series> {
+pub(crate) fn values(
+    name: &str,
+    arm: &str,
+    clock: Clock,
+    ops: u64,
+    bytes: u64,
+    ns: f64,
+) -> Vec<Series> {
     let series = |(process, repetition, factor)| Series {
         name: name.into(),
         arm: arm.into(),
@@ -270,11 +280,11 @@ fn histogram(arm: &str, name: &str, process: u32, quantiles: [u64; 6], n: u32) -
     }
 }
 
-fn counters(counters: &[(&str, u64)]) -> std::collections::BTreeMap<String, u64> {
+pub(crate) fn counters(counters: &[(&str, u64)]) -> std::collections::BTreeMap<String, u64> {
     counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-fn claim(text: &str, arm: &str, expected: i64, observed: i64, tolerance: i64) -> Claim {
+pub(crate) fn claim(text: &str, arm: &str, expected: i64, observed: i64, tolerance: i64) -> Claim {
     let checks = u64::from(PROCESSES * REPETITIONS);
     Claim { checks, ..Claim::check(text, arm, expected, observed, tolerance) }
 }
@@ -296,7 +306,7 @@ fn timer() -> Record {
     measured("limit/timer", Case::default(), measured_)
 }
 
-fn syscall() -> Record {
+pub(crate) fn syscall() -> Record {
     let series = values("getppid", "pagelab", Clock::Tsc, 100_000, 0, 9_500_000.0);
     measured("limit/syscall", Case::default(), Measured { series, ..Measured::default() })
 }

@@ -5,6 +5,10 @@ mod forms;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod golden_memory;
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod noise;
 #[cfg(test)]
 mod page;

@@ -1,0 +1,137 @@
+//! One arm over another, inside each process.
+//!
+//! The one idea: arms alternate in one process, so what disturbs one disturbs the other, and a
+//! ratio taken there is narrower than the two times it is made of. A process is one observation of
+//! the ratio; the interval is that of any quantity over processes. Between cases, which have no
+//! process in common, ratios are [`Quantity::over`], whose ends are the worst of both.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{
+    Clock, Data, Series,
+    stats::{self, Samples},
+};
+
+use crate::quantity::{Quantity, Unit};
+
+/// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
+pub(crate) const TIE: f64 = 0.15;
+
+/// What a ratio says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Below 1, beyond a tie.
+    Less,
+    /// The whole interval is a tie.
+    Tie,
+    /// Above 1, beyond a tie.
+    More,
+    /// The interval reaches from a tie to what is none.
+    Open,
+}
+
+/// What can still be said of a ratio that is [`Verdict::Open`].
+pub(crate) fn open(ratio: Quantity) -> &'static str {
+    if ratio.low >= 1.0 {
+        "between a tie and a loss"
+    } else if ratio.high <= 1.0 {
+        "between a tie and a gain"
+    } else {
+        "too wide an interval to call it a tie, a gain or a loss"
+    }
+}
+
+impl Verdict {
+    pub(crate) fn of(ratio: Quantity) -> Self {
+        if ratio.high < 1.0 - TIE {
+            Self::Less
+        } else if ratio.low > 1.0 + TIE {
+            Self::More
+        } else if ratio.low >= 1.0 - TIE && ratio.high <= 1.0 + TIE {
+            Self::Tie
+        } else {
+            Self::Open
+        }
+    }
+}
+
+/// The median time of `arm` over that of `other`, process by process.
+pub(crate) fn of_arms(
+    series: &[Series],
+    name: &str,
+    clock: Clock,
+    [arm, other]: [&str; 2],
+) -> Option<Quantity> {
+    // Stored as parts of 10⁹, so that the one bootstrap over processes serves for ratios as well.
+    const PARTS: u64 = 1_000_000_000;
+    if arm == other {
+        let known = series.iter().any(|s| s.name == name && s.arm == arm && s.clock == clock);
+        return known.then(|| Quantity::exact(1.0, Unit::Ratio));
+    }
+    let mut medians: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
+    for series in series.iter().filter(|s| s.name == name && s.clock == clock) {
+        let Some(which) = [arm, other].iter().position(|arm| *arm == series.arm) else { continue };
+        let Data::Values(values) = &series.data else { continue };
+        let ops = series.ops.max(1) as f64;
+        let median = stats::median(values.iter().map(|value| *value as f64 / ops));
+        medians.entry(series.process).or_default()[which].push(median);
+    }
+    let template = series.iter().find(|s| s.name == name && s.clock == clock)?;
+    let ratio = |(process, [one, two]): (u32, [Vec<f64>; 2])| {
+        let (one, two) = (stats::median(one), stats::median(two));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a ratio of two times is positive; a float saturates where it is absurd"
+        )]
+        let parts = (one > 0.0 && two > 0.0).then(|| (one / two * PARTS as f64) as u64)?;
+        let data = Data::Values(vec![parts]);
+        Some(Series { process, arm: arm.to_owned(), ops: PARTS, data, ..template.clone() })
+    };
+    let ratios: Vec<Series> = medians.into_iter().filter_map(ratio).collect();
+    let estimate = Samples::of(&ratios, name, arm, clock).estimate(0.5)?;
+    Some(Quantity::of(&estimate, Unit::Ratio))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(low: f64, high: f64) -> Quantity {
+        Quantity { low, high, ..Quantity::exact(f64::midpoint(low, high), Unit::Ratio) }
+    }
+
+    #[test]
+    fn a_verdict_needs_the_whole_interval() {
+        assert_eq!(Verdict::of(ratio(0.60, 0.70)), Verdict::Less);
+        assert_eq!(Verdict::of(ratio(0.90, 1.10)), Verdict::Tie);
+        assert_eq!(Verdict::of(ratio(1.20, 1.30)), Verdict::More);
+        assert_eq!(Verdict::of(ratio(0.80, 0.90)), Verdict::Open);
+        assert_eq!(Verdict::of(ratio(0.70, 1.40)), Verdict::Open);
+    }
+
+    #[test]
+    fn what_a_process_does_to_both_arms_leaves_their_ratio_alone() {
+        let series = |process: u32, arm: &str, ns: u64| Series {
+            name: "replay".into(),
+            arm: arm.into(),
+            process,
+            repetition: 0,
+            clock: Clock::Cpu,
+            unit: pagelab_record::Unit::Ns,
+            ops: 10,
+            bytes: 0,
+            data: Data::Values(vec![ns]),
+        };
+        let all: Vec<Series> = [(0, 100), (1, 170), (2, 230)]
+            .into_iter()
+            .flat_map(|(process, ns)| [series(process, "a", ns * 3), series(process, "b", ns)])
+            .collect();
+        let ratio = of_arms(&all, "replay", Clock::Cpu, ["a", "b"]).unwrap();
+        assert!((ratio.value - 3.0).abs() < 1e-6 && (ratio.high - ratio.low).abs() < 1e-6);
+        let itself = of_arms(&all, "replay", Clock::Cpu, ["b", "b"]).unwrap();
+        assert!((itself.value - 1.0).abs() < 1e-9);
+        assert_eq!(of_arms(&all, "replay", Clock::Cpu, ["a", "c"]), None);
+        assert_eq!(of_arms(&all, "replay", Clock::Tsc, ["a", "b"]), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! `emu/replay`: what an emulated memory costs, and what reading the trace adds.
+//!
+//! The one idea: the number is CPU time for one operation, and it is read beside two arms of the
+//! same processes: `noop`, which only decodes, and `base`, where the seed ended. Times of different
+//! cases are set side by side for readers only, where nothing else is possible.
+//!
+//! The readers' table is in [`readers`]; what the seed published is in `seed_replay`.
+
+mod readers;
+
+use pagelab_record::{Case, Measured, units};
+
+use crate::{
+    document::{Block, Cell, ChartPlace, Column, Headline, Note, Section, Table, Tone},
+    entry::Entry,
+    numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally},
+    parameters,
+    quantity::{INTERVALS, Quantity, Unit, group_thousands},
+    ratio::{self, TIE},
+    throughput::counts,
+    trace::{display_trace, titles},
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "emu/replay";
+/// The series of a whole replay.
+pub(crate) const REPLAY: &str = "replay";
+/// The floor: it decodes and forgets.
+pub(crate) const NOOP: &str = "noop";
+/// The seed's best configuration, by its two names.
+const BASES: [&str; 2] = ["base", "paged-cache-32-neg/safe"];
+/// The kernel's split of the CPU time.
+const SPLIT: [&str; 2] = ["user-time", "system-time"];
+/// Ends the name of an arm that decodes with bounds checks.
+const SAFE: &str = "/safe";
+/// What each arm is set against: the statistic and the column.
+const AGAINST: [&str; 2] = ["ratio_to_noop", "ratio_to_base"];
+const MIB: f64 = 1_048_576.0;
+
+/// The arms of a case, in the order that was asked for.
+pub(crate) fn arms<'a>(case: &'a Case, measured: &'a Measured) -> Vec<&'a str> {
+    let asked = case.get("backend").unwrap_or_default().split(',').filter(|arm| !arm.is_empty());
+    let mut arms: Vec<&str> = asked.collect();
+    for series in &measured.series {
+        if !arms.contains(&series.arm.as_str()) {
+            arms.push(&series.arm);
+        }
+    }
+    arms
+}
+
+/// The name that `base` goes by among some arms.
+pub(crate) fn base_of<'a>(arms: &[&'a str]) -> Option<&'a str> {
+    BASES.iter().find_map(|base| arms.iter().find(|arm| *arm == base)).copied()
+}
+
+/// Adds what a replay implies: time of one operation, rates, and ratios to the floor and to base.
+pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
+    // The kernel's split says what part of the time is whose; it has no rate of its own.
+    numbers
+        .0
+        .retain(|number| !SPLIT.contains(&number.series.as_str()) || number.statistic == "p50");
+    let arms = arms(case, measured);
+    let others = [arms.iter().find(|arm| **arm == NOOP).copied(), base_of(&arms)];
+    for arm in &arms {
+        for time in [Time::Elapsed, Time::Cpu] {
+            let Some(clock) = clock_of(&measured.series, REPLAY, arm, time) else { continue };
+            let first = measured.series.iter().find(|s| s.name == REPLAY && s.arm == *arm);
+            let ops = first.map_or(0, |series| series.ops) as f64;
+            let at = At { arm, series: REPLAY, time };
+            let each = numbers.get(at, "p50");
+            numbers.add(at, "ns_per_op", each);
+            numbers.add(at, "total", each.map(|each| each.times(ops, Unit::Ns)));
+            let rate = each.and_then(|each| each.under(1e9, Unit::PerSecond));
+            numbers.add(at, "ops_per_second", rate);
+            for (statistic, other) in AGAINST.into_iter().zip(others) {
+                let Some(other) = other else { continue };
+                let ratio = ratio::of_arms(&measured.series, REPLAY, clock, [arm, other]);
+                numbers.add(at, statistic, ratio);
+            }
+        }
+        let bytes = measured.series.iter().find(|s| s.name == REPLAY && s.arm == *arm);
+        let mib = bytes.map_or(0.0, |series| series.bytes as f64 / MIB);
+        let at = tally(arm, "minor-faults");
+        if let Some(faults) = numbers.get(at, "p50").filter(|_| mib > 0.0) {
+            numbers.add(at, "per_mib", Some(faults.times(1.0 / mib, Unit::Count)));
+        }
+    }
+}
+
+/// The tables of every case and of every set of readers, where there are any.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["trace", "reader"]);
+    let mut section = Section::new("replay", "Trace replay");
+    let compared: Vec<&Entry> =
+        mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();
+    let titles = titles(&compared, &[]);
+    let drawn = compared.iter().zip(&titles).filter(|(entry, _)| is_drawn(entry)).enumerate();
+    section.blocks.extend(drawn.map(|(nth, (_, title))| chart(nth, title)));
+    for (entry, title) in compared.into_iter().zip(titles) {
+        section.blocks.push(Block::Heading(title));
+        section.blocks.push(Block::Text(conditions(&[entry])));
+        section.blocks.push(Block::Table(table(entry)));
+        section.blocks.extend(notes(entry, &shown).into_iter().map(Block::Note));
+    }
+    section.blocks.extend(readers::blocks(&mine, &shown));
+    section.blocks.push(Block::Text(format!(
+        "CPU: time of the thread for one operation, decoding included. × noop, × base: CPU time \
+         over that of the arm, process by process; base is the seed's best configuration, a cache \
+         of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
+         are ties and grey, because the layout of the code alone moves a loop that much. \
+         Operations and bytes a second are by elapsed time. Digest: of the value and order of \
+         every load; noop forgets, so its own differs. {INTERVALS}",
+        TIE * 100.0
+    )));
+    Some(section)
+}
+
+/// Whether a case has arms to compare, so that a chart of them says something.
+pub(crate) fn is_drawn(entry: &Entry) -> bool {
+    let timed = |arm: &&str| entry.numbers.get(cpu(arm, REPLAY), "ns_per_op").is_some();
+    let measured = entry.measured();
+    measured.is_some_and(|m| arms(entry.case(), m).iter().filter(|arm| timed(arm)).count() > 1)
+}
+
+/// The cases whose arms are drawn, in the order of their charts.
+pub(crate) fn drawn(entries: &[Entry]) -> Vec<&Entry> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    mine.iter().copied().filter(|e| !readers::takes(e, &mine) && is_drawn(e)).collect()
+}
+
+fn chart(nth: usize, trace: &str) -> Block {
+    Block::Chart(ChartPlace {
+        id: "replay",
+        nth,
+        title: format!("One operation of {trace}, by backend"),
+        caption: "CPU time; whiskers are intervals. The dashed line is noop: decoding alone."
+            .to_owned(),
+    })
+}
+
+/// What the rows below have in common: length, and every parameter that is the same.
+fn conditions(entries: &[&Entry]) -> String {
+    let Some(first) = entries.first() else { return String::new() };
+    let ops = group_thousands(first.counter("trace_ops") as f64);
+    let bytes = units::display_bytes(first.counter("trace_bytes") as f64);
+    let cases: Vec<&Case> = entries.iter().map(|entry| entry.case()).collect();
+    let mut said = parameters::columns(&cases, &["trace"]);
+    said.push("ops".to_owned());
+    let rest = parameters::shared(&cases, &said);
+    format!("{ops} operations, {bytes}; {rest}.")
+}
+
+fn table(entry: &Entry) -> Table {
+    let columns = vec![
+        Column::words("arm"),
+        Column::words("decoder").rank(6),
+        Column::number("CPU"),
+        Column::number("elapsed").rank(5),
+        Column::number("ops/s").rank(3),
+        Column::number("trace").rank(4),
+        Column::number("× noop"),
+        Column::number("× base"),
+        Column::number("user").rank(7),
+        Column::number("system").rank(7),
+        Column::number("reads").rank(9),
+        Column::number("minor faults").rank(8),
+        Column::number("major").rank(9),
+        Column::words("digest").rank(1),
+        Column::number("proc×rep").rank(8),
+        Column::words("witness"),
+    ];
+    let arms = entry.measured().map(|measured| arms(entry.case(), measured)).unwrap_or_default();
+    Table { columns, rows: arms.iter().map(|arm| row(entry, arm)).collect() }
+}
+
+fn row(entry: &Entry, arm: &str) -> Vec<Cell> {
+    let of = |at, statistic| entry.numbers.get(at, statistic);
+    let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
+    let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
+    let (thread, whole) = (cpu(arm, REPLAY), elapsed(arm, REPLAY));
+    let mut row = vec![
+        Cell::from(arm),
+        Cell::toned(decoder(arm), Tone::Quiet),
+        Cell { tone: Tone::Strong, ..spread(of(thread, "ns_per_op")) },
+        plain(of(whole, "ns_per_op")),
+        plain(of(whole, "ops_per_second")),
+        plain(of(whole, "bandwidth")),
+    ];
+    row.extend(AGAINST.map(|statistic| against(of(thread, statistic))));
+    row.extend(usage(entry, arm));
+    row.push(digest(entry, arm));
+    row.push(counts(of(thread, "processes"), of(thread, "repetitions")));
+    row.push(proof(entry, arm));
+    row
+}
+
+/// User and system time of one operation; calls of read, minor and major faults of one replay.
+fn usage(entry: &Entry, arm: &str) -> [Cell; 5] {
+    let of = |at| entry.numbers.get(at, "p50");
+    let time = |name| Cell::maybe(of(cpu(arm, name)).map(Quantity::display));
+    let count = |name| Cell::maybe(of(tally(arm, name)).map(|q| group_thousands(q.value)));
+    [
+        time("user-time"),
+        time("system-time"),
+        count("read-calls"),
+        count("minor-faults"),
+        count("major-faults"),
+    ]
+}
+
+/// A ratio to another arm; ties are grey.
+fn against(ratio: Option<Quantity>) -> Cell {
+    let Some(ratio) = ratio else { return Cell::none() };
+    let tie = (ratio.value - 1.0).abs() <= TIE;
+    Cell::toned(ratio.display_with_spread(), if tie { Tone::Quiet } else { Tone::Plain })
+}
+
+/// How an arm decodes, by its name.
+fn decoder(arm: &str) -> &'static str {
+    if arm.ends_with(SAFE) || BASES.contains(&arm) { "safe" } else { "fast" }
+}
+
+/// The first digits of the digest: no time, so that it is shown of a record that is not valid, too.
+fn digest(entry: &Entry, arm: &str) -> Cell {
+    let counters = entry.measured().map(|measured| &measured.counters);
+    let digest = counters.and_then(|counters| counters.get(&format!("digest/{arm}")));
+    let Some(digest) = digest else { return Cell::none() };
+    let differs = entry.failed_claims().any(|c| c.arm == arm && c.claim.starts_with("digest"));
+    let tone = if differs { Tone::Bad } else { Tone::Quiet };
+    Cell::toned(format!("{:08x}", digest >> 32), tone)
+}
+
+/// How much of the proof of an arm holds.
+fn proof(entry: &Entry, arm: &str) -> Cell {
+    let claims = entry.measured().map_or(&[][..], |measured| &measured.witness);
+    let mine = || claims.iter().filter(|claim| claim.arm == arm);
+    let (holding, all) = (mine().filter(|claim| claim.holds).count(), mine().count());
+    let ran = entry.measured().is_some_and(|m| m.series.iter().any(|s| s.arm == arm));
+    if !ran {
+        return Cell::toned("left out", Tone::Quiet);
+    }
+    if entry.is_valid() && all > 0 {
+        return Cell::toned(format!("{holding}/{all}"), Tone::Good);
+    }
+    // The case is one: what is wrong with one arm takes the numbers of all.
+    if all > 0 && holding == all && !entry.is_valid() && entry.failed_claims().next().is_some() {
+        return Cell::toned(format!("{holding}/{all}, withheld"), Tone::Warn);
+    }
+    entry.proof()
+}
+
+/// What is said below the rows: arms that are left out, and why numbers are withheld.
+fn notes(entry: &Entry, shown: &[String]) -> Vec<Note> {
+    let left_out = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
+    let note = |text: &String| {
+        let (arm, why) = text.split_once(" is left out: ")?;
+        let text = format!("{arm}: {why}");
+        Some(Note { tone: Tone::Warn, tag: "left out", text, cure: String::new() })
+    };
+    left_out.filter_map(note).chain(entry.notes(shown)).collect()
+}
+
+/// The replay that a run is remembered by: pagelab's default memory, or else the fastest.
+pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+    const OURS: &str = "tlb";
+    let of = |entry: &Entry, arm: &str, statistic| entry.numbers.get(cpu(arm, REPLAY), statistic);
+    let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
+    let ours = mine.filter(|entry| of(entry, OURS, "ns_per_op").is_some());
+    // From memory, and of a trace that does not stay on one page: that one compares little.
+    let entry = ours.min_by_key(|entry| {
+        let is_fib = crate::trace::name_of(entry.case()) == "fib";
+        (is_fib, entry.parameter("reader") != readers::MEMORY)
+    })?;
+    let each = of(entry, OURS, "ns_per_op")?;
+    let against = |statistic, name| {
+        of(entry, OURS, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
+    };
+    let parts = [
+        Some(each.display_interval()).filter(|interval| !interval.is_empty()),
+        against("ratio_to_noop", NOOP),
+        against("ratio_to_base", BASES[0]),
+    ];
+    let trace = display_trace(entry.parameter("trace"));
+    Some(Headline {
+        value: each.display(),
+        label: format!("an operation of {trace} in {OURS}"),
+        detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+        tone: Tone::Strong,
+    })
+}

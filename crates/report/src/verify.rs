@@ -1,0 +1,98 @@
+//! `emu/verify`: whether emulated memories remember.
+//!
+//! The one idea: nothing was timed, so the claims are the result; a row is an arm and how many of
+//! its loads differ from those of a naive memory. Where one does, the case is invalid, and the row
+//! says by how much: a count of mistakes is not a number that an invalid record must withhold.
+
+use pagelab_record::Claim;
+
+use crate::{
+    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    entry::Entry,
+    parameters,
+    quantity::group_thousands,
+    trace::display_trace,
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "emu/verify";
+/// How the claims begin.
+const DIFFER: &str = "loads that differ";
+const OPERATIONS: &str = "operations of the trace";
+
+/// The verdict on every arm, where there is one.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["trace"]);
+    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    columns.extend([
+        Column::words("arm"),
+        Column::number("operations"),
+        Column::number("loads").rank(1),
+        Column::number("loads that differ"),
+        Column::words("witness"),
+    ]);
+    let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
+    let said = format!(
+        "Every load of every arm beside that of a memory that does one byte after the other. All \
+         rows: {}.",
+        parameters::shared(&cases, &shown)
+    );
+    let mut section = Section::new("verify", "Memories verified")
+        .with(Block::Table(Table { columns, rows }))
+        .with(Block::Text(said));
+    for entry in mine {
+        let warnings = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
+        section.blocks.extend(warnings.map(|warning| {
+            let (tag, text, cure) = ("verify", warning.clone(), String::new());
+            Block::Note(Note { tone: Tone::Warn, tag, text, cure })
+        }));
+        section.blocks.extend(entry.notes(&shown).into_iter().map(Block::Note));
+    }
+    Some(section)
+}
+
+fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
+    let claims = entry.measured().map_or(&[][..], |measured| &measured.witness);
+    let mut arms: Vec<&str> = Vec::new();
+    for claim in claims {
+        if !arms.contains(&claim.arm.as_str()) {
+            arms.push(&claim.arm);
+        }
+    }
+    let loads = group_thousands(entry.counter("loads") as f64);
+    let row = |arm: &&str| {
+        let mine = || claims.iter().filter(|claim| claim.arm == *arm);
+        let observed = |claim: &Claim| group_thousands(claim.observed as f64);
+        let differ = mine().find(|claim| claim.claim.starts_with(DIFFER));
+        let differ = differ.map_or_else(Cell::none, |claim| {
+            let tone = if claim.holds { Tone::Good } else { Tone::Bad };
+            Cell::toned(observed(claim), tone)
+        });
+        let (holding, all) = (mine().filter(|claim| claim.holds).count(), mine().count());
+        let parameter = |name: &String| match (entry.parameter(name), name.as_str()) {
+            (trace, "trace") => display_trace(trace).into(),
+            (value, _) => Cell::from(value),
+        };
+        let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
+        let ops = mine().find(|claim| claim.claim.starts_with(OPERATIONS));
+        row.extend([
+            (*arm).into(),
+            Cell::maybe(ops.map(observed)),
+            loads.clone().into(),
+            differ,
+            if holding == all {
+                Cell::toned(format!("{holding}/{all}"), Tone::Good)
+            } else {
+                Cell::toned("INVALID", Tone::Bad)
+            },
+        ]);
+        row
+    };
+    arms.iter().map(row).collect()
+}

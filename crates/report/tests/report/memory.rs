@@ -1,0 +1,307 @@
+//! Emulated memory in a report: numbers, answers that follow the records, and records of any shape.
+
+use pagelab_record::{Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit};
+use pagelab_report::{Report, Style};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::{golden, golden_memory};
+
+const WIDE: Style = Style { color: false, width: 10_000 };
+
+/// The report of the seed's suite, after something was done to its records.
+fn suite(change: impl Fn(&mut Vec<Record>)) -> Report {
+    let (header, mut records) = golden_memory::fast_memory();
+    change(&mut records);
+    Report::of(&header, &records, None, &golden::published("fast-memory"))
+}
+
+/// The line that answers a question.
+fn answer(report: &Report, tag: &str) -> String {
+    let text = report.terminal(WIDE);
+    let begins = format!("{tag}: ");
+    text.lines().find(|line| line.starts_with(&begins)).unwrap_or_default().to_owned()
+}
+
+fn is_replay(record: &Record, trace: &str, reader: &str) -> bool {
+    let is = |name: &str, value: &str| record.case.get(name) == Some(value);
+    record.workload == "emu/replay" && is("trace", trace) && is("reader", reader)
+}
+
+/// Makes an arm of some replays slower or faster.
+fn scale(records: &mut [Record], trace: &str, reader: &str, arm: &str, factor: f64) {
+    for record in records.iter_mut().filter(|record| is_replay(record, trace, reader)) {
+        let Outcome::Measured(measured) = &mut record.outcome else { continue };
+        for series in &mut measured.series {
+            let timed = series.arm == arm && series.unit == Unit::Ns;
+            if let (true, Data::Values(values)) = (timed, &mut series.data) {
+                for value in values {
+                    *value = golden::whole(*value as f64 * factor);
+                }
+            }
+        }
+    }
+}
+
+fn number<'a>(case: &'a Value, arm: &str, time: &str, statistic: &str) -> &'a Value {
+    let is = |number: &&Value| {
+        let same = |key: &str, value: &str| number[key] == *value;
+        same("arm", arm) && same("time", time) && same("statistic", statistic)
+    };
+    case["numbers"].as_array().unwrap().iter().find(is).unwrap()
+}
+
+#[test]
+fn every_arm_of_a_replay_has_its_time_and_its_ratios_in_json_and_csv() {
+    let report = suite(|_| ());
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let cases = json["cases"].as_array().unwrap();
+    let replay = cases.iter().find(|case| case["workload"] == "emu/replay").unwrap();
+    for (arm, ns) in [("noop", 2.29), ("base", 4.41), ("tlb", 2.77)] {
+        let of = |statistic| number(replay, arm, "cpu", statistic)["value"].as_f64().unwrap();
+        assert!((of("ns_per_op") / ns - 1.0).abs() < 0.01, "{arm}");
+        assert!((of("ratio_to_noop") - ns / 2.29).abs() < 1e-3, "{arm}");
+        assert!((of("ratio_to_base") - ns / 4.41).abs() < 1e-3, "{arm}");
+    }
+    let csv = report.csv();
+    for statistic in ["ns_per_op", "ratio_to_noop", "ratio_to_base", "hit_rate", "per_mib"] {
+        assert!(csv.contains(&format!(",{statistic},")), "{statistic}");
+    }
+    // What was published has its ratio, too, where it timed a noop of its own.
+    let published = json["published"].as_array().unwrap();
+    let hashers = published.iter().find(|case| {
+        case["case"]["generation"] == "hashers" && case["case"]["trace"] == "exec-block"
+    });
+    let ratio = number(hashers.unwrap(), "paged-fx", "elapsed", "ratio_to_noop");
+    assert!((ratio["value"].as_f64().unwrap() - 35.639_297_503 / 18.138_251_986).abs() < 1e-6);
+}
+
+/// Operations of the published exec-block.
+const OPS: u64 = 4_160_787_522;
+/// Ten bytes for each of them, and what the stores hold, by the published mix of widths.
+const BYTES: u64 = 43_933_138_505;
+
+#[test]
+fn the_published_replays_follow_from_each_other() {
+    let published = golden::published("fast-memory");
+    let of = |generation: &str, counter: &str| {
+        let mine = published.iter().filter(|r| r.case.get("generation") == Some(generation));
+        let measured = mine.filter_map(|record| match &record.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            _ => None,
+        });
+        measured.filter_map(|m| m.counters.get(counter).copied()).collect::<Vec<u64>>()
+    };
+    for step in ["cache-last", "cache-last-created"] {
+        let sum = of(step, "page_cache_hits")[0] + of(step, "page_cache_misses")[0];
+        assert_eq!(sum, OPS, "{step}");
+    }
+    let calls = [8 << 10, 4 << 20].map(|buffer: u64| BYTES.div_ceil(buffer) + 6);
+    assert_eq!(of("buffering", "read_calls"), calls);
+    // Created on the first read, a page misses as often as the trace moves, and once at first.
+    assert_eq!(of("cache-last-created", "page_cache_misses"), [1_443_055_930]);
+}
+
+#[test]
+fn an_answer_follows_the_records_and_not_the_expectation() {
+    let as_expected = answer(&suite(|_| ()), "buffering");
+    assert!(as_expected.contains("fewer calls do not help here either"), "{as_expected}");
+    let report = suite(|records| scale(records, "exec-block", "buffered-4m", "noop", 0.5));
+    let otherwise = answer(&report, "buffering");
+    assert!(otherwise.contains("does help, other than published"), "{otherwise}");
+
+    let as_expected = answer(&suite(|_| ()), "nohash");
+    assert!(as_expected.contains("What would explain it"), "{as_expected}");
+    let report = suite(|records| scale(records, "exec-block", "memory", "paged-nohash", 0.5));
+    let otherwise = answer(&report, "nohash");
+    assert!(otherwise.contains("not hashing is a gain here"), "{otherwise}");
+    assert!(!otherwise.contains("hashbrown"), "{otherwise}");
+
+    let report = suite(|records| scale(records, "exec-block", "memory", "paged-last", 0.5));
+    let otherwise = answer(&report, "last page");
+    assert!(otherwise.contains("other than published, it is a gain here"), "{otherwise}");
+}
+
+#[test]
+fn an_answer_without_its_case_says_which_one_it_needs() {
+    let report = suite(|records| {
+        records.retain(|record| !is_replay(record, "exec-block", "buffered-4m"));
+        let arms = |record: &Record| is_replay(record, "exec-block", "memory");
+        for record in records.iter_mut().filter(|record| arms(record)) {
+            let Outcome::Measured(measured) = &mut record.outcome else { continue };
+            measured.series.retain(|series| series.arm != "paged-nohash");
+        }
+    });
+    let said = answer(&report, "buffering");
+    assert!(said.contains("not answered: needs noop with reader=buffered-4m"), "{said}");
+    let said = answer(&report, "nohash");
+    assert!(said.contains("not answered: needs paged-nohash and paged-fx"), "{said}");
+    assert!(!answer(&report, "last page").contains("not answered"));
+}
+
+#[test]
+fn a_suite_whose_replays_are_invalid_answers_nothing() {
+    let report = suite(|records| {
+        for record in records.iter_mut().filter(|record| record.workload == "emu/replay") {
+            let Outcome::Measured(measured) = &mut record.outcome else { continue };
+            measured.witness[0].holds = false;
+        }
+    });
+    for tag in ["buffering", "mmap", "nohash", "last page", "page caches", "hashing", "decoding"] {
+        let said = answer(&report, tag);
+        assert!(said.contains("not answered"), "{said}");
+    }
+}
+
+#[test]
+fn readers_with_several_arms_keep_the_ratios_inside_their_case() {
+    let report = suite(|records| {
+        let mut mapped = records[1].clone();
+        mapped.case = mapped.case.with("reader", "mmap");
+        records.push(mapped);
+    });
+    let text = report.terminal(WIDE);
+    let table = text.split("exec-block, by reader").nth(1).unwrap();
+    let line = |start: &str| table.lines().find(|line| line.starts_with(start)).unwrap();
+    let heads: Vec<&str> = line("reader ").split("  ").filter(|head| !head.is_empty()).collect();
+    assert!(heads.iter().any(|head| head.trim() == "× base"), "{heads:?}");
+    let of_tlb = |reader: &str| {
+        let is = |line: &&str| line.starts_with(reader) && line.contains(" tlb ");
+        table.lines().find(is).unwrap().to_owned()
+    };
+    for reader in ["memory", "mmap"] {
+        let row = of_tlb(reader);
+        assert!(row.contains("1.210") && row.contains("0.628"), "{row}");
+    }
+}
+
+#[test]
+fn a_verdict_that_fails_says_by_how_many_loads() {
+    let contents = golden::journal();
+    let report = Report::of(&contents.header, &contents.records, None, &[]);
+    let text = report.terminal(WIDE);
+    let line = text.lines().find(|line| line.starts_with("zipf ")).unwrap();
+    assert!(line.contains("17") && line.ends_with("INVALID"), "{line}");
+}
+
+/// Series of any shape: what a later version, or another program, may leave.
+fn any_series() -> impl Strategy<Value = Series> {
+    let names = prop::sample::select(vec!["replay", "user-time", "minor-faults", "read-calls"]);
+    let arms = prop::sample::select(vec!["noop", "base", "tlb", "paged-fx", ""]);
+    let clocks = prop::sample::select(vec![Clock::Cpu, Clock::Tsc, Clock::Scripted]);
+    let values = prop::collection::vec(prop_oneof![Just(0), Just(u64::MAX), any::<u64>()], 0..3);
+    let shape = (0..3_u32, 0..3_u32, prop_oneof![Just(0), Just(1), any::<u64>()]);
+    (names, arms, clocks, values, shape).prop_map(|(name, arm, clock, values, shape)| Series {
+        name: name.into(),
+        arm: arm.into(),
+        process: shape.0,
+        repetition: shape.1,
+        clock,
+        unit: Unit::Ns,
+        ops: shape.2,
+        bytes: shape.2,
+        data: Data::Values(values),
+    })
+}
+
+fn any_table() -> impl Strategy<Value = Table> {
+    let names = [
+        "widths",
+        "runs",
+        "reuse",
+        "absent-reuse",
+        "caches",
+        "absent-caches",
+        "top-pages",
+        "miss-ratio",
+        "tlb",
+        "width-shares",
+        "cache-hit-rates",
+    ];
+    let cell = prop_oneof![Just(0), Just(1), Just(i64::MAX), Just(i64::MIN), any::<i64>()];
+    let rows = prop::collection::vec(prop::collection::vec(cell, 0..6), 0..6);
+    (prop::sample::select(names.to_vec()), rows).prop_map(|(name, rows)| Table {
+        name: name.into(),
+        columns: vec![Column { name: "a".into(), unit: "b".into() }],
+        rows,
+    })
+}
+
+fn any_counters() -> impl Strategy<Value = std::collections::BTreeMap<String, u64>> {
+    let names = ["ops", "reads", "writes", "transitions", "absent_reads", "trace_ops", "pages"];
+    let name = prop::sample::select(names.to_vec()).prop_map(str::to_owned);
+    prop::collection::btree_map(name, prop_oneof![Just(0), any::<u64>()], 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn records_of_any_shape_become_a_report_in_every_form(
+        series in prop::collection::vec(any_series(), 0..8),
+        tables in prop::collection::vec(any_table(), 0..6),
+        counters in any_counters(),
+        backends in prop::sample::select(vec!["", "noop", "noop,base,tlb", ",,", "tlb,tlb"]),
+        trace in prop::sample::select(vec!["", "exec-block", "fib:x", "/a/b.bin", "a|<b"]),
+    ) {
+        let case = |reader: &str| {
+            let case = Case::default().with("trace", trace).with("page-shift", "12");
+            case.with("backend", backends).with("reader", reader)
+        };
+        let measured = || Measured {
+            series: series.clone(),
+            tables: tables.clone(),
+            counters: counters.clone(),
+            ..Measured::default()
+        };
+        let mut records = Vec::new();
+        for workload in ["emu/replay", "emu/verify", "trace/stats"] {
+            records.push(golden::measured(workload, case("memory"), measured()));
+            records.push(golden::measured(workload, case("mmap"), measured()));
+        }
+        let (header, _) = golden_memory::fast_memory();
+        let published = golden::published("fast-memory");
+        let report = Report::of(&header, &records, None, &published);
+        for width in [20, 160] {
+            report.terminal(Style { color: true, width });
+        }
+        prop_assert!(report.html().contains("</html>"));
+        prop_assert!(report.markdown().contains("## Trace replay"));
+        prop_assert!(report.csv().lines().count() > 1);
+        let json: Value = serde_json::from_str(&report.json()).unwrap();
+        prop_assert_eq!(json["cases"].as_array().unwrap().len(), records.len());
+    }
+
+    #[test]
+    fn a_ratio_is_what_the_times_are_whatever_a_process_does_to_both(
+        floor in 1_000_u64..1_000_000, factor in 1_u64..50, slower in 1_u64..20,
+    ) {
+        let series = |process: u32, arm: &str, ns: u64| Series {
+            name: "replay".into(),
+            arm: arm.into(),
+            process,
+            repetition: 0,
+            clock: Clock::Cpu,
+            unit: Unit::Ns,
+            ops: 1_000,
+            bytes: 10_000,
+            data: Data::Values(vec![ns]),
+        };
+        let both = |process, times: u64| {
+            [series(process, "noop", floor * times), series(process, "tlb", floor * times * factor)]
+        };
+        let measured = Measured {
+            series: both(0, 1).into_iter().chain(both(1, slower)).collect(),
+            ..Measured::default()
+        };
+        let case = Case::default().with("trace", "fib").with("backend", "noop,tlb");
+        let record = golden::measured("emu/replay", case, measured);
+        let (header, _) = golden_memory::fast_memory();
+        let report = Report::of(&header, &[record], None, &[]);
+        let json: Value = serde_json::from_str(&report.json()).unwrap();
+        let ratio = number(&json["cases"][0], "tlb", "cpu", "ratio_to_noop");
+        for end in ["low", "value", "high"] {
+            prop_assert!((ratio[end].as_f64().unwrap() / factor as f64 - 1.0).abs() < 1e-6);
+        }
+    }
+}
