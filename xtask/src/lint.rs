@@ -6,15 +6,21 @@
 use anyhow::{Result, bail};
 
 use crate::{
-    deny, shell,
+    deny, portable, shell,
     shell::{cargo, run},
     tidy,
 };
 
 type Check = (&'static str, fn() -> Result<()>);
 
-const CHECKS: &[Check] =
-    &[("tidy", tidy::tidy), ("fmt", fmt), ("clippy", clippy), ("doc", doc), ("deny", deny::deny)];
+const CHECKS: &[Check] = &[
+    ("tidy", tidy::tidy),
+    ("fmt", fmt),
+    ("clippy", clippy),
+    ("doc", doc),
+    ("portable", portable::portable_where_possible),
+    ("deny", deny::deny),
+];
 
 /// Runs every check and fails with the list of those that did.
 pub(crate) fn lint() -> Result<()> {
@@ -35,7 +41,9 @@ fn failure((name, check): &Check) -> Option<&'static str> {
 
 fn fmt() -> Result<()> {
     // Not by `cargo()`: fmt resolves nothing, so it knows no `--locked`.
-    run("fmt", &mut shell::program("cargo", ["fmt", "--all", "--check"]))
+    let fmt = |more: &[&str]| run("fmt", shell::program("cargo", ["fmt", "--check"]).args(more));
+    let (ours, fuzz) = (fmt(&["--all"]), fmt(&["--manifest-path", "fuzz/Cargo.toml"]));
+    ours.and(fuzz)
 }
 
 fn clippy() -> Result<()> {

@@ -15,7 +15,12 @@
 mod deny;
 mod dist;
 mod elf;
+mod fuzz;
+mod layouts;
 mod lint;
+mod miri;
+mod nightly;
+mod portable;
 mod shell;
 mod tidy;
 
@@ -30,21 +35,55 @@ use crate::shell::{cargo, run};
 struct Task {
     name: &'static str,
     about: &'static str,
+    /// Adds what it takes.
+    arguments: fn(Command) -> Command,
     run: fn(&ArgMatches) -> Result<()>,
+}
+
+impl Task {
+    /// A task that takes nothing.
+    const fn plain(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&ArgMatches) -> Result<()>,
+    ) -> Self {
+        Self { name, about, arguments: |command| command, run }
+    }
 }
 
 /// Every task, in the order of `--help`.
 const TASKS: &[Task] = &[
-    Task { name: "ci", about: "What CI runs: lint, then test", run: ci },
+    Task::plain("ci", "What CI runs: lint, then test", ci),
+    Task::plain(
+        "lint",
+        "Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies",
+        |_| lint::lint(),
+    ),
     Task {
-        name: "lint",
-        about: "Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies",
-        run: |_| lint::lint(),
+        name: "test",
+        about: "Run every test; arguments go to `cargo test`",
+        arguments: test_arguments,
+        run: test,
     },
-    Task { name: "test", about: "Run every test; arguments go to `cargo test`", run: test },
-    Task { name: "tidy", about: "Check what no compiler checks", run: |_| tidy::tidy() },
-    Task { name: "schema", about: "Rewrite docs/record.schema.json", run: |_| schema() },
-    Task { name: "dist", about: "Build dist/pagelab, one static binary", run: |_| dist::dist() },
+    Task::plain("tidy", "Check what no compiler checks", |_| tidy::tidy()),
+    Task::plain("schema", "Rewrite docs/record.schema.json", |_| schema()),
+    Task::plain("dist", "Build dist/pagelab, one static binary", |_| dist::dist()),
+    Task {
+        name: "fuzz",
+        about: "Feed whatever reads a file with what no program would write",
+        arguments: fuzz::arguments,
+        run: fuzz::fuzz,
+    },
+    Task::plain("miri", "Run what an interpreter can of the unsafe code", |_| miri::miri()),
+    Task::plain("portable", "Check what is meant for every system for three others", |_| {
+        portable::portable()
+    }),
+    Task {
+        name: "layouts",
+        about: "Run pagelab in builds of different code layout; ratios and their median",
+        arguments: layouts::arguments,
+        run: layouts::layouts,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -62,27 +101,25 @@ fn main() -> ExitCode {
 }
 
 fn command() -> Command {
-    let task = |task: &Task| {
-        let command = Command::new(task.name).about(task.about);
-        if task.name != "test" {
-            return command;
-        }
-        command.arg(
-            Arg::new("args")
-                .value_parser(clap::value_parser!(OsString))
-                .action(ArgAction::Append)
-                .num_args(0..)
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .help("For `cargo test`, for example `-p pagelab-record` or a test's name"),
-        )
-    };
+    let task = |task: &Task| (task.arguments)(Command::new(task.name).about(task.about));
     Command::new("xtask")
         .bin_name("cargo xtask")
         .about("The one door for pagelab's developers")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(TASKS.iter().map(task))
+}
+
+fn test_arguments(command: Command) -> Command {
+    command.arg(
+        Arg::new("args")
+            .value_parser(clap::value_parser!(OsString))
+            .action(ArgAction::Append)
+            .num_args(0..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true)
+            .help("For `cargo test`, for example `-p pagelab-record` or a test's name"),
+    )
 }
 
 fn ci(_: &ArgMatches) -> Result<()> {

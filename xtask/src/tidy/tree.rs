@@ -30,6 +30,9 @@ pub(crate) struct Package {
     pub(crate) imports: Vec<String>,
 }
 
+/// Folders of our workspaces: what nightly compiles has one of its own.
+const WORKSPACES: &[&str] = &["", "fuzz/"];
+
 impl Tree {
     /// The tree in the working directory: what git tracks, and what it would if asked.
     pub(crate) fn of_the_repository() -> Result<Self> {
@@ -44,9 +47,12 @@ impl Tree {
                 tree.files.insert(path.to_owned(), text);
             }
         }
-        let mut metadata = cargo("metadata");
-        metadata.args(["--no-deps", "--format-version", "1"]);
-        tree.packages = packages(&output(&mut metadata)?)?;
+        for folder in WORKSPACES {
+            let manifest = format!("{folder}Cargo.toml");
+            let mut metadata = cargo("metadata");
+            metadata.args(["--no-deps", "--format-version", "1", "--manifest-path", &manifest]);
+            tree.packages.extend(packages(&output(&mut metadata)?, folder)?);
+        }
         Ok(tree)
     }
 
@@ -67,13 +73,13 @@ impl Tree {
     }
 }
 
-/// Reads the output of `cargo metadata --no-deps`.
-fn packages(metadata: &str) -> Result<Vec<Package>> {
+/// Reads the output of `cargo metadata --no-deps` for the workspace in a folder.
+fn packages(metadata: &str, folder: &str) -> Result<Vec<Package>> {
     let metadata: Value = serde_json::from_str(metadata).context("reading cargo metadata")?;
     let root = text(&metadata, "workspace_root").to_owned() + "/";
     let package = |value: &Value| Package {
         name: short(text(value, "name")),
-        manifest: text(value, "manifest_path").trim_start_matches(&root).to_owned(),
+        manifest: folder.to_owned() + text(value, "manifest_path").trim_start_matches(&root),
         imports: list(value, "dependencies")
             .filter(|dependency| dependency["path"].is_string())
             .map(|dependency| short(text(dependency, "name")))
@@ -118,8 +124,16 @@ mod tests {
             manifest: "crates/report/Cargo.toml".into(),
             imports: vec!["record".into()],
         };
-        assert_eq!(packages(metadata).unwrap(), [expected]);
-        assert!(packages("{").is_err());
+        assert_eq!(packages(metadata, "").unwrap(), [expected]);
+        assert!(packages("{", "").is_err());
+    }
+
+    #[test]
+    fn the_packages_of_a_workspace_in_a_folder_have_their_place_in_it() {
+        let metadata = r#"{"workspace_root":"/w/fuzz","packages":[{"name":"pagelab-fuzz",
+            "manifest_path":"/w/fuzz/Cargo.toml","dependencies":[]}]}"#;
+        let packages = packages(metadata, "fuzz/").unwrap();
+        assert_eq!((&*packages[0].name, &*packages[0].manifest), ("fuzz", "fuzz/Cargo.toml"));
     }
 
     #[test]

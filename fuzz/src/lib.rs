@@ -1,0 +1,78 @@
+//! What the targets share: where seeds go, inputs that are nearly traces, and inputs as files.
+//!
+//! The one idea: a target describes its seeds in code, beside the check that they are for, and
+//! writes them when it is told where. Nothing here is checked.
+
+use std::{
+    env,
+    fs::{self, File, OpenOptions},
+    io::{Seek, Write},
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    process,
+    sync::LazyLock,
+};
+
+use pagelab_trace::raw::{self, HEAD_BYTES};
+
+/// The variable that names the folder for seeds; without it, none are written.
+pub const SEEDS: &str = "PAGELAB_FUZZ_SEEDS";
+
+/// Writes the seeds of a target, before the fuzzer reads its corpus.
+///
+/// # Panics
+/// When they cannot be written: fuzzing without them would find less and not say so.
+pub fn sow(seeds: impl IntoIterator<Item = Vec<u8>>) {
+    let Some(folder) = env::var_os(SEEDS) else { return };
+    let folder = Path::new(&folder);
+    fs::create_dir_all(folder).expect("the folder for seeds can be made");
+    for (number, seed) in seeds.into_iter().enumerate() {
+        fs::write(folder.join(format!("seed-{number:02}")), seed).expect("a seed can be written");
+    }
+}
+
+/// A byte that says «leave this record as it is».
+const BROKEN: u8 = 0xf0;
+
+/// Makes records of any bytes: most mutations of a trace would otherwise end it.
+///
+/// A record whose first byte is 0xf0 or more stays what it is.
+pub fn mend(bytes: &mut [u8]) {
+    let mut rest = bytes;
+    while let Some([op, width, ..]) = rest.first_chunk_mut::<HEAD_BYTES>() {
+        if *op >= BROKEN {
+            return;
+        }
+        *op = if *op & 1 == 0 { raw::LOAD } else { raw::STORE };
+        *width = 1 << (*width & 3);
+        let value = if *op == raw::STORE { usize::from(*width) } else { 0 };
+        let Some(next) = rest.get_mut(HEAD_BYTES + value..) else { return };
+        rest = next;
+    }
+}
+
+/// The one file without a name, and a path to it: nothing is left behind, however a target ends.
+static INPUT: LazyLock<(File, PathBuf)> = LazyLock::new(|| {
+    let name = env::temp_dir().join(format!("pagelab-fuzz-{}", process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&name);
+    let file = file.expect("the folder for temporary files can be written");
+    fs::remove_file(&name).expect("our own file can be removed");
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    (file, path)
+});
+
+/// The path of a file with these bytes, for what reads by path; good until the next one.
+///
+/// # Panics
+/// When there is no room for it.
+#[must_use]
+pub fn file_of(bytes: &[u8]) -> &'static Path {
+    let (file, path) = &*INPUT;
+    let mut writer: &File = file;
+    let emptied = file.set_len(0).and_then(|()| writer.rewind());
+    emptied.and_then(|()| writer.write_all(bytes)).expect("the file takes what it is given");
+    path
+}
+
+/// What a pass over a file may give, before it is cut off: a few bytes can ask for gigabytes.
+pub const BYTES_MAX: u64 = 16 << 20;
