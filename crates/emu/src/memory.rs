@@ -4,6 +4,8 @@
 //! and may be overridden by whoever can do it faster. All methods take `&mut self`, loads too:
 //! fast memories cache.
 
+use pagelab_trace::image::Image;
+
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
 /// The offset inside a page.
@@ -167,6 +169,23 @@ pub trait Memory: Send {
             (addr, left) = (addr.wrapping_add(here), left - here);
         }
         Ok(())
+    }
+
+    /// Writes the segments of a program or of raw bytes, as a loader would before it starts.
+    ///
+    /// # Errors
+    /// As the memory's policies say; what was written until then stays.
+    ///
+    /// ```no_run
+    /// use pagelab_emu::{Builder, Memory};
+    /// use pagelab_trace::image::Image;
+    ///
+    /// let mut memory = Builder::new().tlb();
+    /// memory.load_image(&Image::open("guest.elf")?)?; // or "rom.bin@0x80000000"
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn load_image(&mut self, image: &Image) -> Result<(), Fault> {
+        image.segments.iter().try_for_each(|segment| self.write(segment.addr, &segment.bytes))
     }
 
     /// Reads one byte.

@@ -209,8 +209,8 @@ impl Collector {
     /// The statistics of everything seen. `bytes_trailing` is what [`crate::raw::finish`] says
     /// is left after the last complete record; it only goes into [`Stats::bytes_total`].
     pub fn finish(self, bytes_trailing: u64) -> Stats {
-        let Self { here: Here { ops, first_write, counts: [read_widths, write_widths], .. }, rest } =
-            self;
+        let Self { here: Here { ops, first_write, counts, .. }, rest } = self;
+        let [read_widths, write_widths] = counts;
         let Rest { mut runs, trackers, top, .. } = rest;
         runs.finish(ops, first_write);
         let absent_reads = runs.absent_reads().sum();

@@ -144,3 +144,17 @@ fn an_absent_page_faults_until_it_is_stored_to() {
         assert_eq!(memory.load_u64(0x1ffd), Err(absent(0x2000, Kind::Load)), "{name}");
     });
 }
+
+#[test]
+fn an_image_is_where_its_segments_say() {
+    use pagelab_trace::image::{Image, Segment};
+
+    let segment = |addr, bytes: &[u8]| Segment { addr, bytes: bytes.to_vec() };
+    let image = Image { segments: vec![segment(0x1ffe, b"code"), segment(u64::MAX, b"!")] };
+    let mut memory = pagelab_emu::Builder::new().tlb();
+    assert_eq!(memory.load_image(&image), Ok(()));
+    assert_eq!(memory.load_u32(0x1ffe), Ok(u32::from_le_bytes(*b"code")));
+    assert_eq!(memory.load_u8(u64::MAX), Ok(b'!'));
+    let over = Image { segments: vec![segment(u64::MAX, b"!!")] };
+    assert!(memory.load_image(&over).is_err());
+}
