@@ -5,7 +5,7 @@
 //! ones touch. A repetition during which the machine handed free memory back to its host is
 //! thrown away and taken again: what it touched may have been cold.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use pagelab_record::{Case, Data, Measured, Series, Unit};
 use pagelab_sys::{
@@ -41,6 +41,10 @@ pub struct Method {
 
 /// Attempts at one repetition, all lost to the host, before the case gives up and says so.
 const ATTEMPTS_MAX: u32 = 12;
+
+/// Waited before the second attempt; each one after it waits this much longer, 2.6 s in all: what
+/// frees memory beside us is given time to come to its end.
+const WAIT: Duration = Duration::from_millis(40);
 
 /// Measures one case in this process; beside the observations come the counters that do not add up
 /// over processes.
@@ -107,7 +111,8 @@ fn repeat(
     witness: &mut Witness,
     host: &mut HostWatch,
 ) -> Result<bool, Error> {
-    for _ in 0..ATTEMPTS_MAX {
+    for attempt in 0..ATTEMPTS_MAX {
+        std::thread::sleep(WAIT * attempt);
         meter.begin(trial.arm(), repetition);
         witness.begin(trial.arm());
         host.before();

@@ -175,7 +175,10 @@ impl Outcome {
 }
 
 /// Times one phase and counts what happened in it.
-fn phase(clock: &Clock, body: impl FnOnce()) -> Phase {
+///
+/// Not generic: every phase runs the same code, so that only the first one of a process can fault
+/// on it.
+fn phase(clock: &Clock, body: &mut dyn FnMut()) -> Phase {
     let before = usage::thread();
     let cpu = current_cpu();
     let cpu_ns = clock.thread_cpu_ns();
@@ -196,10 +199,10 @@ fn phase(clock: &Clock, body: impl FnOnce()) -> Phase {
 /// A phase whose body can fail.
 fn try_phase(
     clock: &Clock,
-    body: impl FnOnce() -> Result<(), SysError>,
+    mut body: impl FnMut() -> Result<(), SysError>,
 ) -> Result<Phase, SysError> {
     let mut result = Ok(());
-    let phase = phase(clock, || result = body());
+    let phase = phase(clock, &mut || result = body());
     result.map(|()| phase)
 }
 
@@ -241,20 +244,20 @@ pub fn round(plan: &Plan, clock: &Clock, barrier: &Barrier) -> Result<Outcome, S
     barrier.wait();
     if perf.is_some() {
         // Both counters are read once before they count: their own code may be fresh.
-        phase(clock, || ());
+        phase(clock, &mut || ());
         perf.as_mut().and_then(FaultCounter::faults);
     }
     let perf_before = perf.as_mut().and_then(FaultCounter::faults);
     if plan.threads > 1 {
         (outcome.touch, outcome.again_minor) = touch_in_threads(plan, &area, clock)?;
     } else {
-        outcome.touch = phase(clock, || touch(plan, &area));
+        outcome.touch = phase(clock, &mut || touch(plan, &area));
         if let (Some(before), Some(after)) =
             (perf_before, perf.as_mut().and_then(FaultCounter::faults))
         {
             outcome.perf_faults = after - before;
         }
-        outcome.again_minor = phase(clock, || touch(plan, &area)).minor;
+        outcome.again_minor = phase(clock, &mut || touch(plan, &area)).minor;
     }
     let residency = scanner.scan(&area)?;
     (outcome.present, outcome.huge) = (residency.present, residency.huge);
@@ -285,11 +288,11 @@ fn touch_in_threads(plan: &Plan, area: &Area, clock: &Clock) -> Result<(Phase, u
         let _fifo = plan.fifo.then(|| Fifo::enter().unwrap_or_else(|e| stop(e)));
         let (from, to) = (worker * share, (worker + 1) * share);
         // The first call of a fresh stack takes faults of its own.
-        phase(clock, || area.touch(from, from, plan.stride));
+        phase(clock, &mut || area.touch(from, from, plan.stride));
         barrier.wait();
-        let first = phase(clock, || area.touch(from, to, plan.stride));
+        let first = phase(clock, &mut || area.touch(from, to, plan.stride));
         barrier.wait();
-        let again = phase(clock, || area.touch(from, to, plan.stride));
+        let again = phase(clock, &mut || area.touch(from, to, plan.stride));
         (first, again.minor)
     });
     let join = |(all, faults): (Phase, u64), (phase, again)| (all.join(phase), faults + again);
