@@ -1,10 +1,9 @@
 //! How fast the statistics are: the collector against the plain oracle of the tests.
 //!
-//! `cargo run --release -p pagelab-trace --example stats_bench [million operations]`. The trace is
-//! made here: a program of functions whose instructions are body two bytes at a time, with data
-//! operations between; its mix is that of block execution. Times are wall-clock times; the two are
-//! alternated in one process, and the medians of five rounds are compared. Both decode the raw
-//! format, so what decoding takes is in both; it is also printed by itself.
+//! `cargo run --release -p pagelab-trace --example stats_bench [spec] [million operations]`. The
+//! trace is generated, by default an equivalent of block execution. Times are of the processor on
+//! Linux, of the wall elsewhere. The two are alternated in one process, and the medians of five
+//! rounds compared. Both decode the raw format; what that takes is also printed by itself.
 
 #[path = "../tests/stats/oracle.rs"]
 mod oracle;
@@ -16,15 +15,19 @@ use std::{
 
 use oracle::Oracle;
 use pagelab_trace::{
-    Op, Visit, Width, decode, raw,
+    Visit, decode,
     stats::{Collector, Options, Stack},
+    synth::Spec,
 };
 
 const ROUNDS: usize = 5;
 
 fn main() {
-    let millions = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(50);
-    let trace = Program::new().run(millions * 1_000_000);
+    let mut arguments = std::env::args().skip(1);
+    let spec = arguments.next().unwrap_or_else(|| "exec-block".to_owned());
+    let millions: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let spec = Spec::parse(&spec).expect("a generator").with_ops(millions * 1_000_000);
+    let trace = Trace { pieces: spec.stream().collect(), ops: millions * 1_000_000 };
     let options = Options::default();
     let only = |stack, tlb| Options { stack, tlb, ..options.clone() };
     let sampled = Stack::Sampled { one_in: 64 };
@@ -42,7 +45,7 @@ fn main() {
     let expected = trace.visit(Oracle::new(&Options::default())).finish(0);
     let stats = collect(&trace, &Options::default());
     assert_eq!(stats, expected, "the two differ");
-    print(&stats.text("synthetic"));
+    print(&stats.text(&spec.to_string()));
     let oracle = per_op("oracle", oracle, trace.ops);
     let ours = per_op("collector", ours, trace.ops);
     let bare = per_op("decoding alone", bare, trace.ops);
@@ -58,9 +61,7 @@ fn main() {
 }
 
 fn collect(trace: &Trace, options: &Options) -> pagelab_trace::stats::Stats {
-    let mut collector = Collector::new(options).expect("good options");
-    trace.visit(collector.pass());
-    collector.finish(0)
+    trace.visit(Collector::new(options).expect("good options")).finish(0)
 }
 
 #[expect(clippy::print_stdout, reason = "a program for people")]
@@ -83,7 +84,7 @@ fn now() -> Duration {
 }
 
 /// Prints the median and returns it, in nanoseconds for each operation.
-fn per_op(name: &str, mut times: Vec<Duration>, ops: usize) -> f64 {
+fn per_op(name: &str, mut times: Vec<Duration>, ops: u64) -> f64 {
     times.sort();
     let [first, .., last] = times[..] else { return 0.0 };
     let per_op = |time: Duration| time.as_secs_f64() * 1e9 / ops as f64;
@@ -112,132 +113,18 @@ impl Visit for Sum {
     }
 }
 
-/// A trace in the raw format.
+/// A trace in the raw format, in pieces.
 struct Trace {
-    bytes: Vec<u8>,
-    ops: usize,
+    pieces: Vec<Vec<u8>>,
+    ops: u64,
 }
 
 impl Trace {
     fn visit<V: Visit<Stop = Infallible>>(&self, mut visitor: V) -> V {
-        let done = decode::visit(&self.bytes, 0, &mut visitor).expect("a good trace");
-        assert_eq!(done, self.bytes.len());
+        for piece in &self.pieces {
+            let done = decode::visit(piece, 0, &mut visitor).expect("a good trace");
+            assert_eq!(done, piece.len());
+        }
         visitor
-    }
-}
-
-/// A data operation of a program, after so many fetches.
-struct Slot {
-    fetches: u64,
-    data: Op,
-    heap: bool,
-}
-
-/// A function: its slots, and how often it repeats them.
-struct Function {
-    pc: u64,
-    slots: Vec<Slot>,
-    loops: u64,
-}
-
-struct Program {
-    functions: Vec<Function>,
-    random: Random,
-}
-
-impl Program {
-    /// Functions on code pages of which few are hot, as in block execution.
-    fn new() -> Self {
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        let mut functions = Vec::new();
-        for number in 0..400 {
-            let page = if number < 40 { 0x140 + number % 10 } else { 0x20 + number };
-            let pc = (page << 12) + random.below(1500) * 2;
-            let body = 40 + random.below(if number < 40 { 360 } else { 290 });
-            let (mut slots, mut done) = (Vec::new(), 0);
-            while done < body {
-                let fetches = random.fetches();
-                done += fetches;
-                let (data, heap) = random.data();
-                slots.push(Slot { fetches, data, heap });
-            }
-            let loops = if number < 40 { 1 + random.below(12) } else { 1 };
-            functions.push(Function { pc, slots, loops });
-        }
-        Self { functions, random }
-    }
-
-    fn run(mut self, wanted: usize) -> Trace {
-        let mut bytes = Vec::with_capacity(wanted * 11);
-        let mut ops = 0;
-        let mut recent = [0x200_u64; 4];
-        while ops < wanted {
-            let hot = self.random.below(100) < 90;
-            let range = if hot { self.random.below(40) } else { 40 + self.random.below(360) };
-            let function = &self.functions[usize::try_from(range).expect("small")];
-            for _ in 0..function.loops {
-                let mut pc = function.pc;
-                for slot in &function.slots {
-                    for _ in 0..slot.fetches {
-                        raw::encode(Op::load(pc, Width::W2), &mut bytes);
-                        pc += 2;
-                    }
-                    let mut data = slot.data;
-                    if slot.heap {
-                        if self.random.below(100) < 7 {
-                            let page = 0x200 + self.random.below(10_000);
-                            recent[(page % 4) as usize] = page;
-                        }
-                        data.addr += recent[(data.addr >> 4 & 3) as usize] << 12;
-                    }
-                    raw::encode(data, &mut bytes);
-                    ops += usize::try_from(slot.fetches).expect("small") + 1;
-                }
-            }
-        }
-        Trace { bytes, ops }
-    }
-}
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        ((u128::from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// Length of a run of fetches.
-    fn fetches(&mut self) -> u64 {
-        match self.below(1000) {
-            0..200 => 1,
-            200..570 => 2 + self.below(2),
-            570..895 => 4 + self.below(4),
-            895..970 => 8 + self.below(8),
-            _ => 16 + self.below(32),
-        }
-    }
-
-    /// A data operation; on the heap, its address is an offset into the page.
-    fn data(&mut self) -> (Op, bool) {
-        let (page, heap) = match self.below(100) {
-            0..33 => (0x7ff9, false),
-            33..61 => (0x7ffc, false),
-            61..71 => (0x7ff8, false),
-            71..75 => (0x13f, false),
-            _ => (0, true),
-        };
-        let addr = (page << 12) + self.below(256) * 16;
-        let op = match self.below(100) {
-            _ if page == 0x13f => Op::load(addr, Width::W8),
-            0..40 => Op::load(addr, Width::W8),
-            40..54 => Op::load(addr, Width::W1),
-            54..95 => Op::store(addr, Width::W8, addr),
-            _ => Op::store(addr, Width::W1, addr),
-        };
-        (op, heap)
     }
 }

@@ -9,13 +9,14 @@
 //! Definitions, as the seed's: an operation belongs to the page of its first byte; a write makes
 //! its page present; a read of a page that is not present is an absent read.
 
-mod buckets;
 mod direct;
 mod pages;
 mod report;
 mod runs;
 mod stack;
 mod text;
+mod uses;
+mod values;
 
 use std::convert::Infallible;
 
@@ -28,10 +29,10 @@ use crate::{
     raw::HEAD_BYTES,
 };
 
-pub use buckets::Bucket;
 pub use direct::DirectMapped;
 pub use report::{Absent, PageOps, Reuse, Stats};
 pub use stack::{Point, Reach, StackDistances, TLB_ENTRIES, TLB_SHIFTS, TlbMisses};
+pub use values::Bucket;
 
 /// How LRU stack distances are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -101,54 +102,24 @@ pub enum BadOption {
 /// ```
 #[derive(Debug)]
 pub struct Collector {
-    here: Here,
-    rest: Rest,
-}
-
-/// What every operation looks at.
-#[derive(Debug, Clone, Copy)]
-struct Here {
-    /// Address of the granule that the last operation is in.
+    /// Address of the granule that the last operation began in.
     granule: u64,
-    /// For each width, how many places in the granule an operation can begin at that ends in it;
+    /// For each width, how many places in a granule an operation can begin at that ends in it;
     /// none before the first operation.
     rooms: [u64; Width::ALL.len()],
     ops: u64,
-    /// Index of the first write since the last change of the page, or [`NO_WRITE`].
+    /// Index of the first write of the run, or [`NO_WRITE`].
     first_write: u64,
     /// Reads and writes, by width.
     counts: [[u64; Width::ALL.len()]; 2],
+    rest: Box<Rest>,
 }
 
-/// No operation has this index.
-const NO_WRITE: u64 = u64::MAX;
-
-impl Here {
-    #[inline(always)]
-    fn step<const N: usize, const WRITES: bool>(&mut self, addr: u64, rest: &mut Rest) {
-        const { assert!(N.is_power_of_two() && N <= 8) }
-        let width = const { N.ilog2() as usize };
-        self.counts[usize::from(WRITES)][width] += 1;
-        if addr.wrapping_sub(self.granule) >= self.rooms[width] {
-            if self.ops == 0 {
-                self.rooms = rest.rooms();
-            }
-            let beyond = const { N as u64 - 1 };
-            self.first_write = rest.turn(addr, beyond, self.ops, self.first_write);
-            self.granule = addr & !rest.offset;
-        }
-        if WRITES {
-            self.first_write = self.first_write.min(self.ops);
-        }
-        self.ops += 1;
-    }
-}
-
-/// What is looked at where an operation leaves its granule.
+/// What only those operations look at that leave their granule.
 #[derive(Debug)]
 struct Rest {
     shift: u32,
-    /// The bits of an address that are an offset in its granule: the smallest page in use.
+    /// The bits of an address that are an offset in its granule, the smallest page in use.
     offset: u64,
     straddles: u64,
     runs: Runs,
@@ -156,25 +127,8 @@ struct Rest {
     top: usize,
 }
 
-impl Rest {
-    /// The operation `index` begins in another granule than the one before, or ends in another
-    /// one than it begins in, or is the first. Returns the first write that is then known of.
-    #[inline(never)]
-    fn turn(&mut self, addr: u64, beyond: u64, index: u64, first_write: u64) -> u64 {
-        let page = addr >> self.shift;
-        self.straddles += u64::from(addr.saturating_add(beyond) >> self.shift != page);
-        if let Some(trackers) = &mut self.trackers {
-            trackers.access(addr);
-        }
-        if self.runs.turn(page, index, first_write) { NO_WRITE } else { first_write }
-    }
-
-    /// For each width, how many places in a granule an operation can begin at that ends in it.
-    #[cold]
-    fn rooms(&self) -> [u64; Width::ALL.len()] {
-        Width::ALL.map(|width| (self.offset + 1).saturating_sub(width.bytes() as u64 - 1))
-    }
-}
+/// No operation has this index.
+const NO_WRITE: u64 = u64::MAX;
 
 impl Collector {
     /// A collector that has seen nothing.
@@ -194,37 +148,51 @@ impl Collector {
         }
         let trackers = Trackers::new(shift, stack, tlb);
         let smallest = trackers.as_ref().map_or(shift, |trackers| trackers.shift_min().min(shift));
-        let here =
-            Here { granule: 0, rooms: [0; 4], ops: 0, first_write: NO_WRITE, counts: [[0; 4]; 2] };
         let (offset, runs) = ((1 << smallest) - 1, Runs::new(caches));
-        Ok(Self { here, rest: Rest { shift, offset, straddles: 0, runs, trackers, top } })
+        Ok(Self {
+            granule: 0,
+            rooms: [0; 4],
+            ops: 0,
+            first_write: NO_WRITE,
+            counts: [[0; 4]; 2],
+            rest: Box::new(Rest { shift, offset, straddles: 0, runs, trackers, top }),
+        })
     }
 
-    /// A visitor that adds to the collector. It is faster than the collector itself where the
-    /// decoder is inlined, because what changes with each operation can stay in registers.
-    pub fn pass(&mut self) -> Pass<'_> {
-        Pass { here: self.here, collector: self }
+    /// An operation of `N` bytes.
+    #[inline(always)]
+    fn step<const N: usize, const WRITES: bool>(&mut self, addr: u64) {
+        const { assert!(N.is_power_of_two() && N <= 8) }
+        let width = const { N.ilog2() as usize };
+        self.counts[usize::from(WRITES)][width] += 1;
+        if addr.wrapping_sub(self.granule) >= self.rooms[width] {
+            if self.ops == 0 {
+                self.rooms = self.rest.rooms();
+            }
+            let beyond = const { N as u64 - 1 };
+            self.first_write = self.rest.turn(addr, beyond, self.ops, self.first_write);
+            self.granule = addr & !self.rest.offset;
+        }
+        if WRITES {
+            self.first_write = self.first_write.min(self.ops);
+        }
+        self.ops += 1;
     }
 
     /// The statistics of everything seen. `bytes_trailing` is what [`crate::raw::finish`] says
     /// is left after the last complete record; it only goes into [`Stats::bytes_total`].
     pub fn finish(self, bytes_trailing: u64) -> Stats {
-        let Self { here: Here { ops, first_write, counts, .. }, rest } = self;
-        let [read_widths, write_widths] = counts;
-        let Rest { mut runs, trackers, top, .. } = rest;
+        let Self { ops, first_write, counts: [read_widths, write_widths], .. } = self;
+        let Rest { shift, straddles, mut runs, trackers, top, .. } = *self.rest;
         runs.finish(ops, first_write);
+        let run_count = runs.lengths.total();
         let absent_reads = runs.absent_reads().sum();
         let absent_pages = runs.absent_reads().filter(|reads| *reads > 0).count() as u64;
-        // What is not the first of a run follows one on the same page.
-        let run_count = runs.lengths.total();
-        runs.reuse.add_ones(ops - run_count);
-        let absent_runs = runs.absent_reuse.total() + absent_pages;
-        runs.absent_reuse.add_ones(absent_reads - absent_runs);
         let reads = read_widths.iter().sum();
         let bytes_consumed = raw_bytes(reads, write_widths);
         let trackers = trackers.as_ref();
         Stats {
-            page_shift: rest.shift,
+            page_shift: shift,
             top,
             ops,
             bytes_consumed,
@@ -233,27 +201,42 @@ impl Collector {
             writes: ops - reads,
             read_widths,
             write_widths,
-            straddles: rest.straddles,
+            straddles,
             transitions: run_count.saturating_sub(1),
             runs: runs.lengths.buckets(),
             top_pages: top_pages(&runs, top),
-            reuse: Reuse {
-                distances: runs.reuse.buckets(),
-                cold: runs.pages(),
-                caches: runs.caches.outcome(ops),
-            },
+            reuse: runs.all.reuse(ops, runs.pages()),
             absent: Absent {
                 reads: absent_reads,
                 pages: absent_pages,
-                reuse: Reuse {
-                    distances: runs.absent_reuse.buckets(),
-                    cold: absent_pages,
-                    caches: runs.absent_caches.outcome(absent_reads),
-                },
+                reuse: runs.absent.reuse(absent_reads, absent_pages),
             },
             stack: trackers.and_then(|trackers| trackers.distances(ops)),
             tlb: trackers.map(|trackers| trackers.reach(ops)).unwrap_or_default(),
         }
+    }
+}
+
+impl Rest {
+    /// The operation `index` begins in another granule than the one before, or ends in another
+    /// one than it begins in, or is the first; it has so many bytes `beyond` the first. Returns
+    /// the first write of the run, as far as that is known. In and out by value: registers.
+    #[inline(never)]
+    fn turn(&mut self, addr: u64, beyond: u64, index: u64, first_write: u64) -> u64 {
+        let page = addr >> self.shift;
+        if addr.saturating_add(beyond) >> self.shift != page {
+            self.straddles += 1;
+        }
+        if let Some(trackers) = &mut self.trackers {
+            trackers.access(addr);
+        }
+        if self.runs.turn(page, index, first_write) { NO_WRITE } else { first_write }
+    }
+
+    /// For each width, how many places in a granule an operation can begin at that ends in it.
+    #[cold]
+    fn rooms(&self) -> [u64; Width::ALL.len()] {
+        Width::ALL.map(|width| (self.offset + 1).saturating_sub(width.bytes() as u64 - 1))
     }
 }
 
@@ -262,44 +245,14 @@ impl Visit for Collector {
 
     #[inline(always)]
     fn load<const N: usize>(&mut self, addr: u64) -> Result<(), Infallible> {
-        self.here.step::<N, false>(addr, &mut self.rest);
+        self.step::<N, false>(addr);
         Ok(())
     }
 
     #[inline(always)]
     fn store<const N: usize>(&mut self, addr: u64, _: [u8; N]) -> Result<(), Infallible> {
-        self.here.step::<N, true>(addr, &mut self.rest);
+        self.step::<N, true>(addr);
         Ok(())
-    }
-}
-
-/// A visitor that adds to a [`Collector`]; see [`Collector::pass`].
-#[derive(Debug)]
-pub struct Pass<'c> {
-    here: Here,
-    collector: &'c mut Collector,
-}
-
-impl Visit for Pass<'_> {
-    type Stop = Infallible;
-
-    #[inline(always)]
-    fn load<const N: usize>(&mut self, addr: u64) -> Result<(), Infallible> {
-        self.here.step::<N, false>(addr, &mut self.collector.rest);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn store<const N: usize>(&mut self, addr: u64, _: [u8; N]) -> Result<(), Infallible> {
-        self.here.step::<N, true>(addr, &mut self.collector.rest);
-        Ok(())
-    }
-}
-
-impl Drop for Pass<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.collector.here = self.here;
     }
 }
 

@@ -36,7 +36,7 @@ fn addrs(spec: &Spec) -> Vec<u64> {
 
 fn stats(spec: &Spec) -> Stats {
     let mut collector = Collector::new(&Options::default()).unwrap();
-    let Ok(()) = spec.generate(&mut collector.pass());
+    let Ok(()) = spec.generate(&mut collector);
     collector.finish(0)
 }
 

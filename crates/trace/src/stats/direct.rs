@@ -4,8 +4,9 @@
 //! here and only misses are counted; everything else is a hit. What hits in one size hits in its
 //! multiples too, and changes nothing there, so they only see what missed.
 //!
-//! The slots of a page are looked up once, when the page is new. Slots that no page maps to do not
-//! exist, which keeps the memory below the number of pages, however large the cache.
+//! A cache of a great size keeps only the slots that are used, which are no more than the pages.
+
+use std::mem::replace;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -41,20 +42,25 @@ pub(super) struct Caches {
     sizes: Vec<u64>,
 }
 
+/// One cache; it counts misses only.
 #[derive(Debug)]
 struct Cache {
     entries: u64,
-    /// Where each slot is that a page maps to.
-    places: FxHashMap<u64, usize>,
-    /// Number of the page that each slot holds.
-    held: Vec<usize>,
-    /// The slot of each page, by its number.
-    of_page: Vec<usize>,
+    slots: Slots,
     misses: u64,
 }
 
-/// No page has this number.
-const NOTHING: usize = usize::MAX;
+/// The page in each slot.
+#[derive(Debug)]
+enum Slots {
+    /// All of them. A slot that is empty holds a page that belongs into another one.
+    All(Vec<u64>),
+    /// Those that are not empty: in a cache that may have far more slots than there are pages.
+    Used(FxHashMap<u64, u64>),
+}
+
+/// Most slots that are kept whether they are used or not; 1 is too few for [`Slots::All`].
+const ALL: std::ops::RangeInclusive<u64> = 2..=1 << 12;
 
 impl Caches {
     /// Empty caches; `sizes` are not 0.
@@ -76,29 +82,21 @@ impl Caches {
         Self { chains, sizes: sizes.to_vec() }
     }
 
-    /// Makes room for the page that has the next number.
-    pub(super) fn add_page(&mut self, page: u64) {
-        self.chains.iter_mut().flatten().for_each(|cache| cache.add_page(page));
-    }
-
-    /// Accesses to pages, by their numbers.
-    pub(super) fn access(&mut self, numbers: &mut [usize], spare: &mut [usize]) {
+    /// Accesses to pages; the list is used up.
+    pub(super) fn access(&mut self, pages: &mut [u64]) {
         let Some((last, others)) = self.chains.split_last_mut() else { return };
         for chain in others {
-            let copy = &mut spare[..numbers.len()];
-            copy.copy_from_slice(numbers);
-            access(chain, copy);
+            access(chain, &mut pages.to_vec());
         }
-        access(last, numbers);
+        access(last, pages);
     }
 
     /// What became of so many operations, those included that had to hit.
     pub(super) fn outcome(&self, operations: u64) -> Vec<DirectMapped> {
         let of_size = |entries: &u64| {
             let cache = self.chains.iter().flatten().find(|cache| cache.entries == *entries)?;
-            let misses = cache.misses;
             // A slot is filled once and never emptied: each that is not empty was cold once.
-            let cold = cache.held.iter().filter(|held| **held != NOTHING).count() as u64;
+            let (misses, cold) = (cache.misses, cache.used());
             let (hits, conflicts) = (operations - misses, misses - cold);
             Some(DirectMapped { entries: *entries, hits, misses, conflicts, cold })
         };
@@ -106,8 +104,8 @@ impl Caches {
     }
 }
 
-fn access(chain: &mut [Cache], numbers: &mut [usize]) {
-    let mut rest = numbers;
+fn access(chain: &mut [Cache], pages: &mut [u64]) {
+    let mut rest = pages;
     for cache in chain {
         let misses = cache.access(rest);
         rest = &mut rest[..misses];
@@ -116,33 +114,58 @@ fn access(chain: &mut [Cache], numbers: &mut [usize]) {
 
 impl Cache {
     fn new(entries: u64) -> Self {
-        let (places, held, of_page) = (FxHashMap::default(), Vec::new(), Vec::new());
-        Self { entries, places, held, of_page, misses: 0 }
+        let slots = if ALL.contains(&entries) {
+            Slots::All((1..=entries).collect())
+        } else {
+            Slots::Used(FxHashMap::default())
+        };
+        Self { entries, slots, misses: 0 }
     }
 
-    fn add_page(&mut self, page: u64) {
-        let place = self.places.entry(page % self.entries).or_insert_with(|| {
-            self.held.push(NOTHING);
-            self.held.len() - 1
-        });
-        self.of_page.push(*place);
-    }
-
-    /// Accesses to pages, by their numbers; those that missed are moved to the front. Returns how
-    /// many there are.
-    #[inline(never)]
-    fn access(&mut self, numbers: &mut [usize]) -> usize {
-        let (held, of_page) = (self.held.as_mut_slice(), self.of_page.as_slice());
-        let mut misses = 0;
-        for at in 0..numbers.len() {
-            let number = numbers[at];
-            let held = &mut held[of_page[number]];
-            // No branch: nobody can guess what hits.
-            numbers[misses] = number;
-            misses += usize::from(*held != number);
-            *held = number;
+    /// How many slots are not empty.
+    fn used(&self) -> u64 {
+        match &self.slots {
+            Slots::All(held) => {
+                let used = (0..).zip(held).filter(|(slot, page)| *page % self.entries == *slot);
+                used.count() as u64
+            }
+            Slots::Used(held) => held.len() as u64,
         }
+    }
+
+    /// Accesses to pages; those that missed are moved to the front. Returns how many there are.
+    fn access(&mut self, pages: &mut [u64]) -> usize {
+        let entries = self.entries;
+        let misses = match &mut self.slots {
+            Slots::All(held) if entries.is_power_of_two() => {
+                misses(pages, |page| Some(replace(&mut held[index(page & (entries - 1))], page)))
+            }
+            Slots::All(held) => {
+                misses(pages, |page| Some(replace(&mut held[index(page % entries)], page)))
+            }
+            Slots::Used(held) => misses(pages, |page| held.insert(page % entries, page)),
+        };
         self.misses += misses as u64;
         misses
     }
+}
+
+/// Moves the pages to the front that `put` did not find, and counts them; `put` returns what was
+/// in the page's slot.
+#[inline(always)]
+fn misses(pages: &mut [u64], mut put: impl FnMut(u64) -> Option<u64>) -> usize {
+    let mut misses = 0;
+    for at in 0..pages.len() {
+        let page = pages[at];
+        // No branch: nobody can guess what hits.
+        pages[misses] = page;
+        misses += usize::from(put(page) != Some(page));
+    }
+    misses
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "as many as a vector has")]
+const fn index(slot: u64) -> usize {
+    slot as usize
 }

@@ -33,7 +33,8 @@ pub struct StackDistances {
     pub runs: u64,
     /// Distinct pages that were looked at.
     pub sampled_pages: u64,
-    /// The miss-ratio curve: sizes from 1 on, four to an octave, to the first that holds all pages.
+    /// The miss-ratio curve: sizes from 1 on, four to an octave, to the first that holds all
+    /// pages; no sizes between 1 and `one_in`, which a sample cannot tell apart.
     pub curve: Vec<Point>,
     /// Accesses by distance in steps of `one_in` pages, without those of distance 0 and without
     /// first ones. Not serialised: it may have as many entries as there are pages.
@@ -54,7 +55,7 @@ pub struct Point {
 
 impl StackDistances {
     /// Operations that miss in a fully associative LRU cache of so many pages; an estimate where
-    /// the distances are sampled.
+    /// the distances are sampled, with steps of `one_in` pages.
     pub fn misses(&self, pages: u64) -> u64 {
         match pages {
             0 => self.ops,
@@ -83,12 +84,14 @@ impl StackDistances {
     }
 
     fn with_curve(mut self) -> Self {
-        let mut size = 1;
+        let mut size = 1_u64;
         self.curve.push(self.point(size));
         while size < self.pages() {
-            let step = (1_u64 << size.ilog2()) / 4;
+            let step = (1 << size.ilog2()) / 4;
             size = size.saturating_add(step.max(1));
-            self.curve.push(self.point(size));
+            if size >= self.one_in {
+                self.curve.push(self.point(size));
+            }
         }
         self
     }

@@ -112,3 +112,22 @@ fn a_long_trace_too() {
     assert!(expected.reuse.distances.last().unwrap().max > 0xffff);
     assert_eq!(collect(&ops, &options), expected);
 }
+
+/// The first absent read comes late, and on the page with the largest number there is.
+#[test]
+fn absent_reads_may_come_late() {
+    let mut ops: Vec<Op> = (0..9_000).map(|at| Op::store(at % 3, Width::W1, 0)).collect();
+    for addr in [u64::MAX, 7, u64::MAX, 1, u64::MAX, 7] {
+        ops.push(Op::load(addr, Width::W1));
+    }
+    for caches in [vec![1], vec![1, 3], vec![2, 1 << 20]] {
+        let options = Options { page_shift: 0, caches, ..Options::default() };
+        let mut oracle = Oracle::new(&options);
+        for op in &ops {
+            let Ok(()) = op.visit(&mut oracle);
+        }
+        let expected = oracle.finish(0);
+        assert_eq!((expected.absent.reads, expected.absent.pages), (5, 2));
+        assert_eq!(collect(&ops, &options), expected);
+    }
+}
