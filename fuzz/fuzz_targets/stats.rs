@@ -1,10 +1,12 @@
-//! Statistics of any trace, with any options: no panic, and the sums add up.
+//! Statistics of any trace, with any options: no panic, and every number is that of the plain way
+//! to count it.
 //!
-//! The one idea: what a collector counts in blocks of 64 and in runs is counted again here, one
-//! operation after the other, where that takes a line; the rest must only not fail.
+//! The one idea: the crate's own tests have an oracle, which is told of the same operations. Stack
+//! distances are compared with a list, where that does not take too long.
 #![no_main]
 
-use std::collections::HashMap;
+#[path = "../../crates/trace/tests/stats/oracle.rs"]
+mod oracle;
 
 use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
@@ -12,11 +14,18 @@ use libfuzzer_sys::{
 };
 use pagelab_fuzz::{mend, sow};
 use pagelab_trace::{
-    Access, Op, Visit, Width, decode,
+    Op, Visit, Width, decode,
     op::wide,
     raw,
-    stats::{Collector, Options, Stack, Stats},
+    stats::{Collector, Options, Stack, StackDistances, Stats},
 };
+
+use oracle::Oracle;
+
+/// The oracle has a slot for each page of a cache.
+const CACHE_MAX: u64 = 1 << 12;
+/// A list is searched for each operation.
+const LISTED_OPS_MAX: usize = 1 << 10;
 
 /// Keeps the operations.
 struct Scribe(Vec<Op>);
@@ -99,62 +108,86 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     };
     assert!(sensible, "{options:?} was not refused");
 
+    let mut bytes = Vec::new();
     for op in &ops {
         let Ok(()) = op.visit(&mut one);
+        raw::encode(*op, &mut bytes);
     }
-    // The same in two passes and the rest without one.
-    let (first, rest) = ops.split_at(ops.len() / 3);
-    let (second, rest) = rest.split_at(rest.len() / 2);
-    for part in [first, second] {
-        let mut pass = other.pass();
-        for op in part {
-            let Ok(()) = op.visit(&mut pass);
-        }
-    }
-    for op in rest {
-        let Ok(()) = op.visit(&mut other);
-    }
-    let stats = one.finish(3);
+    assert_eq!(decode::visit(&bytes, 0, &mut other), Ok(bytes.len()));
+    let mut stats = one.finish(3);
     assert_eq!(stats, other.finish(3));
-    check(&stats, &options, &ops);
     assert!(!stats.text("a trace").is_empty());
+
+    stacks(&mut stats, &options, &ops);
+    if options.caches.iter().all(|entries| *entries <= CACHE_MAX) {
+        let mut oracle = Oracle::new(&options);
+        for op in &ops {
+            let Ok(()) = op.visit(&mut oracle);
+        }
+        assert_eq!(stats, oracle.finish(3));
+    }
 });
 
-fn check(stats: &Stats, options: &Options, ops: &[Op]) {
-    let page = |op: &Op| op.addr >> options.page_shift;
-    let (mut pages, mut absent_reads) = (HashMap::<u64, (u64, bool)>::new(), 0);
-    let mut raw_bytes = Vec::new();
-    for op in ops {
-        let (count, written) = pages.entry(page(op)).or_default();
-        *count += 1;
-        *written |= op.access != Access::Load;
-        absent_reads += u64::from(!*written);
-        raw::encode(*op, &mut raw_bytes);
+/// Checks, and takes out, what the oracle does not know.
+fn stacks(stats: &mut Stats, options: &Options, ops: &[Op]) {
+    let (stack, tlb) = (stats.stack.take(), std::mem::take(&mut stats.tlb));
+    assert_eq!(stack.is_some(), options.stack != Stack::Off);
+    assert_eq!(tlb.len(), if options.tlb { 3 } else { 0 });
+    if ops.len() > LISTED_OPS_MAX {
+        return;
     }
-    let reads = ops.iter().filter(|op| op.access == Access::Load).count();
-    let changes = ops.windows(2).filter(|pair| page(&pair[0]) != page(&pair[1])).count();
-    let count = ops.len() as u64;
+    if let Some(stack) = stack {
+        let exact = options.stack == Stack::Exact || stack.one_in == 1;
+        let list = List::of(ops, options.page_shift);
+        for pages in 0..list.first + 2 {
+            let misses = stack.misses(pages);
+            assert!(misses <= stack.ops);
+            assert!(!exact || misses == list.misses(pages), "{pages} pages");
+        }
+        falls(&stack);
+    }
+    for reach in tlb {
+        let list = List::of(ops, reach.page_shift);
+        assert_eq!(reach.pages, list.first);
+        for tlb in reach.tlbs {
+            assert_eq!(tlb.misses, list.misses(tlb.entries));
+        }
+    }
+}
 
-    assert_eq!((stats.ops, stats.bytes_consumed), (count, raw_bytes.len() as u64));
-    assert_eq!((stats.reads, stats.writes), (reads as u64, (ops.len() - reads) as u64));
-    assert_eq!((stats.transitions, stats.absent.reads), (changes as u64, absent_reads));
-    assert_eq!(stats.pages(), pages.len() as u64);
-    assert_eq!(stats.top_pages.len(), pages.len().min(options.top));
-    for top in &stats.top_pages {
-        assert_eq!(pages[&top.page].0, top.ops);
+/// A larger cache never misses more.
+fn falls(stack: &StackDistances) {
+    for pair in stack.curve.windows(2) {
+        assert!(pair[0].pages < pair[1].pages && pair[0].misses >= pair[1].misses, "{pair:?}");
     }
-    let sum = |of: &[pagelab_trace::stats::Bucket]| of.iter().map(|bucket| bucket.count).sum();
-    let (runs, reused): (u64, u64) = (sum(&stats.runs), sum(&stats.reuse.distances));
-    assert_eq!(runs, if ops.is_empty() { 0 } else { stats.transitions + 1 });
-    assert_eq!(reused + stats.reuse.cold, count);
-    for (cache, entries) in stats.reuse.caches.iter().zip(&options.caches) {
-        assert_eq!((cache.entries, cache.hits + cache.misses), (*entries, count));
+}
+
+/// Operations by stack distance, and first ones.
+struct List {
+    distances: Vec<u64>,
+    first: u64,
+}
+
+impl List {
+    fn of(ops: &[Op], shift: u32) -> Self {
+        let (mut list, mut distances, mut first) = (Vec::new(), vec![0; ops.len()], 0);
+        for op in ops {
+            let page = op.addr >> shift;
+            if let Some(depth) = list.iter().position(|held| *held == page) {
+                list.remove(depth);
+                distances[depth] += 1;
+            } else {
+                first += 1;
+            }
+            list.insert(0, page);
+        }
+        Self { distances, first }
     }
-    assert_eq!(stats.reuse.caches.len(), options.caches.len());
-    assert_eq!(
-        (stats.stack.is_some(), stats.tlb.len()),
-        (options.stack != Stack::Off, if options.tlb { 3 } else { 0 },)
-    );
+
+    fn misses(&self, pages: u64) -> u64 {
+        let far = (0_u64..).zip(&self.distances).filter(|(distance, _)| *distance >= pages);
+        self.first + far.map(|(_, count)| count).sum::<u64>()
+    }
 }
 
 /// Nothing in them is a trace: the options come from one end, the operations from the other.

@@ -6,7 +6,7 @@
 use anyhow::{Result, bail};
 
 use crate::{
-    deny, portable, shell,
+    deny, fuzz, portable, shell,
     shell::{cargo, run},
     tidy,
 };
@@ -47,9 +47,14 @@ fn fmt() -> Result<()> {
 }
 
 fn clippy() -> Result<()> {
-    let mut command = cargo("clippy");
-    command.args(["--workspace", "--all-targets", "--", "--deny", "warnings"]);
-    run("clippy", &mut command)
+    let mut ours = cargo("clippy");
+    ours.args(["--workspace", "--all-targets", "--", "--deny", "warnings"]);
+    let ours = run("clippy", &mut ours);
+    // Not locked: its lock file is made from ours. In our target folder, where most is compiled.
+    fuzz::lock_as_shipped()?;
+    let mut fuzz = shell::program("cargo", ["clippy", "--manifest-path", "fuzz/Cargo.toml"]);
+    fuzz.args(["--no-default-features", "--target-dir", "target", "--", "--deny", "warnings"]);
+    ours.and(run("clippy", &mut fuzz))
 }
 
 fn doc() -> Result<()> {
