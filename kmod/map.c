@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mmap and page faults.
+ *
+ * Mappings are VM_PFNMAP, with special entries: nobody can take a reference on a frame through
+ * them (GUP refuses), so unmapping is the end of every use, and the kernel itself looks up the
+ * memory type that the frame has and puts it into the entry. A mapping consists of whole leaves:
+ * splits inside a leaf are refused, as hugetlb does, so what is mapped large stays large.
+ *
+ * A child of fork() shares the mapping, as MAP_SHARED says; each VMA holds the file.
+ */
+#include <linux/file.h>
+#include <linux/mman.h>
+#include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/task_work.h>
+
+#include "pagelab.h"
+
+static unsigned long leaf_size(const struct pl_region *region)
+{
+	return 1UL << region->leaf_shift;
+}
+
+/* -EINVAL: VMAs begin and end between leaves. */
+static int pl_may_split(struct vm_area_struct *vma, unsigned long addr)
+{
+	return IS_ALIGNED(addr, leaf_size(pl_file_region(vma->vm_file))) ? 0 : -EINVAL;
+}
+
+static vm_fault_t pl_fault(struct vm_fault *vmf)
+{
+	const struct pl_region *region = pl_file_region(vmf->vma->vm_file);
+
+	/* mmap has checked it, and nothing can make a VMA longer: VM_DONTEXPAND. */
+	if (vmf->pgoff >= region->nr_pages)
+		return VM_FAULT_SIGBUS;
+	return vmf_insert_pfn(vmf->vma, vmf->address, pl_region_pfn(region, vmf->pgoff));
+}
+
+#if PL_HUGE_PMD
+/*
+ * Fails only where the kernel has vetoed large leaves for this process or VMA; it then asks for a
+ * smaller one, down to pl_fault(). QUERY tells what came of it.
+ */
+static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
+{
+	const struct pl_region *region = pl_file_region(vmf->vma->vm_file);
+	unsigned long start = ALIGN_DOWN(vmf->address, PAGE_SIZE << order);
+	unsigned long page = ALIGN_DOWN(vmf->pgoff, 1UL << order);
+	bool write = vmf->flags & FAULT_FLAG_WRITE;
+	unsigned long pfn;
+
+	if (order > region->leaf_shift - PAGE_SHIFT)
+		return VM_FAULT_FALLBACK;
+	if (start < vmf->vma->vm_start || vmf->vma->vm_end - start < PAGE_SIZE << order)
+		return VM_FAULT_FALLBACK;
+	if (page >= region->nr_pages || region->nr_pages - page < 1UL << order)
+		return VM_FAULT_FALLBACK;
+	/* Both are true of every mapping of whole leaves; an entry must never be wrong. */
+	pfn = pl_region_pfn(region, page);
+	if (vmf->pgoff - page != (vmf->address - start) >> PAGE_SHIFT ||
+	    !IS_ALIGNED(pfn, 1UL << order))
+		return VM_FAULT_FALLBACK;
+	if (order == PL_PMD_ORDER)
+		return vmf_insert_pfn_pmd(vmf, pl_pfn(pfn), write);
+#if PL_HUGE_PUD
+	if (order == PL_PUD_ORDER)
+		return vmf_insert_pfn_pud(vmf, pl_pfn(pfn), write);
+#endif
+	return VM_FAULT_FALLBACK;
+}
+#endif
+
+static const struct vm_operations_struct pl_vm_ops;
+
+/**
+ * pl_vma_is_of() - is this a mapping of this open file?
+ * @vma: may be NULL
+ * @file: an open /dev/pagelab
+ */
+bool pl_vma_is_of(const struct vm_area_struct *vma, const struct file *file)
+{
+	return vma && vma->vm_file == file && vma->vm_ops == &pl_vm_ops;
+}
+
+#if PL_HUGE_PUD
+/*
+ * mremap does not know leaves of 1G: it clears them with a complaint ("bad pud"). It calls this for
+ * the new VMA before it moves the entries of the old one, so they are taken out here, and faults
+ * bring them back where they are wanted. The child's VMA of a fork is left alone.
+ */
+static void pl_vma_open(struct vm_area_struct *vma)
+{
+	const struct pl_region *region = pl_file_region(vma->vm_file);
+	unsigned long end = vma->vm_pgoff + vma_pages(vma);
+	struct vm_area_struct *old;
+
+	VMA_ITERATOR(vmi, vma->vm_mm, 0);
+
+	if (region->leaf_shift < PUD_SHIFT || vma->vm_mm != current->mm)
+		return;
+	for_each_vma(vmi, old) {
+		if (old == vma || !pl_vma_is_of(old, vma->vm_file))
+			continue;
+		if (old->vm_pgoff < end && vma->vm_pgoff < old->vm_pgoff + vma_pages(old))
+			pl_zap_vma(old, old->vm_start, old->vm_end - old->vm_start);
+	}
+}
+#endif
+
+static const struct vm_operations_struct pl_vm_ops = {
+#if PL_HUGE_PUD
+	.open = pl_vma_open,
+#endif
+	.may_split = pl_may_split,
+	.fault = pl_fault,
+#if PL_HUGE_PMD
+	.huge_fault = pl_huge_fault,
+#endif
+};
+
+static int fill_small(struct vm_area_struct *vma, const struct pl_region *region)
+{
+	unsigned long nr_pages = vma_pages(vma);
+	unsigned long i;
+
+	for (i = 0; i < nr_pages; i++) {
+		vm_fault_t fault;
+
+		fault = vmf_insert_pfn(vma, vma->vm_start + (i << PAGE_SHIFT),
+				       pl_region_pfn(region, vma->vm_pgoff + i));
+		if (fault != VM_FAULT_NOPAGE)
+			return fault & VM_FAULT_OOM ? -ENOMEM : -EFAULT;
+		if (i % PL_BATCH)
+			continue;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+#if PL_HUGE_PMD
+/*
+ * A large leaf can be made by a fault only, and a fault only after mmap is done. So the faults are
+ * taken by the caller of mmap on its way back to user space.
+ */
+struct fill_large {
+	struct callback_head work;
+	struct file *file;
+	unsigned long start;
+	unsigned long end;
+};
+
+static void fill_large(struct callback_head *work)
+{
+	struct fill_large *fill = container_of(work, struct fill_large, work);
+	unsigned long step = leaf_size(pl_file_region(fill->file));
+	struct mm_struct *mm = current->mm;
+	unsigned long addr;
+
+	for (addr = fill->start; mm && addr < fill->end; addr += step) {
+		struct vm_area_struct *vma;
+		bool unlocked = false;
+		int err = -EFAULT;
+
+		if (fatal_signal_pending(current) || mmap_read_lock_killable(mm))
+			break;
+		/* Another thread may have replaced the mapping by now. */
+		vma = vma_lookup(mm, addr);
+		if (pl_vma_is_of(vma, fill->file))
+			err = fixup_user_fault(mm, addr,
+					       vma->vm_flags & VM_WRITE ? FAULT_FLAG_WRITE : 0,
+					       &unlocked);
+		mmap_read_unlock(mm);
+		if (err)
+			break;
+		cond_resched();
+	}
+	fput(fill->file);
+	kfree(fill);
+}
+
+static int fill_large_later(struct file *file, struct vm_area_struct *vma)
+{
+	struct fill_large *fill = kmalloc(sizeof(*fill), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!fill)
+		return -ENOMEM;
+	init_task_work(&fill->work, fill_large);
+	fill->file = get_file(file);
+	fill->start = vma->vm_start;
+	fill->end = vma->vm_end;
+	err = task_work_add(current, &fill->work, TWA_RESUME);
+	if (err) {
+		fput(file);
+		kfree(fill);
+	}
+	return err;
+}
+#else
+static int fill_large_later(struct file *file, struct vm_area_struct *vma)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+static pgprot_t type_of_prot(pgprot_t prot, u32 memtype)
+{
+	switch (memtype) {
+	case PAGELAB_UC_MINUS:
+		return pgprot_noncached(prot);
+	case PAGELAB_WC:
+		return pgprot_writecombine(prot);
+	case PAGELAB_WT:
+		return pgprot_writethrough(prot);
+	default:
+		return prot;
+	}
+}
+
+/**
+ * pl_mmap() - map a part of the region, in whole leaves
+ * @file: with a region, else -ENXIO
+ * @vma: MAP_SHARED, within the region
+ */
+int pl_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	const struct pl_region *region = pl_file_region(file);
+	unsigned long leaf_pages, nr_pages = vma_pages(vma);
+	vm_flags_t flags = VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP;
+
+	if (!region)
+		return -ENXIO;
+	/* Not VM_SHARED, which a file opened for reading only never gets. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return -EINVAL;
+	if (region->ignore_offset)
+		vma->vm_pgoff = 0;
+	leaf_pages = leaf_size(region) >> PAGE_SHIFT;
+	if (!IS_ALIGNED(vma->vm_start, leaf_size(region)) || !IS_ALIGNED(nr_pages, leaf_pages) ||
+	    !IS_ALIGNED(vma->vm_pgoff, leaf_pages))
+		return -EINVAL;
+	if (vma->vm_pgoff >= region->nr_pages || nr_pages > region->nr_pages - vma->vm_pgoff)
+		return -EINVAL;
+	/* Older kernels ask for this before they offer large leaves to a fault. */
+	if (leaf_pages > 1)
+		flags |= VM_HUGEPAGE;
+	pl_vm_flags_set(vma, flags);
+	vma->vm_page_prot = type_of_prot(vma->vm_page_prot, region->memtype);
+	vma->vm_ops = &pl_vm_ops;
+	/* PROT_NONE: filled by faults, once it is made accessible. */
+	if (!region->eager || !(vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC)))
+		return 0;
+	return leaf_pages > 1 ? fill_large_later(file, vma) : fill_small(vma, region);
+}
+
+/**
+ * pl_get_unmapped_area() - an address aligned as the leaves of the region are
+ * @file: /dev/pagelab
+ * @addr: a wish, or with MAP_FIXED an order
+ * @len: bytes
+ * @pgoff: of the mapping
+ * @flags: of mmap
+ *
+ * Also asked by mremap, before it moves a mapping.
+ */
+unsigned long pl_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
+				   unsigned long pgoff, unsigned long flags)
+{
+	const struct pl_region *region = pl_file_region(file);
+	unsigned long leaf = region ? leaf_size(region) : PAGE_SIZE;
+	unsigned long padded, found;
+
+	if (leaf == PAGE_SIZE)
+		return thp_get_unmapped_area(file, addr, len, pgoff, flags);
+	if (flags & MAP_FIXED) {
+		if (!IS_ALIGNED(addr, leaf))
+			return -EINVAL;
+		return thp_get_unmapped_area(file, addr, len, pgoff, flags);
+	}
+	if (addr) {
+		found = thp_get_unmapped_area(file, addr, len, pgoff, flags);
+		if (IS_ERR_VALUE(found) || IS_ALIGNED(found, leaf))
+			return found;
+	}
+	if (check_add_overflow(len, leaf, &padded))
+		return -ENOMEM;
+	found = thp_get_unmapped_area(file, 0, padded, pgoff, flags);
+	return IS_ERR_VALUE(found) ? found : ALIGN(found, leaf);
+}

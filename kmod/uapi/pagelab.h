@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * The whole conversation with /dev/pagelab.
+ *
+ * One open file owns at most one allocation: open, PAGELAB_IOC_ALLOC, mmap (MAP_SHARED), close.
+ * Closing the last descriptor and the last mapping frees it and makes its frames WB again.
+ * PAGELAB_IOC_QUERY reads the page table: it says what a mapping is, not what was asked for.
+ *
+ * mmap before ALLOC is ENXIO. MAP_PRIVATE, what is not inside the region, and offsets, lengths and
+ * fixed addresses that are no multiples of the leaf are EINVAL. So are munmap, mprotect and mremap
+ * with an edge inside a leaf; an mremap that makes a mapping longer is EFAULT.
+ *
+ * Every structure has a fixed layout on every architecture (layout.txt). Unknown
+ * flags and reserved fields that are not zero are refused with EINVAL, so that they can get a
+ * meaning later.
+ */
+#ifndef PAGELAB_UAPI_H
+#define PAGELAB_UAPI_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Changes whenever a structure or the meaning of a field does. */
+#define PAGELAB_UAPI_VERSION 1
+
+#define PAGELAB_IOC_MAGIC 0xDC
+
+/* Memory types, as the page table names them. "UC" of pgprot_noncached() is UC-. */
+#define PAGELAB_WB 0
+#define PAGELAB_UC_MINUS 1
+#define PAGELAB_WC 2
+#define PAGELAB_WT 3 /* on reserved memory only, in leaves of 4K */
+/* Only ever answered, by PAGELAB_IOC_QUERY. */
+#define PAGELAB_UC 4
+#define PAGELAB_WP 5
+#define PAGELAB_MEMTYPES 4 /* that can be asked for */
+
+/* Where the frames come from. */
+#define PAGELAB_SCATTERED 0  /* single leaves, wherever they are free */
+#define PAGELAB_CONTIGUOUS 1 /* one physically contiguous run, aligned as its leaves are */
+#define PAGELAB_RESERVED 2   /* the region given by the module's parameters phys and phys_len */
+#define PAGELAB_LAYOUTS 3
+
+/* pagelab_alloc.flags */
+/*
+ * mmap fills the page table; without it each fault does. Leaves of 4K are filled without a fault,
+ * larger ones by one fault each, which the caller takes before mmap returns.
+ */
+#define PAGELAB_EAGER (1U << 0)
+#define PAGELAB_ALLOC_FLAGS PAGELAB_EAGER
+
+struct pagelab_info {
+	__u32 version;   /* PAGELAB_UAPI_VERSION of the module */
+	__u32 page_size; /* of the base page, bytes */
+	__u64 limit_bytes;    /* most ordinary memory for all open files together */
+	__u64 reserved_phys;  /* the reserved region; both 0 where there is none */
+	__u64 reserved_bytes;
+	/* Bit n of leaves[type][layout]: leaves of 2^n bytes are possible. */
+	__u64 leaves[PAGELAB_MEMTYPES][PAGELAB_LAYOUTS];
+	__u64 pad[4]; /* 0 */
+};
+
+struct pagelab_alloc {
+	__u64 bytes;      /* a multiple of 1 << leaf_shift, not 0 */
+	__s32 node;       /* a memory node, or -1 for the nearest; -1 with PAGELAB_RESERVED */
+	__u32 memtype;    /* PAGELAB_WB, _UC_MINUS, _WC, _WT */
+	__u32 layout;     /* PAGELAB_SCATTERED, _CONTIGUOUS, _RESERVED */
+	__u32 leaf_shift; /* 12, 21 or 30: the size of a page-table leaf */
+	__u32 flags;      /* PAGELAB_EAGER */
+	__u32 pad0;       /* 0 */
+	__u64 offset;     /* into the reserved region; 0 otherwise */
+	__u64 pad[3];     /* 0 */
+};
+
+struct pagelab_query {
+	__u64 addr;       /* in: an address in a mapping of this file, in this process */
+	__u32 memtype;    /* out: the type of the leaf in force */
+	__u32 leaf_shift; /* out: its size; 0 where nothing is mapped, and then memtype means nothing */
+	__u64 entry;      /* out: the leaf entry without its frame number */
+	__u64 phys;       /* out: the physical address behind addr; 0 without CAP_SYS_ADMIN */
+	__u64 pad[2];     /* 0 */
+};
+
+/* Never changes, in any version. */
+#define PAGELAB_IOC_VERSION _IOR(PAGELAB_IOC_MAGIC, 0, __u32)
+#define PAGELAB_IOC_INFO _IOR(PAGELAB_IOC_MAGIC, 1, struct pagelab_info)
+/*
+ * EINVAL a field out of range, EBUSY this file has an allocation or the region is taken,
+ * EOPNOTSUPP this kernel cannot do this type, layout and leaf together, ENXIO no reserved region,
+ * ENODEV the node is offline or has no memory, E2BIG more than limit_bytes or the region,
+ * ENOMEM no such frames are free now, EINTR the caller is being killed.
+ */
+#define PAGELAB_IOC_ALLOC _IOW(PAGELAB_IOC_MAGIC, 2, struct pagelab_alloc)
+/* EFAULT the address is in no mapping of this file. The nodes /dev/memcache_* answer it, too. */
+#define PAGELAB_IOC_QUERY _IOWR(PAGELAB_IOC_MAGIC, 3, struct pagelab_query)
+
+#endif /* PAGELAB_UAPI_H */
