@@ -1,9 +1,9 @@
-//! Compiles the C twin, the minimal loop that `fault/throughput` is compared with.
+//! Compiles the C twin: the minimal loops that measured ones are compared with.
 
 fn main() {
-    println!("cargo::rerun-if-changed=twin/round.c");
+    println!("cargo::rerun-if-changed=twin");
     cc::Build::new()
-        .file("twin/round.c")
+        .files(["twin/bandwidth.c", "twin/round.c"])
         .opt_level(2)
         .flag_if_supported("-falign-loops=64")
         .warnings(true)

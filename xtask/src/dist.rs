@@ -5,7 +5,7 @@
 //! build needs beyond Rust (the musl target, a C compiler that knows musl's headers) is installed
 //! where that is possible, and named where it is not.
 
-use std::{env, fs, path::Path};
+use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,7 +14,7 @@ use crate::{
     shell::{self, cargo, find, output, program, run},
 };
 
-const TARGET: &str = "x86_64-unknown-linux-musl";
+pub(crate) const TARGET: &str = "x86_64-unknown-linux-musl";
 /// The variable by which the `cc` crate is told the C compiler of [`TARGET`].
 const CC: &str = "CC_x86_64_unknown_linux_musl";
 const BUILT: &str = "target/x86_64-unknown-linux-musl/dist/pagelab";
@@ -26,12 +26,9 @@ const SIZE_MAX_BYTES: usize = 8 << 20;
 
 /// Builds, checks and describes `dist/pagelab`.
 pub(crate) fn dist() -> Result<()> {
-    add_target()?;
     let mut build = cargo("build");
     build.args(["--profile", "dist", "--package", "pagelab", "--target", TARGET]);
-    if let Some(compiler) = c_compiler() {
-        build.env(CC, compiler);
-    }
+    for_musl(&mut build)?;
     build.env("CARGO_ENCODED_RUSTFLAGS", without_local_paths()?);
     run("dist", &mut build)?;
 
@@ -53,6 +50,15 @@ fn plugin() -> Result<()> {
     fs::copy(PLUGIN_BUILT, PLUGIN_SHIPPED)
         .map(drop)
         .with_context(|| format!("copying {PLUGIN_BUILT} to {PLUGIN_SHIPPED}"))
+}
+
+/// Makes sure that a build for [`TARGET`] finds what it needs.
+pub(crate) fn for_musl(build: &mut Command) -> Result<()> {
+    add_target()?;
+    if let Some(compiler) = c_compiler() {
+        build.env(CC, compiler);
+    }
+    Ok(())
 }
 
 fn add_target() -> Result<()> {

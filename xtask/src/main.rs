@@ -16,6 +16,7 @@ mod deny;
 mod dist;
 mod elf;
 mod fuzz;
+mod kmod;
 mod layouts;
 mod lint;
 mod miri;
@@ -23,6 +24,7 @@ mod nightly;
 mod portable;
 mod shell;
 mod tidy;
+mod vm;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -61,9 +63,15 @@ const TASKS: &[Task] = &[
     ),
     Task {
         name: "test",
-        about: "Run every test; arguments go to `cargo test`",
+        about: "Run every test, then `vm`; arguments go to `cargo test`, and leave `vm` out",
         arguments: test_arguments,
         run: test,
+    },
+    Task {
+        name: "vm",
+        about: "Run the cases that need real kernels, in virtual machines",
+        arguments: vm::arguments,
+        run: vm::vm,
     },
     Task::plain("tidy", "Check what no compiler checks", |_| tidy::tidy()),
     Task::plain("schema", "Rewrite docs/record.schema.json", |_| schema()),
@@ -78,6 +86,12 @@ const TASKS: &[Task] = &[
     Task::plain("portable", "Check what is meant for every system for three others", |_| {
         portable::portable()
     }),
+    Task {
+        name: "kmod",
+        about: "Build the kernel module against the headers of a kernel",
+        arguments: kmod::arguments,
+        run: kmod::kmod,
+    },
     Task {
         name: "layouts",
         about: "Run pagelab in builds of different code layout; ratios and their median",
@@ -124,11 +138,15 @@ fn test_arguments(command: Command) -> Command {
 
 fn ci(_: &ArgMatches) -> Result<()> {
     lint::lint()?;
-    run("test", &mut test_command(&[]))
+    run("test", &mut test_command(&[]))?;
+    vm::after_tests()
 }
 
 fn test(_: &ArgMatches) -> Result<()> {
-    run("test", &mut test_command(&passed_on(env::args_os())))
+    let passed_on = passed_on(env::args_os());
+    run("test", &mut test_command(&passed_on))?;
+    // Whoever narrows it asks for less than everything.
+    if passed_on.is_empty() { vm::after_tests() } else { Ok(()) }
 }
 
 /// What follows the task's name, word for word: clap would drop a `--` that is the first of it.

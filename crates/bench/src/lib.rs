@@ -8,6 +8,7 @@ pub mod fault;
 pub mod inputs;
 pub mod limit;
 pub mod measure;
+pub mod memtype;
 pub mod meter;
 pub mod need;
 pub mod params;
@@ -35,6 +36,9 @@ pub const WORKLOADS: &[&dyn Workload] = &[
     &emu::replay::EmuReplay,
     &emu::verify::EmuVerify,
     &trace::stats::TraceStats,
+    &memtype::bandwidth::Bandwidth,
+    &memtype::latency::Latency,
+    &memtype::order::Order,
 ];
 
 /// The workload of that name.

@@ -73,6 +73,12 @@ impl Meter {
         self.file(name, self.elapsed(), unit, (1, 0), Data::Values(values));
     }
 
+    /// Files one observation for each round of a repetition, each of `ops` operations on `bytes`
+    /// bytes.
+    pub fn observe_rounds(&mut self, name: &str, ops: u64, bytes: u64, values: Vec<u64>) {
+        self.file(name, self.elapsed(), Unit::Ns, (ops, bytes), Data::Values(values));
+    }
+
     /// Files a distribution; an empty one is left out.
     pub fn distribution(&mut self, name: &str, unit: Unit, bytes: u64, of: &Histogram<u64>) {
         if !of.is_empty() {

@@ -11,11 +11,15 @@ use pagelab_sys::{
     arch,
     area::has_populate_write,
     knobs::thp::{HugePages, Policy},
+    memtype::latency::can_flush,
     rights,
     topology::Topology,
 };
 
-use crate::params::PageSize;
+use crate::{
+    memtype::{needs, space::Space},
+    params::PageSize,
+};
 
 /// A capability that a case cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +61,26 @@ pub enum Need {
     Tsc,
     /// String stores (`rep stosb`).
     StringStore,
+    /// The kernel module, loaded, of this program's version, and open to this user.
+    Module,
+    /// Memory of this type from the module.
+    Typed(Space),
+    /// Stores of this width.
+    Stores {
+        /// Non-temporal ones.
+        nt: bool,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Loads of this width.
+    Loads {
+        /// `movntdqa`.
+        nt: bool,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Flushing a cache line from user space (`clflush`).
+    LineFlush,
 }
 
 impl Need {
@@ -90,7 +114,17 @@ impl Need {
             Self::FarNode => far_node().is_some(),
             Self::Tsc => arch::has_reliable_tsc(),
             Self::StringStore => arch::HAS_STRING_STORE,
+            Self::Module => needs::has_module(),
+            Self::Typed(space) => needs::has_memory(space),
+            Self::Stores { nt, bytes } => needs::lack_of_stores(*nt, *bytes).is_none(),
+            Self::Loads { nt, bytes } => needs::lack_of_loads(*nt, *bytes).is_none(),
+            Self::LineFlush => can_flush(),
         }
+    }
+
+    /// What was found, where there is more to say than whether the host has it.
+    pub fn found(&self) -> Option<String> {
+        (*self == Self::Module).then(needs::module_state)
     }
 
     /// What to do about it: a command to paste where there is one.
@@ -135,7 +169,11 @@ impl Need {
                 )
             }
             Self::Tsc => "use a machine whose CPU reports an invariant TSC".to_owned(),
-            Self::StringStore => "use an x86-64 machine".to_owned(),
+            Self::Module => needs::module_cure(),
+            Self::Typed(space) => needs::memory_cure(space),
+            Self::Stores { nt, bytes } => needs::width_cure(needs::lack_of_stores(*nt, *bytes)),
+            Self::Loads { nt, bytes } => needs::width_cure(needs::lack_of_loads(*nt, *bytes)),
+            Self::StringStore | Self::LineFlush => "use an x86-64 machine".to_owned(),
         }
     }
 
@@ -163,6 +201,9 @@ impl Need {
     pub fn catalogue() -> Vec<Self> {
         let mut all = vec![Self::Tsc, Self::StringStore, Self::Fifo, Self::Lockable(256 << 20)];
         all.extend([Self::Memory(2 << 30), Self::CpuCount(2), Self::FarNode, Self::PopulateWrite]);
+        all.push(Self::Module);
+        all.extend([32, 64].map(|bytes| Self::Stores { nt: false, bytes }));
+        all.push(Self::Loads { nt: true, bytes: 16 });
         for page in PageSize::offered() {
             match page {
                 PageSize::Base => (),
@@ -203,6 +244,15 @@ impl fmt::Display for Need {
             Self::FarNode => f.write_str("a second memory node"),
             Self::Tsc => f.write_str("an invariant time stamp counter"),
             Self::StringStore => f.write_str("string stores (rep stosb)"),
+            Self::Module => f.write_str("the kernel module of pagelab"),
+            Self::Typed(space) => f.write_str(&needs::memory_name(space)),
+            Self::Stores { nt, bytes } => {
+                write!(f, "{} of {bytes} bytes", if *nt { "non-temporal stores" } else { "stores" })
+            }
+            Self::Loads { nt, bytes } => {
+                write!(f, "{} of {bytes} bytes", if *nt { "movntdqa" } else { "loads" })
+            }
+            Self::LineFlush => f.write_str("flushing a cache line (clflush)"),
         }
     }
 }
@@ -232,6 +282,9 @@ mod tests {
             Need::Node(7),
             Need::Without(PageSize::Thp),
             Need::Transparent { page: PageSize::Folio(8192), unasked: true },
+            Need::Typed(Space::of_fence_word(None)),
+            Need::Loads { nt: true, bytes: 8 },
+            Need::LineFlush,
         ]);
         for need in all {
             assert!(!need.to_string().is_empty() && need.cure().len() > 10, "{need:?}");

@@ -14,6 +14,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("micro-pagefault", include_str!("../../../suites/micro-pagefault.toml")),
     ("page-fault-latency", include_str!("../../../suites/page-fault-latency.toml")),
     ("fast-memory", include_str!("../../../suites/fast-memory.toml")),
+    ("memory-types", include_str!("../../../suites/memory-types.toml")),
 ];
 
 /// The published results that suites can name: name and text.
@@ -21,6 +22,7 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("micro-pagefault", include_str!("../../../published/micro-pagefault.jsonl")),
     ("page-fault-latency", include_str!("../../../published/page-fault-latency.jsonl")),
     ("fast-memory", include_str!("../../../published/fast-memory.jsonl")),
+    ("memory-types", include_str!("../../../published/memory-types.jsonl")),
 ];
 
 /// A run written down.

@@ -397,7 +397,43 @@
     });
   };
 
+  // ---- memory types: a group for each test or operation, a bar for each type
+
+  const grouped = (figure, { categories, series }, label, word) => {
+    const type = (s) => s.label.replace(/, (published|flushed)$/, "");
+    const types = [...new Set(series.map(type))], filled = (s) => s.label === type(s);
+    const colors = series.map((s) => hue(types.indexOf(type(s))));
+    const width = 0.84 / series.length, at = (i, k) => i + (k - (series.length - 1) / 2) * width;
+    const points = series.map((s, k) => s.points.flatMap((p, i) => (p ? [[at(i, k), ...p]] : [])));
+    const ends = points.flat().flatMap((p) => p.slice(1)).filter((v) => v > 0);
+    const range = [decade(Math.min(...ends) / 1.3, false), Math.max(...ends) * 1.4];
+    const marks = points.map((list, k) => ({ series: k + 1, points: list.filter((p) => p[2] < p[3] && p[2] > 0) }));
+    marks.color = css("--ink");
+    draw(figure, {
+      // A place without a bar is null, not absent: the width of bars is taken from the places.
+      data: uPlot.join(series.map((s, k) => [s.points.map((_, i) => at(i, k)), s.points.map((p) => (p?.[0] > 0 ? p[0] : null))])),
+      items: series.map((s, i) => ({ label: s.label, color: colors[i], dashed: filled(s) ? undefined : "dotted", series: [i + 1] })),
+      cursor: { x: false, y: false, drag: { x: false, y: false }, points: { show: false } },
+      hooks: [whiskers(marks)],
+      series: series.map((s, i) => ({
+        label: s.label, stroke: colors[i], width: filled(s) ? 0 : 1.5, fill: filled(s) ? colors[i] : undefined,
+        paths: uPlot.paths.bars({ size: [width * 0.86, Infinity] }), points: { show: false },
+      })),
+      scales: { x: { time: false, range: () => [-0.6, categories.length - 0.4] }, y: { distr: 3, range: () => range } },
+      axes: [
+        axis("", { size: 66, labelSize: 0, grid: { show: false }, splits: () => categories.map((_, i) => i), values: (u, s) => s.map((i) => categories[i]?.replaceAll("_", "\n") ?? null) }),
+        axis(label, { size: 70, filter: powers, values: (u, s) => s.map((v) => (v == null ? null : tidy(word(v)))) }),
+      ],
+      tip: {
+        heading: (x) => categories[Math.round(x)], word,
+        pick: (s, x) => series[s - 1].points[Math.round(x)]?.[0],
+      },
+    });
+  };
+
   const DRAW = {
+    "memtype-bandwidth": (f) => grouped(f, charts.memtype_bandwidth, "bandwidth", rate),
+    "memtype-latency": (f) => grouped(f, charts.memtype_latency, "median of one operation", time),
     distribution: (f) => distribution(f, false), tail: (f) => distribution(f, true), bandwidth, cost, replay,
     widths: (f) => bars(f, "", { tall: true }),
     runs: (f) => bars(f, "operations on one page"),

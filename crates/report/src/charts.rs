@@ -13,6 +13,7 @@ use crate::{
     fit::{FOLLOW_PAGE, Fit},
     latency,
     limits::Limits,
+    memtype::{self, charts::Grouped},
     numbers::{cpu, elapsed},
     parameters,
     quantity::Quantity,
@@ -37,6 +38,10 @@ pub(crate) struct Charts {
     replay: Vec<Backends>,
     /// Traces.
     pub(crate) trace: TraceCharts,
+    /// Rates of stores and loads by memory type.
+    pub(crate) memtype_bandwidth: Grouped,
+    /// One operation by memory type.
+    pub(crate) memtype_latency: Grouped,
 }
 
 /// One distribution.
@@ -115,6 +120,8 @@ impl Charts {
             clear: limits.clear().map(|clear| clear.value),
             replay: replay::drawn(entries).into_iter().map(backends).collect(),
             trace: TraceCharts::of(entries, published),
+            memtype_bandwidth: memtype::charts::bandwidth(entries, published),
+            memtype_latency: memtype::charts::latency(entries),
         }
     }
 

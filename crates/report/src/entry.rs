@@ -10,6 +10,7 @@ use crate::{
     document::{Cell, Note, Tone},
     latency,
     limits::Limits,
+    memtype,
     numbers::Numbers,
     replay, throughput, trace,
 };
@@ -72,6 +73,9 @@ impl Entry {
                 match record.workload.as_str() {
                     replay::WORKLOAD => replay::derive(&record.case, measured, &mut numbers),
                     trace::WORKLOAD => trace::derive(measured, &mut numbers),
+                    memtype::BANDWIDTH => {
+                        memtype::derive(&record.case, measured, &mut numbers);
+                    }
                     _ => {}
                 }
                 numbers
@@ -91,6 +95,7 @@ impl Entry {
         match self.record.workload.as_str() {
             throughput::WORKLOAD => throughput::derive(case, measured, limits, &mut self.numbers),
             latency::WORKLOAD => latency::derive(case, limits, &mut self.numbers),
+            memtype::BANDWIDTH => memtype::derive_shares(case, limits, &mut self.numbers),
             _ => {}
         }
     }
@@ -156,13 +161,10 @@ impl Entry {
                     cure: String::new(),
                 })
                 .collect(),
-            Standing::Emulated => vec![Note {
-                tone: Tone::Warn,
-                tag: "EMULATED",
-                text: format!("{case}: times of an emulated machine mean nothing and are withheld"),
-                cure: String::new(),
-            }],
-            Standing::Valid | Standing::Skipped | Standing::Failed => Vec::new(),
+            // The head of the report says it of all of them, and so does the last cell of each.
+            Standing::Emulated | Standing::Valid | Standing::Skipped | Standing::Failed => {
+                Vec::new()
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     fit::Fit,
     latency,
     limits::Limits,
+    memtype,
     numbers::{At, elapsed},
     quantity::Quantity,
     replay, throughput, trace,
@@ -19,6 +20,7 @@ pub(crate) fn headlines(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Vec
     let one = [latency_of(entries), throughput_of(entries), best_page(entries), fixed_cost(fits)];
     let mut headlines: Vec<Headline> = one.into_iter().flatten().collect();
     headlines.extend(replay::headline(entries).or_else(|| trace::headline(entries)));
+    headlines.extend(memtype::headline(entries));
     headlines.extend(limits.clear().map(|clear| Headline {
         value: clear.display(),
         label: "clear limit, one thread, DRAM".to_owned(),
@@ -114,7 +116,8 @@ fn trust(entries: &[Entry]) -> Headline {
     ];
     let told: Vec<String> =
         told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let bad = count(Standing::Invalid) + count(Standing::Failed) > 0;
+    let bad = [Standing::Invalid, Standing::Failed, Standing::Emulated];
+    let bad = bad.into_iter().any(|standing| count(standing) > 0);
     Headline {
         value: format!("{} of {}", count(Standing::Valid), entries.len()),
         label: "cases valid by their witness".to_owned(),

@@ -7,8 +7,8 @@
 use pagelab_record::units;
 
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
-    entry::Entry,
+    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    entry::{Entry, Standing},
     numbers::elapsed,
     quantity::{Quantity, Unit},
 };
@@ -73,6 +73,12 @@ impl Limits {
         dram.best[0].as_ref().map(|best| best.bandwidth)
     }
 
+    /// Bandwidth of reading memory that no cache holds.
+    pub(crate) fn read(&self) -> Option<Quantity> {
+        let dram = self.levels.iter().find(|level| level.name == "dram")?;
+        dram.best[2].as_ref().map(|best| best.bandwidth)
+    }
+
     /// A bandwidth as a share of [`Limits::clear`].
     pub(crate) fn share_of_clear(&self, bandwidth: Option<Quantity>) -> Option<Quantity> {
         bandwidth?.over(self.clear()?, Unit::Share)
@@ -81,7 +87,9 @@ impl Limits {
     /// The section on limits, where there are any.
     pub(crate) fn section(&self, entries: &[Entry]) -> Option<Section> {
         let notes = entries.iter().filter(|entry| is_limit(&entry.record.workload));
-        let notes: Vec<Block> = notes.flat_map(|entry| entry.notes(&[])).map(Block::Note).collect();
+        let mut notes: Vec<Block> =
+            notes.flat_map(|entry| entry.notes(&[])).map(Block::Note).collect();
+        notes.extend(emulated(entries).map(Block::Note));
         if self.levels.is_empty() && self.costs.is_empty() && notes.is_empty() {
             return None;
         }
@@ -128,6 +136,23 @@ impl Limits {
         };
         Table { columns, rows: self.costs.iter().map(row).collect() }
     }
+}
+
+/// What is said instead of the limits of an emulated machine, which have no rows.
+fn emulated(entries: &[Entry]) -> Option<Note> {
+    let mine = entries
+        .iter()
+        .filter(|entry| is_limit(&entry.record.workload) && entry.standing == Standing::Emulated);
+    let count = mine.count();
+    (count > 0).then(|| Note {
+        tone: Tone::Warn,
+        tag: "EMULATED",
+        text: format!(
+            "limits of an emulated machine ({count} here) mean nothing and are withheld; no share \
+             is drawn from them"
+        ),
+        cure: String::new(),
+    })
 }
 
 fn level(entries: &[Entry], name: &str) -> Option<Level> {

@@ -6,7 +6,7 @@
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
-    latency, limits,
+    latency, limits, memtype,
     numbers::{At, Number, Time},
     quantity::Quantity,
     replay, throughput, trace, verify,
@@ -22,7 +22,9 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
             verify::WORKLOAD,
             trace::WORKLOAD,
         ];
-        limits::is_limit(workload) || WITH_SECTIONS.contains(&workload)
+        limits::is_limit(workload)
+            || memtype::is_mine(workload)
+            || WITH_SECTIONS.contains(&workload)
     };
     let mine = || entries.iter().filter(|e| e.has_row() && !known(&e.record.workload));
     mine().next()?;

@@ -10,6 +10,10 @@ use pagelab_record::{Case, units};
 /// The order in which parameters are read; the others follow by name.
 const ORDER: &[&str] = &[
     "kind",
+    "type",
+    "test",
+    "store",
+    "fence",
     "page",
     "backing",
     "populate",
@@ -22,7 +26,7 @@ const ORDER: &[&str] = &[
 ];
 
 /// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
-const ARMS: [&str; 2] = ["arms", "backend"];
+const ARMS: [&str; 3] = ["arms", "backend", "op"];
 
 /// Parameters that often follow the page size; where they do, the page says it all.
 const FOLLOW_PAGE: [&str; 2] = ["rounds", "size"];

@@ -3,7 +3,7 @@
 //! The one idea: everything is derived when the report is made, in one order (entries, limits,
 //! shares, lines, layout), and the five forms only read the result.
 
-use pagelab_record::{Record, RunHeader, journal::Damage};
+use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
     charts::Charts,
@@ -13,7 +13,8 @@ use crate::{
     fit::{self, Fit},
     headline, html, json, latency,
     limits::Limits,
-    markdown, other, outcomes, parameters, replay, seed_latency, seed_replay, seed_throughput,
+    markdown, memtype, other, outcomes, parameters, replay, seed_latency, seed_memtype,
+    seed_replay, seed_throughput,
     terminal::{self, Style},
     throughput, trace, verify,
 };
@@ -103,16 +104,21 @@ fn sections(
     let micro_pagefault = is_about(seed_throughput::SUITE);
     let latency_note = is_about(seed_latency::SUITE);
     let fast_memory = is_about(seed_replay::SUITE);
+    let memory_types = is_about(seed_memtype::SUITE);
     [
         micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
         latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
         fast_memory.then(|| seed_replay::section(entries, published, limits)).flatten(),
+        memory_types.then(|| seed_memtype::section(entries, published, limits)).flatten(),
         latency::section(entries, charts.has_distributions()),
         throughput::section(entries, limits, charts.has_bandwidth()),
         fit::section(fits, charts.has_cost()),
         replay::section(entries),
         verify::section(entries),
         trace::section(entries, published, &charts.trace),
+        memtype::bandwidth_section(entries, limits, !charts.memtype_bandwidth.is_empty()),
+        memtype::latency_section(entries, !charts.memtype_latency.is_empty()),
+        memtype::order_section(entries),
         other::section(entries),
         limits.section(entries),
         Some(outcomes::witness(entries)),
@@ -140,9 +146,18 @@ fn alerts(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Ve
         let text = format!("{missing} of {} planned cases have no record", header.plan.len());
         alerts.push(alert("unfinished", text, "pagelab resume DIRECTORY_OF_THE_RUN".to_owned()));
     }
-    if records.iter().any(|record| record.nature == pagelab_record::Nature::Simulated) {
+    if records.iter().any(|record| record.nature == Nature::Simulated) {
         let text = "these times come from a script or a model, of no machine";
         alerts.push(alert("simulated", text.to_owned(), String::new()));
+    }
+    let emulated = records.iter().filter(|record| record.nature == Nature::Emulated).count();
+    if emulated > 0 {
+        let text = format!(
+            "{emulated} of {} records come from an emulated machine: its states and counts hold, \
+             its times mean nothing and are withheld",
+            records.len()
+        );
+        alerts.push(alert("emulated", text, String::new()));
     }
     alerts
 }

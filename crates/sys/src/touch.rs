@@ -28,7 +28,7 @@ pub struct TouchList {
 }
 
 /// Bit 0 of an entry marks a touch whose latency is kept apart; offsets are multiples of 8.
-const MARK: u64 = 1;
+pub(crate) const MARK: u64 = 1;
 
 impl TouchList {
     /// A list of (offset, kept apart). Offsets are multiples of 8.

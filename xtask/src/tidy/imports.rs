@@ -17,6 +17,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("preload", &["sys"]),
     ("capture", &["trace"]),
     ("fuzz", &["record", "trace"]),
+    ("vm", &["record", "sys"]),
     ("xtask", &[]),
 ];
 

@@ -40,7 +40,14 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
     Ok(end.min(session::verdict(&records)))
 }
 
-/// One case of each workload, and one of each page size where it has page sizes.
+/// What a check goes through where a workload has such a parameter.
+const AXES: &[(&str, &[&str])] = &[
+    ("page", &["all"]),
+    ("type", &["wb", "uc", "wc"]),
+    ("test", &["write", "write_ucfence", "ntwrite", "read", "ntwrite_readback"]),
+];
+
+/// One case of each workload, and one of each page size or memory type where it has them.
 fn smallest() -> Suite {
     let entries = WORKLOADS.iter().flat_map(|workload| {
         let has = |name: &str| workload.params().iter().any(|param| param.name == name);
@@ -49,8 +56,9 @@ fn smallest() -> Suite {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()]))
             .collect();
-        let pages: &[&str] = if has("page") { &["all"] } else { &[] };
-        axes.extend(pages.iter().map(|page| ("page".to_owned(), vec![(*page).to_owned()])));
+        axes.extend(AXES.iter().filter(|(name, _)| has(name)).map(|(name, values)| {
+            ((*name).to_owned(), values.iter().map(ToString::to_string).collect())
+        }));
         let entry = |axes| Entry {
             forks: 1,
             budget_s: 0.001,

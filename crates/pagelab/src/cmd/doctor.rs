@@ -83,16 +83,19 @@ impl Finding {
         } else {
             format!("   affects {}\n", self.affects.join("; "))
         };
+        let found = self.need.found();
+        let found = found.map_or_else(String::new, |found| format!("   found   {found}\n"));
         if self.has {
-            return format!("have  {}\n", self.need);
+            return format!("have  {}\n{found}", self.need);
         }
-        format!("lack  {}\n   cure    {}\n{affects}", self.need, self.need.cure())
+        format!("lack  {}\n{found}   cure    {}\n{affects}", self.need, self.need.cure())
     }
 
     fn json(&self) -> Value {
         json!({
             "need": self.need.to_string(),
             "have": self.has,
+            "found": self.need.found(),
             "cure": self.need.cure(),
             "affects": self.affects,
         })
@@ -111,12 +114,19 @@ fn affected(need: &Need) -> Vec<String> {
             ("threads", "2"),
             ("mem-node", "far"),
             ("arms", "as-published"),
+            ("type", "uc,wc,wt"),
+            ("fence", "uc-store"),
+            ("op", "uc-fence"),
+            ("op", "load-nt"),
+            ("width", "32"),
+            ("width", "64"),
+            ("load", "nt"),
         ] {
             if !has(name) {
                 continue;
             }
-            let entry =
-                Entry::new(workload.name(), vec![(name.to_owned(), vec![value.to_owned()])]);
+            let values = value.split(',').map(str::to_owned).collect();
+            let entry = Entry::new(workload.name(), vec![(name.to_owned(), values)]);
             // A value that this workload does not know is simply not one of its ways.
             let Ok((cases, _)) = plan::grid(*workload, &entry.axes) else { continue };
             for case in cases {
@@ -143,6 +153,8 @@ fn is_alike(a: &Need, b: &Need) -> bool {
     match (a, b) {
         (Need::Transparent { page: a, .. }, Need::Transparent { page: b, .. }) => a == b,
         (Need::Pool { shift: a, .. }, Need::Pool { shift: b, .. }) => a == b,
+        (Need::Stores { bytes: a, .. }, Need::Stores { bytes: b, .. }) => a == b,
+        (Need::Loads { nt: a, .. }, Need::Loads { nt: b, .. }) => a == b,
         _ => std::mem::discriminant(a) == std::mem::discriminant(b),
     }
 }

@@ -14,6 +14,7 @@ mod damage;
 mod interruption;
 mod knobs;
 mod lies;
+mod memtype;
 mod output;
 mod proof;
 mod reports;

@@ -12,7 +12,7 @@ use pagelab_record::{
 };
 use serde_json::json;
 
-use crate::golden_memory;
+use crate::{golden_memory, golden_memtype};
 
 /// The journal of golden records.
 pub(crate) fn path() -> PathBuf {
@@ -115,6 +115,7 @@ fn records() -> Vec<Record> {
         Outcome::Failed { reason: "the measuring process was killed by signal 9 (SIGKILL)".into() },
     ));
     records.extend(golden_memory::records());
+    records.extend(golden_memtype::records());
     records
 }
 
@@ -255,7 +256,13 @@ pub(crate) fn values(
 }
 
 /// A distribution through min, p50, p90, p99, p99.9 and max.
-fn histogram(arm: &str, name: &str, process: u32, quantiles: [u64; 6], n: u32) -> Series {
+pub(crate) fn histogram(
+    arm: &str,
+    name: &str,
+    process: u32,
+    quantiles: [u64; 6],
+    n: u32,
+) -> Series {
     const SHARES: [f64; 6] = [0.0, 0.5, 0.9, 0.99, 0.999, 1.0];
     let mut histogram = latency::empty();
     for index in 0..n {

@@ -7,7 +7,11 @@ mod golden;
 #[cfg(test)]
 mod golden_memory;
 #[cfg(test)]
+mod golden_memtype;
+#[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod memtype;
 #[cfg(test)]
 mod noise;
 #[cfg(test)]

@@ -11,8 +11,20 @@ mod imp;
 #[path = "portable.rs"]
 mod imp;
 
+#[cfg(target_arch = "x86_64")]
+#[path = "words_x86_64.rs"]
+mod words;
+
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "words_portable.rs"]
+mod words;
+
 pub use imp::{HAS_STRING_STORE, has_reliable_tsc, is_emulated, vector_bytes};
 pub(crate) use imp::{
     clear_nt, clear_string, copy_nt, copy_string, read_all, store_words, ticks_end, ticks_plain,
     ticks_start,
+};
+pub(crate) use words::{
+    HAS_LINE_FLUSH, HAS_NT_WORDS, differing_words, flush_line, has_nt_loads, has_words, lfence,
+    load_nt, load_word, mfence, sfence, store_counting, store_word, store_word_nt, sum_words,
 };

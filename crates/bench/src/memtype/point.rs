@@ -1,0 +1,256 @@
+//! The tests of the original program as named points of a grid.
+//!
+//! The one idea: a test is four choices (how it stores, what ends a round, when it is verified, how
+//! it loads), and a name is a row of [`NAMED`]. Whatever has no row is `unnamed` and is measured
+//! like the others. What the choices do to memory is in `sys`.
+
+use std::fmt;
+
+use pagelab_record::Case;
+
+/// What a test is called that the original program does not have.
+pub(super) const UNNAMED: &str = "unnamed";
+
+/// How a round stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stores {
+    /// Not at all: the region is only read.
+    None,
+    /// By ordinary stores.
+    Plain,
+    /// By non-temporal stores.
+    NonTemporal,
+}
+
+/// What ends a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fence {
+    /// Nothing: the round ends when the last store was issued.
+    None,
+    /// `sfence`.
+    Sfence,
+    /// A store to a word of UC memory.
+    UcStore,
+    /// The same, and the word loaded back.
+    UcStoreLoad,
+}
+
+/// When the words are compared with what was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verify {
+    /// After every round.
+    EachRound,
+    /// After the last round.
+    Deferred,
+}
+
+/// How a round loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loads {
+    /// Not at all.
+    None,
+    /// By ordinary loads.
+    Plain,
+    /// By `movntdqa`.
+    NonTemporal,
+}
+
+/// What one round of a case does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Point {
+    /// How it stores.
+    pub(super) store: Stores,
+    /// What ends it.
+    pub(super) fence: Fence,
+    /// When it is verified.
+    pub(super) verify: Verify,
+    /// How it loads.
+    pub(super) load: Loads,
+}
+
+const fn stores(store: Stores, fence: Fence, verify: Verify) -> Point {
+    Point { store, fence, verify, load: Loads::None }
+}
+
+/// The nine tests of the original, by its names.
+pub(super) const NAMED: [(&str, Point); 9] = [
+    ("write", stores(Stores::Plain, Fence::Sfence, Verify::EachRound)),
+    ("write_nofence", stores(Stores::Plain, Fence::None, Verify::EachRound)),
+    ("write_ucfence", stores(Stores::Plain, Fence::UcStore, Verify::EachRound)),
+    ("ntwrite", stores(Stores::NonTemporal, Fence::Sfence, Verify::EachRound)),
+    ("ntwrite_nofence", stores(Stores::NonTemporal, Fence::None, Verify::EachRound)),
+    ("ntwrite_nofence_deferred", stores(Stores::NonTemporal, Fence::None, Verify::Deferred)),
+    ("ntwrite_ucfence", stores(Stores::NonTemporal, Fence::UcStore, Verify::EachRound)),
+    (
+        "read",
+        Point {
+            store: Stores::None,
+            fence: Fence::None,
+            verify: Verify::EachRound,
+            load: Loads::Plain,
+        },
+    ),
+    (
+        "ntwrite_readback",
+        Point {
+            store: Stores::NonTemporal,
+            fence: Fence::None,
+            verify: Verify::EachRound,
+            load: Loads::Plain,
+        },
+    ),
+];
+
+impl Point {
+    /// The point that a case names: its `test`, with what is not `auto` in its place.
+    pub(super) fn of(case: &Case) -> Self {
+        let test = case.get("test").unwrap_or(UNNAMED);
+        let named = NAMED.iter().find(|(name, _)| *name == test).map(|(_, point)| *point);
+        // Without a name, what is not said is not done, and something has to be.
+        let loads_only = matches!(case.get("store"), None | Some("auto" | "none"))
+            && matches!(case.get("load"), Some("plain" | "nt"));
+        let unnamed = Self {
+            store: if loads_only { Stores::None } else { Stores::Plain },
+            fence: Fence::None,
+            verify: Verify::EachRound,
+            load: Loads::None,
+        };
+        let base = named.unwrap_or(unnamed);
+        Self {
+            store: match case.get("store") {
+                Some("none") => Stores::None,
+                Some("plain") => Stores::Plain,
+                Some("nt") => Stores::NonTemporal,
+                _ => base.store,
+            },
+            fence: match case.get("fence") {
+                Some("none") => Fence::None,
+                Some("sfence") => Fence::Sfence,
+                Some("uc-store") => Fence::UcStore,
+                Some("uc-store-load") => Fence::UcStoreLoad,
+                _ => base.fence,
+            },
+            verify: match case.get("verify") {
+                Some("each-round") => Verify::EachRound,
+                Some("deferred") => Verify::Deferred,
+                _ => base.verify,
+            },
+            load: match case.get("load") {
+                Some("none") => Loads::None,
+                Some("plain") => Loads::Plain,
+                Some("nt") => Loads::NonTemporal,
+                _ => base.load,
+            },
+        }
+    }
+
+    /// The name of the point, or that it has none.
+    pub(super) fn name(self) -> &'static str {
+        NAMED.iter().find(|(_, point)| *point == self).map_or(UNNAMED, |(name, _)| *name)
+    }
+
+    /// The case with every choice said, and with the name that these choices have.
+    pub(super) fn put(self, case: Case) -> Case {
+        case.with("test", self.name())
+            .with("store", &self.store.to_string())
+            .with("fence", &self.fence.to_string())
+            .with("verify", &self.verify.to_string())
+            .with("load", &self.load.to_string())
+    }
+
+    /// Whether a round ends with an access to UC memory.
+    pub(super) fn has_uc_fence(self) -> bool {
+        matches!(self.fence, Fence::UcStore | Fence::UcStoreLoad)
+    }
+
+    /// Whether it only reads.
+    pub(super) fn is_read(self) -> bool {
+        self.store == Stores::None
+    }
+
+    /// Whether it stores and loads what it stored, all inside the clock.
+    pub(super) fn is_readback(self) -> bool {
+        self.store != Stores::None && self.load != Loads::None
+    }
+}
+
+impl fmt::Display for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Plain => "plain",
+            Self::NonTemporal => "nt",
+        })
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Sfence => "sfence",
+            Self::UcStore => "uc-store",
+            Self::UcStoreLoad => "uc-store-load",
+        })
+    }
+}
+
+impl fmt::Display for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EachRound => "each-round",
+            Self::Deferred => "deferred",
+        })
+    }
+}
+
+impl fmt::Display for Loads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Plain => "plain",
+            Self::NonTemporal => "nt",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Point {
+        Point::of(&pairs.iter().fold(Case::default(), |case, (name, value)| case.with(name, value)))
+    }
+
+    #[test]
+    fn the_nine_tests_are_nine_points_and_each_finds_its_name_again() {
+        let points: BTreeSet<String> =
+            NAMED.iter().map(|(_, point)| format!("{point:?}")).collect();
+        assert_eq!(points.len(), NAMED.len());
+        for (name, point) in NAMED {
+            assert_eq!((of(&[("test", name)]), point.name()), (point, name));
+            let said = point.put(Case::default().with("test", name));
+            assert_eq!((Point::of(&said), said.get("test")), (point, Some(name)));
+        }
+    }
+
+    #[test]
+    fn a_choice_that_differs_from_the_name_takes_the_name_away_or_gives_another() {
+        assert_eq!(of(&[("test", "write"), ("store", "nt")]).name(), "ntwrite");
+        assert_eq!(of(&[("test", "write"), ("fence", "uc-store-load")]).name(), UNNAMED);
+        assert_eq!(
+            of(&[("test", "ntwrite_nofence"), ("load", "plain")]).name(),
+            "ntwrite_readback"
+        );
+        assert_eq!(of(&[("test", "read"), ("load", "nt")]).name(), UNNAMED);
+    }
+
+    #[test]
+    fn without_a_name_what_is_said_decides() {
+        assert_eq!(of(&[("test", UNNAMED), ("load", "plain")]).name(), "read");
+        assert_eq!(of(&[("test", UNNAMED), ("fence", "sfence")]).name(), "write");
+        assert!(of(&[("test", UNNAMED), ("store", "nt"), ("load", "nt")]).is_readback());
+    }
+}

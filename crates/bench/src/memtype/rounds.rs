@@ -1,0 +1,354 @@
+//! The arms of `memtype/bandwidth`: rounds of stores, or rounds of loads, with their proof.
+//!
+//! All arms of a case share one memory, one after the other. Before a repetition of stores every
+//! word is set to what no round stores, so that even a single round cannot be verified by what the
+//! repetition before it left.
+
+use std::{cell::RefCell, rc::Rc};
+
+use pagelab_sys::memtype::{
+    self, Engine, FenceWord, Plot, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,
+    read_rounds, store_rounds, values,
+};
+
+use super::{
+    point::{Fence, Loads, Point, Stores, Verify},
+    signature::Probe,
+    space::{self, Found, Space},
+};
+use crate::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
+
+/// Word 0 of the contents that no round stores: rounds are far below.
+const SCRUB: u64 = 1 << 63;
+
+/// Rounds that warm up: what is to be warm (pages, caches, clocks of the processor) is then, and
+/// uncached memory takes seconds for a whole repetition.
+const WARM_UP_ROUNDS: u64 = 2;
+
+/// The word that an overlapping fence takes away from the measured memory.
+const OVERLAP: u64 = memtype::FENCE_WORD;
+
+/// What a case asks of its arms.
+#[derive(Debug, Clone)]
+pub(super) struct Setup {
+    /// What a round does.
+    pub(super) point: Point,
+    /// The memory.
+    pub(super) space: Space,
+    /// Width of stores, and of loads that follow none.
+    pub(super) width: Width,
+    /// Width of loads.
+    pub(super) load_width: Width,
+    /// Rounds in a repetition.
+    pub(super) rounds: u64,
+    /// One worker on each.
+    pub(super) cpus: Vec<usize>,
+    /// Whether the fence word lies in the measured memory.
+    pub(super) overlaps: bool,
+    /// Whether the sum of loads starts from the last verification's.
+    pub(super) accumulates: bool,
+    /// Whether a read test finds the values of another round, against what the case says.
+    pub(super) is_stale: bool,
+}
+
+impl Setup {
+    fn rounds(&self, is_warm_up: bool) -> u64 {
+        if is_warm_up { self.rounds.min(WARM_UP_ROUNDS) } else { self.rounds }
+    }
+
+    fn words(&self) -> u64 {
+        self.space.bytes / 8
+    }
+
+    fn skip(&self) -> Option<u64> {
+        self.overlaps.then_some(OVERLAP)
+    }
+}
+
+/// What all arms of a case work on, one after the other.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// The measured memory.
+    pub(super) plot: Plot,
+    /// The page of the fence word.
+    pub(super) fence_word: Option<Plot>,
+    /// What timing said about the memory's type.
+    pub(super) probe: Option<Probe>,
+    /// Whether the memory holds what a read test expects.
+    pub(super) filled: bool,
+}
+
+impl Shared {
+    /// Looks the measured memory up before a repetition, where somebody can say.
+    fn look_up(&self, space: &Space) -> Result<Option<Found>, Error> {
+        self.plot.is_module().then(|| space::look_up(space, &self.plot)).transpose()
+    }
+
+    /// The claims about the memory that every arm makes.
+    fn testify(
+        &self,
+        space: &Space,
+        before: Option<Found>,
+        witness: &mut Witness,
+    ) -> Result<(), Error> {
+        space::testify(space, &self.plot, before, witness)?;
+        if let Some(word) = &self.fence_word {
+            let space = Space::of_fence_word(None);
+            let leaf = word.query(0)?;
+            let is_uc = leaf.is_some_and(|leaf| leaf.memory_type == Some(space.memory_type));
+            witness.expect("fence words whose page is not UC-", 0, u64::from(!is_uc));
+        }
+        if let Some(probe) = &self.probe {
+            probe.testify(witness);
+        }
+        Ok(())
+    }
+}
+
+fn arm(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Pagelab => "pagelab",
+        Engine::C => "c",
+    }
+}
+
+/// An arm that stores.
+#[derive(Debug)]
+pub(super) struct Storing {
+    engine: Engine,
+    setup: Setup,
+    shared: Rc<RefCell<Shared>>,
+    before: Option<Found>,
+    run: StoreRun,
+}
+
+impl Storing {
+    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Shared>>) -> Self {
+        Self { engine, setup, shared, before: None, run: StoreRun::default() }
+    }
+}
+
+impl Trial for Storing {
+    fn arm(&self) -> &'static str {
+        arm(self.engine)
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        let mut shared = self.shared.borrow_mut();
+        shared.plot.fill(SCRUB);
+        self.before = shared.look_up(&self.setup.space)?;
+        Ok(())
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Setup { point, width, load_width, cpus, overlaps, .. } = &self.setup;
+        let Shared { plot, fence_word, .. } = &mut *self.shared.borrow_mut();
+        let word = || match fence_word.as_ref() {
+            Some(own) if !overlaps => FenceWord::Own(own),
+            _ => FenceWord::Overlap,
+        };
+        let spec = StoreSpec {
+            engine: self.engine,
+            stores: match point.store {
+                Stores::NonTemporal => memtype::Stores::NonTemporal,
+                Stores::Plain | Stores::None => memtype::Stores::Plain,
+            },
+            width: *width,
+            fence: match point.fence {
+                Fence::None => memtype::Fence::None,
+                Fence::Sfence => memtype::Fence::Sfence,
+                Fence::UcStore => memtype::Fence::UcStore(word()),
+                Fence::UcStoreLoad => memtype::Fence::UcStoreLoad(word()),
+            },
+            skip: self.setup.skip(),
+            verify: match (point.load, point.verify) {
+                (Loads::None, Verify::EachRound) => memtype::Verify::EachRound,
+                (Loads::None, Verify::Deferred) => memtype::Verify::Last,
+                (Loads::Plain, _) => memtype::Verify::ReadBack(memtype::Loads::Plain, *load_width),
+                (Loads::NonTemporal, _) => {
+                    memtype::Verify::ReadBack(memtype::Loads::NonTemporal, *load_width)
+                }
+            },
+        };
+        let rounds = self.setup.rounds(meter.is_warm_up());
+        self.run = store_rounds(plot, &spec, 0..rounds, cpus, meter.clock())?;
+        self.file(meter);
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let run = std::mem::take(&mut self.run);
+        let rounds = run.rounds.len() as u64;
+        let verified = match self.setup.point.verify {
+            Verify::Deferred => rounds.min(1),
+            Verify::EachRound => rounds,
+        };
+        witness.expect("words that are not what their round stored", 0, run.wrong_words());
+        witness.expect("rounds verified", verified, run.verified());
+        let words = self.setup.words() - u64::from(self.setup.overlaps);
+        witness.expect("words stored in a round", words, run.words);
+        witness.expect("page faults of the loop", 0, run.faults());
+        witness.set("width_bytes", self.setup.width.bytes());
+        if self.setup.point.is_readback() {
+            witness.set("load_width_bytes", self.setup.load_width.bytes());
+        }
+        witness.count("verified_rounds", run.verified());
+        witness.count("wrong_words", run.wrong_words());
+        self.shared.borrow().testify(&self.setup.space, self.before.take(), witness)
+    }
+}
+
+impl Storing {
+    /// One observation for each round, in three series.
+    fn file(&self, meter: &mut Meter) {
+        let Setup { point, width, .. } = &self.setup;
+        let bytes = self.run.words * 8;
+        let stores = bytes / width.bytes();
+        let of = |ns: fn(&StoreRound) -> u64| self.run.rounds.iter().map(ns).collect();
+        meter.observe_rounds("issue", stores, bytes, of(|round| round.issue_ns));
+        // What is read back is counted too, as the original counts it.
+        let both = if point.is_readback() { 2 * bytes } else { bytes };
+        meter.observe_rounds("test", stores, both, of(|round| round.test_ns));
+        meter.observe_rounds("completion", stores, bytes, of(|round| round.completion_ns));
+    }
+}
+
+/// An arm that loads.
+#[derive(Debug)]
+pub(super) struct Reading {
+    engine: Engine,
+    setup: Setup,
+    shared: Rc<RefCell<Shared>>,
+    before: Option<Found>,
+    run: ReadRun,
+}
+
+impl Reading {
+    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Shared>>) -> Self {
+        Self { engine, setup, shared, before: None, run: ReadRun::default() }
+    }
+
+    /// The round whose values lie in memory: the last one of a store test before.
+    fn stored(&self) -> u64 {
+        self.setup.rounds - 1
+    }
+
+    /// The sum that so many passes must give, and what it starts from.
+    fn expected(&self, passes: u64) -> (u64, u64) {
+        expected_sums(&self.setup, self.stored(), passes)
+    }
+}
+
+/// What the sum of a read test starts from, and what `passes` passes add to it.
+///
+/// The original never set its sum to 0 before the read test, so that its published sums start with
+/// the last verification's. Where the fence word overlaps, that verification skipped it, and the
+/// passes find the last fence's value, which is the round's number, in its place.
+fn expected_sums(setup: &Setup, stored: u64, passes: u64) -> (u64, u64) {
+    let held = setup.skip().map(|word| (word, stored));
+    let from = if setup.accumulates {
+        values::expected_sum(setup.words(), stored, setup.skip())
+    } else {
+        0
+    };
+    (from, values::expected_read_sum(setup.words(), stored, passes, held))
+}
+
+impl Trial for Reading {
+    fn arm(&self) -> &'static str {
+        arm(self.engine)
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        let stored = self.stored();
+        let mut shared = self.shared.borrow_mut();
+        if !shared.filled {
+            shared.plot.fill(stored + u64::from(self.setup.is_stale));
+            if self.setup.overlaps {
+                shared.plot.set_word(usize::try_from(OVERLAP).unwrap_or(0), stored);
+            }
+            shared.filled = true;
+        }
+        self.before = shared.look_up(&self.setup.space)?;
+        Ok(())
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Setup { point, load_width, cpus, space, .. } = &self.setup;
+        let spec = ReadSpec {
+            engine: self.engine,
+            loads: match point.load {
+                Loads::NonTemporal => memtype::Loads::NonTemporal,
+                Loads::Plain | Loads::None => memtype::Loads::Plain,
+            },
+            width: *load_width,
+        };
+        let rounds = self.setup.rounds(meter.is_warm_up());
+        let shared = self.shared.borrow();
+        self.run = read_rounds(&shared.plot, &spec, rounds, cpus, meter.clock())?;
+        let loads = space.bytes / load_width.bytes();
+        meter.observe_rounds("test", loads, space.bytes, self.run.ns.clone());
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let run = std::mem::take(&mut self.run);
+        let passes = run.ns.len() as u64;
+        let (from, added) = self.expected(passes);
+        let (expected, observed) = (from.wrapping_add(added), from.wrapping_add(run.sum));
+        witness.expect_digest("sum of the words loaded", expected, observed);
+        witness.expect("page faults of the loop", 0, run.faults);
+        for (name, sum) in [("sum", observed), ("expected_sum", expected)] {
+            witness.set(&format!("{name}_low"), sum & u64::from(u32::MAX));
+            witness.set(&format!("{name}_high"), sum >> 32);
+        }
+        witness.set("width_bytes", self.setup.load_width.bytes());
+        witness.count("verified_rounds", passes);
+        self.shared.borrow().testify(&self.setup.space, self.before.take(), witness)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_sys::memtype::MemoryType;
+
+    use super::*;
+    use crate::{memtype::bandwidth::Bandwidth, plan::complete};
+
+    fn setup(memory_type: MemoryType, overlaps: bool, accumulates: bool) -> Setup {
+        let case = complete(&Bandwidth, &[("test", "read"), ("type", "wb")]).unwrap();
+        Setup {
+            point: Point::of(&case),
+            space: Space { memory_type, ..Space::of(&case) },
+            width: Width::Bytes8,
+            load_width: Width::Bytes8,
+            rounds: 50,
+            cpus: vec![0],
+            overlaps,
+            accumulates,
+            is_stale: false,
+        }
+    }
+
+    fn sum(setup: &Setup) -> u64 {
+        let (from, added) = expected_sums(setup, 49, 50);
+        from.wrapping_add(added)
+    }
+
+    #[test]
+    fn the_published_read_sums_follow_from_accumulation_and_from_the_overlapping_fence_word() {
+        assert_eq!(sum(&setup(MemoryType::Wb, false, true)), 0x6601_3530_0000);
+        assert_eq!(sum(&setup(MemoryType::UcMinus, true, true)), 0x6601_352f_9a02);
+    }
+
+    #[test]
+    fn without_accumulation_the_sum_is_that_of_the_passes() {
+        let words = (16_u64 << 20) / 8;
+        let pass = words * (words - 1) / 2 + 49 * words;
+        assert_eq!(sum(&setup(MemoryType::Wb, false, false)), 50 * pass);
+        assert_eq!(sum(&setup(MemoryType::UcMinus, true, false)), 50 * (pass - 511));
+    }
+}

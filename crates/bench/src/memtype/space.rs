@@ -1,0 +1,433 @@
+//! From a case to memory of its type, and to the proof that it is of that type.
+//!
+//! The one idea: the page table is asked, not the request. Module memory is proven by what QUERY
+//! reads from the leaf entries before and after a repetition. Ordinary memory is proven to be
+//! present; that it is WB has no proof in `/proc`, only a reason: WB is what anonymous memory is,
+//! and nothing here changed it.
+
+use std::fmt;
+
+use pagelab_record::{Case, units::format_bytes};
+use pagelab_sys::{
+    memtype::{self, Device, DeviceError, Leaf, MemoryType, Plot, Request},
+    residency::{Scanner, nodes_of},
+    topology::{Topology, Tree},
+};
+
+use super::params::{bytes, count};
+use crate::{Need, meter::Witness, params::PageSize, workload::Error};
+
+/// Most pages that are looked up before and after each repetition; more are sampled evenly.
+const QUERIES_MAX: usize = 4096;
+
+/// Where the frames of a case come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Anonymous memory of the process, which is WB.
+    Ordinary,
+    /// Single pages from the module.
+    Scattered,
+    /// Contiguous pages from the module.
+    Contiguous,
+    /// The region that the module was given.
+    Reserved,
+}
+
+impl Source {
+    /// What the module calls it; nothing for ordinary memory.
+    pub(crate) fn frames(self) -> Option<memtype::Frames> {
+        match self {
+            Self::Ordinary => None,
+            Self::Scattered => Some(memtype::Frames::Scattered),
+            Self::Contiguous => Some(memtype::Frames::Contiguous),
+            Self::Reserved => Some(memtype::Frames::Reserved),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.frames().map_or("ordinary", memtype::Frames::name))
+    }
+}
+
+/// The memory of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Space {
+    /// Its type.
+    pub memory_type: MemoryType,
+    /// Where its frames come from.
+    pub source: Source,
+    /// Bytes of a page-table leaf.
+    pub leaf: u64,
+    /// The node that it lies on.
+    pub node: Option<usize>,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// What [`Space::refused`] turns away.
+pub(super) const REFUSALS: [(&str, &str); 6] = [
+    ("type=uc|wc|wt with frames=ordinary", "anonymous memory is WB; use frames=scattered"),
+    (
+        "type=wt without frames=reserved",
+        "the kernel gives WT to memory that it does not manage only; use frames=reserved",
+    ),
+    ("leaf=2m|1g with frames=scattered", "single pages have leaves of 4k; use frames=contiguous"),
+    ("leaf=1g with frames=ordinary", "no anonymous memory has such leaves; use frames=reserved"),
+    ("node with frames=reserved", "the reserved region lies where it lies"),
+    ("size not divisible by the leaf", "only whole leaves are mapped"),
+];
+
+/// A workload's own refusals before those of its memory; `all` has room for both.
+pub(super) const fn with_own<const OWN: usize, const ALL: usize>(
+    own: [(&'static str, &'static str); OWN],
+    mut all: [(&'static str, &'static str); ALL],
+) -> [(&'static str, &'static str); ALL] {
+    let mut index = 0;
+    while index < ALL {
+        all[index] = if index < OWN { own[index] } else { REFUSALS[index - OWN] };
+        index += 1;
+    }
+    all
+}
+
+/// The sentence of the first refusal that meets a case.
+pub(super) fn first_refusal(
+    refusals: &[(&str, &str)],
+    refused: impl IntoIterator<Item = bool>,
+) -> Result<(), String> {
+    match refusals.iter().zip(refused).find(|(_, refused)| *refused) {
+        Some(((what, why), _)) => Err(format!("{what}: {why}")),
+        None => Ok(()),
+    }
+}
+
+impl Space {
+    /// The memory of a resolved case that has a size.
+    pub(super) fn of(case: &Case) -> Self {
+        Self::of_bytes(case, bytes(case, "size"))
+    }
+
+    /// So much memory, otherwise as the case says.
+    pub(super) fn of_bytes(case: &Case, bytes: u64) -> Self {
+        Self {
+            memory_type: memory_type(case),
+            source: match case.get("frames") {
+                Some("scattered") => Source::Scattered,
+                Some("contiguous") => Source::Contiguous,
+                Some("reserved") => Source::Reserved,
+                _ => Source::Ordinary,
+            },
+            leaf: match case.get("leaf") {
+                Some("2m") => 2 << 20,
+                Some("1g") => 1 << 30,
+                _ => 4096,
+            },
+            node: case.get("node").and_then(|node| node.parse().ok()),
+            bytes,
+        }
+    }
+
+    /// The page of a fence word: UC memory of its own, by the module.
+    pub(crate) fn of_fence_word(node: Option<usize>) -> Self {
+        Self {
+            memory_type: MemoryType::UcMinus,
+            source: Source::Scattered,
+            leaf: 4096,
+            node,
+            bytes: 4096,
+        }
+    }
+
+    /// Replaces `auto` in `frames` and `leaf`, by what the module of this machine offers for so
+    /// much memory.
+    pub(super) fn resolve(case: Case, bytes: u64) -> Case {
+        let asks = |name: &str| case.get(name) == Some("auto");
+        if !asks("frames") && !asks("leaf") {
+            return case;
+        }
+        let device = Device::open().ok();
+        let is_wb = case.get("type") == Some("wb");
+        let frames = match case.get("frames") {
+            Some(frames) if frames != "auto" => frames.to_owned(),
+            _ if case.get("type") == Some("wt") => Source::Reserved.to_string(),
+            _ if is_wb && device.is_none() => Source::Ordinary.to_string(),
+            _ => Source::Scattered.to_string(),
+        };
+        let case = case.with("frames", &frames);
+        if case.get("leaf") != Some("auto") {
+            return case;
+        }
+        let space = Self::of_bytes(&case, bytes);
+        let offered = match (device, space.source) {
+            (Some(device), Source::Contiguous | Source::Reserved) => {
+                let frames = space.source.frames().expect("both are the module's");
+                device.info().leaves(space.memory_type, frames)
+            }
+            _ => Vec::new(),
+        };
+        let fits = offered.into_iter().filter(|leaf| bytes.is_multiple_of(*leaf));
+        case.with("leaf", &format_bytes(fits.max().unwrap_or(4096)))
+    }
+
+    /// Which of [`REFUSALS`] meet the case.
+    pub(super) fn refused(&self, case: &Case) -> [bool; REFUSALS.len()] {
+        let is_ordinary = self.source == Source::Ordinary;
+        [
+            is_ordinary && self.memory_type != MemoryType::Wb,
+            self.memory_type == MemoryType::Wt && self.source != Source::Reserved,
+            self.source == Source::Scattered && self.leaf > 4096,
+            is_ordinary && self.leaf > 2 << 20,
+            self.source == Source::Reserved && case.get("node").is_some_and(|node| node != "any"),
+            self.bytes == 0 || !self.bytes.is_multiple_of(self.leaf),
+        ]
+    }
+
+    /// What the memory needs of the host.
+    pub(super) fn needs(&self) -> Vec<Need> {
+        let mut needs = vec![Need::Memory(self.bytes)];
+        needs.extend(self.node.map(Need::Node));
+        if self.source == Source::Ordinary {
+            if self.leaf > 4096 {
+                needs.push(Need::Transparent { page: PageSize::Thp, unasked: false });
+            }
+        } else {
+            needs.push(Need::Module);
+            needs.push(Need::Typed(*self));
+        }
+        needs
+    }
+
+    /// What a lie takes instead.
+    pub(super) fn lying(self, lie: &str) -> Self {
+        match lie {
+            "wb" => Self { memory_type: MemoryType::Wb, ..self },
+            "huge" => Self { leaf: 2 << 20, ..self },
+            _ => self,
+        }
+    }
+
+    /// Takes it.
+    ///
+    /// # Errors
+    /// When the machine or the module refuses.
+    pub(super) fn plot(&self) -> Result<Plot, Error> {
+        let Some(frames) = self.source.frames() else {
+            let bytes = usize::try_from(self.bytes).expect("addresses have 64 bits");
+            return Ok(Plot::ordinary(bytes, self.leaf > 4096, self.node)?);
+        };
+        let request = Request {
+            bytes: self.bytes,
+            memory_type: self.memory_type,
+            frames,
+            leaf: self.leaf,
+            node: self.node,
+            eager: true,
+            offset: 0,
+        };
+        Ok(Device::open()?.allocate(&request)?)
+    }
+}
+
+impl From<DeviceError> for Error {
+    /// What the module says, and the cure.
+    fn from(error: DeviceError) -> Self {
+        Self::Case(format!("{error} ({})", error.cure()))
+    }
+}
+
+fn memory_type(case: &Case) -> MemoryType {
+    match case.get("type") {
+        Some("uc") => MemoryType::UcMinus,
+        Some("wc") => MemoryType::Wc,
+        Some("wt") => MemoryType::Wt,
+        _ => MemoryType::Wb,
+    }
+}
+
+/// CPUs of the workers: those that the case names, or the least busy one and on from there.
+pub(super) fn cpus_of(case: &Case, name: &str, workers: usize) -> Vec<usize> {
+    if let Some(cpus) = case.get(name).and_then(pagelab_sys::topology::parse_list) {
+        return cpus.into_iter().take(workers).collect();
+    }
+    let topology = Topology::machine();
+    let mut cpus = topology.cpus().allowed;
+    if let Some(first) = topology.default_cpu()
+        && let Some(index) = cpus.iter().position(|cpu| *cpu == first)
+    {
+        cpus.rotate_left(index);
+    }
+    cpus.truncate(workers);
+    cpus
+}
+
+/// What the CPUs of a case need.
+pub(super) fn cpu_needs(case: &Case, name: &str, workers: usize) -> Need {
+    case.get(name)
+        .and_then(pagelab_sys::topology::parse_list)
+        .map_or(Need::CpuCount(workers), Need::Cpus)
+}
+
+/// Workers of a case that has threads.
+pub(super) fn workers(case: &Case) -> usize {
+    usize::try_from(count(case, "threads")).unwrap_or(1)
+}
+
+/// What was found about the memory of a case, to be compared with what the case says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Found {
+    /// Addresses whose leaf has another type than the case says.
+    pub(super) other_type: u64,
+    /// Addresses whose leaf has another size.
+    pub(super) other_leaf: u64,
+    /// Addresses that are on another node, or on none.
+    pub(super) elsewhere: u64,
+    /// Addresses looked up.
+    pub(super) asked: u64,
+}
+
+/// Looks the memory of a case up.
+///
+/// # Errors
+/// When the module does not answer.
+pub(super) fn look_up(space: &Space, plot: &Plot) -> Result<Found, Error> {
+    let mut found = Found::default();
+    for offset in samples(plot.bytes(), usize::try_from(space.leaf).unwrap_or(4096)) {
+        if let Some(leaf) = plot.query(offset)? {
+            found.add(space, &leaf, |phys| node_of(&Tree::machine(), phys));
+        }
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn add(&mut self, space: &Space, leaf: &Leaf, node: impl Fn(u64) -> Option<usize>) {
+        self.asked += 1;
+        self.other_type += u64::from(leaf.memory_type != Some(space.memory_type));
+        self.other_leaf += u64::from(leaf.bytes != space.leaf);
+        if let Some(asked) = space.node {
+            self.elsewhere += u64::from(leaf.phys.and_then(node) != Some(asked));
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            other_type: self.other_type + other.other_type,
+            other_leaf: self.other_leaf + other.other_leaf,
+            elsewhere: self.elsewhere + other.elsewhere,
+            asked: self.asked + other.asked,
+        }
+    }
+}
+
+/// Offsets of the pages to ask about: all where they are few, evenly spread otherwise.
+fn samples(bytes: usize, leaf: usize) -> impl Iterator<Item = usize> {
+    let leaves = (bytes / leaf).max(1);
+    let asked = leaves.min(QUERIES_MAX);
+    (0..asked).map(move |index| index * leaves / asked * leaf)
+}
+
+/// The node that a physical address lies on, by the memory blocks that sysfs lists for each.
+fn node_of(tree: &Tree, phys: u64) -> Option<usize> {
+    let memory = "/sys/devices/system/memory";
+    let block_bytes = tree.text(format!("{memory}/block_size_bytes"))?;
+    let block_bytes = u64::from_str_radix(&block_bytes, 16).ok()?;
+    let block = phys / block_bytes;
+    let nodes = tree.numbered("/sys/devices/system/node", "node");
+    nodes.into_iter().find(|node| {
+        tree.path(format!("/sys/devices/system/node/node{node}/memory{block}")).exists()
+    })
+}
+
+/// The proof about the memory of a case, for one repetition.
+///
+/// # Errors
+/// When it cannot be taken.
+pub(super) fn testify(
+    space: &Space,
+    plot: &Plot,
+    before: Option<Found>,
+    witness: &mut Witness,
+) -> Result<(), Error> {
+    if let Some(area) = plot.area() {
+        let found = Scanner::open()?.scan(area)?;
+        let pages = space.bytes / 4096;
+        let claim = "base pages present (anonymous memory is WB: nothing changed its type)";
+        witness.expect(claim, pages, found.present);
+        let huge = if space.leaf > 4096 { pages } else { 0 };
+        witness.expect("base pages mapped by a PMD or larger", huge, found.huge);
+        if let Some(node) = space.node {
+            let asked: Vec<usize> =
+                samples(plot.bytes(), 4096).map(|offset| plot.base() + offset).collect();
+            let mut nodes = vec![-1; asked.len()];
+            nodes_of(&asked, &mut nodes)?;
+            let elsewhere = nodes.iter().filter(|found| usize::try_from(**found) != Ok(node));
+            let claim = format!("pages asked about that are not on node {node}");
+            witness.expect(&claim, 0, elsewhere.count() as u64);
+        }
+        return Ok(());
+    }
+    let found = look_up(space, plot)?.and(before.unwrap_or_default());
+    let name = space.memory_type.name();
+    let claim = format!("leaves that are not {name}, by the page table, before and after");
+    witness.expect(&claim, 0, found.other_type);
+    let claim = format!("leaves that are not {}, before and after", format_bytes(space.leaf));
+    witness.expect(&claim, 0, found.other_leaf);
+    if let Some(node) = space.node {
+        let claim = format!("pages asked about that are not on node {node}");
+        witness.expect(&claim, 0, found.elsewhere);
+    }
+    witness.set("leaves_asked", found.asked);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(pairs: &[(&str, &str)]) -> (Space, Case) {
+        let case = pairs.iter().fold(Case::default(), |case, (name, value)| case.with(name, value));
+        (Space::of(&case), case)
+    }
+
+    #[test]
+    fn few_leaves_are_all_asked_and_many_are_sampled_from_one_end_to_the_other() {
+        assert_eq!(samples(16384, 4096).collect::<Vec<_>>(), [0, 4096, 8192, 12288]);
+        assert_eq!(samples(4 << 20, 2 << 20).collect::<Vec<_>>(), [0, 2 << 20]);
+        let many: Vec<usize> = samples(1 << 30, 4096).collect();
+        assert_eq!((many.len(), many[0]), (QUERIES_MAX, 0));
+        assert!(many.is_sorted() && many[4095] >= (1 << 30) - (1 << 30) / 4096 * 2);
+    }
+
+    #[test]
+    fn each_leaf_that_differs_is_counted_by_what_differs() {
+        let (mut space, _) = space(&[("type", "uc"), ("frames", "scattered"), ("size", "4k")]);
+        space.node = Some(1);
+        let mut found = Found::default();
+        let leaf = |memory_type, bytes| Leaf {
+            memory_type: Some(memory_type),
+            bytes,
+            entry: 0,
+            phys: Some(4096),
+        };
+        found.add(&space, &leaf(MemoryType::UcMinus, 4096), |_| Some(1));
+        assert_eq!(found, Found { asked: 1, ..Found::default() });
+        found.add(&space, &leaf(MemoryType::Wb, 2 << 20), |_| Some(0));
+        assert_eq!(found, Found { asked: 2, other_type: 1, other_leaf: 1, elsewhere: 1 });
+    }
+
+    #[test]
+    fn an_address_lies_on_the_node_that_lists_its_block() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join("sys/devices/system").join(path);
+        for directory in ["memory", "node/node0/memory0", "node/node1/memory32"] {
+            std::fs::create_dir_all(at(directory)).unwrap();
+        }
+        std::fs::write(at("memory/block_size_bytes"), "8000000\n").unwrap();
+        let tree = Tree::at(root.path());
+        assert_eq!(node_of(&tree, 0x10_0000), Some(0));
+        assert_eq!(node_of(&tree, 0x1_0000_0000), Some(1));
+        assert_eq!(node_of(&tree, 0x2_0000_0000), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! The table of `memtype/bandwidth`: rates of stores and loads, by memory type.
+//!
+//! The one idea: a row is a case and an arm; its rate to the last store issued, to the end that the
+//! test names, and to completion stand side by side. What a name says about stores and fences is
+//! not said again in columns.
+
+use super::{
+    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, display_gb, display_mib,
+    display_type, mine, number, test_of, withheld,
+};
+use crate::{
+    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    entry::Entry,
+    limits::Limits,
+    parameters,
+    quantity::{INTERVALS, Quantity, Unit, group_thousands},
+    throughput::counts,
+};
+
+/// Choices that the name of the test says, and those that a word after it says.
+const NAMED: [&str; 6] = ["store", "fence", "verify", "load", "sum", "fence-word"];
+/// Where the memory lies: what a type implies, so that types are compared across it.
+const PLACE: [&str; 3] = ["type", "frames", "leaf"];
+
+/// The table of bandwidth cases, where there are any.
+pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option<Section> {
+    let mine = mine(entries, BANDWIDTH);
+    if mine.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
+    if chart {
+        section.blocks.push(Block::Chart(ChartPlace {
+            id: "memtype-bandwidth",
+            nth: 0,
+            title: "Rates by test and memory type".to_owned(),
+            caption: "To the end that the test names, on a logarithmic scale; whiskers are \
+                      intervals. Hollow: published, of another machine."
+                .to_owned(),
+        }));
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let mut shown = parameters::columns(&cases, &["type", "test"]);
+    shown.retain(|name| !NAMED.contains(&name.as_str()));
+    section.blocks.push(Block::Table(table(&mine, &shown)));
+    let said: Vec<String> = shown.iter().cloned().chain(NAMED.map(str::to_owned)).collect();
+    let mut text = format!("All rows: {}.", parameters::shared(&cases, &said));
+    if let Some(clear) = limits.clear() {
+        text.push_str(&format!(" Clear limit in DRAM, one thread: {}.", clear.display()));
+    }
+    text.push_str(
+        " Issue: until the last store was issued, which is not until it is complete. As timed: \
+         until the end that the test names. Complete: until an sfence and an mfence after \
+         everything. Of C: the rate over that of the same loop in C, process by process. × WB: \
+         over the same test in WB memory, of other processes. Of limit: complete stores over the \
+         clear limit, loads over the read limit; what a cache holds can pass it. ",
+    );
+    section.blocks.push(Block::Text(text + INTERVALS));
+    section.blocks.extend(withheld(&mine));
+    Some(section)
+}
+
+fn table(entries: &[&Entry], shown: &[String]) -> Table {
+    let several = entries.iter().any(|entry| arms(entry, "arms").iter().any(|arm| *arm != ARM));
+    let typed = entries.iter().any(|entry| entry.parameter("type") != TYPES[0]);
+    let limited = entries.iter().any(|entry| of_limit(entry, ARM).is_some());
+    let parameter = |name: &String| match name.as_str() {
+        "type" | "test" | "size" | "width" => Column::words(name),
+        "iterations" => Column::words("rounds").rank(6),
+        name => Column::words(name).rank(4),
+    };
+    let mut columns: Vec<Column> = shown.iter().map(parameter).collect();
+    if several {
+        columns.push(Column::words("arm"));
+    }
+    columns.extend([
+        Column::number("issue MiB/s").rank(1),
+        Column::number("as timed MiB/s"),
+        Column::number("GB/s").rank(2),
+        Column::number("complete MiB/s").rank(1),
+        Column::number("a round").rank(5),
+    ]);
+    if several {
+        columns.push(Column::number("of C").rank(2));
+    }
+    if typed {
+        columns.push(Column::number("× WB").rank(2));
+    }
+    if limited {
+        columns.push(Column::number("of limit").rank(3));
+    }
+    columns.extend([
+        Column::number("wrong words").rank(5),
+        Column::number("proc×rep").rank(7),
+        Column::words("witness"),
+    ]);
+    let mut rows = Vec::new();
+    for entry in entries {
+        let mut arms = arms(entry, "arms");
+        if arms.is_empty() {
+            arms.push(ARM);
+        }
+        for arm in arms {
+            let mut row: Vec<Cell> =
+                shown.iter().map(|name| said(entry, name, arm == ARM)).collect();
+            if several {
+                row.push(arm.into());
+            }
+            row.extend(rates(entry, arm));
+            if several {
+                let share = number(entry, ARM, TEST, "share_of_c").filter(|_| arm != TWIN);
+                row.push(Cell::maybe(share.map(Quantity::display_with_spread)));
+            }
+            if typed {
+                let ratio = over_wb(entry, arm, entries);
+                row.push(Cell::maybe(ratio.map(|ratio| format!("{:.3}", ratio.value))));
+            }
+            if limited {
+                row.push(Cell::maybe(of_limit(entry, arm).map(Quantity::display)));
+            }
+            row.extend(rest(entry, arm));
+            rows.push(row);
+        }
+    }
+    Table { columns, rows }
+}
+
+fn said(entry: &Entry, name: &str, first: bool) -> Cell {
+    let tone = if first { Tone::Plain } else { Tone::Quiet };
+    match name {
+        "type" => Cell::toned(display_type(entry.parameter(name)), tone),
+        "test" => {
+            let mut test = test_of(entry.case());
+            if entry.parameter("sum") == "accumulated" {
+                test.push_str(", sums go on");
+            }
+            if entry.parameter("fence-word") == "overlap" {
+                test.push_str(", overlap");
+            }
+            Cell::toned(test, tone)
+        }
+        _ => Cell { tone: Tone::Quiet, ..Cell::maybe(entry.case().get(name).map(Into::into)) },
+    }
+}
+
+fn rates(entry: &Entry, arm: &str) -> Vec<Cell> {
+    let rate = |series| number(entry, arm, series, "bandwidth");
+    let timed = rate(TEST).map(|rate| {
+        format!("{} {}", display_mib(rate), rate.display_spread()).trim_end().to_owned()
+    });
+    let round = number(entry, arm, TEST, "round").map(Quantity::display);
+    vec![
+        Cell::maybe(rate(ISSUE).map(display_mib)),
+        Cell { tone: Tone::Strong, ..Cell::maybe(timed) },
+        Cell::maybe(rate(TEST).map(display_gb)),
+        Cell::maybe(rate(COMPLETION).map(display_mib)),
+        Cell { tone: Tone::Quiet, ..Cell::maybe(round) },
+    ]
+}
+
+/// Complete stores as a share of clearing, or loads of reading.
+fn of_limit(entry: &Entry, arm: &str) -> Option<Quantity> {
+    let stores = number(entry, arm, COMPLETION, "share_of_clear");
+    stores.or_else(|| number(entry, arm, TEST, "share_of_read"))
+}
+
+fn rest(entry: &Entry, arm: &str) -> Vec<Cell> {
+    let counters = entry.measured().map(|measured| &measured.counters);
+    let wrong = counters.and_then(|counters| counters.get("wrong_words").copied());
+    let wrong = wrong.filter(|_| arm == ARM).map(|wrong| {
+        let tone = if wrong == 0 { Tone::Good } else { Tone::Bad };
+        Cell::toned(group_thousands(wrong as f64), tone)
+    });
+    let of = |statistic| number(entry, arm, TEST, statistic);
+    vec![
+        wrong.unwrap_or_else(Cell::none),
+        counts(of("processes"), of("repetitions")),
+        entry.proof(),
+    ]
+}
+
+/// The rate over that of the same test in WB memory.
+fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
+    // Rounds are bounded for slow types: a round is what is compared.
+    let ignored = [&PLACE[..], &["iterations"]].concat();
+    let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
+    if entry.parameter("type") == TYPES[0] {
+        return None;
+    }
+    let wb = entries
+        .iter()
+        .filter(|other| other.parameter("type") == TYPES[0] && rest(other) == rest(entry));
+    let mut rates = wb.filter_map(|other| number(other, arm, TEST, "bandwidth"));
+    number(entry, arm, TEST, "bandwidth")?.over(rates.next()?, Unit::Ratio)
+}

@@ -1,0 +1,114 @@
+//! The table of `memtype/latency`: one load, one store, one store with its fence.
+//!
+//! The one idea: arms are operations, so a row is an operation of a case, as a distribution; the
+//! same operation on WB memory stands beside it, of other processes.
+
+use super::{LATENCY, OP, TYPES, arms, display_type, mine, number, withheld};
+use crate::{
+    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    entry::Entry,
+    parameters,
+    quantity::{INTERVALS, Quantity, Unit},
+    throughput::counts,
+};
+
+/// What differs between types without being compared.
+const PLACE: [&str; 4] = ["type", "frames", "leaf", "samples"];
+
+/// The table of latency cases, where there are any.
+pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
+    let mine = mine(entries, LATENCY);
+    if mine.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("memtype-latency", "Memory types: one operation");
+    if chart {
+        section.blocks.push(Block::Chart(ChartPlace {
+            id: "memtype-latency",
+            nth: 0,
+            title: "Median of one operation by memory type".to_owned(),
+            caption: "On a logarithmic scale; whiskers reach from the minimum to p99.".to_owned(),
+        }));
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["type"]);
+    section.blocks.push(Block::Table(table(&mine, &shown)));
+    section.blocks.push(Block::Text(format!(
+        "All rows: {}. The median empty timer pair is subtracted. A store ends when it was issued, \
+         a store with a fence when the fence is done. × WB: the median over that of the same \
+         operation on WB memory whose lines are in the cache. {INTERVALS}",
+        parameters::shared(&cases, &shown)
+    )));
+    section.blocks.extend(withheld(&mine));
+    Some(section)
+}
+
+fn table(entries: &[&Entry], shown: &[String]) -> Table {
+    let parameter = |name: &String| match name.as_str() {
+        "type" | "state" => Column::words(name),
+        name => Column::words(name).rank(5),
+    };
+    let mut columns: Vec<Column> = shown.iter().map(parameter).collect();
+    columns.extend([
+        Column::words("operation"),
+        Column::number("n").rank(6),
+        Column::number("min").rank(2),
+        Column::number("p50"),
+        Column::number("interval").rank(3),
+        Column::number("p90").rank(7),
+        Column::number("p99"),
+        Column::number("p99.9").rank(4),
+        Column::number("max").rank(4),
+        Column::number("mean").rank(8),
+        Column::number("× WB").rank(1),
+        Column::number("proc×rep").rank(9),
+        Column::words("witness"),
+    ]);
+    let row = |entry: &Entry, arm: &str, first: bool| {
+        let of = |statistic| number(entry, arm, OP, statistic);
+        let plain = |statistic| Cell::maybe(of(statistic).map(Quantity::display));
+        let parameter = |name: &String| match (name.as_str(), entry.case().get(name)) {
+            ("type", Some(memory_type)) => display_type(memory_type).into(),
+            (_, value) => Cell::maybe(value.map(Into::into)),
+        };
+        let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
+        row.push(arm.into());
+        row.push(Cell { tone: Tone::Quiet, ..plain("n") });
+        row.push(plain("min"));
+        row.push(Cell { tone: Tone::Strong, ..plain("p50") });
+        let interval = of("p50").map(Quantity::display_interval).filter(|text| !text.is_empty());
+        row.push(Cell::maybe(interval));
+        row.extend(["p90", "p99", "p99.9", "max"].map(plain));
+        row.push(Cell { tone: Tone::Quiet, ..plain("mean") });
+        let ratio = over_wb(entry, arm, entries);
+        row.push(Cell::maybe(ratio.map(|ratio| format!("{:.2}", ratio.value))));
+        row.push(counts(of("processes"), of("repetitions")));
+        row.push(if first { entry.proof() } else { Cell::default() });
+        row
+    };
+    let mut rows = Vec::new();
+    for entry in entries {
+        let mut arms = arms(entry, "op");
+        if arms.is_empty() {
+            arms.push("–");
+        }
+        let numbered = arms.iter().enumerate();
+        rows.extend(numbered.map(|(nth, arm)| row(entry, arm, nth == 0)));
+    }
+    Table { columns, rows }
+}
+
+/// The median over that of the same operation on cached WB memory.
+fn over_wb(entry: &Entry, arm: &str, entries: &[&Entry]) -> Option<Quantity> {
+    let ignored = [&PLACE[..], &["state"]].concat();
+    let rest = |entry: &Entry| parameters::without(entry.case(), &ignored);
+    let hot = |entry: &Entry| {
+        entry.parameter("type") == TYPES[0] && entry.parameter("state") != "flushed"
+    };
+    if hot(entry) {
+        return None;
+    }
+    let wb = entries.iter().filter(|other| hot(other) && rest(other) == rest(entry));
+    let mut medians = wb.filter_map(|other| number(other, arm, OP, "p50"));
+    number(entry, arm, OP, "p50")?.over(medians.next()?, Unit::Ratio)
+}

@@ -1,0 +1,268 @@
+//! What WB, UC and WC memory do to stores, loads and fences: the three workloads of `memtype`.
+//!
+//! The one idea: a store has two ends, the moment it was issued and the moment it is complete, and
+//! a test says which one it timed; so every rate stands in a column that names its end. Rates of
+//! several memory types are of several processes, and their ratios carry the worst of both.
+//!
+//! What seed 004 published is in `seed_memtype`; a section for each workload is in a file below.
+
+mod bandwidth;
+pub(crate) mod charts;
+mod latency;
+mod order;
+
+use pagelab_record::{Case, Measured, Series, units};
+
+use crate::{
+    document::{Block, Headline, Note, Tone},
+    entry::{Entry, Standing, display_claim},
+    limits::Limits,
+    numbers::{At, Number, Numbers, Time, clock_of, elapsed},
+    quantity::{Quantity, Unit, group_thousands},
+    ratio,
+};
+pub(crate) use {
+    bandwidth::section as bandwidth_section,
+    latency::section as latency_section,
+    order::{Count, count, section as order_section},
+};
+
+/// Rates of stores and loads.
+pub(crate) const BANDWIDTH: &str = "memtype/bandwidth";
+/// One load, store or fence.
+pub(crate) const LATENCY: &str = "memtype/latency";
+/// Two CPUs and what one sees of the other.
+pub(crate) const ORDER: &str = "memtype/order";
+/// The arm that rates come from.
+pub(crate) const ARM: &str = "pagelab";
+/// The arm of the same loop in C.
+const TWIN: &str = "c";
+/// Start to the last store issued.
+pub(crate) const ISSUE: &str = "issue";
+/// Start to the end that the test names.
+pub(crate) const TEST: &str = "test";
+/// Start to the fences after everything.
+pub(crate) const COMPLETION: &str = "completion";
+/// The series of `memtype/latency`.
+pub(crate) const OP: &str = "op";
+/// Memory types, in the order of the seed.
+pub(crate) const TYPES: [&str; 4] = ["wb", "uc", "wc", "wt"];
+/// The tests that have names, in the order of the seed's source.
+pub(crate) const TESTS: [&str; 9] = [
+    "write",
+    "write_nofence",
+    "write_ucfence",
+    "ntwrite",
+    "ntwrite_nofence",
+    "ntwrite_nofence_deferred",
+    "ntwrite_ucfence",
+    "ntwrite_readback",
+    "read",
+];
+const MIB: f64 = 1_048_576.0;
+
+/// Whether a workload is one of these.
+pub(crate) fn is_mine(workload: &str) -> bool {
+    [BANDWIDTH, LATENCY, ORDER].contains(&workload)
+}
+
+/// The memory type as the processor manuals write it: what the kernel hands out for UC is UC-.
+pub(crate) fn display_type(memory_type: &str) -> String {
+    match memory_type {
+        "uc" => "UC-".to_owned(),
+        other => other.to_uppercase(),
+    }
+}
+
+/// Where a memory type stands in tables.
+pub(crate) fn type_rank(memory_type: &str) -> usize {
+    TYPES.iter().position(|known| *known == memory_type).unwrap_or(TYPES.len())
+}
+
+/// The test of a case by its name, or what it consists of.
+pub(crate) fn test_of(case: &Case) -> String {
+    let of = |name| case.get(name).unwrap_or_default();
+    match of("test") {
+        "" | "unnamed" => {}
+        named => return named.to_owned(),
+    }
+    let mut said = vec![of("store"), of("fence")];
+    if matches!(of("store"), "" | "none") {
+        said = vec!["read"];
+    } else if !matches!(of("load"), "" | "none") {
+        said.push("readback");
+    }
+    said.extend((of("load") == "nt").then_some("movntdqa"));
+    said.extend((of("verify") == "deferred").then_some("deferred"));
+    said.retain(|word| !word.is_empty());
+    said.join(" ")
+}
+
+/// Where a test stands in tables: named ones first.
+fn test_rank(test: &str) -> usize {
+    TESTS.iter().position(|known| *known == test).unwrap_or(TESTS.len())
+}
+
+/// The arms of a case: as asked for, then whatever else has a series.
+fn arms<'a>(entry: &'a Entry, list: &str) -> Vec<&'a str> {
+    let Some(measured) = entry.measured() else { return Vec::new() };
+    let has = |arm: &&str| measured.series.iter().any(|series| series.arm == *arm);
+    let mut arms: Vec<&str> = entry.parameter(list).split(',').filter(has).collect();
+    for series in &measured.series {
+        if !arms.contains(&series.arm.as_str()) {
+            arms.push(&series.arm);
+        }
+    }
+    arms
+}
+
+/// Adds what a bandwidth case implies by itself: the time of a round, and the share of C.
+pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
+    let does = |name| !matches!(case.get(name), None | Some("none"));
+    if does("store") && does("load") {
+        // Its completion counts the bytes that were stored, over a time that also loads them.
+        let is_rate = |n: &Number| n.series == COMPLETION && n.statistic == "bandwidth";
+        numbers.0.retain(|number| !is_rate(number));
+    }
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for Series { name, arm, ops, .. } in &measured.series {
+        if seen.contains(&(name, arm)) {
+            continue;
+        }
+        seen.push((name, arm));
+        let at = elapsed(arm, name);
+        let round = numbers.get(at, "p50").map(|each| each.times(*ops as f64, Unit::Ns));
+        numbers.add(at, "round", round);
+    }
+    let Some(clock) = clock_of(&measured.series, TEST, ARM, Time::Elapsed) else { return };
+    // Rates are compared, so time stands below: more is better.
+    let share = ratio::of_arms(&measured.series, TEST, clock, [TWIN, ARM]);
+    let share = share.map(|ratio| Quantity { unit: Unit::Share, ..ratio });
+    numbers.add(elapsed(ARM, TEST), "share_of_c", share);
+}
+
+/// Adds what it implies beside the limits: stores against clearing, loads against reading.
+pub(crate) fn derive_shares(case: &Case, limits: &Limits, numbers: &mut Numbers) {
+    // A limit is one thread's, and of ordinary memory.
+    if case.get("threads").is_some_and(|threads| threads != "1") {
+        return;
+    }
+    let of = |numbers: &Numbers, series| numbers.get(elapsed(ARM, series), "bandwidth");
+    if of(numbers, ISSUE).is_some() {
+        let share = limits.share_of_clear(of(numbers, COMPLETION));
+        numbers.add(elapsed(ARM, COMPLETION), "share_of_clear", share);
+    } else {
+        let share = of(numbers, TEST).zip(limits.read());
+        let share = share.and_then(|(rate, limit)| rate.over(limit, Unit::Share));
+        numbers.add(elapsed(ARM, TEST), "share_of_read", share);
+    }
+}
+
+/// A rate in MiB/s, as a number.
+pub(crate) fn mib(rate: Quantity) -> f64 {
+    rate.value / MIB
+}
+
+/// A rate in MiB/s for reading: `14 606`, `95.7`.
+pub(crate) fn display_mib(rate: Quantity) -> String {
+    let value = mib(rate);
+    if value >= 999.5 { group_thousands(value) } else { format!("{value:.1}") }
+}
+
+/// A rate in GB/s for reading: `15.32`, `0.239`.
+pub(crate) fn display_gb(rate: Quantity) -> String {
+    let value = rate.value / 1e9;
+    if value >= 9.995 { format!("{value:.2}") } else { format!("{value:.3}") }
+}
+
+/// Two halves of 64 bits that a record keeps as counters.
+pub(crate) fn sum_of(entry: &Entry, name: &str) -> Option<u64> {
+    let counters = &entry.measured()?.counters;
+    let half = |end: &str| counters.get(&format!("{name}_{end}")).copied();
+    Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
+}
+
+/// The records of a workload that ran, by memory type and test.
+fn mine<'a>(entries: &'a [Entry], workload: &str) -> Vec<&'a Entry> {
+    let ran = entries.iter().filter(|e| e.record.workload == workload && e.has_row());
+    let mut mine: Vec<&Entry> = ran.collect();
+    mine.sort_by_key(|entry| {
+        (type_rank(entry.parameter("type")), test_rank(&test_of(entry.case())))
+    });
+    mine
+}
+
+/// Why numbers are withheld. Claims that fail alike are said once, with the cases that they spoil:
+/// a hypervisor that ignores a memory type spoils all of them.
+fn withheld(entries: &[&Entry]) -> Vec<Block> {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    let mut tell = |why: String, entry: &Entry| {
+        let whose = match entry.record.workload.as_str() {
+            BANDWIDTH => test_of(entry.case()),
+            _ => String::new(),
+        };
+        let whose = format!("{} {whose}", display_type(entry.parameter("type")));
+        let whose = whose.trim_end().to_owned();
+        match told.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, cases)) if cases.contains(&whose) => {}
+            Some((_, cases)) => cases.push(whose),
+            None => told.push((why, vec![whose])),
+        }
+    };
+    for entry in entries.iter().filter(|entry| entry.standing == Standing::Invalid) {
+        entry.failed_claims().for_each(|claim| tell(display_claim(claim), entry));
+    }
+    let note = |tone, tag, text| Block::Note(Note { tone, tag, text, cure: String::new() });
+    let mut blocks: Vec<Block> = told
+        .into_iter()
+        .map(|(why, cases)| {
+            note(Tone::Bad, "INVALID", format!("{}: {why}; not quoted", cases.join(", ")))
+        })
+        .collect();
+    let emulated = entries.iter().filter(|entry| entry.standing == Standing::Emulated).count();
+    if emulated > 0 {
+        let cases = if emulated == 1 { "case".to_owned() } else { format!("{emulated} cases") };
+        let text = format!(
+            "{cases} of an emulated machine, which has no memory types but in its page tables: \
+             times mean nothing and are withheld"
+        );
+        blocks.push(note(Tone::Warn, "EMULATED", text));
+    }
+    blocks
+}
+
+/// The rate of plain stores by memory type.
+pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+    let rate = |memory_type: &str| {
+        let mine = mine(entries, BANDWIDTH).into_iter();
+        let mut mine =
+            mine.filter(|e| e.parameter("type") == memory_type && test_of(e.case()) == TESTS[0]);
+        mine.find_map(|e| Some((e, e.numbers.get(elapsed(ARM, TEST), "bandwidth")?)))
+    };
+    let (memory_type, (entry, rate_of_it)) =
+        TYPES.iter().find_map(|memory_type| Some((memory_type, rate(memory_type)?)))?;
+    let others = TYPES.iter().filter(|other| *other != memory_type);
+    let others = others.filter_map(|other| {
+        Some(format!("{} {} MiB/s", display_type(other), display_mib(rate(other)?.1)))
+    });
+    let interval = (!rate_of_it.display_spread().is_empty()).then(|| {
+        let [low, high] = [rate_of_it.low, rate_of_it.high].map(|end| group_thousands(end / MIB));
+        format!("{low}–{high} MiB/s")
+    });
+    Some(Headline {
+        value: format!("{} MiB/s", display_mib(rate_of_it)),
+        label: format!(
+            "stores to {} memory, {}",
+            display_type(memory_type),
+            units::parse_bytes(entry.parameter("size"))
+                .map_or_else(|_| String::new(), |size| units::display_bytes(size as f64))
+        ),
+        detail: interval.into_iter().chain(others).collect::<Vec<_>>().join(" · "),
+        tone: Tone::Strong,
+    })
+}
+
+/// A number of an arm, elapsed.
+fn number(entry: &Entry, arm: &str, series: &str, statistic: &str) -> Option<Quantity> {
+    entry.numbers.get(At { arm, series, time: Time::Elapsed }, statistic)
+}

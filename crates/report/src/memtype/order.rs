@@ -1,0 +1,124 @@
+//! The table of `memtype/order`: what one CPU sees of the stores of another.
+//!
+//! The one idea: nothing is timed, counts are the result. Where the processor manual forbids a
+//! reordering the record claims that there is none; where it allows one there is no claim, and
+//! none seen is no proof that none happens.
+
+use pagelab_record::Data;
+
+use super::{ORDER, display_type, mine, withheld};
+use crate::{
+    document::{Block, Cell, Column, Section, Table, Tone},
+    entry::{Entry, Standing},
+    parameters,
+    quantity::group_thousands,
+};
+
+/// What the two CPUs counted, over all repetitions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// Messages that were sent.
+    pub(crate) rounds: u64,
+    /// Messages whose flag was seen.
+    pub(crate) observed: u64,
+    /// Of these, those whose data was still old.
+    pub(crate) reorderings: u64,
+}
+
+/// The counts of a record, whatever it is worth: they are no times.
+pub(crate) fn count(entry: &Entry) -> Option<Count> {
+    let measured = entry.measured()?;
+    let mut count = Count::default();
+    for series in &measured.series {
+        let Data::Values(values) = &series.data else { continue };
+        let sum = values.iter().fold(0_u64, |sum, value| sum.saturating_add(*value));
+        let (total, more) = match series.name.as_str() {
+            "round" => (&mut count.rounds, series.ops.saturating_mul(values.len() as u64)),
+            "observed" => (&mut count.observed, sum),
+            "reorderings" => (&mut count.reorderings, sum),
+            _ => continue,
+        };
+        *total = total.saturating_add(more);
+    }
+    Some(count)
+}
+
+/// Whether the record claims that there is no reordering.
+fn is_forbidden(entry: &Entry) -> bool {
+    let claims = entry.measured().map_or(&[][..], |measured| &measured.witness);
+    claims.iter().any(|claim| claim.claim.contains("reorder"))
+}
+
+/// What the counts come to.
+fn verdict(entry: &Entry, count: Count) -> Cell {
+    let seen = group_thousands(count.reorderings as f64);
+    match (entry.standing, is_forbidden(entry), count.reorderings) {
+        (Standing::Emulated, ..) => {
+            Cell::toned("emulated: says nothing of a processor", Tone::Warn)
+        }
+        (_, true, 0) if entry.is_valid() => Cell::toned("forbidden and not seen", Tone::Good),
+        (_, true, 1..) => Cell::toned(format!("forbidden and seen {seen}"), Tone::Bad),
+        (Standing::Invalid, ..) => Cell::toned("withheld", Tone::Bad),
+        (_, _, 0) => Cell::toned("allowed and not seen", Tone::Plain),
+        _ => Cell::toned(format!("allowed and seen {seen}"), Tone::Strong),
+    }
+}
+
+/// The table of order cases, where there are any.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mine = mine(entries, ORDER);
+    if mine.is_empty() {
+        return None;
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["type", "store", "fence"]);
+    let mut columns: Vec<Column> = shown
+        .iter()
+        .map(|name| match name.as_str() {
+            "type" | "store" | "fence" => Column::words(name),
+            "rounds" => Column::words("rounds asked").rank(4),
+            name => Column::words(name).rank(3),
+        })
+        .collect();
+    columns.extend([
+        Column::number("rounds").rank(1),
+        Column::number("observed").rank(2),
+        Column::number("reorderings"),
+        Column::number("in a million"),
+        Column::words("verdict"),
+        Column::words("witness"),
+    ]);
+    let rows = mine.iter().map(|entry| row(entry, &shown)).collect();
+    let mut section = Section::new("memtype-order", "Memory types: order of stores")
+        .with(Block::Table(Table { columns, rows }));
+    section.blocks.push(Block::Text(format!(
+        "One CPU stores data, then what the row names as fence, then a flag; another CPU loads the \
+         flag, then the data. Observed: it saw the new flag. A reordering: the data was still old \
+         then. In a million: of those observed. Where the processor manual allows a reordering, \
+         none seen is no proof that none happens. All rows: {}.",
+        parameters::shared(&cases, &shown)
+    )));
+    section.blocks.extend(withheld(&mine));
+    Some(section)
+}
+
+fn row(entry: &Entry, shown: &[String]) -> Vec<Cell> {
+    let parameter = |name: &String| match (name.as_str(), entry.case().get(name)) {
+        ("type", Some(memory_type)) => display_type(memory_type).into(),
+        (_, value) => Cell::maybe(value.map(Into::into)),
+    };
+    let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
+    let count = count(entry).unwrap_or_default();
+    let number = |value: u64| Cell::from(group_thousands(value as f64));
+    let each = (count.observed > 0)
+        .then(|| format!("{:.2}", count.reorderings as f64 / count.observed as f64 * 1e6));
+    row.extend([
+        number(count.rounds),
+        number(count.observed),
+        number(count.reorderings),
+        Cell::maybe(each),
+        verdict(entry, count),
+        entry.proof(),
+    ]);
+    row
+}

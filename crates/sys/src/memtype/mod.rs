@@ -1,0 +1,117 @@
+//! Memory types: memory that is WB, UC-, WC or WT, the loops that measure it, and the litmus that
+//! shows in which order another CPU sees its stores.
+//!
+//! The one idea: a [`Plot`] is memory with a known type, whether it is ordinary memory (WB, because
+//! nobody changed it) or a mapping of the kernel module (the type as the page table has it); every
+//! loop works on plots and knows nothing of where they come from. Without the module all of this
+//! works on ordinary memory.
+//!
+//! It decides nothing about cases: which type, which fence, how often is the caller's.
+
+mod capable;
+pub mod device;
+mod fence;
+pub mod latency;
+pub mod litmus;
+mod loops;
+mod plot;
+mod share;
+mod spec;
+mod stamps;
+pub mod state;
+mod uapi;
+pub mod values;
+
+pub use capable::{Loads, Stores, Width};
+pub use device::{Device, DeviceError, Info, Leaf, Refusal, Request};
+pub use loops::{read_rounds, store_rounds};
+pub use plot::Plot;
+pub use spec::{
+    Engine, FENCE_WORD, Fence, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec,
+    Verify,
+};
+pub use state::ModuleState;
+pub use uapi::VERSION as UAPI_VERSION;
+
+/// A memory type, as the processor manual names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MemoryType {
+    /// Write-back.
+    Wb,
+    /// Uncached minus: uncached, unless an MTRR says write-combining. What drivers call `uc`.
+    UcMinus,
+    /// Write-combining.
+    Wc,
+    /// Write-through.
+    Wt,
+    /// Strong uncached; the module answers it and never gives it.
+    Uc,
+    /// Write-protected; the module answers it and never gives it.
+    Wp,
+}
+
+impl MemoryType {
+    /// The types that can be asked for, in the order of the module's tables.
+    pub const REQUESTABLE: [Self; uapi::MEMTYPES] = [Self::Wb, Self::UcMinus, Self::Wc, Self::Wt];
+
+    /// The manual's abbreviation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wb => "WB",
+            Self::UcMinus => "UC-",
+            Self::Wc => "WC",
+            Self::Wt => "WT",
+            Self::Uc => "UC",
+            Self::Wp => "WP",
+        }
+    }
+
+    fn code(self) -> u32 {
+        match self {
+            Self::Wb => uapi::WB,
+            Self::UcMinus => uapi::UC_MINUS,
+            Self::Wc => uapi::WC,
+            Self::Wt => uapi::WT,
+            Self::Uc => uapi::UC,
+            Self::Wp => uapi::WP,
+        }
+    }
+
+    fn of_code(code: u32) -> Option<Self> {
+        let all = [Self::Wb, Self::UcMinus, Self::Wc, Self::Wt, Self::Uc, Self::Wp];
+        all.into_iter().find(|memtype| memtype.code() == code)
+    }
+}
+
+/// Where the frames of module memory come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Frames {
+    /// Single leaves, wherever they are free.
+    Scattered,
+    /// One physically contiguous run.
+    Contiguous,
+    /// The region that the module was given at load time.
+    Reserved,
+}
+
+impl Frames {
+    /// All of them, in the order of the module's tables.
+    pub const ALL: [Self; uapi::LAYOUTS] = [Self::Scattered, Self::Contiguous, Self::Reserved];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scattered => "scattered",
+            Self::Contiguous => "contiguous",
+            Self::Reserved => "reserved",
+        }
+    }
+
+    fn code(self) -> u32 {
+        match self {
+            Self::Scattered => uapi::SCATTERED,
+            Self::Contiguous => uapi::CONTIGUOUS,
+            Self::Reserved => uapi::RESERVED,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+#![expect(unsafe_code, reason = "mmap of the module's file, and words of raw memory")]
+//! A plot: memory whose type is known.
+//!
+//! Rules: (1) a plot owns its range from `new` to drop, nobody else maps into it; (2) every page is
+//! present and writable; (3) memory is reached by volatile access and asm only, and no reference
+//! into it exists; (4) whoever stores holds the plot exclusively, and hands it to threads that
+//! share the words among them.
+
+use std::{fs::File, os::fd::AsRawFd};
+
+use super::{
+    MemoryType, Width,
+    device::{self, DeviceError, Leaf, Request},
+};
+use crate::{
+    Area, SysError, arch,
+    area::{Advice, Backing, Layout},
+    touch::{Stride, word_at},
+};
+
+const BASE_PAGE: usize = 4096;
+
+/// Memory of one type, present and writable.
+#[derive(Debug)]
+pub struct Plot {
+    start: usize,
+    bytes: usize,
+    memory_type: MemoryType,
+    ground: Ground,
+}
+
+/// What a plot is a piece of.
+#[derive(Debug)]
+enum Ground {
+    Ordinary(Area),
+    Module(Mapping),
+}
+
+impl Plot {
+    /// Anonymous memory: WB, because nobody asked for anything else. `huge` asks for transparent
+    /// huge pages, otherwise they are kept away.
+    ///
+    /// # Errors
+    /// When memory is short, or the node does not exist.
+    ///
+    /// # Panics
+    /// When `bytes` is no multiple of the base page, or 0.
+    pub fn ordinary(bytes: usize, huge: bool, node: Option<usize>) -> Result<Self, SysError> {
+        assert!(bytes > 0 && bytes.is_multiple_of(BASE_PAGE), "{bytes} bytes are no whole pages");
+        let layout = Layout::contiguous(bytes);
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0)?;
+        area.open()?;
+        area.map(false)?;
+        // Where there are no transparent huge pages, there is nothing to ask for or keep away.
+        let _ = area.advise(if huge { Advice::HugePage } else { Advice::NoHugePage });
+        if let Some(node) = node {
+            area.bind(node)?;
+        }
+        area.touch(0, bytes, Stride { step: BASE_PAGE, bytes: 8 });
+        let (start, ground) = (area.base(), Ground::Ordinary(area));
+        Ok(Self { start, bytes, memory_type: MemoryType::Wb, ground })
+    }
+
+    /// Maps the allocation of an open file of the module; every page is present afterwards.
+    pub(super) fn of_module(file: File, request: &Request) -> Result<Self, SysError> {
+        let bytes = usize::try_from(request.bytes).expect("addresses have 64 bits");
+        let align = usize::try_from(request.leaf).expect("a leaf is at most 1 GiB");
+        let mapping = Mapping::new(file, bytes, align)?;
+        let start = mapping.start;
+        let plot = Self {
+            start,
+            bytes,
+            memory_type: request.memory_type,
+            ground: Ground::Module(mapping),
+        };
+        if !request.eager {
+            for at in (0..bytes).step_by(BASE_PAGE) {
+                plot.word(at / 8);
+            }
+        }
+        Ok(plot)
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its length in words of 8 bytes.
+    pub fn words(&self) -> usize {
+        self.bytes / 8
+    }
+
+    /// The address of its first byte.
+    pub fn base(&self) -> usize {
+        self.start
+    }
+
+    /// The type that was asked for; [`Plot::query`] says what the page table has.
+    pub fn memory_type(&self) -> MemoryType {
+        self.memory_type
+    }
+
+    /// Whether it is memory of the kernel module.
+    pub fn is_module(&self) -> bool {
+        matches!(self.ground, Ground::Module(_))
+    }
+
+    /// The area of ordinary memory, whose pages can be looked at.
+    pub fn area(&self) -> Option<&Area> {
+        match &self.ground {
+            Ground::Ordinary(area) => Some(area),
+            Ground::Module(_) => None,
+        }
+    }
+
+    /// What the page table says of the page that the byte `at` lies in; `None` for ordinary memory,
+    /// of which nobody in user space knows.
+    ///
+    /// # Errors
+    /// When the module cannot say.
+    ///
+    /// # Panics
+    /// Outside the plot.
+    pub fn query(&self, at: usize) -> Result<Option<Leaf>, DeviceError> {
+        assert!(at < self.bytes, "outside the plot");
+        match &self.ground {
+            Ground::Ordinary(_) => Ok(None),
+            Ground::Module(mapping) => device::query(&mapping.file, self.start + at).map(Some),
+        }
+    }
+
+    /// The word of this index.
+    ///
+    /// # Panics
+    /// Outside the plot.
+    pub fn word(&self, index: usize) -> u64 {
+        assert!(index < self.words(), "outside the plot");
+        arch::load_word(word_at(self.start(), index * 8))
+    }
+
+    /// Sets the word of this index.
+    ///
+    /// # Panics
+    /// Outside the plot.
+    pub fn set_word(&mut self, index: usize, value: u64) {
+        assert!(index < self.words(), "outside the plot");
+        arch::store_word(word_at(self.start(), index * 8), value);
+    }
+
+    /// Word `i` becomes `first + i`, by plain stores, and has arrived when this returns.
+    pub fn fill(&mut self, first: u64) {
+        arch::store_counting(self.start(), self.bytes / 64, first, Width::Bytes8.bytes(), false);
+        arch::mfence();
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start as *mut u8
+    }
+}
+
+/// A mapping of the module's memory, at an address that its leaves fit.
+#[derive(Debug)]
+struct Mapping {
+    file: File,
+    start: usize,
+    /// Everything that was taken: start and length.
+    reserved: (usize, usize),
+}
+
+impl Mapping {
+    fn new(file: File, bytes: usize, align: usize) -> Result<Self, SysError> {
+        let length = bytes + align;
+        let start = map(0, length, libc::PROT_NONE, ANYWHERE, -1)?;
+        let reserved = (start, length);
+        // From here on dropping it returns the address space.
+        let mapping = Self { file, start: start.next_multiple_of(align), reserved };
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let fd = mapping.file.as_raw_fd();
+        map(mapping.start, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd)?;
+        Ok(mapping)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let (start, bytes) = self.reserved;
+        // SAFETY: the range is this mapping's own, and no reference into it exists.
+        unsafe { libc::munmap(start as *mut libc::c_void, bytes) };
+    }
+}
+
+const ANYWHERE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+fn map(at: usize, bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<usize, SysError> {
+    let hint = at as *mut libc::c_void;
+    // SAFETY: a place of the kernel's choice, or one inside a reservation of ours.
+    let address = unsafe { libc::mmap(hint, bytes, protection, flags, fd, 0) };
+    if address == libc::MAP_FAILED {
+        let what = if fd == -1 { "address space" } else { device::NODE };
+        return Err(SysError::last("mmap", format!("{bytes} bytes, {what}")));
+    }
+    Ok(address as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::residency::Scanner;
+
+    #[test]
+    fn an_ordinary_plot_is_present_and_holds_what_it_was_filled_with() {
+        let _alone = crate::alone();
+        let mut plot = Plot::ordinary(3 * BASE_PAGE, false, None).unwrap();
+        plot.fill(7);
+        assert!((0..plot.words()).all(|word| plot.word(word) == 7 + word as u64));
+        plot.set_word(5, 1);
+        assert_eq!((plot.word(4), plot.word(5), plot.word(6)), (11, 1, 13));
+        let area = plot.area().expect("ordinary");
+        assert_eq!(Scanner::open().unwrap().scan(area).unwrap().present, 3);
+        assert_eq!(plot.memory_type(), MemoryType::Wb);
+        assert!(plot.query(0).unwrap().is_none(), "nobody knows the type of ordinary memory");
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the plot")]
+    fn no_word_outside_is_reached() {
+        let plot = Plot::ordinary(BASE_PAGE, false, None).unwrap();
+        plot.word(512);
+    }
+}

@@ -1,0 +1,151 @@
+//! A caller that does everything wrong, many at once, and is killed in the middle.
+//!
+//! The one idea: each generation is a few processes over the same open files; one has several
+//! threads in one address space, one is ended by SIGKILL. Each worker rolls its calls from a seed
+//! of its own, so that a run is repeated by its seed, up to the order among workers. What must
+//! hold meanwhile is checked by the workers: a page is of the type that was asked for and holds
+//! zeroes or what was written to that file, or is not there.
+
+mod calls;
+mod dice;
+mod worker;
+
+use anyhow::{Context, Result, bail, ensure};
+use pagelab_sys::{
+    crew::{self, Barrier},
+    hostile::{End, Errno, Ground, Tally, adopt_orphans, fork, wait_for_all},
+};
+
+use self::{
+    dice::Dice,
+    worker::{Shared, Worker},
+};
+use super::{
+    abi::{Alloc, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
+    frames::{all_back, free_kb},
+    load,
+};
+use crate::{
+    case::Verdict,
+    guest::{Guest, set},
+};
+
+/// The first seed of a run.
+const SEED: u64 = 0x7061_6765_6c61_6221;
+/// Calls in the lane and in a soak, on each of the two machines of a kernel.
+const CALLS: (u64, u64) = (50_000, 500_000);
+/// Calls of one generation.
+const GENERATION: u64 = 10_000;
+/// Threads of each process of a generation.
+const THREADS: [usize; 3] = [1, 1, 3];
+/// Addresses that a process plays with.
+const GROUND: usize = 8 * MIB;
+/// What may be missing afterwards: tables of the direct map and caches that stay.
+const NOISE_KB: u64 = 16 << 10;
+
+pub(super) fn run(guest: &Guest) -> Result<Verdict> {
+    let calls = if guest.soak() { CALLS.1 } else { CALLS.0 };
+    // Children die of touches that must fail; a line of the log for each would push out the rest.
+    set("/proc/sys/debug/exception-trace", "0")?;
+    let loaded = load(guest, "limit_mb=512")?;
+    let reserved = Device::open()?.info()?.reserved_bytes;
+    let tally = Tally::new()?;
+    adopt_orphans()?;
+    // The first generation leaves what stays: tables of the direct map, caches of the allocator.
+    let first = SEED ^ 1;
+    generation(first, reserved, &tally).with_context(|| format!("generation {first:#x}"))?;
+    let before = free_kb()?;
+    let mut seed = SEED;
+    while tally.get(worker::CALLS) < calls {
+        generation(seed, reserved, &tally).with_context(|| format!("generation {seed:#x}"))?;
+        all_back().with_context(|| format!("after generation {seed:#x}"))?;
+        seed += 16;
+    }
+    let after = free_kb()?;
+    ensure!(after + NOISE_KB >= before, "{before} kB were free, {after} kB are");
+    loaded.unload()?;
+    for (index, name) in worker::COUNTED.iter().enumerate() {
+        guest.note(format!("{:>8} {name}", tally.get(index)));
+    }
+    // A storm in which nothing ever succeeds would prove nothing.
+    for index in [worker::ALLOCATIONS, worker::MAPPINGS, worker::PROVEN, worker::KILLED] {
+        ensure!(tally.get(index) > 0, "no {}", worker::COUNTED[index]);
+    }
+    let done = tally.get(worker::CALLS);
+    Verdict::ok(format!("{done} calls, seeds {SEED:#x} to {seed:#x}"))
+}
+
+/// Some processes over the same files; all have ended when it returns.
+fn generation(seed: u64, reserved: u64, tally: &Tally) -> Result<()> {
+    let mut dice = Dice::new(seed);
+    let shared = shared(reserved)?;
+    let begun = tally.get(worker::CALLS);
+    let share = GENERATION / THREADS.len() as u64;
+    let mut children = Vec::new();
+    for threads in THREADS {
+        let seed = dice.bits();
+        children.push(fork(|| process(seed, reserved, &shared, tally, threads, share))?);
+    }
+    let victim = dice.below(children.len());
+    let deadline = begun + 1 + dice.bits() % (GENERATION / 2);
+    while tally.get(worker::CALLS) < deadline && children[victim].has_ended()?.is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let mut wrong = Vec::new();
+    for (index, child) in children.into_iter().enumerate() {
+        let end = if index == victim { child.kill() } else { child.wait() };
+        match end {
+            Ok(End::Exited(0)) => (),
+            Ok(End::Killed(9)) if index == victim => drop(tally.add(worker::KILLED, 1)),
+            // It had ended before it could be killed.
+            Err(Errno::CHILD) if index == victim => (),
+            end => wrong.push(format!("process {index}: {end:?}: {}", worker::meaning(end))),
+        }
+    }
+    // Children of the one that was killed die a moment later.
+    wait_for_all()?;
+    if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("; ")) }
+}
+
+/// Files that all processes of a generation have open; two are allocated, the others are raced for.
+fn shared(reserved: u64) -> Result<Vec<Shared>> {
+    let wants = [
+        Some(Alloc::pages(WC, MIB)),
+        Some(Alloc { flags: EAGER, ..Alloc::pages(UC_MINUS, 16 * PAGE) }),
+        (reserved > 0).then(|| Alloc { layout: RESERVED, leaf_shift: 12, ..Alloc::pages(WB, MIB) }),
+        None,
+        None,
+    ];
+    let open = |want: &Option<Alloc>| -> Result<Shared> {
+        let device = Device::open()?;
+        if let Some(want) = want {
+            device.alloc(want)?;
+        }
+        Ok(Shared { device, memtype: want.map(|want| want.memtype) })
+    };
+    wants.iter().map(open).collect()
+}
+
+/// What a process of a generation does; its exit code.
+fn process(
+    seed: u64,
+    reserved: u64,
+    shared: &[Shared],
+    tally: &Tally,
+    threads: usize,
+    calls: u64,
+) -> u8 {
+    let Ok(ground) = Ground::reserve(GROUND, 2 * MIB) else { return worker::NO_GROUND };
+    let calls = calls / threads as u64;
+    // What starts a thread maps memory, and must not find a hole in the ground.
+    let Ok(barrier) = Barrier::new(u32::try_from(threads).unwrap_or(1)) else {
+        return worker::NO_GROUND;
+    };
+    let codes = crew::threads(threads, |thread| {
+        let dice = Dice::new(seed.wrapping_add(thread as u64));
+        let mut worker = Worker::new(dice, &ground, shared, tally, reserved, threads == 1);
+        barrier.wait();
+        worker.run(calls)
+    });
+    codes.into_iter().max().unwrap_or(0)
+}

@@ -1,0 +1,259 @@
+//! One thread of a hostile process: its files, its ground, and what must hold.
+
+use pagelab_sys::hostile::{End, Errno, Forked, Ground, Tally, fork};
+
+use super::{
+    super::abi::{Alloc, Device, PAGE},
+    calls::Call,
+    dice::Dice,
+};
+
+/// What is counted, over all workers of a run.
+pub(super) const COUNTED: [&str; 8] = [
+    "calls",
+    "that were refused",
+    "allocations",
+    "mappings",
+    "pages proven by QUERY",
+    "pages read back",
+    "children that a signal ended",
+    "processes killed",
+];
+pub(super) const CALLS: usize = 0;
+const REFUSED: usize = 1;
+pub(super) const ALLOCATIONS: usize = 2;
+pub(super) const MAPPINGS: usize = 3;
+pub(super) const PROVEN: usize = 4;
+const READ_BACK: usize = 5;
+pub(super) const DIED: usize = 6;
+pub(super) const KILLED: usize = 7;
+
+/// Exit codes of a process.
+pub(super) const NO_GROUND: u8 = 10;
+const WRONG_TYPE: u8 = 11;
+const STRANGE_DATA: u8 = 12;
+
+/// What an end that is not 0 means.
+pub(super) fn meaning(end: Result<End, Errno>) -> &'static str {
+    match end {
+        Ok(End::Exited(10)) => "it could not begin",
+        Ok(End::Exited(11)) => "a page was of another type than its file",
+        Ok(End::Exited(12)) => "a page held what nobody wrote to its file",
+        Ok(End::Exited(101)) => "it panicked",
+        _ => "it died",
+    }
+}
+
+/// A file that several processes have.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) device: Device,
+    /// The type of its allocation; unknown when it is raced for.
+    pub(super) memtype: Option<u32>,
+}
+
+/// A descriptor of a worker.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) device: Device,
+    /// The type of its allocation, where this worker alone can have made it.
+    pub(super) memtype: Option<u32>,
+    /// Whether no other process has this file.
+    pub(super) is_own: bool,
+    /// What is written to its pages; none where others may write too.
+    pub(super) mark: Option<u64>,
+}
+
+/// Where something was mapped not long ago.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    pub(super) at: usize,
+    pub(super) pages: usize,
+    pub(super) slot: usize,
+}
+
+/// Open files of a worker at a time.
+const SLOTS: usize = 6;
+
+/// A thread and what it plays with.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    pub(super) dice: Dice,
+    pub(super) ground: &'a Ground,
+    pub(super) slots: [Option<Slot>; SLOTS],
+    pub(super) reserved: u64,
+    shared: &'a [Shared],
+    tally: &'a Tally,
+    /// Whether nobody else changes this address space.
+    pub(super) is_alone: bool,
+    marks: u64,
+    child: Option<Forked>,
+    pub(super) recent: [Place; 8],
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(
+        mut dice: Dice,
+        ground: &'a Ground,
+        shared: &'a [Shared],
+        tally: &'a Tally,
+        reserved: u64,
+        is_alone: bool,
+    ) -> Self {
+        let marks = dice.bits() << 24;
+        let slots = [const { None }; SLOTS];
+        let (child, recent) = (None, [Place::default(); 8]);
+        Self { dice, ground, slots, reserved, shared, tally, is_alone, marks, child, recent }
+    }
+
+    /// Makes so many calls; the exit code.
+    pub(super) fn run(&mut self, calls: u64) -> u8 {
+        for _ in 0..calls {
+            self.tally.add(CALLS, 1);
+            let call = Call::roll(&mut self.dice);
+            if let Err(code) = self.make(call) {
+                return code;
+            }
+        }
+        0
+    }
+
+    fn make(&mut self, call: Call) -> Result<(), u8> {
+        let answer = match call {
+            Call::Open => self.open(),
+            Call::OpenShared => self.open_shared(),
+            Call::Close => self.close(),
+            Call::Alloc => self.alloc(),
+            Call::Prove => return self.prove(),
+            Call::Fork => self.fork(),
+            other => self.rough(other),
+        };
+        if answer.is_err() {
+            self.tally.add(REFUSED, 1);
+        }
+        Ok(())
+    }
+
+    pub(super) fn count(&self, what: usize) {
+        self.tally.add(what, 1);
+    }
+
+    /// A slot that is open, if the dice find one.
+    pub(super) fn any(&mut self) -> Result<usize, Errno> {
+        let index = self.dice.below(SLOTS);
+        if self.slots[index].is_some() { Ok(index) } else { Err(Errno::BADF) }
+    }
+
+    /// A page where something may be mapped, and the slot that may have mapped it.
+    pub(super) fn place(&mut self) -> (usize, usize) {
+        let Place { at, pages, slot } = self.dice.one_of(&self.recent);
+        (at + self.dice.below(pages.max(1)) * PAGE, slot)
+    }
+
+    fn open(&mut self) -> Result<(), Errno> {
+        let index = self.dice.below(SLOTS);
+        let write = !self.dice.once_in(8);
+        let node = pagelab_sys::hostile::Node::open(pagelab_sys::hostile::Door::Pagelab, write)?;
+        self.slots[index] =
+            Some(Slot { device: Device(node), memtype: None, is_own: true, mark: None });
+        // Otherwise most files would be closed before anybody allocates.
+        if self.dice.once_in(4) { Ok(()) } else { self.alloc_in(index) }
+    }
+
+    /// A descriptor of a file that others have, or another one of one's own.
+    fn open_shared(&mut self) -> Result<(), Errno> {
+        let into = self.dice.below(SLOTS);
+        let slot = if self.dice.once_in(2) {
+            let shared = &self.shared[self.dice.below(self.shared.len())];
+            let device = Device(shared.device.0.duplicate()?);
+            Slot { device, memtype: shared.memtype, is_own: false, mark: None }
+        } else {
+            let from = self.any()?;
+            let Some(slot) = &self.slots[from] else { return Err(Errno::BADF) };
+            let device = Device(slot.device.0.duplicate()?);
+            Slot { device, ..*slot }
+        };
+        self.slots[into] = Some(slot);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Errno> {
+        let index = self.any()?;
+        self.slots[index] = None;
+        Ok(())
+    }
+
+    fn alloc(&mut self) -> Result<(), Errno> {
+        let index = self.any()?;
+        self.alloc_in(index)
+    }
+
+    fn alloc_in(&mut self, index: usize) -> Result<(), Errno> {
+        let want = self.want();
+        let Some(slot) = &mut self.slots[index] else { return Err(Errno::BADF) };
+        slot.device.alloc(&want)?;
+        slot.memtype = Some(want.memtype);
+        self.marks += 1;
+        slot.mark = slot.is_own.then_some(self.marks);
+        self.count(ALLOCATIONS);
+        Ok(())
+    }
+
+    /// An argument that may well be right.
+    fn want(&mut self) -> Alloc {
+        let dice = &mut self.dice;
+        let memtype = dice.one_of(&[0, 1, 2, 2, 1, 3]);
+        let layout = dice.one_of(if self.reserved > 0 { &[0, 1, 2, 2] } else { &[0, 0, 1, 2] });
+        let leaf_shift =
+            if dice.once_in(100) { 30 } else { dice.one_of(&[12, 12, 12, 12, 12, 21]) };
+        let leaves = if leaf_shift == 12 { 1 + dice.below(64) } else { 1 + dice.below(2) };
+        let bytes = if leaf_shift == 30 { 1 << 30 } else { leaves << leaf_shift };
+        let room = if layout == 2 { (self.reserved >> leaf_shift).max(1) } else { 1 };
+        let offset = if layout == 2 { (dice.bits() % room) << leaf_shift } else { 0 };
+        let flags = u32::from(dice.once_in(2));
+        Alloc { layout, leaf_shift, flags, offset, ..Alloc::pages(memtype, bytes) }
+    }
+
+    /// A page of the ground is nobody's, or of the type of its file with the contents of its file.
+    fn prove(&mut self) -> Result<(), u8> {
+        let (at, index) = self.place();
+        let Some(slot) = &self.slots[index] else { return Ok(()) };
+        let Ok(found) = slot.device.query(self.ground.start() + at) else { return Ok(()) };
+        if found.shift == 0 {
+            return Ok(());
+        }
+        if slot.memtype.is_some_and(|memtype| memtype != found.memtype) {
+            return Err(WRONG_TYPE);
+        }
+        self.count(PROVEN);
+        let (Some(mark), true) = (slot.mark, self.is_alone) else { return Ok(()) };
+        let mut words = [0; 64];
+        if self.ground.copy_out(at, &mut words).is_err() {
+            return Ok(());
+        }
+        self.count(READ_BACK);
+        let known = [[0; 8], mark.to_ne_bytes()];
+        let strange = words.chunks(8).any(|word| !known.iter().any(|known| known == word));
+        if strange { Err(STRANGE_DATA) } else { Ok(()) }
+    }
+
+    /// A child that goes on for a while with what it inherits, beside its parent.
+    fn fork(&mut self) -> Result<(), Errno> {
+        if !self.is_alone {
+            return Err(Errno::BUSY);
+        }
+        let calls = 8 + self.dice.bits() % 32;
+        let kill = self.dice.once_in(3);
+        // The one before ends first: two at a time are enough.
+        if let Some(child) = self.child.take() {
+            if kill { child.kill() } else { child.wait() }.map(|_| ())?;
+        }
+        // From now on two write to the same files.
+        for slot in self.slots.iter_mut().flatten() {
+            (slot.is_own, slot.mark) = (false, None);
+        }
+        let child = fork(|| self.run(calls))?;
+        self.child = Some(child);
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! How long frames live, and what they are afterwards.
+//!
+//! The one idea: the addresses of frames are noted while a process has them; after it let go, the
+//! kernel's own records of exactly these frames say what they are now.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use pagelab_sys::hostile::{End, Errno, Ground, Mapping, READ, SHARED, WRITE, fork};
+
+use super::{
+    abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
+    frames::{Recorded, all_back, free_kb, parameter},
+    load, refused,
+};
+use crate::{case::Verdict, guest::Guest};
+
+/// Free memory moves by itself: slabs, tables, what other processes do.
+const NOISE_KB: u64 = 8 << 10;
+
+pub(super) fn run(guest: &Guest) -> Result<Verdict> {
+    let loaded = load(guest, "")?;
+    let hides_memory = Device::open()?.info()?.reserved_bytes > 0;
+    guest.part("wb again after uc-", wb_again(UC_MINUS, 0));
+    guest.part("wb again after wc", wb_again(WC, 0));
+    guest.part("wb again after wc contiguous", wb_again(WC, CONTIGUOUS));
+    guest.part("free pages come back", come_back());
+    guest.part("a mapping outlives its descriptor", outlives());
+    guest.part("a child outlives its parent", child_outlives());
+    guest.part("killed while it maps", killed());
+    guest.part("killed while it allocates", interrupted_alloc());
+    if hides_memory {
+        guest.part("reserved: the next one gets zeroes", zeroes_next());
+        guest.part("reserved: each type after each", each_after_each());
+    }
+    all_back()?;
+    loaded.unload()?;
+    let loaded = load(guest, "limit_mb=16")?;
+    guest.part("the limit is for all files", limit());
+    all_back()?;
+    loaded.unload()?;
+    Verdict::ok("nothing is left")
+}
+
+/// Fills every page and tells the frames.
+fn fill(device: &Device, ground: &Ground, bytes: usize) -> Result<Vec<u64>> {
+    (0..bytes)
+        .step_by(PAGE)
+        .map(|at| {
+            ground.store(at, 0xdead_beef_dead_beef);
+            Ok(device.leaf(ground, at)?.phys)
+        })
+        .collect()
+}
+
+fn wb_again(memtype: u32, layout: u32) -> Result<Verdict> {
+    let bytes = 8 * MIB;
+    let recorded = Recorded::open()?;
+    let device = Device::with(&Alloc { layout, ..Alloc::pages(memtype, bytes) })?;
+    // Before anybody maps it: the kernel's own mapping is first.
+    let ground = device.map(bytes, 0)?;
+    let frames = fill(&device, &ground, bytes)?;
+    recorded.all_are(&frames, memtype)?;
+    drop((ground, device));
+    recorded.all_are(&frames, WB)?;
+    all_back()?;
+    let next = Device::with(&Alloc { layout, ..Alloc::pages(WB, bytes) })?;
+    let ground = next.map(bytes, 0)?;
+    let mut again = 0;
+    for at in (0..bytes).step_by(PAGE) {
+        ensure!(ground.load(at) == 0, "somebody's data at {at:#x}");
+        let leaf = next.leaf(&ground, at)?;
+        ensure!(leaf.memtype == WB, "{leaf:x?}");
+        again += usize::from(frames.contains(&leaf.phys));
+    }
+    Verdict::ok(format!("{again} of {} frames came again, all WB and zeroed", frames.len()))
+}
+
+fn come_back() -> Result<Verdict> {
+    let bytes = 64 * MIB;
+    // The first time builds what stays: tables of the direct map, caches of the allocator.
+    for round in 0..2 {
+        let before = free_kb()?;
+        let device = Device::with(&Alloc { flags: EAGER, ..Alloc::pages(WC, bytes) })?;
+        let ground = device.map(bytes, 0)?;
+        let pages = parameter("used_pages")?;
+        ensure!(pages == (bytes / PAGE) as u64, "used_pages is {pages}");
+        let during = free_kb()?;
+        ensure!(before + NOISE_KB >= during + (64 << 10), "{before} kB, then {during} kB");
+        drop((ground, device));
+        all_back()?;
+        let after = free_kb()?;
+        if round == 1 {
+            ensure!(after + NOISE_KB >= before, "{before} kB were free, {after} kB are");
+            return Verdict::ok(format!("{before} kB, {during} kB, {after} kB"));
+        }
+    }
+    unreachable!("the second round returns");
+}
+
+fn outlives() -> Result<Verdict> {
+    let device = Device::with(&Alloc::pages(UC_MINUS, MIB))?;
+    let ground = device.map(MIB, 0)?;
+    let other = device.map(PAGE, MIB - PAGE)?;
+    ground.store(MIB - 8, 5);
+    drop(device);
+    ensure!(parameter("used_pages")? == 256, "freed under a mapping");
+    ensure!(other.load(PAGE - 8) == 5, "another page");
+    drop(ground);
+    ensure!(parameter("used_pages")? == 256, "freed under the other mapping");
+    other.store(0, 6);
+    drop(other);
+    all_back()?;
+    Verdict::ok("freed with the last mapping")
+}
+
+fn child_outlives() -> Result<Verdict> {
+    let device = Device::with(&Alloc::pages(WC, MIB))?;
+    let ground = device.map(MIB, 0)?;
+    ground.store(0, 1);
+    let child = fork(|| {
+        while ground.load(0) != 2 {
+            std::thread::yield_now();
+        }
+        ground.store(8, 3);
+        u8::from(device.leaf(&ground, 0).is_err())
+    })?;
+    // A mapping of the parent's own, so that it can let the first one go.
+    let second = device.map(PAGE, 0)?;
+    drop((ground, device));
+    second.store(0, 2);
+    let end = child.wait()?;
+    ensure!(end == End::Exited(0), "{end:?}");
+    ensure!(second.load(8) == 3, "the child had another page");
+    drop(second);
+    all_back()?;
+    Verdict::ok("the child shares it, and holds it")
+}
+
+fn killed() -> Result<Verdict> {
+    for flags in [0, EAGER] {
+        let child = fork(|| {
+            let held = Device::with(&Alloc { flags, ..Alloc::pages(WC, 32 * MIB) })
+                .and_then(|device| device.map(32 * MIB, 0).map(|ground| (device, ground)));
+            let Ok((_device, ground)) = held else { return 1 };
+            for at in (0..32 * MIB).step_by(PAGE) {
+                ground.store(at, 1);
+            }
+            loop {
+                std::thread::yield_now();
+            }
+        })?;
+        while parameter("used_pages")? == 0 {
+            std::thread::yield_now();
+        }
+        let end = child.kill()?;
+        ensure!(end == End::Killed(9), "{end:?}");
+        all_back()?;
+    }
+    Verdict::ok("kill -9 is a close")
+}
+
+fn limit() -> Result<Verdict> {
+    let limit = Device::open()?.info()?.limit_bytes;
+    ensure!(limit == 16 << 20, "INFO says {limit}");
+    let first = Device::with(&Alloc::pages(WC, 9 * MIB))?;
+    let second = Device::open()?;
+    refused(second.alloc(&Alloc::pages(WC, 9 * MIB)), Errno::NOMEM)?;
+    refused(second.alloc(&Alloc::pages(WC, 17 * MIB)), Errno::TOOBIG)?;
+    let third = Device::with(&Alloc::pages(WC, 7 * MIB))?;
+    refused(second.alloc(&Alloc::pages(WC, PAGE)), Errno::NOMEM)?;
+    drop((first, third));
+    second.alloc(&Alloc::pages(WB, 16 * MIB)).context("after the others left")?;
+    Verdict::ok("9 and 7 of 16 MiB, and not a page more")
+}
+
+/// Ended while it takes pages, while it types them, and while it has them.
+fn interrupted_alloc() -> Result<Verdict> {
+    let recorded = Recorded::open()?;
+    let before = recorded.census()?;
+    let bytes = usize::try_from(Device::open()?.info()?.limit_bytes)? / 4 / PAGE * PAGE;
+    for wait in [0, 10, 40, 160] {
+        for want in [Alloc::pages(WC, bytes), Alloc::pages(UC_MINUS, bytes)] {
+            let child = fork(|| match Device::with(&want) {
+                Ok(_device) => loop {
+                    std::thread::yield_now();
+                },
+                Err(_) => 1,
+            })?;
+            while parameter("used_pages")? == 0 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(wait));
+            let end = child.kill()?;
+            ensure!(end == End::Killed(9), "{end:?}");
+            all_back()?;
+        }
+    }
+    ensure!(recorded.census()?[1..] == before[1..], "frames of a type are left");
+    Verdict::ok(format!("{bytes} bytes, ended at four times"))
+}
+
+fn part_of_region(memtype: u32, bytes: usize) -> Result<(Device, Ground)> {
+    let device = Device::with(&Alloc { layout: RESERVED, ..Alloc::pages(memtype, bytes) })?;
+    let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: 0 };
+    let ground = Ground::anywhere(&device.0, how)?;
+    Ok((device, ground))
+}
+
+fn zeroes_next() -> Result<Verdict> {
+    let bytes = 4 * MIB;
+    let (device, ground) = part_of_region(WC, bytes)?;
+    let frames = fill(&device, &ground, bytes)?;
+    drop((ground, device));
+    let (device, ground) = part_of_region(WB, bytes)?;
+    for at in (0..bytes).step_by(8) {
+        ensure!(ground.load(at) == 0, "somebody's data at {at:#x}");
+    }
+    ensure!(device.leaf(&ground, 0)?.phys == frames[0], "other frames");
+    Verdict::ok(format!("{} frames, the same ones", frames.len()))
+}
+
+fn each_after_each() -> Result<Verdict> {
+    for first in 0..4 {
+        for second in 0..4 {
+            drop(part_of_region(first, MIB)?);
+            let (device, ground) = part_of_region(second, MIB)?;
+            ground.store(0, 1);
+            let leaf = device.leaf(&ground, 0)?;
+            ensure!(leaf.memtype == second, "type {second} after type {first}: {leaf:x?}");
+        }
+    }
+    Verdict::ok("16 successions")
+}

@@ -1,0 +1,51 @@
+//! The tool itself, with the module and without it.
+
+use anyhow::{Context, Result, ensure};
+use pagelab_record::Outcome;
+
+use super::{frames::all_back, load};
+use crate::{case::Verdict, guest::Guest};
+
+pub(super) fn run(guest: &Guest) -> Result<Verdict> {
+    guest.part("doctor without the module", missing(guest));
+    let loaded = load(guest, "")?;
+    guest.part("doctor with the module", there(guest));
+    for (workload, more) in [
+        ("memtype/bandwidth", ("size", "64k")),
+        ("memtype/latency", ("size", "64k")),
+        ("memtype/order", ("rounds", "1k")),
+    ] {
+        guest.part(workload, measured(guest, workload, more));
+    }
+    all_back()?;
+    loaded.unload()?;
+    Verdict::ok("valid by its witness")
+}
+
+fn missing(guest: &Guest) -> Result<Verdict> {
+    let ran = guest.run(&["doctor"])?;
+    let text = ran.stdout + &ran.stderr;
+    ensure!(text.contains("pagelab module"), "doctor knows no module: {text}");
+    ensure!(text.contains("kmod"), "no cure: {text}");
+    let skipped = guest.records("memtype/bandwidth", &[("type", "wc"), ("size", "64k")])?;
+    let all = skipped.iter().all(|record| matches!(record.outcome, Outcome::Skipped { .. }));
+    ensure!(all && !skipped.is_empty(), "without the module: {skipped:?}");
+    Verdict::ok("missing, with its cure; wc is skipped")
+}
+
+fn there(guest: &Guest) -> Result<Verdict> {
+    let ran = guest.run(&["doctor"])?;
+    let line = ran.stdout.lines().find(|line| line.contains("pagelab module"));
+    Verdict::ok(line.unwrap_or("no line").trim().to_owned())
+}
+
+fn measured(guest: &Guest, workload: &str, more: (&str, &str)) -> Result<Verdict> {
+    let records = guest.records(workload, &[("type", "wb,uc,wc"), more])?;
+    let mut claims = 0;
+    for record in records.iter().filter(|record| record.workload == workload) {
+        super::super::valid(record).with_context(|| format!("{:?}", record.case))?;
+        claims += super::super::measured(record)?.witness.len();
+    }
+    ensure!(claims > 0, "nothing was claimed: {records:?}");
+    Verdict::ok(format!("{claims} claims hold"))
+}

@@ -1,0 +1,97 @@
+//! Machines with a second memory node: they are what they should be, and memory lands where a case
+//! says.
+
+use anyhow::{Context, Result, ensure};
+use pagelab_record::Outcome;
+
+use super::valid;
+use crate::{
+    case::{ALL, Case, Kernel, Machine, Place, RECENT, Verdict},
+    guest::{Guest, text},
+};
+
+const NODES: &str = "/sys/devices/system/node";
+const TIERS: &str = "/sys/devices/virtual/memory_tiering";
+
+const TWO_NODES: &[Place] = &[
+    Place { machine: Machine::Hmat2, kernels: ALL },
+    Place { machine: Machine::Daxkmem, kernels: ALL },
+    Place { machine: Machine::Cxl, kernels: RECENT },
+];
+
+pub(super) const NODES_TWO: Case = Case {
+    name: "numa/nodes",
+    about: "The second node has memory and no CPU.",
+    places: &[
+        Place { machine: Machine::Hmat2, kernels: ALL },
+        Place { machine: Machine::Hmat2Small, kernels: &[Kernel::Newest] },
+        Place { machine: Machine::Daxkmem, kernels: ALL },
+        Place { machine: Machine::Cxl, kernels: RECENT },
+    ],
+    run: nodes,
+    ..Case::DEFAULT
+};
+
+pub(super) const TIERS_TWO: Case = Case {
+    name: "numa/tiers",
+    about: "The kernel puts the two nodes into two tiers.",
+    places: &[
+        // Before 6.7 the kernel does not make tiers of what the HMAT says.
+        Place { machine: Machine::Hmat2, kernels: RECENT },
+        Place { machine: Machine::Daxkmem, kernels: ALL },
+        Place { machine: Machine::Cxl, kernels: RECENT },
+    ],
+    run: tiers,
+    ..Case::DEFAULT
+};
+
+pub(super) const PLACEMENT: Case = Case {
+    name: "numa/placement",
+    about: "Faults with mem-node=0, 1 and far leave every page on the node that was named.",
+    places: TWO_NODES,
+    native: true,
+    run: placement,
+    ..Case::DEFAULT
+};
+
+fn nodes(_: &Guest) -> Result<Verdict> {
+    let memory = text(&format!("{NODES}/has_memory"))?;
+    ensure!(memory == "0-1", "nodes with memory: {memory}");
+    let cpus = text(&format!("{NODES}/has_cpu"))?;
+    ensure!(cpus == "0", "nodes with a CPU: {cpus}");
+    let far = text(&format!("{NODES}/node1/meminfo"))?;
+    let total = far.lines().find(|line| line.contains("MemTotal:")).context("no MemTotal")?;
+    let distances = text(&format!("{NODES}/node0/distance"))?;
+    Verdict::ok(format!("{}; distances {distances}", total.trim()))
+}
+
+fn tiers(_: &Guest) -> Result<Verdict> {
+    let mut tiers = Vec::new();
+    for entry in std::fs::read_dir(TIERS).context(TIERS)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with("memory_tier")
+            && let Ok(nodes) = text(&format!("{TIERS}/{name}/nodelist"))
+        {
+            tiers.push(format!("{name}: {nodes}"));
+        }
+    }
+    tiers.sort();
+    ensure!(tiers.len() == 2, "{tiers:?}");
+    Verdict::ok(tiers.join(", "))
+}
+
+fn placement(guest: &Guest) -> Result<Verdict> {
+    let case = [("mem-node", "0,1,far"), ("size", "4m"), ("rounds", "2")];
+    let records = guest.records("fault/throughput", &case)?;
+    for record in &records {
+        if let Outcome::Skipped { need, cure } = &record.outcome
+            && !guest.is_ours()
+        {
+            return Verdict::skip(need, cure);
+        }
+        let node = record.case.get("mem-node").unwrap_or("?");
+        guest.part(&format!("mem-node={node}"), valid(record).map(|()| Verdict::Ok(String::new())));
+    }
+    ensure!(records.len() == 3, "{} records of three cases", records.len());
+    Verdict::ok(format!("{} cases", records.len()))
+}

@@ -1,0 +1,49 @@
+//! Memory that the kernel was told to leave alone.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{
+    case::{ALL, Case, Machine, Place, Verdict},
+    guest::{Guest, meminfo_kb, text},
+};
+
+/// Where the hidden memory begins.
+const START: u64 = 4 << 30;
+
+pub(super) const HIDDEN: Case = Case {
+    name: "reserved/hidden",
+    about: "The memory at 4 GiB is real and is not System RAM.",
+    places: &[
+        Place { machine: Machine::Reserved, kernels: ALL },
+        Place { machine: Machine::ReservedLarge, kernels: ALL },
+    ],
+    run: hidden,
+    ..Case::DEFAULT
+};
+
+fn hidden(guest: &Guest) -> Result<Verdict> {
+    let gib: u64 = if guest.machine() == "reserved" { 1 } else { 3 };
+    let (start, end) = (START, START + (gib << 30) - 1);
+    let map = text("/proc/iomem")?;
+    let ranges = map.lines().filter(|line| !line.starts_with(' ')).filter_map(range);
+    let mut found = None;
+    for (from, to, what) in ranges {
+        ensure!(what != "System RAM" || to < start || from > end, "{from:x}-{to:x} is System RAM");
+        // The kernel joins what touches: the firmware ends where the hidden memory begins.
+        if from <= start && to == end {
+            found = Some(what);
+        }
+    }
+    let what = found.with_context(|| format!("/proc/iomem has no {start:x}-{end:x}:\n{map}"))?;
+    ensure!(what == "Reserved", "{start:x}-{end:x} is {what}");
+    let total = meminfo_kb("MemTotal")?;
+    ensure!(total < 4 << 20, "{total} kB belong to the kernel");
+    Verdict::ok(format!("{start:x}-{end:x} : {what}; MemTotal {total} kB"))
+}
+
+/// `100000000-13fffffff : Reserved`.
+fn range(line: &str) -> Option<(u64, u64, &str)> {
+    let (range, what) = line.split_once(" : ")?;
+    let (from, to) = range.split_once('-')?;
+    Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?, what))
+}

@@ -1,0 +1,243 @@
+//! What a case sees of the machine that it runs on, and the things that several cases do.
+//!
+//! The one idea: a case asks here instead of knowing paths, so that it runs in a virtual machine
+//! and on a host alike. It is not the machine's set-up, which is done before the first case.
+
+use std::{
+    env,
+    fs::{self, Permissions},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use pagelab_record::{Nature, Record, journal};
+use pagelab_sys::guest as kernel;
+use serde::{Deserialize, Serialize};
+
+use crate::{case::Verdict, conduct};
+
+/// The file of the initramfs that says what to do.
+pub(crate) const ORDERS: &str = "/orders.json";
+/// Where the lane puts modules.
+const MODULES: &str = "/modules";
+/// The user that owns nothing, on every distribution.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// What the lane asks of a boot.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Orders {
+    /// Name of the kernel: `6.1`, `6.12`, `newest`.
+    pub(crate) kernel: String,
+    /// Name of the machine.
+    pub(crate) machine: String,
+    /// Files below `/modules` to load at boot, in order.
+    pub(crate) load: Vec<String>,
+    /// Cases to run, in order.
+    pub(crate) cases: Vec<String>,
+    /// Whether cases that can go on for long should.
+    pub(crate) soak: bool,
+}
+
+/// The machine, as a case sees it.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    orders: Option<Orders>,
+    pagelab: PathBuf,
+}
+
+/// Answers of one run of `pagelab`.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// Its exit code.
+    pub(crate) code: i32,
+    /// What it printed.
+    pub(crate) stdout: String,
+    /// What it said.
+    pub(crate) stderr: String,
+}
+
+impl Guest {
+    /// This machine: a guest of the lane where there are orders, a host otherwise.
+    pub(crate) fn here() -> Result<Self> {
+        if let Ok(text) = fs::read_to_string(ORDERS) {
+            let orders = serde_json::from_str(&text).context(ORDERS)?;
+            return Ok(Self { orders: Some(orders), pagelab: "/bin/pagelab".into() });
+        }
+        let beside = env::current_exe()?.with_file_name("pagelab");
+        let pagelab = env::var_os("PAGELAB").map_or(beside, PathBuf::from);
+        Ok(Self { orders: None, pagelab })
+    }
+
+    /// Whether this is a virtual machine of the lane.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.orders.is_some()
+    }
+
+    /// The kernel's name in the lane; on a host its release.
+    pub(crate) fn kernel(&self) -> String {
+        let release = || text("/proc/sys/kernel/osrelease").unwrap_or_default();
+        self.orders.as_ref().map_or_else(release, |orders| orders.kernel.clone())
+    }
+
+    /// The machine's name in the lane; `host` elsewhere.
+    pub(crate) fn machine(&self) -> &str {
+        self.orders.as_ref().map_or("host", |orders| &orders.machine)
+    }
+
+    /// Whether to go on for long: `cargo xtask vm --soak`.
+    pub(crate) fn soak(&self) -> bool {
+        let asked = || env::var_os("PAGELAB_SOAK").is_some();
+        self.orders.as_ref().map_or_else(asked, |orders| orders.soak)
+    }
+
+    /// Says what came of a part of the case; a failed part fails the case.
+    #[expect(clippy::unused_self, reason = "only who has a guest runs a case")]
+    pub(crate) fn part(&self, name: &str, outcome: Result<Verdict>) {
+        conduct::say_part(name, outcome);
+    }
+
+    /// Says something that is worth reading but decides nothing.
+    #[expect(clippy::unused_self, reason = "only who has a guest runs a case")]
+    pub(crate) fn note(&self, text: impl std::fmt::Display) {
+        conduct::say_note(&text.to_string());
+    }
+
+    /// A command that runs `pagelab` with these words.
+    pub(crate) fn pagelab(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.pagelab);
+        command.args(words).env("NO_COLOR", "1").current_dir(env::temp_dir());
+        command
+    }
+
+    /// Runs `pagelab` as root.
+    pub(crate) fn run(&self, words: &[&str]) -> Result<Ran> {
+        ran(&mut self.pagelab(words))
+    }
+
+    /// Runs `pagelab` as a user that may do nothing.
+    pub(crate) fn run_as_nobody(&self, words: &[&str]) -> Result<Ran> {
+        ran(self.pagelab(words).uid(NOBODY).gid(NOBODY))
+    }
+
+    /// Runs cases of a workload, each in one process and as short as they can be, and reads the
+    /// records that are left, whatever the exit code. A comma in a value makes several cases.
+    ///
+    /// By a suite of its own: a grid would measure the machine's limits first, which takes an
+    /// emulated processor a minute and tells nothing.
+    pub(crate) fn records(&self, workload: &str, case: &[(&str, &str)]) -> Result<Vec<Record>> {
+        self.left_by(workload, case, Self::run).map(|(records, _)| records)
+    }
+
+    /// The same as a user that may do nothing, with the exit code.
+    pub(crate) fn records_of_nobody(
+        &self,
+        workload: &str,
+        case: &[(&str, &str)],
+    ) -> Result<(Vec<Record>, i32)> {
+        self.left_by(workload, case, Self::run_as_nobody)
+    }
+
+    fn left_by(
+        &self,
+        workload: &str,
+        case: &[(&str, &str)],
+        run_as: fn(&Self, &[&str]) -> Result<Ran>,
+    ) -> Result<(Vec<Record>, i32)> {
+        let folder = scratch();
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let (suite, run) = (folder.join("suite.toml"), folder.join("run"));
+        let mut text = format!(
+            "name = \"guest\"\nsummary = \"one workload\"\nforks = 1\nbudget = 0.001\n\
+             repetitions-min = 1\n[[case]]\nworkload = \"{workload}\"\n"
+        );
+        for (name, values) in case {
+            let values: Vec<_> = values.split(',').map(|value| format!("\"{value}\"")).collect();
+            text.push_str(&format!("{name} = [{}]\n", values.join(", ")));
+        }
+        fs::write(&suite, text).with_context(|| suite.display().to_string())?;
+        let anybody = Permissions::from_mode(0o777);
+        fs::set_permissions(&folder, anybody).with_context(|| folder.display().to_string())?;
+        let words = ["run", "--suite", &suite.to_string_lossy(), "-o", &run.to_string_lossy()];
+        let ran = run_as(self, &words)?;
+        let contents = journal::read(&run.join(journal::FILE))
+            .with_context(|| format!("pagelab exited with {}: {}", ran.code, ran.stderr))?;
+        let _ = fs::remove_dir_all(&folder);
+        for record in &contents.records {
+            let told = record.nature == Nature::Emulated;
+            ensure!(told || !self.is_ours(), "{} is {:?}", record.workload, record.nature);
+        }
+        ensure!(contents.damage.is_none(), "the journal is damaged: {:?}", contents.damage);
+        ensure!(!contents.records.is_empty(), "no records: {}", ran.stderr);
+        Ok((contents.records, ran.code))
+    }
+
+    /// Loads a module that the case named; dropping what is returned unloads it.
+    #[expect(clippy::unused_self, reason = "only who has a guest may load modules")]
+    pub(crate) fn load(&self, module: &'static str, parameters: &str) -> Result<Loaded> {
+        let file = Path::new(MODULES).join(format!("{module}.ko"));
+        kernel::load_module(&file, parameters)?;
+        Ok(Loaded { module })
+    }
+}
+
+/// A module that is unloaded when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    module: &'static str,
+}
+
+impl Loaded {
+    /// Unloads it now, and says when that fails.
+    pub(crate) fn unload(self) -> Result<()> {
+        let module = self.module;
+        std::mem::forget(self);
+        Ok(kernel::unload_module(module)?)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let _ = kernel::unload_module(self.module);
+    }
+}
+
+/// A folder that nobody uses yet, not made.
+pub(crate) fn scratch() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    env::temp_dir().join(format!("pagelab-guest-{}-{count}", std::process::id()))
+}
+
+/// The text of a file of the kernel, without the line's end.
+pub(crate) fn text(path: &str) -> Result<String> {
+    let text = fs::read_to_string(path).with_context(|| path.to_owned())?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// Writes a file of the kernel.
+pub(crate) fn set(path: &str, value: &str) -> Result<()> {
+    fs::write(path, value).with_context(|| format!("writing {value} to {path}"))
+}
+
+/// A field of `/proc/meminfo` in kB.
+pub(crate) fn meminfo_kb(field: &str) -> Result<u64> {
+    let text = text("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let Some(line) = line else { bail!("/proc/meminfo has no {field}") };
+    line.split_whitespace().next().context("no number")?.parse().context("not a number")
+}
+
+fn ran(command: &mut Command) -> Result<Ran> {
+    let Output { status, stdout, stderr } = command
+        .output()
+        .with_context(|| format!("starting {}", command.get_program().display()))?;
+    let Some(code) = status.code() else {
+        bail!("pagelab ended by {status}: {}", String::from_utf8_lossy(&stderr));
+    };
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Ran { code, stdout: text(stdout), stderr: text(stderr) })
+}

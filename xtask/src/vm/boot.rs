@@ -1,0 +1,217 @@
+//! One boot of the lane: its initramfs, its run, its verdict and its logs.
+//!
+//! The one idea: whatever came of a boot, its console and its results stay in [`LOGS`] under the
+//! boot's name until the next run of the same. Only a QEMU that never started a machine is tried a
+//! second time, and that is said.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use super::{
+    Options,
+    build::Programs,
+    fetch::{Kernel, Supplies},
+    initrd::Archive,
+    machines,
+    modules::Modules,
+    ours::NAME as OURS,
+    qemu::Start,
+    skips::{self, Expected},
+    summary::Summary,
+    table::{Boot, Orders},
+    verdict::{Judged, Outcome, Recording},
+};
+use crate::shell;
+
+/// Logs of the boots.
+pub(super) const LOGS: &str = "target/vm/logs";
+const LIMIT: Duration = Duration::from_secs(120);
+/// With `--soak` there is no reason to hurry.
+const LIMIT_SOAK: Duration = Duration::from_secs(3600);
+
+/// What all boots share.
+#[derive(Debug)]
+pub(super) struct Lane {
+    programs: Programs,
+    supplies: Supplies,
+    /// Our module, by kernel.
+    ours: BTreeMap<String, PathBuf>,
+    expected: Vec<Expected>,
+    options: Options,
+}
+
+/// What came of a boot.
+#[derive(Debug, Default)]
+pub(super) struct Booted {
+    /// All that it said.
+    pub(super) judged: Judged,
+    /// What is wrong with it, besides failed cases.
+    pub(super) failures: Vec<String>,
+    /// All of it, for a person.
+    pub(super) text: String,
+}
+
+impl Lane {
+    /// A lane whose logs can be written.
+    pub(super) fn new(
+        programs: Programs,
+        supplies: Supplies,
+        ours: BTreeMap<String, PathBuf>,
+        expected: Vec<Expected>,
+        options: Options,
+    ) -> Result<Self> {
+        fs::create_dir_all(LOGS).context(LOGS)?;
+        Ok(Self { programs, supplies, ours, expected, options })
+    }
+
+    /// Boots them all, as many at once as was asked for, and says what came of each.
+    pub(super) fn all(&self, boots: Vec<(u32, &Boot)>) -> Summary {
+        let queue = Mutex::new(VecDeque::from(boots));
+        let summary = Mutex::new(Summary::default());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let work = || {
+            while let Some((round, boot)) = next() {
+                let booted = self.boot(boot, round).unwrap_or_else(|error| {
+                    let text = format!("\n[vm] FAILED: {}: {error:#}", boot.name());
+                    Booted { failures: vec![format!("{error:#}")], text, ..Booted::default() }
+                });
+                let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                println!("{}", booted.text);
+                summary.add(&booted);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..self.options.jobs {
+                scope.spawn(work);
+            }
+        });
+        summary.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Boots and waits for the end.
+    fn boot(&self, boot: &Boot, round: u32) -> Result<Booted> {
+        let kernel = self.supplies.kernel(&boot.kernel)?;
+        // Rounds of one boot may run at once.
+        let name = if round == 0 { boot.name() } else { format!("{}.{}", boot.name(), round + 1) };
+        let base = Path::new(LOGS).join(&name);
+        let initrd = log(&base, "initrd");
+        fs::write(&initrd, self.initrd(boot, kernel)?)
+            .with_context(|| initrd.display().to_string())?;
+        let console = log(&base, "console");
+        let start = Start {
+            machine: machines::find(&boot.machine)?,
+            memory_mib: boot.memory_mib,
+            parameters: &boot.parameters,
+            kernel: &kernel.image,
+            initrd: &initrd,
+            console: &console,
+            limit: if self.options.soak { LIMIT_SOAK } else { LIMIT },
+        };
+        let (recording, took) = shell::timed(|| self.run(&start, &name));
+        let recording = recording?;
+        fs::write(log(&base, "results"), &recording.results)
+            .with_context(|| base.display().to_string())?;
+        if self.options.keep {
+            println!("{}", shell::line(&self.supplies.qemu.command(&start)));
+        } else {
+            let _ = fs::remove_file(&initrd);
+        }
+        let judged = recording.judge(&boot.cases);
+        let judged = if boot.panics { judged.that_panicked(&boot.cases) } else { judged };
+        let place = (boot.kernel.as_str(), boot.machine.as_str());
+        let mut failures = judged.failures.clone();
+        failures.extend(skips::wrong(&self.expected, place, &judged.findings));
+        let mut booted = Booted { judged, failures, text: String::new() };
+        booted.text = booted.describe(&name, took, &base);
+        if round > 0 && booted.is_good() {
+            for kind in ["console", "results"] {
+                let _ = fs::remove_file(log(&base, kind));
+            }
+        }
+        Ok(booted)
+    }
+
+    fn run(&self, start: &Start<'_>, name: &str) -> Result<Recording> {
+        let recording = self.supplies.qemu.run(start)?;
+        if recording.never_started() {
+            shell::warn(&format!("{name}: QEMU did not start the machine; it is tried once more"));
+            return self.supplies.qemu.run(start);
+        }
+        Ok(recording)
+    }
+
+    fn initrd(&self, boot: &Boot, kernel: &Kernel) -> Result<Vec<u8>> {
+        let mut archive = Archive::new();
+        archive.copy("init", &self.programs.guest)?;
+        archive.copy("bin/pagelab", &self.programs.pagelab)?;
+        let machine = machines::find(&boot.machine)?;
+        let asked = boot.modules.iter().map(String::as_str);
+        let theirs: Vec<_> =
+            machine.modules.iter().copied().chain(asked.filter(|name| *name != OURS)).collect();
+        let mut load = Vec::new();
+        if !theirs.is_empty() {
+            for (file, contents) in Modules::of(&kernel.modules)?.ordered(&theirs)? {
+                archive.file(&format!("modules/{file}"), &contents);
+                load.push(file);
+            }
+        }
+        if boot.modules.iter().any(|name| name == OURS) {
+            let module = self.ours.get(&boot.kernel);
+            let module = module.with_context(|| format!("no {OURS} for {}", boot.kernel))?;
+            archive.copy(&format!("modules/{OURS}.ko"), module)?;
+        }
+        let orders = Orders {
+            kernel: &boot.kernel,
+            machine: &boot.machine,
+            load: &load,
+            cases: &boot.cases,
+            soak: self.options.soak,
+        };
+        archive.file("orders.json", serde_json::to_string(&orders)?.as_bytes());
+        Ok(archive.finish())
+    }
+}
+
+impl Booted {
+    /// Whether nothing is wrong.
+    pub(super) fn is_good(&self) -> bool {
+        self.failures.is_empty() && !self.judged.findings.iter().any(|one| one.outcome.is_fail())
+    }
+
+    /// What came of it: a line for each case when it is good, all there is to know otherwise.
+    fn describe(&self, name: &str, took: Duration, base: &Path) -> String {
+        let word = if self.is_good() { "ok" } else { "FAILED" };
+        let release = &self.judged.release;
+        let mut text = format!("\n[vm] {word}: {name}, {release} ({:.1} s)", took.as_secs_f64());
+        for finding in &self.judged.findings {
+            let name = skips::name(finding);
+            text.push_str(&match &finding.outcome {
+                // The parts of a case that is well are in the log.
+                Outcome::Ok(_) if finding.part.is_some() => String::new(),
+                Outcome::Ok(seen) => format!("\n  ok    {name}: {seen}"),
+                Outcome::Skip { need, .. } => format!("\n  skip  {name}: needs {need}"),
+                Outcome::Fail(why) => format!("\n  FAIL  {name}: {why}"),
+            });
+        }
+        if !self.is_good() {
+            for line in self.judged.notes.iter().chain(&self.failures) {
+                text.push_str(&format!("\n        {line}"));
+            }
+            text.push_str(&format!("\n        logs: {}.{{console,results}}", base.display()));
+        }
+        text
+    }
+}
+
+/// The file of a boot; the names of kernels have dots, so this is no `with_extension`.
+fn log(base: &Path, kind: &str) -> PathBuf {
+    PathBuf::from(format!("{}.{kind}", base.display()))
+}

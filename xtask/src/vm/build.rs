@@ -1,0 +1,47 @@
+//! The static programs that a guest runs: its first process and `pagelab`.
+//!
+//! The one idea: both are built as `cargo xtask dist` builds, for musl, with a profile that is
+//! quick to build. Nothing else goes into a guest, so nothing of this machine can be missing there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    dist,
+    shell::{cargo, output, program, run},
+};
+
+const FOLDER: &str = "target/x86_64-unknown-linux-musl/vm";
+
+/// The programs of a guest.
+#[derive(Debug)]
+pub(super) struct Programs {
+    /// The first process.
+    pub(super) guest: PathBuf,
+    /// What is under test.
+    pub(super) pagelab: PathBuf,
+}
+
+/// Builds both.
+pub(super) fn programs() -> Result<Programs> {
+    build(&["pagelab-vm", "pagelab"])?;
+    let folder = Path::new(FOLDER);
+    Ok(Programs { guest: folder.join("guest"), pagelab: folder.join("pagelab") })
+}
+
+/// What `guest list` prints.
+pub(super) fn list() -> Result<String> {
+    build(&["pagelab-vm"])?;
+    output(&mut program(&format!("{FOLDER}/guest"), ["list"])).context("asking for the cases")
+}
+
+fn build(packages: &[&str]) -> Result<()> {
+    let mut command = cargo("build");
+    command.args(["--quiet", "--profile", "vm", "--target", dist::TARGET]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    dist::for_musl(&mut command)?;
+    run("vm", &mut command)
+}

@@ -1,0 +1,201 @@
+//! `cargo xtask vm`: the cases of `vm/` on unmodified kernels, in virtual machines.
+//!
+//! The path of a boot: `guest list` gives the table, [`table`] makes boots of it, [`fetch`] brings
+//! QEMU and kernels, [`initrd`] packs the guest with its modules, [`qemu`] runs it with a time
+//! limit, [`verdict`] reads what it left, [`skips`] compares skips with the committed list. The
+//! lane knows machines and kernels; what is tested is the guest's business.
+//!
+//! What the machine lacks (a network, packages, a privilege) makes the whole lane a skip that
+//! cannot be overlooked; anything else that goes wrong is a failure.
+
+mod apt;
+mod boot;
+mod build;
+mod fetch;
+mod initrd;
+mod machines;
+mod modules;
+mod ours;
+mod qemu;
+mod skips;
+mod summary;
+mod table;
+mod verdict;
+
+use std::{env, fs, process::Command};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+
+use self::{
+    boot::Lane,
+    summary::Summary,
+    table::{Asked, KERNELS},
+};
+use crate::shell;
+
+/// `off` leaves the lane out of `cargo xtask test`.
+const VARIABLE: &str = "PAGELAB_VM";
+
+/// Machines that run at once. Each has two processors of which one is busy as a rule.
+const JOBS: &str = "2";
+
+/// What the task takes.
+pub(crate) fn arguments(command: clap::Command) -> clap::Command {
+    let machines: Vec<_> = machines::MACHINES.iter().map(|machine| machine.name).collect();
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let list = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_delimiter(',').action(ArgAction::Append).help(help)
+    };
+    command
+        .arg(Arg::new("filter").num_args(0..).help("Run cases with one of these in their name"))
+        .arg(list("kernel", "Boot these kernels only").value_parser(KERNELS))
+        .arg(list("machine", "Build these machines only").value_parser(machines))
+        .arg(flag("list", "Print cases and machines; boot nothing"))
+        .arg(flag("keep", "Keep each initramfs, and print the command that boots it"))
+        .arg(flag("soak", "Let cases that can go on for long do so"))
+        .arg(flag("update", "Fetch QEMU and kernels afresh, also where the cache has them"))
+        .arg(
+            Arg::new("jobs")
+                .long("jobs")
+                .value_name("N")
+                .value_parser(|text: &str| match text.parse::<usize>() {
+                    Ok(jobs) if jobs > 0 => Ok(jobs),
+                    _ => Err("a number above 0"),
+                })
+                .default_value(JOBS)
+                .help("Run this many machines at once"),
+        )
+        .arg(
+            Arg::new("repeat")
+                .long("repeat")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..))
+                .default_value("1")
+                .help("Boot everything this many times"),
+        )
+}
+
+/// What was asked for, besides which cases.
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    keep: bool,
+    soak: bool,
+    update: bool,
+    repeat: u32,
+    jobs: usize,
+}
+
+/// The task.
+pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
+    let words = |name: &str| {
+        let values = matches.get_many::<String>(name).unwrap_or_default();
+        values.cloned().collect::<Vec<_>>()
+    };
+    let asked =
+        Asked { filters: words("filter"), kernels: words("kernel"), machines: words("machine") };
+    if matches.get_flag("list") {
+        return list(&asked);
+    }
+    let options = Options {
+        keep: matches.get_flag("keep"),
+        soak: matches.get_flag("soak"),
+        update: matches.get_flag("update"),
+        repeat: *matches.get_one("repeat").context("--repeat has a default")?,
+        jobs: *matches.get_one("jobs").context("--jobs has a default")?,
+    };
+    lane(&asked, options)
+}
+
+/// The lane as a part of `cargo xtask test`.
+pub(crate) fn after_tests() -> Result<()> {
+    if env::var_os(VARIABLE).is_some_and(|value| value == "off") {
+        shell::warn(&format!("{VARIABLE}=off: nothing was tested on real kernels"));
+        return Ok(());
+    }
+    let jobs = JOBS.parse().context("the default is a number")?;
+    lane(&Asked::default(), Options { repeat: 1, jobs, ..Options::default() })
+}
+
+fn list(asked: &Asked) -> Result<()> {
+    let cases = table::read(&build::list()?)?;
+    for boot in table::boots(&cases, asked) {
+        println!("{}", boot.name());
+        for name in &boot.cases {
+            let case = cases.iter().find(|case| case.name == *name).context("it is in a boot")?;
+            let native = if case.native { " (also on a host)" } else { "" };
+            println!("    {name:<28} {}{native}", case.about);
+        }
+    }
+    println!();
+    for machine in machines::MACHINES {
+        println!("{:<12} {}", machine.name, machine.about);
+    }
+    Ok(())
+}
+
+fn lane(asked: &Asked, options: Options) -> Result<()> {
+    let (outcome, took) = shell::timed(|| run(asked, options));
+    match outcome? {
+        Ok(summary) => {
+            println!("\n[vm] {summary}, {:.0} s", took.as_secs_f64());
+            if summary.is_good() { Ok(()) } else { bail!("the logs are in {}", boot::LOGS) }
+        }
+        Err(lack) => {
+            shell::warn(&format!(
+                "NOTHING WAS TESTED ON REAL KERNELS: the lane lacks what it needs.\n{lack:#}\n\
+                 Cure: run `cargo xtask vm` once as root, on Debian, with a network; \
+                 {VARIABLE}=off leaves it out"
+            ));
+            Ok(())
+        }
+    }
+}
+
+/// Everything, from the build to the summary; the inner error is what the machine lacks.
+fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
+    let programs = build::programs()?;
+    let json = shell::output(Command::new(&programs.guest).arg("list"))?;
+    let mut cases = table::read(&json)?;
+    let boots = table::boots(&cases, asked);
+    ensure!(!boots.is_empty(), "no case is called that: cargo xtask vm --list");
+    let kernels = table::kernels(&boots);
+    let supplies = match fetch::supplies(&kernels, options.update) {
+        Ok(supplies) => supplies,
+        Err(lack) => return Ok(Err(lack)),
+    };
+    let built = ours::build(&boots, &supplies)?;
+    for (kernel, lack) in &built.lacks {
+        table::leave_out(&mut cases, ours::NAME, kernel);
+        shell::warn(&format!(
+            "THE MODULE IS NOT TESTED ON {kernel}: it cannot be built here.\n{lack}"
+        ));
+    }
+    let list = fs::read_to_string(skips::FILE).context(skips::FILE)?;
+    let lane = Lane::new(programs, supplies, built.modules, skips::read(&list)?, options)?;
+    let boots = table::boots(&cases, asked);
+    let rounds = (0..options.repeat).flat_map(|round| boots.iter().map(move |boot| (round, boot)));
+    Ok(Ok(lane.all(rounds.collect())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_takes_filters_kernels_and_machines() {
+        let parse = |words: &[&str]| {
+            let line = [&["vm"], words].concat();
+            arguments(clap::Command::new("vm")).try_get_matches_from(line)
+        };
+        let matches = parse(&["check/", "--kernel", "6.1,newest", "--repeat", "60"]).unwrap();
+        let kernels: Vec<_> = matches.get_many::<String>("kernel").unwrap().collect();
+        assert_eq!(kernels, ["6.1", "newest"]);
+        assert_eq!(matches.get_one("repeat"), Some(&60_u32));
+        assert!(parse(&["--kernel", "5.10"]).is_err());
+        assert!(parse(&["--machine", "microvm"]).is_err());
+        assert!(parse(&["--repeat", "0"]).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! The last line of the lane: how many boots and cases, and what came of them.
+
+use std::fmt;
+
+use super::{boot::Booted, verdict::Outcome};
+
+/// Sums over boots.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    boots: usize,
+    boots_bad: usize,
+    ok: usize,
+    skipped: usize,
+    failed: usize,
+    parts: usize,
+}
+
+impl Summary {
+    /// Adds a boot.
+    pub(super) fn add(&mut self, booted: &Booted) {
+        self.boots += 1;
+        self.boots_bad += usize::from(!booted.is_good());
+        for finding in &booted.judged.findings {
+            let count = match &finding.outcome {
+                Outcome::Skip { .. } => &mut self.skipped,
+                Outcome::Fail(_) => &mut self.failed,
+                Outcome::Ok(_) if finding.part.is_some() => &mut self.parts,
+                Outcome::Ok(_) => &mut self.ok,
+            };
+            *count += 1;
+        }
+    }
+
+    /// Whether every boot is good.
+    pub(super) fn is_good(&self) -> bool {
+        self.boots_bad == 0
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { boots, boots_bad, ok, skipped, failed, parts } = self;
+        write!(f, "{boots} boots, {boots_bad} of them bad; ")?;
+        write!(f, "cases: {ok} ok (and {parts} parts), {skipped} skipped, {failed} failed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::verdict::{Finding, Judged};
+
+    #[test]
+    fn a_boot_without_failed_cases_can_be_bad() {
+        let ok = Outcome::Ok(String::new());
+        let finding = Finding { case: "a/b".into(), part: None, outcome: ok };
+        let part = Finding { part: Some("x".into()), ..finding.clone() };
+        let judged = Judged { findings: vec![finding, part], ..Judged::default() };
+        let mut summary = Summary::default();
+        let failures = vec!["console: WARNING".into()];
+        summary.add(&Booted { judged, failures, ..Booted::default() });
+        assert!(!summary.is_good());
+        let text = summary.to_string();
+        assert_eq!(text, "1 boots, 1 of them bad; cases: 1 ok (and 1 parts), 0 skipped, 0 failed");
+    }
+}

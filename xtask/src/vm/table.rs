@@ -1,0 +1,243 @@
+//! The table of cases as the guest prints it, and how cases share boots.
+//!
+//! The one idea: `guest list` is the only source; the lane knows no case by name. Cases that agree
+//! on kernel, machine and memory share a boot, which brings along what any of them asks for; a case
+//! that leaves the kernel changed has a boot of its own.
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// The kernels, by the names that cases use.
+pub(super) const KERNELS: [&str; 3] = ["6.1", "6.12", "newest"];
+
+/// A row of the guest's table; what is not read here is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Case {
+    /// `topic/fact`.
+    pub(super) name: String,
+    /// What it shows.
+    pub(super) about: String,
+    /// Where it runs.
+    pub(super) places: Vec<Place>,
+    /// 0 for what the machine has by itself.
+    pub(super) memory_mib: u32,
+    /// For the kernel's command line.
+    pub(super) parameters: Vec<String>,
+    /// Modules to bring along.
+    pub(super) modules: Vec<String>,
+    /// Whether it needs a boot of its own.
+    pub(super) alone: bool,
+    /// `verdict`, or `panic` where the boot must end with one.
+    pub(super) ending: String,
+    /// Whether it may run on a host.
+    pub(super) native: bool,
+}
+
+/// A machine, and the kernels that a case runs on there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub(super) struct Place {
+    /// Name of the machine.
+    pub(super) machine: String,
+    /// Names of the kernels.
+    pub(super) kernels: Vec<String>,
+}
+
+/// One start of one machine, and what runs in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Boot {
+    /// Name of the kernel.
+    pub(super) kernel: String,
+    /// Name of the machine.
+    pub(super) machine: String,
+    /// As in [`Case`].
+    pub(super) memory_mib: u32,
+    /// Of all its cases.
+    pub(super) parameters: Vec<String>,
+    /// Of all its cases.
+    pub(super) modules: Vec<String>,
+    /// Names of its cases, in the table's order.
+    pub(super) cases: Vec<String>,
+    /// Whether nothing may join it.
+    alone: bool,
+    /// Whether it must end with a panic of the kernel.
+    pub(super) panics: bool,
+}
+
+/// What the first process finds in `/orders.json`.
+#[derive(Debug, Serialize)]
+pub(super) struct Orders<'a> {
+    pub(super) kernel: &'a str,
+    pub(super) machine: &'a str,
+    pub(super) load: &'a [String],
+    pub(super) cases: &'a [String],
+    pub(super) soak: bool,
+}
+
+/// What was asked for on the command line; an empty list means everything.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// Parts of names of cases.
+    pub(super) filters: Vec<String>,
+    /// Names of kernels.
+    pub(super) kernels: Vec<String>,
+    /// Names of machines.
+    pub(super) machines: Vec<String>,
+}
+
+impl Asked {
+    fn case(&self, name: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
+    }
+
+    fn place(&self, kernel: &str, machine: &str) -> bool {
+        let among =
+            |list: &[String], name: &str| list.is_empty() || list.iter().any(|asked| asked == name);
+        among(&self.kernels, kernel) && among(&self.machines, machine)
+    }
+}
+
+impl Boot {
+    /// A name for files and people.
+    pub(super) fn name(&self) -> String {
+        let memory =
+            if self.memory_mib == 0 { String::new() } else { format!("-{}m", self.memory_mib) };
+        let alone = if self.alone { format!("-{}", self.cases[0]) } else { String::new() };
+        format!("{}-{}{memory}{alone}", self.kernel, self.machine).replace('/', "-")
+    }
+
+    fn takes(&self, kernel: &str, machine: &str, case: &Case) -> bool {
+        !self.alone
+            && !case.alone
+            && self.kernel == kernel
+            && self.machine == machine
+            && self.memory_mib == case.memory_mib
+    }
+
+    fn add(&mut self, case: &Case) {
+        self.cases.push(case.name.clone());
+        for (all, more) in
+            [(&mut self.parameters, &case.parameters), (&mut self.modules, &case.modules)]
+        {
+            for word in more {
+                if !all.contains(word) {
+                    all.push(word.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Reads what `guest list` prints.
+pub(super) fn read(json: &str) -> Result<Vec<Case>> {
+    serde_json::from_str(json).context("reading what `guest list` prints")
+}
+
+/// The kernels of these boots, the oldest first.
+pub(super) fn kernels(boots: &[Boot]) -> Vec<&'static str> {
+    let used = |kernel: &&str| boots.iter().any(|boot| boot.kernel == *kernel);
+    KERNELS.into_iter().filter(used).collect()
+}
+
+/// Takes the cases that need a module off a kernel.
+pub(super) fn leave_out(cases: &mut [Case], module: &str, kernel: &str) {
+    for case in cases.iter_mut().filter(|case| case.modules.iter().any(|name| name == module)) {
+        for place in &mut case.places {
+            place.kernels.retain(|name| name != kernel);
+        }
+    }
+}
+
+/// The boots that run what was asked for, the oldest kernel first.
+pub(super) fn boots(cases: &[Case], asked: &Asked) -> Vec<Boot> {
+    let mut boots: Vec<Boot> = Vec::new();
+    for kernel in KERNELS {
+        for case in cases.iter().filter(|case| asked.case(&case.name)) {
+            for place in &case.places {
+                let machine = place.machine.as_str();
+                let runs = place.kernels.iter().any(|name| name == kernel);
+                if !runs || !asked.place(kernel, machine) {
+                    continue;
+                }
+                let takes = |boot: &Boot| boot.takes(kernel, machine, case);
+                let at = boots.iter().position(takes).unwrap_or_else(|| {
+                    boots.push(Boot {
+                        kernel: kernel.to_owned(),
+                        machine: machine.to_owned(),
+                        memory_mib: case.memory_mib,
+                        alone: case.alone,
+                        panics: case.ending == "panic",
+                        ..Boot::default()
+                    });
+                    boots.len() - 1
+                });
+                boots[at].add(case);
+            }
+        }
+    }
+    boots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(name: &str, alone: bool, modules: &[&str]) -> Case {
+        let place = Place { machine: "base".into(), kernels: KERNELS.map(Into::into).to_vec() };
+        Case {
+            name: name.into(),
+            places: vec![place],
+            alone,
+            modules: modules.iter().map(|&module| module.into()).collect(),
+            ..Case::default()
+        }
+    }
+
+    #[test]
+    fn cases_that_agree_share_a_boot_and_one_that_is_alone_does_not() {
+        let cases =
+            [case("a/b", false, &["zram"]), case("c/d", true, &[]), case("e/f", false, &["zram"])];
+        let boots = boots(&cases, &Asked::default());
+        assert_eq!(boots.len(), 6);
+        assert_eq!(boots[0].cases, ["a/b", "e/f"]);
+        assert_eq!(boots[0].modules, ["zram"]);
+        assert_eq!(boots[0].name(), "6.1-base");
+        assert_eq!(boots[1].name(), "6.1-base-c-d");
+    }
+
+    #[test]
+    fn another_memory_is_another_machine() {
+        let large = Case { memory_mib: 6144, ..case("a/b", false, &[]) };
+        let boots = boots(&[large, case("c/d", false, &[])], &Asked::default());
+        assert_eq!(boots.len(), 6);
+        assert_eq!(boots[0].name(), "6.1-base-6144m");
+    }
+
+    #[test]
+    fn what_needs_a_module_can_be_left_out_of_a_kernel() {
+        let mut cases = [case("a/b", false, &["pagelab"]), case("c/d", false, &[])];
+        leave_out(&mut cases, "pagelab", "newest");
+        let boots = boots(&cases, &Asked::default());
+        assert_eq!(kernels(&boots), KERNELS);
+        assert_eq!(boots[1].cases, ["a/b", "c/d"]);
+        assert_eq!(boots[2].cases, ["c/d"]);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_not_booted() {
+        let cases = [case("a/b", false, &[]), case("c/d", false, &[])];
+        let asked = |filters: &[&str], kernels: &[&str], machines: &[&str]| {
+            let owned = |list: &[&str]| list.iter().map(|&name| name.into()).collect();
+            let asked = Asked {
+                filters: owned(filters),
+                kernels: owned(kernels),
+                machines: owned(machines),
+            };
+            boots(&cases, &asked)
+        };
+        assert_eq!(asked(&["c/"], &["6.12"], &[]).len(), 1);
+        assert_eq!(asked(&["c/"], &["6.12"], &[])[0].cases, ["c/d"]);
+        assert_eq!(asked(&["nothing"], &[], &[]), []);
+        assert_eq!(asked(&[], &[], &["cxl"]), []);
+    }
+}
