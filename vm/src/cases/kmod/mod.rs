@@ -104,6 +104,8 @@ pub(super) const TOOL: Case = Case {
 
 pub(super) const HOSTILE: Case = Case {
     name: "kmod/hostile",
+    // Half a minute on an idle host: the others would have little of a boot's 120 s left.
+    alone: true,
     about: "Random calls from several processes and threads leave a quiet log and no page behind.",
     places: &[BASE, RESERVED],
     run: hostile::run,
