@@ -120,7 +120,9 @@ fn main() {
     });
     let mut done = done.into_inner().expect("nobody panics");
     done.sort_by_key(|&(at, _)| at);
-    println!("| cell | none | all at once | best of grid | at | pagelab | oracle | regret | vs none | promoted | ping-pongs |");
+    println!(
+        "| cell | none | all at once | best of grid | at | pagelab | oracle | regret | vs none | promoted | ping-pongs |"
+    );
     println!("|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|");
     let (mut regrets, mut losses) = (Vec::new(), Vec::new());
     for (_, cell) in &done {
@@ -130,7 +132,12 @@ fn main() {
         losses.push(loss);
         println!(
             "| {} | {none:.2} | {all:.2} | {best:.2} | {} | {ours:.2} | {oracle:.2} | {:+.1} % | {:+.1} % | {} | {} |",
-            cell.name, cell.best, regret * 100.0, loss * 100.0, cell.promoted, cell.pingpongs
+            cell.name,
+            cell.best,
+            regret * 100.0,
+            loss * 100.0,
+            cell.promoted,
+            cell.pingpongs
         );
     }
     regrets.sort_by(f64::total_cmp);

@@ -16,9 +16,7 @@ pub mod sim;
 mod spec;
 
 pub use policy::{POLICIES, Policy, PolicySpec};
-pub use sim::{
-    Curve, GENERATORS, Outcome, Scenario, Source, Tiers, Work, WorkSpec, simulate,
-};
+pub use sim::{Curve, GENERATORS, Outcome, Scenario, Source, Tiers, Work, WorkSpec, simulate};
 pub use spec::{Parameter, Spec};
 
 /// Bytes of a base page.

@@ -164,6 +164,11 @@ impl<L: Layout> HotMap<L> {
         Epoch(epoch)
     }
 
+    /// When an epoch is over: until then, one call of [`Self::epoch`] is enough.
+    pub const fn end_ns(&self, epoch: Epoch) -> u64 {
+        (epoch.0 + 1) * self.epoch_ns
+    }
+
     /// Clears what is older than the window, slice by slice; whoever comes second does not wait.
     #[cold]
     fn sweep(&self, to: u64) {
@@ -196,6 +201,7 @@ impl<L: Layout> HotMap<L> {
     }
 
     /// Whether a record's access is too old to count.
+    #[inline]
     fn is_old(record: u64, epoch: u64) -> bool {
         Self::age(record, epoch) >= L::WINDOW + L::SLACK
     }
@@ -208,28 +214,52 @@ impl<L: Layout> HotMap<L> {
         if at.0 > swept + L::SLACK || at.0 + L::SLACK < swept {
             return Recorded::Dropped;
         }
-        let new_age = swept + L::SLACK - at.0;
         let mut how = Recorded::Dropped;
         self.cells.update(page, |old| {
-            let frequency = old >> L::NODE_BITS & Self::FREQUENCY_MAX;
-            let old_age = Self::age(old, swept);
-            let fresh = frequency == 0 || old_age >= new_age + L::WINDOW;
-            let was_ready = !fresh && old & Self::READY != 0;
-            let frequency = if fresh { 1 } else { (frequency + 1).min(Self::FREQUENCY_MAX) };
-            // The record keeps the older of both: nothing that counts is older than it says.
-            let age = if fresh { new_age } else { old_age.max(new_age) };
-            let epoch = (swept + L::SLACK).wrapping_sub(age) & Self::EPOCH_MASK;
-            let is_ready = was_ready || frequency >= u64::from(threshold);
-            how = match (was_ready, is_ready) {
-                (true, _) => Recorded::Again,
-                (false, true) => Recorded::Ready,
-                (false, false) => Recorded::Counted(frequency.to_le_bytes()[0]),
-            };
-            let node = u64::from(node) & ((1 << L::NODE_BITS) - 1);
-            let ready = if is_ready { Self::READY } else { 0 };
-            node | frequency << L::NODE_BITS | epoch << Self::EPOCH_SHIFT | ready
+            let (new, then) = Self::counted(old, node, swept, at, threshold);
+            how = then;
+            new
         });
         how
+    }
+
+    /// The same for whoever has the map alone: no atomic operation.
+    #[inline]
+    pub fn record_alone(&mut self, page: usize, node: u16, at: Epoch, threshold: u8) -> Recorded {
+        let swept = *self.swept.get_mut();
+        if at.0 > swept + L::SLACK || at.0 + L::SLACK < swept {
+            return Recorded::Dropped;
+        }
+        let mut how = Recorded::Dropped;
+        self.cells.update_alone(page, |old| {
+            let (new, then) = Self::counted(old, node, swept, at, threshold);
+            how = then;
+            new
+        });
+        how
+    }
+
+    /// A record with one access more.
+    #[inline]
+    fn counted(old: u64, node: u16, swept: u64, at: Epoch, threshold: u8) -> (u64, Recorded) {
+        let new_age = swept + L::SLACK - at.0;
+        let frequency = old >> L::NODE_BITS & Self::FREQUENCY_MAX;
+        let old_age = Self::age(old, swept);
+        let fresh = frequency == 0 || old_age >= new_age + L::WINDOW;
+        let was_ready = !fresh && old & Self::READY != 0;
+        let frequency = if fresh { 1 } else { (frequency + 1).min(Self::FREQUENCY_MAX) };
+        // The record keeps the older of both: nothing that counts is older than it says.
+        let age = if fresh { new_age } else { old_age.max(new_age) };
+        let epoch = (swept + L::SLACK).wrapping_sub(age) & Self::EPOCH_MASK;
+        let is_ready = was_ready || frequency >= u64::from(threshold);
+        let how = match (was_ready, is_ready) {
+            (true, _) => Recorded::Again,
+            (false, true) => Recorded::Ready,
+            (false, false) => Recorded::Counted(frequency.to_le_bytes()[0]),
+        };
+        let node = u64::from(node) & ((1 << L::NODE_BITS) - 1);
+        let ready = if is_ready { Self::READY } else { 0 };
+        (node | frequency << L::NODE_BITS | epoch << Self::EPOCH_SHIFT | ready, how)
     }
 
     /// What is known of a page, if anything that counts.

@@ -126,9 +126,8 @@ mod tests {
     #[test]
     fn the_best_period_is_where_the_sum_is_least() {
         let best = PROGRAM.best_period(2e-6, 64.0);
-        let total = |period: f64| {
-            80.0 / PROGRAM.samples_per_page(period) + 1e10 / period * 2e-6 / 64.0
-        };
+        let total =
+            |period: f64| 80.0 / PROGRAM.samples_per_page(period) + 1e10 / period * 2e-6 / 64.0;
         assert!(total(best) < total(best * 1.01) && total(best) < total(best * 0.99));
     }
 

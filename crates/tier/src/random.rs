@@ -26,9 +26,8 @@ impl Random {
 
     /// A number below `end`, which is not 0.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the product of 32 bits, shifted by 32")]
     pub(crate) const fn below(&mut self, end: u32) -> u32 {
-        ((self.next() >> 32) * end as u64 >> 32) as u32
+        (((self.next() >> 32) * end as u64) >> 32) as u32
     }
 
     /// From 0 to below 1, in steps of 2^-53.

@@ -9,6 +9,7 @@ mod check;
 mod curve;
 mod engine;
 mod faults;
+mod machine;
 mod mover;
 mod outcome;
 mod places;

@@ -43,11 +43,16 @@ impl Cells {
     /// The word of a record, and where in it the record starts.
     #[inline]
     fn locate(&self, index: usize) -> (&AtomicU64, u32) {
-        let (word, lane) =
-            if self.bits == 8 { (index / 8, index % 8 * 8) } else { (index / 2, index % 2 * 32) };
-        // Below 64.
-        let shift = u32::from(lane.to_le_bytes()[0]);
+        let (word, shift) = Self::place(index, self.bits);
         (&self.words[word], shift)
+    }
+
+    #[inline]
+    fn place(index: usize, bits: u32) -> (usize, u32) {
+        let (word, lane) =
+            if bits == 8 { (index / 8, index % 8 * 8) } else { (index / 2, index % 2 * 32) };
+        // Below 64.
+        (word, u32::from(lane.to_le_bytes()[0]))
     }
 
     #[inline]
@@ -72,6 +77,15 @@ impl Cells {
                 Err(now) => old = now,
             }
         }
+    }
+
+    /// The same for whoever has the records alone: no atomic operation.
+    #[inline]
+    pub(super) fn update_alone(&mut self, index: usize, change: impl FnOnce(u64) -> u64) {
+        let mask = self.mask();
+        let (word, shift) = Self::place(index, self.bits);
+        let word = self.words[word].get_mut();
+        *word = *word & !(mask << shift) | change(*word >> shift & mask) << shift;
     }
 
     /// Takes a record out.

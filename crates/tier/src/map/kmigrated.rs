@@ -89,7 +89,7 @@ impl Kmigrated {
             let start = section * SECTION_PAGES as usize;
             let end = (start + SECTION_PAGES as usize).min(map.cells.len());
             walked += (end - start) as u64;
-            map.cells.marked(start..end, 1 << (mode_bits(mode) - 1), |index| {
+            map.cells.marked(start..end, 1 << (mode.bits() - 1), |index| {
                 let pfn = u32::try_from(index).unwrap_or(u32::MAX);
                 if !frames.is_on_lru(pfn) {
                     return;
@@ -169,13 +169,6 @@ impl Kmigrated {
     /// Milliseconds that a record may be old where room is scarce.
     pub const fn threshold_ms(&self) -> u64 {
         self.threshold_ms
-    }
-}
-
-const fn mode_bits(mode: Mode) -> u32 {
-    match mode {
-        Mode::Default => 8,
-        Mode::Precision => 32,
     }
 }
 

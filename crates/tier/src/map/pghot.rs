@@ -7,106 +7,16 @@
 //! The order of the steps is that of the eighth version of the series, or of the seventh. Memory is
 //! asked about through [`Frames`]; the daemon's half is [`super::kmigrated`].
 
+mod record;
+
 use std::{
     fmt,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+pub use self::record::{Mode, Record};
 use super::cells::Cells;
 use crate::SECTION_PAGES;
-
-/// Which record: `CONFIG_PGHOT_PRECISE` or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// One byte: frequency in bits 0 and 1, a bucket of 128 jiffies in bits 2 to 6, ready in bit 7.
-    Default,
-    /// Four bytes: node in bits 0 to 9, frequency in bits 10 to 12, 14 bits of jiffies from bit 13
-    /// on, ready in bit 31.
-    Precision,
-}
-
-/// What a record says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// The node to go to; 0 in default mode, which has none.
-    pub node: u16,
-    /// Accesses, up to 3 or 7.
-    pub frequency: u8,
-    /// The time field: buckets of 128 jiffies, or jiffies; modulo its bits.
-    pub time: u16,
-    /// Whether it is to be migrated.
-    pub ready: bool,
-}
-
-impl Mode {
-    const fn bits(self) -> u32 {
-        match self {
-            Self::Default => 8,
-            Self::Precision => 32,
-        }
-    }
-
-    /// Bits of the node, of the frequency, of the time; and jiffies of a unit of time as a power.
-    const fn fields(self) -> (u32, u32, u32, u32) {
-        match self {
-            Self::Default => (0, 2, 5, 7),
-            Self::Precision => (10, 3, 14, 0),
-        }
-    }
-
-    /// The largest frequency.
-    pub const fn frequency_max(self) -> u8 {
-        match self {
-            Self::Default => 3,
-            Self::Precision => 7,
-        }
-    }
-
-    /// The default of `pghot_promote_freq_window_ms`.
-    pub const fn window_ms(self) -> u64 {
-        match self {
-            Self::Default => 3000,
-            Self::Precision => 5000,
-        }
-    }
-
-    /// The bits of a record.
-    pub fn encode(self, record: Record) -> u32 {
-        let (node_bits, frequency_bits, time_bits, _) = self.fields();
-        let cut = |value: u32, bits: u32| value & ((1 << bits) - 1);
-        cut(record.node.into(), node_bits)
-            | cut(record.frequency.into(), frequency_bits) << node_bits
-            | cut(record.time.into(), time_bits) << (node_bits + frequency_bits)
-            | u32::from(record.ready) << (self.bits() - 1)
-    }
-
-    /// The record of those bits; unused ones are ignored.
-    pub fn decode(self, bits: u32) -> Record {
-        let (node_bits, frequency_bits, time_bits, _) = self.fields();
-        let cut = |shift: u32, bits_: u32| (bits >> shift & ((1 << bits_) - 1)).to_le_bytes();
-        let [low, high, ..] = cut(0, node_bits);
-        let [time_low, time_high, ..] = cut(node_bits + frequency_bits, time_bits);
-        Record {
-            node: u16::from_le_bytes([low, high]),
-            frequency: cut(node_bits, frequency_bits)[0],
-            time: u16::from_le_bytes([time_low, time_high]),
-            ready: bits >> (self.bits() - 1) & 1 == 1,
-        }
-    }
-
-    /// The time field at so many jiffies.
-    pub fn time(self, jiffies: u64) -> u16 {
-        let (_, _, time_bits, shift) = self.fields();
-        let [low, high, ..] = (jiffies >> shift & ((1 << time_bits) - 1)).to_le_bytes();
-        u16::from_le_bytes([low, high])
-    }
-
-    /// Jiffies from a time field to now, modulo what the field can hold.
-    pub fn latency(self, now: u64, time: u16) -> u64 {
-        let (_, _, time_bits, shift) = self.fields();
-        u64::from(self.time(now).wrapping_sub(time) & ((1 << time_bits) - 1)) << shift
-    }
-}
 
 /// Where the filters are asked in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,6 +105,22 @@ impl Tunables {
     }
 }
 
+impl Tunables {
+    /// Step 10: a record with one access more.
+    #[inline]
+    fn counted(&self, bits: u64, node: u16, now: u64) -> (u64, Step) {
+        let Self { mode, hz, window_ms, threshold, .. } = *self;
+        let window = window_ms * hz / 1000;
+        let old = mode.decode(narrow(bits));
+        let recent = mode.latency(now, old.time) <= window;
+        let frequency = if recent { (old.frequency + 1).min(mode.frequency_max()) } else { 1 };
+        let ready = old.ready || frequency >= threshold;
+        let step = if ready { Step::Ready { again: old.ready } } else { Step::Recorded };
+        let record = Record { node, frequency, time: mode.time(now), ready };
+        (mode.encode(record).into(), step)
+    }
+}
+
 /// Counters, as in `/proc/vmstat`.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -267,34 +193,89 @@ impl Map {
         now: u64,
         frames: &impl Frames,
     ) -> Step {
-        if !self.started.load(Ordering::Relaxed) {
-            return Step::NotStarted;
-        }
-        if !frames.is_node(node) {
-            return Step::NoNode;
-        }
-        let (bit, counter) = match source {
-            Source::HintFault => (1, &self.counters.hint_faults),
-            Source::HwHint => (2, &self.counters.hw_hints),
-        };
-        if self.tunables.sources & bit == 0 {
-            return Step::SourceOff;
-        }
-        counter.fetch_add(1, Ordering::Relaxed);
-        if let Some(step) = self.filter(pfn, node, frames) {
+        if let Some(step) = self.refuse(node, source, frames) {
             return step;
         }
-        if !frames.is_on_lru(pfn) {
-            return Step::NotOnLru;
-        }
-        if pfn as usize >= self.cells.len() {
-            return Step::NoMap;
+        let counter = match source {
+            Source::HintFault => &self.counters.hint_faults,
+            Source::HwHint => &self.counters.hw_hints,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some(step) = self.pass_over(pfn, node, frames) {
+            return step;
         }
         self.counters.accesses.fetch_add(1, Ordering::Relaxed);
-        self.update(pfn, node, now)
+        let (tunables, mut step) = (&self.tunables, Step::Recorded);
+        self.cells.update(pfn as usize, |bits| {
+            let (new, then) = tunables.counted(bits, node, now);
+            step = then;
+            new
+        });
+        self.signal(pfn, step);
+        step
+    }
+
+    /// The same for whoever has the map alone: no atomic operation, but for a page that is ready.
+    #[inline]
+    pub fn record_alone(
+        &mut self,
+        pfn: u32,
+        node: u16,
+        source: Source,
+        now: u64,
+        frames: &impl Frames,
+    ) -> Step {
+        if let Some(step) = self.refuse(node, source, frames) {
+            return step;
+        }
+        *match source {
+            Source::HintFault => self.counters.hint_faults.get_mut(),
+            Source::HwHint => self.counters.hw_hints.get_mut(),
+        } += 1;
+        if let Some(step) = self.pass_over(pfn, node, frames) {
+            return step;
+        }
+        *self.counters.accesses.get_mut() += 1;
+        let (tunables, mut step) = (&self.tunables, Step::Recorded);
+        self.cells.update_alone(pfn as usize, |bits| {
+            let (new, then) = tunables.counted(bits, node, now);
+            step = then;
+            new
+        });
+        self.signal(pfn, step);
+        step
+    }
+
+    /// Steps 1 to 3.
+    #[inline]
+    fn refuse(&self, node: u16, source: Source, frames: &impl Frames) -> Option<Step> {
+        let bit = match source {
+            Source::HintFault => 1,
+            Source::HwHint => 2,
+        };
+        if !self.started.load(Ordering::Relaxed) {
+            return Some(Step::NotStarted);
+        }
+        if !frames.is_node(node) {
+            return Some(Step::NoNode);
+        }
+        (self.tunables.sources & bit == 0).then_some(Step::SourceOff)
+    }
+
+    /// Steps 4 to 8.
+    #[inline]
+    fn pass_over(&self, pfn: u32, node: u16, frames: &impl Frames) -> Option<Step> {
+        if let Some(step) = self.filter(pfn, node, frames) {
+            return Some(step);
+        }
+        if !frames.is_on_lru(pfn) {
+            return Some(Step::NotOnLru);
+        }
+        (pfn as usize >= self.cells.len()).then_some(Step::NoMap)
     }
 
     /// Steps 4 to 6, in the order of the version.
+    #[inline]
     fn filter(&self, pfn: u32, node: u16, frames: &impl Frames) -> Option<Step> {
         let online = || (!frames.is_online(pfn)).then_some(Step::Offline);
         let nodes = || {
@@ -310,27 +291,13 @@ impl Map {
         }
     }
 
-    /// Steps 10 and 11.
+    /// Step 11.
     #[inline]
-    fn update(&self, pfn: u32, node: u16, now: u64) -> Step {
-        let Tunables { mode, hz, window_ms, threshold, .. } = self.tunables;
-        let window = window_ms * hz / 1000;
-        let mut step = Step::Recorded;
-        self.cells.update(pfn as usize, |bits| {
-            let old = mode.decode(narrow(bits));
-            let recent = mode.latency(now, old.time) <= window;
-            let frequency =
-                if recent { (old.frequency + 1).min(mode.frequency_max()) } else { 1 };
-            let ready = old.ready || frequency >= threshold;
-            step = if ready { Step::Ready { again: old.ready } } else { Step::Recorded };
-            mode.encode(Record { node, frequency, time: mode.time(now), ready }).into()
-        });
-        if matches!(step, Step::Ready { .. }) {
-            let section = (pfn / SECTION_PAGES) as usize;
-            self.hot[section / 64].fetch_or(1 << (section % 64), Ordering::AcqRel);
-            self.activate.store(true, Ordering::Release);
-        }
-        step
+    fn signal(&self, pfn: u32, step: Step) {
+        let Step::Ready { .. } = step else { return };
+        let section = (pfn / SECTION_PAGES) as usize;
+        self.hot[section / 64].fetch_or(1 << (section % 64), Ordering::AcqRel);
+        self.activate.store(true, Ordering::Release);
     }
 
     /// Puts a record back: what a corrected daemon does with a page that it could not move.

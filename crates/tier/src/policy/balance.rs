@@ -5,7 +5,9 @@
 //! has become slower by more than a margin, hot pages go down. How many depends on how far apart the
 //! latencies are.
 
-use super::{Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim, threshold::Threshold};
+use super::{
+    Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim, threshold::Threshold,
+};
 use crate::spec::Parameter;
 
 /// What it can be told.
@@ -30,12 +32,7 @@ struct Balance {
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
     let demotes = spec.count("demote") == 1;
     Box::new(Balance {
-        hot: Threshold::new(
-            setting.pages,
-            spec.count("threshold"),
-            spec.count("window"),
-            demotes,
-        ),
+        hot: Threshold::new(setting.pages, spec.count("threshold"), spec.count("window"), demotes),
         margin: spec.value("margin"),
         step: spec.value("step"),
         top: Vec::new(),

@@ -94,7 +94,7 @@ impl Damon {
     /// A number below `end`, which is not 0; the next one is elsewhere.
     fn choose(&mut self, end: u32) -> u32 {
         self.weyl = self.weyl.wrapping_add(0x9e37_79b9);
-        u32::try_from(u64::from(self.weyl) * u64::from(end) >> 32).unwrap_or(0)
+        u32::try_from((u64::from(self.weyl) * u64::from(end)) >> 32).unwrap_or(0)
     }
 
     /// Ends an aggregation: ages, merges, and splits while there is room for more regions.
@@ -116,8 +116,7 @@ impl Damon {
                     let sum = u64::from(first) * left + u64::from(second) * right;
                     u32::try_from(sum / (left + right)).unwrap_or(0)
                 };
-                (last.hits, last.age) =
-                    (mean(last.hits, region.hits), mean(last.age, region.age));
+                (last.hits, last.age) = (mean(last.hits, region.hits), mean(last.age, region.age));
                 last.end = region.end;
                 continue;
             }

@@ -4,6 +4,7 @@
 //! cannot do better than the last.
 
 use super::{Move, Moved, Policy, PolicySpec, Setting, World, Young};
+use crate::random::mix;
 
 /// Moves nothing.
 #[derive(Debug)]
@@ -41,9 +42,9 @@ impl Policy for Once {
             let fits = |&node: &usize| (world.nodes[node].tier == 0) == tier_is_top;
             let nodes = (0..room.len()).filter(fits);
             // The emptiest node of the next tier with room.
-            let best = nodes.filter(|&node| room[node] > 0).min_by_key(|&node| {
-                (world.nodes[node].tier, u64::MAX - room[node])
-            })?;
+            let best = nodes
+                .filter(|&node| room[node] > 0)
+                .min_by_key(|&node| (world.nodes[node].tier, u64::MAX - room[node]))?;
             room[best] -= 1;
             u8::try_from(best).ok()
         };
@@ -82,10 +83,11 @@ impl Policy for Oracle {
         let first = self.phase.replace(future.phase()).is_none();
         let accesses = future.accesses();
         let by_need = |pages: &mut Vec<u32>| {
-            // Ties by page, so that the order is one.
+            // Ties in a scattered order: what is accessed in turn should not be fast and slow in turn.
             pages.sort_by(|&left, &right| {
                 let (left_need, right_need) = (accesses[left as usize], accesses[right as usize]);
-                right_need.total_cmp(&left_need).then(left.cmp(&right))
+                let scattered = mix(left.into()).cmp(&mix(right.into()));
+                right_need.total_cmp(&left_need).then(scattered)
             });
         };
         let (mut inside, mut outside): (Vec<u32>, Vec<u32>) =

@@ -114,12 +114,8 @@ impl Policy for Histogram {
     fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
         let threshold = self.threshold(world.top_pages());
         let mut hot = std::mem::take(&mut self.candidates);
-        hot.retain(|&page| {
-            world.tier(page) > 0 && bin(self.counts[page as usize]) >= threshold
-        });
-        hot.sort_unstable_by_key(|&page| {
-            (std::cmp::Reverse(self.counts[page as usize]), page)
-        });
+        hot.retain(|&page| world.tier(page) > 0 && bin(self.counts[page as usize]) >= threshold);
+        hot.sort_unstable_by_key(|&page| (std::cmp::Reverse(self.counts[page as usize]), page));
         hot.dedup();
         hot.truncate(self.batch);
         let room = usize::try_from(world.free_top()).unwrap_or(usize::MAX);

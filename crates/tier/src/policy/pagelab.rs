@@ -117,7 +117,7 @@ impl Pagelab {
     }
 
     fn count(&mut self, page: u32, node: u8, world: &World<'_>, epoch: Epoch) {
-        let how = self.map.record_access(page as usize, node.into(), epoch, 1);
+        let how = self.map.record_alone(page as usize, node.into(), epoch, 1);
         let block = &mut self.blocks[block(page)];
         block.now = block.now.saturating_add(1);
         block.node = node;

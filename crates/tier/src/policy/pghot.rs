@@ -5,7 +5,9 @@
 
 use std::{cell::RefCell, sync::atomic::Ordering};
 
-use super::{Fault, Move, Moved, Policy, PolicySpec, Sample, Setting, World, Young, reclaim::Reclaim};
+use super::{
+    Fault, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young, reclaim::Reclaim,
+};
 use crate::{
     MILLISECOND, PAGE_BYTES, SECOND,
     map::{
@@ -55,6 +57,9 @@ struct Pghot {
     reclaim: Reclaim,
     walked: u64,
     duplicates: u64,
+    /// The last jiffy, and from when to when it is.
+    jiffies: u64,
+    jiffy_ns: (u64, u64),
     /// A bit for each page that waits to be moved: it is on no LRU list.
     isolated: Vec<u64>,
     /// Records of pages under way, where they are kept.
@@ -86,13 +91,28 @@ impl Pghot {
         let reclaim = Reclaim::kernel(spec.count("demote") == 1);
         let isolated = vec![0; (setting.pages as usize).div_ceil(64)];
         let kept = RefCell::default();
-        Self { map, daemon, reclaim, walked: 0, duplicates: 0, isolated, kept }
+        Self {
+            map,
+            daemon,
+            reclaim,
+            walked: 0,
+            duplicates: 0,
+            jiffies: 0,
+            jiffy_ns: (0, 0),
+            isolated,
+            kept,
+        }
     }
 
     fn record(&mut self, page: u32, node: u8, source: Source, at: u64, world: &World<'_>) {
-        let jiffies = at / (SECOND / self.map.tunables.hz);
+        if at < self.jiffy_ns.0 || at >= self.jiffy_ns.1 {
+            let length = SECOND / self.map.tunables.hz;
+            self.jiffies = at / length;
+            self.jiffy_ns = (self.jiffies * length, (self.jiffies + 1) * length);
+        }
+        let jiffies = self.jiffies;
         let pages = Pages(*world, &self.isolated);
-        let step = self.map.record_access(page, node.into(), source, jiffies, &pages);
+        let step = self.map.record_alone(page, node.into(), source, jiffies, &pages);
         self.duplicates += u64::from(step == Step::Ready { again: true });
     }
 }
@@ -107,6 +127,13 @@ impl Policy for Pghot {
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
         self.record(fault.page, fault.node, Source::HintFault, fault.at, world);
         None
+    }
+
+    fn scanned(&mut self, scan: Scan<'_>, world: &World<'_>) {
+        // The page-table scan of version 3 to 5; later ones have no such source.
+        for page in scan.pages {
+            self.record(*page, 0, Source::HwHint, world.now, world);
+        }
     }
 
     fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {

@@ -6,14 +6,18 @@
 use super::{Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim::Reclaim};
 use crate::{
     MILLISECOND, SECTION_PAGES,
-    map::{HotMap, Precision32, Recorded},
+    map::{Epoch, HotMap, Precision32, Recorded},
 };
 
 /// The map, and the pages that are ready.
 #[derive(Debug)]
 pub(super) struct Threshold {
     map: HotMap<Precision32>,
-    threshold: u8,
+    /// Accesses that make a page hot.
+    wanted: u8,
+    /// The epoch of the last sample, and when it is over.
+    epoch: Epoch,
+    until: u64,
     reclaim: Reclaim,
     ready: Vec<u32>,
     walked: u64,
@@ -32,9 +36,12 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
 
 impl Threshold {
     pub(super) fn new(pages: u32, threshold: u64, window_ms: u64, demotes: bool) -> Self {
+        let map = HotMap::new(pages as usize, window_ms * MILLISECOND);
         Self {
-            map: HotMap::new(pages as usize, window_ms * MILLISECOND),
-            threshold: u8::try_from(threshold).unwrap_or(u8::MAX),
+            epoch: map.epoch(0),
+            until: 0,
+            map,
+            wanted: u8::try_from(threshold).unwrap_or(u8::MAX),
             reclaim: Reclaim::kernel(demotes),
             ready: Vec::new(),
             walked: 0,
@@ -85,10 +92,13 @@ impl Threshold {
 impl Policy for Threshold {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         for sample in samples.iter().filter(|sample| world.tier(sample.page) > 0) {
-            let epoch = self.map.epoch(sample.at);
+            if sample.at >= self.until {
+                self.epoch = self.map.epoch(sample.at);
+                self.until = self.map.end_ns(self.epoch);
+            }
             let page = sample.page as usize;
             self.recorded += 1;
-            match self.map.record_access(page, sample.node.into(), epoch, self.threshold) {
+            match self.map.record_alone(page, sample.node.into(), self.epoch, self.wanted) {
                 Recorded::Ready => self.ready.push(sample.page),
                 Recorded::Again => self.duplicates += 1,
                 Recorded::Counted(_) | Recorded::Dropped => {}

@@ -46,7 +46,10 @@ pub fn check(scenario: &Scenario) -> Result<(), String> {
         Needs::Nothing | Needs::Young | Needs::Future => (false, ""),
     };
     if missing {
-        return Err(format!("policy `{}` sees nothing: it needs {cure} as a source", policy.name()));
+        return Err(format!(
+            "policy `{}` sees nothing: it needs {cure} as a source",
+            policy.name()
+        ));
     }
     Ok(())
 }
@@ -242,9 +245,11 @@ fn mover(mover: &Mover) -> Result<(), String> {
         return Err(format!("`copy_accesses` is {}: 0 or more", mover.copy_accesses));
     }
     match mover.limit {
-        Some(0) => Err("the rate limit is 0 bytes a second: nothing would ever move; leave it out \
+        Some(0) => {
+            Err("the rate limit is 0 bytes a second: nothing would ever move; leave it out \
                         for no limit, or take the policy `none`"
-            .into()),
+                .into())
+        }
         _ => Ok(()),
     }
 }

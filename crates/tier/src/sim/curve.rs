@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_loaded_tier_is_slower_and_never_exceeds_its_bandwidth() {
-        let tier = |idle_ns, bytes_per_second| Loaded { idle_ns, bytes_per_second, write_weight: 1.0 };
+        let tier =
+            |idle_ns, bytes_per_second| Loaded { idle_ns, bytes_per_second, write_weight: 1.0 };
         let curve = Curve::Physical {
             tiers: vec![tier(100.0, 200e9), tier(300.0, 20e9)],
             remote_ns: 0.0,

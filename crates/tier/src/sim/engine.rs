@@ -6,9 +6,9 @@
 #![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^53")]
 
 use super::{
-    check,
-    curve::Load,
+    check::check,
     faults::Hints,
+    machine::Machine,
     mover::{Daemon, Due, FOREVER},
     outcome::Outcome,
     places::Places,
@@ -20,26 +20,12 @@ use super::{
 };
 use crate::{
     PAGE_BYTES,
-    policy::{Fault, Future, Move, Moved, Needs, Policy, Prices, Scan, Setting, World},
+    policy::{Fault, Move, Moved, Needs, Policy, Prices, Scan, Setting},
     random::Random,
 };
 
 /// The longest stretch at one speed while faults move pages, or a sequence decides the speed.
 const QUANTUM_NS: u64 = 1_000_000;
-
-/// The machine and the program: what policies may look at, and where it all is.
-#[derive(Debug)]
-pub(super) struct Machine<'s> {
-    pub(super) scenario: &'s Scenario,
-    pub(super) pattern: Pattern,
-    pub(super) places: Places,
-    pub(super) now: u64,
-    /// Accesses so far, and in all.
-    pub(super) done: f64,
-    pub(super) total: f64,
-    prices: Prices,
-    period: u64,
-}
 
 /// Everything that changes during a simulation.
 #[derive(Debug)]
@@ -64,107 +50,10 @@ struct Engine<'s> {
 /// # Errors
 /// A sentence that says what makes no sense in the scenario.
 pub fn simulate(scenario: &Scenario) -> Result<Outcome, String> {
-    check::check(scenario)?;
+    check(scenario)?;
     let mut engine = Engine::new(scenario);
     engine.run();
     Ok(engine.finish())
-}
-
-impl Machine<'_> {
-    pub(super) fn world(&self) -> World<'_> {
-        World {
-            now: self.now,
-            nodes: &self.places.nodes,
-            place: &self.places.place,
-            free: &self.places.free,
-            prices: &self.prices,
-            period: self.period,
-            future: Some(self),
-        }
-    }
-
-    pub(super) const fn is_sequence(&self) -> bool {
-        !matches!(self.pattern, Pattern::Random(_))
-    }
-
-    fn load(&self) -> Load {
-        let Scenario { threads, stores, .. } = *self.scenario;
-        Load { accesses: self.total, threads: f64::from(threads), stores }
-    }
-
-    /// Shares of the traffic by class, on average until the access `to`.
-    fn shares(&self, to: f64) -> Vec<f64> {
-        let mut shares = vec![0.0; self.places.shares().len()];
-        let place = &self.places.place;
-        let is_window = self.pattern.window(self.done, to, |page, accesses| {
-            self.places.spread(page, place[page as usize], accesses, &mut shares);
-        });
-        if !is_window {
-            return self.places.shares().to_vec();
-        }
-        let sum: f64 = shares.iter().sum();
-        let sum = if sum > 0.0 { sum } else { 1.0 };
-        shares.iter().map(|share| share / sum).collect()
-    }
-
-    /// Accesses a nanosecond at these shares.
-    fn speed(&self, shares: &[f64]) -> f64 {
-        self.total / (self.scenario.curve.seconds(shares, self.load()) * 1e9)
-    }
-
-    /// What an access saves now when it goes to the top tier, and what moving costs.
-    fn reprice(&mut self) {
-        let shares = self.places.shares();
-        let last = shares.len() - 1;
-        let lower: f64 = shares[1..last].iter().sum();
-        let step = lower.min(0.01);
-        let curve = &self.scenario.curve;
-        if step > 1e-9 {
-            let mut nearer = shares.to_vec();
-            nearer[0] += step;
-            for share in &mut nearer[1..last] {
-                *share -= step * *share / lower;
-            }
-            let seconds = |shares: &[f64]| curve.seconds(shares, self.load());
-            let saved = (seconds(shares) - seconds(&nearer)) / step;
-            self.prices.saved_ns = saved / self.total * 1e9;
-        }
-        self.prices.latency_ns = curve.latencies(shares, self.load());
-    }
-
-    /// Nanoseconds of run time that moving so many pages at once takes from the program.
-    fn toll(&self, pages: f64) -> f64 {
-        let mover = &self.scenario.mover;
-        mover.flush_ns as f64 + pages * mover.copy_accesses * self.slow_ns()
-    }
-
-    /// Accesses to a page that pay for having moved it.
-    pub(super) fn pays(&self) -> f64 {
-        let mut shares = vec![0.0; self.places.shares().len()];
-        shares[0] = 1.0;
-        let saved = self.slow_ns() - 1.0 / self.speed(&shares);
-        if saved > 0.0 { (self.prices.move_ns / saved).max(0.5) } else { f64::INFINITY }
-    }
-
-    /// Nanoseconds of run time for an access with everything in the last tier.
-    fn slow_ns(&self) -> f64 {
-        let mut shares = vec![0.0; self.places.shares().len()];
-        let last = shares.len() - 2;
-        shares[last] = 1.0;
-        1.0 / self.speed(&shares)
-    }
-}
-
-impl Future for Machine<'_> {
-    fn phase(&self) -> u64 {
-        self.pattern.phase() as u64
-    }
-
-    fn accesses(&self) -> Vec<f64> {
-        let end = self.pattern.change().min(self.total);
-        let pages = 0..self.pattern.pages();
-        pages.map(|page| self.pattern.expected(page, self.done, end)).collect()
-    }
 }
 
 impl<'s> Engine<'s> {
@@ -452,8 +341,7 @@ impl<'s> Engine<'s> {
         outcome.time_ns = self.machine.now + self.debt as u64;
         outcome.stall_ns = stall_ns as u64;
         outcome.daemon_ns = self.daemon.busy_ns;
-        outcome.move_bytes =
-            (outcome.promoted + outcome.demoted + outcome.exchanged) * PAGE_BYTES;
+        outcome.move_bytes = (outcome.promoted + outcome.demoted + outcome.exchanged) * PAGE_BYTES;
         outcome.pte_updates = self.hints.map_or(0, |hints| hints.updates);
         if let Some(sampler) = self.sampler {
             outcome.hw_events = sampler.events;

@@ -8,7 +8,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{engine::Machine, scenario::HintScan};
+use super::{machine::Machine, scenario::HintScan};
 use crate::random::Random;
 
 /// Parts that ratios of faults and periods are counted in: `NUMA_PERIOD_SLOTS`.

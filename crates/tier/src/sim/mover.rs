@@ -56,7 +56,11 @@ impl Daemon {
 
     /// What has to be done now.
     pub(super) fn due(&mut self) -> Due {
-        if self.batch.is_empty() { Due::Decide } else { Due::Batch(std::mem::take(&mut self.batch)) }
+        if self.batch.is_empty() {
+            Due::Decide
+        } else {
+            Due::Batch(std::mem::take(&mut self.batch))
+        }
     }
 
     /// The policy has decided: moves, then walks on, or sleeps if there was nothing to walk over.

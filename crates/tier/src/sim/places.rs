@@ -164,7 +164,7 @@ mod tests {
         let pattern = Pattern::Random(Popularity::uniform(100));
         let mut places = Places::new(&tiers(Placement::Node(2)), 100);
         places.recount(&pattern);
-        assert_eq!(places.shares(), [0.0, 1.0000000000000007, 0.0]);
+        assert_eq!(places.shares(), [0.0, 1.000_000_000_000_000_7, 0.0]);
         // The home of page 0 is node 0, that of page 99 node 1.
         places.move_page(0, 0, 0.01);
         places.move_page(99, 0, 0.01);

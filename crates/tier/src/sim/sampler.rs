@@ -5,7 +5,7 @@
 //! the period names.
 #![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times below 2^53 ns")]
 
-use super::{engine::Machine, scenario::Sampling};
+use super::{machine::Machine, scenario::Sampling};
 use crate::{policy::Sample, random::Random};
 
 /// Samples that are handed over at once.

@@ -3,7 +3,7 @@
 //! The one idea: nothing is set on access. When a bit is asked for, the pattern says how many
 //! accesses the page had since the last look, and a random number says whether that was none.
 
-use super::{engine::Machine, scenario::BitScan};
+use super::{machine::Machine, scenario::BitScan};
 use crate::random::Random;
 
 /// From so many expected accesses on, a bit is set: the chance that it is not is below 1e-17.

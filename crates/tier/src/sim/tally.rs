@@ -5,8 +5,10 @@
 //! move took from the program, it was wasted. Rows of the series are taken after equal times; when
 //! there are too many, every second one goes and the time doubles.
 
+use std::cmp::Ordering;
+
 use super::{
-    engine::Machine,
+    machine::Machine,
     outcome::{Outcome, Row},
     sampler::Stretch,
 };
@@ -68,23 +70,25 @@ impl Tally {
     pub(super) fn moves(&mut self, page: u32, to: u8, machine: &Machine<'_>) {
         let (old, new) = (machine.places.tier(page), machine.places.nodes[usize::from(to)].tier);
         let at = page as usize;
-        if new < old {
-            self.outcome.promoted += 1;
-            if let Some(&demoted) = self.demoted.get(at) {
-                let window = machine.scenario.mover.ping_pong_ns;
-                let soon = demoted > 0 && machine.now.saturating_sub(demoted - 1) < window;
-                self.outcome.ping_pongs += u64::from(soon);
+        match new.cmp(&old) {
+            Ordering::Equal => self.outcome.exchanged += 1,
+            Ordering::Less => {
+                self.outcome.promoted += 1;
+                if let Some(&demoted) = self.demoted.get(at) {
+                    let window = machine.scenario.mover.ping_pong_ns;
+                    let soon = demoted > 0 && machine.now.saturating_sub(demoted - 1) < window;
+                    self.outcome.ping_pongs += u64::from(soon);
+                }
+                self.since[at] = machine.done;
             }
-            self.since[at] = machine.done;
-        } else if new > old {
-            self.outcome.demoted += 1;
-            if self.demoted.is_empty() {
-                self.demoted = vec![0; self.since.len()];
+            Ordering::Greater => {
+                self.outcome.demoted += 1;
+                if self.demoted.is_empty() {
+                    self.demoted = vec![0; self.since.len()];
+                }
+                self.demoted[at] = machine.now + 1;
+                self.judge(page, machine);
             }
-            self.demoted[at] = machine.now + 1;
-            self.judge(page, machine);
-        } else {
-            self.outcome.exchanged += 1;
         }
     }
 

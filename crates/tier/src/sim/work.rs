@@ -131,8 +131,14 @@ pub type WorkSpec = Spec<Generator>;
 pub(super) enum Pattern {
     Random(Popularity),
     /// The page at each position of the cycle, and the position of each page.
-    Chase { order: Vec<u32>, position: Vec<u32> },
-    Stream { pages: u32, touches: f64 },
+    Chase {
+        order: Vec<u32>,
+        position: Vec<u32>,
+    },
+    Stream {
+        pages: u32,
+        touches: f64,
+    },
     Trace(Arc<TraceWork>),
 }
 
@@ -191,9 +197,7 @@ impl Pattern {
     pub(super) fn draw(&self, at: f64, random: &mut Random) -> (u32, Option<bool>) {
         match self {
             Self::Random(popularity) => (popularity.draw(random), None),
-            Self::Chase { order, .. } => {
-                (order[(at as u64 % order.len() as u64) as usize], None)
-            }
+            Self::Chase { order, .. } => (order[(at as u64 % order.len() as u64) as usize], None),
             Self::Stream { pages, touches } => {
                 (((at / touches) as u64 % u64::from(*pages)) as u32, None)
             }

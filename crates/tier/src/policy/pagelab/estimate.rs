@@ -14,6 +14,8 @@ pub(super) const COUNTS: usize = 8;
 pub(super) const CLASSES: usize = 8;
 /// Fewer pages than this say nothing by themselves.
 const FEW: u64 = 24;
+/// Standard deviations that a careful guess is away from the likely one.
+const NOISE: f64 = 2.0;
 
 /// Where a block's density is, in shares of the mean, the upper ends.
 const DENSITIES: [f32; CLASSES - 1] = [0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0];
@@ -107,7 +109,7 @@ impl Histogram {
             return Rate { low: 0.0, high: next + 1.0 };
         }
         let (here, more) = (here as f64, more as f64);
-        let noise = libm::sqrt(more);
+        let noise = NOISE * libm::sqrt(more);
         Rate {
             low: next * (more - noise).max(0.0) / here,
             high: next * (more + noise + 1.0) / here,
@@ -128,8 +130,10 @@ mod tests {
                 .iter()
                 .map(|&(pages, rate)| pages * (-rate).exp() * rate.powf(count as f64) / factorial)
                 .sum();
-            for _ in 0..pages as u64 {
+            let mut left = pages;
+            while left >= 1.0 {
                 histogram.add(Cell { is_top: false, class: 4, count });
+                left -= 1.0;
             }
         }
         histogram

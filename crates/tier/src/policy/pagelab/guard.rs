@@ -30,15 +30,15 @@ impl Guard {
         Self { slots, hits: [0; 2], members: [0; 2], pause: 1, left: 0 }
     }
 
-    const fn slot(page: u32) -> usize {
-        (mix(page as u64) % SLOTS as u64) as usize
+    fn slot(page: u32) -> usize {
+        usize::try_from(mix(page.into()) % SLOTS as u64).unwrap_or(0)
     }
 
     /// Remembers a page that came in, or one that went out, if there is room.
     pub(super) fn remember(&mut self, page: u32, came_in: bool) {
         let slot = &mut self.slots[Self::slot(page)];
         if *slot == 0 {
-            *slot = u64::from(page) + 1 << 1 | u64::from(came_in);
+            *slot = ((u64::from(page) + 1) << 1) | u64::from(came_in);
             self.members[usize::from(came_in)] += 1;
         }
     }
