@@ -14,6 +14,7 @@ pub mod params;
 pub mod plan;
 pub mod runner;
 pub mod suite;
+pub mod tier;
 pub mod trace;
 pub mod workload;
 
@@ -35,6 +36,7 @@ pub const WORKLOADS: &[&dyn Workload] = &[
     &emu::replay::EmuReplay,
     &emu::verify::EmuVerify,
     &trace::stats::TraceStats,
+    &tier::simulation::Simulation,
 ];
 
 /// The workload of that name.

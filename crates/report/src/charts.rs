@@ -17,6 +17,7 @@ use crate::{
     parameters,
     quantity::Quantity,
     replay, throughput,
+    tier::charts::TierCharts,
     trace::charts::TraceCharts,
 };
 
@@ -37,6 +38,8 @@ pub(crate) struct Charts {
     replay: Vec<Backends>,
     /// Traces.
     pub(crate) trace: TraceCharts,
+    /// Simulated tiers.
+    pub(crate) tier: TierCharts,
 }
 
 /// One distribution.
@@ -115,6 +118,7 @@ impl Charts {
             clear: limits.clear().map(|clear| clear.value),
             replay: replay::drawn(entries).into_iter().map(backends).collect(),
             trace: TraceCharts::of(entries, published),
+            tier: TierCharts::of(entries),
         }
     }
 

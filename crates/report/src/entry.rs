@@ -11,7 +11,7 @@ use crate::{
     latency,
     limits::Limits,
     numbers::Numbers,
-    replay, throughput, trace,
+    replay, throughput, tier, trace,
 };
 
 /// What a record is worth.
@@ -72,6 +72,7 @@ impl Entry {
                 match record.workload.as_str() {
                     replay::WORKLOAD => replay::derive(&record.case, measured, &mut numbers),
                     trace::WORKLOAD => trace::derive(measured, &mut numbers),
+                    tier::WORKLOAD => tier::derive(measured, &mut numbers),
                     _ => {}
                 }
                 numbers

@@ -11,7 +11,7 @@ use crate::{
     limits::Limits,
     numbers::{At, elapsed},
     quantity::Quantity,
-    replay, throughput, trace,
+    replay, throughput, tier, trace,
 };
 
 /// Every headline that the records support.
@@ -19,6 +19,7 @@ pub(crate) fn headlines(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Vec
     let one = [latency_of(entries), throughput_of(entries), best_page(entries), fixed_cost(fits)];
     let mut headlines: Vec<Headline> = one.into_iter().flatten().collect();
     headlines.extend(replay::headline(entries).or_else(|| trace::headline(entries)));
+    headlines.extend(tier::headline(entries));
     headlines.extend(limits.clear().map(|clear| Headline {
         value: clear.display(),
         label: "clear limit, one thread, DRAM".to_owned(),

@@ -28,10 +28,12 @@ mod ratio;
 mod replay;
 mod report;
 mod seed_latency;
+mod seed_pghot;
 mod seed_replay;
 mod seed_throughput;
 mod terminal;
 mod throughput;
+mod tier;
 mod trace;
 mod verify;
 

@@ -22,7 +22,7 @@ const ORDER: &[&str] = &[
 ];
 
 /// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
-const ARMS: [&str; 2] = ["arms", "backend"];
+const ARMS: [&str; 3] = ["arms", "backend", "policy"];
 
 /// Parameters that often follow the page size; where they do, the page says it all.
 const FOLLOW_PAGE: [&str; 2] = ["rounds", "size"];

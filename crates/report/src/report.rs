@@ -13,9 +13,10 @@ use crate::{
     fit::{self, Fit},
     headline, html, json, latency,
     limits::Limits,
-    markdown, other, outcomes, parameters, replay, seed_latency, seed_replay, seed_throughput,
+    markdown, other, outcomes, parameters, replay, seed_latency, seed_pghot, seed_replay,
+    seed_throughput,
     terminal::{self, Style},
-    throughput, trace, verify,
+    throughput, tier, trace, verify,
 };
 
 /// One run, ready to be read.
@@ -107,12 +108,14 @@ fn sections(
         micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
         latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
         fast_memory.then(|| seed_replay::section(entries, published, limits)).flatten(),
+        seed_pghot::section(entries),
         latency::section(entries, charts.has_distributions()),
         throughput::section(entries, limits, charts.has_bandwidth()),
         fit::section(fits, charts.has_cost()),
         replay::section(entries),
         verify::section(entries),
         trace::section(entries, published, &charts.trace),
+        tier::section(entries, &charts.tier),
         other::section(entries),
         limits.section(entries),
         Some(outcomes::witness(entries)),

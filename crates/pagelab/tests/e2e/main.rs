@@ -19,4 +19,5 @@ mod proof;
 mod reports;
 mod scripted;
 mod support;
+mod tier;
 mod trace;
