@@ -120,9 +120,8 @@ fn main() {
     });
     let mut done = done.into_inner().expect("nobody panics");
     done.sort_by_key(|&(at, _)| at);
-    println!(
-        "| cell | none | all at once | best of grid | at | pagelab | oracle | regret | vs none | promoted | ping-pongs |"
-    );
+    let head = ["cell", "none", "all at once", "best of grid", "at", "pagelab", "oracle", "regret"];
+    println!("| {} | vs none | promoted | ping-pongs |", head.join(" | "));
     println!("|---|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|");
     let (mut regrets, mut losses) = (Vec::new(), Vec::new());
     for (_, cell) in &done {
@@ -131,7 +130,8 @@ fn main() {
         regrets.push(regret);
         losses.push(loss);
         println!(
-            "| {} | {none:.2} | {all:.2} | {best:.2} | {} | {ours:.2} | {oracle:.2} | {:+.1} % | {:+.1} % | {} | {} |",
+            "| {} | {none:.2} | {all:.2} | {best:.2} | {} | {ours:.2} | {oracle:.2} \
+             | {:+.1} % | {:+.1} % | {} | {} |",
             cell.name,
             cell.best,
             regret * 100.0,

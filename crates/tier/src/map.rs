@@ -1,8 +1,8 @@
 //! The hotness map: one byte for each page, or four, and nothing else that grows with memory.
 //!
-//! The one idea: a record holds the epoch of its oldest counted access, modulo a small number, and a
-//! sweep clears every record before its epoch could be taken for a newer one. So no access that is
-//! older than the window ever counts, and no record is ready for longer than that.
+//! The one idea: a record holds the epoch of its oldest counted access, modulo a small number, and
+//! a sweep clears every record before its epoch could be taken for a newer one. So no access that
+//! is older than the window ever counts, and no record is ready for longer than that.
 //!
 //! An epoch is a fraction of the window. An access counts while its epoch is less than
 //! [`Layout::WINDOW`] epochs old, so for at most the window and for at least all but the last epoch
@@ -215,7 +215,7 @@ impl<L: Layout> HotMap<L> {
             return Recorded::Dropped;
         }
         let mut how = Recorded::Dropped;
-        self.cells.update(page, |old| {
+        self.cells.update_of(L::BITS, page, |old| {
             let (new, then) = Self::counted(old, node, swept, at, threshold);
             how = then;
             new

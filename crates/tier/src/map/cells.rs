@@ -63,9 +63,15 @@ impl Cells {
 
     /// Replaces a record by what `change` makes of it; it may be asked more than once.
     #[inline]
-    pub(super) fn update(&self, index: usize, mut change: impl FnMut(u64) -> u64) {
-        let (word, shift) = self.locate(index);
-        let mask = self.mask();
+    pub(super) fn update(&self, index: usize, change: impl FnMut(u64) -> u64) {
+        self.update_of(self.bits, index, change);
+    }
+
+    /// The same where the compiler knows how many bits a record has.
+    #[inline]
+    pub(super) fn update_of(&self, bits: u32, index: usize, mut change: impl FnMut(u64) -> u64) {
+        let (word, shift) = Self::place(index, bits);
+        let (word, mask) = (&self.words[word], (1_u64 << bits) - 1);
         let mut old = word.load(Ordering::Relaxed);
         loop {
             let new = old & !(mask << shift) | change(old >> shift & mask) << shift;

@@ -2,8 +2,8 @@
 //!
 //! The one idea, which is Colloid's: a hot page belongs into the tier that is faster now, with its
 //! load, and that need not be the top one. While the top tier is faster, hot pages go up; when it
-//! has become slower by more than a margin, hot pages go down. How many depends on how far apart the
-//! latencies are.
+//! has become slower by more than a margin, hot pages go down. How many depends on how far apart
+//! the latencies are.
 
 use super::{
     Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim, threshold::Threshold,

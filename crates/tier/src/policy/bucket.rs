@@ -77,7 +77,10 @@ mod tests {
         fn no_stretch_gets_more_than_rate_and_burst(
             rate in 1_u64..1_000_000_000,
             burst in 1_u64..1_000_000,
-            wishes in prop::collection::vec((0_u64..2 * SECOND, 1_u64..1_000_000, any::<bool>()), 1..50),
+            wishes in prop::collection::vec(
+                (0_u64..2 * SECOND, 1_u64..1_000_000, any::<bool>()),
+                1..50,
+            ),
         ) {
             let mut bucket = Bucket::new(rate, burst);
             let mut given: Vec<(u64, u64)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Regions by their accessed bits, as DAMON finds them, with its migrate schemes on top.
 //!
-//! The one idea: one page stands for its region. Every sampling interval the accessed bit of one page
-//! of each region is looked at; what was counted over an aggregation interval is the region's
+//! The one idea: one page stands for its region. Every sampling interval the accessed bit of one
+//! page of each region is looked at; what was counted over an aggregation interval is the region's
 //! hotness; alike neighbours are merged and all are split again. Which page stands for a region is
 //! chosen by a sequence that spreads evenly, not by chance: policies have no random numbers.
 

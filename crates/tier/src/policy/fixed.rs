@@ -81,9 +81,13 @@ impl Policy for Oracle {
             return;
         };
         let first = self.phase.replace(future.phase()).is_none();
-        let accesses = future.accesses();
+        // Needs that differ by less than a percent are equal: a sequence cut off inside a lap would
+        // otherwise make its first pages the best ones, side by side.
+        let rough = |need: f64| f64::from_bits(need.to_bits() & !((1 << 45) - 1));
+        let accesses: Vec<f64> = future.accesses().into_iter().map(rough).collect();
         let by_need = |pages: &mut Vec<u32>| {
-            // Ties in a scattered order: what is accessed in turn should not be fast and slow in turn.
+            // Ties in a scattered order: what is accessed in turn should not be fast and slow in
+            // turn.
             pages.sort_by(|&left, &right| {
                 let (left_need, right_need) = (accesses[left as usize], accesses[right as usize]);
                 let scattered = mix(left.into()).cmp(&mix(right.into()));

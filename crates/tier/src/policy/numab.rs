@@ -1,8 +1,8 @@
 //! NUMA balancing's memory tiering, and its relative with hysteresis: hint faults that promote.
 //!
-//! The one idea: the access itself does the work. A fault soon after the scan means that the page is
-//! accessed often; where the top tier has room, any fault will do. Candidates and their limit are
-//! counted as the scheduler counts them.
+//! The one idea: the access itself does the work. A fault soon after the scan means that the page
+//! is accessed often; where the top tier has room, any fault will do. Candidates and their limit
+//! are counted as the scheduler counts them.
 
 use super::{Fault, Move, Policy, PolicySpec, Setting, World, Young, reclaim::Reclaim};
 use crate::{MILLISECOND, PAGE_BYTES, SECOND, spec::Parameter};

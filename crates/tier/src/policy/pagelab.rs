@@ -2,11 +2,11 @@
 //!
 //! The one idea: no threshold, window or period is set. Samples are counted in windows whose length
 //! is a number of samples for each page, so the window follows the sample rate. At its end
-//! [`estimate`] says what pages with so many samples, in blocks that were so dense, are worth, those
-//! that were never sampled included. Pages move as long as what they will save, if the program goes
-//! on for as long as it has run, is more than what moving costs; where there is no room, against the
-//! page that is worth least. [`guard`] stops exchanges that did not help. The period is as short as
-//! one percent of run time allows, and longer where nothing is left to gain.
+//! [`estimate`] says what pages with so many samples, in blocks that were so dense, are worth,
+//! those that were never sampled included. Pages move as long as what they will save, if the
+//! program goes on for as long as it has run, is more than what moving costs; where there is no
+//! room, against the page that is worth least. [`guard`] stops exchanges that did not help. The
+//! period is as short as one percent of run time allows, and longer where nothing is left to gain.
 //!
 //! A page that was never sampled moves only with a block of which some page was.
 

@@ -88,6 +88,7 @@ impl Pghot {
         let keeps = spec.count("keep") == 1;
         let mut daemon = Kmigrated::published(&map);
         daemon.keeps = keeps;
+        daemon.rate_pages = spec.count("limit") * ((1 << 20) / PAGE_BYTES);
         let reclaim = Reclaim::kernel(spec.count("demote") == 1);
         let isolated = vec![0; (setting.pages as usize).div_ceil(64)];
         let kept = RefCell::default();

@@ -1,7 +1,7 @@
 //! Swapping: what policies with a score for each page have in common.
 //!
-//! The one idea: candidates come in falling order of score, victims in rising order, and a candidate
-//! moves when there is room or when it beats its victim by a margin.
+//! The one idea: candidates come in falling order of score, victims in rising order, and a
+//! candidate moves when there is room or when it beats its victim by a margin.
 
 use super::{Move, World};
 

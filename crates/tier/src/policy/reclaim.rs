@@ -1,9 +1,9 @@
 //! Demotion by age and watermark, as reclaim does it.
 //!
-//! The one idea: a clock. When a top-tier node has less free than its low watermark, a hand goes over
-//! its pages; who was accessed since the hand was here stays, who was not goes to the next lower
-//! tier, until the high watermark is met. Where nearly everything is young, pressure takes what the
-//! hand meets.
+//! The one idea: a clock. When a top-tier node has less free than its low watermark, a hand goes
+//! over its pages; who was accessed since the hand was here stays, who was not goes to the next
+//! lower tier, until the high watermark is met. Where nearly everything is young, pressure takes
+//! what the hand meets.
 
 use super::{Move, World, Young};
 use crate::spec::Parameter;

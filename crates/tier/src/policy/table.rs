@@ -21,6 +21,9 @@ const KEEP: Parameter = Parameter::count(
     1.0,
 );
 
+const LIMIT: Parameter =
+    Parameter::count("limit", "MB a second: promote_rate_limit_MBps", 65_536.0, 1.0, 1e9);
+
 /// Every policy.
 pub const POLICIES: &[Kind] = &[
     Kind {
@@ -50,7 +53,7 @@ pub const POLICIES: &[Kind] = &[
     Kind {
         name: "pghot",
         summary: "as published: one byte a page, modular time, one target",
-        parameters: &[THRESHOLD, WINDOW, HZ, ORDER, TARGET, KEEP, reclaim::DEMOTE],
+        parameters: &[THRESHOLD, WINDOW, HZ, ORDER, TARGET, KEEP, LIMIT, reclaim::DEMOTE],
         needs: Needs::Samples,
         build: pghot::default,
     },
@@ -64,6 +67,7 @@ pub const POLICIES: &[Kind] = &[
             ORDER,
             TARGET,
             KEEP,
+            LIMIT,
             reclaim::DEMOTE,
         ],
         needs: Needs::Samples,
@@ -78,7 +82,7 @@ pub const POLICIES: &[Kind] = &[
     },
     Kind {
         name: "pagelab",
-        summary: "ours: threshold, window and period from the sample rate; stops when it costs more",
+        summary: "ours: everything follows from the sample rate, and stops when it costs more",
         parameters: pagelab::PARAMETERS,
         needs: Needs::Samples,
         build: pagelab::build,

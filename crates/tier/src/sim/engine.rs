@@ -1,8 +1,8 @@
 //! The loop: the next event, the time until then, and what happens at it.
 //!
 //! The one idea: the program's speed depends on the placement alone, so between two events its
-//! progress is speed times time. What observing and moving take from it is a debt, in nanoseconds of
-//! run time, that is paid before it goes on. Time is in whole nanoseconds, progress in accesses.
+//! progress is speed times time. What observing and moving take from it is a debt, in nanoseconds
+//! of run time, that is paid before it goes on. Time is in whole nanoseconds, progress in accesses.
 #![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^53")]
 
 use super::{

@@ -2,8 +2,8 @@
 //!
 //! The one idea: a marked page faults at its next access, and the pattern knows at which count of
 //! accesses that is. So a scan puts the pages that it marks into a queue by that count, and the
-//! queue is exact whatever the speed. The scan itself is the kernel's: ranges in chunks, a budget of
-//! changed entries and one of passed pages, a period that moves after each full pass.
+//! queue is exact whatever the speed. The scan itself is the kernel's: ranges in chunks, a budget
+//! of changed entries and one of passed pages, a period that moves after each full pass.
 #![expect(clippy::cast_possible_truncation, reason = "page numbers are below 2^31")]
 
 use std::{cmp::Reverse, collections::BinaryHeap};

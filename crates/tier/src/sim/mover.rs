@@ -1,8 +1,8 @@
 //! Who moves pages: looks at the policy, moves in batches, keeps to a budget.
 //!
-//! The one idea: a pass has three parts as the kernel's daemon has: walk over records, move what the
-//! policy asked for batch by batch, and sleep if there was nothing to walk over. Pages are at their
-//! new place when their batch is done, not when it was decided.
+//! The one idea: a pass has three parts as the kernel's daemon has: walk over records, move what
+//! the policy asked for batch by batch, and sleep if there was nothing to walk over. Pages are at
+//! their new place when their batch is done, not when it was decided.
 
 use std::collections::VecDeque;
 
@@ -65,8 +65,8 @@ impl Daemon {
 
     /// The policy has decided: moves, then walks on, or sleeps if there was nothing to walk over.
     ///
-    /// The walk and the moves take turns in the kernel; what a record waits for is the same when the
-    /// walk is behind the moves, for it is consumed when the walk comes to it.
+    /// The walk and the moves take turns in the kernel; what a record waits for is the same when
+    /// the walk is behind the moves, for it is consumed when the walk comes to it.
     pub(super) fn decided(&mut self, now: u64, moves: &[Move], walked: u64) {
         self.walk_ns = walked * self.mover.walk_ps / 1000;
         self.wake_ns = if walked > 0 { now } else { now + self.mover.sleep_ns };

@@ -28,6 +28,13 @@ fn ours_is_half_again_as_fast_as_pghots_defaults() {
 }
 
 #[test]
+fn ours_is_near_the_better_of_moving_everything_and_of_moving_each_sample() {
+    let with = |policy| seconds("uniform", 32_768, 32_768, policy);
+    let best = with("all-at-once").min(with("threshold:threshold=1"));
+    assert!(with("pagelab") <= 1.03 * best, "{} {best}", with("pagelab"));
+}
+
+#[test]
 fn one_target_loses_where_there_are_two_top_tier_nodes() {
     let two = |policy: &str| {
         let mut scenario = scenario("uniform", 8192, 8192, policy);

@@ -1,8 +1,9 @@
 //! Whether swapping pages was worth it: those that came in are compared with those that went out.
 //!
-//! The one idea: some pages of the last exchange are remembered, in a table of fixed size, and their
-//! samples are counted. If the pages that went out are sampled about as often as those that came in,
-//! exchanging does nothing but cost, and stops for a number of windows that doubles each time.
+//! The one idea: some pages of the last exchange are remembered, in a table of fixed size, and
+//! their samples are counted. If the pages that went out are sampled about as often as those that
+//! came in, exchanging does nothing but cost, and stops for a number of windows that doubles each
+//! time.
 
 use crate::random::mix;
 
