@@ -101,7 +101,10 @@ impl<'de> Visitor<'de> for Reader {
     type Value = Constant;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of 0 or more, a text such as \"8g\" or \"28ms\", or a table of `value` and its origin")
+        f.write_str(
+            "a number of 0 or more, a text such as \"8g\" or \"28ms\", or a table of `value` and \
+             its origin",
+        )
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Constant, E> {

@@ -24,6 +24,7 @@ use pagelab_tier::{
     sim::{TraceWork, check},
     simulate,
 };
+use pagelab_trace::Visit;
 
 use super::{
     compare, params,
@@ -45,6 +46,8 @@ use crate::{
 const PAGE_BYTES: u64 = 128;
 /// Bytes of everything else.
 const BASE_BYTES: u64 = 32 << 20;
+/// Bytes of a fetch in a raw trace.
+const FETCH_BYTES: usize = 2;
 /// Operations of a generated trace when nobody says how many.
 const TRACE_OPS: u64 = 1_000_000;
 
@@ -173,13 +176,28 @@ fn scenarios(case: &Case) -> Vec<Scenario> {
 fn read(name: &str, ops: Option<u64>, seed: u64, pulse: &Pulse) -> Result<TraceWork, Error> {
     let source = Source::parse(name).map_err(Error::Case)?;
     let ops = ops.or_else(|| source.is_generated().then_some(TRACE_OPS));
-    let mut work = TraceWork::default();
+    let mut data = Data(TraceWork::default());
     let stream = Stream { source, ops, seed };
-    let streamed = stream.visit(&mut work, pulse).map_err(Error::Case)?;
+    let streamed = stream.visit(&mut data, pulse).map_err(Error::Case)?;
     if streamed.ops == 0 {
         return Err(Error::Case(format!("{name}: {EMPTY}")));
     }
-    work.finish().map_err(|why| Error::Case(format!("{name}: {why}")))
+    data.0.finish().map_err(|why| Error::Case(format!("{name}: {why}")))
+}
+
+/// Hands on what accesses data: a load of two bytes fetches an instruction.
+struct Data(TraceWork);
+
+impl Visit for Data {
+    type Stop = <TraceWork as Visit>::Stop;
+
+    fn load<const N: usize>(&mut self, addr: u64) -> Result<(), Self::Stop> {
+        if N == FETCH_BYTES { Ok(()) } else { self.0.load::<N>(addr) }
+    }
+
+    fn store<const N: usize>(&mut self, addr: u64, value: [u8; N]) -> Result<(), Self::Stop> {
+        self.0.store(addr, value)
+    }
 }
 
 /// Processors to simulate on.

@@ -1,4 +1,4 @@
-//! `pagelab tier simulate`: what comes out of a preset, and what is said of a scenario that is wrong.
+//! `pagelab tier simulate`: what comes out of a scenario, and what is said of one that is wrong.
 
 use pagelab_record::Nature;
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn a_scenario_sets_published_beside_simulated() {
     assert_eq!((records.len(), records[0].nature), (1, Nature::Simulated));
     let measured = measured(&records[0]);
     assert!(measured.is_valid());
-    assert_eq!(measured.counters["hwhint_total_events/HOT"], 4096);
+    assert_eq!(measured.counters["hwhint_total_events/HOT"], 4095);
     let shares = measured.tables.iter().find(|table| table.name == "shares/HOT").unwrap();
     assert!(shares.rows.len() > 2 && shares.rows.len() <= 201, "{}", shares.rows.len());
     lab.pagelab(&["report", "run"]).exits(0).shows(&[
@@ -148,7 +148,7 @@ fn a_grid_is_a_case_for_each_in_the_order_of_the_plan() {
     assert_eq!(cases[0], ("5000".to_owned(), "1".to_owned()));
     // Half the period is twice the samples, and another experiment than the published one.
     let first = &found[0];
-    assert_eq!(row(first, "HOT", "hwhint_total_events")["simulated"], 8192.0);
+    assert_eq!(row(first, "HOT", "hwhint_total_events")["simulated"], 8191.0);
     assert!(row(first, "HOT", "time_s")["published"].is_null());
     // What does not sample is what it was.
     assert_eq!(row(first, "STILL", "time_s")["kind"], "identity");

@@ -1,8 +1,9 @@
 //! The tables of the pghot mails beside what a model makes of them.
 //!
-//! The one idea: a row says what it is worth. *Identity*: the model was given this number. *Fitted*:
-//! a constant was chosen so that it comes out. *Predicted*: nothing was chosen by it, so it is the
-//! test. Where the difference is more than chance allows, that is said in standard deviations, also
+//! The one idea: a row says what it is worth. *Identity*: the model was given this number.
+//! *Fitted*: a constant was chosen so that it comes out. *Predicted*: neither, so it is the test.
+//!
+//! Where the difference is more than chance allows, that is said in standard deviations, also
 //! where it is small in percent.
 //!
 //! It knows no number of any mail: both sides are in the record of the simulation.

@@ -1,7 +1,8 @@
 //! What a record of `tier/simulation` says about published results, read back.
 //!
-//! A table `compared/SOURCE` has a column for each metric, whose rows are the published number, the simulated one, the kind of the row, the standard deviation
-//! of one run and how many runs were averaged; numbers are in thousandths, and −1 is unknown.
+//! A table `compared/SOURCE` has a column for each metric. Its rows are the published number, the
+//! simulated one, the kind of the row, the standard deviation of one run and how many runs were
+//! averaged; numbers are in thousandths, and −1 is unknown.
 //! `constants` has a column for each number of the model, whose unit says where it comes from; its
 //! rows are digits and the power of ten that they are times of.
 

@@ -111,7 +111,7 @@ impl TierCharts {
                 id: "tier-heat",
                 nth: 0,
                 title: "Regret of each policy on each workload".to_owned(),
-                caption: "Time above the oracle's. The scale is logarithmic; the darker, the \
+                caption: "Time above the oracle's. The scale is logarithmic; the redder, the \
                           worse. The same numbers stand in the table."
                     .to_owned(),
             })
@@ -121,7 +121,8 @@ impl TierCharts {
 
 fn shares(measured: &Measured, arm: &str) -> Option<Shares> {
     let table = table(measured, "shares", arm)?;
-    let slow = table.columns.len().checked_sub(1).filter(|last| *last >= 2)?;
+    let nodes = table.columns.iter().filter(|column| column.name.starts_with("node")).count();
+    let slow = (nodes >= 2).then_some(nodes)?;
     let point = |row: &Vec<i64>| {
         let pages = row.get(1..=slow)?;
         let all: i64 = pages.iter().sum();

@@ -127,24 +127,25 @@ pub(crate) fn title(case: &Case) -> String {
     [&[scenario.to_owned()], &set[..]].concat().join(", ")
 }
 
-/// The best policy of those that do not know the future, in the case that has most of them.
+/// The policy that is least above the oracle in the median workload, of those in all of them.
 pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
-    let mine = entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
-    let regrets = |entry: &Entry| -> Vec<(String, Quantity)> {
-        let Some(measured) = entry.measured() else { return Vec::new() };
-        let known = arms(measured).into_iter().filter(|arm| *arm != ORACLE);
-        known
-            .filter_map(|arm| {
-                Some((arm.to_owned(), entry.numbers.get(elapsed(arm, RUN), "regret")?))
-            })
-            .collect()
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid()).collect();
+    let with = section::with_regret(&mine);
+    let median = |policy: &str| {
+        let each = with.iter().map(|e| e.numbers.get(elapsed(policy, RUN), "regret"));
+        let mut all: Vec<Quantity> = each.collect::<Option<_>>()?;
+        all.sort_by(|a, b| a.value.total_cmp(&b.value));
+        Some(all[all.len() / 2])
     };
-    let (entry, all) = mine.map(|e| (e, regrets(e))).max_by_key(|(_, all)| all.len())?;
-    let (arm, regret) = all.into_iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let policies = section::policies(&with);
+    let known = policies.into_iter().filter_map(|policy| Some((policy, median(policy)?)));
+    let (policy, regret) = known.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let s = if with.len() == 1 { "" } else { "s" };
     Some(Headline {
         value: regret.display(),
-        label: format!("above the oracle: {arm}, the best policy of {}", title(entry.case())),
-        detail: "simulated".to_owned(),
+        label: format!("above the oracle: {policy}, the best policy"),
+        detail: format!("simulated · median of {} workload{s}", with.len()),
         tone: Tone::Strong,
     })
 }
