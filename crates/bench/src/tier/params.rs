@@ -12,6 +12,7 @@ use super::{
     choice::{Choice, Spec},
     constant::{self, Constant},
     preset::{self, Preset, Run, Settings, SourceName},
+    scenario::scenario,
 };
 use crate::{
     Kind, Param, Role,
@@ -218,11 +219,18 @@ pub fn plan(case: &Case) -> Result<(Preset, Vec<Planned>), String> {
             let mut changed = run.clone();
             lay_over(&mut changed, &given)?;
             // Another seed is the same experiment once more.
-            let is_changed = by_hand || changed != run;
+            let is_changed = by_hand || differs(&run, &changed, preset.seed);
             Ok(Planned { run: changed, changed: is_changed })
         })
         .collect();
     Ok((preset, planned?))
+}
+
+/// Whether two runs are two experiments: a number that neither uses makes no difference.
+fn differs(one: &Run, other: &Run, seed: u64) -> bool {
+    let is_trace = other.settings.trace.is_some();
+    let told = |run| scenario(run, seed, None).map(|scenario| format!("{scenario:?}"));
+    one != other && (is_trace || told(one) != told(other))
 }
 
 /// A run for each policy, with what all runs of the file have.
