@@ -22,8 +22,8 @@ pub(crate) fn section(entries: &[Entry], charts: &TierCharts) -> Option<Section>
     }
     let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
         "Times and counts of a model, of no machine. Regret is the time above that of the oracle, \
-         which knows the expected accesses, starts from the best placement without a move, and pays \
-         for the later ones. A promotion is wasted when \
+         which knows the expected accesses, starts from the best placement without a move, and \
+         pays for the later ones. A promotion is wasted when \
          its page is not used often enough to pay for the move before it leaves again or the run \
          ends."
             .to_owned(),
