@@ -15,6 +15,7 @@ pub mod params;
 pub mod plan;
 pub mod runner;
 pub mod suite;
+pub mod tier;
 pub mod trace;
 pub mod workload;
 
@@ -39,6 +40,7 @@ pub const WORKLOADS: &[&dyn Workload] = &[
     &memtype::bandwidth::Bandwidth,
     &memtype::latency::Latency,
     &memtype::order::Order,
+    &tier::simulation::Simulation,
 ];
 
 /// The workload of that name.

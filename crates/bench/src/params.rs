@@ -12,7 +12,10 @@ use pagelab_record::{
 };
 use pagelab_sys::{knobs::thp::HugePages, touch::Stride};
 
-use crate::trace::{self, image};
+use crate::{
+    tier,
+    trace::{self, image},
+};
 
 /// One parameter of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +81,8 @@ pub enum Kind {
     Image,
     /// A backend of emulated memory, possibly with a decoder, or `all`: see [`crate::emu::Arm`].
     Backend,
+    /// What a simulation of tiers can be told: see [`crate::tier::params`].
+    Tier(tier::params::Field),
 }
 
 impl Param {
@@ -112,6 +117,7 @@ impl Param {
             }
             Kind::Trace => trace::generators().iter().map(ToString::to_string).collect(),
             Kind::Image => image::WORDS.iter().map(ToString::to_string).collect(),
+            Kind::Tier(field) => field.choices(),
             Kind::Size | Kind::Count { .. } | Kind::Touch | Kind::Number { .. } | Kind::Ops => {
                 Vec::new()
             }
@@ -166,6 +172,7 @@ impl Kind {
             Self::Image => image::canonical(value),
             Self::Backend if value == crate::emu::ALL => Ok(value.to_owned()),
             Self::Backend => crate::emu::Arm::parse(value).map(|arm| arm.to_string()),
+            Self::Tier(field) => field.canonical(value),
         }
     }
 }

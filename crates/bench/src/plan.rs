@@ -274,6 +274,11 @@ impl Planned {
         self.row().is_one_pass()
     }
 
+    /// Whether its numbers are those of a model.
+    pub fn is_simulated(&self) -> bool {
+        self.row().is_simulated()
+    }
+
     /// The trace that the case needs.
     ///
     /// # Errors

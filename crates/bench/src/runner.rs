@@ -311,7 +311,7 @@ impl Runner {
             run: self.run.clone(),
             boot: self.boot.clone(),
             workload: planned.workload.clone(),
-            nature: nature(planned.method.clock),
+            nature: nature(planned),
             case: planned.case.clone(),
             host: host(&facts),
             outcome,
@@ -329,9 +329,10 @@ impl Drop for Guards<'_> {
     }
 }
 
-/// What numbers taken here with this clock are.
-fn nature(clock: ClockChoice) -> Nature {
-    match clock {
+/// What the numbers of this case are, taken here with its clock.
+fn nature(planned: &Planned) -> Nature {
+    match planned.method.clock {
+        _ if planned.is_simulated() => Nature::Simulated,
         ClockChoice::Scripted { .. } => Nature::Simulated,
         _ if arch::is_emulated() => Nature::Emulated,
         _ => Nature::Measured,

@@ -58,6 +58,11 @@ pub trait Workload: Sync {
         false
     }
 
+    /// Whether its numbers are those of a model, of no machine.
+    fn is_simulated(&self) -> bool {
+        false
+    }
+
     /// The trace that the case needs, which the parent gets before any process starts.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ pub(crate) fn command() -> Command {
         .subcommand(doctor())
         .subcommand(report())
         .subcommand(crate::cmd::trace::command())
+        .subcommand(crate::cmd::tier::command())
         .subcommand(
             Command::new("resume")
                 .about("Continue a run after a crash, an interrupt or a reboot")

@@ -231,6 +231,19 @@ pub(crate) fn carry_out(
     })?;
     // Puts the knobs back before anything slow is drawn.
     drop(runner);
+    conclude(directory, header, records, end)
+}
+
+/// Writes the page of a run whose records are in its journal.
+///
+/// # Errors
+/// When the page cannot be written.
+pub(crate) fn conclude(
+    directory: &Path,
+    header: &RunHeader,
+    records: Vec<Record>,
+    end: Exit,
+) -> Result<Done, Failure> {
     let report = report(header, &records, None)?;
     let page = directory.join(PAGE);
     fs::write(&page, report.html())

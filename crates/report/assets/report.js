@@ -148,6 +148,13 @@
     };
   };
 
+  // For whoever waits until all is drawn.
+  const tell = (figure) => {
+    figure.dataset.drawn = "true";
+    const drawn = figures.filter((f) => f.dataset.drawn === "true").length;
+    root.dataset.charts = `${drawn}/${figures.length}`;
+  };
+
   const draw = (figure, { data, series, scales, axes, hooks = [], items, tip, ...more }) => {
     const plot = figure.querySelector(".plot");
     plots.get(figure)?.destroy();
@@ -160,11 +167,7 @@
       scales, axes, series: [{}, ...series], ...more,
       hooks: {
         init: [parts.init], setCursor: [parts.setCursor],
-        draw: [...hooks, () => {
-          figure.dataset.drawn = "true";
-          const drawn = figures.filter((f) => f.dataset.drawn === "true").length;
-          root.dataset.charts = `${drawn}/${figures.length}`;
-        }],
+        draw: [...hooks, () => tell(figure)],
       },
     }, data, plot);
     legend(figure, u, items);
@@ -431,9 +434,100 @@
     });
   };
 
+  // ---- simulated tiers
+
+  const shades = (items) => items.map((item, i) => ({ ...item, color: hue(i), dashed: i >= HUES.length ? "dashed" : undefined }));
+  const tierShares = (figure) => {
+    const { shares } = charts.tier.cases[+figure.dataset.nth];
+    const items = shades(shares.map(({ label }, i) => ({ label, series: [i + 1] })));
+    const data = uPlot.join(shares.map((s) => [s.points.map((p) => p[0]), s.points.map((p) => p[1])]));
+    const end = Math.max(...shares.map((s) => s.points[s.points.length - 1][0]));
+    draw(figure, {
+      data, items,
+      series: shares.map((s, i) => ({
+        label: s.label, stroke: items[i].color, width: 2, dash: DASHES[items[i].dashed], spanGaps: true, points: { show: false },
+      })),
+      scales: { x: { time: false, range: () => [0, end * 1.01] }, y: { range: () => [0, 1.02] } },
+      axes: [
+        axis("simulated time", { size: 30, values: (u, s) => s.map((v) => tidy(time(v))) }),
+        axis("share of pages in the fast tier", { size: 62, values: (u, s) => s.map((v) => share(v)) }),
+      ],
+      tip: { heading: time, word: (v) => `${(v * 100).toFixed(1)} %`, keeps: true },
+    });
+  };
+
+  const FATES = { useful: "worth it", wasted: "wasted", demoted: "demoted" };
+  const tierPromotions = (figure) => {
+    const arms = charts.tier.cases[+figure.dataset.nth].promotions, x = arms.map((_, i) => i);
+    const colors = { useful: hue(2), wasted: hue(1), demoted: css("--faint") };
+    const fates = Object.keys(FATES).filter((f) => arms.some((a) => a[f] > 0));
+    // Wasted promotions end where all promotions do; they are drawn first, the useful ones over them.
+    const ends = { wasted: (a) => a.useful + a.wasted, useful: (a) => a.useful, demoted: (a) => a.demoted };
+    const order = ["wasted", "useful", "demoted"].filter((f) => fates.includes(f));
+    const shift = (f) => (f === "demoted" && order.length > 1 ? 0.22 : order.includes("demoted") && order.length > 1 ? -0.22 : 0);
+    const size = order.includes("demoted") && order.length > 1 ? 0.4 : 0.66;
+    figure.querySelector(".plot").style.height = `${arms.length * 30 + 76}px`;
+    const series = order.map((f) => ({
+      label: FATES[f], stroke: colors[f], fill: colors[f], width: 0, points: { show: false },
+      paths: uPlot.paths.bars({ size: [size, 14] }),
+    }));
+    const data = uPlot.join(order.map((f) => [x.map((i) => i + shift(f)), arms.map((a) => ends[f](a) || null)]));
+    const most = Math.max(1, ...arms.flatMap((a) => [a.useful + a.wasted, a.demoted]));
+    const names = Math.max(...arms.map((a) => a.label.length)) * 6.9 + 16;
+    const count = (v) => (v >= 1e6 ? `${+(v / 1e6).toFixed(2)} M` : v >= 1e3 ? `${+(v / 1e3).toFixed(1)} k` : `${v}`);
+    draw(figure, {
+      data, series, padding: [8, 18, 0, 0],
+      items: order.map((f, i) => ({ label: FATES[f], color: colors[f], series: [i + 1] })),
+      cursor: { x: false, y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { time: false, ori: 1, dir: -1, range: () => [-0.6, arms.length - 0.4] },
+        y: { ori: 0, dir: 1, range: () => [0, most * 1.04] },
+      },
+      axes: [
+        axis("", { side: 3, size: names, labelSize: 0, splits: () => x, values: (u, s) => s.map((i) => arms[i]?.label ?? null), grid: { show: false } }),
+        axis("pages", { scale: "y", side: 2, size: 30, values: (u, s) => s.map(count) }),
+      ],
+      tip: { heading: (i) => arms[Math.round(i)].label, word: count, pick: (s, i) => arms[Math.round(i)][order[s - 1]] },
+    });
+  };
+
+  // A grid of words and colours, not a plot.
+  const tierHeat = (figure) => {
+    const { rows, columns, cells } = charts.tier.heat, plot = figure.querySelector(".plot");
+    plot.style.height = "auto";
+    const grid = document.createElement("div");
+    grid.className = "heat";
+    grid.style.gridTemplateColumns = `minmax(90px, max-content) repeat(${columns.length}, minmax(44px, 1fr))`;
+    const cell = (name, text) => {
+      const div = document.createElement("div");
+      div.className = name;
+      div.textContent = text;
+      grid.append(div);
+      return div;
+    };
+    cell("corner", "");
+    columns.forEach((c) => cell("policy", c));
+    rows.forEach((row, i) => {
+      cell("work", row);
+      columns.forEach((column, k) => {
+        const regret = cells[i][k];
+        const div = cell("regret", regret == null ? "–" : `${(regret * 100).toFixed(regret < 0.0995 ? 1 : 0)}`);
+        if (regret == null) return;
+        // 1 % is where it begins, ten times as long as the oracle where it ends.
+        const depth = Math.min(1, Math.max(0, Math.log10(Math.max(regret, 1e-9) / 0.01) / 3));
+        div.style.setProperty("--depth", `${Math.round(depth * 100)}%`);
+        div.title = `${column} on ${row}: ${(regret * 100).toFixed(2)} % above the oracle`;
+      });
+    });
+    plot.replaceChildren(grid);
+    figure.querySelector(".legend").replaceChildren();
+    tell(figure);
+  };
+
   const DRAW = {
     "memtype-bandwidth": (f) => grouped(f, charts.memtype_bandwidth, "bandwidth", rate),
     "memtype-latency": (f) => grouped(f, charts.memtype_latency, "median of one operation", time),
+    "tier-shares": tierShares, "tier-promotions": tierPromotions, "tier-heat": tierHeat,
     distribution: (f) => distribution(f, false), tail: (f) => distribution(f, true), bandwidth, cost, replay,
     widths: (f) => bars(f, "", { tall: true }),
     runs: (f) => bars(f, "operations on one page"),

@@ -18,6 +18,7 @@ use crate::{
     parameters,
     quantity::Quantity,
     replay, throughput,
+    tier::charts::TierCharts,
     trace::charts::TraceCharts,
 };
 
@@ -42,6 +43,8 @@ pub(crate) struct Charts {
     pub(crate) memtype_bandwidth: Grouped,
     /// One operation by memory type.
     pub(crate) memtype_latency: Grouped,
+    /// Simulated tiers.
+    pub(crate) tier: TierCharts,
 }
 
 /// One distribution.
@@ -122,6 +125,7 @@ impl Charts {
             trace: TraceCharts::of(entries, published),
             memtype_bandwidth: memtype::charts::bandwidth(entries, published),
             memtype_latency: memtype::charts::latency(entries),
+            tier: TierCharts::of(entries),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     limits::Limits,
     memtype,
     numbers::Numbers,
-    replay, throughput, trace,
+    replay, throughput, tier, trace,
 };
 
 /// What a record is worth.
@@ -76,6 +76,7 @@ impl Entry {
                     memtype::BANDWIDTH => {
                         memtype::derive(&record.case, measured, &mut numbers);
                     }
+                    tier::WORKLOAD => tier::derive(measured, &mut numbers),
                     _ => {}
                 }
                 numbers

@@ -12,7 +12,7 @@ use crate::{
     memtype,
     numbers::{At, elapsed},
     quantity::Quantity,
-    replay, throughput, trace,
+    replay, throughput, tier, trace,
 };
 
 /// Every headline that the records support.
@@ -21,6 +21,7 @@ pub(crate) fn headlines(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Vec
     let mut headlines: Vec<Headline> = one.into_iter().flatten().collect();
     headlines.extend(replay::headline(entries).or_else(|| trace::headline(entries)));
     headlines.extend(memtype::headline(entries));
+    headlines.extend(tier::headline(entries));
     headlines.extend(limits.clear().map(|clear| Headline {
         value: clear.display(),
         label: "clear limit, one thread, DRAM".to_owned(),

@@ -30,10 +30,12 @@ mod replay;
 mod report;
 mod seed_latency;
 mod seed_memtype;
+mod seed_pghot;
 mod seed_replay;
 mod seed_throughput;
 mod terminal;
 mod throughput;
+mod tier;
 mod trace;
 mod verify;
 

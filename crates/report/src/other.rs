@@ -9,18 +9,19 @@ use crate::{
     latency, limits, memtype,
     numbers::{At, Number, Time},
     quantity::Quantity,
-    replay, throughput, trace, verify,
+    replay, throughput, tier, trace, verify,
 };
 
 /// The medians of every other workload, where there are any.
 pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     let known = |workload: &str| {
-        const WITH_SECTIONS: [&str; 5] = [
+        const WITH_SECTIONS: [&str; 6] = [
             latency::WORKLOAD,
             throughput::WORKLOAD,
             replay::WORKLOAD,
             verify::WORKLOAD,
             trace::WORKLOAD,
+            tier::WORKLOAD,
         ];
         limits::is_limit(workload)
             || memtype::is_mine(workload)

@@ -26,7 +26,7 @@ const ORDER: &[&str] = &[
 ];
 
 /// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
-const ARMS: [&str; 3] = ["arms", "backend", "op"];
+const ARMS: [&str; 4] = ["arms", "backend", "op", "policy"];
 
 /// Parameters that often follow the page size; where they do, the page says it all.
 const FOLLOW_PAGE: [&str; 2] = ["rounds", "size"];

@@ -13,10 +13,10 @@ use crate::{
     fit::{self, Fit},
     headline, html, json, latency,
     limits::Limits,
-    markdown, memtype, other, outcomes, parameters, replay, seed_latency, seed_memtype,
+    markdown, memtype, other, outcomes, parameters, replay, seed_latency, seed_memtype, seed_pghot,
     seed_replay, seed_throughput,
     terminal::{self, Style},
-    throughput, trace, verify,
+    throughput, tier, trace, verify,
 };
 
 /// One run, ready to be read.
@@ -110,6 +110,7 @@ fn sections(
         latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
         fast_memory.then(|| seed_replay::section(entries, published, limits)).flatten(),
         memory_types.then(|| seed_memtype::section(entries, published, limits)).flatten(),
+        seed_pghot::section(entries),
         latency::section(entries, charts.has_distributions()),
         throughput::section(entries, limits, charts.has_bandwidth()),
         fit::section(fits, charts.has_cost()),
@@ -119,6 +120,7 @@ fn sections(
         memtype::bandwidth_section(entries, limits, !charts.memtype_bandwidth.is_empty()),
         memtype::latency_section(entries, !charts.memtype_latency.is_empty()),
         memtype::order_section(entries),
+        tier::section(entries, &charts.tier),
         other::section(entries),
         limits.section(entries),
         Some(outcomes::witness(entries)),

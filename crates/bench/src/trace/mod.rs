@@ -10,7 +10,7 @@ pub mod load;
 pub mod params;
 mod source;
 pub mod stats;
-mod stream;
+pub(crate) mod stream;
 mod tables;
 mod tally;
 

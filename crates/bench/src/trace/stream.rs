@@ -13,31 +13,31 @@ use super::{
 };
 
 /// Said of a trace without a record.
-pub(super) const EMPTY: &str = "the trace holds no operation";
+pub(crate) const EMPTY: &str = "the trace holds no operation";
 
 /// Bytes that are read and decoded at once: small enough for the second-level cache.
 const PIECE: usize = 1 << 18;
 
 /// A trace that is to be looked at.
 #[derive(Debug, Clone)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// Where it comes from.
-    pub(super) source: Source,
+    pub(crate) source: Source,
     /// How many operations; `None` is all.
-    pub(super) ops: Option<u64>,
+    pub(crate) ops: Option<u64>,
     /// The seed of a generator.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// What was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Streamed {
+pub(crate) struct Streamed {
     /// Operations.
-    pub(super) ops: u64,
+    pub(crate) ops: u64,
     /// Bytes of their records.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes after the last complete record.
-    pub(super) trailing: u64,
+    pub(crate) trailing: u64,
 }
 
 impl Stream {
@@ -45,7 +45,7 @@ impl Stream {
     ///
     /// # Errors
     /// A sentence that names the trace, the offset of a bad record, and what to do.
-    pub(super) fn visit<V>(&self, visitor: &mut V, pulse: &Pulse) -> Result<Streamed, String>
+    pub(crate) fn visit<V>(&self, visitor: &mut V, pulse: &Pulse) -> Result<Streamed, String>
     where
         V: Visit,
         V::Stop: std::fmt::Display,

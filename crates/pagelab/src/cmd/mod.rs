@@ -8,6 +8,7 @@ mod report;
 mod resume;
 mod run;
 mod selftest;
+pub(crate) mod tier;
 pub(crate) mod trace;
 
 use clap::ArgMatches;
@@ -29,6 +30,7 @@ pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some(("resume", matches)) => resume::resume(matches),
         Some(("selftest", matches)) => selftest::selftest(matches),
         Some(("trace", matches)) => trace::trace(matches),
+        Some(("tier", matches)) => tier::tier(matches),
         Some(("completions", matches)) => generate::completions(matches),
         Some(("generate", matches)) => generate::generate(matches),
         _ => unreachable!("clap requires one of its sub-commands"),

@@ -20,4 +20,5 @@ mod proof;
 mod reports;
 mod scripted;
 mod support;
+mod tier;
 mod trace;

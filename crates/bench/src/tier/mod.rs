@@ -1,0 +1,18 @@
+//! Tiering, simulated: scenario files, the workload that runs them, and what was published beside.
+//!
+//! [`preset`] reads a file, [`scenario`](mod@scenario) makes of each of its runs what the simulator
+//! takes, [`simulation`] is the workload, [`compare`] says what each result is worth, [`tables`]
+//! puts all of it into a record. The simulator itself is another crate, and knows no published
+//! number.
+
+mod chance;
+mod choice;
+pub mod compare;
+pub mod constant;
+pub mod metric;
+pub mod params;
+pub mod preset;
+pub mod scenario;
+pub mod section;
+pub mod simulation;
+pub mod tables;

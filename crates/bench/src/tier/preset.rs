@@ -1,0 +1,492 @@
+//! Scenario files: what is simulated, with which numbers, beside which published results.
+//!
+//! The one idea: a file says where each of its numbers comes from, and which published results
+//! stand beside what comes out ([`Published`]). The presets are such files, built in; anybody's own
+//! is read the same way, and a mistake names its line.
+
+use std::{collections::BTreeMap, fs};
+
+use pagelab_tier::{PolicySpec, WorkSpec};
+use serde::{Deserialize, Deserializer, de::Error};
+
+use super::{
+    choice::Choice,
+    constant::Constant,
+    metric::Metric,
+    section::{Bits, Daemon, Ends, Hints, Load, Memory, Physical, Samples},
+};
+
+/// The built-in scenarios: name and text.
+pub const PRESETS: &[(&str, &str)] = &[
+    ("plain", include_str!("../../../../presets/plain.toml")),
+    ("pghot-v7/scan-1s", include_str!("../../../../presets/pghot-v7/scan-1s.toml")),
+    ("pghot-v7/scan-100ms", include_str!("../../../../presets/pghot-v7/scan-100ms.toml")),
+    ("pghot-v7/overcommit", include_str!("../../../../presets/pghot-v7/overcommit.toml")),
+    ("pghot-v7/graph500", include_str!("../../../../presets/pghot-v7/graph500.toml")),
+    ("pghot-v3/mode-1", include_str!("../../../../presets/pghot-v3/mode-1.toml")),
+    ("pghot-v3/mode-2", include_str!("../../../../presets/pghot-v3/mode-2.toml")),
+    ("pghot-v3/mode-3", include_str!("../../../../presets/pghot-v3/mode-3.toml")),
+];
+
+/// A scenario file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// One line: what it is.
+    pub summary: String,
+    /// What the model does not say, in sentences.
+    pub remarks: Vec<String>,
+    /// What random choices start from.
+    pub seed: u64,
+    /// What every run has, unless it says otherwise.
+    pub base: Settings,
+    /// What is simulated, one arm each, each with all of its settings.
+    pub runs: Vec<Run>,
+    /// Published results by the source and metric that they stand beside: `NUMAB2/time_s`.
+    pub published: BTreeMap<String, Published>,
+}
+
+/// One simulation of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its name; what is in brackets says that it is another model of the source before.
+    pub source: String,
+    /// The source whose published results it stands beside: its own name as a rule.
+    pub compares: String,
+    /// Who decides.
+    pub policy: Choice<PolicySpec>,
+    /// The rest.
+    pub settings: Settings,
+    /// The settings that are not those of the file.
+    pub own: Settings,
+}
+
+/// Everything about a run but who decides.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// What the program accesses.
+    pub generator: Option<Choice<WorkSpec>>,
+    /// A trace instead of a generator.
+    pub trace: Option<String>,
+    /// Where the pages are at the start.
+    pub start: Option<Start>,
+    /// What observes the accesses; what the policy needs where nothing is said.
+    pub sources: Option<Vec<SourceName>>,
+    /// See [`Memory`].
+    pub memory: Memory,
+    /// See [`Load`].
+    pub work: Load,
+    /// See [`Ends`].
+    pub curve: Ends,
+    /// Measured points of the curve: share of the lower tier, and seconds.
+    pub points: Option<Vec<(f64, f64)>>,
+    /// See [`Physical`].
+    pub physical: Physical,
+    /// See [`Samples`].
+    pub sampling: Samples,
+    /// See [`Hints`].
+    pub hints: Hints,
+    /// Accessed bits.
+    pub young: Bits,
+    /// Written bits.
+    pub written: Bits,
+    /// See [`Daemon`].
+    pub mover: Daemon,
+}
+
+/// Where the pages are at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// All in the lowest tier.
+    Slow,
+    /// All in the top tier, what does not fit below it.
+    Fast,
+    /// Every other page on each tier in turn.
+    Interleaved,
+}
+
+/// What observes accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceName {
+    /// The processor.
+    Sampling,
+    /// Hint faults.
+    Hints,
+    /// Accessed bits.
+    Young,
+    /// Written bits.
+    Written,
+}
+
+/// A published result.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Published {
+    /// The number, in the unit of its metric.
+    pub value: f64,
+    /// Who published it where.
+    pub source: String,
+    /// How many runs it is the mean of.
+    #[serde(default = "one")]
+    pub runs: u32,
+    /// How much chance there is in it, by the model.
+    pub chance: Option<Chance>,
+    /// Why it could not come out otherwise, where that is so.
+    pub identity: Option<String>,
+    /// What may explain the difference.
+    pub why: Option<String>,
+}
+
+/// Where the chance in a count comes from, which gives its standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chance {
+    /// Samples fall on pages independently; the count is the pages that got one.
+    Occupancy,
+    /// Rare independent events.
+    Poisson,
+    /// A page is tried until it succeeds; the count is the attempts.
+    Geometric,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// The tables that a file and each of its runs may have. Written out in both: what serde flattens
+/// has lost its line.
+macro_rules! file {
+    ($name:ident { $($own:tt)* }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        struct $name {
+            $($own)*
+            generator: Option<Choice<WorkSpec>>,
+            trace: Option<String>,
+            start: Option<Start>,
+            sources: Option<Vec<SourceName>>,
+            #[serde(default)] memory: Memory,
+            #[serde(default)] work: Load,
+            #[serde(default)] curve: Ends,
+            points: Option<Vec<(f64, f64)>>,
+            #[serde(default)] physical: Physical,
+            #[serde(default)] sampling: Samples,
+            #[serde(default)] hints: Hints,
+            #[serde(default)] young: Bits,
+            #[serde(default)] written: Bits,
+            #[serde(default)] mover: Daemon,
+        }
+
+        impl $name {
+            fn settings(&self) -> Settings {
+                Settings {
+                    generator: self.generator.clone(),
+                    trace: self.trace.clone(),
+                    start: self.start,
+                    sources: self.sources.clone(),
+                    memory: self.memory.clone(),
+                    work: self.work.clone(),
+                    curve: self.curve.clone(),
+                    points: self.points.clone(),
+                    physical: self.physical.clone(),
+                    sampling: self.sampling.clone(),
+                    hints: self.hints.clone(),
+                    young: self.young.clone(),
+                    written: self.written.clone(),
+                    mover: self.mover.clone(),
+                }
+            }
+        }
+    };
+}
+
+file!(File {
+    name: String,
+    summary: String,
+    #[serde(default)] remarks: Vec<String>,
+    #[serde(default)] seed: u64,
+    run: Vec<FileRun>,
+    #[serde(default, deserialize_with = "by_metric")] published: BTreeMap<String, Published>,
+});
+
+file!(FileRun {
+    source: String,
+    compares: Option<String>,
+    policy: Choice<PolicySpec>,
+});
+
+/// Published results, whose names end in a metric.
+fn by_metric<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Published>, D::Error> {
+    let published: BTreeMap<String, Published> = BTreeMap::deserialize(deserializer)?;
+    for name in published.keys() {
+        let Some((_, metric)) = name.rsplit_once('/') else {
+            return Err(D::Error::custom(format!("`{name}` is no SOURCE/METRIC")));
+        };
+        Metric::of(metric).map_err(D::Error::custom)?;
+    }
+    Ok(published)
+}
+
+impl Settings {
+    /// These settings, and where there are none those of `base`.
+    #[must_use]
+    pub fn over(&self, base: &Self) -> Self {
+        // What a run works on is one choice: a generator of its own is instead of the trace.
+        let works = self.generator.is_some() || self.trace.is_some();
+        let work = if works { self } else { base };
+        Self {
+            generator: work.generator.clone(),
+            trace: work.trace.clone(),
+            start: self.start.or(base.start),
+            sources: self.sources.clone().or_else(|| base.sources.clone()),
+            memory: self.memory.over(&base.memory),
+            work: self.work.over(&base.work),
+            curve: self.curve.over(&base.curve),
+            points: self.points.clone().or_else(|| base.points.clone()),
+            physical: self.physical.over(&base.physical),
+            sampling: self.sampling.over(&base.sampling),
+            hints: self.hints.over(&base.hints),
+            young: self.young.over(&base.young),
+            written: self.written.over(&base.written),
+            mover: self.mover.over(&base.mover),
+        }
+    }
+
+    /// Every number, with the name that it has in a file.
+    pub fn constants(&self) -> Vec<(String, Constant)> {
+        let tables = [
+            ("memory", self.memory.each()),
+            ("work", self.work.each()),
+            ("curve", self.curve.each()),
+            ("physical", self.physical.each()),
+            ("sampling", self.sampling.each()),
+            ("hints", self.hints.each()),
+            ("young", self.young.each()),
+            ("written", self.written.each()),
+            ("mover", self.mover.each()),
+        ];
+        let generator = self.generator.iter().flat_map(|choice| &choice.constants);
+        let named =
+            |(name, constant): &(String, Constant)| (format!("generator.{name}"), constant.clone());
+        let mut all: Vec<(String, Constant)> = generator.map(named).collect();
+        for (table, numbers) in tables {
+            all.extend(
+                numbers
+                    .into_iter()
+                    .map(|(name, constant)| (format!("{table}.{name}"), constant.clone())),
+            );
+        }
+        all
+    }
+}
+
+impl Run {
+    /// Every number that the run depends on, with the name that it has in a file.
+    pub fn constants(&self) -> Vec<(String, Constant)> {
+        let policy = self.policy.constants.iter();
+        let named =
+            |(name, constant): &(String, Constant)| (format!("policy.{name}"), constant.clone());
+        let mut all: Vec<(String, Constant)> = policy.map(named).collect();
+        all.extend(self.settings.constants());
+        all
+    }
+
+    /// Whether it is another model of a source that has a model already.
+    pub fn is_variant(&self) -> bool {
+        self.source != self.compares
+    }
+}
+
+/// Reads a scenario file.
+///
+/// # Errors
+/// A sentence that names the line, or the run.
+pub fn parse(text: &str) -> Result<Preset, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+    if file.run.is_empty() {
+        return Err("there is no [[run]]: nothing would be simulated".to_owned());
+    }
+    let base = file.settings();
+    let mut runs: Vec<Run> = Vec::new();
+    for run in &file.run {
+        if runs.iter().any(|known| known.source == run.source) {
+            return Err(format!("two runs have the source `{}`", run.source));
+        }
+        let own = run.settings();
+        runs.push(Run {
+            source: run.source.clone(),
+            compares: run.compares.clone().unwrap_or_else(|| run.source.clone()),
+            policy: run.policy.clone(),
+            settings: own.over(&base),
+            own,
+        });
+    }
+    let preset = Preset {
+        name: file.name,
+        summary: file.summary,
+        remarks: file.remarks,
+        seed: file.seed,
+        base,
+        runs,
+        published: file.published,
+    };
+    preset.check_names()?;
+    Ok(preset)
+}
+
+impl Preset {
+    /// Every published result that is named somewhere exists, and stands beside a run.
+    fn check_names(&self) -> Result<(), String> {
+        for run in &self.runs {
+            for (name, constant) in run.constants() {
+                for result in constant.origin.results() {
+                    if !self.published.contains_key(result) {
+                        let source = &run.source;
+                        return Err(format!(
+                            "{source}: {name} comes from `{result}`, which is not in [published]"
+                        ));
+                    }
+                }
+            }
+        }
+        for name in self.published.keys() {
+            let source = name.rsplit_once('/').map_or("", |(source, _)| source);
+            if !self.runs.iter().any(|run| run.compares == source) {
+                return Err(format!("[published] has `{name}`, and no run stands beside it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The scenario of that name, or in the file at that path.
+///
+/// # Errors
+/// A sentence that names the preset, or the file and its line.
+pub fn load(name: &str) -> Result<Preset, String> {
+    if let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) {
+        return parse(text).map_err(|why| format!("preset {name}: {why}"));
+    }
+    let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+    parse(&text).map_err(|why| format!("{name}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_record::{Data, Outcome as Record, Series};
+
+    use super::*;
+    use crate::suite;
+
+    fn presets() -> impl Iterator<Item = Preset> {
+        PRESETS.iter().map(|(name, _)| load(name).unwrap())
+    }
+
+    #[test]
+    fn every_preset_is_called_what_its_file_is_and_says_what_it_is() {
+        for ((name, _), preset) in PRESETS.iter().zip(presets()) {
+            assert_eq!(preset.name, *name);
+            assert!(!preset.summary.is_empty() && preset.runs.len() > 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_number_of_a_published_preset_says_where_it_comes_from() {
+        for preset in presets().filter(|preset| preset.name != "plain") {
+            for run in &preset.runs {
+                for (name, constant) in run.constants() {
+                    assert_ne!(constant.origin.word(), "given", "{}: {name}", preset.name);
+                }
+            }
+            for (name, published) in &preset.published {
+                assert!(published.source.len() > 10, "{}: {name}", preset.name);
+            }
+        }
+    }
+
+    /// The experiment that a preset is about, and the kernel that its source ran on.
+    fn of_source<'s>(preset: &str, source: &'s str) -> (String, &'static str, &'s str) {
+        let experiment = match preset {
+            "pghot-v7/scan-1s" | "pghot-v7/scan-100ms" => "pghot-v7/scenario-1",
+            other => other,
+        };
+        let (kernel, policy) = match (experiment, source) {
+            (_, "pghot-precise") => ("pghot-precise", source),
+            (_, "NUMAB0-pghot") => ("pghot-default", "NUMAB0"),
+            (_, "HWHINTS" | "pghot-default") => ("pghot-default", source),
+            (_, "NUMAB0-patched") => ("patched", "NUMAB0"),
+            (_, "NUMAB2-patched") => ("patched", "NUMAB2"),
+            (_, "pgtscan" | "hwhints") => ("patched", source),
+            _ => ("base", source),
+        };
+        (experiment.to_owned(), kernel, policy)
+    }
+
+    #[test]
+    fn published_numbers_are_those_of_the_published_records() {
+        let records = suite::published("pghot").unwrap();
+        let mut compared = 0;
+        for preset in presets() {
+            for (name, published) in &preset.published {
+                let (source, metric) = name.rsplit_once('/').unwrap();
+                let (experiment, kernel, policy) = of_source(&preset.name, source);
+                let mine = records.iter().find(|record| {
+                    let is = |name: &str, value: &str| record.case.get(name) == Some(value);
+                    is("experiment", &experiment) && is("kernel", kernel) && is("policy", policy)
+                });
+                let record = mine.unwrap_or_else(|| panic!("{experiment} {kernel} {policy}"));
+                let Record::Measured(measured) = &record.outcome else { panic!("{name}") };
+                let counter = |name: &str| measured.counters.get(name).map(|count| *count as f64);
+                let seconds = |series: &Series| match &series.data {
+                    Data::Values(values) => values[0] as f64 / 1e9,
+                    _ => panic!("{name}"),
+                };
+                let value = match metric {
+                    "time_s" => seconds(&measured.series[0]),
+                    "recorded_not_promoted" => {
+                        counter("pghot_recorded_accesses").unwrap()
+                            - counter("pgpromote_success").unwrap()
+                    }
+                    metric => counter(metric).unwrap_or_else(|| panic!("{name}")),
+                };
+                assert!((value - published.value).abs() < 1e-6, "{}: {name}", preset.name);
+                compared += 1;
+            }
+        }
+        assert!(compared > 50, "{compared}");
+    }
+
+    const SMALL: &str = "name = 'a'\nsummary = 'b'\n[[run]]\nsource = 'X'\npolicy = 'none'\n";
+
+    #[test]
+    fn mistakes_are_named() {
+        parse(SMALL).unwrap();
+        let more = |text: &str| format!("{SMALL}{text}");
+        for (text, named) in [
+            (more("[memory]\nsise = 3\n"), "line 7"),
+            (more("[[run]]\nsource = 'X'\npolicy = 'none'\n"), "two runs"),
+            (more("[published]\n'X/speed' = { value = 1, source = '' }\n"), "speed"),
+            (more("[published]\n'Y/time_s' = { value = 1, source = '' }\n"), "Y/time_s"),
+            (more("[curve]\nfast = { value = 1, fitted = 'X/time_s' }\n"), "not in [published]"),
+            ("name = 'a'\nsummary = 'b'\nrun = []".to_owned(), "[[run]]"),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_run_has_its_own_numbers_over_those_of_its_file() {
+        let text = format!("{SMALL}[run.curve]\nfast = 2\n[curve]\nfast = 1\nslow = 9\n");
+        let preset = parse(&text).unwrap();
+        let constants = preset.runs[0].constants();
+        let value = |name: &str| constants.iter().find(|(known, _)| known == name).unwrap().1.value;
+        assert!((value("curve.fast") - 2.0).abs() < 1e-9);
+        assert!((value("curve.slow") - 9.0).abs() < 1e-9);
+    }
+}

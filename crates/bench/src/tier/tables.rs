@@ -1,0 +1,242 @@
+//! A simulation as counters and tables of a record, and the rows of a preset read back from one.
+//!
+//! The one idea: what the simulator counted gets the kernel's name where there is one, and the arm
+//! after a slash. `compared/ARM` and `constants` hold the preset's side, so that a report needs no
+//! file beside the record.
+
+use pagelab_record::{Column, Measured, Table};
+use pagelab_tier::Outcome;
+
+use super::{
+    compare::{Kind, Row, error},
+    constant::Constant,
+    metric::Metric,
+    preset::{Preset, Run},
+};
+
+/// How the names of the tables of [`compared`] begin.
+const COMPARED: &str = "compared/";
+/// Thousandths, the unit of their cells.
+const MILLI: f64 = 1e3;
+
+/// The counters of an arm.
+pub fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)> {
+    let moved = outcome.promoted + outcome.demoted + outcome.exchanged;
+    let fast = outcome.top_share * outcome.accesses as f64;
+    vec![
+        ("accesses", outcome.accesses),
+        ("fast_accesses", whole(fast)),
+        ("pages", outcome.pages),
+        ("pgpromote_success", outcome.promoted),
+        ("pgdemote", outcome.demoted),
+        ("exchanged", outcome.exchanged),
+        ("pgmigrate_fail", outcome.failed),
+        ("target_full", outcome.full),
+        ("numa_pte_updates", outcome.pte_updates),
+        ("numa_hint_faults", outcome.hint_faults),
+        ("duplicate_faults", outcome.duplicate_faults),
+        ("hwhint_total_events", outcome.hw_events),
+        ("hwhint_dropped_events", outcome.hw_dropped),
+        ("pghot_recorded_accesses", outcome.recorded),
+        ("duplicates", outcome.duplicates),
+        ("ping_pongs", outcome.ping_pongs),
+        ("wasted_promotions", outcome.wasted),
+        ("stall_ns", outcome.stall_ns),
+        ("daemon_ns", outcome.daemon_ns),
+        ("migrated_bytes", moved * page),
+        ("period", outcome.period),
+        ("digest", outcome.digest()),
+    ]
+}
+
+/// How an arm went: pages of each node, and what was done so far, over time.
+pub fn shares(outcome: &Outcome, arm: &str) -> Table {
+    let column = |name: String, unit: &str| Column { name, unit: unit.to_owned() };
+    let nodes = outcome.placed.len();
+    let mut columns = vec![column("t".to_owned(), "ns")];
+    columns.extend((0..nodes).map(|node| column(format!("node{node}"), "pages")));
+    for name in ["promoted", "demoted", "wasted"] {
+        columns.push(column(name.to_owned(), "pages"));
+    }
+    let cell = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let rows = outcome.series.iter().map(|row| {
+        let mut cells = vec![cell(row.at_ns)];
+        cells.extend(row.placed.iter().map(|pages| cell(*pages)));
+        cells.extend([row.promoted, row.demoted, row.wasted].map(cell));
+        cells
+    });
+    Table { name: format!("shares/{arm}"), columns, rows: rows.collect() }
+}
+
+/// Published beside simulated, of one arm: see [`rows_of`] for the way back.
+pub fn compared(rows: &[Row], arm: &str) -> Table {
+    let milli = |value: f64| round(value * MILLI);
+    let maybe = |value: Option<f64>| value.map_or(-1, milli);
+    let columns =
+        rows.iter().map(|row| Column { name: row.metric.to_owned(), unit: row.unit.to_owned() });
+    let kind = |kind| match kind {
+        Kind::Identity => 0,
+        Kind::Fitted => 1,
+        Kind::Predicted => 2,
+    };
+    let cells: [&dyn Fn(&Row) -> i64; 5] = [
+        &|row| maybe(row.published),
+        &|row| milli(row.simulated),
+        &|row| kind(row.kind),
+        &|row| maybe(row.deviation),
+        &|row| i64::from(row.runs),
+    ];
+    Table {
+        name: format!("{COMPARED}{arm}"),
+        columns: columns.collect(),
+        rows: cells.iter().map(|cell| rows.iter().map(cell).collect()).collect(),
+    }
+}
+
+/// The rows that a record holds; what is said about them stays in the file.
+pub fn rows_of(measured: &Measured) -> Vec<Row> {
+    let tables = measured
+        .tables
+        .iter()
+        .filter_map(|table| Some((table.name.strip_prefix(COMPARED)?, table)));
+    let row = |(source, table): (&str, &Table), at: usize| {
+        let cell = |row: usize| table.rows.get(row)?.get(at).copied();
+        let known = |row| cell(row).filter(|cell| *cell >= 0).map(|cell| cell as f64 / MILLI);
+        let metric = Metric::of(&table.columns[at].name).ok()?;
+        let (published, simulated) = (known(0), known(1)?);
+        Some(Row {
+            source: source.to_owned(),
+            metric: metric.name,
+            published,
+            simulated,
+            error: published.and_then(|published| error(published, simulated)),
+            kind: match cell(2)? {
+                0 => Kind::Identity,
+                1 => Kind::Fitted,
+                _ => Kind::Predicted,
+            },
+            unit: metric.unit,
+            deviation: known(3),
+            runs: cell(4).and_then(|runs| u32::try_from(runs).ok()).unwrap_or(1),
+            why: None,
+        })
+    };
+    let of_table = |named: (&'_ str, &'_ Table)| -> Vec<Row> {
+        (0..named.1.columns.len()).filter_map(|at| row(named, at)).collect()
+    };
+    tables.flat_map(of_table).collect()
+}
+
+/// Every number of the model that says where it comes from: those of the file once, then what a run
+/// has otherwise, after its name.
+pub fn constants(preset: &Preset) -> Table {
+    let mut named: Vec<(String, Constant)> = Vec::new();
+    for run in &preset.runs {
+        for (name, constant) in explained(run) {
+            let shared = is_shared(preset, run, &name);
+            let name = if shared { name } else { format!("{}.{name}", run.source) };
+            if !named.iter().any(|(known, _)| *known == name) {
+                named.push((name, constant));
+            }
+        }
+    }
+    let column = |(name, constant): &(String, Constant)| Column {
+        name: name.clone(),
+        unit: format!("{}: {}", constant.origin.word(), constant.origin.text()),
+    };
+    let scaled: Vec<(i64, i64)> = named.iter().map(|(_, one)| scale(one.value)).collect();
+    Table {
+        name: "constants".to_owned(),
+        columns: named.iter().map(column).collect(),
+        rows: vec![
+            scaled.iter().map(|(digits, _)| *digits).collect(),
+            scaled.iter().map(|(_, power)| *power).collect(),
+        ],
+    }
+}
+
+/// The numbers of a run that have an origin.
+fn explained(run: &Run) -> Vec<(String, Constant)> {
+    let mut all = run.constants();
+    all.retain(|(_, constant)| constant.origin.word() != "given");
+    all
+}
+
+/// Whether a number of a run is that of the file.
+fn is_shared(preset: &Preset, run: &Run, name: &str) -> bool {
+    let own = run.own.constants().iter().any(|(known, _)| known == name);
+    !(own || name.starts_with("policy.") || preset.runs.is_empty())
+}
+
+/// A number as digits and the power of ten that they are times of.
+fn scale(value: f64) -> (i64, i64) {
+    if value.fract().abs() < f64::EPSILON && value.abs() < 9e18 {
+        return (round(value), 0);
+    }
+    let power = if value < 1e-3 { 15 } else { 9 };
+    (round(value * 10_f64.powi(power)), -i64::from(power))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
+fn round(value: f64) -> i64 {
+    value.round() as i64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tier::preset;
+
+    #[test]
+    fn rows_come_back_from_a_record() {
+        let row = |metric, published, simulated, kind, deviation| Row {
+            source: "X (g = 1)".to_owned(),
+            metric,
+            published,
+            simulated,
+            error: published.and_then(|published| error(published, simulated)),
+            kind,
+            unit: Metric::of(metric).unwrap().unit,
+            deviation,
+            runs: 3,
+            why: None,
+        };
+        let rows = vec![
+            row("time_s", Some(42.288), 42.5, Kind::Fitted, None),
+            row("pgpromote_success", None, 2_097_152.0, Kind::Predicted, Some(333.25)),
+            row("numa_hint_faults", Some(0.0), 0.0, Kind::Identity, None),
+        ];
+        let tables = vec![compared(&rows, "X (g = 1)")];
+        assert_eq!(rows_of(&Measured { tables, ..Measured::default() }), rows);
+    }
+
+    #[test]
+    fn constants_keep_their_digits_and_their_origin() {
+        let preset = preset::load("pghot-v7/scan-1s").unwrap();
+        let table = constants(&preset);
+        let value = |name: &str| {
+            let at = table.columns.iter().position(|column| column.name == name).unwrap();
+            let (digits, power) = (table.rows[0][at], table.rows[1][at]);
+            let value = digits as f64 * 10_f64.powi(i32::try_from(power).unwrap());
+            (value, table.columns[at].unit.clone())
+        };
+        let (walk, unit) = value("mover.walk");
+        assert!((walk - 13e-9).abs() < 1e-20 && unit.starts_with("assumed: "), "{walk} {unit}");
+        assert!((value("work.accesses").0 - 5.532_979e10).abs() < 1.0);
+        let (slow, unit) = value("HWHINTS.curve.slow");
+        assert!((slow - 184.331_381).abs() < 1e-9, "{slow}");
+        assert_eq!(unit, "identity: NUMAB0-pghot/time_s");
+    }
+
+    #[test]
+    fn a_number_is_digits_and_a_power() {
+        assert_eq!(scale(3.0), (3, 0));
+        assert_eq!(scale(0.5), (500_000_000, -9));
+        assert_eq!(scale(13e-9), (13_000_000, -15));
+    }
+}

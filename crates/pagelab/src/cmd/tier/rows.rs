@@ -1,0 +1,80 @@
+//! What `tier simulate` prints: the rows of each case as JSON, and what a file says about them.
+
+use pagelab_bench::tier::{
+    compare::Kind,
+    preset::{self, Preset},
+    tables,
+};
+use pagelab_record::{Measured, Outcome, Record};
+use serde_json::{Map, Value, json};
+
+/// One object for one case, an array that says which for several.
+pub(super) fn json(records: &[Record]) -> String {
+    let mut cases: Vec<Value> =
+        records.iter().map(|record| of(record, records.len() > 1)).collect();
+    let value = if cases.len() == 1 { cases.remove(0) } else { Value::from(cases) };
+    format!("{value:#}\n")
+}
+
+fn of(record: &Record, says_which: bool) -> Value {
+    let mut object = Map::new();
+    object.insert("preset".to_owned(), json!(record.case.get("scenario")));
+    if says_which {
+        let set = record.case.0.iter().filter(|(_, value)| *value != "auto");
+        let set: Map<String, Value> =
+            set.map(|(name, value)| (name.clone(), json!(value))).collect();
+        object.insert("case".to_owned(), Value::Object(set));
+    }
+    // A record that is not valid has no numbers.
+    let rows = match &record.outcome {
+        Outcome::Measured(measured) if measured.is_valid() => tables::rows_of(measured),
+        _ => Vec::new(),
+    };
+    object.insert("rows".to_owned(), json!(rows));
+    Value::Object(object)
+}
+
+/// What the files of some records say about their results: what is assumed, and what may explain a
+/// difference.
+pub(super) fn remarks(records: &[Record]) -> String {
+    let mut said: Vec<&str> = Vec::new();
+    let mut text = String::new();
+    for record in records {
+        let Some(name) = record.case.get("scenario") else { continue };
+        if said.contains(&name) {
+            continue;
+        }
+        said.push(name);
+        let (Outcome::Measured(measured), Ok(preset)) = (&record.outcome, preset::load(name))
+        else {
+            continue;
+        };
+        let lines = sentences(&preset, measured);
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{name}: {}\n", preset.summary));
+            for line in &lines {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
+    }
+    text
+}
+
+fn sentences(preset: &Preset, measured: &Measured) -> Vec<String> {
+    let mut all = preset.remarks.clone();
+    for row in tables::rows_of(measured) {
+        let published = preset.published.get(&format!("{}/{}", row.source, row.metric));
+        let (Some(why), Some(error)) = (published.and_then(|p| p.why.as_ref()), row.error) else {
+            continue;
+        };
+        let chance = row.sigmas().map_or_else(String::new, |sigmas| {
+            format!(" ({:.0} standard deviations of the published mean)", sigmas.abs())
+        });
+        let by = match row.kind {
+            Kind::Predicted => format!("{:+.2} %{chance}: ", error * 100.0),
+            Kind::Identity | Kind::Fitted => String::new(),
+        };
+        all.push(format!("{}, {}: {by}{why}.", row.source, row.metric));
+    }
+    all
+}

@@ -1,0 +1,178 @@
+//! What a record of `tier/simulation` says about published results, read back.
+//!
+//! A table `compared/SOURCE` has a column for each metric. Its rows are the published number, the
+//! simulated one, the kind of the row, the standard deviation of one run and how many runs were
+//! averaged; numbers are in thousandths, and −1 is unknown.
+//! `constants` has a column for each number of the model, whose unit says where it comes from; its
+//! rows are digits and the power of ten that they are times of.
+
+use pagelab_record::{Column, Measured, Table, units};
+
+use crate::{entry::Entry, quantity::group_thousands};
+
+/// What a row is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Identity,
+    Fitted,
+    Predicted,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Fitted => "fitted",
+            Self::Predicted => "predicted",
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Metric {
+    pub(super) name: String,
+    unit: String,
+}
+
+impl Metric {
+    pub(super) fn of(name: &str, unit: &str) -> Self {
+        Self { name: name.to_owned(), unit: unit.to_owned() }
+    }
+
+    pub(super) fn is_time(&self) -> bool {
+        self.name == "time_s"
+    }
+
+    pub(super) fn display(&self, value: f64) -> String {
+        match self.unit.as_str() {
+            "s" => format!("{value:.2} s"),
+            "TEPS" => format!("{:.3}e8", value / 1e8),
+            _ => group_thousands(value),
+        }
+    }
+}
+
+/// One published number and what the model makes of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Compared {
+    pub(super) source: String,
+    pub(super) metric: Metric,
+    pub(super) published: Option<f64>,
+    pub(super) simulated: f64,
+    pub(super) kind: Kind,
+    /// Standard deviation of one run by the model's own chance.
+    deviation: Option<f64>,
+    /// Runs that the published number is the mean of.
+    pub(super) runs: u32,
+}
+
+impl Compared {
+    /// How far the model is off, as a share of the published number.
+    pub(super) fn error(&self) -> Option<f64> {
+        let published = self.published?;
+        let off = self.simulated - published;
+        if off == 0.0 {
+            return Some(0.0);
+        }
+        (published != 0.0).then(|| off / published)
+    }
+
+    /// The same in standard deviations of the published mean.
+    pub(super) fn sigmas(&self) -> Option<f64> {
+        let of_mean = self.deviation.filter(|one| *one > 0.0)? / f64::from(self.runs.max(1)).sqrt();
+        Some((self.simulated - self.published?) / of_mean)
+    }
+
+    /// Whether its source is another model of what a source before it stands for.
+    pub(super) fn is_variant(&self) -> bool {
+        self.source.contains('(')
+    }
+}
+
+/// A number of the model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Constant {
+    pub(super) name: String,
+    value: f64,
+    pub(super) word: String,
+    pub(super) text: String,
+}
+
+impl Constant {
+    pub(super) fn is_fitted(&self) -> bool {
+        self.word == "fitted"
+    }
+
+    /// Whether it belongs to a source that is another model of one before it.
+    pub(super) fn is_variant(&self) -> bool {
+        self.name.contains('(')
+    }
+
+    pub(super) fn display(&self) -> String {
+        let name = self.name.rsplit('.').next().unwrap_or(&self.name);
+        match name {
+            "size" | "fast" if self.value >= 1e6 => units::display_bytes(self.value),
+            _ if self.value >= 1e4 && self.value.fract() == 0.0 => group_thousands(self.value),
+            _ => format!("{}", self.value),
+        }
+    }
+}
+
+/// Thousandths, the unit of the cells of `compared`.
+const MILLI: f64 = 1e3;
+
+/// The comparison in a record, where it has one.
+pub(super) fn compared(measured: &Measured) -> Vec<Compared> {
+    let tables = measured.tables.iter();
+    let named = tables.filter_map(|table| Some((table.name.strip_prefix("compared/")?, table)));
+    named.flat_map(|(source, table)| of_source(source, table)).collect()
+}
+
+fn of_source(source: &str, table: &Table) -> Vec<Compared> {
+    let [published, simulated, kinds, deviations, runs] = &table.rows[..] else {
+        return Vec::new();
+    };
+    let known = |cell: Option<&i64>| cell.filter(|cell| **cell >= 0).map(|cell| *cell as f64);
+    let read = |(at, column): (usize, &Column)| {
+        Some(Compared {
+            source: source.to_owned(),
+            metric: Metric::of(&column.name, &column.unit),
+            published: known(published.get(at)).map(|cell| cell / MILLI),
+            simulated: known(simulated.get(at))? / MILLI,
+            kind: match kinds.get(at)? {
+                0 => Kind::Identity,
+                1 => Kind::Fitted,
+                _ => Kind::Predicted,
+            },
+            deviation: known(deviations.get(at)).map(|cell| cell / MILLI),
+            runs: runs.get(at).and_then(|runs| u32::try_from(*runs).ok()).unwrap_or(1),
+        })
+    };
+    table.columns.iter().enumerate().filter_map(read).collect()
+}
+
+/// The constants in a record.
+pub(super) fn constants(entry: &Entry) -> Vec<Constant> {
+    let tables = entry.measured().map_or(&[][..], |measured| &measured.tables);
+    let Some(table) = tables.iter().find(|table| table.name == "constants") else {
+        return Vec::new();
+    };
+    let [digits, powers] = &table.rows[..] else { return Vec::new() };
+    let values = digits.iter().zip(powers);
+    let read = |(column, (digits, power)): (&Column, (&i64, &i64))| {
+        let power = i32::try_from(*power).unwrap_or(0);
+        let (word, text) = column.unit.split_once(": ").unwrap_or((&column.unit, ""));
+        Constant {
+            name: column.name.clone(),
+            // Dividing rounds once, where a negative power would be rounded before.
+            value: match power {
+                power if power < 0 => *digits as f64 / 10_f64.powi(-power),
+                power => *digits as f64 * 10_f64.powi(power),
+            },
+            word: word.to_owned(),
+            text: text.to_owned(),
+        }
+    };
+    table.columns.iter().zip(values).map(read).collect()
+}

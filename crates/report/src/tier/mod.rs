@@ -1,0 +1,255 @@
+//! `tier/simulation`: what a policy did with the pages of a model.
+//!
+//! The one idea: a record holds what the simulator counted for each arm, as counters named
+//! `what/arm` and tables named `what/arm`; shares, waste and regret follow from them here, under
+//! names that tables, charts, JSON and CSV share.
+//!
+//! Tables are in [`mod@section`], drawings in [`charts`], the published results beside in
+//! [`crate::seed_pghot`]. Nothing here simulates.
+
+pub(crate) mod charts;
+mod section;
+
+use pagelab_record::{Case, Measured, Table};
+
+pub(crate) use self::section::section;
+use crate::{
+    document::{Headline, Tone},
+    entry::Entry,
+    numbers::{Numbers, elapsed, tally},
+    parameters,
+    quantity::{Quantity, Unit},
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "tier/simulation";
+/// The series of a whole simulation.
+pub(crate) const RUN: &str = "run";
+/// The policy that knows the future.
+pub(crate) const ORACLE: &str = "oracle";
+/// The policy that moves nothing.
+pub(crate) const NONE: &str = "none";
+
+/// What is counted of an arm, in the order of the columns: counter, and what to call it.
+pub(crate) const COUNTS: [(&str, &str); 9] = [
+    ("pgpromote_success", "promoted"),
+    ("pgdemote", "demoted"),
+    ("wasted_promotions", "wasted"),
+    ("ping_pongs", "ping-pongs"),
+    ("numa_hint_faults", "hint faults"),
+    ("pghot_recorded_accesses", "recorded"),
+    ("hwhint_total_events", "samples"),
+    ("migrated_bytes", "moved"),
+    ("stall_ns", "stall"),
+];
+
+/// The arms of a record, in the order in which they ran.
+pub(crate) fn arms(measured: &Measured) -> Vec<&str> {
+    let mut arms: Vec<&str> = Vec::new();
+    for series in measured.series.iter().filter(|series| series.name == RUN) {
+        if !arms.contains(&series.arm.as_str()) {
+            arms.push(&series.arm);
+        }
+    }
+    arms
+}
+
+/// A count of an arm.
+pub(crate) fn count(measured: &Measured, what: &str, arm: &str) -> Option<u64> {
+    measured.counters.get(&format!("{what}/{arm}")).copied()
+}
+
+/// A table of an arm.
+pub(crate) fn table<'m>(measured: &'m Measured, what: &str, arm: &str) -> Option<&'m Table> {
+    let name = format!("{what}/{arm}");
+    measured.tables.iter().find(|table| table.name == name)
+}
+
+/// Adds what the counters and tables of a simulation imply.
+pub(crate) fn derive(measured: &Measured, numbers: &mut Numbers) {
+    let time = |numbers: &Numbers, arm: &str| numbers.get(elapsed(arm, RUN), "p50");
+    let (oracle, still) = (time(numbers, ORACLE), time(numbers, NONE));
+    for arm in arms(measured) {
+        let number = |what| count(measured, what, arm).map(|count| count as f64);
+        for (what, _) in COUNTS {
+            let unit = if what == "stall_ns" { Unit::Ns } else { Unit::Count };
+            let value = number(what).map(|value| Quantity::exact(value, unit));
+            numbers.add(tally(arm, what), "count", value);
+        }
+        let share = |part: Option<f64>, whole: Option<f64>| {
+            let (part, whole) = (part?, whole.filter(|whole| *whole > 0.0)?);
+            Some(Quantity::exact(part / whole, Unit::Share))
+        };
+        let waste = share(number("wasted_promotions"), number("pgpromote_success"));
+        numbers.add(tally(arm, "wasted_promotions"), "share", waste);
+        let fast = share(number("fast_accesses"), number("accesses"));
+        numbers.add(tally(arm, "fast_accesses"), "share", fast);
+        let mine = time(numbers, arm);
+        let over = |other: Option<Quantity>| mine?.over(other?, Unit::Ratio);
+        numbers.add(elapsed(arm, RUN), "ratio_to_none", over(still));
+        let regret = over(oracle).map(|ratio| Quantity::exact(ratio.value - 1.0, Unit::Share));
+        numbers.add(elapsed(arm, RUN), "regret", regret);
+    }
+}
+
+/// The policies of which a case says nothing, and what tells two cases of this workload apart.
+pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
+    let rest: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            let mut rest = parameters::without(entry.case(), &[]);
+            rest.retain(|_, value| value != "auto");
+            if let Some(scenario) = rest.get_mut("scenario") {
+                *scenario = display_scenario(scenario).to_owned();
+            }
+            rest
+        })
+        .collect();
+    parameters::labels(&rest.iter().collect::<Vec<_>>(), "all")
+}
+
+/// A scenario as a heading: a path is its last part, a preset its name.
+pub(crate) fn display_scenario(scenario: &str) -> &str {
+    if scenario.starts_with('/') {
+        scenario.rsplit('/').next().unwrap_or(scenario)
+    } else {
+        scenario
+    }
+}
+
+/// A case as a heading: its scenario, and what was set otherwise.
+pub(crate) fn title(case: &Case) -> String {
+    let scenario = display_scenario(case.get("scenario").unwrap_or_default());
+    let set = case.0.iter().filter(|(name, value)| {
+        !matches!(name.as_str(), "scenario" | "policy") && *value != "auto"
+    });
+    let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
+    [&[scenario.to_owned()], &set[..]].concat().join(", ")
+}
+
+/// The policy that is least above the oracle in the median workload, of those in all of them.
+pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid()).collect();
+    let with = section::with_regret(&mine);
+    let median = |policy: &str| {
+        let each = with.iter().map(|e| e.numbers.get(elapsed(policy, RUN), "regret"));
+        let mut all: Vec<Quantity> = each.collect::<Option<_>>()?;
+        all.sort_by(|a, b| a.value.total_cmp(&b.value));
+        Some(all[all.len() / 2])
+    };
+    let policies = section::policies(&with);
+    let known = policies.into_iter().filter_map(|policy| Some((policy, median(policy)?)));
+    let (policy, regret) = known.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let s = if with.len() == 1 { "" } else { "s" };
+    Some(Headline {
+        value: regret.display(),
+        label: format!("above the oracle: {policy}, the best policy"),
+        detail: format!("simulated · median of {} workload{s}", with.len()),
+        tone: Tone::Strong,
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use pagelab_record::{
+        Clock, Column, Data, Host, Nature, Outcome, Record, Series, Unit as In, schema,
+    };
+
+    use super::*;
+    use crate::tier::charts::TierCharts;
+
+    /// A simulation that nobody ran.
+    pub(crate) fn record(measured: Measured) -> Record {
+        Record {
+            schema: schema::SCHEMA.to_owned(),
+            run: "test".to_owned(),
+            boot: String::new(),
+            workload: WORKLOAD.to_owned(),
+            nature: Nature::Simulated,
+            case: Case::default().with("scenario", "plain").with("policy", "auto"),
+            host: Host::default(),
+            outcome: Outcome::Measured(measured),
+        }
+    }
+
+    /// The time of an arm, in seconds.
+    pub(crate) fn with_time(arm: &str, seconds: u64) -> Series {
+        Series {
+            name: RUN.to_owned(),
+            arm: arm.to_owned(),
+            process: 0,
+            repetition: 0,
+            clock: Clock::Scripted,
+            unit: In::Ns,
+            ops: 1,
+            bytes: 0,
+            data: Data::Values(vec![seconds * 1_000_000_000]),
+        }
+    }
+
+    fn entry(generator: &str) -> Entry {
+        let series = vec![with_time("none", 60), with_time("pghot", 30), with_time(ORACLE, 20)];
+        let mut counters = std::collections::BTreeMap::new();
+        for (name, value) in [
+            ("pgpromote_success/pghot", 200),
+            ("wasted_promotions/pghot", 50),
+            ("pgdemote/pghot", 10),
+            ("accesses/pghot", 1000),
+            ("fast_accesses/pghot", 750),
+        ] {
+            counters.insert(name.to_owned(), value);
+        }
+        let column = |name: &str| Column { name: name.to_owned(), unit: String::new() };
+        let names = ["t", "node0", "node1", "promoted", "demoted", "wasted"];
+        let shares = Table {
+            name: "shares/pghot".to_owned(),
+            columns: names.map(column).to_vec(),
+            rows: vec![vec![0, 0, 400, 0, 0, 0], vec![30, 190, 210, 200, 10, 50]],
+        };
+        let tables = vec![shares];
+        let mut record = record(Measured { series, counters, tables, ..Measured::default() });
+        record.case = record.case.with("generator", generator).with("policy", "all");
+        Entry::of(&record)
+    }
+
+    #[test]
+    fn regret_and_waste_follow_from_what_was_counted() {
+        let entry = entry("zipf");
+        let of = |at, statistic| entry.numbers.get(at, statistic).unwrap().value;
+        assert!((of(elapsed("pghot", RUN), "regret") - 0.5).abs() < 1e-12);
+        assert!((of(elapsed("none", RUN), "regret") - 2.0).abs() < 1e-12);
+        assert!((of(elapsed("pghot", RUN), "ratio_to_none") - 0.5).abs() < 1e-12);
+        assert!((of(tally("pghot", "wasted_promotions"), "share") - 0.25).abs() < 1e-12);
+        assert!((of(tally("pghot", "fast_accesses"), "share") - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn two_cases_with_an_oracle_make_a_heat_map() {
+        let entries = [entry("zipf"), entry("gups")];
+        let charts = TierCharts::of(&entries);
+        assert!(charts.heat_place().is_some());
+        let told = serde_json::to_string(&charts).unwrap();
+        for said in [
+            r#""rows":["zipf","gups"]"#,
+            r#""columns":["none","pghot"]"#,
+            r#""cells":[[2.0,0.5],[2.0,0.5]]"#,
+            r#""useful":150,"wasted":50,"demoted":10"#,
+            r#""points":[[0.0,0.0],[30.0,0.475]]"#,
+        ] {
+            assert!(told.contains(said), "no `{said}` in {told}");
+        }
+        assert!(TierCharts::of(&entries[..1]).heat_place().is_none());
+        let section = section(&entries, &charts).unwrap();
+        let text = serde_json::to_string(&section.blocks).unwrap();
+        assert!(text.contains("Regret against the oracle") && text.contains("tier-shares"));
+    }
+
+    #[test]
+    fn a_path_is_its_last_part_and_a_preset_its_name() {
+        assert_eq!(display_scenario("/a/b/mine.toml"), "mine.toml");
+        assert_eq!(display_scenario("pghot-v7/scan-1s"), "pghot-v7/scan-1s");
+        let case = Case::default().with("scenario", "plain").with("fast", "50%");
+        assert_eq!(title(&case.with("seed", "auto")), "plain, fast=50%");
+    }
+}

@@ -1,0 +1,161 @@
+//! The tables of `tier/simulation`.
+//!
+//! The one idea: an arm is a row; what nobody counted is left out as a column. The heat map stands
+//! as a table too, so that a terminal shows it and the page's drawing adds only colour.
+
+use pagelab_record::units;
+
+use super::{COUNTS, ORACLE, RUN, WORKLOAD, arms, charts::TierCharts, title, titles};
+use crate::{
+    document::{Block, Cell, Column, Section, Table, Tone},
+    entry::Entry,
+    numbers::{elapsed, tally},
+    quantity::{Quantity, group_thousands},
+};
+
+/// What every simulation of a run came to.
+pub(crate) fn section(entries: &[Entry], charts: &TierCharts) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
+        "Times and counts of a model, of no machine. Regret is the time above that of the oracle, \
+         which knows the expected accesses, starts from the best placement without a move, and \
+         pays for the later ones. A promotion is wasted when \
+         its page is not used often enough to pay for the move before it leaves again or the run \
+         ends."
+            .to_owned(),
+    ));
+    if let Some(heat) = heat(&mine) {
+        section.blocks.push(Block::Heading("Regret against the oracle".to_owned()));
+        section.blocks.extend(charts.heat_place());
+        section.blocks.push(Block::Table(heat));
+    }
+    let mut nth = 0;
+    for entry in mine {
+        section.blocks.push(Block::Heading(title(entry.case())));
+        section.blocks.push(Block::Table(arms_table(entry)));
+        if entry.is_valid() {
+            section.blocks.extend(charts.places(nth));
+            nth += 1;
+        }
+        section.blocks.extend(entry.notes(&[]).into_iter().map(Block::Note));
+    }
+    Some(section)
+}
+
+/// One row for each arm.
+fn arms_table(entry: &Entry) -> Table {
+    let names = entry.measured().map(arms).unwrap_or_default();
+    let of = |arm: &str, what: &str| entry.numbers.get(tally(arm, what), "count");
+    let counted: Vec<_> = COUNTS
+        .into_iter()
+        .filter(|(what, _)| {
+            names.iter().any(|arm| of(arm, what).is_some_and(|count| count.value > 0.0))
+        })
+        .collect();
+    let timed = |statistic| {
+        names.iter().any(|arm| entry.numbers.get(elapsed(arm, RUN), statistic).is_some())
+    };
+    let (has_regret, has_ratio) = (timed("regret"), timed("ratio_to_none"));
+    let mut columns = vec![Column::words("arm"), Column::number("time")];
+    if has_ratio {
+        columns.push(Column::number("× none"));
+    }
+    if has_regret {
+        columns.push(Column::number("regret"));
+    }
+    columns.push(Column::number("fast accesses").rank(1));
+    for (at, (_, word)) in counted.iter().enumerate() {
+        let rank = u8::try_from(at).unwrap_or(u8::MAX).saturating_sub(2);
+        columns.push(Column::number(word).rank(rank));
+    }
+    columns.push(Column::words("witness"));
+    let row = |arm: &&str| {
+        let timed = |statistic| entry.numbers.get(elapsed(arm, RUN), statistic);
+        let mut row = vec![
+            Cell::from(*arm),
+            Cell::toned(shown(timed("p50"), Quantity::display), Tone::Strong),
+        ];
+        if has_ratio {
+            row.push(shown(timed("ratio_to_none"), |q| format!("{:.3}", q.value)).into());
+        }
+        if has_regret {
+            row.push(regret(timed("regret")));
+        }
+        let fast = entry.numbers.get(tally(arm, "fast_accesses"), "share");
+        row.push(shown(fast, |q| format!("{:.1} %", q.value * 100.0)).into());
+        for (what, _) in &counted {
+            row.push(shown(of(arm, what), |q| counted_as(what, q)).into());
+        }
+        row.push(entry.proof());
+        row
+    };
+    Table { columns, rows: names.iter().map(row).collect() }
+}
+
+fn counted_as(what: &str, count: Quantity) -> String {
+    match what {
+        "migrated_bytes" => units::display_bytes(count.value),
+        "stall_ns" => units::display_ns(count.value),
+        _ => group_thousands(count.value),
+    }
+}
+
+fn shown(quantity: Option<Quantity>, how: impl Fn(Quantity) -> String) -> String {
+    quantity.map_or_else(|| "–".to_owned(), how)
+}
+
+/// A regret, toned by how much it is.
+fn regret(regret: Option<Quantity>) -> Cell {
+    let Some(regret) = regret else { return Cell::none() };
+    let tone = match regret.value {
+        value if value <= 0.05 => Tone::Good,
+        value if value <= 0.5 => Tone::Plain,
+        _ => Tone::Warn,
+    };
+    Cell::toned(format!("{:+.1} %", regret.value * 100.0), tone)
+}
+
+/// Policies by workloads: how much longer than the oracle, where more than one case has one.
+fn heat(mine: &[&Entry]) -> Option<Table> {
+    let with: Vec<&Entry> = with_regret(mine);
+    if with.len() < 2 {
+        return None;
+    }
+    let mut columns = vec![Column::words("workload")];
+    let policies = policies(&with);
+    columns.extend(policies.iter().map(|policy| Column::number(policy)));
+    let row = |(entry, label): (&&Entry, String)| {
+        let mut row = vec![Cell::from(label)];
+        row.extend(
+            policies.iter().map(|policy| regret(entry.numbers.get(elapsed(policy, RUN), "regret"))),
+        );
+        row
+    };
+    let labels = titles(&with);
+    Some(Table { columns, rows: with.iter().zip(labels).map(row).collect() })
+}
+
+/// The cases of some that have an oracle among policies; the runs of a preset have names of their
+/// own, which would be columns with one cell.
+pub(super) fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
+    let has = |entry: &&&Entry| {
+        entry.parameter("policy") != "auto"
+            && entry.numbers.get(elapsed(ORACLE, RUN), "regret").is_some()
+    };
+    mine.iter().filter(has).copied().collect()
+}
+
+/// Every policy of some cases but the oracle, in the order in which they ran.
+pub(super) fn policies<'e>(entries: &[&'e Entry]) -> Vec<&'e str> {
+    let mut policies: Vec<&str> = Vec::new();
+    for arm in entries.iter().filter_map(|entry| entry.measured()).flat_map(arms) {
+        if arm != ORACLE && !policies.contains(&arm) {
+            policies.push(arm);
+        }
+    }
+    policies
+}

@@ -1,0 +1,137 @@
+//! How fast the simulator and the map are: samples a second, nanoseconds an access.
+//!
+//! Processor time of the thread is what counts, so that other work on the machine does not; each
+//! line is the best of five. `cargo run --release -p pagelab-tier --example speed`.
+
+use std::{
+    hint::black_box,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Relaxed},
+    },
+    thread,
+};
+
+use pagelab_sys::clock::thread_cpu_ns;
+use pagelab_tier::{
+    Curve, PolicySpec, Scenario, Source, Tiers, Work, WorkSpec,
+    map::{Default8, HotMap, Layout, Precision32},
+    sim::{Costs, Level, Mover, Sampling},
+    simulate,
+};
+
+const SAMPLES: u64 = 20_000_000;
+const ACCESSES: usize = 20_000_000;
+
+fn scenario(generator: &str, pages: u64, policy: &str) -> Scenario {
+    Scenario {
+        seed: 1,
+        work: Work::Generated(WorkSpec::parse(generator).expect("a generator")),
+        pages,
+        accesses: SAMPLES * 1000,
+        threads: 16,
+        stores: 0.5,
+        // Everything fits: what is measured is sampling, not moving.
+        tiers: Tiers::two(2 * pages, pages),
+        curve: Curve::Power {
+            fast: 20.0,
+            lower: vec![Level { seconds: 60.0, exponent: 1.5 }],
+            remote: None,
+        },
+        sources: vec![Source::Sampling(Sampling::every(1000))],
+        policy: PolicySpec::parse(policy).expect("a policy"),
+        mover: Mover { walk_ps: 13_000, ..Mover::kernel(2_000) },
+        costs: Costs::default(),
+        rows: 100,
+    }
+}
+
+/// Processor time of the best of five.
+fn best(mut body: impl FnMut()) -> f64 {
+    let mut time = || {
+        let start = thread_cpu_ns();
+        body();
+        (thread_cpu_ns() - start) as f64
+    };
+    (0..5).map(|_| time()).fold(f64::INFINITY, f64::min)
+}
+
+#[expect(clippy::print_stdout, reason = "an example that prints a table")]
+fn simulations() {
+    for pages in [1 << 16, 1 << 21] {
+        for (generator, policy) in [
+            ("uniform", "none"),
+            ("uniform", "threshold:threshold=1"),
+            ("uniform", "pghot:threshold=1"),
+            ("uniform", "pghot"),
+            ("uniform", "pagelab"),
+            ("zipf", "pghot"),
+            ("zipf", "histogram"),
+        ] {
+            let scenario = scenario(generator, pages, policy);
+            let ns = best(|| {
+                black_box(simulate(&scenario).expect("a scenario that makes sense"));
+            });
+            let millions = SAMPLES as f64 / ns * 1e3;
+            println!("{pages:>8} pages  {generator:8} {policy:22} {millions:6.1} M samples/s");
+        }
+    }
+}
+
+/// Pages in an order that caches cannot foresee.
+fn order(pages: usize) -> Vec<u32> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % pages
+    };
+    (0..1 << 16).map(|_| u32::try_from(next()).unwrap_or(0)).collect()
+}
+
+fn record<L: Layout>(map: &HotMap<L>, order: &[u32]) {
+    let epoch = map.epoch(0);
+    for _ in 0..ACCESSES / order.len() {
+        for &page in order {
+            black_box(map.record_access(page as usize, 0, epoch, 3));
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "an example that prints a table")]
+fn maps<L: Layout>(name: &str, bytes: usize) {
+    let pages = bytes * 8 / L::BITS as usize;
+    let order = order(pages);
+    for threads in [1, 2] {
+        let map: HotMap<L> = HotMap::new(pages, 1 << 20);
+        let each = || best(|| record(&map, &order)) / ACCESSES as f64;
+        let ns: Vec<f64> = thread::scope(|scope| {
+            let running: Vec<_> = (0..threads).map(|_| scope.spawn(each)).collect();
+            running.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).collect()
+        });
+        println!("{name}, {} KiB, {threads} threads: {ns:.2?} ns an access", bytes >> 10);
+    }
+}
+
+/// The machine's own floor: a compare-exchange of the same words.
+#[expect(clippy::print_stdout, reason = "an example that prints a table")]
+fn floor() {
+    let words: Vec<AtomicU64> = (0..32 << 10).map(|_| AtomicU64::new(0)).collect();
+    let order = order(words.len());
+    let ns = best(|| {
+        for _ in 0..ACCESSES / order.len() {
+            for &at in &order {
+                let word = &words[at as usize];
+                let old = word.load(Relaxed);
+                black_box(word.compare_exchange_weak(old, old + 1, AcqRel, Relaxed)).ok();
+            }
+        }
+    });
+    println!("one compare-exchange, 256 KiB: {:.2} ns", ns / ACCESSES as f64);
+}
+
+fn main() {
+    floor();
+    maps::<Default8>("1 byte ", 256 << 10);
+    maps::<Precision32>("4 bytes", 256 << 10);
+    simulations();
+}

@@ -1,0 +1,196 @@
+//! Small records, eight or two to a word, changed without locks.
+//!
+//! The one idea: a word is an atomic, so a change of one record is a compare-exchange of its word,
+//! and a walk looks at eight records at a time. In memory the records lie as an array would.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Records of 8 or 32 bits.
+pub(super) struct Cells {
+    words: Box<[AtomicU64]>,
+    len: usize,
+    bits: u32,
+}
+
+impl Cells {
+    /// So many records, all zero.
+    pub(super) fn new(len: usize, bits: u32) -> Self {
+        let lanes = (u64::BITS / bits) as usize;
+        let words = (0..len.div_ceil(lanes)).map(|_| AtomicU64::new(0)).collect();
+        Self { words, len, bits }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
+    pub(super) const fn words(&self) -> usize {
+        self.words.len()
+    }
+
+    const fn mask(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+
+    const fn lanes(&self) -> usize {
+        (u64::BITS / self.bits) as usize
+    }
+
+    /// The word of a record, and where in it the record starts.
+    #[inline]
+    fn locate(&self, index: usize) -> (&AtomicU64, u32) {
+        let (word, shift) = Self::place(index, self.bits);
+        (&self.words[word], shift)
+    }
+
+    #[inline]
+    fn place(index: usize, bits: u32) -> (usize, u32) {
+        let (word, lane) =
+            if bits == 8 { (index / 8, index % 8 * 8) } else { (index / 2, index % 2 * 32) };
+        // Below 64.
+        (word, u32::from(lane.to_le_bytes()[0]))
+    }
+
+    #[inline]
+    pub(super) fn load(&self, index: usize) -> u64 {
+        let (word, shift) = self.locate(index);
+        word.load(Ordering::Relaxed) >> shift & self.mask()
+    }
+
+    /// Replaces a record by what `change` makes of it; it may be asked more than once.
+    #[inline]
+    pub(super) fn update(&self, index: usize, change: impl FnMut(u64) -> u64) {
+        self.update_of(self.bits, index, change);
+    }
+
+    /// The same where the compiler knows how many bits a record has.
+    #[inline]
+    pub(super) fn update_of(&self, bits: u32, index: usize, mut change: impl FnMut(u64) -> u64) {
+        let (word, shift) = Self::place(index, bits);
+        let (word, mask) = (&self.words[word], (1_u64 << bits) - 1);
+        let mut old = word.load(Ordering::Relaxed);
+        loop {
+            let new = old & !(mask << shift) | change(old >> shift & mask) << shift;
+            if new == old {
+                return;
+            }
+            match word.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// The same for whoever has the records alone: no atomic operation.
+    #[inline]
+    pub(super) fn update_alone(&mut self, index: usize, change: impl FnOnce(u64) -> u64) {
+        let mask = self.mask();
+        let (word, shift) = Self::place(index, self.bits);
+        let word = self.words[word].get_mut();
+        *word = *word & !(mask << shift) | change(*word >> shift & mask) << shift;
+    }
+
+    /// Takes a record out.
+    #[inline]
+    pub(super) fn swap_zero(&self, index: usize) -> u64 {
+        let (word, shift) = self.locate(index);
+        let old = word.fetch_and(!(self.mask() << shift), Ordering::AcqRel);
+        old >> shift & self.mask()
+    }
+
+    pub(super) fn clear(&self) {
+        self.words.iter().for_each(|word| word.store(0, Ordering::Release));
+    }
+
+    /// Clears the records of some words that are not to be kept.
+    pub(super) fn retain(&self, start: usize, end: usize, keep: impl Fn(u64) -> bool) {
+        for (at, word) in self.words[start..end].iter().enumerate() {
+            let seen = word.load(Ordering::Relaxed);
+            if seen == 0 {
+                continue;
+            }
+            for lane in 0..self.lanes() {
+                let record = |word: u64| word >> (self.bits * lane_bits(lane)) & self.mask();
+                if record(seen) != 0 && !keep(record(seen)) {
+                    let index = (start + at) * self.lanes() + lane;
+                    // It may have been recorded again by now.
+                    self.update(index, |now| if now != 0 && keep(now) { now } else { 0 });
+                }
+            }
+        }
+    }
+
+    /// Finds the records of a range in which `bit` is set.
+    pub(super) fn marked(
+        &self,
+        range: std::ops::Range<usize>,
+        bit: u64,
+        mut found: impl FnMut(usize),
+    ) {
+        let end = range.end.min(self.len);
+        if range.start >= end {
+            return;
+        }
+        let every = if self.bits == 8 { 0x0101_0101_0101_0101 } else { 0x0000_0001_0000_0001 };
+        let bits = every * bit;
+        let (first, last) = (range.start / self.lanes(), (end - 1) / self.lanes());
+        for (at, word) in self.words[first..=last].iter().enumerate() {
+            let mut left = word.load(Ordering::Acquire) & bits;
+            while left != 0 {
+                let lane = (left.trailing_zeros() / self.bits) as usize;
+                let index = (first + at) * self.lanes() + lane;
+                if (range.start..end).contains(&index) {
+                    found(index);
+                }
+                left &= left - 1;
+            }
+        }
+    }
+}
+
+/// A lane as a factor of bits; below 8.
+const fn lane_bits(lane: usize) -> u32 {
+    lane.to_le_bytes()[0] as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_do_not_touch_each_other() {
+        for bits in [8, 32] {
+            let cells = Cells::new(21, bits);
+            for index in 0..21 {
+                cells.update(index, |old| old + index as u64 + 1);
+            }
+            for index in 0..21 {
+                assert_eq!(cells.load(index), index as u64 + 1);
+            }
+            assert_eq!(cells.swap_zero(7), 8);
+            assert_eq!((cells.load(6), cells.load(7), cells.load(8)), (7, 0, 9));
+            cells.retain(0, cells.words(), |record| record % 2 == 0);
+            let left: Vec<u64> = (0..21).map(|index| cells.load(index)).collect();
+            assert_eq!(&left[..9], [0, 2, 0, 4, 0, 6, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_walk_finds_marked_records_of_the_range_only() {
+        for bits in [8, 32] {
+            let cells = Cells::new(40, bits);
+            for index in [0, 3, 9, 10, 17, 39] {
+                cells.update(index, |_| 0x81);
+            }
+            cells.update(4, |_| 1);
+            let mut found = Vec::new();
+            cells.marked(3..39, 0x80, |index| found.push(index));
+            assert_eq!(found, [3, 9, 10, 17]);
+            cells.marked(40..50, 0x80, |index| panic!("{index}"));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The daemon of pghot: who looks for ready pages, and which of them it lets go.
+//!
+//! The one idea: it polls. A pass looks at the node's bit, then at the bit of each section, then at
+//! every record of a hot section, and consumes what is ready; only then it asks whether the page
+//! should move. What it refuses then, or cannot isolate, has lost its history: that is how it was
+//! published, and [`Kmigrated::keeps`] is the correction. Moving is for whoever takes the batches.
+
+use super::pghot::{Frames, Map, Mode, Record, narrow};
+use crate::{PAGE_BYTES, SECTION_PAGES};
+
+/// Milliseconds between adjustments of the threshold.
+const ADJUST_MS: u64 = 60_000;
+/// Steps from 0 to twice the default threshold.
+const STEPS: u64 = 16;
+
+/// The daemon of one node.
+#[derive(Debug, Clone)]
+pub struct Kmigrated {
+    /// `kmigrated_batch_nr`: a batch goes out when it has one page more.
+    pub batch_nr: usize,
+    /// `pghot_promote_rate_limit_MBps`, in pages a second.
+    pub rate_pages: u64,
+    /// Whether the record of a page that is refused or cannot be isolated is put back.
+    pub keeps: bool,
+    threshold_ms: u64,
+    /// Candidates so far, and what they were at the last adjustment and second.
+    candidates: u64,
+    adjusted: (u64, u64),
+    second: (u64, u64),
+    /// Candidates that were let go without a limit, for the target had room:
+    /// `pgpromote_candidate_nrl`.
+    pub unlimited: u64,
+    /// Pages that were consumed and then refused.
+    pub refused: u64,
+}
+
+/// A page that should move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// The page frame.
+    pub pfn: u32,
+    /// What its record said.
+    pub record: Record,
+}
+
+/// What is true for a whole pass.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// Milliseconds since the start.
+    pub ms: u64,
+    /// The same in jiffies.
+    pub jiffies: u64,
+    /// Whether the target is above its promotion watermark by 1 GiB or a 16th of it.
+    pub has_room: bool,
+}
+
+impl Kmigrated {
+    /// As published for a map: batches of 512 and one, 65,536 MB a second.
+    pub const fn published(map: &Map) -> Self {
+        let threshold_ms = map.tunables.window_ms;
+        Self {
+            batch_nr: 512,
+            rate_pages: 65_536 * (1 << 20) / PAGE_BYTES,
+            keeps: false,
+            threshold_ms,
+            candidates: 0,
+            adjusted: (0, 0),
+            second: (0, 0),
+            unlimited: 0,
+            refused: 0,
+        }
+    }
+
+    /// One pass; hands out batches with their target, and returns how many records it walked over.
+    pub fn pass(
+        &mut self,
+        map: &Map,
+        frames: &impl Frames,
+        now: Now,
+        mut flush: impl FnMut(&[Candidate], u16),
+    ) -> u64 {
+        if !map.take_activation() {
+            return 0;
+        }
+        let mode = map.tunables.mode;
+        let mut batch: Vec<Candidate> = Vec::with_capacity(self.batch_nr + 1);
+        let (mut target, mut walked) = (map.tunables.target, 0);
+        for section in (0..map.sections()).filter(|&section| map.take_section(section)) {
+            let start = section * SECTION_PAGES as usize;
+            let end = (start + SECTION_PAGES as usize).min(map.cells.len());
+            walked += (end - start) as u64;
+            map.cells.marked(start..end, 1 << (mode.bits() - 1), |index| {
+                let pfn = u32::try_from(index).unwrap_or(u32::MAX);
+                if !frames.is_on_lru(pfn) {
+                    return;
+                }
+                let record = mode.decode(narrow(map.cells.swap_zero(index)));
+                let wanted = match mode {
+                    Mode::Default => map.tunables.target,
+                    Mode::Precision => record.node,
+                };
+                if !record.ready || frames.node(pfn) == wanted {
+                    return;
+                }
+                if !self.should_migrate(map, record, now) {
+                    self.refused += 1;
+                    if self.keeps {
+                        map.restore(pfn, record);
+                    }
+                    return;
+                }
+                if wanted != target && !batch.is_empty() {
+                    flush(&batch, target);
+                    batch.clear();
+                }
+                target = wanted;
+                batch.push(Candidate { pfn, record });
+                if batch.len() > self.batch_nr {
+                    flush(&batch, target);
+                    batch.clear();
+                }
+            });
+        }
+        if !batch.is_empty() {
+            flush(&batch, target);
+        }
+        walked
+    }
+
+    /// Whether a ready page may go, after NUMA balancing's rules.
+    fn should_migrate(&mut self, map: &Map, record: Record, now: Now) -> bool {
+        if now.has_room {
+            self.threshold_ms = 0;
+            self.unlimited += 1;
+            return true;
+        }
+        self.adjust(map.tunables.window_ms, now.ms);
+        let latency = map.tunables.mode.latency(now.jiffies, record.time);
+        if latency * 1000 / map.tunables.hz >= self.threshold_ms {
+            return false;
+        }
+        self.candidates += 1;
+        if now.ms >= self.second.0 + 1000 {
+            self.second = (now.ms, self.candidates);
+        }
+        self.candidates - self.second.1 < self.rate_pages
+    }
+
+    /// Once a minute: fewer candidates than the limit allows raise the threshold.
+    fn adjust(&mut self, default_ms: u64, now_ms: u64) {
+        let unit = default_ms * 2 / STEPS;
+        if self.threshold_ms == 0 {
+            self.threshold_ms = default_ms;
+            self.adjusted = (now_ms, self.candidates);
+        }
+        if now_ms < self.adjusted.0 + ADJUST_MS {
+            return;
+        }
+        let reference = self.rate_pages * (ADJUST_MS / 1000);
+        let come = self.candidates - self.adjusted.1;
+        if come > reference * 11 / 10 {
+            self.threshold_ms = self.threshold_ms.saturating_sub(unit).max(unit);
+        } else if come < reference * 9 / 10 {
+            self.threshold_ms = (self.threshold_ms + unit).min(default_ms * 2);
+        }
+        self.adjusted = (now_ms, self.candidates);
+    }
+
+    /// Milliseconds that a record may be old where room is scarce.
+    pub const fn threshold_ms(&self) -> u64 {
+        self.threshold_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::pghot::{Source, Tunables};
+
+    /// Lower-tier pages of node 1, all there; one of them is not on an LRU list.
+    struct Lower;
+
+    impl Frames for Lower {
+        fn is_online(&self, _: u32) -> bool {
+            true
+        }
+        fn node(&self, _: u32) -> u16 {
+            1
+        }
+        fn is_top_tier(&self, _: u32) -> bool {
+            false
+        }
+        fn is_on_lru(&self, pfn: u32) -> bool {
+            pfn != 13
+        }
+        fn is_node(&self, node: u16) -> bool {
+            node < 3
+        }
+    }
+
+    fn ready(mode: Mode, pfns: &[(u32, u16)]) -> Map {
+        let map = Map::new(100_000, Tunables { threshold: 1, ..Tunables::published(mode) });
+        for &(pfn, node) in pfns {
+            map.record_access(pfn, node, Source::HwHint, 10, &Lower);
+        }
+        map
+    }
+
+    fn room(has_room: bool, ms: u64) -> Now {
+        Now { ms, jiffies: ms, has_room }
+    }
+
+    fn run(daemon: &mut Kmigrated, map: &Map, now: Now) -> (u64, Vec<(Vec<u32>, u16)>) {
+        let mut batches = Vec::new();
+        let walked = daemon.pass(map, &Lower, now, |batch, node| {
+            batches.push((batch.iter().map(|candidate| candidate.pfn).collect(), node));
+        });
+        (walked, batches)
+    }
+
+    #[test]
+    fn only_hot_sections_are_walked_and_once() {
+        let map = ready(Mode::Default, &[(3, 0), (70_000, 0)]);
+        let mut daemon = Kmigrated::published(&map);
+        let (walked, batches) = run(&mut daemon, &map, room(true, 10));
+        assert_eq!((walked, batches), (65_536, vec![(vec![3, 70_000], 0)]));
+        assert_eq!(run(&mut daemon, &map, room(true, 10)).0, 0);
+        assert_eq!(map.get(3).frequency, 0);
+    }
+
+    #[test]
+    fn a_batch_has_one_page_more_than_its_number() {
+        let pfns: Vec<(u32, u16)> = (100..700).map(|pfn| (pfn, 0)).collect();
+        let map = ready(Mode::Default, &pfns);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 10));
+        let lengths: Vec<usize> = batches.iter().map(|batch| batch.0.len()).collect();
+        assert_eq!(lengths, [513, 87]);
+    }
+
+    #[test]
+    fn precision_flushes_where_the_target_changes_and_default_has_one_target() {
+        let pfns = [(1, 0), (2, 2), (3, 2), (4, 0)];
+        let map = ready(Mode::Precision, &pfns);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 10));
+        assert_eq!(batches, [(vec![1], 0), (vec![2, 3], 2), (vec![4], 0)]);
+        let map = ready(Mode::Default, &pfns);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 10));
+        assert_eq!(batches, [(vec![1, 2, 3, 4], 0)]);
+    }
+
+    #[test]
+    fn what_is_refused_has_lost_its_history_unless_it_is_kept() {
+        for keeps in [false, true] {
+            let map = ready(Mode::Default, &[(5, 0)]);
+            let mut daemon = Kmigrated { keeps, ..Kmigrated::published(&map) };
+            // 3.2 s later, in buckets of 128 ms: older than the threshold.
+            let (_, batches) = run(&mut daemon, &map, room(false, 3400));
+            assert_eq!((batches, daemon.refused), (vec![], 1));
+            assert_eq!(map.get(5).ready, keeps);
+        }
+    }
+
+    #[test]
+    fn readiness_survives_the_window_where_there_is_room() {
+        let map = ready(Mode::Default, &[(5, 0)]);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 3_600_000));
+        assert_eq!(batches, [(vec![5], 0)]);
+    }
+
+    #[test]
+    fn the_rate_limit_counts_by_the_second() {
+        let pfns: Vec<(u32, u16)> = (100..200).map(|pfn| (pfn, 0)).collect();
+        let map = ready(Mode::Default, &pfns);
+        let mut daemon = Kmigrated { rate_pages: 10, ..Kmigrated::published(&map) };
+        let (_, batches) = run(&mut daemon, &map, room(false, 20));
+        assert_eq!(batches[0].0.len(), 9);
+        assert_eq!(daemon.refused, 91);
+    }
+
+    #[test]
+    fn few_candidates_raise_the_threshold_by_a_sixteenth_of_the_range() {
+        let map = ready(Mode::Default, &[(5, 0)]);
+        let mut daemon = Kmigrated::published(&map);
+        run(&mut daemon, &map, room(false, 20));
+        assert_eq!(daemon.threshold_ms(), 3000);
+        map.record_access(5, 0, Source::HwHint, 61_000, &Lower);
+        run(&mut daemon, &map, room(false, 61_000));
+        assert_eq!(daemon.threshold_ms(), 3375);
+    }
+}

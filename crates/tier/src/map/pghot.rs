@@ -1,0 +1,335 @@
+//! The record of pghot as it was published, and what its `pghot_record_access` does with it.
+//!
+//! The one idea: bit for bit and step for step, weaknesses included: time is modular and nothing
+//! ages, so an old access may look recent; a page once ready stays ready until it is consumed; what
+//! is consumed and then not moved has lost its history. [`super::HotMap`] is how we would do it.
+//!
+//! The order of the steps is that of the eighth version of the series, or of the seventh. Memory is
+//! asked about through [`Frames`]; the daemon's half is [`super::kmigrated`].
+
+mod record;
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+pub use self::record::{Mode, Record};
+use super::cells::Cells;
+use crate::SECTION_PAGES;
+
+/// Where the filters are asked in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Nodes first, then whether the page exists.
+    V7,
+    /// Whether the page exists first.
+    V8,
+}
+
+/// Who saw an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A hint fault: bit 0 of `enabled_sources`.
+    HintFault,
+    /// A hardware sample: bit 1.
+    HwHint,
+}
+
+/// What is asked about a page frame.
+pub trait Frames {
+    /// Whether it has a page, and that is not of a zone device.
+    fn is_online(&self, pfn: u32) -> bool;
+    /// Its node.
+    fn node(&self, pfn: u32) -> u16;
+    /// Whether that node is in the top tier.
+    fn is_top_tier(&self, pfn: u32) -> bool;
+    /// Whether its folio is on an LRU list.
+    fn is_on_lru(&self, pfn: u32) -> bool;
+    /// Whether there is such a node.
+    fn is_node(&self, node: u16) -> bool;
+}
+
+/// At which of its eleven steps a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// 1: the daemon does not run.
+    NotStarted,
+    /// 2: there is no such node.
+    NoNode,
+    /// 3: the source is switched off.
+    SourceOff,
+    /// 4: no page, or one of a zone device.
+    Offline,
+    /// 5: the page is on the accessor's node.
+    SameNode,
+    /// 6: the page is in the top tier.
+    TopTier,
+    /// 7: the folio is not on an LRU list.
+    NotOnLru,
+    /// 8: the section has no map.
+    NoMap,
+    /// 10: recorded; not ready.
+    Recorded,
+    /// 11: recorded, and ready: now, or since before.
+    Ready {
+        /// Since before.
+        again: bool,
+    },
+}
+
+/// The tunables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tunables {
+    /// Which record.
+    pub mode: Mode,
+    /// Jiffies a second.
+    pub hz: u64,
+    /// `pghot_promote_freq_window_ms`.
+    pub window_ms: u64,
+    /// `pghot_freq_threshold`.
+    pub threshold: u8,
+    /// `pghot_target_nid`.
+    pub target: u16,
+    /// `pghot_enabled_sources`.
+    pub sources: u8,
+    /// The order of the filters.
+    pub order: Order,
+}
+
+impl Tunables {
+    /// The published defaults, with both sources on.
+    pub const fn published(mode: Mode) -> Self {
+        let window_ms = mode.window_ms();
+        Self { mode, hz: 1000, window_ms, threshold: 2, target: 0, sources: 3, order: Order::V8 }
+    }
+}
+
+impl Tunables {
+    /// Step 10: a record with one access more.
+    #[inline]
+    fn counted(&self, bits: u64, node: u16, now: u64) -> (u64, Step) {
+        let Self { mode, hz, window_ms, threshold, .. } = *self;
+        let window = window_ms * hz / 1000;
+        let old = mode.decode(narrow(bits));
+        let recent = mode.latency(now, old.time) <= window;
+        let frequency = if recent { (old.frequency + 1).min(mode.frequency_max()) } else { 1 };
+        let ready = old.ready || frequency >= threshold;
+        let step = if ready { Step::Ready { again: old.ready } } else { Step::Recorded };
+        let record = Record { node, frequency, time: mode.time(now), ready };
+        (mode.encode(record).into(), step)
+    }
+}
+
+/// Counters, as in `/proc/vmstat`.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// `pghot_recorded_accesses`.
+    pub accesses: AtomicU64,
+    /// `pghot_recorded_hintfaults`: counted before the filters.
+    pub hint_faults: AtomicU64,
+    /// `pghot_recorded_hwhints`: counted before the filters.
+    pub hw_hints: AtomicU64,
+}
+
+/// The records of one lower-tier node.
+pub struct Map {
+    pub(super) cells: Cells,
+    /// What it was told.
+    pub tunables: Tunables,
+    /// Its counters.
+    pub counters: Counters,
+    /// One bit for each section with a ready page.
+    hot: Box<[AtomicU64]>,
+    /// The node's bit that the daemon polls.
+    activate: AtomicBool,
+    started: AtomicBool,
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Map")
+            .field("pages", &self.cells.len())
+            .field("tunables", &self.tunables)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Map {
+    /// A map of so many page frames, from 0 on.
+    pub fn new(pages: usize, tunables: Tunables) -> Self {
+        let sections = pages.div_ceil(SECTION_PAGES as usize);
+        Self {
+            cells: Cells::new(pages, tunables.mode.bits()),
+            tunables,
+            counters: Counters::default(),
+            hot: (0..sections.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            activate: AtomicBool::new(false),
+            started: AtomicBool::new(true),
+        }
+    }
+
+    /// Whether the daemon runs: without it nothing is recorded.
+    pub fn start(&self, runs: bool) {
+        self.started.store(runs, Ordering::Relaxed);
+    }
+
+    /// Bytes of the records.
+    pub const fn bytes(&self) -> usize {
+        self.cells.bytes()
+    }
+
+    /// The record of a page frame.
+    pub fn get(&self, pfn: u32) -> Record {
+        self.tunables.mode.decode(narrow(self.cells.load(pfn as usize)))
+    }
+
+    /// `pghot_record_access`.
+    pub fn record_access(
+        &self,
+        pfn: u32,
+        node: u16,
+        source: Source,
+        now: u64,
+        frames: &impl Frames,
+    ) -> Step {
+        if let Some(step) = self.refuse(node, source, frames) {
+            return step;
+        }
+        let counter = match source {
+            Source::HintFault => &self.counters.hint_faults,
+            Source::HwHint => &self.counters.hw_hints,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some(step) = self.pass_over(pfn, node, frames) {
+            return step;
+        }
+        self.counters.accesses.fetch_add(1, Ordering::Relaxed);
+        let (tunables, mut step) = (&self.tunables, Step::Recorded);
+        self.cells.update(pfn as usize, |bits| {
+            let (new, then) = tunables.counted(bits, node, now);
+            step = then;
+            new
+        });
+        self.signal(pfn, step);
+        step
+    }
+
+    /// The same for whoever has the map alone: no atomic operation, but for a page that is ready.
+    #[inline]
+    pub fn record_alone(
+        &mut self,
+        pfn: u32,
+        node: u16,
+        source: Source,
+        now: u64,
+        frames: &impl Frames,
+    ) -> Step {
+        if let Some(step) = self.refuse(node, source, frames) {
+            return step;
+        }
+        *match source {
+            Source::HintFault => self.counters.hint_faults.get_mut(),
+            Source::HwHint => self.counters.hw_hints.get_mut(),
+        } += 1;
+        if let Some(step) = self.pass_over(pfn, node, frames) {
+            return step;
+        }
+        *self.counters.accesses.get_mut() += 1;
+        let (tunables, mut step) = (&self.tunables, Step::Recorded);
+        self.cells.update_alone(pfn as usize, |bits| {
+            let (new, then) = tunables.counted(bits, node, now);
+            step = then;
+            new
+        });
+        self.signal(pfn, step);
+        step
+    }
+
+    /// Steps 1 to 3.
+    #[inline]
+    fn refuse(&self, node: u16, source: Source, frames: &impl Frames) -> Option<Step> {
+        let bit = match source {
+            Source::HintFault => 1,
+            Source::HwHint => 2,
+        };
+        if !self.started.load(Ordering::Relaxed) {
+            return Some(Step::NotStarted);
+        }
+        if !frames.is_node(node) {
+            return Some(Step::NoNode);
+        }
+        (self.tunables.sources & bit == 0).then_some(Step::SourceOff)
+    }
+
+    /// Steps 4 to 8.
+    #[inline]
+    fn pass_over(&self, pfn: u32, node: u16, frames: &impl Frames) -> Option<Step> {
+        if let Some(step) = self.filter(pfn, node, frames) {
+            return Some(step);
+        }
+        if !frames.is_on_lru(pfn) {
+            return Some(Step::NotOnLru);
+        }
+        (pfn as usize >= self.cells.len()).then_some(Step::NoMap)
+    }
+
+    /// Steps 4 to 6, in the order of the version.
+    #[inline]
+    fn filter(&self, pfn: u32, node: u16, frames: &impl Frames) -> Option<Step> {
+        let online = || (!frames.is_online(pfn)).then_some(Step::Offline);
+        let nodes = || {
+            if frames.node(pfn) == node {
+                Some(Step::SameNode)
+            } else {
+                frames.is_top_tier(pfn).then_some(Step::TopTier)
+            }
+        };
+        match self.tunables.order {
+            Order::V7 => nodes().or_else(online),
+            Order::V8 => online().or_else(nodes),
+        }
+    }
+
+    /// Step 11.
+    #[inline]
+    fn signal(&self, pfn: u32, step: Step) {
+        let Step::Ready { .. } = step else { return };
+        let section = (pfn / SECTION_PAGES) as usize;
+        self.hot[section / 64].fetch_or(1 << (section % 64), Ordering::AcqRel);
+        self.activate.store(true, Ordering::Release);
+    }
+
+    /// Puts a record back: what a corrected daemon does with a page that it could not move.
+    pub fn restore(&self, pfn: u32, record: Record) {
+        let bits = self.tunables.mode.encode(record);
+        self.cells.update(pfn as usize, |_| bits.into());
+        let section = (pfn / SECTION_PAGES) as usize;
+        self.hot[section / 64].fetch_or(1 << (section % 64), Ordering::AcqRel);
+        self.activate.store(true, Ordering::Release);
+    }
+
+    /// Test-and-clear of the node's bit.
+    pub(super) fn take_activation(&self) -> bool {
+        self.activate.swap(false, Ordering::AcqRel)
+    }
+
+    /// Test-and-clear of a section's bit.
+    pub(super) fn take_section(&self, section: usize) -> bool {
+        let bit = 1 << (section % 64);
+        self.hot[section / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    }
+
+    /// Sections.
+    pub(super) fn sections(&self) -> usize {
+        self.cells.len().div_ceil(SECTION_PAGES as usize)
+    }
+}
+
+/// The bits of a record.
+pub(super) fn narrow(bits: u64) -> u32 {
+    u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! The bits of pghot's records, and the arithmetic on their time.
+//!
+//! The one idea: two layouts, one set of functions. Time is a field of so many bits, in units of a
+//! power of two of jiffies; what a difference of times means is modulo that.
+
+/// Which record: `CONFIG_PGHOT_PRECISE` or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One byte: frequency in bits 0 and 1, a bucket of 128 jiffies in bits 2 to 6, ready in bit 7.
+    Default,
+    /// Four bytes: node in bits 0 to 9, frequency in bits 10 to 12, 14 bits of jiffies from bit 13
+    /// on, ready in bit 31.
+    Precision,
+}
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// The node to go to; 0 in default mode, which has none.
+    pub node: u16,
+    /// Accesses, up to 3 or 7.
+    pub frequency: u8,
+    /// The time field: buckets of 128 jiffies, or jiffies; modulo its bits.
+    pub time: u16,
+    /// Whether it is to be migrated.
+    pub ready: bool,
+}
+
+impl Mode {
+    pub(in crate::map) const fn bits(self) -> u32 {
+        match self {
+            Self::Default => 8,
+            Self::Precision => 32,
+        }
+    }
+
+    /// Bits of the node, of the frequency, of the time; and jiffies of a unit of time as a power.
+    #[inline]
+    const fn fields(self) -> (u32, u32, u32, u32) {
+        match self {
+            Self::Default => (0, 2, 5, 7),
+            Self::Precision => (10, 3, 14, 0),
+        }
+    }
+
+    /// The largest frequency.
+    pub const fn frequency_max(self) -> u8 {
+        match self {
+            Self::Default => 3,
+            Self::Precision => 7,
+        }
+    }
+
+    /// The default of `pghot_promote_freq_window_ms`.
+    pub const fn window_ms(self) -> u64 {
+        match self {
+            Self::Default => 3000,
+            Self::Precision => 5000,
+        }
+    }
+
+    /// The bits of a record.
+    #[inline]
+    pub fn encode(self, record: Record) -> u32 {
+        let (node_bits, frequency_bits, time_bits, _) = self.fields();
+        let cut = |value: u32, bits: u32| value & ((1 << bits) - 1);
+        cut(record.node.into(), node_bits)
+            | cut(record.frequency.into(), frequency_bits) << node_bits
+            | cut(record.time.into(), time_bits) << (node_bits + frequency_bits)
+            | u32::from(record.ready) << (self.bits() - 1)
+    }
+
+    /// The record of those bits; unused ones are ignored.
+    #[inline]
+    pub fn decode(self, bits: u32) -> Record {
+        let (node_bits, frequency_bits, time_bits, _) = self.fields();
+        let cut = |shift: u32, bits_: u32| (bits >> shift & ((1 << bits_) - 1)).to_le_bytes();
+        let [low, high, ..] = cut(0, node_bits);
+        let [time_low, time_high, ..] = cut(node_bits + frequency_bits, time_bits);
+        Record {
+            node: u16::from_le_bytes([low, high]),
+            frequency: cut(node_bits, frequency_bits)[0],
+            time: u16::from_le_bytes([time_low, time_high]),
+            ready: bits >> (self.bits() - 1) & 1 == 1,
+        }
+    }
+
+    /// The time field at so many jiffies.
+    #[inline]
+    pub fn time(self, jiffies: u64) -> u16 {
+        let (_, _, time_bits, shift) = self.fields();
+        let [low, high, ..] = (jiffies >> shift & ((1 << time_bits) - 1)).to_le_bytes();
+        u16::from_le_bytes([low, high])
+    }
+
+    /// Jiffies from a time field to now, modulo what the field can hold.
+    #[inline]
+    pub fn latency(self, now: u64, time: u16) -> u64 {
+        let (_, _, time_bits, shift) = self.fields();
+        u64::from(self.time(now).wrapping_sub(time) & ((1 << time_bits) - 1)) << shift
+    }
+}

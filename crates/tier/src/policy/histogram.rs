@@ -1,0 +1,129 @@
+//! Counts that cool, in a histogram of powers of two; the hottest bins that fit are hot.
+//!
+//! The one idea, which is MEMTIS's: the threshold is not a number that somebody sets. It is the
+//! lowest bin for which all pages of it and of those above still fit into the top tier.
+
+use super::{Move, Policy, PolicySpec, Sample, Setting, World, Young, rank};
+use crate::spec::Parameter;
+
+/// What it can be told.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter::real("cool", "samples a page, on average, after which counts halve", 4.0, 0.01, 1e6),
+    Parameter::count("batch", "pages that are moved in one pass, at most", 4096.0, 1.0, 1e9),
+];
+
+const BINS: usize = 17;
+
+/// Counts of all pages.
+#[derive(Debug)]
+struct Histogram {
+    counts: Vec<u16>,
+    bins: [u64; BINS],
+    cool: u64,
+    since: u64,
+    batch: usize,
+    /// Pages of lower tiers that were seen and may be hot.
+    candidates: Vec<u32>,
+    hand: u32,
+    recorded: u64,
+}
+
+pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
+    let pages = setting.pages as usize;
+    let mut bins = [0; BINS];
+    bins[0] = u64::from(setting.pages);
+    Box::new(Histogram {
+        counts: vec![0; pages],
+        bins,
+        cool: samples(spec.value("cool") * f64::from(setting.pages)),
+        since: 0,
+        batch: usize::try_from(spec.count("batch")).unwrap_or(usize::MAX),
+        candidates: Vec::new(),
+        hand: 0,
+        recorded: 0,
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+fn samples(count: f64) -> u64 {
+    (count as u64).max(1)
+}
+
+/// The bin of a count: 0, 1, 2-3, 4-7...
+const fn bin(count: u16) -> usize {
+    (u16::BITS - count.leading_zeros()) as usize
+}
+
+impl Histogram {
+    fn cool(&mut self) {
+        self.bins = [0; BINS];
+        for count in &mut self.counts {
+            *count /= 2;
+            self.bins[bin(*count)] += 1;
+        }
+        self.since = 0;
+    }
+
+    /// The lowest bin that fits; pages that were never seen are never hot.
+    fn threshold(&self, top_pages: u64) -> usize {
+        let mut sum = 0;
+        for at in (1..BINS).rev() {
+            sum += self.bins[at];
+            if sum > top_pages {
+                return at + 1;
+            }
+        }
+        1
+    }
+
+    /// Pages of the top tier that are below the threshold, by a hand that goes round.
+    fn victims(&mut self, wanted: usize, threshold: usize, world: &World<'_>) -> Vec<u32> {
+        let mut victims = Vec::new();
+        for _ in 0..world.place.len() {
+            if victims.len() == wanted {
+                break;
+            }
+            let page = self.hand;
+            self.hand = if page as usize + 1 == world.place.len() { 0 } else { page + 1 };
+            if world.tier(page) == 0 && bin(self.counts[page as usize]) < threshold {
+                victims.push(page);
+            }
+        }
+        victims
+    }
+}
+
+impl Policy for Histogram {
+    fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
+        for sample in samples {
+            let count = &mut self.counts[sample.page as usize];
+            self.bins[bin(*count)] -= 1;
+            *count = count.saturating_add(1);
+            self.bins[bin(*count)] += 1;
+            if world.tier(sample.page) > 0 {
+                self.candidates.push(sample.page);
+            }
+        }
+        self.recorded += samples.len() as u64;
+        self.since += samples.len() as u64;
+        if self.since >= self.cool {
+            self.cool();
+        }
+    }
+
+    fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
+        let threshold = self.threshold(world.top_pages());
+        let mut hot = std::mem::take(&mut self.candidates);
+        hot.retain(|&page| world.tier(page) > 0 && bin(self.counts[page as usize]) >= threshold);
+        hot.sort_unstable_by_key(|&page| (std::cmp::Reverse(self.counts[page as usize]), page));
+        hot.dedup();
+        hot.truncate(self.batch);
+        let room = usize::try_from(world.free_top()).unwrap_or(usize::MAX);
+        let victims = self.victims(hot.len().saturating_sub(room), threshold, world);
+        rank::swap(&hot, &victims, 0, world, |_, _| true, moves);
+    }
+
+    fn recorded(&self) -> u64 {
+        self.recorded
+    }
+}

@@ -1,0 +1,149 @@
+//! NUMA balancing's memory tiering, and its relative with hysteresis: hint faults that promote.
+//!
+//! The one idea: the access itself does the work. A fault soon after the scan means that the page
+//! is accessed often; where the top tier has room, any fault will do. Candidates and their limit
+//! are counted as the scheduler counts them.
+
+use super::{Fault, Move, Policy, PolicySpec, Setting, World, Young, reclaim::Reclaim};
+use crate::{MILLISECOND, PAGE_BYTES, SECOND, spec::Parameter};
+
+/// What mode 2 can be told.
+pub(super) const NUMAB2: &[Parameter] = &[
+    Parameter::count("hot_threshold", "milliseconds: hot_threshold_ms", 1000.0, 1.0, 3_600_000.0),
+    Parameter::count("limit", "MB a second: promote_rate_limit_MBps", 65_536.0, 1.0, 1e9),
+    super::reclaim::DEMOTE,
+];
+
+/// What the one with hysteresis can be told.
+pub(super) const TPP: &[Parameter] = &[
+    Parameter::count("faults", "hint faults that promote", 2.0, 1.0, 3.0),
+    Parameter::real("low", "share of the top tier where demotion starts", 0.01, 0.0, 0.5),
+    Parameter::real("high", "share of it that demotion frees", 0.02, 0.0, 0.5),
+];
+
+/// Nanoseconds between adjustments, and steps of the threshold: `NUMA_MIGRATION_ADJUST_STEPS`.
+const ADJUST_NS: u64 = 60 * SECOND;
+const STEPS: u64 = 16;
+
+/// Mode 2.
+#[derive(Debug)]
+struct Numab2 {
+    default_ns: u64,
+    threshold_ns: u64,
+    limit_pages: u64,
+    candidates: u64,
+    adjusted: (u64, u64),
+    second: (u64, u64),
+    reclaim: Reclaim,
+    recorded: u64,
+}
+
+pub(super) fn numab2(spec: &PolicySpec, _: &Setting<'_>) -> Box<dyn Policy> {
+    let default_ns = spec.count("hot_threshold") * MILLISECOND;
+    Box::new(Numab2 {
+        default_ns,
+        threshold_ns: default_ns,
+        limit_pages: spec.count("limit") * (1 << 20) / PAGE_BYTES,
+        candidates: 0,
+        adjusted: (0, 0),
+        second: (0, 0),
+        reclaim: Reclaim::kernel(spec.count("demote") == 1),
+        recorded: 0,
+    })
+}
+
+impl Numab2 {
+    /// `numa_promotion_adjust_threshold`.
+    fn adjust(&mut self, now: u64) {
+        if now < self.adjusted.0 + ADJUST_NS {
+            return;
+        }
+        let unit = self.default_ns * 2 / STEPS;
+        let reference = self.limit_pages * ADJUST_NS / SECOND;
+        let come = self.candidates - self.adjusted.1;
+        if come > reference * 11 / 10 {
+            self.threshold_ns = self.threshold_ns.saturating_sub(unit).max(unit);
+        } else if come < reference * 9 / 10 {
+            self.threshold_ns = (self.threshold_ns + unit).min(self.default_ns * 2);
+        }
+        self.adjusted = (now, self.candidates);
+    }
+}
+
+impl Policy for Numab2 {
+    fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
+        if world.tier(fault.page) == 0 {
+            return None;
+        }
+        self.recorded += 1;
+        let node = usize::from(fault.node);
+        let room = ((1 << 30) / PAGE_BYTES).max(world.nodes[node].pages / 16);
+        if world.free[node] > room {
+            // `pgpromote_candidate_nrl`; the threshold starts anew when room gets scarce.
+            self.threshold_ns = self.default_ns;
+            return Some(fault.node);
+        }
+        self.adjust(fault.at);
+        if fault.at - fault.marked >= self.threshold_ns {
+            return None;
+        }
+        self.candidates += 1;
+        if fault.at >= self.second.0 + SECOND {
+            self.second = (fault.at, self.candidates);
+        }
+        let is_within = self.candidates - self.second.1 < self.limit_pages;
+        is_within.then_some(fault.node)
+    }
+
+    fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {
+        self.reclaim.run(world, 0, young, moves);
+    }
+
+    fn recorded(&self) -> u64 {
+        self.recorded
+    }
+}
+
+/// A page must fault more than once; demotion runs ahead of allocation.
+#[derive(Debug)]
+struct Tpp {
+    /// Faults of each page so far, two bits each: the LRU's inactive and active lists.
+    faults: Vec<u8>,
+    wanted: u8,
+    reclaim: Reclaim,
+    recorded: u64,
+}
+
+pub(super) fn tpp(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
+    Box::new(Tpp {
+        faults: vec![0; (setting.pages as usize).div_ceil(4)],
+        wanted: u8::try_from(spec.count("faults")).unwrap_or(2),
+        reclaim: Reclaim::new(spec.value("low"), spec.value("high"), true),
+        recorded: 0,
+    })
+}
+
+impl Policy for Tpp {
+    fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
+        if world.tier(fault.page) == 0 {
+            return None;
+        }
+        self.recorded += 1;
+        let (at, shift) = (fault.page as usize / 4, fault.page % 4 * 2);
+        let faults = (self.faults[at] >> shift & 3) + 1;
+        self.faults[at] &= !(3 << shift);
+        if faults >= self.wanted {
+            return Some(world.target(fault.node));
+        }
+        self.faults[at] |= faults << shift;
+        None
+    }
+
+    fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {
+        self.reclaim.run(world, 0, young, moves);
+    }
+
+    fn recorded(&self) -> u64 {
+        self.recorded
+    }
+}

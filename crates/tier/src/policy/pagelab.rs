@@ -1,0 +1,338 @@
+//! Our policy: what to move follows from what was sampled, and from what moving costs.
+//!
+//! The one idea: no threshold, window or period is set. Samples are counted in windows whose length
+//! is a number of samples for each page, so the window follows the sample rate. At its end
+//! [`estimate`] says what pages with so many samples, in blocks that were so dense, are worth,
+//! those that were never sampled included. Pages move as long as what they will save, if the
+//! program goes on for as long as it has run, is more than what moving costs; where there is no
+//! room, against the page that is worth least. [`guard`] stops exchanges that did not help. The
+//! period is as short as one percent of run time allows, and longer where nothing is left to gain.
+//!
+//! A page that was never sampled moves only with a block of which some page was.
+
+mod estimate;
+mod guard;
+
+use self::{
+    estimate::{CELLS, COUNTS, Cell, Histogram, class},
+    guard::Guard,
+};
+use super::{Move, Policy, PolicySpec, Sample, Scan, Setting, World, Young};
+use crate::{
+    BLOCK_PAGES,
+    map::{Epoch, HotMap, Precision32},
+    spec::Parameter,
+};
+
+/// What it can be told.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter::real("window", "samples a page in the longest window", 0.25, 0.001, 100.0),
+    Parameter::real("first", "samples a block in the first window", 4.0, 0.1, 1000.0),
+    Parameter::real("share", "share of run time that sampling may take", 0.01, 0.0, 1.0),
+    Parameter::count("batch", "pages that are moved before it looks again", 8192.0, 1.0, 1e9),
+];
+
+/// Nanoseconds of the map's clock from one window to the next: more than its own window, so that
+/// nothing of the one counts in the other.
+const STRIDE: u64 = 1 << 14;
+/// The map's own window.
+const MAP_WINDOW: u64 = 1 << 12;
+
+/// What is known of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    /// Samples of earlier windows, the older the less.
+    before: f32,
+    now: u16,
+    /// The node that accessed it last.
+    node: u8,
+}
+
+/// Counts, blocks, and what is still to be moved.
+#[derive(Debug)]
+struct Pagelab {
+    map: HotMap<Precision32>,
+    blocks: Vec<Block>,
+    window: u64,
+    started_ns: u64,
+    /// Samples in this window, and how many end it.
+    samples: u64,
+    wanted: u64,
+    longest: u64,
+    /// Pages of lower tiers that were sampled for the first time in this window.
+    fresh: Vec<u32>,
+    /// Moves that were decided, the last one first.
+    backlog: Vec<Move>,
+    guard: Guard,
+    batch: usize,
+    share: f64,
+    period: u64,
+    periods: (u64, u64),
+    walked: u64,
+    recorded: u64,
+}
+
+pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
+    let blocks = setting.pages.div_ceil(BLOCK_PAGES);
+    Box::new(Pagelab {
+        map: HotMap::new(setting.pages as usize, MAP_WINDOW),
+        blocks: vec![Block::default(); blocks as usize],
+        window: 0,
+        started_ns: 0,
+        samples: 0,
+        wanted: whole(spec.value("first") * f64::from(blocks)).max(64),
+        longest: whole(spec.value("window") * f64::from(setting.pages)).max(256),
+        fresh: Vec::new(),
+        backlog: Vec::new(),
+        guard: Guard::new(),
+        batch: usize::try_from(spec.count("batch")).unwrap_or(usize::MAX),
+        share: spec.value("share"),
+        period: 0,
+        periods: setting.periods,
+        walked: 0,
+        recorded: 0,
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+fn whole(count: f64) -> u64 {
+    count as u64
+}
+
+const fn block(page: u32) -> usize {
+    (page / BLOCK_PAGES) as usize
+}
+
+/// What is worth moving: pages of each cell, and in which order.
+#[derive(Debug)]
+struct Plan {
+    take: [u64; CELLS],
+    rank: [u8; CELLS],
+    swaps: u64,
+}
+
+impl Pagelab {
+    fn epoch(&self) -> Epoch {
+        self.map.epoch(self.window * STRIDE)
+    }
+
+    fn count(&mut self, page: u32, node: u8, world: &World<'_>, epoch: Epoch) {
+        let how = self.map.record_alone(page as usize, node.into(), epoch, 1);
+        let block = &mut self.blocks[block(page)];
+        block.now = block.now.saturating_add(1);
+        block.node = node;
+        if world.tier(page) > 0 {
+            self.recorded += 1;
+            if how == crate::map::Recorded::Ready {
+                self.fresh.push(page);
+            }
+        }
+        self.guard.sampled(page);
+        self.samples += 1;
+    }
+
+    fn cell(&self, page: u32, world: &World<'_>, mean: f32, epoch: Epoch) -> Cell {
+        let record = self.map.get(page as usize, epoch);
+        let count = record.map_or(0, |record| usize::from(record.frequency)).min(COUNTS - 1);
+        let class = class(self.blocks[block(page)].before, mean);
+        Cell { is_top: world.tier(page) == 0, class, count }
+    }
+
+    /// Whether anything of a page's block was ever sampled.
+    fn is_seen(&self, page: u32) -> bool {
+        let block = self.blocks[block(page)];
+        block.now > 0 || block.before > 0.0
+    }
+
+    /// The end of a window: what its counts say is put into the backlog.
+    fn close(&mut self, world: &World<'_>) {
+        let pages = u32::try_from(world.place.len()).unwrap_or(u32::MAX);
+        let epoch = self.epoch();
+        let mean = self.blocks.iter().map(|block| block.before).sum::<f32>()
+            / self.blocks.len().max(1) as f32;
+        let mut histogram = Histogram::new();
+        for page in 0..pages {
+            histogram.add(self.cell(page, world, mean, epoch));
+        }
+        let may_swap = self.guard.judge();
+        let plan = self.plan(&histogram, world, may_swap);
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        let mut left = plan.take;
+        // From another page each time, so that a part of a cell is not always the same one.
+        let start = (self.window * 0x9e37_79b9 % u64::from(pages.max(1))).to_le_bytes();
+        let start = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
+        for page in (start..pages).chain(0..start) {
+            let cell = self.cell(page, world, mean, epoch);
+            let left = &mut left[cell.index()];
+            if *left > 0 && (cell.is_top || self.is_seen(page)) {
+                *left -= 1;
+                let side = if cell.is_top { &mut down } else { &mut up };
+                side.push((plan.rank[cell.index()], page));
+            }
+        }
+        self.walked += u64::from(pages) * 2;
+        up.sort_by_key(|&(rank, _)| rank);
+        down.sort_by_key(|&(rank, _)| rank);
+        self.queue(&up, &down, plan.swaps, world);
+        self.next_window(world, plan.swaps);
+    }
+
+    /// How many pages of which cells are worth moving.
+    fn plan(&self, histogram: &Histogram, world: &World<'_>, may_swap: bool) -> Plan {
+        let elapsed = (world.now - self.started_ns).max(1) as f64;
+        // As long again as it has run: nobody knows better.
+        let windows = (world.now as f64 / elapsed).max(1.0);
+        let weight = world.period.max(1) as f64;
+        let value = world.prices.saved_ns * weight * windows;
+        let mut plan = Plan { take: [0; CELLS], rank: [u8::MAX; CELLS], swaps: 0 };
+        let mut lower: Vec<(Cell, f64)> =
+            histogram.cells(false).map(|cell| (cell, histogram.rate(cell).low)).collect();
+        let mut top: Vec<(Cell, f64)> =
+            histogram.cells(true).map(|cell| (cell, histogram.rate(cell).high)).collect();
+        lower.sort_by(|left, right| right.1.total_cmp(&left.1));
+        top.sort_by(|left, right| left.1.total_cmp(&right.1));
+        let mut room = world.free_top();
+        let mut victims = top.iter().map(|&(cell, rate)| (cell, rate, histogram.pages(cell)));
+        let mut victim = victims.next();
+        for (rank, &(cell, rate)) in (0_u8..).zip(&lower) {
+            plan.rank[cell.index()] = rank;
+            let mut pages = histogram.pages(cell);
+            if rate * value > world.prices.move_ns {
+                let fill = pages.min(room);
+                room -= fill;
+                pages -= fill;
+                plan.take[cell.index()] += fill;
+            }
+            while may_swap && pages > 0 && room == 0 {
+                let Some((out, worth, left)) = &mut victim else { break };
+                if (rate - *worth) * value <= 2.0 * world.prices.move_ns || rate <= *worth {
+                    break;
+                }
+                let swap = pages.min(*left);
+                pages -= swap;
+                *left -= swap;
+                plan.take[cell.index()] += swap;
+                plan.take[out.index()] += swap;
+                plan.swaps += swap;
+                if *left == 0 {
+                    victim = victims.next();
+                }
+            }
+        }
+        for (rank, (cell, _)) in (0_u8..).zip(&top) {
+            plan.rank[cell.index()] = rank;
+        }
+        plan
+    }
+
+    /// Puts moves into the backlog: into room first, then in pairs, out before in.
+    fn queue(&mut self, up: &[(u8, u32)], down: &[(u8, u32)], swaps: u64, world: &World<'_>) {
+        let swaps = usize::try_from(swaps).unwrap_or(usize::MAX).min(down.len()).min(up.len());
+        let (fill, exchange) = up.split_at(up.len() - swaps);
+        let epoch = self.epoch();
+        let mut moves = Vec::with_capacity(up.len() + swaps);
+        for &(_, page) in fill {
+            let record = self.map.get(page as usize, epoch);
+            let near = record.and_then(|record| u8::try_from(record.node).ok());
+            let near = near.unwrap_or(self.blocks[block(page)].node);
+            moves.push(Move { page, to: world.target(near) });
+        }
+        for (&(_, page), &(_, victim)) in exchange.iter().zip(down) {
+            let from = world.place[victim as usize];
+            let to = world.below(from).unwrap_or(world.place[page as usize]);
+            moves.push(Move { page: victim, to });
+            moves.push(Move { page, to: from });
+            self.guard.remember(page, true);
+            self.guard.remember(victim, false);
+        }
+        moves.reverse();
+        self.backlog = moves;
+    }
+
+    /// Starts the next window, twice as long until it is long enough.
+    fn next_window(&mut self, world: &World<'_>, swaps: u64) {
+        for block in &mut self.blocks {
+            block.before = 0.5 * block.before + f32::from(block.now);
+            block.now = 0;
+        }
+        self.tune(world, swaps);
+        self.window += 1;
+        self.started_ns = world.now;
+        self.samples = 0;
+        self.wanted = (self.wanted * 2).min(self.longest);
+        self.fresh.clear();
+    }
+
+    /// The period that costs no more than it may, and less when there is nothing to do.
+    fn tune(&mut self, world: &World<'_>, swaps: u64) {
+        let elapsed = (world.now - self.started_ns).max(1) as f64;
+        let cost = self.samples as f64 * world.prices.sample_ns / elapsed;
+        let is_busy = swaps * 200 > world.place.len() as u64 || !self.backlog.is_empty();
+        let may = if is_busy { self.share } else { self.share * 0.2 };
+        let (shortest, longest) = self.periods;
+        let wanted = world.period as f64 * cost / may.max(1e-9);
+        self.period = whole(wanted).clamp(shortest, longest.max(shortest));
+    }
+}
+
+impl Policy for Pagelab {
+    fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
+        let epoch = self.epoch();
+        for sample in samples {
+            self.count(sample.page, sample.node, world, epoch);
+        }
+    }
+
+    fn scanned(&mut self, scan: Scan<'_>, world: &World<'_>) {
+        let epoch = self.epoch();
+        for &page in scan.pages {
+            let node = self.blocks[block(page)].node;
+            self.count(page, node, world, epoch);
+        }
+    }
+
+    fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
+        self.walked = 0;
+        if self.period == 0 {
+            self.period = self.periods.0;
+        }
+        let mut room = world.free_top();
+        // While there is room, whatever was sampled has earned its move if a sample is worth one.
+        let pays = world.period as f64 * world.prices.saved_ns > world.prices.move_ns;
+        let epoch = self.epoch();
+        for page in std::mem::take(&mut self.fresh) {
+            if room == 0 || !pays {
+                break;
+            }
+            if world.tier(page) > 0 {
+                room -= 1;
+                let record = self.map.get(page as usize, epoch);
+                let near = record.and_then(|record| u8::try_from(record.node).ok()).unwrap_or(0);
+                moves.push(Move { page, to: world.target(near) });
+            }
+        }
+        if self.backlog.is_empty() && self.samples >= self.wanted {
+            self.close(world);
+        }
+        for _ in 0..self.batch {
+            let Some(next) = self.backlog.pop() else { break };
+            let is_top = world.nodes[usize::from(next.to)].tier == 0;
+            if is_top != (world.tier(next.page) == 0) {
+                moves.push(next);
+            }
+        }
+        self.walked += moves.len() as u64;
+    }
+
+    fn walked(&self) -> u64 {
+        self.walked
+    }
+
+    fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    fn period(&self) -> Option<u64> {
+        (self.period > 0).then_some(self.period)
+    }
+}

@@ -1,0 +1,188 @@
+//! pghot as it was published, over its own record and its own daemon.
+//!
+//! The one idea: nothing is improved here. [`crate::map::pghot`] records, [`crate::map::kmigrated`]
+//! walks and decides; this file tells them what a page frame is, and hands on what they want.
+
+use std::{cell::RefCell, sync::atomic::Ordering};
+
+use super::{
+    Fault, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young, reclaim::Reclaim,
+};
+use crate::{
+    MILLISECOND, PAGE_BYTES, SECOND,
+    map::{
+        kmigrated::{Kmigrated, Now},
+        pghot::{Frames, Map, Mode, Order, Record, Source, Step, Tunables},
+    },
+};
+
+/// The kernel's margin above the promotion watermark: 1 GiB, or a 16th of the node where more.
+const ROOM_PAGES: u64 = (1 << 30) / PAGE_BYTES;
+
+/// A world's pages as page frames, and which of them are isolated.
+struct Pages<'w>(World<'w>, &'w [u64]);
+
+impl Frames for Pages<'_> {
+    #[inline]
+    fn is_online(&self, pfn: u32) -> bool {
+        (pfn as usize) < self.0.place.len()
+    }
+
+    #[inline]
+    fn node(&self, pfn: u32) -> u16 {
+        self.0.place[pfn as usize].into()
+    }
+
+    #[inline]
+    fn is_top_tier(&self, pfn: u32) -> bool {
+        self.0.tier(pfn) == 0
+    }
+
+    #[inline]
+    fn is_on_lru(&self, pfn: u32) -> bool {
+        self.1[pfn as usize / 64] >> (pfn % 64) & 1 == 0
+    }
+
+    #[inline]
+    fn is_node(&self, node: u16) -> bool {
+        usize::from(node) < self.0.nodes.len()
+    }
+}
+
+/// The map, the daemon, and reclaim.
+#[derive(Debug)]
+struct Pghot {
+    map: Map,
+    daemon: Kmigrated,
+    reclaim: Reclaim,
+    walked: u64,
+    duplicates: u64,
+    /// The last jiffy, and from when to when it is.
+    jiffies: u64,
+    jiffy_ns: (u64, u64),
+    /// A bit for each page that waits to be moved: it is on no LRU list.
+    isolated: Vec<u64>,
+    /// Records of pages under way, where they are kept.
+    kept: RefCell<Vec<(u32, Record)>>,
+}
+
+pub(super) fn default(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
+    Box::new(Pghot::new(Mode::Default, spec, setting))
+}
+
+pub(super) fn precise(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
+    Box::new(Pghot::new(Mode::Precision, spec, setting))
+}
+
+impl Pghot {
+    fn new(mode: Mode, spec: &PolicySpec, setting: &Setting<'_>) -> Self {
+        let tunables = Tunables {
+            hz: spec.count("hz"),
+            window_ms: spec.count("window"),
+            threshold: u8::try_from(spec.count("threshold")).unwrap_or(u8::MAX),
+            target: u16::try_from(spec.count("target")).unwrap_or(0),
+            order: if spec.count("order") == 7 { Order::V7 } else { Order::V8 },
+            ..Tunables::published(mode)
+        };
+        let map = Map::new(setting.pages as usize, tunables);
+        let keeps = spec.count("keep") == 1;
+        let mut daemon = Kmigrated::published(&map);
+        daemon.keeps = keeps;
+        daemon.rate_pages = spec.count("limit") * ((1 << 20) / PAGE_BYTES);
+        let reclaim = Reclaim::kernel(spec.count("demote") == 1);
+        let isolated = vec![0; (setting.pages as usize).div_ceil(64)];
+        let kept = RefCell::default();
+        Self {
+            map,
+            daemon,
+            reclaim,
+            walked: 0,
+            duplicates: 0,
+            jiffies: 0,
+            jiffy_ns: (0, 0),
+            isolated,
+            kept,
+        }
+    }
+
+    fn record(&mut self, page: u32, node: u8, source: Source, at: u64, world: &World<'_>) {
+        if at < self.jiffy_ns.0 || at >= self.jiffy_ns.1 {
+            let length = SECOND / self.map.tunables.hz;
+            self.jiffies = at / length;
+            self.jiffy_ns = (self.jiffies * length, (self.jiffies + 1) * length);
+        }
+        let jiffies = self.jiffies;
+        let pages = Pages(*world, &self.isolated);
+        let step = self.map.record_alone(page, node.into(), source, jiffies, &pages);
+        self.duplicates += u64::from(step == Step::Ready { again: true });
+    }
+}
+
+impl Policy for Pghot {
+    fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
+        for sample in samples {
+            self.record(sample.page, sample.node, Source::HwHint, sample.at, world);
+        }
+    }
+
+    fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
+        self.record(fault.page, fault.node, Source::HintFault, fault.at, world);
+        None
+    }
+
+    fn scanned(&mut self, scan: Scan<'_>, world: &World<'_>) {
+        // The page-table scan of version 3 to 5; later ones have no such source.
+        for page in scan.pages {
+            self.record(*page, 0, Source::HwHint, world.now, world);
+        }
+    }
+
+    fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {
+        self.reclaim.run(world, 0, young, moves);
+        let room = |node: usize| world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16);
+        let now = Now {
+            ms: world.now / MILLISECOND,
+            jiffies: world.now / (SECOND / self.map.tunables.hz),
+            has_room: (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && room(node)),
+        };
+        let kept = &self.kept;
+        let keeps = self.daemon.keeps;
+        let pages = Pages(*world, &self.isolated);
+        let first = moves.len();
+        self.walked = self.daemon.pass(&self.map, &pages, now, |batch, target| {
+            let to = u8::try_from(target).unwrap_or(0);
+            for candidate in batch {
+                if keeps {
+                    kept.borrow_mut().push((candidate.pfn, candidate.record));
+                }
+                moves.push(Move { page: candidate.pfn, to });
+            }
+        });
+        for order in &moves[first..] {
+            self.isolated[order.page as usize / 64] |= 1 << (order.page % 64);
+        }
+    }
+
+    fn moved(&mut self, page: u32, how: Moved, _: &World<'_>) {
+        self.isolated[page as usize / 64] &= !(1 << (page % 64));
+        let mut kept = self.kept.borrow_mut();
+        if let Some(at) = kept.iter().position(|&(pfn, _)| pfn == page) {
+            let (pfn, record) = kept.swap_remove(at);
+            if how != Moved::Done {
+                self.map.restore(pfn, record);
+            }
+        }
+    }
+
+    fn walked(&self) -> u64 {
+        self.walked
+    }
+
+    fn recorded(&self) -> u64 {
+        self.map.counters.accesses.load(Ordering::Relaxed)
+    }
+
+    fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+}

@@ -1,0 +1,138 @@
+//! Sampling by the processor: every so many accesses one is looked at.
+//!
+//! The one idea: between two events the placement stays, so a run of samples is drawn at once and
+//! handed to the policy in batches. Positions are exact: a sequence is sampled at the access that
+//! the period names.
+#![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times below 2^53 ns")]
+
+use super::{machine::Machine, scenario::Sampling};
+use crate::{policy::Sample, random::Random};
+
+/// Samples that are handed over at once.
+const BATCH: usize = 512;
+
+/// The state of the sampling hardware and its driver.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    sampling: Sampling,
+    /// Accesses for one sample now.
+    pub(super) period: u64,
+    /// The number of the access that is sampled next.
+    next: f64,
+    random: Random,
+    /// Which stretch of emptying the rings it is, and the samples in them.
+    drain: u64,
+    held: u64,
+    pub(super) events: u64,
+    pub(super) dropped: u64,
+}
+
+/// A stretch of accesses at one speed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    /// When the first of them happens, and accesses a nanosecond.
+    pub(super) start_ns: f64,
+    pub(super) speed: f64,
+}
+
+impl Stretch {
+    /// When the access with this number happens.
+    pub(super) fn at(&self, access: f64) -> u64 {
+        (self.start_ns + (access - self.from) / self.speed) as u64
+    }
+}
+
+impl Sampler {
+    pub(super) fn new(sampling: &Sampling, seed: u64) -> Self {
+        let period = sampling.period;
+        Self {
+            sampling: sampling.clone(),
+            period,
+            next: period as f64,
+            random: Random::stream(seed, 1),
+            drain: 0,
+            held: 0,
+            events: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Changes the period, within what the driver takes.
+    pub(super) fn adjust(&mut self, period: u64, done: f64) {
+        let Sampling { period_min, period_max, .. } = self.sampling;
+        if period_min == 0 {
+            return;
+        }
+        let period = period.clamp(period_min, period_max.max(period_min));
+        if period != self.period {
+            self.period = period;
+            self.next = self.next.min(done + period as f64);
+        }
+    }
+
+    /// Draws the samples of a stretch; returns how many interrupts that were.
+    pub(super) fn run(
+        &mut self,
+        machine: &Machine<'_>,
+        stretch: Stretch,
+        mut sink: impl FnMut(&[Sample]),
+    ) -> u64 {
+        let plain = self.sampling.loss <= 0.0
+            && self.sampling.ring == 0
+            && self.sampling.bias >= 1.0
+            && !self.sampling.loads_only;
+        let before = self.events + self.dropped;
+        let mut batch = [Sample { at: 0, page: 0, node: 0, store: false }; BATCH];
+        while self.next < stretch.to {
+            let mut filled = 0;
+            while filled < BATCH && self.next < stretch.to {
+                let at = stretch.at(self.next);
+                let (page, store) = machine.pattern.draw(self.next, &mut self.random);
+                self.advance();
+                if !plain && !self.arrives(machine, page, store, at) {
+                    continue;
+                }
+                let node = machine.places.accessor(page, &mut self.random);
+                batch[filled] = Sample { at, page, node, store: store.unwrap_or(false) };
+                filled += 1;
+            }
+            self.events += filled as u64;
+            sink(&batch[..filled]);
+        }
+        self.events + self.dropped - before
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.next += self.period as f64;
+        let jitter = self.sampling.jitter;
+        if jitter > 0 {
+            let range = (2 * jitter + 1).min(u64::from(u32::MAX)) as u32;
+            self.next += f64::from(self.random.below(range)) - jitter as f64;
+        }
+    }
+
+    /// Whether a sampled access is one that counts, and its sample arrives.
+    #[cold]
+    fn arrives(&mut self, machine: &Machine<'_>, page: u32, store: Option<bool>, at: u64) -> bool {
+        let Sampling { loss, ring, drain_ns, bias, loads_only, .. } = self.sampling;
+        if loads_only && store.unwrap_or_else(|| self.random.chance(machine.scenario.stores)) {
+            return false;
+        }
+        if bias < 1.0 && machine.places.tier(page) == 0 && !self.random.chance(bias) {
+            return false;
+        }
+        let drain = at / drain_ns.max(1);
+        if drain != self.drain {
+            (self.drain, self.held) = (drain, 0);
+        }
+        self.held += 1;
+        if ring > 0 && self.held > ring || self.random.chance(loss) {
+            self.dropped += 1;
+            return false;
+        }
+        true
+    }
+}

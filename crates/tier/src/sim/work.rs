@@ -1,0 +1,326 @@
+//! What the program accesses: the table of generators, and the one door to all of them.
+//!
+//! The one idea: whatever the pattern is, the simulator asks four questions: which page does this
+//! access hit, how often is this page accessed between two counts, when is it accessed next, and
+//! what share of the traffic goes where. Random patterns answer by probability, sequences exactly.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of accesses below 2^53, kept as floats because speed is one"
+)]
+
+use std::sync::Arc;
+
+use super::{popularity::Popularity, scenario::Work, trace::TraceWork};
+use crate::{
+    random::Random,
+    spec::{Parameter, Row, Spec},
+};
+
+/// A row of [`GENERATORS`].
+#[derive(Debug)]
+pub struct Generator {
+    /// Its name.
+    pub name: &'static str,
+    /// One line: what is accessed.
+    pub summary: &'static str,
+    /// What it can be told.
+    pub parameters: &'static [Parameter],
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Uniform,
+    Zipf,
+    Gups,
+    Pmbench,
+    Chase,
+    Phases,
+    Stream,
+    SlightlyLarger,
+}
+
+/// Every generator, in the order that help prints them.
+pub const GENERATORS: &[Generator] = &[
+    Generator {
+        name: "uniform",
+        summary: "every page as likely as another",
+        parameters: &[],
+        kind: Kind::Uniform,
+    },
+    Generator {
+        name: "zipf",
+        summary: "few pages are hot, scattered over the set: Zipf's law",
+        parameters: &[Parameter::real("exponent", "how steep the law is", 0.99, 0.0, 4.0)],
+        kind: Kind::Zipf,
+    },
+    Generator {
+        name: "gups",
+        summary: "random updates, most of them of a scattered hot set that moves",
+        parameters: &[
+            Parameter::real("hot", "share of pages that are hot", 0.1, 0.0001, 1.0),
+            Parameter::real("share", "share of accesses that go to them", 0.9, 0.0, 1.0),
+            Parameter::count("moves", "how often another set becomes hot", 1.0, 0.0, 1000.0),
+        ],
+        kind: Kind::Gups,
+    },
+    Generator {
+        name: "pmbench",
+        summary: "a bell curve around the middle of the set",
+        parameters: &[Parameter::real(
+            "sigma",
+            "its standard deviation as a share of the set; 0.155: 80 % on 40 % of the pages",
+            0.155,
+            0.001,
+            10.0,
+        )],
+        kind: Kind::Pmbench,
+    },
+    Generator {
+        name: "chase",
+        summary: "one random cycle through every page, over and over",
+        parameters: &[],
+        kind: Kind::Chase,
+    },
+    Generator {
+        name: "phases",
+        summary: "most accesses stay in one part of the set, then in the next",
+        parameters: &[
+            Parameter::count("parts", "parts of the set", 8.0, 1.0, 1000.0),
+            Parameter::count("steps", "changes of part, and one", 8.0, 1.0, 10_000.0),
+            Parameter::real("share", "share of accesses that stay inside", 0.9, 0.0, 1.0),
+        ],
+        kind: Kind::Phases,
+    },
+    Generator {
+        name: "stream",
+        summary: "from the first page to the last, over and over",
+        parameters: &[Parameter::count("touches", "accesses to a page in a row", 64.0, 1.0, 1e9)],
+        kind: Kind::Stream,
+    },
+    Generator {
+        name: "slightly-larger",
+        summary: "uniform over a little more than the top tier holds, nothing else accessed",
+        parameters: &[Parameter::real("excess", "how much more", 0.1, 0.0, 100.0)],
+        kind: Kind::SlightlyLarger,
+    },
+];
+
+impl Row for Generator {
+    const KIND: &'static str = "generator";
+
+    fn rows() -> &'static [Self] {
+        GENERATORS
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        self.parameters
+    }
+}
+
+/// A generator with its parameters: `gups:hot=0.1,moves=4`.
+pub type WorkSpec = Spec<Generator>;
+
+/// A pattern of accesses, ready to be asked.
+#[derive(Debug)]
+pub(super) enum Pattern {
+    Random(Popularity),
+    /// The page at each position of the cycle, and the position of each page.
+    Chase {
+        order: Vec<u32>,
+        position: Vec<u32>,
+    },
+    Stream {
+        pages: u32,
+        touches: f64,
+    },
+    Trace(Arc<TraceWork>),
+}
+
+impl Pattern {
+    /// The pattern of `pages` pages and `total` accesses where the top tier has `top` pages.
+    pub(super) fn new(work: &Work, pages: u32, total: f64, top: u64, random: &mut Random) -> Self {
+        let spec = match work {
+            Work::Trace(trace) => return Self::Trace(Arc::clone(trace)),
+            Work::Generated(spec) => spec,
+        };
+        let part = |share: f64| ((f64::from(pages) * share) as u32).clamp(1, pages);
+        let popularity = match spec.row().kind {
+            Kind::Uniform => Popularity::uniform(pages),
+            Kind::Zipf => Popularity::zipf(pages, spec.value("exponent"), random),
+            Kind::Gups => {
+                let hot = part(spec.value("hot"));
+                let count = spec.value("moves") as u32 + 1;
+                Popularity::hot(pages, hot, spec.value("share"), Some(random))
+                    .rotating(hot, count, total)
+            }
+            Kind::Pmbench => Popularity::bell(pages, spec.value("sigma")),
+            Kind::Phases => {
+                let hot = part(1.0 / spec.value("parts"));
+                let steps = spec.value("steps") as u32;
+                Popularity::hot(pages, hot, spec.value("share"), None).rotating(hot, steps, total)
+            }
+            Kind::SlightlyLarger => {
+                let hot = (top as f64 * (1.0 + spec.value("excess"))).min(f64::from(pages)) as u32;
+                Popularity::hot(pages, hot.max(1), 1.0, None)
+            }
+            Kind::Stream => return Self::Stream { pages, touches: spec.value("touches") },
+            Kind::Chase => {
+                let mut order: Vec<u32> = (0..pages).collect();
+                random.shuffle(&mut order);
+                let mut position = vec![0; order.len()];
+                for (at, &page) in (0..).zip(&order) {
+                    position[page as usize] = at;
+                }
+                return Self::Chase { order, position };
+            }
+        };
+        Self::Random(popularity)
+    }
+
+    pub(super) fn pages(&self) -> u32 {
+        match self {
+            Self::Random(popularity) => popularity.pages(),
+            Self::Chase { order, .. } => order.len() as u32,
+            Self::Stream { pages, .. } => *pages,
+            Self::Trace(trace) => trace.pages(),
+        }
+    }
+
+    /// The page of the access with this number, and whether it is a store where that is known.
+    #[inline]
+    pub(super) fn draw(&self, at: f64, random: &mut Random) -> (u32, Option<bool>) {
+        match self {
+            Self::Random(popularity) => (popularity.draw(random), None),
+            Self::Chase { order, .. } => (order[(at as u64 % order.len() as u64) as usize], None),
+            Self::Stream { pages, touches } => {
+                (((at / touches) as u64 % u64::from(*pages)) as u32, None)
+            }
+            Self::Trace(trace) => {
+                let (page, store) = trace.op(at as u64);
+                (page, Some(store))
+            }
+        }
+    }
+
+    /// Expected accesses to a page between two counts of accesses.
+    pub(super) fn expected(&self, page: u32, from: f64, to: f64) -> f64 {
+        match self {
+            Self::Random(popularity) => popularity.expected(page, from, to),
+            Self::Chase { order, position } => {
+                let before = |at: f64| {
+                    let (lap, rest) = laps(at.ceil(), order.len() as f64);
+                    lap + f64::from(u8::from(f64::from(position[page as usize]) < rest))
+                };
+                before(to) - before(from)
+            }
+            Self::Stream { pages, touches } => {
+                let before = |at: f64| {
+                    let (lap, rest) = laps(at, touches * f64::from(*pages));
+                    lap * touches + (rest - f64::from(page) * touches).clamp(0.0, *touches)
+                };
+                before(to) - before(from)
+            }
+            Self::Trace(trace) => trace.count(page, from.ceil() as u64, to.ceil() as u64) as f64,
+        }
+    }
+
+    /// The count at which a page is accessed next, after `at`; infinite where it never is.
+    pub(super) fn next(&self, page: u32, at: f64, random: &mut Random) -> f64 {
+        match self {
+            Self::Random(popularity) => popularity.next(page, at, random),
+            Self::Chase { order, position } => {
+                let (lap, rest) = laps(at, order.len() as f64);
+                let position = f64::from(position[page as usize]);
+                let lap = if position > rest { lap } else { lap + 1.0 };
+                lap * order.len() as f64 + position
+            }
+            Self::Stream { pages, touches } => {
+                let lap_length = touches * f64::from(*pages);
+                let (lap, rest) = laps(at, lap_length);
+                let first = f64::from(page) * touches;
+                if rest >= first && rest < first + touches - 1.0 {
+                    at + 1.0
+                } else if rest < first {
+                    lap * lap_length + first
+                } else {
+                    (lap + 1.0) * lap_length + first
+                }
+            }
+            Self::Trace(trace) => trace.next(page, at as u64 + 1) as f64,
+        }
+    }
+
+    /// The share of the traffic that a page gets now; sequences: on average over a lap.
+    #[inline]
+    pub(super) fn weight(&self, page: u32) -> f64 {
+        match self {
+            Self::Random(popularity) => popularity.weight(page),
+            Self::Chase { order, .. } => 1.0 / order.len() as f64,
+            Self::Stream { pages, .. } => 1.0 / f64::from(*pages),
+            Self::Trace(trace) => {
+                let ops = trace.ops();
+                trace.count(page, 0, ops) as f64 / ops as f64
+            }
+        }
+    }
+
+    /// Where the pattern changes next, in accesses.
+    pub(super) fn change(&self) -> f64 {
+        match self {
+            Self::Random(popularity) => popularity.change(),
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// Which stretch between changes this is.
+    pub(super) const fn phase(&self) -> usize {
+        match self {
+            Self::Random(popularity) => popularity.phase(),
+            _ => 0,
+        }
+    }
+
+    /// Goes on to the stretch that `at` lies in; whether that is another one.
+    pub(super) fn enter(&mut self, at: f64) -> bool {
+        let Self::Random(popularity) = self else { return false };
+        let before = popularity.phase();
+        popularity.enter(at);
+        before != popularity.phase()
+    }
+
+    /// Hands out what is accessed from one count to another, as pages with numbers of accesses,
+    /// where shares of the traffic follow from that and not from weights.
+    pub(super) fn window(&self, from: f64, to: f64, mut visit: impl FnMut(u32, f64)) -> bool {
+        match self {
+            Self::Random(_) | Self::Chase { .. } => false,
+            Self::Stream { pages, touches } => {
+                let mut at = from;
+                while at < to {
+                    let slot = (at / touches).floor();
+                    let end = ((slot + 1.0) * touches).min(to);
+                    visit((slot as u64 % u64::from(*pages)) as u32, end - at);
+                    at = end.max(at + 0.5);
+                }
+                true
+            }
+            Self::Trace(trace) => {
+                for at in from.ceil() as u64..to.ceil() as u64 {
+                    visit(trace.op(at).0, 1.0);
+                }
+                true
+            }
+        }
+    }
+}
+
+/// Whole laps, and what is left.
+fn laps(at: f64, length: f64) -> (f64, f64) {
+    let lap = (at / length).floor();
+    (lap, at - lap * length)
+}
