@@ -16,8 +16,8 @@ use super::{
 
 /// How the names of the tables of [`compared`] begin.
 const COMPARED: &str = "compared/";
-/// Thousandths, the unit of their cells.
-const MILLI: f64 = 1e3;
+/// Millionths, the unit of their cells.
+const MICRO: f64 = 1e6;
 
 /// The counters of an arm.
 pub fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)> {
@@ -70,8 +70,8 @@ pub fn shares(outcome: &Outcome, arm: &str) -> Table {
 
 /// Published beside simulated, of one arm: see [`rows_of`] for the way back.
 pub fn compared(rows: &[Row], arm: &str) -> Table {
-    let milli = |value: f64| round(value * MILLI);
-    let maybe = |value: Option<f64>| value.map_or(-1, milli);
+    let micro = |value: f64| round(value * MICRO);
+    let maybe = |value: Option<f64>| value.map_or(-1, micro);
     let columns =
         rows.iter().map(|row| Column { name: row.metric.to_owned(), unit: row.unit.to_owned() });
     let kind = |kind| match kind {
@@ -81,7 +81,7 @@ pub fn compared(rows: &[Row], arm: &str) -> Table {
     };
     let cells: [&dyn Fn(&Row) -> i64; 5] = [
         &|row| maybe(row.published),
-        &|row| milli(row.simulated),
+        &|row| micro(row.simulated),
         &|row| kind(row.kind),
         &|row| maybe(row.deviation),
         &|row| i64::from(row.runs),
@@ -101,7 +101,7 @@ pub fn rows_of(measured: &Measured) -> Vec<Row> {
         .filter_map(|table| Some((table.name.strip_prefix(COMPARED)?, table)));
     let row = |(source, table): (&str, &Table), at: usize| {
         let cell = |row: usize| table.rows.get(row)?.get(at).copied();
-        let known = |row| cell(row).filter(|cell| *cell >= 0).map(|cell| cell as f64 / MILLI);
+        let known = |row| cell(row).filter(|cell| *cell >= 0).map(|cell| cell as f64 / MICRO);
         let metric = Metric::of(&table.columns[at].name).ok()?;
         let (published, simulated) = (known(0), known(1)?);
         Some(Row {

@@ -2,7 +2,7 @@
 //!
 //! A table `compared/SOURCE` has a column for each metric. Its rows are the published number, the
 //! simulated one, the kind of the row, the standard deviation of one run and how many runs were
-//! averaged; numbers are in thousandths, and −1 is unknown.
+//! averaged; numbers are in millionths, and −1 is unknown.
 //! `constants` has a column for each number of the model, whose unit says where it comes from; its
 //! rows are digits and the power of ten that they are times of.
 
@@ -119,8 +119,8 @@ impl Constant {
     }
 }
 
-/// Thousandths, the unit of the cells of `compared`.
-const MILLI: f64 = 1e3;
+/// Millionths, the unit of the cells of `compared`.
+const MICRO: f64 = 1e6;
 
 /// The comparison in a record, where it has one.
 pub(super) fn compared(measured: &Measured) -> Vec<Compared> {
@@ -138,14 +138,14 @@ fn of_source(source: &str, table: &Table) -> Vec<Compared> {
         Some(Compared {
             source: source.to_owned(),
             metric: Metric::of(&column.name, &column.unit),
-            published: known(published.get(at)).map(|cell| cell / MILLI),
-            simulated: known(simulated.get(at))? / MILLI,
+            published: known(published.get(at)).map(|cell| cell / MICRO),
+            simulated: known(simulated.get(at))? / MICRO,
             kind: match kinds.get(at)? {
                 0 => Kind::Identity,
                 1 => Kind::Fitted,
                 _ => Kind::Predicted,
             },
-            deviation: known(deviations.get(at)).map(|cell| cell / MILLI),
+            deviation: known(deviations.get(at)).map(|cell| cell / MICRO),
             runs: runs.get(at).and_then(|runs| u32::try_from(*runs).ok()).unwrap_or(1),
         })
     };

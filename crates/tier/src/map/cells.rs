@@ -138,15 +138,23 @@ impl Cells {
         let every = if self.bits == 8 { 0x0101_0101_0101_0101 } else { 0x0000_0001_0000_0001 };
         let bits = every * bit;
         let (first, last) = (range.start / self.lanes(), (end - 1) / self.lanes());
-        for (at, word) in self.words[first..=last].iter().enumerate() {
-            let mut left = word.load(Ordering::Acquire) & bits;
-            while left != 0 {
-                let lane = (left.trailing_zeros() / self.bits) as usize;
-                let index = (first + at) * self.lanes() + lane;
-                if (range.start..end).contains(&index) {
-                    found(index);
+        let words = &self.words[first..=last];
+        for (block, eight) in words.chunks(8).enumerate() {
+            // Few records are marked: one question for many of them.
+            let any = eight.iter().fold(0, |any, word| any | word.load(Ordering::Relaxed));
+            if any & bits == 0 {
+                continue;
+            }
+            for (at, word) in eight.iter().enumerate() {
+                let mut left = word.load(Ordering::Acquire) & bits;
+                while left != 0 {
+                    let lane = (left.trailing_zeros() / self.bits) as usize;
+                    let index = (first + block * 8 + at) * self.lanes() + lane;
+                    if (range.start..end).contains(&index) {
+                        found(index);
+                    }
+                    left &= left - 1;
                 }
-                left &= left - 1;
             }
         }
     }
