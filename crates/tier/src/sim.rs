@@ -14,6 +14,7 @@ mod mover;
 mod outcome;
 mod places;
 mod popularity;
+mod queue;
 mod sampler;
 mod scan;
 mod scenario;

@@ -6,9 +6,7 @@
 //! of changed entries and one of passed pages, a period that moves after each full pass.
 #![expect(clippy::cast_possible_truncation, reason = "page numbers are below 2^31")]
 
-use std::{cmp::Reverse, collections::BinaryHeap};
-
-use super::{machine::Machine, scenario::HintScan};
+use super::{machine::Machine, queue::Queue, scenario::HintScan};
 use crate::random::Random;
 
 /// Parts that ratios of faults and periods are counted in: `NUMA_PERIOD_SLOTS`.
@@ -23,7 +21,7 @@ pub(super) struct Hints {
     /// When each page was marked, and one; 0 where it is not.
     marked: Vec<u64>,
     /// Count of accesses at which a page faults (as ordered bits), the page, when it was marked.
-    due: BinaryHeap<Reverse<(u64, u32, u64)>>,
+    due: Queue<(u64, u32, u64)>,
     /// Where the next scan starts.
     cursor: u64,
     pub(super) next_ns: u64,
@@ -49,7 +47,7 @@ impl Hints {
         Self {
             scan: scan.clone(),
             marked: vec![0; pages as usize],
-            due: BinaryHeap::new(),
+            due: Queue::new(),
             cursor: 0,
             next_ns: scan.delay_ns,
             period_ns: scan.period_ns,
@@ -102,7 +100,7 @@ impl Hints {
         let access = machine.pattern.next(page, machine.done, &mut self.random);
         if access.is_finite() {
             // Counts are not negative, and such floats are ordered as their bits are.
-            self.due.push(Reverse((access.to_bits(), page, at)));
+            self.due.push((access.to_bits(), page, at));
         }
         true
     }
@@ -110,7 +108,7 @@ impl Hints {
     /// The next page that faults before the access with this number.
     pub(super) fn pop(&mut self, before: f64) -> Option<Due> {
         loop {
-            let &Reverse((bits, page, marked)) = self.due.peek()?;
+            let (bits, page, marked) = self.due.peek()?;
             let access = f64::from_bits(bits);
             if access >= before {
                 return None;
