@@ -33,6 +33,8 @@ pub(crate) const RECENT: &[Kernel] = &[Kernel::V6_12, Kernel::Newest];
 pub(crate) enum Machine {
     /// Two CPUs, one node.
     Base,
+    /// The same with a file system on a disk, on /var/tmp.
+    Disk,
     /// A second node without CPUs, described by the HMAT; two tiers from 6.12 on.
     Hmat2,
     /// The same with 1 GiB in the first node, so that it can be filled.

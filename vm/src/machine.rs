@@ -1,4 +1,4 @@
-//! What has to be done inside a machine before its second memory node is there.
+//! What has to be done inside a machine before its second memory node, or its disk, is there.
 //!
 //! The one idea: the same files that an administrator writes, in the same order. A machine whose
 //! firmware describes everything needs nothing here; its QEMU arguments are in
@@ -19,6 +19,9 @@ use crate::guest::{set, text};
 const ATTEMPTS: u32 = 400;
 const DAX: &str = "/sys/bus/dax";
 const CXL: &str = "/sys/bus/cxl/devices";
+/// The disk of the machine `disk`, and where programs look for files that outlive a reboot.
+const DISK: &str = "/dev/vda";
+const SCRATCH: &str = "/var/tmp";
 const BLOCKS: &str = "/sys/devices/system/memory";
 /// Bytes of the device in the machine `cxl`.
 const CXL_BYTES: &str = "0x20000000";
@@ -26,6 +29,10 @@ const CXL_BYTES: &str = "0x20000000";
 /// Makes the machine what its name says.
 pub(crate) fn set_up(machine: &str) -> Result<()> {
     match machine {
+        "disk" => {
+            let device = wait("a disk", || Path::new(DISK).exists().then_some(DISK))?;
+            Ok(pagelab_sys::guest::mount_disk(device, "ext4", SCRATCH)?)
+        }
         "daxkmem" => {
             wait("a dax device", || names(&format!("{DAX}/devices"), "dax").into_iter().next())?;
             hand_to_kmem()?;

@@ -12,6 +12,7 @@
     reason = "a program for people at a terminal"
 )]
 
+mod advise_score;
 mod deny;
 mod dist;
 mod elf;
@@ -97,6 +98,12 @@ const TASKS: &[Task] = &[
         about: "Run pagelab in builds of different code layout; ratios and their median",
         arguments: layouts::arguments,
         run: layouts::layouts,
+    },
+    Task {
+        name: "advise-score",
+        about: "How often `pagelab advise` is right, by a later run over all of the memory",
+        arguments: advise_score::arguments,
+        run: advise_score::advise_score,
     },
 ];
 

@@ -1,4 +1,5 @@
-//! What a case's process gets from its parent, beside the case: a trace, and a page to count on.
+//! What a case's process gets from its parent, beside the case: a trace, a page to count on, and
+//! the names of what was made on the machine for it.
 //!
 //! The one idea: what is slow to make (decompressing, generating) is made once by the parent and
 //! inherited by every process, so that a process measures and does nothing else. [`Supply`] is what
@@ -6,7 +7,11 @@
 
 use std::{fs::File, rc::Rc};
 
-use pagelab_sys::{SysError, child, pulse::Pulse};
+use pagelab_sys::{
+    SysError, child,
+    knobs::{Obtained, memcg::MemoryGroup, swap::SwapSpace},
+    pulse::Pulse,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -60,6 +65,7 @@ pub struct Facts {
 pub(crate) struct Handed {
     pub(crate) pulse: i32,
     pub(crate) trace: Option<HandedTrace>,
+    pub(crate) belongings: Vec<Obtained>,
 }
 
 /// A trace that was handed down.
@@ -77,6 +83,8 @@ pub struct Inputs {
     pub pulse: Rc<Pulse>,
     /// The trace that was asked for.
     pub trace: Option<Rc<Trace>>,
+    /// What was made on the machine for this case.
+    pub belongings: Vec<Obtained>,
 }
 
 /// A supplied trace, in the process of the case.
@@ -96,7 +104,7 @@ impl Inputs {
     /// # Errors
     /// When there is no memory for a page.
     pub fn none() -> Result<Self, SysError> {
-        Ok(Self { pulse: Rc::new(Pulse::new()?), trace: None })
+        Ok(Self { pulse: Rc::new(Pulse::new()?), trace: None, belongings: Vec::new() })
     }
 
     /// In the process of a case: takes what was handed down.
@@ -113,7 +121,23 @@ impl Inputs {
                 Some(Rc::new(Trace { file: take(file)?, image, facts }))
             }
         };
-        Ok(Self { pulse: Rc::new(pulse), trace })
+        Ok(Self { pulse: Rc::new(pulse), trace, belongings: handed.belongings })
+    }
+
+    /// The swap space that was made for this case.
+    pub fn swap(&self) -> Option<&SwapSpace> {
+        self.belongings.iter().find_map(|one| match one {
+            Obtained::Swap(swap) => Some(swap),
+            Obtained::Group(_) => None,
+        })
+    }
+
+    /// The memory cgroup that was made for this case, in which its process runs.
+    pub fn group(&self) -> Option<&MemoryGroup> {
+        self.belongings.iter().find_map(|one| match one {
+            Obtained::Group(group) => Some(group),
+            Obtained::Swap(_) => None,
+        })
     }
 
     /// The trace that the workload asked for.

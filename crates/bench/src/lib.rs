@@ -3,7 +3,9 @@
 //! A [`Workload`] turns a case into trials, one for each arm; [`measure`] repeats them in a fresh
 //! process and [`runner`] turns what comes back into a record. Nothing here draws or prints.
 
+pub mod advise;
 pub mod emu;
+pub mod explain;
 pub mod fault;
 pub mod inputs;
 pub mod limit;
@@ -12,7 +14,10 @@ pub mod memtype;
 pub mod meter;
 pub mod need;
 pub mod params;
+pub mod partial;
 pub mod plan;
+pub mod remedy;
+mod request;
 pub mod runner;
 pub mod suite;
 pub mod tier;
@@ -21,6 +26,7 @@ pub mod workload;
 
 pub use need::Need;
 pub use params::{Kind, Param, Role};
+pub use remedy::Remedy;
 pub use workload::{Error, Trial, Workload};
 
 /// Every workload, in the order `pagelab list` prints them.
@@ -34,6 +40,8 @@ pub const WORKLOADS: &[&dyn Workload] = &[
     &limit::bulk::READ,
     &fault::throughput::Throughput,
     &fault::latency::Latency,
+    &fault::userfaultfd::Userfaultfd,
+    &fault::stages::Stages,
     &emu::replay::EmuReplay,
     &emu::verify::EmuVerify,
     &trace::stats::TraceStats,

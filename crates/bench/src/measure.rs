@@ -35,12 +35,20 @@ pub struct Method {
     pub precision: f64,
     /// Nanoseconds after which a process counts as hung.
     pub limit_ns: u64,
+    /// Attempts at one repetition, all lost to the host, before the case gives up and says so.
+    #[serde(default = "attempts_max")]
+    pub attempts_max: u32,
     /// How time is read.
     pub clock: ClockChoice,
 }
 
-/// Attempts at one repetition, all lost to the host, before the case gives up and says so.
-const ATTEMPTS_MAX: u32 = 12;
+/// Attempts where nobody says how many.
+pub(crate) const fn attempts_max() -> u32 {
+    12
+}
+
+/// The claim of a case whose repetitions are taken again when the host takes memory back.
+pub(crate) const LOST: &str = "repetitions that lost memory to the host in every attempt";
 
 /// Waited before the second attempt; each one after it waits this much longer, 2.6 s in all: what
 /// frees memory beside us is given time to come to its end.
@@ -65,7 +73,7 @@ pub fn measure(
     let fixed = if is_one_pass { Some(1) } else { workload.repetitions(case) };
     let (fewest, most) =
         fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));
-    let mut host = HostWatch::default();
+    let mut host = HostWatch { attempts_max: method.attempts_max, ..HostWatch::default() };
     for trial in trials.iter_mut().filter(|_| !is_one_pass) {
         repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut host)?;
     }
@@ -111,7 +119,7 @@ fn repeat(
     witness: &mut Witness,
     host: &mut HostWatch,
 ) -> Result<bool, Error> {
-    for attempt in 0..ATTEMPTS_MAX {
+    for attempt in 0..host.attempts_max {
         std::thread::sleep(WAIT * attempt);
         meter.begin(trial.arm(), repetition);
         witness.begin(trial.arm());
@@ -136,6 +144,7 @@ fn repeat(
 /// Watches whether free memory was handed back to the host.
 #[derive(Debug, Default)]
 struct HostWatch {
+    attempts_max: u32,
     seen: Option<u64>,
     moved_before: bool,
     lost: u32,
@@ -161,8 +170,7 @@ impl HostWatch {
     fn testify(&self, witness: &mut Witness) {
         witness.begin("");
         if self.seen.is_some() {
-            let claim = "repetitions that lost memory to the host in every attempt";
-            witness.expect(claim, 0, u64::from(self.given_up));
+            witness.expect(LOST, 0, u64::from(self.given_up));
         }
         if self.lost > 0 {
             witness.count("repetitions_discarded_reporting", u64::from(self.lost));

@@ -87,6 +87,22 @@ impl Meter {
         }
     }
 
+    /// Files a distribution that was timed by another clock than the meter's; an empty one is left
+    /// out.
+    pub fn distribution_by(
+        &mut self,
+        name: &str,
+        clock: schema::Clock,
+        unit: Unit,
+        bytes: u64,
+        of: &Histogram<u64>,
+    ) {
+        if !of.is_empty() {
+            let data = Data::Histogram(latency::encode(of));
+            self.file(name, clock, unit, (1, bytes), data);
+        }
+    }
+
     fn file(
         &mut self,
         name: &str,
@@ -192,6 +208,11 @@ impl Witness {
     /// Notes something that may have disturbed the result, and what to do about it.
     pub fn warn(&mut self, warning: String) {
         self.draft.warnings.push(warning);
+    }
+
+    /// The claims of the repetition so far.
+    pub(crate) fn drafted(&self) -> &[Claim] {
+        &self.draft.claims
     }
 
     pub(crate) fn begin(&mut self, arm: &str) {

@@ -60,6 +60,8 @@ pub enum Kind {
         /// Whether `auto` is a value.
         auto: bool,
     },
+    /// Operations a second such as `20k`, or `max`.
+    Rate,
     /// `BYTES@STRIDE`, where the stride may be `page`: `8@4k`, `8@page`, `4k@4k`.
     Touch,
     /// CPU numbers such as `0-3`, or one of these words.
@@ -73,6 +75,8 @@ pub enum Kind {
         /// Largest value.
         max: u64,
     },
+    /// A directory, or `auto`.
+    Dir,
     /// A count of operations such as `20m` (20 million), `all`, or `auto`.
     Ops,
     /// The path of a trace, or a generator.
@@ -118,9 +122,11 @@ impl Param {
             Kind::Trace => trace::generators().iter().map(ToString::to_string).collect(),
             Kind::Image => image::WORDS.iter().map(ToString::to_string).collect(),
             Kind::Tier(field) => field.choices(),
+            Kind::Rate => vec!["max".to_owned()],
             Kind::Size | Kind::Count { .. } | Kind::Touch | Kind::Number { .. } | Kind::Ops => {
                 Vec::new()
             }
+            Kind::Dir => vec!["auto".to_owned()],
         }
     }
 }
@@ -139,7 +145,9 @@ impl Kind {
             }
             Self::Page if matches!(value, "all" | "large") => Ok(value.to_owned()),
             Self::Page => PageSize::parse(value).map(|page| page.to_string()),
-            Self::Size | Self::Count { auto: true, .. } if value == "auto" => Ok(value.to_owned()),
+            Self::Size | Self::Count { auto: true, .. } | Self::Dir if value == "auto" => {
+                Ok(value.to_owned())
+            }
             Self::Size => match parse_bytes(value)? {
                 0 => Err("a size is not 0".to_owned()),
                 bytes => Ok(format_bytes(bytes)),
@@ -147,6 +155,11 @@ impl Kind {
             Self::Count { max, .. } => match value.parse::<u64>() {
                 Ok(count) if (1..=max).contains(&count) => Ok(count.to_string()),
                 _ => Err(format!("expected a whole number from 1 to {max}")),
+            },
+            Self::Rate if value == "max" => Ok(value.to_owned()),
+            Self::Rate => match trace::parse_count(value) {
+                Ok(rate @ 1..=100_000_000) => Ok(rate.to_string()),
+                _ => Err("expected a number a second from 1 to 100m, or max".to_owned()),
             },
             Self::Touch => {
                 let touch = Touch::parse(value)?;
@@ -165,6 +178,10 @@ impl Kind {
             Self::Number { min, max } => match value.parse::<u64>() {
                 Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
                 _ => Err(format!("expected a whole number from {min} to {max}")),
+            },
+            Self::Dir => match std::path::absolute(value) {
+                Ok(path) => Ok(path.display().to_string()),
+                Err(_) => Err("expected a directory, or auto".to_owned()),
             },
             Self::Ops if matches!(value, "all" | "auto") => Ok(value.to_owned()),
             Self::Ops => trace::parse_count(value).map(trace::format_count),
@@ -366,6 +383,7 @@ mod tests {
                 Kind::Page,
                 Kind::Size,
                 Kind::Touch,
+                Kind::Rate,
                 Kind::Count { max: 99, auto: true },
                 Kind::Cpus(&["auto"]),
                 Kind::Node(&["any"]),

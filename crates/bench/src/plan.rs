@@ -6,8 +6,9 @@ use pagelab_sys::clock::ClockChoice;
 use crate::{
     Kind, Need, Role,
     inputs::Supply,
-    measure::Method,
+    measure::{self, Method},
     params::PageSize,
+    remedy::Remedy,
     suite::{Entry, Suite},
     workload::Workload,
 };
@@ -200,6 +201,7 @@ fn add(plan: &mut Plan, entry: &Entry, clock: ClockChoice, over: Overrides) -> R
         budget_ns: nanoseconds(entry.budget_s) / u64::from(forks),
         precision: over.precision.unwrap_or(entry.precision),
         limit_ns: nanoseconds(over.limit_s.unwrap_or(entry.limit_s)),
+        attempts_max: measure::attempts_max(),
         clock,
     };
     for case in cases {
@@ -246,21 +248,18 @@ impl Plan {
         self.cases.iter().map(Planned::footprint).max().unwrap_or(0)
     }
 
-    /// Settings that the run would change: file, value, and for how many cases.
-    pub fn knobs(&self) -> Vec<(String, String, usize)> {
-        let mut knobs: Vec<(String, String, usize)> = Vec::new();
+    /// What the run would change and make: each remedy, and for how many cases.
+    pub fn remedies(&self) -> Vec<(Remedy, usize)> {
+        let mut remedies: Vec<(Remedy, usize)> = Vec::new();
         for planned in &self.cases {
-            for need in planned.needs().iter().filter(|need| !need.check()) {
-                if let Some((path, value)) = need.knob() {
-                    let path = path.display().to_string();
-                    match knobs.iter_mut().find(|(p, v, _)| *p == path && *v == value) {
-                        Some((.., cases)) => *cases += 1,
-                        None => knobs.push((path, value, 1)),
-                    }
+            for remedy in planned.needs().iter().filter_map(Need::pending) {
+                match remedies.iter_mut().find(|(known, _)| *known == remedy) {
+                    Some((_, cases)) => *cases += 1,
+                    None => remedies.push((remedy, 1)),
                 }
             }
         }
-        knobs
+        remedies
     }
 }
 

@@ -1,78 +1,34 @@
-//! The parent's half of a case: needs, knobs, traces, fresh processes, and the record that is left.
+//! The parent's half of a case: needs, knobs, belongings, traces, fresh processes, and the record
+//! that is left.
 //!
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{cell::RefCell, collections::BTreeMap, path::PathBuf, process::Command, rc::Rc};
+use std::{cell::RefCell, fs::File, ops::Range, path::PathBuf, process::Command, rc::Rc};
 
-use pagelab_record::{Case, Host, Measured, Nature, Outcome, Record, schema};
+use pagelab_record::{Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
     SysError, arch,
     child::{self, Care, Ended, Heirloom},
     clock::ClockChoice,
     counters::Counters,
     environment::{self, Class, Fact},
-    knobs::{KnobError, KnobGuard, Knobs, Place},
+    knobs::{BelongingGuard, KnobError, KnobGuard, Knobs, Obtained, Place},
     pulse::{Beat, Pulse},
     rights,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
     Need,
-    inputs::{Handed, Inputs, Supply},
-    measure::{Method, measure},
+    inputs::Supply,
+    partial::Partial,
     plan::{Plan, Planned},
+    remedy::Remedy,
+    request::{Answer, PROTOCOL, Request},
     trace::load::{Loaded, Stopped, load},
 };
 
-/// The protocol between parent and child; they are one binary, so a difference is a mistake.
-const PROTOCOL: u32 = 2;
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Request {
-    protocol: u32,
-    workload: String,
-    case: Case,
-    method: Method,
-    process: u32,
-    handed: Handed,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Answer {
-    Measured {
-        measured: Box<Measured>,
-        /// Counters that do not add up over processes.
-        constants: BTreeMap<String, u64>,
-    },
-    Failed(String),
-}
-
-/// The child's half: reads the request from stdin, measures, answers.
-///
-/// # Errors
-/// A sentence for stderr when there is nobody to answer to.
-pub fn case_main() -> Result<(), String> {
-    let request = child::request().map_err(|error| format!("stdin: {error}"))?;
-    let request: Request =
-        serde_json::from_slice(&request).map_err(|error| format!("request: {error}"))?;
-    if request.protocol != PROTOCOL {
-        return Err(format!("request of protocol {}, not {PROTOCOL}", request.protocol));
-    }
-    child::volunteer_for_oom();
-    child::abort_on_panic();
-    let workload = crate::workload(&request.workload)?;
-    let Request { case, method, process, handed, .. } = request;
-    let inputs = Inputs::take(handed)?;
-    let answer = match measure(workload, &case, &method, process, &inputs) {
-        Ok((measured, constants)) => Answer::Measured { measured: Box::new(measured), constants },
-        Err(error) => Answer::Failed(error.to_string()),
-    };
-    let bytes = serde_json::to_vec(&answer).map_err(|error| error.to_string())?;
-    child::answer(&bytes).map_err(|error| format!("answer: {error}"))
-}
+pub use crate::request::case_main;
 
 /// What came of trying a case.
 #[derive(Debug)]
@@ -80,6 +36,17 @@ pub enum Attempt {
     /// A record, whatever its outcome.
     Done(Box<Record>),
     /// The user interrupted; the case leaves nothing.
+    Interrupted,
+}
+
+/// What came of some processes of a case.
+#[derive(Debug)]
+pub enum Came {
+    /// All of them answered.
+    Answered(Box<Partial>),
+    /// It cannot be measured, or one of them failed.
+    Settled(Outcome),
+    /// The user interrupted.
     Interrupted,
 }
 
@@ -127,14 +94,13 @@ impl Runner {
         }
     }
 
-    /// Takes the machine's knobs if any case of the plan needs one and this process may.
+    /// Takes the machine's knobs if any case of the plan needs one, or a thing of its own, and this
+    /// process may.
     ///
     /// # Errors
     /// When another run holds them.
     pub fn take_knobs(&mut self, plan: &[Planned]) -> Result<(), KnobError> {
-        let needs_one = |planned: &Planned| {
-            planned.needs().iter().any(|need| !need.check() && need.knob().is_some())
-        };
+        let needs_one = |planned: &Planned| planned.needs().iter().any(|n| n.pending().is_some());
         if rights::is_root() && self.knobs.is_none() && plan.iter().any(needs_one) {
             let mut watchdog = Command::new(&self.executable);
             watchdog.args(&self.watchdog).arg(self.place.directory());
@@ -178,57 +144,73 @@ impl Runner {
     /// # Errors
     /// When not even a process can be started.
     pub fn run(&self, planned: &Planned, progress: &mut Progress<'_>) -> Result<Attempt, SysError> {
+        Ok(match self.processes(planned, 0..planned.method.forks, progress)? {
+            Came::Answered(partial) => Attempt::Done(Box::new(self.conclude(planned, *partial))),
+            Came::Settled(outcome) => Attempt::Done(Box::new(self.record(planned, outcome))),
+            Came::Interrupted => Attempt::Interrupted,
+        })
+    }
+
+    /// Runs some processes of a case, by number; what they measured is not a record yet.
+    ///
+    /// # Errors
+    /// When not even a process can be started.
+    pub fn processes(
+        &self,
+        planned: &Planned,
+        numbers: Range<u32>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Came, SysError> {
         let mut guards = Guards::default();
         if let Some(skipped) = self.meet_needs(planned, &mut guards) {
-            return Ok(Attempt::Done(Box::new(self.record(planned, skipped))));
+            return Ok(Came::Settled(skipped));
         }
+        let failed = |reason| Ok(Came::Settled(Outcome::Failed { reason }));
         let loaded = match self.load(planned, progress) {
             Ok(loaded) => loaded,
-            Err(Stopped::Interrupted) => return Ok(Attempt::Interrupted),
-            Err(Stopped::Failed(reason)) => return Ok(self.failed(planned, reason)),
+            Err(Stopped::Interrupted) => return Ok(Came::Interrupted),
+            Err(Stopped::Failed(reason)) => return failed(reason),
         };
         let oom_before = Counters::read(None);
-        let mut all = Measured::default();
-        let mut constants = BTreeMap::new();
-        for process in 0..planned.method.forks {
+        let mut partial = Partial::default();
+        for process in numbers {
             progress(Step::Process(process));
-            match self.run_process(planned, process, loaded.as_deref(), progress)? {
-                Ended::Interrupted => return Ok(Attempt::Interrupted),
+            match self.run_process(planned, process, loaded.as_deref(), &guards, progress)? {
+                Ended::Interrupted => return Ok(Came::Interrupted),
                 Ended::Answered(bytes) => match serde_json::from_slice(&bytes) {
-                    Ok(Answer::Measured { measured, constants: found }) => {
-                        merge(&mut all, *measured);
-                        constants.extend(found);
+                    Ok(Answer::Measured { measured, constants }) => {
+                        partial.add(*measured, constants);
                     }
-                    Ok(Answer::Failed(reason)) => return Ok(self.failed(planned, reason)),
-                    Err(error) => return Ok(self.failed(planned, format!("its answer: {error}"))),
+                    Ok(Answer::Failed(reason)) => return failed(reason),
+                    Err(error) => return failed(format!("its answer: {error}")),
                 },
                 Ended::TimedOut => {
                     let seconds = planned.method.limit_ns / 1_000_000_000;
-                    let reason = format!(
+                    return failed(format!(
                         "hung: no answer within {seconds} s (--time-limit raises the limit)"
-                    );
-                    return Ok(self.failed(planned, reason));
+                    ));
                 }
                 Ended::Died(why) => {
                     let killed = Counters::read(None).since(&oom_before).get("oom_kill");
-                    let reason = if killed.is_some_and(|count| count > 0) {
+                    return failed(if killed.is_some_and(|count| count > 0) {
                         let is_trace = planned.case.get("ops").is_some();
                         let what = if is_trace { "fewer --ops" } else { "a smaller --size" };
                         format!("{why}: out of memory (choose {what})")
                     } else {
                         why
-                    };
-                    return Ok(self.failed(planned, reason));
+                    });
                 }
             }
         }
         if let Some(loaded) = loaded {
-            all.warnings.extend(loaded.facts.warnings.iter().cloned());
+            partial.warn(&loaded.facts.warnings);
         }
-        constants.insert("processes_measured".to_owned(), u64::from(planned.method.forks));
-        all.counters.extend(constants);
-        drop(guards);
-        Ok(Attempt::Done(Box::new(self.record(planned, Outcome::Measured(all)))))
+        Ok(Came::Answered(Box::new(partial)))
+    }
+
+    /// The record of what the processes of a case answered.
+    pub fn conclude(&self, planned: &Planned, partial: Partial) -> Record {
+        self.record(planned, Outcome::Measured(partial.finish()))
     }
 
     fn run_process(
@@ -236,6 +218,7 @@ impl Runner {
         planned: &Planned,
         process: u32,
         loaded: Option<&Loaded>,
+        guards: &Guards<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Ended, SysError> {
         let pulse = Pulse::new()?;
@@ -246,7 +229,7 @@ impl Runner {
             case: planned.case.clone(),
             method: planned.method,
             process,
-            handed: Loaded::handed(loaded, &shared),
+            handed: Loaded::handed(loaded, &shared, guards.obtained()),
         };
         let request = serde_json::to_vec(&request).expect("a request has text keys");
         let mut command = Command::new(&self.executable);
@@ -263,39 +246,41 @@ impl Runner {
             }
         };
         let limit_ns = planned.method.limit_ns;
-        child::run(command, &request, Care { limit_ns, heirlooms: &heirlooms, watch })
+        let door = guards.door()?;
+        let group = door.as_ref();
+        child::run(command, &request, Care { limit_ns, heirlooms: &heirlooms, group, watch })
     }
 
-    /// Checks what the case needs, sets the knobs that help, and says what is still missing.
+    /// Checks what the case needs, sets the knobs and makes the things that help, and says what is
+    /// still missing.
     fn meet_needs<'k>(&'k self, planned: &Planned, guards: &mut Guards<'k>) -> Option<Outcome> {
         for need in planned.needs() {
-            if need.check() {
-                continue;
-            }
-            let skipped = || Some(Outcome::Skipped { need: need.to_string(), cure: need.cure() });
-            let (Some(knobs), Some((path, value))) = (&self.knobs, need.knob()) else {
-                return skipped();
-            };
-            match knobs.set(&path, &value) {
-                Ok(guard) => guards.0.push(guard),
-                Err(error) => {
-                    let cure = error.to_string();
-                    return Some(Outcome::Skipped { need: need.to_string(), cure });
+            let skipped = |cure: String| Some(Outcome::Skipped { need: need.to_string(), cure });
+            let Some(remedy) = need.pending() else {
+                if need.check() {
+                    continue;
                 }
+                return skipped(need.cure());
+            };
+            let Some(knobs) = &self.knobs else { return skipped(need.cure()) };
+            let guard = match &remedy {
+                Remedy::Set(path, value) => knobs.set(path, value).map(Guard::Knob),
+                Remedy::Create(belonging) => knobs.create(belonging).map(Guard::Belonging),
+            };
+            match guard {
+                Ok(guard) => guards.0.push(guard),
+                Err(error) => return skipped(error.to_string()),
             }
             // A pool may have grown by less than was asked for.
-            if !need.check() {
-                return skipped();
+            if matches!(remedy, Remedy::Set(..)) && !need.check() {
+                return skipped(need.cure());
             }
         }
         None
     }
 
-    fn failed(&self, planned: &Planned, reason: String) -> Attempt {
-        Attempt::Done(Box::new(self.record(planned, Outcome::Failed { reason })))
-    }
-
-    fn record(&self, planned: &Planned, mut outcome: Outcome) -> Record {
+    /// The record of a case that came out this way.
+    pub fn record(&self, planned: &Planned, mut outcome: Outcome) -> Record {
         let facts = environment::facts();
         let about_knobs = self.knobs.as_ref().map(Knobs::take_warnings).unwrap_or_default();
         if let Outcome::Measured(measured) = &mut outcome {
@@ -319,9 +304,38 @@ impl Runner {
     }
 }
 
-/// The knobs of one case; the last one set is the first one put back.
+/// What one case changed and what belongs to it; the last one is the first one undone.
 #[derive(Debug, Default)]
-struct Guards<'k>(Vec<KnobGuard<'k>>);
+struct Guards<'k>(Vec<Guard<'k>>);
+
+#[derive(Debug)]
+enum Guard<'k> {
+    #[expect(dead_code, reason = "held for its drop, which puts the knob back")]
+    Knob(KnobGuard<'k>),
+    Belonging(BelongingGuard<'k>),
+}
+
+impl Guards<'_> {
+    /// What was made for the case.
+    fn obtained(&self) -> Vec<Obtained> {
+        let belongings = self.0.iter().filter_map(|guard| match guard {
+            Guard::Belonging(belonging) => Some(belonging.obtained().clone()),
+            Guard::Knob(_) => None,
+        });
+        belongings.collect()
+    }
+
+    /// The way into the group that the case's process is to run in.
+    fn door(&self) -> Result<Option<File>, SysError> {
+        let mut groups = self.obtained().into_iter().filter_map(|one| match one {
+            Obtained::Group(group) => Some(group),
+            Obtained::Swap(_) => None,
+        });
+        let Some(group) = groups.next() else { return Ok(None) };
+        let failed = |error| SysError::new("open", group.path.display().to_string(), error);
+        group.door().map(Some).map_err(failed)
+    }
+}
 
 impl Drop for Guards<'_> {
     fn drop(&mut self) {
@@ -336,23 +350,6 @@ fn nature(planned: &Planned) -> Nature {
         ClockChoice::Scripted { .. } => Nature::Simulated,
         _ if arch::is_emulated() => Nature::Emulated,
         _ => Nature::Measured,
-    }
-}
-
-/// Adds what one process measured to what the others did.
-fn merge(all: &mut Measured, one: Measured) {
-    all.series.extend(one.series);
-    all.tables.extend(one.tables);
-    for claim in one.witness {
-        claim.fold_into(&mut all.witness);
-    }
-    for (name, value) in one.counters {
-        *all.counters.entry(name).or_default() += value;
-    }
-    for warning in one.warnings {
-        if !all.warnings.contains(&warning) {
-            all.warnings.push(warning);
-        }
     }
 }
 
@@ -374,12 +371,8 @@ pub fn host(facts: &[Fact]) -> Host {
 
 /// The needs of a plan that this host does not meet and no knob would.
 pub fn unmet(plan: &Plan) -> Vec<Need> {
-    let mut unmet: Vec<Need> = plan
-        .cases
-        .iter()
-        .flat_map(Planned::needs)
-        .filter(|need| !need.check() && need.knob().is_none())
-        .collect();
+    let mut unmet: Vec<Need> =
+        plan.cases.iter().flat_map(Planned::needs).filter(Need::is_lacking).collect();
     unmet.sort();
     unmet.dedup();
     unmet

@@ -19,6 +19,8 @@ pub(crate) fn command() -> Command {
         .subcommand(check())
         .subcommand(doctor())
         .subcommand(report())
+        .subcommand(crate::cmd::advise::command())
+        .subcommand(crate::cmd::explain::command())
         .subcommand(crate::cmd::trace::command())
         .subcommand(crate::cmd::tier::command())
         .subcommand(
@@ -199,7 +201,8 @@ pub(crate) fn clock() -> Arg {
         .default_value("auto")
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+/// A number above 0.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
         _ => Err("expected a number above 0".to_owned()),

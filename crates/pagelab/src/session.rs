@@ -28,6 +28,8 @@ use pagelab_sys::{
     knobs::{KnobError, WATCHDOG_COMMAND},
 };
 
+use serde_json::Value;
+
 use crate::{
     CASE_COMMAND,
     exit::{Exit, Failure},
@@ -101,6 +103,7 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
         run: run.to_owned(),
         started: now(),
         pagelab: env!("CARGO_PKG_VERSION").to_owned(),
+        asked: Value::Null,
         suite: suite.to_owned(),
         published: published.to_vec(),
         command: std::env::args().collect(),

@@ -246,6 +246,7 @@ mod tests {
             run: "r".into(),
             started: String::new(),
             pagelab: "0".into(),
+            asked: Value::Null,
             suite: String::new(),
             published: Vec::new(),
             command: Vec::new(),

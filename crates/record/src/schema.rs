@@ -323,6 +323,10 @@ pub struct RunHeader {
     pub started: String,
     /// Version of pagelab that wrote it.
     pub pagelab: String,
+    /// What the command asked beyond its cases, for the part of the report that answers it; null
+    /// for a run that only measures.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub asked: Value,
     /// The suite, or empty for a grid given on the command line.
     #[serde(default)]
     pub suite: String,

@@ -24,6 +24,10 @@ const RESAMPLES: usize = 400;
 /// Fewest processes whose resampling can cover 95 %: the span of six covers 97 %, of five 94 %.
 const PROCESSES_FOR_BOOTSTRAP: usize = 6;
 
+/// Medians up to which an observation counts as undisturbed. Refilling the allocator's lists and
+/// page-table pages are below; interrupts that hand the CPU to another task are above.
+const UNDISTURBED: f64 = 10.0;
+
 /// A quantity with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -105,15 +109,23 @@ impl Samples {
 
     /// The quantile `q` (0 … 1) with its interval; `None` where there is no observation.
     pub fn estimate(&self, q: f64) -> Option<Estimate> {
+        self.estimate_of(|sample| quantile(sample, q))
+    }
+
+    /// The mean of the observations up to ten medians, with its interval: what adds up
+    /// to the time of many, without those during which something else ran.
+    pub fn undisturbed_mean(&self) -> Option<Estimate> {
+        self.estimate_of(undisturbed_mean)
+    }
+
+    /// A statistic of each repetition, and the median of those with its interval.
+    fn estimate_of(&self, of: impl Fn(&Sample) -> f64) -> Option<Estimate> {
         if self.is_empty() {
             return None;
         }
-        // Quantiles are taken in each repetition once; resampling then only picks among them.
-        let quantiles: Vec<Vec<f64>> = self
-            .processes
-            .iter()
-            .map(|process| process.iter().map(|sample| quantile(sample, q)).collect())
-            .collect();
+        // Taken in each repetition once; resampling then only picks among them.
+        let quantiles: Vec<Vec<f64>> =
+            self.processes.iter().map(|process| process.iter().map(&of).collect()).collect();
         let headline =
             |picked: &[Vec<f64>]| median(picked.iter().map(|process| median(process.clone())));
         let value = headline(&quantiles);
@@ -240,6 +252,24 @@ fn quantile(sample: &Sample, q: f64) -> f64 {
     }
 }
 
+fn undisturbed_mean(sample: &Sample) -> f64 {
+    let limit = UNDISTURBED * quantile(sample, 0.5);
+    let add = |(sum, n): (f64, f64), (value, count): (f64, f64)| {
+        if value <= limit { (sum + value * count, n + count) } else { (sum, n) }
+    };
+    let (sum, n) = match sample {
+        Sample::Values(values) => values.iter().map(|value| (*value, 1.0)).fold((0.0, 0.0), add),
+        Sample::Histogram(histogram) => histogram
+            .iter_recorded()
+            .map(|step| {
+                let middle = histogram.median_equivalent(step.value_iterated_to());
+                (middle as f64, step.count_at_value() as f64)
+            })
+            .fold((0.0, 0.0), add),
+    };
+    if n > 0.0 { sum / n } else { 0.0 }
+}
+
 /// A straight line through points, by least squares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
@@ -307,6 +337,23 @@ mod tests {
         let estimate = samples(&all).estimate(0.5).unwrap();
         assert!((estimate.value - 20.0).abs() < 1e-9);
         assert_eq!((estimate.processes, estimate.repetitions), (3, 52));
+    }
+
+    #[test]
+    fn the_undisturbed_mean_leaves_out_what_was_interrupted_and_nothing_else() {
+        let mut calm = vec![series(0, 0, &[1000; 99])];
+        let mean = |all: &[Series]| samples(all).undisturbed_mean().unwrap().value;
+        assert!((mean(&calm) - 100.0).abs() < 1e-9);
+        let Data::Values(values) = &mut calm[0].data else { panic!() };
+        // Per operation: one of 1000, which counts, and one of a second, which does not.
+        values.extend([10_000, 10_000_000_000]);
+        assert!((mean(&calm) - (99.0 * 100.0 + 1000.0) / 100.0).abs() < 1e-9);
+        let mut histogram = latency::empty();
+        histogram.record_n(100, 99).unwrap();
+        histogram.record(1_000_000).unwrap();
+        let data = Data::Histogram(latency::encode(&histogram));
+        let one = Series { ops: 1, data, ..series(0, 0, &[]) };
+        assert!((mean(&[one]) - 100.0).abs() < 1.0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     limits::Limits,
     memtype,
     numbers::Numbers,
-    replay, throughput, tier, trace,
+    replay, stages, throughput, tier, trace,
 };
 
 /// What a record is worth.
@@ -77,6 +77,7 @@ impl Entry {
                         memtype::derive(&record.case, measured, &mut numbers);
                     }
                     tier::WORKLOAD => tier::derive(measured, &mut numbers),
+                    stages::WORKLOAD => stages::derive(measured, &mut numbers),
                     _ => {}
                 }
                 numbers

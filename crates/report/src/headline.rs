@@ -6,6 +6,7 @@
 use crate::{
     document::{Headline, Tone},
     entry::{Entry, Standing},
+    explain,
     fit::Fit,
     latency,
     limits::Limits,
@@ -18,7 +19,8 @@ use crate::{
 /// Every headline that the records support.
 pub(crate) fn headlines(entries: &[Entry], limits: &Limits, fits: &[Fit]) -> Vec<Headline> {
     let one = [latency_of(entries), throughput_of(entries), best_page(entries), fixed_cost(fits)];
-    let mut headlines: Vec<Headline> = one.into_iter().flatten().collect();
+    let mut headlines: Vec<Headline> = explain::headline(entries).into_iter().collect();
+    headlines.extend(one.into_iter().flatten());
     headlines.extend(replay::headline(entries).or_else(|| trace::headline(entries)));
     headlines.extend(memtype::headline(entries));
     headlines.extend(tier::headline(entries));

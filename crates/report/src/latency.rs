@@ -21,12 +21,25 @@ use crate::{
 pub(crate) const WORKLOAD: &str = "fault/latency";
 /// The series of all faults.
 pub(crate) const FAULT: &str = "fault";
+/// The series of touches of memory that a call made present: they take no fault.
+pub(crate) const TOUCH: &str = "touch";
+/// The call that made memory present, for each page.
+pub(crate) const CALL: &str = "call";
 /// The series of faults that also allocate a page-table page.
 pub(crate) const PAGE_TABLE: &str = "fault-pagetable";
+/// The series of faults whose memory the host had to back first.
+pub(crate) const COLD: &str = "fault-cold";
+/// The series of times from when a touch was due.
+pub(crate) const RESPONSE: &str = "fault-response";
+/// What a row is about where there are no faults: touches of pages that a call made present, and
+/// calls that are timed themselves.
+const INSTEAD: [(&str, &str); 2] = [(TOUCH, "(no fault)"), (CALL, "(call)")];
 /// The arm that the headline comes from.
 pub(crate) const ARM: &str = "pagelab";
 /// The same loop over present pages.
 pub(crate) const CONTROL: &str = "control";
+/// The counter of pages that one fault maps.
+const AROUND: &str = "pages_mapped_by_a_fault";
 /// The note's own method.
 pub(crate) const AS_PUBLISHED: &str = "as-published";
 
@@ -85,11 +98,14 @@ pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
     let shared = parameters::shared(&cases, &shown);
     section.blocks.push(Block::Text(format!(
         "All rows: {shared}. The median empty timer pair is subtracted. + table: faults that also \
-         allocate a page-table page, kept apart. Control: \
+         allocate a page-table page, + host: whose memory the host had to back first, both kept \
+         apart. Response: from when a touch was due (--rate). Control: \
          the median of the same loop over present pages. Of clear: the rate of the \
          median fault over the clear limit, for faults that clear. {INTERVALS}",
     )));
+    section.blocks.extend(around(&mine).map(Block::Text));
     section.blocks.extend(disturbances(&mine).map(Block::Text));
+    section.blocks.extend(stalls(&mine).map(Block::Text));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
     Some(section)
 }
@@ -139,22 +155,40 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
 
 /// One row for the case, and one for each further series or arm that it has.
 fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
-    let mut rows = vec![row(entry, shown, ARM, FAULT, "")];
-    for (arm, series, suffix) in
-        [(ARM, PAGE_TABLE, "+ table"), (AS_PUBLISHED, FAULT, "as published")]
-    {
-        if entry.numbers.get(elapsed(arm, series), "p50").is_some() {
-            rows.push(row(entry, shown, arm, series, suffix));
+    // Where a call took the faults the row is that of the touches, and is not called a fault.
+    let instead = || INSTEAD.into_iter().find(|(series, _)| has(entry, ARM, series));
+    let faults = has(entry, ARM, FAULT).then_some((FAULT, ""));
+    let (main, word) = faults.or_else(instead).unwrap_or((FAULT, ""));
+    let mut rows = vec![row(entry, shown, (ARM, main), word, true)];
+    for (arm, series, suffix) in [
+        (ARM, PAGE_TABLE, "+ table"),
+        (ARM, COLD, "+ host"),
+        (ARM, RESPONSE, "response"),
+        (ARM, CALL, "call, per page"),
+        (AS_PUBLISHED, FAULT, "as published"),
+    ] {
+        if (arm, series) != (ARM, main) && has(entry, arm, series) {
+            rows.push(row(entry, shown, (arm, series), suffix, false));
         }
     }
     rows
 }
 
-fn row(entry: &Entry, shown: &[String], arm: &str, series: &str, suffix: &str) -> Vec<Cell> {
+fn has(entry: &Entry, arm: &str, series: &str) -> bool {
+    entry.numbers.get(elapsed(arm, series), "p50").is_some()
+}
+
+/// A row of one series; the first one of a case also says what belongs to the case as a whole.
+fn row(
+    entry: &Entry,
+    shown: &[String],
+    (arm, series): (&str, &str),
+    suffix: &str,
+    first: bool,
+) -> Vec<Cell> {
     let at = elapsed(arm, series);
     let of = |statistic| entry.numbers.get(at, statistic);
     let plain = |statistic| Cell::maybe(of(statistic).map(Quantity::display));
-    let first = suffix.is_empty();
     let parameter = |name: &String| match (entry.case().get(name), name.as_str()) {
         (Some(kind), "kind") => format!("{kind} {suffix}").trim_end().into(),
         (value, _) => Cell::maybe(value.map(Into::into)),
@@ -174,6 +208,17 @@ fn row(entry: &Entry, shown: &[String], arm: &str, series: &str, suffix: &str) -
     row.push(counts(of("processes"), of("repetitions")));
     row.push(if first { entry.proof() } else { Cell::default() });
     row
+}
+
+/// How many pages one fault mapped, where it was more than the one that was touched.
+fn around(entries: &[&Entry]) -> Option<String> {
+    let pages = |entry: &&Entry| (entry.parameter("kind").to_owned(), entry.counter(AROUND));
+    let mut told: Vec<_> = entries.iter().filter(|e| e.is_valid()).map(pages).collect();
+    told.retain(|(_, pages)| *pages > 1);
+    told.dedup();
+    let told: Vec<String> =
+        told.into_iter().map(|(kind, pages)| format!("{kind} {pages}")).collect();
+    (!told.is_empty()).then(|| format!("Pages mapped by one fault: {}.", told.join(", ")))
 }
 
 /// What was set aside or cut off while measuring, as a sentence for each reason.
@@ -196,4 +241,29 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
             .collect();
         (!told.is_empty()).then(|| format!("{reason}: {}.", told.join(", ")))
     })
+}
+
+/// Where the stalls of all valid cases could have come from, as a sentence.
+fn stalls(entries: &[&Entry]) -> Option<String> {
+    let of = |counter: &str| {
+        entries.iter().filter(|e| e.is_valid()).map(|e| e.counter(counter)).sum::<u64>()
+    };
+    let (stalls, loops) = (of("stalls"), of("loop_us"));
+    if stalls == 0 {
+        return None;
+    }
+    let share =
+        |counter| Quantity::exact(of(counter) as f64 / loops.max(1) as f64, Unit::Share).display();
+    Some(format!(
+        "Stalls (above 20 medians and 20 µs, the control's included): {stalls}, {} of the time of \
+         all loops. The kernel's counts could explain {} by preemption, {} by steal, {} by \
+         interrupts; {} are left. Upper bounds: the longest are charged first, and no count says \
+         which sample it hit. Steal was {} of the time.",
+        share("stalls_us"),
+        of("stalls_preempted"),
+        of("stalls_stolen"),
+        of("stalls_interrupted"),
+        of("stalls_unexplained"),
+        Quantity::exact(of("steal_ms") as f64 * 1e3 / loops.max(1) as f64, Unit::Share).display(),
+    ))
 }

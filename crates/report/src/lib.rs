@@ -7,10 +7,12 @@
 //!
 //! Nothing here measures, prints, or knows the machine it runs on.
 
+mod advise;
 mod charts;
 mod document;
 mod entry;
 mod environment;
+mod explain;
 mod fit;
 mod headline;
 mod html;
@@ -33,11 +35,14 @@ mod seed_memtype;
 mod seed_pghot;
 mod seed_replay;
 mod seed_throughput;
+mod stages;
 mod terminal;
 mod throughput;
 mod tier;
 mod trace;
+mod userfaultfd;
 mod verify;
+mod workers;
 
 pub use noise::{NoiseCell, NoiseFloor, noise_floor};
 pub use report::Report;

@@ -6,22 +6,25 @@
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
-    latency, limits, memtype,
+    explain, latency, limits, memtype,
     numbers::{At, Number, Time},
     quantity::Quantity,
-    replay, throughput, tier, trace, verify,
+    replay, stages, throughput, tier, trace, userfaultfd, verify,
 };
 
 /// The medians of every other workload, where there are any.
 pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     let known = |workload: &str| {
-        const WITH_SECTIONS: [&str; 6] = [
+        const WITH_SECTIONS: [&str; 9] = [
+            explain::WORKLOAD,
             latency::WORKLOAD,
+            userfaultfd::WORKLOAD,
             throughput::WORKLOAD,
             replay::WORKLOAD,
             verify::WORKLOAD,
             trace::WORKLOAD,
             tier::WORKLOAD,
+            stages::WORKLOAD,
         ];
         limits::is_limit(workload)
             || memtype::is_mine(workload)

@@ -28,8 +28,9 @@ const ORDER: &[&str] = &[
 /// Lists of what is compared inside a case, no properties of it: they tell no two cases apart.
 const ARMS: [&str; 4] = ["arms", "backend", "op", "policy"];
 
-/// Parameters that often follow the page size; where they do, the page says it all.
-const FOLLOW_PAGE: [&str; 2] = ["rounds", "size"];
+/// Parameters that often follow the page size and the kind of fault; where they do, those say it
+/// all.
+const FOLLOWING: [&str; 3] = ["dir", "rounds", "size"];
 
 /// Parameters that get a column: `always`, and those that tell two of the cases apart.
 pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
@@ -38,8 +39,10 @@ pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     names.dedup();
     names.retain(|name| !ARMS.contains(&name.as_str()));
     let differs = |name: &str| {
-        let follows = FOLLOW_PAGE.contains(&name);
-        let comparable = |a: &Case, b: &Case| !follows || a.get("page") == b.get("page");
+        let follows = FOLLOWING.contains(&name);
+        let same = |a: &Case, b: &Case, name| a.get(name) == b.get(name);
+        let leads = |a: &Case, b: &Case| same(a, b, "page") && same(a, b, "kind");
+        let comparable = |a: &Case, b: &Case| !follows || leads(a, b);
         let unlike = |a: &Case, b: &Case| comparable(a, b) && a.get(name) != b.get(name);
         cases.iter().enumerate().any(|(at, a)| cases[at..].iter().any(|b| unlike(a, b)))
     };
@@ -50,11 +53,20 @@ pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
 /// What the columns do not say about the cases, as one line.
 pub(crate) fn shared(cases: &[&Case], shown: &[String]) -> String {
     let Some(first) = cases.first() else { return String::new() };
+    let differ = |name: &str| cases.iter().any(|case| case.get(name) != first.get(name));
     let said = |name: &str| {
         let mut values: Vec<&str> = cases.iter().filter_map(|case| case.get(name)).collect();
         values.sort_unstable_by_key(|value| page_rank(value));
         values.dedup();
+        if name == "dir" && values.len() > 1 {
+            // Most kinds need no directory.
+            values.retain(|value| *value != "auto");
+            return format!("{name}={}", values.join(","));
+        }
         match values[..] {
+            [smallest, .., largest] if differ("kind") => {
+                format!("{name}={smallest}…{largest} (by kind and page)")
+            }
             [smallest, .., largest] => format!("{name}={smallest}…{largest} (by page)"),
             _ => format!("{name}={}", values.concat()),
         }
@@ -133,6 +145,19 @@ mod tests {
         assert_eq!(shared(&[&small, &large], &shown), "size=1g…4g (by page) threads=1");
         let other = case("4k", "1").with("size", "2g");
         assert_eq!(columns(&[&small, &other], &[]), ["size"]);
+    }
+
+    #[test]
+    fn a_size_and_a_directory_that_follow_the_kind_get_no_column() {
+        let of = |kind: &str, size: &str, dir: &str| {
+            let case = case("4k", "1").with("kind", kind).with("size", size);
+            case.with("dir", dir)
+        };
+        let (one, two) = (of("write", "512m", "auto"), of("mkwrite", "32m", "/var/tmp"));
+        let shown = columns(&[&one, &two], &[]);
+        assert_eq!(shown, ["kind"]);
+        let shared = shared(&[&one, &two], &shown);
+        assert_eq!(shared, "dir=/var/tmp page=4k size=32m…512m (by kind and page) threads=1");
     }
 
     #[test]

@@ -6,17 +6,18 @@
 use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
+    advise::{self, Advice},
     charts::Charts,
     document::{Document, Note, Section, Tone},
     entry::Entry,
-    environment,
+    environment, explain,
     fit::{self, Fit},
     headline, html, json, latency,
     limits::Limits,
     markdown, memtype, other, outcomes, parameters, replay, seed_latency, seed_memtype, seed_pghot,
-    seed_replay, seed_throughput,
+    seed_replay, seed_throughput, stages,
     terminal::{self, Style},
-    throughput, tier, trace, verify,
+    throughput, tier, trace, userfaultfd, verify, workers,
 };
 
 /// One run, ready to be read.
@@ -51,6 +52,7 @@ impl Report {
         for entry in &mut entries {
             entry.derive(&limits);
         }
+        explain::derive(&mut entries);
         let published: Vec<Entry> = published.iter().map(Entry::of).collect();
         let fits = fit::fits(&entries);
         let charts = Charts::of(&entries, &published, &limits, &fits);
@@ -73,6 +75,20 @@ impl Report {
     /// Every derived number with its interval, unit and validity, as one JSON document.
     pub fn json(&self) -> String {
         json::document(self)
+    }
+
+    /// The answer of a run that advises, for a terminal; `None` where nothing was asked.
+    pub fn advice(&self, style: Style) -> Option<String> {
+        let advice = Advice::of(&self.header, &self.entries, &self.limits)?;
+        let alerts = self.document.alerts.clone();
+        let (title, sections) = (self.document.title.clone(), vec![advise::section(&advice)]);
+        Some(terminal::render(&Document { title, alerts, sections, ..Document::default() }, style))
+    }
+
+    /// The same as JSON, `pagelab.advice/1`.
+    pub fn advice_json(&self) -> Option<String> {
+        let advice = Advice::of(&self.header, &self.entries, &self.limits)?;
+        Some(format!("{:#}\n", advise::value(&advice)))
     }
 
     /// One line for each case, arm, series and statistic, with a heading line.
@@ -105,14 +121,21 @@ fn sections(
     let latency_note = is_about(seed_latency::SUITE);
     let fast_memory = is_about(seed_replay::SUITE);
     let memory_types = is_about(seed_memtype::SUITE);
+    let advice = Advice::of(header, entries, limits);
     [
+        advice.as_ref().map(advise::section),
         micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
         latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
         fast_memory.then(|| seed_replay::section(entries, published, limits)).flatten(),
         memory_types.then(|| seed_memtype::section(entries, published, limits)).flatten(),
         seed_pghot::section(entries),
+        explain::section(entries),
         latency::section(entries, charts.has_distributions()),
+        userfaultfd::section(entries),
+        stages::section(entries),
         throughput::section(entries, limits, charts.has_bandwidth()),
+        workers::section(entries),
+        workers::beside_section(entries),
         fit::section(fits, charts.has_cost()),
         replay::section(entries),
         verify::section(entries),

@@ -4,16 +4,17 @@
 //! hide in; so bandwidth and its share of the clear limit are taken over their sum, and the cost of
 //! one fault only where it is the touches that fault. Release is a row of its own, never inside.
 
-use pagelab_record::{Case, Measured, Series, stats::Samples};
+use pagelab_record::{Case, Clock, Measured, Series, stats::Samples};
 
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
     entry::Entry,
     limits::Limits,
-    numbers::{Numbers, Time, clock_of, cpu, elapsed, summed},
+    numbers::{At, Numbers, Time, clock_of, cpu, elapsed, summed},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
+    workers::ALONE,
 };
 
 /// The workload that this file reads.
@@ -24,10 +25,15 @@ pub(crate) const FAULT_IN: &str = "fault-in";
 pub(crate) const ARM: &str = "pagelab";
 /// The arm of the minimal C loop.
 const TWIN: &str = "c";
+/// The arms that are other tools' loops, and the numbers that say how ours compares.
+const PEERS: [(&str, &str, &str); 2] =
+    [("page-fault1", "ratio_to_page_fault1", "vs page_fault1"), ("pft", "ratio_to_pft", "vs pft")];
+/// A series of one loop: map, touch and release of a worker, one after the other.
+const CYCLE: &str = "cycle";
 
 /// Whether it is the touches that fault, not a call before them.
 pub(crate) fn touches_fault(case: &Case) -> bool {
-    matches!(case.get("populate"), None | Some("touch" | "mlock-onfault"))
+    matches!(case.get("populate"), None | Some("touch" | "mlock-onfault" | "populate-read"))
 }
 
 /// Whether several workers fault at once.
@@ -38,12 +44,12 @@ pub(crate) fn is_parallel(case: &Case) -> bool {
 /// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
 pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
     let faults = measured.counters.get("faults_per_repetition").copied().unwrap_or_default() as f64;
-    for arm in [ARM, TWIN] {
+    for arm in [ARM, TWIN, PEERS[0].0, PEERS[1].0, ALONE] {
         for time in [Time::Elapsed, Time::Cpu] {
             let Some(clock) = clock_of(&measured.series, "touch", arm, time) else { continue };
             let touch = measured.series.iter().find(|s| s.name == "touch" && s.arm == arm);
             let Some(Series { ops, bytes, .. }) = touch else { continue };
-            let at = crate::numbers::At { arm, series: "touch", time };
+            let at = At { arm, series: "touch", time };
             if faults > 0.0 && touches_fault(case) {
                 let touches_per_fault = *ops as f64 / faults;
                 let per_fault =
@@ -52,8 +58,15 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
                 numbers.add(at, "per_fault", per_fault);
                 numbers.add(at, "faults_per_second", rate);
             }
+            if PEERS.iter().any(|(peer, ..)| *peer == arm) {
+                continue;
+            }
+            // Other kinds find memory prepared, off the clock: touching it provides none.
+            if case.get("kind").is_some_and(|kind| kind != "write") {
+                continue;
+            }
             let whole = summed(&measured.series, &["map", "populate"], "touch", arm, clock);
-            let at = crate::numbers::At { arm, series: FAULT_IN, time };
+            let at = At { arm, series: FAULT_IN, time };
             let Some(per_touch) = Samples::of(&whole, "touch", arm, clock).estimate(0.5) else {
                 continue;
             };
@@ -75,6 +88,33 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
         }
     }
     numbers.add(elapsed(ARM, "touch"), "ratio_to_c", ratio_to_twin(measured));
+    let series = &measured.series;
+    for time in [Time::Elapsed, Time::Cpu] {
+        let Some(clock) = clock_of(series, "touch", ARM, time) else { continue };
+        for (peer, statistic, _) in PEERS {
+            let ratio = ratio::of_arms(series, "touch", clock, [ARM, peer]);
+            numbers.add(At { arm: ARM, series: "touch", time }, statistic, ratio);
+        }
+        // Threads of ours share one mapping, those of page_fault1 do not: their cycles differ.
+        if case.get("threads").is_none_or(|threads| threads == "1") {
+            let ratio = ratio_of_cycles(series, clock);
+            numbers.add(At { arm: ARM, series: CYCLE, time }, PEERS[0].1, ratio);
+        }
+    }
+}
+
+/// Map, touch and release of ours, taken together, over one pass of the loop of `page_fault1`.
+fn ratio_of_cycles(series: &[Series], clock: Clock) -> Option<Quantity> {
+    let mut both = summed(series, &["map", "release"], "touch", ARM, clock);
+    let theirs = series.iter().filter(|s| (s.name.as_str(), s.arm.as_str()) == (CYCLE, PEERS[0].0));
+    both.extend(theirs.map(|s| Series { name: "touch".into(), ..s.clone() }));
+    ratio::of_arms(&both, "touch", clock, [ARM, PEERS[0].0])
+}
+
+/// How ours compares with another tool's loop: over all that the tool times.
+fn ratio_to_peer(entry: &Entry, statistic: &str) -> Option<Quantity> {
+    let of = |series| entry.numbers.get(elapsed(ARM, series), statistic);
+    of(CYCLE).or_else(|| of("touch"))
 }
 
 /// Median touch time of pagelab's loop over that of the C loop, process by process.
@@ -130,6 +170,11 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
     if twin {
         columns.push(Column::number("vs C").rank(2));
     }
+    let peers = PEERS.map(|(_, statistic, title)| {
+        any(&|entry| ratio_to_peer(entry, statistic).is_some()).then_some((statistic, title))
+    });
+    let peers: Vec<(&str, &str)> = peers.into_iter().flatten().collect();
+    columns.extend(peers.iter().map(|(_, title)| Column::number(title).rank(2)));
     columns.push(Column::number("proc×rep").rank(4));
     columns.push(Column::words("witness"));
     let row = |entry: &&Entry| {
@@ -152,6 +197,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         if twin {
             row.push(spread(of(touch, "ratio_to_c")));
         }
+        row.extend(peers.iter().map(|(statistic, _)| spread(ratio_to_peer(entry, statistic))));
         row.push(counts(of(touch, "processes"), of(touch, "repetitions")));
         row.push(entry.proof());
         row

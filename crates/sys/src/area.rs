@@ -10,58 +10,19 @@
 //! is reached only through the methods here, by volatile access, while it is mapped; (3) no
 //! reference into the range ever leaves this file.
 
-use std::io;
+mod access;
+mod advice;
+mod layout;
+
+use std::{io, os::fd::RawFd};
 
 use linux_raw_sys::general as uapi;
 
-use crate::{
-    SysError, heap,
-    touch::{Stride, TouchList},
-};
+use crate::{SysError, heap};
+pub use advice::Ranges;
+pub use layout::Layout;
 
 const BASE_PAGE: usize = 4096;
-
-/// How the bytes of an area lie in address space: equal windows at equal distances.
-///
-/// One window is an ordinary mapping. Many windows of 1 MiB every 2 MiB keep the kernel from
-/// serving a range with a PMD-sized page when a smaller folio is under test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// Bytes of one window.
-    pub window: usize,
-    /// Distance between the starts of two windows.
-    pub stride: usize,
-    /// Number of windows.
-    pub windows: usize,
-}
-
-impl Layout {
-    /// One window.
-    pub fn contiguous(bytes: usize) -> Self {
-        Self { window: bytes, stride: bytes, windows: 1 }
-    }
-
-    /// Windows of 1 MiB, one in each 2 MiB; the last may not be shorter, so `bytes` must divide.
-    pub fn windowed(bytes: usize) -> Self {
-        let window = bytes.min(1 << 20);
-        Self { window, stride: 2 << 20, windows: bytes.div_ceil(window) }
-    }
-
-    /// Bytes of all windows together.
-    pub fn bytes(&self) -> usize {
-        self.window * self.windows
-    }
-
-    /// Bytes from the start of the first window to the end of the last.
-    fn extent(&self) -> usize {
-        self.stride * (self.windows - 1) + self.window
-    }
-
-    /// Distance from the base of the byte `at` of the windows laid end to end.
-    pub fn offset(&self, at: usize) -> usize {
-        at / self.window * self.stride + at % self.window
-    }
-}
 
 /// Where an area lies and what backs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +35,15 @@ pub enum Backing {
     Brk,
     /// The hugetlb pool of pages of 2 to this power.
     Hugetlb(u32),
+    /// A file, or memory that has a descriptor; the bytes of the windows lie in it end to end.
+    ///
+    /// Whoever names the descriptor keeps it open until the area is mapped.
+    File {
+        /// Descriptor, open for reading and writing.
+        fd: RawFd,
+        /// `MAP_SHARED`; else stores stay private.
+        shared: bool,
+    },
 }
 
 /// What to tell the kernel about an area before anything in it faults.
@@ -83,6 +53,8 @@ pub enum Advice {
     HugePage,
     /// `MADV_NOHUGEPAGE`.
     NoHugePage,
+    /// `MADV_RANDOM`: a fault on a file reads the one page.
+    Random,
 }
 
 /// Reserved address space, mapped or not. Dropping it returns everything.
@@ -131,7 +103,7 @@ impl Area {
                 area.reserved = (start, extent + skew + 2 * BASE_PAGE);
                 area.base = start + BASE_PAGE + skew;
             }
-            Backing::Anonymous | Backing::Hugetlb(_) => {
+            Backing::Anonymous | Backing::Hugetlb(_) | Backing::File { .. } => {
                 let length = extent + 2 * align + 2 * BASE_PAGE;
                 let start = map(0, length, 0, 0)?;
                 area.reserved = (start, length);
@@ -156,24 +128,43 @@ impl Area {
         Ok(())
     }
 
-    /// Maps every window; `populate` adds `MAP_POPULATE`.
+    /// Maps every window; `populate` adds `MAP_POPULATE`, which a heap does not have.
     ///
     /// # Errors
     /// When memory or the hugetlb pool is short.
     pub fn map(&mut self, populate: bool) -> Result<(), SysError> {
-        let mut flags = uapi::MAP_FIXED_NOREPLACE;
-        if populate {
-            flags |= uapi::MAP_POPULATE;
-        }
+        self.map_with(if populate { uapi::MAP_POPULATE } else { 0 })
+    }
+
+    /// Maps every window with `MAP_LOCKED`, which populates as far as it can and does not say how
+    /// far that was. A heap does not have it.
+    ///
+    /// # Errors
+    /// When the memlock limit is too low.
+    pub fn map_locked(&mut self) -> Result<(), SysError> {
+        self.map_with(uapi::MAP_LOCKED)
+    }
+
+    fn map_with(&mut self, flags: u32) -> Result<(), SysError> {
+        let flags = flags | uapi::MAP_FIXED_NOREPLACE;
         match self.backing {
             Backing::Brk => heap::grow(self.base, self.layout.window)?,
             Backing::Hugetlb(shift) => {
                 let flags = flags | uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT;
-                map(self.base, self.layout.window, READ_WRITE, flags)?;
+                for base in self.windows() {
+                    map(base, self.layout.window, READ_WRITE, flags)?;
+                }
             }
             Backing::Anonymous | Backing::Fixed => {
                 for base in self.windows() {
                     map(base, self.layout.window, READ_WRITE, flags)?;
+                }
+            }
+            Backing::File { fd, shared } => {
+                let flags = flags | if shared { uapi::MAP_SHARED } else { uapi::MAP_PRIVATE };
+                for (index, base) in self.windows().enumerate() {
+                    let at = index * self.layout.window;
+                    map_file(base, self.layout.window, flags, (fd, at))?;
                 }
             }
         }
@@ -191,6 +182,7 @@ impl Area {
             match advice {
                 Advice::HugePage => Call::Advise(uapi::MADV_HUGEPAGE),
                 Advice::NoHugePage => Call::Advise(uapi::MADV_NOHUGEPAGE),
+                Advice::Random => Call::Advise(uapi::MADV_RANDOM),
             },
         )
     }
@@ -211,28 +203,20 @@ impl Area {
         self.each_window("mlock", if on_fault { Call::LockOnFault } else { Call::Lock })
     }
 
+    /// `MADV_PAGEOUT` (since Linux 5.4): writes to swap what can be reclaimed now.
+    ///
+    /// # Errors
+    /// When the memory is locked.
+    pub fn page_out(&self) -> Result<(), SysError> {
+        self.each_window("madvise", Call::Advise(uapi::MADV_PAGEOUT))
+    }
+
     /// Binds pages that are yet to be allocated to a memory node.
     ///
     /// # Errors
     /// When the node does not exist or has no memory.
     pub fn bind(&self, node: usize) -> Result<(), SysError> {
         self.each_window("mbind", Call::Bind(node))
-    }
-
-    /// Writes `stride.bytes` at every step of the bytes `from..to` of the windows, ascending.
-    pub fn touch(&self, from: usize, to: usize, stride: Stride) {
-        assert!(self.mapped && from <= to && to <= self.layout.bytes(), "touch outside the area");
-        assert!(from.is_multiple_of(stride.step), "a slice starts at a step");
-        // SAFETY: the range is mapped writable (asserted), and stays so while `self` is borrowed.
-        unsafe { crate::touch::ascending(self.base as *mut u8, self.layout, from, to, stride) }
-    }
-
-    /// Writes 8 bytes at every listed offset, in the list's order.
-    pub fn touch_listed(&self, list: &TouchList, stride: Stride) {
-        assert!(self.mapped, "touch outside the area");
-        list.assert_within(self.layout.extent(), stride.bytes);
-        // SAFETY: every offset lies in a window (asserted), which is mapped writable.
-        unsafe { crate::touch::listed(self.base as *mut u8, list.offsets(), stride) }
     }
 
     /// The address of the first byte, for the latency loop of this room and for read-back.
@@ -255,6 +239,11 @@ impl Area {
     /// Address of the first byte.
     pub fn base(&self) -> usize {
         self.base
+    }
+
+    /// Address after the last byte of the last window.
+    pub fn end(&self) -> usize {
+        self.base + self.layout.extent()
     }
 
     /// Unmaps every window (or shrinks the heap). The reservation's guards stay until drop.
@@ -358,6 +347,20 @@ fn map(at: usize, bytes: usize, protection: u32, flags: u32) -> Result<usize, Sy
     Ok(address as usize)
 }
 
+/// Maps `bytes` of a file from a position on.
+fn map_file(at: usize, bytes: usize, flags: u32, file: (RawFd, usize)) -> Result<(), SysError> {
+    let (fd, position) = file;
+    let (protection, flags) = (READ_WRITE.cast_signed(), flags.cast_signed());
+    let position = libc::off_t::try_from(position).expect("a position in a file has 63 bits");
+    let hint = at as *mut libc::c_void;
+    // SAFETY: MAP_FIXED_NOREPLACE (every caller's) takes no address from anybody.
+    let address = unsafe { libc::mmap(hint, bytes, protection, flags, fd, position) };
+    if address == libc::MAP_FAILED {
+        return Err(SysError::last("mmap", format!("{bytes} bytes of a file at {position}")));
+    }
+    Ok(())
+}
+
 fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {
     // SAFETY: callers pass ranges that their `Area` reserved; no reference into them exists.
     let result = unsafe { libc::munmap(at as *mut libc::c_void, bytes) };
@@ -367,7 +370,7 @@ fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{residency::Scanner, usage};
+    use crate::{residency::Scanner, touch::Stride, usage};
 
     const STRIDE: Stride = Stride { step: BASE_PAGE, bytes: 8 };
 
@@ -415,6 +418,7 @@ mod tests {
         let layout = Layout::windowed(4 << 20);
         assert_eq!((layout.windows, layout.bytes()), (4, 4 << 20));
         assert_eq!(layout.offset((1 << 20) + 5), (2 << 20) + 5);
+        assert_eq!(layout.position((2 << 20) + 5), (1 << 20) + 5);
         let (area, faults) = touched(layout, Backing::Anonymous, 2 << 20, 0);
         assert_eq!(faults, 1024);
         drop(area);

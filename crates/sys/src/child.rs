@@ -87,6 +87,8 @@ pub struct Care<'a> {
     pub limit_ns: u64,
     /// What it inherits.
     pub heirlooms: &'a [&'a Heirloom],
+    /// `cgroup.procs` of the group that it starts in, open for writing.
+    pub group: Option<&'a File>,
     /// Called between waits, at least every 200 ms, while it runs.
     pub watch: &'a mut dyn FnMut(),
 }
@@ -111,8 +113,15 @@ pub fn run(mut command: Command, request: &[u8], care: Care<'_>) -> Result<Ended
     let answer_fd = answer_write.as_raw_fd();
     let heirlooms: Vec<RawFd> = care.heirlooms.iter().map(|one| one.number()).collect();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    let group_fd = care.group.map(AsRawFd::as_raw_fd);
     let set_up = move || {
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        if let Some(fd) = group_fd {
+            // "0" is the process that writes: it is in the group before it allocates anything.
+            // SAFETY: the parent holds the descriptor open meanwhile, and the text is static.
+            let written = unsafe { libc::write(fd, c"0".as_ptr().cast(), 1) };
+            cvt(if written == 1 { 0 } else { -1 })?;
+        }
         for number in &heirlooms {
             // SAFETY: changes a flag of a descriptor that the parent holds open meanwhile.
             cvt(unsafe { libc::fcntl(*number, libc::F_SETFD, 0) })?;
@@ -276,7 +285,7 @@ mod tests {
     fn shell(script: &str, limit_ns: u64) -> Ended {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let care = Care { limit_ns, heirlooms: &[], watch: &mut || () };
+        let care = Care { limit_ns, heirlooms: &[], group: None, watch: &mut || () };
         run(command, b"hello", care).unwrap()
     }
 
@@ -304,10 +313,22 @@ mod tests {
         command.args(["-c", &script]);
         let mut watched = 0;
         let watch = &mut || watched += 1;
-        let care = Care { limit_ns: LONG, heirlooms: &[&mine], watch };
+        let care = Care { limit_ns: LONG, heirlooms: &[&mine], group: None, watch };
         let Ended::Answered(bytes) = run(command, b"", care).unwrap() else { panic!() };
         assert_eq!(bytes, b"old");
         assert!(watched > 0);
+    }
+
+    #[test]
+    fn a_child_knocks_at_the_door_of_its_group_before_it_runs() {
+        let _alone = crate::alone();
+        let door = tempfile::NamedTempFile::new().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("cat {} >&3", door.path().display())]);
+        let group = Some(door.as_file());
+        let care = Care { limit_ns: LONG, heirlooms: &[], group, watch: &mut || () };
+        let Ended::Answered(bytes) = run(command, b"", care).unwrap() else { panic!() };
+        assert_eq!(bytes, b"0");
     }
 
     #[test]

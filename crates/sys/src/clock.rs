@@ -164,6 +164,12 @@ impl Tsc {
         ((u128::from(ticks) * u128::from(self.ns_per_tick) + (1 << 31)) >> 32) as u64
     }
 
+    /// Ticks of some nanoseconds.
+    pub(crate) fn ticks(&self, ns: u64) -> u64 {
+        let ticks = u128::from(ns) * u128::from(self.hz) / 1_000_000_000;
+        u64::try_from(ticks).unwrap_or(u64::MAX)
+    }
+
     /// Nanoseconds between two readings, without the cost of reading.
     #[inline(always)]
     pub(crate) fn elapsed_ns(&self, start: u64, end: u64) -> u64 {

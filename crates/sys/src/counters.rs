@@ -3,7 +3,7 @@
 //! System-wide counts move for reasons that are not ours, so they are evidence beside a proof (at
 //! least this many folios of that size), never a proof by themselves.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
 
 /// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by.
 const VMSTAT: &[&str] = &[
@@ -14,14 +14,26 @@ const VMSTAT: &[&str] = &[
     "thp_zero_page_alloc",
     "thp_split_page",
     "thp_collapse_alloc",
+    "thp_fault_fallback_charge",
     "compact_stall",
+    "compact_success",
+    "compact_fail",
+    "pgscan_direct",
+    "pgsteal_direct",
     "allocstall_normal",
     "allocstall_movable",
     "pswpin",
     "pswpout",
+    "swpin_zero",
+    "swpout_zero",
+    "zswpin",
+    "zswpout",
     "pgmigrate_success",
+    "numa_pte_updates",
     "numa_hint_faults",
     "numa_pages_migrated",
+    "pgreuse",
+    "cow_ksm",
     "oom_kill",
 ];
 
@@ -79,6 +91,23 @@ impl Counters {
 /// While it moves, memory that was warm becomes cold: the next touch pays the host's fault too.
 pub fn reported_kib() -> Option<u64> {
     read_number(Path::new("/sys/module/page_reporting/parameters/reported_kib"))
+}
+
+/// Waits until free page reporting has come to rest: nothing handed back for three seconds (the
+/// kernel looks every two), at most for so many.
+pub fn wait_for_reporting(seconds: u64) {
+    const STEP: Duration = Duration::from_millis(50);
+    const STEPS_OF_REST: u64 = 60;
+    let (mut seen, mut rest) = (reported_kib(), 0);
+    for _ in 0..seconds * 20 {
+        thread::sleep(STEP);
+        let now = reported_kib();
+        rest = if now == seen { rest + 1 } else { 0 };
+        seen = now;
+        if rest == STEPS_OF_REST {
+            break;
+        }
+    }
 }
 
 fn read_number(path: &Path) -> Option<u64> {

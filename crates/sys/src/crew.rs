@@ -203,6 +203,11 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed) > 0
 }
 
+/// The interrupts so far were meant for somebody else.
+pub fn forget_interrupts() {
+    INTERRUPTED.store(0, Ordering::Relaxed);
+}
+
 /// From now on SIGINT and SIGTERM only set a flag; a third one kills as usual.
 pub fn catch_interrupts() {
     extern "C" fn note(signal: i32) {

@@ -28,6 +28,16 @@ pub fn mount(kind: &str, on: &str) -> Result<(), SysError> {
     }
 }
 
+/// Mounts the file system on a block device on a directory, which is made where it is missing.
+///
+/// # Errors
+/// When there is no such device or file system, or the directory cannot be made.
+pub fn mount_disk(device: &str, kind: &str, on: &str) -> Result<(), SysError> {
+    let failed = |error: Errno| SysError::new("mount", format!("{device} on {on}"), error);
+    std::fs::create_dir_all(on).map_err(|error| SysError::new("mkdir", on, error))?;
+    rustix::mount::mount(device, on, kind, MountFlags::empty(), None).map_err(failed)
+}
+
 /// Loads the module in a file, `parameters` as on insmod's command line.
 ///
 /// # Errors

@@ -23,6 +23,16 @@ pub fn create(name: &str) -> Result<File, SysError> {
     made.map(File::from).map_err(|error| SysError::new("memfd_create", name, error))
 }
 
+/// An empty file in memory on hugetlb pages of 2 MiB.
+///
+/// # Errors
+/// When the kernel has no such pages (since Linux 4.14 for files without a name).
+pub fn create_hugetlb(name: &str) -> Result<File, SysError> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    let made: Result<OwnedFd, _> = memfd_create(name, flags);
+    made.map(File::from).map_err(|error| SysError::new("memfd_create", name, error))
+}
+
 /// Forbids every further write, shrink and growth of a file in memory, and further seals.
 ///
 /// # Errors

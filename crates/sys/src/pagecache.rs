@@ -119,6 +119,11 @@ pub fn is_in_memory(magic: u64) -> bool {
     [TMPFS, RAMFS].contains(&magic)
 }
 
+/// Whether a path lies on tmpfs: its pages are shared memory. `false` where nobody can say.
+pub fn is_tmpfs(path: &std::path::Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS))
+}
+
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 const OVERLAYFS: u64 = 0x794c_7630;

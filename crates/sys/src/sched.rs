@@ -29,6 +29,21 @@ impl Pinned {
         sched_setaffinity(None, &only).map_err(failed)?;
         Ok(Self { former })
     }
+
+    /// Leaves the calling thread free among some CPUs.
+    ///
+    /// # Errors
+    /// When none of them is online and allowed to this process.
+    pub fn to_any(cpus: &[usize]) -> Result<Self, SysError> {
+        let failed = |error| SysError::new("sched_setaffinity", format!("CPUs {cpus:?}"), error);
+        let former = sched_getaffinity(None).map_err(failed)?;
+        let mut any = CpuSet::new();
+        for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+            any.set(*cpu);
+        }
+        sched_setaffinity(None, &any).map_err(failed)?;
+        Ok(Self { former })
+    }
 }
 
 impl Drop for Pinned {
@@ -41,6 +56,11 @@ impl Drop for Pinned {
 /// The CPU that the calling thread is on.
 pub fn current_cpu() -> usize {
     sched_getcpu()
+}
+
+/// The number of the calling thread, by which the kernel's events name it.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// The calling thread under `SCHED_FIFO` at the lowest priority; an ordinary thread again on drop.
@@ -56,6 +76,15 @@ impl Fifo {
     /// Without `CAP_SYS_NICE` and without an `RLIMIT_RTPRIO`.
     pub fn enter() -> Result<Self, SysError> {
         set_policy(libc::SCHED_FIFO, 1).map(Self)
+    }
+
+    /// Enters `SCHED_FIFO` one priority above [`Fifo::enter`]: who is woken takes the CPU from who
+    /// woke it.
+    ///
+    /// # Errors
+    /// As [`Fifo::enter`], and with an `RLIMIT_RTPRIO` of 1.
+    pub fn enter_above() -> Result<Self, SysError> {
+        set_policy(libc::SCHED_FIFO, 2).map(Self)
     }
 }
 

@@ -43,7 +43,11 @@ pub fn thread() -> Usage {
     let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
     assert_eq!(result, 0, "getrusage of the calling thread cannot fail");
     // SAFETY: zeroed at first, and filled by the call that succeeded.
-    let usage = unsafe { usage.assume_init() };
+    of_rusage(&unsafe { usage.assume_init() })
+}
+
+/// From the kernel's form.
+pub(crate) fn of_rusage(usage: &libc::rusage) -> Usage {
     Usage {
         minor_faults: usage.ru_minflt.cast_unsigned(),
         major_faults: usage.ru_majflt.cast_unsigned(),

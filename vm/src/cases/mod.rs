@@ -21,6 +21,7 @@ pub(crate) const CASES: &[Case] = &[
     numa::NODES_TWO,
     numa::TIERS_TWO,
     numa::PLACEMENT,
+    numa::KINDS,
     reserved::HIDDEN,
     hugetlb::GIANT,
     check::EVERYTHING,

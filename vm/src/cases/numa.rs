@@ -54,6 +54,25 @@ pub(super) const PLACEMENT: Case = Case {
     ..Case::DEFAULT
 };
 
+pub(super) const KINDS: Case = Case {
+    name: "numa/kinds",
+    about: "Pages that are moved one by one are on the other node afterwards.",
+    places: &[Place { machine: Machine::Hmat2, kernels: ALL }],
+    run: kinds,
+    ..Case::DEFAULT
+};
+
+fn kinds(guest: &Guest) -> Result<Verdict> {
+    let case = [("kind", "migrate"), ("size", "4m"), ("rounds", "2")];
+    let records = guest.records("fault/latency", &case)?;
+    for record in &records {
+        let kind = record.case.get("kind").unwrap_or("?");
+        guest.part(kind, valid(record).map(|()| Verdict::Ok(String::new())));
+    }
+    ensure!(records.len() == 1, "{} records of one case", records.len());
+    Verdict::ok(format!("{} kinds", records.len()))
+}
+
 fn nodes(_: &Guest) -> Result<Verdict> {
     let memory = text(&format!("{NODES}/has_memory"))?;
     ensure!(memory == "0-1", "nodes with memory: {memory}");

@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 use super::{
     Options,
     build::Programs,
+    disk,
     fetch::{Kernel, Supplies},
     initrd::Archive,
     machines,
@@ -33,7 +34,8 @@ use crate::shell;
 
 /// Logs of the boots.
 pub(super) const LOGS: &str = "target/vm/logs";
-const LIMIT: Duration = Duration::from_secs(120);
+/// `pagelab check` takes every kind of fault: half of this on a host that does nothing else.
+const LIMIT: Duration = Duration::from_secs(360);
 /// With `--soak` there is no reason to hurry.
 const LIMIT_SOAK: Duration = Duration::from_secs(3600);
 
@@ -42,6 +44,8 @@ const LIMIT_SOAK: Duration = Duration::from_secs(3600);
 pub(super) struct Lane {
     programs: Programs,
     supplies: Supplies,
+    /// The image of the disk.
+    image: PathBuf,
     /// Our module, by kernel.
     ours: BTreeMap<String, PathBuf>,
     expected: Vec<Expected>,
@@ -69,7 +73,7 @@ impl Lane {
         options: Options,
     ) -> Result<Self> {
         fs::create_dir_all(LOGS).context(LOGS)?;
-        Ok(Self { programs, supplies, ours, expected, options })
+        Ok(Self { programs, supplies, image: disk::image()?, ours, expected, options })
     }
 
     /// Boots them all, as many at once as was asked for, and says what came of each.
@@ -112,6 +116,7 @@ impl Lane {
             parameters: &boot.parameters,
             kernel: &kernel.image,
             initrd: &initrd,
+            image: &self.image,
             console: &console,
             limit: if self.options.soak { LIMIT_SOAK } else { LIMIT },
         };

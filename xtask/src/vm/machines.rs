@@ -25,6 +25,13 @@ pub(super) struct Machine {
     pub(super) modules: &'static [&'static str],
 }
 
+/// A disk with a file system; [`IMAGE`] stands for the path of its image.
+const DISK: &str = "-machine q35 -drive file=@image@,if=none,id=disk,format=raw,snapshot=on \
+    -device virtio-blk-pci,drive=disk";
+
+/// Stands in a row for the path of the disk's image.
+pub(super) const IMAGE: &str = "@image@";
+
 /// Two nodes, the second without CPUs, described by the HMAT.
 const HMAT2: &str = "-machine q35,hmat=on,max-ram-below-4g=2G \
     -object memory-backend-ram,id=m0,size=2G -object memory-backend-ram,id=m1,size=1G \
@@ -69,6 +76,13 @@ const PLAIN: Machine = Machine {
 /// Every machine.
 pub(super) const MACHINES: &[Machine] = &[
     Machine { name: "base", about: "two CPUs, one node, 4 GiB", ..PLAIN },
+    Machine {
+        name: "disk",
+        about: "base with 1 GiB of ext4 on a disk, on /var/tmp; what is written is thrown away",
+        qemu: DISK,
+        modules: &["virtio_pci", "virtio_blk", "ext4"],
+        ..PLAIN
+    },
     Machine {
         name: "hmat2",
         about: "2 GiB, and 1 GiB on a node without CPUs; two tiers from 6.12 on",

@@ -11,6 +11,7 @@
 mod apt;
 mod boot;
 mod build;
+mod disk;
 mod fetch;
 mod initrd;
 mod machines;

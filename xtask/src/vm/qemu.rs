@@ -15,7 +15,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{machines::Machine, verdict::Recording};
+use super::{
+    machines::{self, Machine},
+    verdict::Recording,
+};
 use crate::shell;
 
 /// How QEMU is started.
@@ -35,6 +38,8 @@ pub(super) struct Start<'a> {
     pub(super) parameters: &'a [String],
     pub(super) kernel: &'a Path,
     pub(super) initrd: &'a Path,
+    /// The disk's, where the machine has one.
+    pub(super) image: &'a Path,
     /// Where the console goes.
     pub(super) console: &'a Path,
     pub(super) limit: Duration,
@@ -53,7 +58,9 @@ impl Qemu {
         for folder in &self.data {
             command.arg("-L").arg(folder);
         }
-        command.args(start.machine.arguments(start.memory_mib));
+        let image = start.image.display().to_string();
+        let own = start.machine.arguments(start.memory_mib).into_iter();
+        command.args(own.map(|word| word.replace(machines::IMAGE, &image)));
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.arg("-serial").arg(format!("file:{}", start.console.display()));
         command.args(["-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
@@ -145,7 +152,6 @@ fn forward(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vm::machines;
 
     #[test]
     fn the_command_line_names_machine_kernel_and_parameters() {
@@ -156,6 +162,7 @@ mod tests {
             parameters: &["hugepages=1".to_owned()],
             kernel: Path::new("k"),
             initrd: Path::new("i"),
+            image: Path::new("d"),
             console: Path::new("c"),
             limit: Duration::from_secs(1),
         };

@@ -12,14 +12,24 @@
 //! The cache line that is touched moves through the page, so that touches 4 KiB apart do not all
 //! fall into one set of the cache.
 
-use pagelab_record::Case;
+use pagelab_record::{
+    Case,
+    units::{format_bytes, parse_bytes},
+};
 use pagelab_sys::{
+    arch,
     sched::Pinned,
+    scratch,
     touch::{Access, TouchList},
 };
 
 use super::{
-    samples::{Control, Faults, Note, Setup, SharedArea},
+    arms::{Control, Faults, SharedArea},
+    kinds::{self, kind_of, swap},
+    note::Note,
+    populate::{self, Populate},
+    pressure,
+    samples::{Host, Setup},
     space::{self, Space, cpus_of, size_of},
 };
 use crate::{
@@ -32,12 +42,27 @@ use crate::{
 const PARAMS: &[Param] = &[
     Param {
         name: "kind",
-        help: "read: maps the zero page; write: allocates and clears; present: no fault at all",
-        kind: Kind::Choice(&["read", "write", "present"]),
+        help: "the kind of fault: what memory is like when it is touched",
+        kind: Kind::Choice(kinds::NAMES),
         default: "write",
         role: Role::Axis,
     },
     space::PAGE,
+    Param {
+        kind: Kind::Choice(&[
+            "touch",
+            "map-populate",
+            "madvise-populate",
+            "populate-read",
+            "mlock",
+            "mlock-onfault",
+            "mlockall-current",
+            "mlockall-future",
+            "map-locked",
+        ]),
+        ..populate::PARAM
+    },
+    pressure::PRESSURE,
     space::ORDER,
     space::CPU,
     space::NODE,
@@ -46,34 +71,77 @@ const PARAMS: &[Param] = &[
     space::ROUNDS,
     space::FIFO,
     Param {
+        name: "host",
+        help: "warm: memory as it comes; cold: after the host took it back (kept apart either way)",
+        kind: Kind::Choice(&["warm", "cold"]),
+        default: "warm",
+        role: Role::Axis,
+    },
+    swap::PARAMS[0],
+    swap::PARAMS[1],
+    swap::PARAMS[2],
+    swap::PARAMS[3],
+    Param {
+        name: "rate",
+        help: "touches a second, each due at its own time (open loop); max: as fast as they come",
+        kind: Kind::Rate,
+        default: "max",
+        role: Role::Axis,
+    },
+    Param {
         name: "arms",
         help: "as-published adds seed 003's own method beside ours; the control is always there",
         kind: Kind::Choice(&["pagelab", "as-published"]),
         default: "pagelab",
         role: Role::Arms,
     },
-    space::LIE,
+    Param {
+        name: "dir",
+        help: "directory of the scratch file of kinds that use one; auto: TMPDIR, /var/tmp or /tmp",
+        kind: Kind::Dir,
+        default: "auto",
+        role: Role::Axis,
+    },
+    Param {
+        kind: Kind::Choice(&[
+            "none",
+            "thp-on",
+            "thp-off",
+            "ragged",
+            "early-populate",
+            "present",
+            "read",
+            "cached",
+            "fault-around",
+        ]),
+        ..space::LIE
+    },
 ];
 
 const REFUSALS: &[(&str, &str)] = &[
+    ("host=cold with a kind that takes no fresh memory, or a populating call", "nothing is cold"),
+    ("rate with kind=present", "no fault is waited for"),
     (
-        "kind=read with page=16k … 1m",
-        "a read maps the 4k zero page whatever folios are on offer; \
-      use page=4k",
-    ),
-    (
-        "kind=read with page=2m",
-        "a read maps the huge zero page, which is allocated once for the \
-      machine: another experiment",
-    ),
-    (
-        "kind=read with page=hugetlb-…",
-        "a hugetlb read allocates and clears like a write; use \
-      kind=write",
+        "rate and fifo for more than 0.9 s a repetition",
+        "the kernel throttles real-time threads at 0.95 s; use a smaller size",
     ),
     ("arms=as-published with kind=write or present", "the published method reads; use kind=read"),
     ("size not divisible by the page (and by 1m for 16k … 1m)", "only whole pages are touched"),
     space::TRUE_LIE,
+    ("populate other than touch with kind other than write", "both say what memory is like"),
+    ("dir with a kind that uses no file", "leave it at auto"),
+    pressure::REFUSAL,
+    populate::REFUSALS[0],
+    populate::REFUSALS[1],
+    populate::REFUSALS[2],
+    swap::REFUSALS[0],
+    swap::REFUSALS[1],
+    swap::REFUSALS[2],
+    // Said by the kinds themselves, each in its own words.
+    (
+        "a kind with a page size that it does not come in",
+        "a read maps base pages, for one; the error says which size to ask for",
+    ),
 ];
 
 /// See the module's documentation.
@@ -94,11 +162,29 @@ impl Workload for Latency {
     }
 
     fn resolve(&self, case: Case) -> Case {
+        let kind = kind_of(&case);
+        let case = swap::resolve(case);
+        let case = if kind.uses_dir() && case.get("dir") == Some("auto") {
+            case.with("dir", &scratch::default_directory().display().to_string())
+        } else {
+            case
+        };
         if case.get("size") != Some("auto") {
             return case;
         }
-        let size = space::automatic_size(PageSize::of(&case));
-        case.with("size", &size)
+        let page = PageSize::of(&case);
+        let most = kind.automatic_size_max();
+        let size = parse_bytes(&space::automatic_size(page, most)).expect("a size is a size");
+        // A paced repetition lasts as long as its touches are apart, a cold one many times a warm.
+        let size = match rate_of(&case) {
+            Some(rate) => size.min((rate * page.bytes() * 9 / 10).max(1)),
+            None if is_cold(&case) => size.min(128 << 20),
+            None if is_swap(&case) => size.min(swap::SIZE),
+            None if pressure::is_pressed(&case) => pressure::automatic_size(size),
+            None => size,
+        };
+        let size = (1 << size.ilog2()).max(page.bytes());
+        case.with("size", &format_bytes(size))
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
@@ -106,17 +192,26 @@ impl Workload for Latency {
         let read = case.get("kind") == Some("read");
         let folio = matches!(page, PageSize::Folio(_));
         let unit = if folio { 1 << 20 } else { page.bytes() };
+        let kind = kind_of(case);
+        kind.refuse(case)?;
+        let is_alone = !kind.is_fault();
+        let is_touched = Populate::of(case) == Populate::Touch;
+        let touches = size_of(case) / page.bytes();
+        let slow = rate_of(case).is_some_and(|rate| touches * 10 > rate * 9);
         let refused = [
-            read && folio,
-            read && page == PageSize::Thp,
-            read && matches!(page, PageSize::Hugetlb(_)),
+            is_cold(case) && !(is_touched && kind_of(case).takes_fresh_memory() && !is_alone),
+            is_alone && rate_of(case).is_some(),
+            slow && case.get("fifo") == Some("on"),
             arms(case).contains(&"as-published") && !read,
             !size_of(case).is_multiple_of(unit),
-            space::lie_is_true(case),
+            space::lie_is_true(case) || kinds::lie_is_true(case),
+            !is_touched && case.get("kind") != Some("write"),
+            !kind.uses_dir() && case.get("dir").is_some_and(|dir| dir != "auto"),
+            pressure::is_refused(case) || (pressure::is_pressed(case) && is_cold(case)),
         ];
         match refused.iter().position(|refused| *refused) {
             Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => Ok(()),
+            None => populate::refusal(case).or_else(|| swap::refusal(case)).map_or(Ok(()), Err),
         }
     }
 
@@ -125,7 +220,14 @@ impl Workload for Latency {
     }
 
     fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = space::needs(case, self.footprint(case), false);
+        let populate = Populate::of(case);
+        let mut needs = space::needs(case, self.footprint(case), populate.is_early());
+        needs.extend(populate.needs(case));
+        needs.extend(kind_of(case).needs(case));
+        needs.extend(pressure::needs(case));
+        if is_cold(case) {
+            needs.push(Need::PageReporting);
+        }
         if arms(case).contains(&"as-published") {
             needs.push(Need::Tsc);
         }
@@ -133,37 +235,63 @@ impl Workload for Latency {
     }
 
     fn footprint(&self, case: &Case) -> u64 {
-        size_of(case)
+        // zram holds what is swapped out in memory; in the worst case it does not get smaller.
+        let copies = if is_swap(case) && case.get("swap") == Some("zram") { 2 } else { 1 };
+        size_of(case) * copies
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
         case.get("rounds").and_then(|rounds| rounds.parse().ok())
     }
 
+    fn seconds(&self, case: &Case) -> f64 {
+        let touches = size_of(case) as f64 / PageSize::of(case).bytes() as f64;
+        let paced = rate_of(case).map_or(0.0, |rate| touches / rate as f64);
+        let cold = if is_cold(case) { 5.0 } else { 0.0 };
+        // Writing a page out takes 10 to 20 us.
+        let swapped = if is_swap(case) { touches * 25e-6 } else { 0.0 };
+        self.footprint(case) as f64 / 2e9 + 0.002 + paced + cold + swapped
+    }
+
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {
         &[("size", "4m"), ("rounds", "2")]
     }
 
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let space = Space::of(case, 1);
+    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let kind = kind_of(case);
+        let mut space = Space::of(case, 1);
+        let stage = kind.stage_with(case, &mut space, inputs)?;
+        let stage = pressure::squeezed(case, &space, stage, inputs)?;
         let cpu = cpus_of(case, 1)[0];
+        let populate = Populate::of(case);
+        // What was populated has its page tables.
+        let tables = kind.allocates_tables() && populate.is_by_touch();
         let setup = Setup {
             space,
-            list: touches(&space, case.get("order") == Some("random")),
-            access: if case.get("kind") == Some("read") { Access::Read } else { Access::Write },
+            list: touches(&space, stage.step(), case.get("order") == Some("random"), tables),
+            populate,
+            access: if case.get("lie") == Some("read") { Access::Read } else { kind.access() },
             fifo: case.get("fifo") == Some("on"),
             is_pinned: cpu.is_some(),
+            interval_ns: rate_of(case).map(|rate| 1_000_000_000 / rate),
+            host: if is_cold(case) {
+                Host::Cold
+            } else if kind.takes_fresh_memory() && arch::is_guest() && !pressure::is_pressed(case) {
+                Host::AsItComes
+            } else {
+                Host::None
+            },
         };
         // The process ends with the case: its one thread stays where it is.
         std::mem::forget(cpu.map(Pinned::to).transpose()?);
         let area = SharedArea::default();
-        let is_alone = case.get("kind") == Some("present");
+        let is_alone = !kind.is_fault();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
         // The control follows the arm whose pages it walks over.
         if !is_alone {
-            trials.push(Box::new(Faults::new(setup.clone(), SharedArea::clone(&area))?));
+            trials.push(Box::new(Faults::new(setup.clone(), stage, SharedArea::clone(&area))?));
         }
-        trials.push(Box::new(Control::new(setup, area, is_alone)?));
+        trials.push(Box::new(Control::new(&setup, area, is_alone)?));
         if arms(case).contains(&"as-published") {
             trials.push(Box::new(Note::default()));
         }
@@ -179,14 +307,28 @@ fn arms(case: &Case) -> Vec<&'static str> {
         .collect()
 }
 
-/// One touch a page, on a line that moves through the first 4 KiB of the page.
-fn touches(space: &Space, random: bool) -> TouchList {
+/// Touches a second; `None` as fast as they come.
+fn rate_of(case: &Case) -> Option<u64> {
+    case.get("rate").and_then(|rate| rate.parse().ok())
+}
+
+fn is_swap(case: &Case) -> bool {
+    case.get("kind") == Some("swap")
+}
+
+fn is_cold(case: &Case) -> bool {
+    case.get("host") == Some("cold")
+}
+
+/// One touch a page (or a step of its own), on a line that moves through the first 4 KiB of it.
+fn touches(space: &Space, step: Option<usize>, random: bool, allocates_tables: bool) -> TouchList {
     let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+    let page = step.unwrap_or(page);
     let mut pages: Vec<usize> = (0..space.layout.bytes() / page).collect();
     if random {
         fastrand::Rng::with_seed(0x7061_6765).shuffle(&mut pages);
     }
-    let keeps_apart = page <= 128 << 10;
+    let keeps_apart = allocates_tables && page <= 128 << 10;
     let mut seen = std::collections::BTreeSet::new();
     TouchList::new(pages.into_iter().map(|index| {
         let start = space.layout.offset(index * page);
@@ -208,17 +350,19 @@ mod tests {
 
     #[test]
     fn one_touch_a_page_and_one_in_each_page_table_page_kept_apart() {
-        let list = touches(&space(&[("page", "4k"), ("size", "8m")]), false);
+        let list = touches(&space(&[("page", "4k"), ("size", "8m")]), None, false, true);
         assert_eq!((list.len(), list.kept_apart()), (2048, 4));
-        let list = touches(&space(&[("page", "4k"), ("size", "8m")]), true);
+        let list = touches(&space(&[("page", "4k"), ("size", "8m")]), None, true, true);
         assert_eq!((list.len(), list.kept_apart()), (2048, 4));
-        let list = touches(&space(&[("page", "2m"), ("size", "8m")]), false);
+        let around = touches(&space(&[("page", "4k"), ("size", "8m")]), Some(65536), false, true);
+        assert_eq!((around.len(), around.kept_apart()), (128, 4));
+        let list = touches(&space(&[("page", "2m"), ("size", "8m")]), None, false, true);
         assert_eq!((list.len(), list.kept_apart()), (4, 0));
     }
 
     #[test]
-    fn a_read_of_anything_but_a_base_page_is_refused_with_what_to_ask_for() {
-        for page in ["64k", "2m", "hugetlb-2m"] {
+    fn a_read_of_a_page_that_has_no_zero_page_is_refused_with_what_to_ask_for() {
+        for page in ["64k", "hugetlb-2m"] {
             let error = complete(&Latency, &[("kind", "read"), ("page", page)]).unwrap_err();
             assert!(error.contains("kind=read"), "{error}");
         }

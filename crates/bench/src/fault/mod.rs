@@ -4,9 +4,24 @@
 //! afterwards; [`round`] maps, touches and releases it once, in one worker or many. The two
 //! workloads differ in where they read the clock.
 
+mod arms;
+pub mod beside;
+mod c_loop;
+pub mod kinds;
 pub mod latency;
+mod note;
+pub mod outcome;
+mod peers;
+pub mod populate;
+mod pressure;
 pub mod round;
 mod rounds;
+mod said;
 mod samples;
+mod sorted;
 pub mod space;
+pub mod stages;
+pub mod stalls;
 pub mod throughput;
+pub mod userfaultfd;
+mod workers;

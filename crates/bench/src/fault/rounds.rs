@@ -3,6 +3,8 @@
 //! A repetition is one round. What it did to the counters and to the page table is compared with
 //! the formula of its space; the comparison is the witness, and is taken off the clock.
 
+use std::cell::RefCell;
+
 use pagelab_record::schema;
 use pagelab_sys::{
     area::{Backing, Layout},
@@ -10,10 +12,18 @@ use pagelab_sys::{
     counters::Counters,
     crew::{self, Barrier},
     sched::Pinned,
-    twin, usage,
+    touch::TouchList,
 };
 
-use super::round::{NO_PERF, Outcome, Phase, Plan, Populate, WORDS, round};
+use super::{
+    beside::{Beside, Part},
+    kinds::Untouched,
+    outcome::{Outcome, Phase, UNKNOWN, WORDS},
+    populate::{self, Populate},
+    round::{Plan, round},
+    said::{SAID, Said},
+    workers::{SharedStages, Staged},
+};
 use crate::{
     meter::{Meter, Witness},
     params::PageSize,
@@ -24,16 +34,48 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Rounds {
     plan: Plan,
-    processes: usize,
-    latest: Option<Outcome>,
+    stages: SharedStages,
+    /// Whether the kind is a first store, which alone allocates in the touch and nowhere else.
+    is_plain: bool,
+    beside: Option<Beside>,
+    latest: Option<(Outcome, Said)>,
     folio_kib: Option<u64>,
     moved: Counters,
 }
 
 impl Rounds {
-    pub(super) fn new(plan: Plan, processes: usize) -> Self {
+    pub(super) fn new(plan: Plan, stages: SharedStages, is_plain: bool) -> Self {
         let folio_kib = folio_kib(plan.space.page);
-        Self { plan, processes, latest: None, folio_kib, moved: Counters::default() }
+        let (latest, moved) = (None, Counters::default());
+        Self { plan, stages, is_plain, beside: None, latest, folio_kib, moved }
+    }
+
+    /// The same with calls beside it, or as the arm that lacks them.
+    pub(super) fn beside(self, beside: Beside) -> Self {
+        Self { beside: Some(beside), ..self }
+    }
+
+    fn part(&self) -> Option<Part> {
+        self.beside.as_ref().map(|beside| beside.part)
+    }
+
+    fn processes(&self) -> usize {
+        self.stages.borrow().len()
+    }
+
+    /// A round in this process; again, a few times, where no call fell into the touch.
+    fn round_here(&mut self, meter: &Meter) -> Result<Outcome, Error> {
+        let alone = Barrier::new(1)?;
+        let mut stages = self.stages.borrow_mut();
+        let stage = stages[0].stage.as_mut();
+        let mut attempt = 0;
+        loop {
+            let outcome = round(&self.plan, meter.clock(), &alone, stage, self.beside.as_mut())?;
+            if self.beside.as_ref().is_none_or(|beside| beside.is_enough(attempt)) {
+                return Ok(outcome);
+            }
+            attempt += 1;
+        }
     }
 }
 
@@ -46,7 +88,7 @@ fn folio_kib(page: PageSize) -> Option<u64> {
 
 impl Trial for Rounds {
     fn arm(&self) -> &'static str {
-        "pagelab"
+        self.part().map_or("pagelab", Part::arm)
     }
 
     fn is_first_touch(&self) -> bool {
@@ -55,19 +97,26 @@ impl Trial for Rounds {
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         self.plan.by_perf = meter.is_warm_up();
+        let processes = self.processes();
         let before = Counters::read(self.folio_kib);
-        let outcome = if self.processes == 1 {
-            round(&self.plan, meter.clock(), &Barrier::new(1)?)?
+        let (outcome, said) = if processes == 1 {
+            (self.round_here(meter)?, Said::default())
         } else {
             self.round_in_processes(meter)?
         };
         self.moved = Counters::read(self.folio_kib).since(&before);
-        self.latest = Some(outcome);
+        self.latest = Some((outcome, said));
 
-        let bytes = self.plan.space.bytes() * self.processes as u64;
-        let touches = bytes / self.plan.stride.step as u64;
+        let bytes = self.plan.space.bytes() * processes as u64;
+        let mut touches = bytes / self.plan.stride.step as u64;
         let pages = bytes / self.plan.space.page.bytes();
-        let calls = (self.plan.space.layout.windows * self.processes) as u64;
+        let calls = (self.plan.space.layout.windows * processes) as u64;
+        if let Some(beside) = &self.beside {
+            touches = touches * beside.laps / self.plan.threads as u64;
+            if beside.part != Part::Alone {
+                beside.log.file(meter);
+            }
+        }
         let elapsed = meter.elapsed();
         for (name, phase, ops) in [
             ("map", outcome.map, calls),
@@ -86,23 +135,36 @@ impl Trial for Rounds {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        let outcome = self.latest.take().expect("run comes before verify");
+        let (outcome, said) = self.latest.take().expect("run comes before verify");
         self.testify(&outcome, witness);
+        said.testify(witness);
+        if self.processes() == 1 {
+            self.stages.borrow_mut()[0].stage.verify(witness)?;
+        }
+        if let Some(beside) = self.beside.as_ref().filter(|beside| beside.part != Part::Alone) {
+            beside.log.testify(true, witness);
+        }
         Ok(())
     }
 }
 
 impl Rounds {
     /// Each worker in a forked process, with an address space of its own.
-    fn round_in_processes(&self, meter: &Meter) -> Result<Outcome, Error> {
-        let barrier = Barrier::new(u32::try_from(self.processes).expect("a few processes"))?;
+    fn round_in_processes(&self, meter: &Meter) -> Result<(Outcome, Said), Error> {
+        let mut stages = self.stages.borrow_mut();
+        let workers = stages.len();
+        let barrier = Barrier::new(u32::try_from(workers).expect("a few processes"))?;
         let alone = Barrier::new(1)?;
-        let words = crew::processes::<WORDS>(self.processes, |worker| {
+        // A worker has a copy of its stage, and the one of its number in the list.
+        let stages = RefCell::new(&mut *stages);
+        let words = crew::processes::<{ WORDS + SAID }>(workers, |worker| {
             let run = || {
                 let _pinned = self.plan.cpus[worker].map(Pinned::to).transpose()?;
-                // A fresh process faults on code and stack; a tiny round takes those faults.
+                // A fresh process faults on code and stack; a tiny round takes those faults, by
+                // the same loop.
                 let mut small = self.plan.clone();
-                small.list = None;
+                let tiny = || TouchList::new((0..16).map(|page| (page << 12, false)));
+                small.list = self.plan.list.as_ref().map(|_| tiny());
                 small.populate = Populate::Touch;
                 small.space.page = PageSize::Base;
                 small.space.backing = Backing::Anonymous;
@@ -110,45 +172,67 @@ impl Rounds {
                 small.space.layout = Layout::contiguous(16 << 12);
                 small.stride.step = 4096;
                 small.stride.bytes = 8;
-                round(&small, meter.clock(), &alone)?;
-                round(&self.plan, meter.clock(), &barrier)
+                round(&small, meter.clock(), &alone, &mut Untouched, None)?;
+                let mut stages = stages.borrow_mut();
+                let Staged { space, stage } = &mut stages[worker];
+                let plan = Plan { space: *space, ..self.plan.clone() };
+                let outcome = round(&plan, meter.clock(), &barrier, stage.as_mut(), None)?;
+                let mut witness = Witness::default();
+                stage.verify(&mut witness)?;
+                Ok::<_, Error>((outcome, Said::of(witness.drafted())))
             };
             // The parent sees the text on stderr and the failure in the exit status.
-            run().unwrap_or_else(|error| panic!("{error}")).words()
+            let (outcome, said) = run().unwrap_or_else(|error| panic!("{error}"));
+            let mut words = outcome.words().into_iter().chain(said.words());
+            std::array::from_fn(|_| words.next().expect("as many words as both have"))
         })?;
-        let outcomes = words.iter().map(Outcome::of);
-        Ok(outcomes.reduce(Outcome::join).expect("at least one process"))
+        let one = |words: &[u64; WORDS + SAID]| {
+            let (outcome, said) = words.split_at(WORDS);
+            let outcome = Outcome::of(outcome.first_chunk().expect("an outcome's words"));
+            (outcome, Said::from(said.first_chunk().expect("the rest")))
+        };
+        let join = |(outcome, said): (Outcome, Said), (other, more)| {
+            (outcome.join(other), said.join(more))
+        };
+        Ok(words.iter().map(one).reduce(join).expect("at least one process"))
     }
 
     fn testify(&self, outcome: &Outcome, witness: &mut Witness) {
-        let Plan { space, populate, stride, .. } = &self.plan;
-        let shares = self.processes as u64;
-        let expected = space.expectation(*stride);
-        let by_touch = matches!(populate, Populate::Touch | Populate::LockOnFault);
-        let touch_faults = if by_touch { expected.faults * shares } else { 0 };
+        let Plan { space, populate, .. } = &self.plan;
+        let shares = self.processes() as u64;
+        let expected = outcome.expected;
+        let was_present = self.part() == Some(Part::Present);
+        let touch_faults = if was_present { 0 } else { expected.faults };
         witness.expect(
             "minor faults of the touch",
             touch_faults + outcome.again_minor,
             outcome.touch.minor,
         );
         witness.expect("faults of the same loop over present pages", 0, outcome.again_minor);
-        if outcome.perf_faults != NO_PERF {
-            let claim = "minor faults of the touch in the warm-up, by perf as by getrusage";
-            witness.expect_lasting(claim, outcome.touch.minor, outcome.perf_faults);
+        if outcome.perf_faults != UNKNOWN {
+            let claim = match expected.major {
+                0 => "minor faults of the touch in the warm-up, by perf as by getrusage",
+                _ => "faults of the touch in the warm-up, by perf as by getrusage",
+            };
+            let counted = outcome.touch.minor + outcome.touch.major;
+            witness.expect_lasting(claim, counted, outcome.perf_faults);
         }
-        witness.expect("major faults", 0, all_phases(outcome, |phase| phase.major));
-        // A populating call makes the whole range present, whatever the stride of the touch.
-        let whole = space.bytes() / 4096;
-        let present = if by_touch { expected.present } else { whole };
-        let huge = if expected.huge == 0 || by_touch { expected.huge } else { whole };
-        let huge = if space.is_ragged { expected.huge } else { huge };
-        witness.expect("base pages present afterwards", present * shares, outcome.present);
-        witness.expect("base pages mapped by a PMD or larger", huge * shares, outcome.huge);
-        if let Some(folios) = self.moved.get("anon_fault_alloc") {
+        let major = if was_present { 0 } else { expected.major };
+        witness.expect("major faults", major, all_phases(outcome, |phase| phase.major));
+        let (present, huge) = (expected.present, expected.huge);
+        witness.expect("base pages present afterwards", present, outcome.present);
+        witness.expect("base pages mapped by a PMD or larger", huge, outcome.huge);
+        if outcome.zero != UNKNOWN {
+            witness.expect("base pages that are the zero page", expected.zero, outcome.zero);
+        }
+        populate::testify(*populate, space.bytes() * shares, outcome.locked, witness);
+        // Other kinds have pages allocated before the touch as well.
+        let folios = self.moved.get("anon_fault_alloc").filter(|_| self.is_plain);
+        if let Some(folios) = folios {
             let page = space.page.bytes();
             witness.expect_at_least(
                 "folios of this size allocated, machine-wide, at least",
-                present * shares * 4096 / page,
+                present * 4096 / page,
                 folios,
             );
         }
@@ -161,8 +245,10 @@ impl Rounds {
             witness.expect(&claim, 0, outcome.elsewhere);
         }
         let faults = outcome.touch.minor;
-        witness.set("faults_per_repetition", faults);
-        witness.count("faults", faults);
+        if !was_present {
+            witness.set("faults_per_repetition", faults + outcome.touch.major);
+        }
+        witness.count("faults", faults + outcome.touch.major);
         witness.count("faults_in_populate", outcome.populate.minor + outcome.map.minor);
         witness.count("repetitions", 1);
         witness.count("preemptions", all_phases(outcome, |phase| phase.preempted));
@@ -177,56 +263,4 @@ fn all_phases(outcome: &Outcome, of: impl Fn(&Phase) -> u64) -> u64 {
         .iter()
         .map(of)
         .sum()
-}
-
-/// The arm in C.
-#[derive(Debug)]
-pub(super) struct Twin {
-    bytes: u64,
-    page: u64,
-    step: u64,
-    minor: u64,
-}
-
-impl Twin {
-    pub(super) fn new(plan: &Plan) -> Self {
-        Self {
-            bytes: plan.space.bytes(),
-            page: plan.space.page.bytes(),
-            step: plan.stride.step as u64,
-            minor: 0,
-        }
-    }
-}
-
-impl Trial for Twin {
-    fn arm(&self) -> &'static str {
-        "c"
-    }
-
-    fn is_first_touch(&self) -> bool {
-        true
-    }
-
-    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let before = usage::thread();
-        // Two MiB of alignment for both page sizes: page-table pages are then the same in number.
-        let round = twin::round(self.bytes, self.step, 2 << 20, self.page > 4096)?;
-        self.minor = usage::thread().since(before).minor_faults;
-        let touches = self.bytes / self.step;
-        for (name, ops, ns) in [
-            ("map", 1, round.map_ns),
-            ("touch", touches, round.touch_ns),
-            ("release", 1, round.release_ns),
-        ] {
-            meter.observe(name, meter.elapsed(), ops, self.bytes, ns);
-        }
-        Ok(())
-    }
-
-    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        let expected = self.bytes / self.page.max(self.step);
-        witness.expect("minor faults of the whole C round", expected, self.minor);
-        Ok(())
-    }
 }

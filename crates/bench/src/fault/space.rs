@@ -12,6 +12,7 @@ use pagelab_sys::{
     touch::Stride,
 };
 
+use super::populate::Populate;
 use crate::{
     Kind, Need, Param, Role,
     params::{PageSize, Touch},
@@ -100,7 +101,8 @@ pub const TRUE_LIE: (&str, &str) = (
 pub fn lie_is_true(case: &Case) -> bool {
     let page = PageSize::of(case);
     let is_hugetlb = matches!(page, PageSize::Hugetlb(_));
-    let by_touch = matches!(case.get("populate"), None | Some("touch" | "mlock-onfault"));
+    let populate = Populate::of(case);
+    let by_touch = populate.touches_fault();
     match case.get("lie") {
         None | Some("none") => false,
         _ if case.get("kind") == Some("present") => true,
@@ -112,8 +114,7 @@ pub fn lie_is_true(case: &Case) -> bool {
         // Populating early is true where the case populates early, and harmless where the pages
         // are of the size that comes without any advice.
         Some("early-populate") => {
-            case.get("populate") == Some("map-populate")
-                || (!by_touch && (page == PageSize::Base || is_hugetlb))
+            populate.is_early() || (!by_touch && (page == PageSize::Base || is_hugetlb))
         }
         Some(_) => !by_touch,
     }
@@ -214,24 +215,51 @@ impl Space {
             // Two half pages at the ends are served in base pages, the rest in whole ones.
             let ends = page / 4096;
             let huge = if self.page == PageSize::Thp { (pages - 1) * 512 } else { 0 };
-            return Expectation { faults: pages - 1 + ends, present: pages * page / 4096, huge };
+            let (faults, present) = (pages - 1 + ends, pages * page / 4096);
+            return Expectation { faults, present, huge, ..Expectation::default() };
         }
         let faults = if step > page { self.bytes() / step } else { pages };
         let present = faults * page / 4096;
         let is_huge = matches!(self.page, PageSize::Thp | PageSize::Hugetlb(_));
-        Expectation { faults, present, huge: if is_huge { present } else { 0 } }
+        let huge = if is_huge { present } else { 0 };
+        Expectation { faults, present, huge, ..Expectation::default() }
     }
 }
 
-/// What a first touch must leave behind, in faults and in base pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What touching a space must leave behind, in faults and in base pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Expectation {
     /// Minor faults.
     pub faults: u64,
+    /// Major faults.
+    pub major: u64,
     /// Base pages mapped.
     pub present: u64,
     /// Base pages mapped by a PMD or larger.
     pub huge: u64,
+    /// Base pages mapped to the shared zero page.
+    pub zero: u64,
+}
+
+impl Expectation {
+    /// For shared memory.
+    pub fn words(self) -> [u64; 5] {
+        let Self { faults, major, present, huge, zero } = self;
+        [faults, major, present, huge, zero]
+    }
+
+    /// Back from shared memory.
+    pub fn of(words: &[u64; 5]) -> Self {
+        let [faults, major, present, huge, zero] = *words;
+        Self { faults, major, present, huge, zero }
+    }
+
+    /// What two workers must leave together.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        let (one, two) = (self.words(), other.words());
+        Self::of(&std::array::from_fn(|index| one[index] + two[index]))
+    }
 }
 
 /// The size of a resolved case.
@@ -246,11 +274,12 @@ pub fn size_of(case: &Case) -> u64 {
 /// Memory for a case that does not name a size: four last-level caches, so that the pages that one
 /// repetition frees and the next one takes are not still cached (with a region as large as the
 /// cache the median of a write fault wandered by ±4 % from run to run, with four by ±2.5 %).
-pub fn automatic_size(page: PageSize) -> String {
+/// Never more than `most`, which a kind of fault may say.
+pub fn automatic_size(page: PageSize, most: u64) -> String {
     let topology = Topology::machine();
     let caches = topology.caches(topology.default_cpu().unwrap_or(0));
     let bytes = (4 * caches.llc.unwrap_or(32 << 20)).next_power_of_two();
-    let bytes = bytes.clamp(128 << 20, 512 << 20).max(page.bytes());
+    let bytes = bytes.clamp(128 << 20, 512 << 20).min(most).max(page.bytes());
     pagelab_record::units::format_bytes(bytes)
 }
 
@@ -357,7 +386,7 @@ mod tests {
     fn a_stride_wider_than_the_page_touches_fewer_pages() {
         let space = Space::of(&case("4k", "64k"), 1);
         let expectation = space.expectation(Stride { step: 16384, bytes: 8 });
-        assert_eq!(expectation, Expectation { faults: 4, present: 4, huge: 0 });
+        assert_eq!(expectation, Expectation { faults: 4, present: 4, ..Expectation::default() });
     }
 
     #[test]

@@ -5,16 +5,30 @@
 //! of `map` is the one call (one a window for large folios), inside `touch` the store loop and
 //! nothing else. Reserving address space, pinning, and reading back the page table are outside.
 //!
+//! The kinds of fault are those of `fault/latency`: their stage prepares the memory between the map
+//! and the touch, outside every clock. Calls that another thread makes meanwhile are in
+//! [`super::beside`].
+//!
 //! What the touch must do to the fault counters and the page table follows from a formula, and a
 //! repetition that does anything else is not a measurement.
 
-use pagelab_record::Case;
-use pagelab_sys::{sched::Pinned, touch::TouchList};
+use pagelab_record::{
+    Case,
+    units::{format_bytes, parse_bytes},
+};
+use pagelab_sys::{sched::Pinned, touch::Access};
 
 use super::{
-    round::{Plan, Populate},
-    rounds::{Rounds, Twin},
-    space::{self, Space, cpus_of, size_of, stride_of},
+    beside::{self, Beside, Idle, Part},
+    c_loop::Twin,
+    kinds::{self, kind_of, swap},
+    peers::{Peer, Tool},
+    populate::{self, Populate},
+    pressure,
+    round::Plan,
+    rounds::Rounds,
+    space::{self, cpus_of, size_of, stride_of},
+    workers::{self, SharedStages, random_list, stages, workers},
 };
 use crate::{
     Kind, Need, Param, Role,
@@ -23,7 +37,17 @@ use crate::{
     workload::{Error, Trial, Workload},
 };
 
+/// What is compared inside a case, in the order of the arms.
+const ARMS: &[&str] = &["pagelab", "c", "page-fault1", "pft"];
+
 const PARAMS: &[Param] = &[
+    Param {
+        name: "kind",
+        help: "the kind of fault: what memory is like when it is touched",
+        kind: Kind::Choice(kinds::NAMES),
+        default: "write",
+        role: Role::Axis,
+    },
     space::PAGE,
     Param {
         name: "backing",
@@ -32,19 +56,7 @@ const PARAMS: &[Param] = &[
         default: "anon",
         role: Role::Axis,
     },
-    Param {
-        name: "populate",
-        help: "how memory comes to be present: by touching it, or by a call beforehand",
-        kind: Kind::Choice(&[
-            "touch",
-            "map-populate",
-            "madvise-populate",
-            "mlock",
-            "mlock-onfault",
-        ]),
-        default: "touch",
-        role: Role::Axis,
-    },
+    populate::PARAM,
     Param {
         name: "touch",
         help: "bytes written at each step, BYTES@STRIDE; 8@page is once a page, seed 000 is 8@4k",
@@ -60,20 +72,11 @@ const PARAMS: &[Param] = &[
         default: "aligned",
         role: Role::Axis,
     },
-    Param {
-        name: "threads",
-        help: "threads that touch one mapping, each its share",
-        kind: Kind::Count { max: 4096, auto: false },
-        default: "1",
-        role: Role::Axis,
-    },
-    Param {
-        name: "processes",
-        help: "processes that each map and touch their share, all at once",
-        kind: Kind::Count { max: 4096, auto: false },
-        default: "1",
-        role: Role::Axis,
-    },
+    workers::THREADS,
+    workers::PROCESSES,
+    workers::VMAS,
+    beside::BESIDE,
+    pressure::PRESSURE,
     space::CPU,
     space::NODE,
     space::MEM_NODE,
@@ -82,11 +85,15 @@ const PARAMS: &[Param] = &[
     space::FIFO,
     Param {
         name: "arms",
-        help: "c adds a minimal C loop as an arm of the same case",
-        kind: Kind::Choice(&["pagelab", "c"]),
+        help: "c: a minimal C loop; page-fault1, pft: those tools' loops in C; all in one process",
+        kind: Kind::Choice(ARMS),
         default: "pagelab",
         role: Role::Arms,
     },
+    swap::PARAMS[0],
+    swap::PARAMS[1],
+    swap::PARAMS[2],
+    swap::PARAMS[3],
     space::LIE,
 ];
 
@@ -98,13 +105,34 @@ const REFUSALS: &[(&str, &str)] = &[
     ("align=ragged with page=4k", "a mapping has no ends smaller than a base page"),
     ("align=ragged with page=16k … 1m", "large folios lie in windows of their own; use page=2m"),
     ("align=ragged without touch=…@4k", "the ends are touched only by a stride of 4k"),
-    ("populate=mlock… with page=hugetlb-…", "hugetlb pages are never paged out: nothing to lock"),
     ("threads and processes above 1", "they are two questions; ask one at a time"),
     ("order=random with threads above 1", "threads share the range in ascending shares"),
     ("arms=c outside page=4k|2m, anon, touch=8@…, one ordinary worker", "the C loop does no more"),
-    ("populate=map-populate with mem-node", "memory is there before it can be bound to a node"),
+    ("arms=page-fault1|pft outside page=4k, anon, ascending touch=8@4k", "their loops do no more"),
     ("size not divisible by page and stride × workers", "every worker touches whole pages"),
     space::TRUE_LIE,
+    ("a kind whose cost is a call", "nothing is touched in bulk; use fault/latency"),
+    (
+        "a kind other than write with populate, backing, align or touch",
+        "only a first store has these; use kind=write",
+    ),
+    ("other arms with a kind other than write", "the C loops store to fresh memory"),
+    ("vmas=each with threads=1, backing=brk or page=16k … 1m", "there is nothing to divide"),
+    ("beside with processes above 1", "calls beside are made in the same address space"),
+    ("beside with populate or other arms", "the calls are made beside touches that fault"),
+    (
+        "beside with cpu=none or fewer CPUs than threads and one more",
+        "the thread that calls needs a CPU of its own",
+    ),
+    pressure::REFUSAL,
+    populate::REFUSALS[0],
+    populate::REFUSALS[1],
+    populate::REFUSALS[2],
+    populate::REFUSALS[3],
+    populate::REFUSALS[4],
+    swap::REFUSALS[0],
+    swap::REFUSALS[1],
+    swap::REFUSALS[2],
 ];
 
 /// See the module's documentation.
@@ -125,10 +153,15 @@ impl Workload for Throughput {
     }
 
     fn resolve(&self, case: Case) -> Case {
+        let case = swap::resolve(case);
         if case.get("size") != Some("auto") {
             return case;
         }
-        let size = space::automatic_size(PageSize::of(&case));
+        let size = space::automatic_size(PageSize::of(&case), kind_of(&case).automatic_size_max());
+        if pressure::is_pressed(&case) {
+            let size = parse_bytes(&size).expect("a size is a size");
+            return case.with("size", &format_bytes(pressure::automatic_size(size)));
+        }
         case.with("size", &size)
     }
 
@@ -146,15 +179,24 @@ impl Workload for Throughput {
             && is("populate", "touch")
             && is("order", "ascending")
             && !ragged
-            && is("fifo", "off")
             && is("mem-node", "any")
-            && stride.bytes == 8
-            && threads * processes == 1;
-        let locks = case.get("populate").is_some_and(|populate| populate.starts_with("mlock"));
+            && stride.bytes == 8;
+        let is_peers = plain && page == PageSize::Base && stride.step == 4096;
+        let has_peer = arms(case).iter().any(|arm| matches!(*arm, "page-fault1" | "pft"));
         let step = stride.step as u64;
         let window = if folio { 1 << 20 } else { 1 };
         let unit = page.bytes().max(step).max(window) * (threads * processes) as u64;
         let indivisible = !size_of(case).is_multiple_of(unit) || (folio && step > window);
+        let kind = kind_of(case);
+        let is_plain = kind.name() == "write";
+        let once_a_page = stride.bytes == 8 && stride.step as u64 == page.bytes();
+        let is_ordinary =
+            once_a_page && is("populate", "touch") && is("backing", "anon") && !ragged;
+        let lies = !is("lie", "none");
+        let has_beside = beside::call_of(case).is_some();
+        let list = case.get("cpu").and_then(pagelab_sys::topology::parse_list);
+        let lacks_cpus = is("cpu", "none") || list.is_some_and(|cpus| cpus.len() <= threads);
+        kind.refuse(case)?;
         let refused = [
             hugetlb && !is("backing", "anon"),
             is("backing", "brk") && folio,
@@ -162,17 +204,24 @@ impl Workload for Throughput {
             ragged && page == PageSize::Base,
             ragged && folio,
             ragged && stride.step != 4096,
-            locks && hugetlb,
             threads > 1 && processes > 1,
             is("order", "random") && threads > 1,
-            has_c && !plain,
-            is("populate", "map-populate") && !is("mem-node", "any"),
+            has_c && !(plain && is("fifo", "off") && threads * processes == 1),
+            has_peer && !is_peers,
             indivisible,
-            space::lie_is_true(case),
+            space::lie_is_true(case) || kinds::lie_is_true(case) || (lies && !is_plain),
+            !kind.in_throughput(),
+            !is_plain && !is_ordinary,
+            (has_c || has_peer) && !is_plain,
+            is("vmas", "each") && (threads == 1 || folio || is("backing", "brk")),
+            has_beside && processes > 1,
+            has_beside && (has_c || has_peer || !is("populate", "touch")),
+            has_beside && lacks_cpus,
+            pressure::is_refused(case),
         ];
         match refused.iter().position(|refused| *refused) {
             Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => Ok(()),
+            None => populate::refusal(case).or_else(|| swap::refusal(case)).map_or(Ok(()), Err),
         }
     }
 
@@ -181,20 +230,18 @@ impl Workload for Throughput {
     }
 
     fn needs(&self, case: &Case) -> Vec<Need> {
-        let asks_early = case.get("populate") == Some("map-populate");
-        let mut needs = space::needs(case, self.footprint(case), asks_early);
+        let populate = Populate::of(case);
+        let mut needs = space::needs(case, self.footprint(case), populate.is_early());
+        needs.extend(kind_of(case).needs(case));
+        needs.extend(pressure::needs(case));
         let (threads, processes) = workers(case);
+        let beside = usize::from(beside::call_of(case).is_some());
         needs.push(Need::CpuCount(if case.get("cpu") == Some("auto") {
-            threads.max(processes)
+            threads.max(processes) + beside
         } else {
             1
         }));
-        if case.get("populate") == Some("madvise-populate") {
-            needs.push(Need::PopulateWrite);
-        }
-        if case.get("populate").is_some_and(|populate| populate.starts_with("mlock")) {
-            needs.push(Need::Lockable(size_of(case)));
-        }
+        needs.extend(populate.needs(case));
         needs
     }
 
@@ -210,29 +257,45 @@ impl Workload for Throughput {
         &[("size", "4m"), ("rounds", "2")]
     }
 
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let kind = kind_of(case);
         let (threads, processes) = workers(case);
-        let workers = threads * processes;
-        let space = Space::of(case, processes as u64);
-        let stride = stride_of(case);
+        let call = beside::call_of(case);
+        let stages = stages(case, threads, processes, inputs)?;
+        let space = stages.borrow()[0].space;
+        let mut stride = stride_of(case);
+        stride.step = stages.borrow()[0].stage.step().unwrap_or(stride.step);
         let random = case.get("order") == Some("random");
         let plan = Plan {
             space,
-            populate: populate_of(case),
+            populate: Populate::of(case),
             stride,
+            access: if case.get("lie") == Some("read") { Access::Read } else { kind.access() },
             list: random.then(|| random_list(&space, stride.step)),
             fifo: case.get("fifo") == Some("on"),
             by_perf: false,
             threads,
-            cpus: cpus_of(case, workers),
+            cpus: cpus_of(case, threads * processes + usize::from(call.is_some())),
         };
         let pinned = if processes == 1 { plan.cpus[0].map(Pinned::to).transpose()? } else { None };
+        let is_plain = kind.name() == "write";
+        let rounds = || Rounds::new(plan.clone(), SharedStages::clone(&stages), is_plain);
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
         for arm in arms(case) {
-            trials.push(match arm {
-                "c" => Box::new(Twin::new(&plan)),
-                _ => Box::new(Rounds::new(plan.clone(), processes)),
-            });
+            match (arm, call) {
+                ("c", _) => trials.push(Box::new(Twin::new(&plan))),
+                ("page-fault1", _) => {
+                    trials.push(Box::new(Peer::new(Tool::PageFault1, &plan, processes)));
+                }
+                ("pft", _) => trials.push(Box::new(Peer::new(Tool::Pft, &plan, processes))),
+                (_, None) => trials.push(Box::new(rounds())),
+                (_, Some(call)) => {
+                    for part in [Part::Both, Part::Alone, Part::Present] {
+                        trials.push(Box::new(rounds().beside(Beside::new(call, part))));
+                    }
+                    trials.push(Box::new(Idle::new(call, &plan)));
+                }
+            }
         }
         // The process ends with the case: its one thread stays where it is.
         std::mem::forget(pinned);
@@ -242,41 +305,13 @@ impl Workload for Throughput {
 
 fn arms(case: &Case) -> Vec<&'static str> {
     let asked = case.get("arms").unwrap_or("pagelab");
-    ["pagelab", "c"].into_iter().filter(|arm| asked.split(',').any(|word| word == *arm)).collect()
-}
-
-fn workers(case: &Case) -> (usize, usize) {
-    let count = |name| case.get(name).and_then(|count| count.parse().ok()).unwrap_or(1);
-    (count("threads"), count("processes"))
-}
-
-fn populate_of(case: &Case) -> Populate {
-    match case.get("populate") {
-        Some("map-populate") => Populate::Map,
-        Some("madvise-populate") => Populate::Madvise,
-        Some("mlock") => Populate::Lock,
-        Some("mlock-onfault") => Populate::LockOnFault,
-        _ => Populate::Touch,
-    }
-}
-
-/// Every step of a space, pages in a random order that is the same in every run.
-fn random_list(space: &Space, step: usize) -> TouchList {
-    let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
-    let bytes = space.layout.bytes();
-    let unit = page.max(step);
-    let mut units: Vec<usize> = (0..bytes / unit).collect();
-    fastrand::Rng::with_seed(0x7061_6765).shuffle(&mut units);
-    let steps = units
-        .into_iter()
-        .flat_map(|unit_index| (0..unit / step).map(move |index| unit_index * unit + index * step));
-    TouchList::new(steps.map(|at| (space.layout.offset(at), false)))
+    ARMS.iter().copied().filter(|arm| asked.split(',').any(|word| word == *arm)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use crate::{fault::space::Space, plan::complete};
 
     fn refused(pairs: &[(&str, &str)]) -> bool {
         complete(&Throughput, pairs).is_err()
@@ -290,11 +325,28 @@ mod tests {
         assert!(refused(&[("page", "4k"), ("align", "ragged")]));
         assert!(refused(&[("page", "64k"), ("align", "ragged"), ("touch", "8@4k")]));
         assert!(refused(&[("page", "2m"), ("align", "ragged")]));
-        assert!(refused(&[("page", "hugetlb-2m"), ("populate", "mlock")]));
+        assert!(refused(&[("page", "hugetlb-2m"), ("populate", "mlock")]), "said by populate");
         assert!(refused(&[("threads", "2"), ("processes", "2")]));
         assert!(refused(&[("threads", "2"), ("order", "random")]));
         assert!(refused(&[("page", "64k"), ("arms", "pagelab,c")]));
+        assert!(refused(&[("page", "2m"), ("arms", "pagelab,pft")]));
+        assert!(refused(&[("arms", "page-fault1"), ("order", "random")]));
+        assert!(!refused(&[("arms", "pagelab,page-fault1,pft"), ("threads", "2")]));
         assert!(refused(&[("size", "3m"), ("page", "2m")]));
+        assert!(refused(&[("kind", "read"), ("populate", "mlock")]));
+        assert!(refused(&[("kind", "zero-write"), ("touch", "8@64k")]));
+        assert!(refused(&[("kind", "read"), ("backing", "brk")]));
+        assert!(refused(&[("kind", "read"), ("arms", "pagelab,c")]));
+        assert!(refused(&[("vmas", "each")]));
+        assert!(refused(&[("vmas", "each"), ("threads", "2"), ("page", "64k")]));
+        assert!(refused(&[("beside", "munmap"), ("processes", "2")]));
+        assert!(refused(&[("beside", "munmap"), ("populate", "mlock")]));
+        assert!(refused(&[("beside", "munmap"), ("arms", "pagelab,c")]));
+        assert!(refused(&[("beside", "munmap"), ("cpu", "0")]));
+        assert!(refused(&[("beside", "munmap"), ("cpu", "none")]));
+        assert!(!refused(&[("beside", "munmap"), ("cpu", "0-1")]));
+        assert!(!refused(&[("vmas", "each"), ("threads", "2")]));
+        assert!(!refused(&[("kind", "read"), ("processes", "2"), ("touch", "8@4k")]));
         assert!(!refused(&[("page", "2m"), ("align", "ragged"), ("touch", "8@4k")]));
         assert!(!refused(&[("page", "2m"), ("arms", "pagelab,c")]));
     }

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
     clock::{Clock, empty_pairs},
-    touch::{TouchList, time_nothing},
+    touch::{TouchList, sample_nothing},
     usage,
 };
 
@@ -63,7 +63,8 @@ impl Workload for Timer {
             })
             .collect();
         let nothing = TouchList::new((0..SAMPLES).map(|_| (0, false)));
-        Ok(vec![Box::new(Cost { histogram: latency::empty(), values, nothing, own_faults: 0 })])
+        let (histogram, samples) = (latency::empty(), vec![1; SAMPLES]);
+        Ok(vec![Box::new(Cost { histogram, values, nothing, samples, own_faults: 0 })])
     }
 }
 
@@ -71,6 +72,7 @@ struct Cost {
     histogram: Histogram<u64>,
     values: Vec<u64>,
     nothing: TouchList,
+    samples: Vec<u64>,
     own_faults: u64,
 }
 
@@ -80,7 +82,7 @@ impl Trial for Cost {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Self { histogram, values, nothing, own_faults } = self;
+        let Self { histogram, values, nothing, samples, own_faults } = self;
         histogram.reset();
         if let Clock::Tsc(_) = meter.clock() {
             for ticks in empty_pairs() {
@@ -88,7 +90,10 @@ impl Trial for Cost {
             }
             meter.distribution("pair", Unit::Ticks, 0, histogram);
         } else {
-            time_nothing(nothing, meter.clock(), |ns, _| histogram.saturating_record(ns));
+            sample_nothing(nothing, meter.clock(), samples);
+            for ns in &*samples {
+                histogram.saturating_record(*ns);
+            }
             meter.distribution("pair", Unit::Ns, 0, histogram);
         }
         let ops = values.len() as u64;
@@ -99,7 +104,7 @@ impl Trial for Cost {
         });
         let before = usage::thread();
         let span = meter.clock().span(|| {
-            time_nothing(nothing, meter.clock(), |ns, _| histogram.saturating_record(ns));
+            sample_nothing(nothing, meter.clock(), samples);
         });
         let sampling = usage::thread().since(before).minor_faults;
         let ns = meter.clock().elapsed_ns(span);

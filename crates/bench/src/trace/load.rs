@@ -11,7 +11,8 @@ use std::{
 
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
-    child::Heirloom, crew::interrupted, memfd, pagecache, pulse::Beat, topology::Topology,
+    child::Heirloom, crew::interrupted, knobs::Obtained, memfd, pagecache, pulse::Beat,
+    topology::Topology,
 };
 use pagelab_trace::{RecordError, raw};
 
@@ -60,13 +61,17 @@ impl Loaded {
     }
 
     /// The part of the request that names them.
-    pub(crate) fn handed(loaded: Option<&Self>, pulse: &Heirloom) -> Handed {
+    pub(crate) fn handed(
+        loaded: Option<&Self>,
+        pulse: &Heirloom,
+        belongings: Vec<Obtained>,
+    ) -> Handed {
         let trace = loaded.map(|loaded| HandedTrace {
             file: loaded.trace.number(),
             image: loaded.image.as_ref().map(Heirloom::number),
             facts: loaded.facts.clone(),
         });
-        Handed { pulse: pulse.number(), trace }
+        Handed { pulse: pulse.number(), trace, belongings }
     }
 }
 

@@ -47,18 +47,34 @@ const AXES: &[(&str, &[&str])] = &[
     ("test", &["write", "write_ucfence", "ntwrite", "read", "ntwrite_readback"]),
 ];
 
+/// Parameters of which every value is tried that goes with the rest at its default.
+const EVERY_VALUE: &[(&str, &str)] = &[
+    ("fault/latency", "kind"),
+    ("fault/throughput", "populate"),
+    ("fault/userfaultfd", "op"),
+    ("fault/userfaultfd", "handler"),
+];
+
+/// What only comes together.
+const TOGETHER: &[(&str, &[(&str, &str)])] =
+    &[("fault/userfaultfd", &[("handler", "none"), ("op", "wp-async")])];
+
 /// One case of each workload, and one of each page size or memory type where it has them.
 fn smallest() -> Suite {
     let entries = WORKLOADS.iter().flat_map(|workload| {
-        let has = |name: &str| workload.params().iter().any(|param| param.name == name);
+        // Sizes of which there are few are words, and `all` is none of them.
+        let is_open = |name: &str, values: &[&str]| {
+            let mut params = workload.params().iter().filter(|param| param.name == name);
+            params.any(|param| values.iter().all(|value| param.canonical(value).is_ok()))
+        };
         let mut axes: Vec<(String, Vec<String>)> = workload
             .smallest()
             .iter()
             .map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()]))
             .collect();
-        axes.extend(AXES.iter().filter(|(name, _)| has(name)).map(|(name, values)| {
-            ((*name).to_owned(), values.iter().map(ToString::to_string).collect())
-        }));
+        axes.extend(AXES.iter().filter(|(name, values)| is_open(name, values)).map(
+            |(name, values)| ((*name).to_owned(), values.iter().map(ToString::to_string).collect()),
+        ));
         let entry = |axes| Entry {
             forks: 1,
             budget_s: 0.001,
@@ -66,11 +82,18 @@ fn smallest() -> Suite {
             ..Entry::new(workload.name(), axes)
         };
         let mut all = vec![entry(axes.clone())];
-        if has("kind") {
-            // The kinds of fault that only base pages have.
-            let mut base: Vec<_> = axes.into_iter().filter(|(name, _)| name != "page").collect();
-            base.push(("kind".to_owned(), vec!["read".to_owned(), "present".to_owned()]));
+        // What does not depend on the page size: with the smallest, one parameter at a time.
+        for (_, name) in EVERY_VALUE.iter().filter(|(of, _)| *of == workload.name()) {
+            let mut base: Vec<_> = axes.clone();
+            base.retain(|(name, _)| name != "page");
+            let param = workload.params().iter().find(|param| param.name == *name);
+            base.extend(param.map(|param| ((*name).to_owned(), param.choices())));
             all.push(entry(base));
+        }
+        for (_, values) in TOGETHER.iter().filter(|(of, _)| *of == workload.name()) {
+            let mut both: Vec<_> = axes.clone();
+            both.extend(values.iter().map(|(n, v)| ((*n).to_owned(), vec![(*v).to_owned()])));
+            all.push(entry(both));
         }
         all
     });

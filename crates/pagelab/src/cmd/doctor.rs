@@ -111,6 +111,7 @@ fn affected(need: &Need) -> Vec<String> {
             ("page", "all"),
             ("fifo", "on"),
             ("populate", "mlock"),
+            ("kind", "swap"),
             ("threads", "2"),
             ("mem-node", "far"),
             ("arms", "as-published"),
@@ -121,6 +122,12 @@ fn affected(need: &Need) -> Vec<String> {
             ("width", "32"),
             ("width", "64"),
             ("load", "nt"),
+            ("kind", "mkwrite"),
+            ("kind", "file-major"),
+            ("kind", "file-minor"),
+            ("kind", "file-minor-single"),
+            ("op", "copy,continue,wp,move,poison"),
+            ("handler", "sigbus"),
         ] {
             if !has(name) {
                 continue;
@@ -155,6 +162,7 @@ fn is_alike(a: &Need, b: &Need) -> bool {
         (Need::Pool { shift: a, .. }, Need::Pool { shift: b, .. }) => a == b,
         (Need::Stores { bytes: a, .. }, Need::Stores { bytes: b, .. }) => a == b,
         (Need::Loads { nt: a, .. }, Need::Loads { nt: b, .. }) => a == b,
+        (Need::Userfaultfd(a), Need::Userfaultfd(b)) => a == b,
         _ => std::mem::discriminant(a) == std::mem::discriminant(b),
     }
 }

@@ -1,7 +1,9 @@
 //! One file for each command.
 
+pub(crate) mod advise;
 mod check;
 mod doctor;
+pub(crate) mod explain;
 mod generate;
 mod list;
 mod report;
@@ -29,6 +31,8 @@ pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some(("report", matches)) => report::report(matches),
         Some(("resume", matches)) => resume::resume(matches),
         Some(("selftest", matches)) => selftest::selftest(matches),
+        Some(("advise", matches)) => advise::advise(matches),
+        Some(("explain", matches)) => explain::explain(matches),
         Some(("trace", matches)) => trace::trace(matches),
         Some(("tier", matches)) => tier::tier(matches),
         Some(("completions", matches)) => generate::completions(matches),

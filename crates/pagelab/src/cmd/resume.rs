@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::ArgMatches;
 use pagelab_bench::{
+    explain,
     measure::Method,
     plan::{Plan, Planned},
 };
@@ -49,6 +50,10 @@ fn remaining(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Resu
         if let Some(index) = done.iter().position(|d| *d == (workload.as_str(), case)) {
             done.swap_remove(index);
             continue;
+        }
+        if workload == explain::WORKLOAD {
+            let why = "the program was not watched to an end: start again with pagelab explain";
+            return Err(Failure::usage_text(why));
         }
         pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
         let clock = match method.clock {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::Context;
 use clap::ArgMatches;
 use pagelab_bench::{
-    Need,
+    Need, Remedy,
     plan::{self, Plan},
     runner,
     suite::{self, Entry, Suite},
@@ -137,13 +137,19 @@ pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
 fn describe(plan: &Plan) -> String {
     let mut text = String::new();
     for planned in &plan.cases {
-        let unmet = planned.needs().into_iter().find(|need| !need.check());
-        let note = unmet.map_or_else(String::new, |need| match need.knob() {
-            Some((path, value)) if pagelab_sys::rights::is_root() => {
-                format!("   [sets {} to {value}]", path.display())
+        let needs = planned.needs();
+        let is_root = pagelab_sys::rights::is_root();
+        let lack = needs.iter().find(|n| n.is_lacking() || (!is_root && !n.check()));
+        let note = match lack {
+            Some(need) => format!("   [skipped, needs {need}]"),
+            None => {
+                needs.iter().find_map(Need::pending).map_or_else(String::new, |remedy| match remedy
+                {
+                    Remedy::Set(path, value) => format!("   [sets {} to {value}]", path.display()),
+                    Remedy::Create(what) => format!("   [makes {what}]"),
+                })
             }
-            _ => format!("   [skipped, needs {need}]"),
-        });
+        };
         let time = display_ns(planned.estimated_seconds() * 1e9);
         let memory = display_bytes(planned.footprint() as f64);
         text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));
@@ -154,7 +160,9 @@ fn describe(plan: &Plan) -> String {
         plan.estimated_seconds(),
         display_bytes(plan.peak_bytes() as f64)
     ));
-    let knobs = plan.knobs();
+    let remedies = plan.remedies();
+    let (knobs, belongings): (Vec<_>, Vec<_>) =
+        remedies.iter().partition(|(remedy, _)| matches!(remedy, Remedy::Set(..)));
     if knobs.is_empty() {
         text.push_str("no setting of this machine would be changed\n");
     } else {
@@ -164,10 +172,19 @@ fn describe(plan: &Plan) -> String {
             "settings that these cases need; without root they are skipped:"
         };
         text.push_str(&format!("{may}\n"));
-        for (path, value, cases) in knobs {
-            let s = if cases == 1 { "" } else { "s" };
-            text.push_str(&format!("  {path} = {value} ({cases} case{s})\n"));
-        }
+        list(&mut text, &knobs);
+    }
+    if !belongings.is_empty() {
+        text.push_str("what would be made for each of its cases and removed:\n");
+        list(&mut text, &belongings);
     }
     text
+}
+
+/// A line for each remedy.
+fn list(text: &mut String, remedies: &[&(Remedy, usize)]) {
+    for (remedy, cases) in remedies {
+        let s = if *cases == 1 { "" } else { "s" };
+        text.push_str(&format!("  {remedy} ({cases} case{s})\n"));
+    }
 }

@@ -65,8 +65,18 @@ fn a_touch_or_a_list_of_cpus_that_is_none_is_refused() {
 fn a_combination_that_would_measure_something_else_is_refused_with_the_reason() {
     let words = ["run", "fault/throughput", "--page", "4k", "--align", "ragged"];
     is_refused(&words, &["align=ragged", "no ends smaller than a base page"]);
-    let words = ["run", "fault/latency", "--page", "2m", "--kind", "read"];
-    is_refused(&words, &["kind=read", "huge zero page"]);
+    let words = ["run", "fault/latency", "--page", "64k", "--kind", "read"];
+    is_refused(&words, &["kind=read", "zero page"]);
+}
+
+#[test]
+fn a_rate_or_a_host_that_makes_no_sense_is_refused() {
+    is_refused(&["run", "fault/latency", "--rate", "0"], &["--rate 0", "1 to 100m", "max"]);
+    is_refused(&["run", "fault/latency", "--host", "tepid"], &["tepid", "warm", "cold"]);
+    let words = ["run", "fault/latency", "--host", "cold", "--kind", "present"];
+    is_refused(&words, &["host=cold", "nothing is cold"]);
+    let words = ["run", "fault/latency", "--rate", "1k", "--fifo", "--size", "8m"];
+    is_refused(&words, &["rate and fifo", "smaller size"]);
 }
 
 #[test]

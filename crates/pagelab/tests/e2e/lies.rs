@@ -3,7 +3,9 @@
 //! Each lie has an honest twin, the same case without it, so that what is tested is the lie and
 //! not the case.
 
-use crate::support::{Lab, Machine, is_skipped, measured};
+use pagelab_record::Outcome;
+
+use crate::support::{Lab, Machine, failure, is_skipped, measured, skip};
 
 /// Runs the case honestly (valid, exit 0) and with a lie (invalid, exit 6, this claim broken).
 #[track_caller]
@@ -11,7 +13,8 @@ fn comes_out_invalid(case: &str, lie: &str, claim: &str) {
     // Where THP are off altogether, root's runs turn them on, one run at a time.
     let _machine = case.contains("page=2m").then(Machine::alone);
     let lab = Lab::new();
-    let case = format!("{case} size=16m rounds=2");
+    let size = if case.contains("file-major") { "4m" } else { "16m" };
+    let case = format!("{case} size={size} rounds=2");
     let honest = lab.measure("honest", &[&case]);
     let records = lab.records("honest");
     if is_skipped(&records[0]) {
@@ -37,6 +40,8 @@ const TOUCH_FAULTS: &str = "minor faults of the touch";
 const LOOP_FAULTS: &str = "minor faults of the loop";
 const PRESENT: &str = "base pages present afterwards";
 const HUGE: &str = "base pages mapped by a PMD or larger";
+const ZERO: &str = "base pages that are the zero page";
+const RESIDENT: &str = "pages of the file in memory before the touches";
 
 #[test]
 fn huge_pages_in_a_base_page_case_are_noticed_by_the_faults_that_are_missing() {
@@ -115,6 +120,130 @@ fn latency_notices_pages_that_were_present() {
 
 #[test]
 fn latency_of_reads_notices_that_the_zero_page_is_not_there() {
-    let claim = "base pages that are the zero page";
-    comes_out_invalid("fault/latency kind=read page=4k", "present", claim);
+    comes_out_invalid("fault/latency kind=read page=4k", "present", ZERO);
+}
+
+// Known flaws of others (METHODOLOGY, Lies), each told as a lie.
+
+#[test]
+fn a_read_that_poses_as_an_allocation_is_noticed_by_the_zero_page() {
+    // Before Linux 6.7 the page table does not tell which pages are the zero page.
+    if !tells_zero_pages() {
+        return skip("this kernel does not tell zero pages", "use Linux 6.7 or newer");
+    }
+    comes_out_invalid("fault/latency page=4k", "read", ZERO);
+    comes_out_invalid("fault/latency page=2m", "read", ZERO);
+}
+
+#[test]
+fn a_read_that_poses_as_a_copy_is_noticed() {
+    comes_out_invalid("fault/latency kind=zero-write", "read", LOOP_FAULTS);
+    let of_file = "base pages that are the file's own";
+    comes_out_invalid("fault/latency kind=private-file-cow", "read", of_file);
+}
+
+#[test]
+fn a_read_of_shared_memory_that_poses_as_a_store_is_noticed() {
+    let stored = "base pages stored to afterwards";
+    comes_out_invalid("fault/latency kind=shmem-write", "read", stored);
+    comes_out_invalid("fault/latency kind=shmem-minor", "read", LOOP_FAULTS);
+}
+
+#[test]
+fn a_read_of_a_clean_page_that_poses_as_a_store_is_noticed() {
+    comes_out_invalid("fault/latency kind=mkwrite", "read", LOOP_FAULTS);
+}
+
+#[test]
+fn faults_counted_by_pages_where_one_fault_maps_many_are_noticed() {
+    comes_out_invalid("fault/latency kind=file-minor", "fault-around", LOOP_FAULTS);
+    comes_out_invalid("fault/latency kind=file-minor-single", "fault-around", LOOP_FAULTS);
+}
+
+#[test]
+fn a_file_that_was_filled_before_is_noticed_where_the_fault_should_fill_it() {
+    comes_out_invalid("fault/latency kind=shmem-write", "cached", RESIDENT);
+}
+
+#[test]
+fn a_file_in_memory_is_noticed_where_the_fault_should_read_the_disk() {
+    comes_out_invalid("fault/latency kind=file-major", "cached", "major faults");
+    comes_out_invalid("fault/latency kind=file-major", "cached", RESIDENT);
+}
+
+#[test]
+fn pages_of_files_that_were_present_are_noticed() {
+    let kinds = [
+        "private-file-cow",
+        "file-minor",
+        "file-minor-single",
+        "mkwrite",
+        "shmem-write",
+        "shmem-minor",
+    ];
+    for kind in kinds {
+        comes_out_invalid(&format!("fault/latency kind={kind}"), "present", LOOP_FAULTS);
+    }
+    comes_out_invalid("fault/latency kind=file-major", "present", "major faults");
+}
+
+#[test]
+fn files_that_were_populated_early_are_noticed() {
+    for kind in ["private-file-cow", "file-minor", "shmem-write", "shmem-minor"] {
+        comes_out_invalid(&format!("fault/latency kind={kind}"), "early-populate", LOOP_FAULTS);
+    }
+}
+
+#[test]
+fn a_lie_that_would_be_the_truth_is_refused() {
+    let lab = Lab::new();
+    for (kind, lie) in [
+        ("write", "cached"),
+        ("write", "fault-around"),
+        ("read", "read"),
+        ("present", "read"),
+        ("private-file-cow", "cached"),
+        ("private-file-cow", "thp-on"),
+        ("file-minor", "read"),
+        ("file-major", "fault-around"),
+        ("mkwrite", "early-populate"),
+        ("shmem-minor", "cached"),
+    ] {
+        let words = ["run", "fault/latency", "--kind", kind, "--lie", lie];
+        lab.pagelab(&words).exits(2).complains(&["a lie that would be the truth"]);
+    }
+    let words = ["run", "fault/latency", "--page", "hugetlb-2m", "--lie", "read"];
+    lab.pagelab(&words).exits(2).complains(&["a lie that would be the truth"]);
+}
+
+/// Whether the page table of this kernel tells the zero page from others.
+fn tells_zero_pages() -> bool {
+    let lab = Lab::new();
+    lab.measure("zero", &["fault/latency kind=read size=4m rounds=1"]).exits(0);
+    let records = lab.records("zero");
+    measured(&records[0]).witness.iter().any(|claim| claim.claim == ZERO)
+}
+
+#[test]
+fn huge_pages_that_the_machine_does_not_have_are_a_skip_with_its_cure() {
+    // Larger than any pool: the machine would have to be all of it.
+    let lab = Lab::new();
+    let ended = lab.measure("none", &["fault/throughput page=hugetlb-1g size=1024g rounds=1"]);
+    ended.exits(4).shows(&["1 skipped"]);
+    let records = lab.records("none");
+    let Outcome::Skipped { need, cure } = &records[0].outcome else { panic!() };
+    assert!(!need.is_empty() && cure.len() > 10, "{need}: {cure}");
+}
+
+#[test]
+fn a_heap_that_cannot_grow_is_a_failure_that_names_the_call() {
+    // The limit of the data segment holds for the heap; what else the case maps fits below it.
+    let lab = Lab::new();
+    let suite = lab.suite(&["fault/throughput backing=brk size=512m rounds=1"]);
+    let run = format!("ulimit -d 400000 && exec \"$0\" run --suite {suite} -o heap");
+    let mut shell = assert_cmd::Command::new("sh");
+    shell.args(["-c", &run]).arg(crate::support::binary());
+    lab.ended(&mut shell).exits(1);
+    let reason = failure(&lab.records("heap")[0]).to_owned();
+    assert!(reason.contains("brk"), "{reason}");
 }

@@ -6,19 +6,28 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 
+mod advise;
 mod bad_input;
+mod belongings;
 mod capture;
 mod children;
 mod commands;
 mod damage;
+mod explain;
 mod interruption;
+mod kinds_anon;
+mod kinds_file;
 mod knobs;
 mod lies;
 mod memtype;
 mod output;
+mod populate;
 mod proof;
 mod reports;
 mod scripted;
+mod stages;
 mod support;
+mod throughput;
 mod tier;
 mod trace;
+mod userfaultfd;

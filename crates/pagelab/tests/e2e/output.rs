@@ -76,8 +76,8 @@ fn a_dry_run_shows_the_cases_and_writes_nothing() {
         "run",
     ]);
     dry.exits(0).shows(&[
-        "fault/throughput page=4k size=8m",
-        "fault/throughput page=4k order=random size=8m",
+        "fault/throughput kind=write page=4k size=8m",
+        "fault/throughput kind=write page=4k order=random size=8m",
         "16 cases, about",
         "of memory at once",
         "no setting of this machine would be changed",

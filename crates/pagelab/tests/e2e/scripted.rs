@@ -22,10 +22,22 @@ fn run(lab: &Lab, cases: &[&str]) -> String {
 fn without_the_machine(measured: &Measured) -> Measured {
     let mut measured = measured.clone();
     measured.witness.retain(|claim| !claim.claim.contains("by perf") && !claim.arm.is_empty());
-    measured.warnings.retain(|warning| !warning.starts_with("free page reporting"));
+    measured.warnings.retain(|warning| {
+        !warning.starts_with("free page reporting") && !warning.starts_with("the hypervisor gave")
+    });
     let is_ours = |name: &str| {
-        let of_the_moment = ["preemptions", "migrated_samples", "repetitions_discarded_reporting"];
-        !name.starts_with("machine_") && !of_the_moment.contains(&name)
+        let of_the_moment = [
+            "preemptions",
+            "migrated_samples",
+            "repetitions_discarded_reporting",
+            "steal_ms",
+            "interrupts",
+            "softirqs",
+            "run_delay_us",
+            "loop_us",
+        ];
+        let is_of_the_machine = name.starts_with("machine_") || name.starts_with("stalls");
+        !is_of_the_machine && !of_the_moment.contains(&name)
     };
     measured.counters.retain(|name, _| is_ours(name));
     measured

@@ -1,6 +1,8 @@
 //! Reports over golden records: every form pinned, and what must hold of the page.
 
 #[cfg(test)]
+mod advise;
+#[cfg(test)]
 mod forms;
 #[cfg(test)]
 mod golden;
@@ -16,3 +18,7 @@ mod memtype;
 mod noise;
 #[cfg(test)]
 mod page;
+#[cfg(test)]
+mod stages;
+#[cfg(test)]
+mod userfaultfd;

@@ -19,10 +19,12 @@ mod words;
 #[path = "words_portable.rs"]
 mod words;
 
-pub use imp::{HAS_STRING_STORE, has_reliable_tsc, is_emulated, vector_bytes};
+pub use imp::{
+    HAS_STEP_OVER, HAS_STRING_STORE, has_reliable_tsc, is_emulated, is_guest, vector_bytes,
+};
 pub(crate) use imp::{
-    clear_nt, clear_string, copy_nt, copy_string, read_all, store_words, ticks_end, ticks_plain,
-    ticks_start,
+    clear_nt, clear_string, copy_nt, copy_string, load_words, read_all, step_over_store,
+    store_or_step_over, store_words, ticks_end, ticks_plain, ticks_start,
 };
 pub(crate) use words::{
     HAS_LINE_FLUSH, HAS_NT_WORDS, differing_words, flush_line, has_nt_loads, has_words, lfence,

@@ -7,6 +7,17 @@
 /// There is no string store: the arms that need one are skipped.
 pub const HAS_STRING_STORE: bool = false;
 
+/// No store can be stepped over here.
+pub const HAS_STEP_OVER: bool = false;
+
+pub(crate) fn store_or_step_over(_at: *mut u64) {
+    unreachable!("HAS_STEP_OVER is false here")
+}
+
+pub(crate) fn step_over_store(_context: *mut libc::c_void) -> bool {
+    false
+}
+
 /// No counter of this architecture is wired up yet; the monotonic clock is used instead.
 pub fn has_reliable_tsc() -> bool {
     false
@@ -14,6 +25,11 @@ pub fn has_reliable_tsc() -> bool {
 
 /// Not known on this architecture.
 pub fn is_emulated() -> bool {
+    false
+}
+
+/// Not known on this architecture.
+pub fn is_guest() -> bool {
     false
 }
 
@@ -47,6 +63,15 @@ pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
     for at in (0..bytes).step_by(step) {
         // SAFETY: `at` is below `bytes`, which the caller owns at `start`, aligned to 8.
         unsafe { start.add(at).cast::<u64>().write_volatile(0) };
+    }
+}
+
+#[inline(never)]
+pub(crate) fn load_words(start: *const u8, bytes: usize, step: usize) {
+    for at in (0..bytes).step_by(step) {
+        // SAFETY: `at` is below `bytes`, which the caller owns at `start`, aligned to 8.
+        let word = unsafe { start.add(at).cast::<u64>().read_volatile() };
+        std::hint::black_box(word);
     }
 }
 

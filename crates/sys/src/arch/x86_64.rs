@@ -34,6 +34,11 @@ pub fn is_emulated() -> bool {
         || cpuid.get_processor_brand_string().is_some_and(|brand| is_tcgs(brand.as_str()))
 }
 
+/// Whether a hypervisor runs this machine, so that its memory is backed by a host.
+pub fn is_guest() -> bool {
+    CpuId::new().get_feature_info().is_some_and(|info| info.has_hypervisor())
+}
+
 /// `QEMU TCG CPU version 2.5+`.
 fn is_tcgs(brand: &str) -> bool {
     brand.trim_start().starts_with("QEMU TCG CPU")
@@ -92,6 +97,25 @@ pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
             at = inout(reg) start => _, step = in(reg) step,
             end = in(reg) start.wrapping_add(bytes),
             options(nostack),
+        );
+    }
+}
+
+/// Loads a word at every `step` of `bytes`; aligned as [`store_words`] is.
+#[inline(never)]
+pub(crate) fn load_words(start: *const u8, bytes: usize, step: usize) {
+    // SAFETY: the caller owns `bytes` (above 0) readable bytes at `start`, and a word at each step.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            "2:",
+            "mov {word}, qword ptr [{at}]",
+            "add {at}, {step}",
+            "cmp {at}, {end}",
+            "jb 2b",
+            word = out(reg) _, at = inout(reg) start => _, step = in(reg) step,
+            end = in(reg) start.wrapping_add(bytes),
+            options(nostack, readonly),
         );
     }
 }
@@ -263,6 +287,39 @@ pub(crate) fn read_all(from: *const u8, bytes: usize) {
             "movdqa xmm0, [{p} + 224]", "movdqa xmm0, [{p} + 240]";
             from, unused, bytes, ""),
     }
+}
+
+/// A store that meets a poisoned page can be stepped over.
+pub const HAS_STEP_OVER: bool = true;
+
+/// `mov qword ptr [rdi], rax`, as the assembler encodes it.
+const STORE: [u8; 3] = [0x48, 0x89, 0x07];
+
+/// Stores a zero word by the one instruction that [`step_over_store`] knows.
+#[inline(always)]
+pub(crate) fn store_or_step_over(at: *mut u64) {
+    // SAFETY: the caller owns a writable word at `at`; where its page is poisoned, the handler that
+    // is armed for it goes on behind the instruction.
+    unsafe {
+        asm!("mov qword ptr [rdi], rax", in("rdi") at, in("rax") 0_u64, options(nostack));
+    }
+}
+
+/// Lets a handler return behind the store that was interrupted; `false` where it was another
+/// instruction.
+pub(crate) fn step_over_store(context: *mut libc::c_void) -> bool {
+    let context: *mut libc::ucontext_t = context.cast();
+    // SAFETY: the kernel hands a ucontext to a handler with SA_SIGINFO, for it alone.
+    let registers = unsafe { &mut (*context).uc_mcontext.gregs };
+    let rip = &mut registers[libc::REG_RIP as usize];
+    let at = rip.cast_unsigned() as *const [u8; 3];
+    // SAFETY: the processor has just fetched an instruction there; code before the end of ours is
+    // followed by more code, so three bytes can be read.
+    if unsafe { at.read_unaligned() } != STORE {
+        return false;
+    }
+    *rip += 3;
+    true
 }
 
 #[cfg(test)]

@@ -50,6 +50,14 @@ pub enum KnobError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// What is there does not do for what is to be made.
+    #[error("{path}: {why}")]
+    Unsuitable {
+        /// The device, directory or file system.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
     /// Without the process that restores after SIGKILL nothing is changed.
     #[error("the watchdog of the knobs {why}")]
     Watchdog {

@@ -1,10 +1,13 @@
-//! The old values of everything that is changed now.
+//! The old values of everything that is changed now, and the names of everything that was made.
 //!
 //! One idea: an entry is on the disk *before* the knob is written and gone only *after* it is
 //! back, so at every instant the file lists at least what is changed. An entry has two states. It
 //! is *pending* until the value was read back (`holds` is missing): a kill in between may leave
 //! anything, so it is put back whatever the knob holds. Afterwards it is *settled*, and a knob
 //! that holds something else was changed by someone else.
+//!
+//! What is made instead of set ([`Made`]) has a line of its own kind; a line of a setting is
+//! written as it always was, so an older journal is read as well.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,10 +18,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::belonging::Made;
+
 /// A journal longer than this is not ours.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// One change of one knob.
+/// One change of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// Ascending: the later of two entries of one path was made on top of the earlier.
@@ -26,6 +31,23 @@ pub(super) struct Entry {
     /// The boot it was made in; a reboot has reset the knob, and somebody may have set it since.
     pub(super) boot: String,
     pub(super) pid: u32,
+    #[serde(flatten)]
+    pub(super) change: Change,
+}
+
+/// What was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Change {
+    /// Something that was not there before.
+    Made(Made),
+    /// The value of a knob.
+    Set(Setting),
+}
+
+/// One change of one knob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Setting {
     /// With every link followed.
     pub(super) path: PathBuf,
     pub(super) old: String,
@@ -34,6 +56,16 @@ pub(super) struct Entry {
     /// What the knob held after the write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) holds: Option<String>,
+}
+
+impl Entry {
+    /// The change of this knob, if it is one.
+    pub(super) fn setting_of(&self, path: &Path) -> Option<&Setting> {
+        match &self.change {
+            Change::Set(setting) if setting.path == path => Some(setting),
+            _ => None,
+        }
+    }
 }
 
 /// The entries, in memory and on the disk alike.
@@ -75,15 +107,12 @@ impl Journal {
     }
 
     /// Notes a change that is about to be made, and waits until it is on the disk.
-    pub(super) fn append(&mut self, path: &Path, old: String, new: &str) -> io::Result<u64> {
+    pub(super) fn append(&mut self, change: Change) -> io::Result<u64> {
         let entry = Entry {
             id: self.entries.iter().map(|entry| entry.id).max().unwrap_or(0) + 1,
             boot: crate::environment::boot_id(),
             pid: std::process::id(),
-            path: path.to_owned(),
-            old,
-            new: new.to_owned(),
-            holds: None,
+            change,
         };
         let id = entry.id;
         self.mend()?;
@@ -99,8 +128,18 @@ impl Journal {
 
     /// Notes what the knob holds after the write: the change is complete.
     pub(super) fn settle(&mut self, id: u64, holds: &str) -> io::Result<()> {
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) {
-            entry.holds = Some(holds.to_owned());
+        for entry in self.entries.iter_mut().filter(|entry| entry.id == id) {
+            if let Change::Set(setting) = &mut entry.change {
+                setting.holds = Some(holds.to_owned());
+            }
+        }
+        self.rewrite()
+    }
+
+    /// Notes how far something that is being made has come.
+    pub(super) fn remake(&mut self, id: u64, made: &Made) -> io::Result<()> {
+        for entry in self.entries.iter_mut().filter(|entry| entry.id == id) {
+            entry.change = Change::Made(made.clone());
         }
         self.rewrite()
     }
@@ -108,9 +147,15 @@ impl Journal {
     /// Lets the change that was made on top of `id` put back what `id` would have put back.
     /// False when there is no such change: then `id` is the one that the knob shows.
     pub(super) fn bequeath(&mut self, id: u64) -> bool {
-        let Some(entry) = self.get(id).cloned() else { return false };
-        let on_top = self.entries.iter_mut().find(|e| e.path == entry.path && e.id > id);
-        on_top.map(|heir| heir.old = entry.old).is_some()
+        let Some(Change::Set(gone)) = self.get(id).map(|entry| entry.change.clone()) else {
+            return false;
+        };
+        let later = self.entries.iter_mut().filter(|entry| entry.id > id);
+        let mut on_top = later.filter_map(|entry| match &mut entry.change {
+            Change::Set(setting) if setting.path == gone.path => Some(setting),
+            _ => None,
+        });
+        on_top.next().map(|heir| heir.old = gone.old).is_some()
     }
 
     /// Removes a change that is undone.
@@ -158,14 +203,25 @@ fn line(entry: &Entry) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    fn set(path: &str, old: &str, new: &str) -> Change {
+        let (path, old, new) = (path.into(), old.into(), new.into());
+        Change::Set(Setting { path, old, new, holds: None })
+    }
+
+    fn zram(diskseq: Option<u64>) -> Made {
+        Made::Zram { number: 1, bytes: 4096, diskseq }
+    }
+
     #[test]
     fn what_is_appended_is_read_back_and_a_torn_line_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("knobs.jsonl");
         let mut journal = Journal::load(path.clone()).unwrap();
-        let first = journal.append(Path::new("/sys/a"), "0".into(), "1").unwrap();
-        journal.append(Path::new("/sys/b"), "2".into(), "3").unwrap();
+        let first = journal.append(set("/sys/a", "0", "1")).unwrap();
+        journal.append(set("/sys/b", "2", "3")).unwrap();
         journal.settle(first, "1").unwrap();
+        let made = journal.append(Change::Made(zram(None))).unwrap();
+        journal.remake(made, &zram(Some(7))).unwrap();
         let text = fs::read(&path).unwrap();
         for cut in 0..text.len() {
             fs::write(&path, &text[..cut]).unwrap();
@@ -181,11 +237,20 @@ mod tests {
     fn an_entry_that_leaves_first_bequeaths_its_old_value() {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = Journal::load(directory.path().join("knobs.jsonl")).unwrap();
-        let outer = journal.append(Path::new("/sys/a"), "0".into(), "1").unwrap();
-        let inner = journal.append(Path::new("/sys/a"), "1".into(), "2").unwrap();
+        let outer = journal.append(set("/sys/a", "0", "1")).unwrap();
+        let inner = journal.append(set("/sys/a", "1", "2")).unwrap();
         assert!(!journal.bequeath(inner));
         assert!(journal.bequeath(outer));
         journal.remove(outer).unwrap();
-        assert_eq!(journal.get(inner).unwrap().old, "0");
+        let heir = journal.get(inner).unwrap().setting_of(Path::new("/sys/a")).unwrap();
+        assert_eq!(heir.old, "0");
+    }
+
+    #[test]
+    fn the_line_of_a_setting_is_written_as_before_there_was_anything_else() {
+        let line = r#"{"id":1,"boot":"b","pid":2,"path":"/sys/a","old":"0","new":"1","holds":"1"}"#;
+        let entry: Entry = serde_json::from_str(line).unwrap();
+        assert!(entry.setting_of(Path::new("/sys/a")).is_some());
+        assert_eq!(serde_json::to_string(&entry).unwrap(), line);
     }
 }

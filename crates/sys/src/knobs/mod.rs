@@ -12,6 +12,8 @@
 //! Knobs::acquire ─► lock (one run a machine) ─► what is left over is put back ─► watchdog is ready
 //! Knobs::set     ─► journal{old,new} + fsync ─► write ─► read back ─► journal{holds} ─► KnobGuard
 //! drop           ─► still what we left there? ─► write old ─► journal without it
+//! Knobs::create  ─► journal{made} + fsync    ─► make, step by step ─► BelongingGuard
+//! drop           ─► still ours? ─► remove, step by step ─► journal without it
 //! ```
 //!
 //! Rules that hold at every instant:
@@ -19,18 +21,25 @@
 //! 2. Whatever is changed is in the journal; the journal may list more, never less.
 //! 3. Only our own change is undone: what someone else wrote since stays, with a warning.
 //! 4. The lock is free only when every knob is back (or nobody is left to put it back).
+//! 5. What is made ([`Belonging`]) has a name that nothing else had, journalled before it exists:
+//!    whoever removes it needs nothing but that line, whichever step the maker was killed in.
+//! 6. Swap, devices, files and groups of others are never touched, not even for a moment.
 //!
 //! It is not for settings that cannot be read (`drop_caches`) nor for those of one process
 //! (affinity, limits).
 
+mod belonging;
 mod error;
 mod journal;
 mod lock;
+pub mod memcg;
 mod place;
 mod restore;
+pub mod swap;
 pub mod thp;
 mod value;
 mod watchdog;
+pub mod zram;
 
 use std::{
     path::Path,
@@ -38,8 +47,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+pub use belonging::{Belonging, BelongingGuard, Obtained};
 pub use error::KnobError;
-use journal::Journal;
+use journal::{Change, Journal, Setting};
 use lock::Lock;
 pub use place::Place;
 pub use restore::{Outcome, Restored, restore_leftovers};
@@ -119,17 +129,18 @@ impl Knobs {
     /// is dead. The knob is as before then.
     pub fn set(&self, path: impl AsRef<Path>, value: &str) -> Result<KnobGuard<'_>, KnobError> {
         let (path, value) = (self.place.admit(path.as_ref())?, value.trim());
-        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.one_at_a_time();
         let (old, id) = {
             let mut state = self.state();
             state.watchdog.check()?;
             let old = value::read(&path).map_err(KnobError::of("read", &path))?;
-            let nested = state.journal.entries().iter().any(|entry| entry.path == path);
+            let nested = state.journal.entries().iter().any(|e| e.setting_of(&path).is_some());
             // On top of a change of ours even the same value needs its entry: the guard below may
             // be dropped first, and then this one holds the knob.
             let id = (nested || old != value).then(|| {
                 let journal = state.journal.path().to_owned();
-                let id = state.journal.append(&path, old.clone(), value);
+                let (path, old, new) = (path.clone(), old.clone(), value.to_owned());
+                let id = state.journal.append(Change::Set(Setting { path, old, new, holds: None }));
                 id.map_err(KnobError::of("append", &journal))
             });
             (old, id.transpose()?)
@@ -161,6 +172,11 @@ impl Knobs {
     /// What happened on the way back so far that a reader of the results should know.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.state().warnings)
+    }
+
+    /// One change at a time, so that what is journalled is what is done.
+    fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state; a panic while it was locked does not keep the knobs from being put back.

@@ -12,12 +12,14 @@ use std::{
 };
 
 use super::KnobError;
+use crate::topology::Tree;
 
 /// The directory of the lock and the journal, and the roots below which knobs lie.
 #[derive(Debug, Clone)]
 pub struct Place {
     directory: PathBuf,
     roots: Vec<PathBuf>,
+    tree: Tree,
 }
 
 impl Place {
@@ -31,7 +33,15 @@ impl Place {
 
     /// A place in another directory; for the watchdog's argument, and for tests.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), roots: vec!["/sys".into(), "/proc".into()] }
+        let roots = vec!["/sys".into(), "/proc".into()];
+        Self { directory: directory.into(), roots, tree: Tree::machine() }
+    }
+
+    /// The same place on a machine whose `sys` and `proc` lie elsewhere: for tests.
+    #[must_use]
+    pub fn with_tree(mut self, tree: Tree) -> Self {
+        self.tree = tree;
+        self
     }
 
     /// The same place with one more root: how tests admit knobs that are ordinary files.
@@ -44,6 +54,11 @@ impl Place {
     /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Where the kernel's files are.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     pub(super) fn lock(&self) -> PathBuf {
@@ -88,13 +103,20 @@ impl Place {
     /// The path with every link followed, if it is a file below one of the roots.
     pub(super) fn admit(&self, path: &Path) -> Result<PathBuf, KnobError> {
         let real = fs::canonicalize(path).map_err(KnobError::of("realpath", path))?;
-        let below = |root: &PathBuf| {
-            fs::canonicalize(root).is_ok_and(|root| real.starts_with(root)) && real.is_file()
-        };
-        if self.roots.iter().any(below) {
+        if real.is_file() && self.is_below_a_root(&real) {
             return Ok(real);
         }
         let roots: Vec<String> = self.roots.iter().map(|root| root.display().to_string()).collect();
         Err(KnobError::OutOfBounds { path: path.to_owned(), roots: roots.join(" or ") })
+    }
+
+    /// Whether the path is, with every link followed, a directory below one of the roots.
+    pub(super) fn admits_directory(&self, path: &Path) -> bool {
+        fs::canonicalize(path).is_ok_and(|real| real.is_dir() && self.is_below_a_root(&real))
+    }
+
+    fn is_below_a_root(&self, real: &Path) -> bool {
+        let below = |root: &PathBuf| fs::canonicalize(root).is_ok_and(|r| real.starts_with(r));
+        self.roots.iter().any(below)
     }
 }

@@ -1,13 +1,15 @@
 //! Putting a knob back, for whoever does it: the run, its watchdog, or `doctor --restore`.
 //!
 //! One idea: only our own change is undone. A knob that holds neither the old value nor what our
-//! write left there was changed by someone else since, and stays as they want it.
+//! write left there was changed by someone else since, and stays as they want it. The same holds
+//! for what was made: something else that has its name by now is not touched.
 
 use std::{fmt, io, path::PathBuf};
 
 use super::{
     KnobError, Place,
-    journal::{Entry, Journal},
+    belonging::Made,
+    journal::{Change, Journal, Setting},
     lock::Lock,
     value,
 };
@@ -17,9 +19,9 @@ use super::{
 pub struct Restored {
     /// The knob.
     pub path: PathBuf,
-    /// The value from before the change.
+    /// The value from before the change; empty for something that was made.
     pub old: String,
-    /// The value that the change had asked for.
+    /// The value that the change had asked for; of something that was made, what it is.
     pub new: String,
     /// What was done.
     pub outcome: Outcome,
@@ -55,13 +57,33 @@ pub enum Outcome {
         /// Why.
         why: String,
     },
+    /// What had been made was removed.
+    Removed,
+    /// What was to be made is not there: it was never made, or is removed already.
+    NotThere,
+    /// Something has its name, but it is not what was made; it was left alone.
+    NotOurs {
+        /// What tells.
+        why: String,
+    },
+    /// It could not be removed, and stays in the journal.
+    Remains {
+        /// Why.
+        why: String,
+    },
 }
 
 impl Restored {
     /// Whether nothing is left to do or to wonder about.
     pub fn is_clean(&self) -> bool {
-        use Outcome::{AlreadyBack, Inherited, OtherBoot, PutBack};
-        matches!(self.outcome, PutBack | AlreadyBack | Inherited | OtherBoot)
+        use Outcome::{AlreadyBack, Inherited, NotThere, OtherBoot, PutBack, Removed};
+        let outcome = &self.outcome;
+        matches!(outcome, PutBack | AlreadyBack | Inherited | OtherBoot | Removed | NotThere)
+    }
+
+    /// Whether nothing of the change is left, or nothing that is ours to undo.
+    fn is_over(&self) -> bool {
+        !matches!(self.outcome, Outcome::Failed { .. } | Outcome::Remains { .. })
     }
 }
 
@@ -89,6 +111,16 @@ impl fmt::Display for Restored {
             Outcome::Failed { why } => {
                 write!(f, "{path} could not be put back to {old:?}: {why}; try again as root")
             }
+            Outcome::Removed => write!(f, "{path}, {new}, was removed"),
+            Outcome::NotThere => write!(f, "{path}, {new}, is not there any more"),
+            Outcome::NotOurs { why } => {
+                write!(f, "{path} was left alone: it is not {new} that pagelab made: {why}")
+            }
+            Outcome::Remains { why } => write!(
+                f,
+                "{path}, {new}, could not be removed: {why}; try again as root: pagelab doctor \
+                 --restore"
+            ),
         }
     }
 }
@@ -122,21 +154,41 @@ pub(super) fn all(place: &Place) -> Result<(Journal, Vec<Restored>), KnobError> 
 /// Undoes one change and removes it from the journal; `None` when the journal has no such change.
 pub(super) fn one(place: &Place, journal: &mut Journal, id: u64) -> Option<Restored> {
     let entry = journal.get(id)?.clone();
-    let mut outcome = if journal.bequeath(id) { Outcome::Inherited } else { undo(place, &entry) };
-    if !matches!(outcome, Outcome::Failed { .. })
+    let is_of_this_boot = entry.boot == crate::environment::boot_id();
+    let mut restored = match entry.change {
+        Change::Made(made) => unmake(place, &made, is_of_this_boot),
+        Change::Set(setting) => {
+            let outcome = if journal.bequeath(id) {
+                Outcome::Inherited
+            } else if is_of_this_boot {
+                undo(place, &setting)
+            } else {
+                Outcome::OtherBoot
+            };
+            Restored { path: setting.path, old: setting.old, new: setting.new, outcome }
+        }
+    };
+    if restored.is_over()
         && let Err(error) = journal.remove(id)
     {
         let why = format!("{}: {error}", journal.path().display());
-        outcome = Outcome::Failed { why };
+        restored.outcome = Outcome::Failed { why };
     }
-    Some(Restored { path: entry.path, old: entry.old, new: entry.new, outcome })
+    Some(restored)
 }
 
-fn undo(place: &Place, entry: &Entry) -> Outcome {
-    if entry.boot != crate::environment::boot_id() {
-        return Outcome::OtherBoot;
-    }
-    let path = match place.admit(&entry.path) {
+fn unmake(place: &Place, made: &Made, is_of_this_boot: bool) -> Restored {
+    // Only a file survives a reboot.
+    let outcome = if is_of_this_boot || matches!(made, Made::SwapFile { .. }) {
+        made.remove(place)
+    } else {
+        Outcome::OtherBoot
+    };
+    Restored { path: made.path(), old: String::new(), new: made.to_string(), outcome }
+}
+
+fn undo(place: &Place, setting: &Setting) -> Outcome {
+    let path = match place.admit(&setting.path) {
         Ok(path) => path,
         Err(KnobError::OutOfBounds { .. }) => return Outcome::Refused,
         Err(KnobError::System(error)) if error.source.kind() == io::ErrorKind::NotFound => {
@@ -149,14 +201,14 @@ fn undo(place: &Place, entry: &Entry) -> Outcome {
         Ok(found) => found,
         Err(error) => return failed(error),
     };
-    if found == entry.old {
+    if found == setting.old {
         return Outcome::AlreadyBack;
     }
-    if entry.holds.as_ref().is_some_and(|holds| *holds != found) {
+    if setting.holds.as_ref().is_some_and(|holds| *holds != found) {
         return Outcome::ChangedByOthers { found };
     }
-    match value::write(&path, &entry.old).and_then(|()| value::read(&path)) {
-        Ok(found) if found == entry.old => Outcome::PutBack,
+    match value::write(&path, &setting.old).and_then(|()| value::read(&path)) {
+        Ok(found) if found == setting.old => Outcome::PutBack,
         Ok(found) => Outcome::Short { found },
         Err(error) => failed(error),
     }

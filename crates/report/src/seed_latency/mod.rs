@@ -4,6 +4,8 @@
 //! initialises nothing. Its method is an arm of the same case, so its bias can be read off beside
 //! the corrected number, and each of its remarks becomes a row with a measurement or a blank.
 
+mod answers;
+
 use std::collections::BTreeMap;
 
 use crate::{
@@ -39,7 +41,9 @@ pub(crate) fn section(entries: &[Entry], published: &[Entry], limits: &Limits) -
         .with(Block::Text(explanation(&mine, limits)));
     section.blocks.extend(verdict(&mine).map(Block::Note));
     let said = "The note's remarks, as cases that differ in one parameter:";
-    Some(section.with(Block::Text(said.to_owned())).with(Block::Table(remarks(&mine))))
+    let mut section = section.with(Block::Text(said.to_owned())).with(Block::Table(remarks(&mine)));
+    section.blocks.extend(answers::blocks(entries));
+    Some(section)
 }
 
 /// The case that answers for a kind: base pages, and of several the first.
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_published_times_are_its_ticks_at_the_base_clock() {
-        let text = include_str!("../../../published/page-fault-latency.jsonl");
+        let text = include_str!("../../../../published/page-fault-latency.jsonl");
         let records = journal::read_records(text).unwrap();
         let [record] = &records[..] else { panic!("one record") };
         let entry = Entry::of(record);

@@ -2,23 +2,35 @@
 //! error texts.
 //!
 //! A need knows how to check itself and how a person can meet it. Some are met by a knob, which a
-//! run with root sets for the case and puts back.
+//! run with root sets for the case and puts back; some by a belonging, which it makes for the case
+//! and removes. Such a need is checked for whether the thing can be made.
 
-use std::{fmt, path::PathBuf};
+mod cure;
+mod name;
 
-use pagelab_record::units::{display_bytes, format_bytes};
+use std::path::PathBuf;
+
 use pagelab_sys::{
     arch,
     area::has_populate_write,
-    knobs::thp::{HugePages, Policy},
+    calls::has_collapse,
+    counters::reported_kib,
+    knobs::{
+        selected,
+        thp::{HugePages, Policy},
+    },
     memtype::latency::can_flush,
-    rights,
-    topology::Topology,
+    rights, scratch,
+    shortage::scratch_directory,
+    topology::{Topology, Tree},
+    uffd::Ability,
 };
 
 use crate::{
+    fault::stages::may_trace,
     memtype::{needs, space::Space},
     params::PageSize,
+    remedy::{PAGE_CLUSTER, ZSWAP},
 };
 
 /// A capability that a case cannot do without.
@@ -57,8 +69,12 @@ pub enum Need {
     Node(usize),
     /// A second memory node, which is farther away.
     FarNode,
+    /// Free page reporting that counts what it hands back to the host.
+    PageReporting,
     /// An invariant time stamp counter.
     Tsc,
+    /// The kernel tells this process of its own faults at their entry: a tracepoint.
+    Tracepoints,
     /// String stores (`rep stosb`).
     StringStore,
     /// The kernel module, loaded, of this program's version, and open to this user.
@@ -81,6 +97,49 @@ pub enum Need {
     },
     /// Flushing a cache line from user space (`clflush`).
     LineFlush,
+    /// A file below `/sys` or `/proc` holds this value.
+    Setting {
+        /// The file.
+        path: &'static str,
+        /// What it must hold.
+        value: &'static str,
+    },
+    /// `MADV_COLLAPSE` (since Linux 6.1).
+    Collapse,
+    /// A directory for scratch files.
+    Scratch {
+        /// Its path.
+        directory: PathBuf,
+        /// Free bytes.
+        bytes: u64,
+    },
+    /// A directory whose file system is told of the first store to a clean page.
+    NotedWrites(PathBuf),
+    /// A directory whose files can be taken out of memory.
+    Evictable(PathBuf),
+    /// A fault on a file maps what lies around it in the page cache, too.
+    FaultAround,
+    /// So many mappings in one process.
+    Mappings(u64),
+    /// A userfaultfd that this process may open, and that can do so much.
+    Userfaultfd(Ability),
+    /// A zram device of the case's own, as swap.
+    Zram {
+        /// Bytes that fit.
+        bytes: u64,
+        /// The compression algorithm; `None` is the kernel's default.
+        algorithm: Option<String>,
+    },
+    /// A swap file of the case's own, of so many bytes.
+    SwapFile(u64),
+    /// A memory cgroup of the case's own, with a limit of so many bytes; its process runs in it.
+    MemoryGroup(u64),
+    /// A directory on a disk with so many bytes free, whose files' pages can be reclaimed.
+    Reclaimable(u64),
+    /// Pages that are evicted go to the swap device and not into zswap.
+    ZswapOff,
+    /// How many pages around the one that is missing are read from swap: 2 to this power.
+    PageCluster(u32),
 }
 
 impl Need {
@@ -112,13 +171,33 @@ impl Need {
                 Topology::machine().nodes().iter().any(|n| n.id == *node && n.memory > 0)
             }
             Self::FarNode => far_node().is_some(),
+            Self::PageReporting => reported_kib().is_some(),
             Self::Tsc => arch::has_reliable_tsc(),
+            Self::Tracepoints => may_trace(),
             Self::StringStore => arch::HAS_STRING_STORE,
             Self::Module => needs::has_module(),
             Self::Typed(space) => needs::has_memory(space),
             Self::Stores { nt, bytes } => needs::lack_of_stores(*nt, *bytes).is_none(),
             Self::Loads { nt, bytes } => needs::lack_of_loads(*nt, *bytes).is_none(),
             Self::LineFlush => can_flush(),
+            Self::Setting { path, value } => {
+                std::fs::read_to_string(path).is_ok_and(|text| selected(&text) == *value)
+            }
+            Self::Collapse => has_collapse(),
+            Self::Scratch { directory, bytes } => {
+                scratch::free_bytes(directory).is_some_and(|free| free >= *bytes)
+            }
+            Self::NotedWrites(directory) => scratch::notes_writes(directory),
+            Self::Evictable(directory) => scratch::can_evict(directory),
+            Self::FaultAround => scratch::maps_around(),
+            Self::Mappings(count) => scratch::mappings_max().is_none_or(|most| most >= *count),
+            Self::Userfaultfd(ability) => ability.is_here(),
+            Self::Reclaimable(bytes) => scratch_directory(*bytes).is_ok(),
+            Self::Zram { .. } | Self::SwapFile(_) | Self::MemoryGroup(_) => {
+                self.why_not_made().is_none()
+            }
+            Self::ZswapOff => Tree::machine().text(ZSWAP).is_none_or(|text| text != "Y"),
+            Self::PageCluster(wanted) => Tree::machine().number(PAGE_CLUSTER) == Some(*wanted),
         }
     }
 
@@ -127,81 +206,19 @@ impl Need {
         (*self == Self::Module).then(needs::module_state)
     }
 
-    /// What to do about it: a command to paste where there is one.
-    pub fn cure(&self) -> String {
-        match self {
-            Self::Memory(_) => {
-                let budget = Topology::machine().memory_budget();
-                format!(
-                    "choose a smaller --size (of a trace, fewer --ops): {} are available, limited \
-                     by {}",
-                    display_bytes(budget.bytes as f64),
-                    budget.limited_by
-                )
-            }
-            Self::Transparent { .. } | Self::Without(_) | Self::Pool { .. } => match self.knob() {
-                Some((path, value)) => format!("echo {value} | sudo tee {}", path.display()),
-                None if matches!(self, Self::Pool { .. }) => {
-                    "use a kernel and CPU with hugetlb pages of this size (1g needs pdpe1gb)".into()
-                }
-                None => "use a kernel that offers this page size (64k and others since Linux 6.8)"
-                    .to_owned(),
-            },
-            Self::Lockable(bytes) => {
-                format!("ulimit -l {} (as root), or grant CAP_IPC_LOCK", bytes.div_ceil(1024))
-            }
-            Self::PopulateWrite => "use Linux 5.14 or later".to_owned(),
-            Self::Fifo => {
-                "run as root, or: sudo setcap cap_sys_nice=ep $(command -v pagelab)".to_owned()
-            }
-            Self::Cpus(_) | Self::CpuCount(_) => {
-                let allowed = Topology::machine().cpus().allowed;
-                format!(
-                    "choose among CPUs {} (see also taskset -p $$)",
-                    pagelab_sys::topology::format_list(&allowed)
-                )
-            }
-            Self::Node(_) | Self::FarNode => {
-                let nodes: Vec<usize> = Topology::machine().nodes().iter().map(|n| n.id).collect();
-                format!(
-                    "use a machine with such a node; this one has {}",
-                    pagelab_sys::topology::format_list(&nodes)
-                )
-            }
-            Self::Tsc => "use a machine whose CPU reports an invariant TSC".to_owned(),
-            Self::Module => needs::module_cure(),
-            Self::Typed(space) => needs::memory_cure(space),
-            Self::Stores { nt, bytes } => needs::width_cure(needs::lack_of_stores(*nt, *bytes)),
-            Self::Loads { nt, bytes } => needs::width_cure(needs::lack_of_loads(*nt, *bytes)),
-            Self::StringStore | Self::LineFlush => "use an x86-64 machine".to_owned(),
-        }
-    }
-
-    /// The setting that meets it: the file and the value to write, where there is one.
-    ///
-    /// A hugetlb pool grows by what is missing, so its value depends on the pool's present state.
-    pub fn knob(&self) -> Option<(PathBuf, String)> {
-        let huge = HugePages::machine();
-        match self {
-            Self::Transparent { page, unasked } => {
-                let value = if *unasked { "always" } else { "madvise" };
-                Some((huge.enabled_path(page.bytes())?, value.to_owned()))
-            }
-            Self::Without(page) => Some((huge.enabled_path(page.bytes())?, "never".to_owned())),
-            Self::Pool { shift, pages } => {
-                let pool = huge.pools().into_iter().find(|pool| pool.page_size == 1 << shift)?;
-                let missing = pages.saturating_sub(pool.free.saturating_sub(pool.reserved));
-                Some((pool.path, (pool.pages + missing).to_string()))
-            }
-            _ => None,
-        }
-    }
-
     /// Every need that does not depend on a case: what `doctor` goes through.
     pub fn catalogue() -> Vec<Self> {
         let mut all = vec![Self::Tsc, Self::StringStore, Self::Fifo, Self::Lockable(256 << 20)];
+        all.push(Self::Tracepoints);
         all.extend([Self::Memory(2 << 30), Self::CpuCount(2), Self::FarNode, Self::PopulateWrite]);
         all.push(Self::Module);
+        let directory = scratch::default_directory;
+        all.push(Self::Scratch { directory: directory(), bytes: 128 << 20 });
+        all.extend([Self::NotedWrites(directory()), Self::Evictable(directory())]);
+        all.extend([Self::FaultAround, Self::Mappings(40_000)]);
+        all.extend(Ability::ALL.map(Self::Userfaultfd));
+        all.push(Self::Zram { bytes: 64 << 20, algorithm: None });
+        all.extend([Self::SwapFile(64 << 20), Self::MemoryGroup(64 << 20)]);
         all.extend([32, 64].map(|bytes| Self::Stores { nt: false, bytes }));
         all.push(Self::Loads { nt: true, bytes: 16 });
         for page in PageSize::offered() {
@@ -216,44 +233,6 @@ impl Need {
             }
         }
         all
-    }
-}
-
-impl fmt::Display for Need {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory(bytes) => write!(f, "{} of memory", display_bytes(*bytes as f64)),
-            Self::Transparent { page, unasked: false } => {
-                write!(f, "transparent pages of {page} for mappings that ask for them")
-            }
-            Self::Transparent { page, unasked: true } => {
-                write!(f, "transparent pages of {page} for every mapping")
-            }
-            Self::Without(page) => write!(f, "no transparent pages of {page}"),
-            Self::Pool { shift, pages } => {
-                write!(f, "{pages} free hugetlb pages of {}", format_bytes(1 << shift))
-            }
-            Self::Lockable(bytes) => write!(f, "{} of lockable memory", format_bytes(*bytes)),
-            Self::PopulateWrite => f.write_str("MADV_POPULATE_WRITE"),
-            Self::Fifo => f.write_str("the right to use SCHED_FIFO"),
-            Self::Cpus(cpus) => {
-                write!(f, "CPUs {}", pagelab_sys::topology::format_list(cpus))
-            }
-            Self::CpuCount(count) => write!(f, "{count} CPUs"),
-            Self::Node(node) => write!(f, "memory node {node}"),
-            Self::FarNode => f.write_str("a second memory node"),
-            Self::Tsc => f.write_str("an invariant time stamp counter"),
-            Self::StringStore => f.write_str("string stores (rep stosb)"),
-            Self::Module => f.write_str("the kernel module of pagelab"),
-            Self::Typed(space) => f.write_str(&needs::memory_name(space)),
-            Self::Stores { nt, bytes } => {
-                write!(f, "{} of {bytes} bytes", if *nt { "non-temporal stores" } else { "stores" })
-            }
-            Self::Loads { nt, bytes } => {
-                write!(f, "{} of {bytes} bytes", if *nt { "movntdqa" } else { "loads" })
-            }
-            Self::LineFlush => f.write_str("flushing a cache line (clflush)"),
-        }
     }
 }
 
@@ -285,6 +264,13 @@ mod tests {
             Need::Typed(Space::of_fence_word(None)),
             Need::Loads { nt: true, bytes: 8 },
             Need::LineFlush,
+            Need::ZswapOff,
+            Need::Reclaimable(1 << 20),
+            Need::PageCluster(0),
+            Need::Zram { bytes: 1 << 20, algorithm: Some("no-such".to_owned()) },
+            Need::PageReporting,
+            Need::Collapse,
+            Need::Setting { path: "/proc/sys/kernel/none", value: "1" },
         ]);
         for need in all {
             assert!(!need.to_string().is_empty() && need.cure().len() > 10, "{need:?}");

@@ -1,0 +1,494 @@
+//! Which way of getting fresh memory is the fastest here: the question, and the strategies.
+//!
+//! The one idea: a strategy is an ordinary case of `fault/throughput` over a sample of the memory
+//! that was asked about, so each has the proof that any case has. This file says which strategies
+//! there are, what each costs in memory and rights for all of the memory, and how large the sample
+//! is; [`Course`] says which of them is measured next. What comes out is read by the report.
+//!
+//! A strategy is not judged here.
+
+mod course;
+
+use pagelab_record::{
+    Case,
+    units::{display_bytes, format_bytes},
+};
+use pagelab_sys::{clock::ClockChoice, topology::Topology};
+use serde::Serialize;
+
+pub use self::course::{Course, Turn, out_of_time};
+use crate::{
+    Need, Workload,
+    fault::{populate::Populate, space, throughput::Throughput},
+    limit,
+    measure::Method,
+    params::PageSize,
+    plan::{self, Planned},
+};
+
+/// The largest part of the memory that a sample takes.
+pub const SHARE_MAX: u64 = 4;
+/// Larger samples say no more.
+const SAMPLE_MAX: u64 = 512 << 20;
+/// Bytes that can be measured in a second of budget, first round of all strategies included.
+const SAMPLED_PER_SECOND: f64 = 540.0 * 1_048_576.0;
+
+/// Which strategies may be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// All; as root settings are changed and put back to measure them.
+    Any,
+    /// Those that need no setting changed.
+    Keep,
+    /// Base pages only.
+    Base,
+    /// No hugetlb pool.
+    Transparent,
+    /// Those that lock the memory.
+    Locked,
+}
+
+impl Policy {
+    /// Their names, in the order of [`Policy::of`].
+    pub const NAMES: [&str; 5] = ["any", "keep", "base", "transparent", "locked"];
+
+    /// The policy of that name; the first where there is none.
+    pub fn of(name: &str) -> Self {
+        let all = [Self::Any, Self::Keep, Self::Base, Self::Transparent, Self::Locked];
+        let index = Self::NAMES.iter().position(|known| *known == name);
+        all[index.unwrap_or(0)]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// Bytes that shall be present.
+    pub size: u64,
+    /// Threads that may be used for it.
+    pub threads: u32,
+    /// What may be named.
+    pub policy: Policy,
+    /// Seconds that the answer may take.
+    pub budget_s: f64,
+    /// Measure under `SCHED_FIFO`.
+    pub fifo: bool,
+}
+
+/// Why a question is not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// It asks for what makes no sense.
+    Question(String),
+    /// It asks for more than this host has.
+    Host(String),
+}
+
+/// Page sizes of a row of [`ROWS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    Base,
+    /// Each size below the PMD's that the kernel has.
+    Folios,
+    Thp,
+    Hugetlb,
+}
+
+/// How many threads work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Crew {
+    One,
+    /// All that may be used; no row where that is one.
+    Many,
+    /// All that may be used, be it one.
+    All,
+}
+
+/// One row: page, way, crew, how much there is to set up (the least is the simplest), and what to
+/// bear in mind.
+type Row = (Pages, &'static str, Crew, u32, &'static str);
+
+const SILENT: &str = "does not say when memory ran short";
+const STAYS: &str = "is never paged out";
+const STARTED: &str = "threads that run already: starting them is not in the time";
+const FALLS_BACK: &str = "comes in smaller pages where memory is fragmented";
+const WINDOWS: &str = "measured in windows of 1 MiB; needs the kernel to offer this size";
+const POOL: &str = "the pool is set aside for such pages alone";
+
+/// Every strategy, in the order in which the first round takes them.
+const ROWS: &[Row] = &[
+    (Pages::Base, "touch", Crew::One, 0, ""),
+    (Pages::Thp, "touch", Crew::One, 4, FALLS_BACK),
+    (Pages::Thp, "touch", Crew::Many, 14, FALLS_BACK),
+    (Pages::Hugetlb, "touch", Crew::Many, 40, POOL),
+    (Pages::Thp, "madvise-populate", Crew::One, 5, FALLS_BACK),
+    (Pages::Thp, "madvise-populate-each", Crew::Many, 15, FALLS_BACK),
+    (Pages::Hugetlb, "touch", Crew::One, 30, POOL),
+    (Pages::Hugetlb, "map-populate", Crew::One, 31, POOL),
+    (Pages::Hugetlb, "madvise-populate-each", Crew::Many, 41, POOL),
+    (Pages::Base, "touch", Crew::Many, 10, STARTED),
+    (Pages::Base, "map-populate", Crew::One, 1, SILENT),
+    (Pages::Base, "madvise-populate", Crew::One, 2, ""),
+    (Pages::Base, "madvise-populate-each", Crew::Many, 11, STARTED),
+    (Pages::Base, "mlock", Crew::One, 3, STAYS),
+    (Pages::Folios, "touch", Crew::All, 20, WINDOWS),
+];
+
+/// Strategies whose memory is locked, in the same form.
+const LOCKED_ROWS: &[Row] = &[
+    (Pages::Base, "mlock", Crew::One, 0, STAYS),
+    (Pages::Thp, "mlock", Crew::One, 4, FALLS_BACK),
+    (Pages::Thp, "mlock-onfault", Crew::Many, 15, FALLS_BACK),
+    (Pages::Thp, "mlock-onfault", Crew::One, 5, FALLS_BACK),
+    (Pages::Base, "map-locked", Crew::One, 1, SILENT),
+    (Pages::Base, "mlock-onfault", Crew::One, 2, "only what is touched is locked"),
+    (Pages::Base, "mlock-onfault", Crew::Many, 12, STARTED),
+];
+
+/// One way of getting the memory, and what it takes for all of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Strategy {
+    /// What people call it: the way, the page size, the threads.
+    pub name: String,
+    /// The parameters that tell its record from others.
+    pub page: String,
+    /// See [`crate::fault::populate`].
+    pub populate: String,
+    /// Threads that work.
+    pub threads: u32,
+    /// How much there is to set up; of two equally fast ones the lower is named.
+    pub effort: u32,
+    /// What the memory costs beyond its size.
+    pub memory: Memory,
+    /// What to bear in mind, empty where there is nothing.
+    pub caveat: String,
+    /// What the machine lacks for all of the memory as it is set now, and how to get it.
+    pub lacks: Vec<Lack>,
+    /// The case over the sample.
+    #[serde(skip)]
+    pub case: Case,
+}
+
+/// What a strategy costs in memory, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Rounding up to whole pages.
+    pub rounding: u64,
+    /// Set aside in a pool that serves nothing else.
+    pub pool: u64,
+    /// Locked: never paged out, counted against the memlock limit.
+    pub locked: u64,
+}
+
+/// A need that is not met, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lack {
+    /// What is missing.
+    pub need: String,
+    /// A command or sentence to act on.
+    pub cure: String,
+}
+
+/// What a run that advises was asked: the part of its header that the report reads.
+#[derive(Debug, Clone, Serialize)]
+pub struct Asked {
+    /// Always `advise`.
+    pub command: &'static str,
+    /// Bytes that shall be present.
+    pub size: u64,
+    /// Threads that may be used.
+    pub threads: u32,
+    /// Name of the policy.
+    pub policy: &'static str,
+    /// Bytes of the sample.
+    pub sample: u64,
+    /// Bytes of the last-level cache of the CPU that is used, 0 where it is not known.
+    pub cache: u64,
+    /// Every strategy that was considered.
+    pub strategies: Vec<Strategy>,
+}
+
+impl Question {
+    /// The strategies over a sample, with what each takes for all of the memory.
+    ///
+    /// # Errors
+    /// A sentence that says what to ask for instead, when the memory is too small to be sampled or
+    /// more than there is.
+    pub fn asked(&self) -> Result<Asked, Refused> {
+        let budget = Topology::machine().memory_budget();
+        if self.size > budget.bytes {
+            return Err(Refused::Host(format!(
+                "--size {}: {} are available, limited by {}; choose a smaller size",
+                format_bytes(self.size),
+                display_bytes(budget.bytes as f64),
+                budget.limited_by
+            )));
+        }
+        let rows = self.rows(&PageSize::offered());
+        let sample = self.sample(rows.len()).map_err(Refused::Question)?;
+        let mut strategies = Vec::with_capacity(rows.len());
+        for (page, populate, threads, effort, caveat) in rows {
+            let strategy = self.strategy(page, populate, threads, sample);
+            let strategy = strategy.map_err(Refused::Question)?;
+            let strategy = Strategy { effort, caveat: caveat.to_owned(), ..strategy };
+            if self.policy != Policy::Keep || !needs_a_setting(&strategy.case) {
+                strategies.push(strategy);
+            }
+        }
+        let topology = Topology::machine();
+        let cache = topology.caches(topology.default_cpu().unwrap_or(0)).llc;
+        Ok(Asked {
+            command: "advise",
+            size: self.size,
+            threads: self.threads,
+            policy: self.policy.name(),
+            sample,
+            cache: cache.unwrap_or(0),
+            strategies,
+        })
+    }
+
+    /// The rows that the policy allows, for the page sizes of a kernel: page, way, threads, effort,
+    /// caveat.
+    fn rows(&self, offered: &[PageSize]) -> Vec<(PageSize, &str, u32, u32, &str)> {
+        let table = if self.policy == Policy::Locked { LOCKED_ROWS } else { ROWS };
+        let mut rows = Vec::new();
+        for (pages, populate, crew, effort, caveat) in table {
+            let threads = match crew {
+                Crew::One => 1,
+                Crew::Many if self.threads == 1 => continue,
+                Crew::Many | Crew::All => self.threads,
+            };
+            let allowed = match self.policy {
+                Policy::Base => *pages == Pages::Base,
+                Policy::Transparent => *pages != Pages::Hugetlb,
+                _ => true,
+            };
+            let is_meant = |page: &&PageSize| match pages {
+                Pages::Base => **page == PageSize::Base,
+                Pages::Folios => matches!(page, PageSize::Folio(_)),
+                Pages::Thp => **page == PageSize::Thp,
+                Pages::Hugetlb => **page == PageSize::Hugetlb(21),
+            };
+            for page in offered.iter().filter(is_meant).filter(|_| allowed) {
+                rows.push((*page, *populate, threads, *effort, *caveat));
+            }
+        }
+        rows
+    }
+
+    /// Bytes of a sample, so that so many strategies can be gone through in the budget: never more
+    /// than a quarter of the memory, whole PMD-sized pages for each thread.
+    ///
+    /// # Errors
+    /// When a quarter holds no such pages.
+    fn sample(&self, strategies: usize) -> Result<u64, String> {
+        let unit = (2 << 20) * u64::from(self.threads);
+        // Where there are few, the time is better spent on rounds: a large sample that the host
+        // took back costs a second to warm.
+        let affordable = self.budget_s * SAMPLED_PER_SECOND / strategies.max(12) as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
+        let most = (affordable as u64).min(SAMPLE_MAX).max(unit).min(self.size / SHARE_MAX);
+        match most / unit {
+            0 => Err(format!(
+                "--size {}: a quarter of it is too little to measure with {} threads; ask for {} \
+                 or more",
+                format_bytes(self.size),
+                self.threads,
+                format_bytes((SHARE_MAX * unit).next_power_of_two())
+            )),
+            units => Ok(unit << units.ilog2()),
+        }
+    }
+
+    fn strategy(
+        &self,
+        page: PageSize,
+        populate: &str,
+        threads: u32,
+        sample: u64,
+    ) -> Result<Strategy, String> {
+        let (page_name, threads_name) = (page.to_string(), threads.to_string());
+        let of_size = |bytes: u64| {
+            let size = format_bytes(bytes);
+            let mut pairs = vec![
+                ("page", page_name.as_str()),
+                ("populate", populate),
+                ("threads", threads_name.as_str()),
+                ("size", size.as_str()),
+            ];
+            if self.fifo {
+                pairs.push(("fifo", "on"));
+            }
+            plan::complete(&Throughput, &pairs)
+        };
+        let case = of_size(sample)?;
+        // Whole pages for each thread: what is lacking is asked of memory rounded up.
+        let unit = page.bytes().max(1 << 20) * u64::from(threads);
+        let whole = of_size(self.size.next_multiple_of(unit))?;
+        let lacking = Throughput.needs(&whole).into_iter().filter(|need| !need.check());
+        let lacks = lacking.map(|need| Lack { need: need.to_string(), cure: need.cure() });
+        let lacks: Vec<Lack> = lacks.collect();
+        let rounded = self.size.next_multiple_of(page.bytes());
+        let is_pool = matches!(page, PageSize::Hugetlb(_));
+        let memory = Memory {
+            rounding: rounded - self.size,
+            pool: if is_pool { rounded } else { 0 },
+            locked: if Populate::of(&case).locks() { self.size } else { 0 },
+        };
+        let crew = if threads > 1 { format!(" ×{threads}") } else { String::new() };
+        Ok(Strategy {
+            name: format!("{populate} {page}{crew}"),
+            page: page_name,
+            populate: populate.to_owned(),
+            threads,
+            effort: 0,
+            memory,
+            caveat: String::new(),
+            lacks,
+            case,
+        })
+    }
+}
+
+/// Whether a case needs a setting of the machine that is not as it needs it.
+fn needs_a_setting(case: &Case) -> bool {
+    Throughput.needs(case).iter().any(|need| need.pending().is_some())
+}
+
+impl Asked {
+    /// The cases to measure: the clear limit first, where its buffer is within a quarter of the
+    /// memory too, then the strategies in the order of the first round.
+    pub fn plan(&self, clock: ClockChoice) -> (Option<Planned>, Vec<Planned>) {
+        let method = |repetitions: u32, budget_ns| Method {
+            forks: 1,
+            repetitions_min: repetitions,
+            repetitions_max: repetitions,
+            budget_ns,
+            precision: 0.005,
+            limit_ns: 60_000_000_000,
+            attempts_max: 3,
+            clock,
+        };
+        let limit = limit::bulk::CLEAR;
+        let clear = Case::default().with("level", "dram");
+        let fits = limit.footprint(&clear) <= self.size / SHARE_MAX
+            && limit.needs(&clear).iter().all(Need::check);
+        let clear = fits.then(|| Planned {
+            workload: limit.name().to_owned(),
+            case: clear,
+            method: method(3, 100_000_000),
+        });
+        let strategies = self.strategies.iter().map(|strategy| Planned {
+            workload: Throughput.name().to_owned(),
+            case: strategy.case.clone(),
+            method: method(2, 1),
+        });
+        (clear, strategies.collect())
+    }
+
+    /// The most memory that any case takes at once.
+    pub fn footprint(&self) -> u64 {
+        let sizes = self.strategies.iter().map(|strategy| space::size_of(&strategy.case));
+        sizes.max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn question(size: u64, threads: u32, policy: Policy) -> Question {
+        Question { size, threads, policy, budget_s: 5.0, fifo: false }
+    }
+
+    const OFFERED: [PageSize; 4] =
+        [PageSize::Base, PageSize::Folio(65536), PageSize::Thp, PageSize::Hugetlb(21)];
+
+    #[test]
+    fn a_policy_leaves_out_what_it_does_not_allow() {
+        let names = |policy| -> Vec<String> {
+            let question = question(1 << 30, 2, policy);
+            let rows = question.rows(&OFFERED).into_iter();
+            rows.map(|(page, populate, threads, ..)| format!("{populate} {page} {threads}"))
+                .collect()
+        };
+        assert_eq!(names(Policy::Any).len(), 15);
+        assert!(names(Policy::Base).iter().all(|name| name.contains(" 4k ")));
+        assert!(names(Policy::Transparent).iter().all(|name| !name.contains("hugetlb")));
+        assert!(names(Policy::Locked).iter().all(|name| name.contains("lock")));
+    }
+
+    #[test]
+    fn with_one_thread_no_strategy_has_two_and_none_comes_twice() {
+        for threads in [1, 2] {
+            let question = question(1 << 30, threads, Policy::Any);
+            let mut rows: Vec<_> = question.rows(&OFFERED);
+            assert!(rows.iter().all(|row| row.2 <= threads));
+            let count = rows.len();
+            rows.sort_unstable();
+            rows.dedup_by_key(|row| (row.0, row.1, row.2));
+            assert_eq!(rows.len(), count);
+        }
+    }
+
+    #[test]
+    fn every_strategy_is_a_case_that_is_accepted() {
+        for policy in Policy::NAMES {
+            let asked = question(64 << 20, 2, Policy::of(policy)).asked().unwrap();
+            assert!(!asked.strategies.is_empty(), "{policy}");
+            assert_eq!((asked.policy, asked.sample), (policy, 16 << 20));
+            for strategy in &asked.strategies {
+                assert_eq!(space::size_of(&strategy.case), asked.sample, "{}", strategy.name);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_is_locked_or_set_aside_is_said() {
+        let asked = question((64 << 20) + 4096, 1, Policy::Any).asked().unwrap();
+        let memory = |name: &str| {
+            let found = asked.strategies.iter().find(|strategy| strategy.name == name);
+            found.map(|strategy| strategy.memory)
+        };
+        let locked = (64 << 20) + 4096;
+        assert_eq!(memory("mlock 4k"), Some(Memory { rounding: 0, pool: 0, locked }));
+        if let Some(pool) = memory("touch hugetlb-2m") {
+            let rounding = (2 << 20) - 4096;
+            assert_eq!(pool, Memory { rounding, pool: 66 << 20, locked: 0 });
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sampled_or_does_not_fit_is_refused_with_what_to_ask_for() {
+        let error = question(8 << 20, 2, Policy::Any).asked().unwrap_err();
+        assert!(matches!(&error, Refused::Question(why) if why.contains("ask for 16m or more")));
+        let error = question(1 << 60, 2, Policy::Any).asked().unwrap_err();
+        assert!(matches!(&error, Refused::Host(why) if why.contains("limited by")));
+    }
+
+    proptest! {
+        #[test]
+        fn a_sample_is_never_more_than_a_quarter(
+            size in 1_u64..1 << 40,
+            threads in 1_u32..64,
+            budget_s in 0.1_f64..100.0,
+            strategies in 1_usize..40,
+        ) {
+            let question = Question { budget_s, ..question(size, threads, Policy::Any) };
+            if let Ok(sample) = question.sample(strategies) {
+                prop_assert!(sample <= size / SHARE_MAX);
+                prop_assert!(sample.is_multiple_of((2 << 20) * u64::from(threads)));
+            } else {
+                prop_assert!(size / SHARE_MAX < (2 << 20) * u64::from(threads));
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What lies where in the watched processes.
+//!
+//! The one idea: the kernel tells of every new or changed mapping, in order with the faults, so an
+//! address is looked up as it was at that moment. What it does not tell (`mremap`, and all that was
+//! there before) is read from `/proc/PID/maps` when an address is found nowhere, at most every
+//! 20 ms for a process.
+//!
+//! A mapping that was unmapped stays until another takes its place: nothing faults there.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+    rc::Rc,
+};
+
+use pagelab_sys::{pagecache::is_tmpfs, perf::Mapping};
+
+use super::kind::Place;
+
+/// Shortest time between two readings of a process's maps.
+const REFRESH_NS: u64 = 20_000_000;
+
+const MAP_SHARED: u32 = 1;
+const MAP_HUGETLB: u32 = 0x4_0000;
+const PROT_WRITE: u32 = 2;
+
+/// A mapping as faults see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Area {
+    /// First address.
+    pub start: u64,
+    /// Address behind the last.
+    pub end: u64,
+    /// Offset in the file of the first byte.
+    pub offset: u64,
+    /// What kind of memory.
+    pub place: Place,
+    /// Whether it may be written.
+    pub writable: bool,
+    /// Path, or what the kernel calls it.
+    pub name: Rc<str>,
+}
+
+/// The mappings of every watched process.
+#[derive(Debug, Default)]
+pub struct Places {
+    processes: HashMap<u32, Process>,
+    names: HashMap<String, (Rc<str>, bool)>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Process {
+    areas: BTreeMap<u64, Area>,
+    read_ns: u64,
+}
+
+impl Places {
+    /// A mapping is new or has changed.
+    pub fn map(&mut self, pid: u32, mapping: &Mapping) {
+        let (name, is_tmpfs) = self.name(&mapping.name);
+        let area = Area {
+            start: mapping.start,
+            end: mapping.start.saturating_add(mapping.length),
+            offset: mapping.offset,
+            place: place_of(&name, mapping.flags, is_tmpfs),
+            writable: mapping.protection & PROT_WRITE != 0,
+            name,
+        };
+        insert(&mut self.processes.entry(pid).or_default().areas, area);
+    }
+
+    /// A process has become another program: nothing of what it mapped is left.
+    pub fn exec(&mut self, pid: u32) {
+        self.processes.insert(pid, Process::default());
+    }
+
+    /// A process was made as a copy of another.
+    pub fn fork(&mut self, pid: u32, parent: u32) {
+        if pid != parent {
+            let copy = self.processes.get(&parent).cloned().unwrap_or_default();
+            self.processes.insert(pid, copy);
+        }
+    }
+
+    /// A process has ended.
+    pub fn exit(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+    }
+
+    /// What is at an address now; `None` where nothing is known to be.
+    pub fn at(&mut self, pid: u32, address: u64, now_ns: u64) -> Option<&Area> {
+        if self.find(pid, address).is_none() {
+            let process = self.processes.entry(pid).or_default();
+            let is_due = process.read_ns == 0 || now_ns >= process.read_ns + REFRESH_NS;
+            if !is_due {
+                return None;
+            }
+            process.read_ns = now_ns.max(1);
+            self.read(pid);
+        }
+        self.find(pid, address)
+    }
+
+    /// What is known to be at an address, without asking anybody.
+    pub fn find(&self, pid: u32, address: u64) -> Option<&Area> {
+        let areas = &self.processes.get(&pid)?.areas;
+        let (_, area) = areas.range(..=address).next_back()?;
+        (address < area.end).then_some(area)
+    }
+
+    /// Reads the mappings of a process that is alive; nothing changes where that is not allowed.
+    pub fn read(&mut self, pid: u32) {
+        let Ok(text) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
+        for mapping in text.lines().filter_map(parse) {
+            self.map(pid, &mapping);
+        }
+    }
+
+    /// The name, shared, and whether it is a file on tmpfs.
+    fn name(&mut self, name: &str) -> (Rc<str>, bool) {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let is_tmpfs = name.starts_with('/') && is_tmpfs(Path::new(name));
+        let known: (Rc<str>, bool) = (name.into(), is_tmpfs);
+        self.names.insert(name.to_owned(), known.clone());
+        known
+    }
+}
+
+/// Puts an area in place of what was there.
+fn insert(areas: &mut BTreeMap<u64, Area>, area: Area) {
+    if area.start >= area.end {
+        return;
+    }
+    let below = areas.range(..area.start).next_back().map(|(start, _)| *start);
+    let inside = areas.range(area.start..area.end).map(|(start, _)| *start);
+    let touched: Vec<u64> = below.into_iter().chain(inside).collect();
+    for start in touched {
+        let Some(old) = areas.get(&start) else { continue };
+        if old.end <= area.start {
+            continue;
+        }
+        let old = areas.remove(&start).expect("it was just there");
+        if old.start < area.start {
+            areas.insert(old.start, Area { end: area.start, ..old.clone() });
+        }
+        if old.end > area.end {
+            let offset = old.offset + (area.end - old.start);
+            areas.insert(area.end, Area { start: area.end, offset, ..old });
+        }
+    }
+    areas.insert(area.start, area);
+}
+
+fn place_of(name: &str, flags: u32, is_tmpfs: bool) -> Place {
+    let shared = flags & MAP_SHARED != 0;
+    match name {
+        _ if flags & MAP_HUGETLB != 0 || name.starts_with("/anon_hugepage") => Place::Hugetlb,
+        "[heap]" => Place::Heap,
+        "[stack]" => Place::Stack,
+        "[vdso]" | "[vvar]" | "[vsyscall]" | "[vvar_vclock]" | "[uprobes]" => Place::Kernel,
+        _ if ["/memfd:", "/SYSV", "/dev/zero"].iter().any(|start| name.starts_with(start)) => {
+            Place::Shmem
+        }
+        _ if is_tmpfs || name.starts_with("/dev/shm/") => Place::Shmem,
+        "" | "//anon" if shared => Place::Shmem,
+        "" | "//anon" => Place::Anonymous,
+        // Names that a program gave with PR_SET_VMA_ANON_NAME.
+        _ if name.starts_with("[anon_shmem:") => Place::Shmem,
+        _ if name.starts_with('[') => Place::Anonymous,
+        _ if shared => Place::SharedFile,
+        _ => Place::PrivateFile,
+    }
+}
+
+/// A line of `/proc/PID/maps`.
+fn parse(line: &str) -> Option<Mapping> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let rights = words.next()?;
+    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+    words.next()?;
+    let inode = words.next()?.parse().ok()?;
+    let name = line.find(['/', '[']).map_or("", |at| &line[at..]);
+    let mut flags = if rights.ends_with('s') { MAP_SHARED } else { 2 };
+    if name.starts_with("/anon_hugepage") {
+        flags |= MAP_HUGETLB;
+    }
+    let protection = if rights.contains('w') { PROT_WRITE } else { 0 };
+    let length = end.checked_sub(start)?;
+    Some(Mapping { start, length, offset, protection, flags, inode, name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn mapping(start: u64, length: u64, name: &str) -> Mapping {
+        let (offset, inode) = (0, 0);
+        Mapping { start, length, offset, protection: 3, flags: 2, inode, name: name.to_owned() }
+    }
+
+    #[test]
+    fn a_mapping_takes_the_place_of_what_was_there() {
+        let mut places = Places::default();
+        places.map(1, &mapping(0x1000, 0x4000, "/lib/a"));
+        places.map(1, &mapping(0x2000, 0x1000, "//anon"));
+        let at = |address| places.find(1, address).map(|area| (&*area.name, area.offset));
+        assert_eq!(at(0x1fff), Some(("/lib/a", 0)));
+        assert_eq!(at(0x2000), Some(("//anon", 0)));
+        assert_eq!(at(0x3000), Some(("/lib/a", 0x2000)));
+        assert_eq!((at(0xfff), at(0x5000)), (None, None));
+    }
+
+    #[test]
+    fn a_fork_has_what_its_parent_had_and_an_exec_nothing() {
+        let mut places = Places::default();
+        places.map(1, &mapping(0x1000, 0x1000, "[heap]"));
+        places.fork(2, 1);
+        places.exec(1);
+        assert!(places.find(1, 0x1000).is_none());
+        assert_eq!(places.find(2, 0x1000).unwrap().place, Place::Heap);
+        places.exit(2);
+        assert!(places.find(2, 0x1000).is_none());
+    }
+
+    #[test]
+    fn what_a_name_means_is_known() {
+        for (name, flags, place) in [
+            ("//anon", 2, Place::Anonymous),
+            ("", 1, Place::Shmem),
+            ("[heap]", 2, Place::Heap),
+            ("[anon:arena]", 2, Place::Anonymous),
+            ("/memfd:x (deleted)", 1, Place::Shmem),
+            ("/usr/bin/true", 2, Place::PrivateFile),
+            ("/var/db", 1, Place::SharedFile),
+            ("//anon", 2 | MAP_HUGETLB, Place::Hugetlb),
+            ("[vdso]", 2, Place::Kernel),
+        ] {
+            assert_eq!(place_of(name, flags, false), place, "{name}");
+        }
+        assert_eq!(place_of("/tmp/x", 2, true), Place::Shmem);
+    }
+
+    #[test]
+    fn this_process_knows_where_its_code_is() {
+        let mut places = Places::default();
+        let code = this_process_knows_where_its_code_is as *const () as usize as u64;
+        let area = places.at(std::process::id(), code, 1).unwrap();
+        assert_eq!(area.place, Place::PrivateFile);
+        assert!(area.name.contains("pagelab_bench"), "{}", area.name);
+    }
+
+    proptest! {
+        /// Against a model of one owner for each page.
+        #[test]
+        fn every_page_belongs_to_the_mapping_that_came_last(
+            maps in prop::collection::vec((0_u64..32, 1_u64..16), 1..20),
+        ) {
+            let mut places = Places::default();
+            let mut model = [None; 64];
+            for (index, (start, length)) in maps.iter().enumerate() {
+                places.map(1, &mapping(start << 12, length << 12, &format!("/{index}")));
+                for page in *start..start + length {
+                    model[usize::try_from(page).unwrap()] = Some((index, page - start));
+                }
+            }
+            for (page, expected) in (0_u64..).zip(model) {
+                let found = places.find(1, page << 12).map(|area| {
+                    let from_start = (page << 12) - area.start + area.offset;
+                    (area.name[1..].parse::<usize>().unwrap(), from_start >> 12)
+                });
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}

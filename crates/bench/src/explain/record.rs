@@ -1,0 +1,353 @@
+//! What was seen of a program, as a record.
+//!
+//! The one idea: a record holds counts; what they cost and what would change follow from it and
+//! from the prices of the same run when a report is made. Tables are named after what they are
+//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `density/PLACE`.
+//!
+//! The claims: what was told and what was lost is what perf counted, and every fault that was told
+//! is in one group.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use pagelab_record::{
+    Case, Claim, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit,
+    schema, units::display_bytes,
+};
+use pagelab_sys::{arch, environment, perf::Told};
+
+use super::{
+    blocks::SIZES,
+    kind::Place,
+    symbols::Symbols,
+    tally::{Count, Frame, Groups, Mapped, Seen},
+    watch::Watched,
+};
+use crate::runner::host;
+
+/// Call sites and mappings that are told one by one.
+const SHOWN: usize = 40;
+
+/// The record of a watched program.
+pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
+    let facts = environment::facts();
+    let mut measured = measured(watched);
+    measured.warnings.extend(environment::warnings(&facts));
+    Record {
+        schema: schema::SCHEMA.to_owned(),
+        run: run.to_owned(),
+        boot: environment::boot_id(),
+        workload: super::WORKLOAD.to_owned(),
+        nature: if arch::is_emulated() { Nature::Emulated } else { Nature::Measured },
+        case,
+        host: host(&facts),
+        outcome: Outcome::Measured(measured),
+    }
+}
+
+/// The record's observations.
+pub fn measured(watched: &Watched) -> Measured {
+    let mut measured = Measured::default();
+    let mut symbols = Symbols::default();
+    let seen = &watched.seen;
+    measured.series = vec![
+        series("watched", Clock::Wall, watched.elapsed_ns),
+        series("watched", Clock::Cpu, watched.cpu_ns.0 + watched.cpu_ns.1),
+    ];
+    measured.tables.extend(seen.groups.iter().map(|(group, count)| fault_table(group, count)));
+    measured.tables.extend(site_tables(seen, &mut symbols));
+    measured.tables.extend(mapping_tables(seen));
+    measured.tables.extend(density_tables(seen));
+    counters(watched, &mut measured);
+    claims(watched, &mut measured);
+    warnings(watched, &mut measured);
+    measured
+}
+
+fn series(name: &str, clock: Clock, ns: u64) -> Series {
+    Series {
+        name: name.to_owned(),
+        arm: "program".to_owned(),
+        process: 0,
+        repetition: 0,
+        clock,
+        unit: Unit::Ns,
+        ops: 1,
+        bytes: 0,
+        data: Data::Values(vec![ns]),
+    }
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// A table of one row.
+fn row(name: String, cells: &[(&str, &str, u64)]) -> Table {
+    let column = |(name, unit, _): &(&str, &str, u64)| Column {
+        name: (*name).to_owned(),
+        unit: (*unit).to_owned(),
+    };
+    Table {
+        name,
+        columns: cells.iter().map(column).collect(),
+        rows: vec![cells.iter().map(|(_, _, value)| number(*value)).collect()],
+    }
+}
+
+fn fault_table(group: &impl std::fmt::Display, count: &Count) -> Table {
+    row(
+        format!("fault/{group}"),
+        &[
+            ("faults", "count", count.faults),
+            ("major", "count", count.major),
+            ("kernel", "count", count.kernel),
+            ("tables", "count", count.tables),
+            ("assumed", "count", count.assumed),
+            ("timed", "count", count.timed),
+            ("seen_ns", "ns", count.seen_ns),
+        ],
+    )
+}
+
+/// Groups as a row: a column for each, and the time from exception to handled.
+fn groups_table(name: String, groups: &Groups, bytes: Option<u64>) -> Table {
+    let names: Vec<String> = groups.keys().map(ToString::to_string).collect();
+    let mut cells: Vec<(&str, &str, u64)> = names
+        .iter()
+        .zip(groups.values())
+        .map(|(name, count)| (name.as_str(), "faults", count.faults))
+        .collect();
+    cells.push(("seen_ns", "ns", groups.values().map(|count| count.seen_ns).sum()));
+    cells.extend(bytes.map(|bytes| ("length", "bytes", bytes)));
+    row(name, &cells)
+}
+
+fn add(into: &mut Groups, groups: &Groups) {
+    for (group, count) in groups {
+        into.entry(*group).or_default().add(count);
+    }
+}
+
+/// What decides which are told one by one: time where it was seen, faults beside it.
+fn weight(groups: &Groups) -> (u64, u64) {
+    let sum = |of: fn(&Count) -> u64| groups.values().map(of).sum::<u64>();
+    (sum(|count| count.seen_ns), sum(|count| count.faults))
+}
+
+fn site_tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
+    let mut sites: Vec<(&Vec<Frame>, &Groups)> = seen.sites.iter().collect();
+    sites.sort_by_key(|(frames, groups)| (Reverse(weight(groups)), *frames));
+    // Several instructions of one function are one site, so more are named than shown.
+    let (named, rest) = sites.split_at(sites.len().min(20 * SHOWN));
+    let mut by_name: BTreeMap<String, Groups> = BTreeMap::new();
+    for (frames, groups) in named {
+        add(by_name.entry(site_name(frames, symbols)).or_default(), groups);
+    }
+    let mut elsewhere = Groups::new();
+    for (_, groups) in rest {
+        add(&mut elsewhere, groups);
+    }
+    let mut by_name: Vec<(String, Groups)> = by_name.into_iter().collect();
+    by_name.sort_by_key(|(_, groups)| Reverse(weight(groups)));
+    for (_, groups) in by_name.drain(by_name.len().min(SHOWN)..) {
+        add(&mut elsewhere, &groups);
+    }
+    if !elsewhere.is_empty() {
+        by_name.push(("elsewhere".to_owned(), elsewhere));
+    }
+    by_name
+        .iter()
+        .map(|(name, groups)| groups_table(format!("site/{name}"), groups, None))
+        .collect()
+}
+
+/// `fill (prog) < main < start`: the function and its callers.
+fn site_name(frames: &[Frame], symbols: &mut Symbols) -> String {
+    let Some((first, callers)) = frames.split_first() else { return "elsewhere".to_owned() };
+    let whole = symbols.name(first);
+    // The function and its file; the offset tells instructions apart, not functions.
+    let mut name = match whole.split_once("+0x") {
+        Some((function, rest)) if rest.contains(" (") => {
+            let file = rest.split_once(" (").map_or("", |(_, file)| file);
+            format!("{function} ({file}")
+        }
+        _ => whole,
+    };
+    // Functions without a name are their file, which is said once.
+    let named = callers.iter().filter(|frame| !frame.file.is_empty());
+    let mut said: Vec<String> = named.map(|frame| symbols.function(frame)).collect();
+    said.dedup();
+    // Nor is it said again where the function itself has no name.
+    said.retain(|caller| !name.starts_with(&format!("{caller}+")));
+    for caller in said.iter().take(3) {
+        name.push_str(" < ");
+        name.push_str(caller);
+    }
+    name
+}
+
+fn mapping_tables(seen: &Seen) -> Vec<Table> {
+    let mut by_name: BTreeMap<String, Mapped> = BTreeMap::new();
+    for ((place, name, ..), mapped) in &seen.mappings {
+        let whole = by_name.entry(mapping_name(*place, name, mapped.length)).or_default();
+        whole.length += mapped.length;
+        add(&mut whole.groups, &mapped.groups);
+    }
+    let mut by_name: Vec<(String, Mapped)> = by_name.into_iter().collect();
+    by_name.sort_by_key(|(_, mapped)| Reverse(weight(&mapped.groups)));
+    let mut others = Mapped::default();
+    for (_, mapped) in by_name.drain(by_name.len().min(SHOWN)..) {
+        others.length += mapped.length;
+        add(&mut others.groups, &mapped.groups);
+    }
+    if !others.groups.is_empty() {
+        by_name.push(("others".to_owned(), others));
+    }
+    let table = |(name, mapped): &(String, Mapped)| {
+        groups_table(format!("mapping/{name}"), &mapped.groups, Some(mapped.length))
+    };
+    by_name.iter().map(table).collect()
+}
+
+/// The file, or what kind of memory and how much of it.
+fn mapping_name(place: Place, name: &str, length: u64) -> String {
+    match name {
+        "" | "//anon" => format!("{} {}", place.name(), display_bytes(length as f64)),
+        name => name.to_owned(),
+    }
+}
+
+fn density_tables(seen: &Seen) -> Vec<Table> {
+    let columns = [
+        ("block", "bytes"),
+        ("blocks", "count"),
+        ("faults", "count"),
+        ("pages", "count"),
+        ("waves", "count"),
+    ];
+    let columns: Vec<Column> =
+        columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
+    let table = |(place, density): (&Place, &super::blocks::Density)| {
+        let mut rows = vec![vec![
+            4096,
+            number(density.pages),
+            number(density.faults),
+            number(density.pages),
+            number(density.faults),
+        ]];
+        rows.extend(SIZES.iter().zip(&density.by_size).map(|(size, whole)| {
+            let cells = [size << 12, whole.blocks, whole.faults, whole.pages, whole.waves];
+            cells.map(number).to_vec()
+        }));
+        Table { name: format!("density/{}", place.name()), columns: columns.clone(), rows }
+    };
+    seen.density.iter().map(table).collect()
+}
+
+fn counters(watched: &Watched, measured: &mut Measured) {
+    let Watched { seen, sight, .. } = watched;
+    let mut set = |name: &str, value: u64| {
+        measured.counters.insert(name.to_owned(), value);
+    };
+    set("user_ns", watched.cpu_ns.0);
+    set("system_ns", watched.cpu_ns.1);
+    set("minflt", watched.counted.0);
+    set("majflt", watched.counted.1);
+    set("minflt_before_exec", watched.before_exec);
+    set("sees_perf", u64::from(watched.told.is_ok()));
+    set("sees_kernel", u64::from(sight.kernel));
+    set("sees_exceptions", u64::from(sight.exceptions));
+    set("sees_allocations", u64::from(sight.allocations));
+    set("cut_short", u64::from(watched.cut_short));
+    if let Ok([minor, major]) = &watched.told {
+        for (name, told) in [("minor", minor), ("major", major)] {
+            set(&format!("perf_{name}"), told.counted);
+            set(&format!("perf_{name}_lost"), told.counted.saturating_sub(told.samples));
+        }
+        set("unhandled_exceptions", seen.unhandled);
+        set("processes", seen.processes);
+        set("faulting_threads", seen.threads);
+    }
+    if let Some(ended) = watched.ended {
+        match (ended.status.code(), ended.signal()) {
+            (Some(code), _) => set("exit_code", u64::from(code.unsigned_abs())),
+            (None, Some(signal)) => set("exit_signal", u64::from(signal.unsigned_abs())),
+            (None, None) => (),
+        }
+    }
+}
+
+fn claims(watched: &Watched, measured: &mut Measured) {
+    let Ok([minor, major]) = &watched.told else { return };
+    let mut claim = |text: &str, expected: u64, observed: u64| {
+        let claim = Claim::check(text, "program", number(expected), number(observed), 0);
+        measured.witness.push(claim);
+    };
+    for (text, told) in [
+        ("minor faults that perf counted were told or lost", minor),
+        ("major faults that perf counted were told or lost", major),
+    ] {
+        claim(text, told.counted, told.samples + lost(told));
+    }
+    let groups = watched.seen.groups.values().map(|count| count.faults).sum();
+    claim("faults that were told are in one group each", minor.samples + major.samples, groups);
+    // The kernel's other account also has what was populated inside calls, so it is at least as
+    // large; of more than one process it has only those that were waited for.
+    if watched.ended.is_some() && watched.seen.processes <= 1 {
+        let counted = minor.counted + watched.before_exec;
+        let text = "minor faults that perf counted are among those of wait4";
+        claim(text, counted, watched.counted.0.min(counted));
+        let text = "major faults that perf counted are among those of wait4";
+        claim(text, major.counted, watched.counted.1.min(major.counted));
+    }
+}
+
+/// What a ring had no room for, as the kernel says; kernels before 6.0 say it only in passing.
+fn lost(told: &Told) -> u64 {
+    let missing = told.counted.saturating_sub(told.samples);
+    told.lost.unwrap_or(if told.lost_told <= missing { missing } else { told.lost_told })
+}
+
+fn warnings(watched: &Watched, measured: &mut Measured) {
+    let mut warn = |text: String| measured.warnings.push(text);
+    match &watched.told {
+        Err(why) => warn(format!(
+            "perf is not allowed, so only totals are known: {why} (sysctl \
+             kernel.perf_event_paranoid=2, or run as root)"
+        )),
+        Ok([minor, major]) => {
+            let lost = lost(minor) + lost(major);
+            if lost > 0 {
+                warn(format!(
+                    "{lost} of {} faults came faster than they were read; their kinds are taken \
+                     to be those of the others",
+                    minor.counted + major.counted
+                ));
+            }
+            let sight = watched.sight;
+            if !sight.kernel {
+                warn(
+                    "faults inside system calls are not seen (run as root, or sysctl \
+                     kernel.perf_event_paranoid=1)"
+                        .to_owned(),
+                );
+            }
+            if !(sight.exceptions && sight.allocations) {
+                warn(
+                    "tracepoints are not allowed, so kinds and page sizes are assumed from the \
+                     mapping (run as root, or with CAP_PERFMON and tracefs mounted readable)"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    if watched.seen.threads > 1 {
+        warn(format!(
+            "{} threads took faults: prices are those of one, and contention is not in them",
+            watched.seen.threads
+        ));
+    }
+    if watched.cut_short {
+        warn("the watching was interrupted before the program ended".to_owned());
+    }
+}

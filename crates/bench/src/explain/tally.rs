@@ -1,0 +1,317 @@
+//! From a stream of records to counts of faults by kind, size, place, mapping and call site.
+//!
+//! The one idea: a fault of one thread is a bracket. The exception opens it (address, error code),
+//! pages allocated by the thread belong to it, and the fault event closes it when it was handled.
+//! Nothing is kept of a fault but what it adds to the counts.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    rc::Rc,
+};
+
+use pagelab_sys::perf::{Body, Record, tracefs::Tracepoint};
+
+use super::{
+    blocks::{Blocks, Density},
+    kind::{Evidence, Group, Kind, Place, classify},
+    places::Places,
+};
+
+/// What each source of the session is.
+#[derive(Debug, Clone)]
+pub enum Role {
+    /// Faults that were handled.
+    Handled {
+        /// After I/O.
+        major: bool,
+    },
+    /// Mappings, names, forks and exits.
+    Mappings,
+    /// The exception.
+    Exception(Tracepoint),
+    /// An allocation of pages.
+    Allocation(Tracepoint),
+}
+
+/// Callers that tell call sites apart, the instruction itself among them.
+pub const FRAMES: usize = 5;
+/// Call sites that are told apart; more are counted together.
+const SITES_MAX: usize = 50_000;
+
+/// An instruction: a file and an offset in it, or an address where no file is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame {
+    /// The file; empty where there is none.
+    pub file: Rc<str>,
+    /// Offset in the file, or the address.
+    pub at: u64,
+}
+
+/// Faults of one group, in one place of the program or altogether.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Faults.
+    pub faults: u64,
+    /// Of them, those that waited for I/O.
+    pub major: u64,
+    /// Of them, those taken inside system calls.
+    pub kernel: u64,
+    /// Of them, those that also allocated pages of page table.
+    pub tables: u64,
+    /// Of them, those whose kind was assumed.
+    pub assumed: u64,
+    /// Of them, those whose exception was seen, so that `seen_ns` covers them.
+    pub timed: u64,
+    /// Nanoseconds from exception to handled, watching included.
+    pub seen_ns: u64,
+}
+
+impl Count {
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        self.faults += other.faults;
+        self.major += other.major;
+        self.kernel += other.kernel;
+        self.tables += other.tables;
+        self.assumed += other.assumed;
+        self.timed += other.timed;
+        self.seen_ns += other.seen_ns;
+    }
+}
+
+/// Faults by group.
+pub type Groups = BTreeMap<Group, Count>;
+
+/// A mapping that faults came from.
+#[derive(Debug, Clone, Default)]
+pub struct Mapped {
+    /// Bytes, when it was last looked at.
+    pub length: u64,
+    /// Its faults.
+    pub groups: Groups,
+}
+
+/// Everything that was counted.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// All faults.
+    pub groups: Groups,
+    /// Faults by where the program was.
+    pub sites: HashMap<Vec<Frame>, Groups>,
+    /// Faults by mapping: kind of place, name, and which of that name.
+    pub mappings: BTreeMap<(Place, Rc<str>, u32, u64), Mapped>,
+    /// How densely memory was touched.
+    pub density: BTreeMap<Place, Density>,
+    /// Exceptions that no handled fault followed: signals, and faults cut off by the end.
+    pub unhandled: u64,
+    /// Processes that were seen.
+    pub processes: u64,
+    /// Faults by thread: the most that one took, and how many took a tenth of that or more.
+    pub threads: u64,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Open {
+    address: u64,
+    error: u64,
+    time_ns: u64,
+    order: Option<u32>,
+    tables: bool,
+}
+
+/// Counts while records come.
+#[derive(Debug)]
+pub struct Tally {
+    roles: Vec<Role>,
+    sees_allocations: bool,
+    places: Places,
+    blocks: Blocks,
+    open: HashMap<u32, Open>,
+    by_thread: HashMap<u32, u64>,
+    processes: HashSet<u32>,
+    /// Processes that may share pages with others since a fork.
+    forked: HashSet<u32>,
+    seen: Seen,
+}
+
+/// `__GFP_MOVABLE`: the page is for user memory. The same bit since Linux 2.6.
+const GFP_MOVABLE: u64 = 8;
+/// `__GFP_ZERO`, with which page tables are allocated.
+const GFP_ZERO: u64 = 0x100;
+
+impl Tally {
+    /// A tally of a session with these sources, in their order.
+    pub fn new(roles: Vec<Role>) -> Self {
+        let sees_allocations = roles.iter().any(|role| matches!(role, Role::Allocation(_)));
+        Self {
+            roles,
+            sees_allocations,
+            places: Places::default(),
+            blocks: Blocks::default(),
+            open: HashMap::new(),
+            by_thread: HashMap::new(),
+            processes: HashSet::new(),
+            forked: HashSet::new(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Reads what a process that runs already has mapped.
+    pub fn attach(&mut self, pid: u32) {
+        self.places.read(pid);
+        // Nobody knows whom it shares pages with.
+        self.forked.insert(pid);
+    }
+
+    /// Takes one record.
+    pub fn take(&mut self, record: &Record) {
+        let Record { pid, tid, time_ns, .. } = *record;
+        match &record.body {
+            Body::Sample { ip, addr, kernel, chain, raw, .. } => {
+                match self.roles.get(record.source) {
+                    Some(Role::Handled { major }) => {
+                        let fault = Handled {
+                            address: *addr,
+                            major: *major,
+                            kernel: *kernel,
+                            time_ns,
+                            chain: if chain.is_empty() { std::slice::from_ref(ip) } else { chain },
+                        };
+                        self.handled(pid, tid, &fault);
+                    }
+                    Some(Role::Exception(point)) => {
+                        let field = |name| point.field(raw, name);
+                        let told = (field("address"), field("error_code"));
+                        if let (Some(address), Some(error)) = told
+                            // Of the kernel's own addresses, nothing is any program's.
+                            && address < 1 << 63
+                        {
+                            let open = Open { address, error, time_ns, order: None, tables: false };
+                            if self.open.insert(tid, open).is_some() {
+                                self.seen.unhandled += 1;
+                            }
+                        }
+                    }
+                    Some(Role::Allocation(point)) => {
+                        if let Some(open) = self.open.get_mut(&tid) {
+                            let gfp = point.field(raw, "gfp_flags").unwrap_or(0);
+                            let order = point.field(raw, "order").unwrap_or(0);
+                            if gfp & GFP_MOVABLE != 0 {
+                                let order = u32::try_from(order).unwrap_or(0);
+                                open.order = open.order.max(Some(order));
+                            } else if gfp & GFP_ZERO != 0 {
+                                open.tables = true;
+                            }
+                        }
+                    }
+                    Some(Role::Mappings) | None => (),
+                }
+            }
+            Body::Map(mapping) => self.places.map(pid, mapping),
+            Body::Name { exec: true, .. } => {
+                self.places.exec(pid);
+                self.blocks.end(pid);
+                self.forked.remove(&pid);
+            }
+            Body::Fork { parent } => {
+                self.places.fork(pid, *parent);
+                if pid != *parent {
+                    self.forked.extend([pid, *parent]);
+                    self.blocks.fork(pid, *parent);
+                }
+            }
+            Body::Exit => {
+                self.seen.unhandled += u64::from(self.open.remove(&tid).is_some());
+                if pid == tid {
+                    self.places.exit(pid);
+                    self.blocks.end(pid);
+                }
+            }
+            Body::Name { .. } | Body::Lost(_) => (),
+        }
+    }
+
+    fn handled(&mut self, pid: u32, tid: u32, fault: &Handled<'_>) {
+        let Handled { address, major, kernel, time_ns, chain } = *fault;
+        let open = self.open.remove(&tid).filter(|open| open.address >> 12 == address >> 12);
+        let (was_zero, was_touched) = self.blocks.page(pid, address);
+        // Pages that a call populated for reading were not seen; without a fork nothing but the
+        // zero page is shared.
+        let was_zero = was_zero || !self.forked.contains(&pid);
+        let area = self.places.at(pid, address, time_ns).cloned();
+        let evidence = Evidence {
+            place: area.as_ref().map_or(Place::Unknown, |area| area.place),
+            major,
+            error: open.map(|open| open.error),
+            order: open.and_then(|open| open.order),
+            sees_allocations: self.sees_allocations && open.is_some(),
+            was_zero,
+            was_touched,
+            writable: area.as_ref().is_none_or(|area| area.writable),
+        };
+        let verdict = classify(&evidence);
+        let group = Group { kind: verdict.kind, page: verdict.page, place: evidence.place };
+        let first = verdict.kind == Kind::Write && verdict.page == 4096;
+        self.blocks.add(pid, address, area.as_ref(), first, verdict.kind == Kind::Read);
+        let count = Count {
+            faults: 1,
+            major: u64::from(major),
+            kernel: u64::from(kernel),
+            tables: u64::from(open.is_some_and(|open| open.tables)),
+            assumed: u64::from(verdict.assumed),
+            timed: u64::from(open.is_some()),
+            seen_ns: open.map_or(0, |open| time_ns.saturating_sub(open.time_ns)),
+        };
+        self.seen.groups.entry(group).or_default().add(&count);
+        *self.by_thread.entry(tid).or_default() += 1;
+        self.processes.insert(pid);
+        if let Some(area) = area {
+            let which = if area.name.starts_with('/') && &*area.name != "//anon" {
+                (0, 0)
+            } else {
+                (pid, area.start)
+            };
+            let key = (area.place, Rc::clone(&area.name), which.0, which.1);
+            let mapped = self.seen.mappings.entry(key).or_default();
+            mapped.length = mapped.length.max(area.end - area.start);
+            mapped.groups.entry(group).or_default().add(&count);
+        }
+        let frames = self.frames(pid, chain);
+        let is_known = self.seen.sites.contains_key(&frames);
+        let frames =
+            if is_known || self.seen.sites.len() < SITES_MAX { frames } else { Vec::new() };
+        self.seen.sites.entry(frames).or_default().entry(group).or_default().add(&count);
+    }
+
+    fn frames(&self, pid: u32, chain: &[u64]) -> Vec<Frame> {
+        let frame = |address: &u64| match self.places.find(pid, *address) {
+            Some(area) if area.name.starts_with('/') && &*area.name != "//anon" => {
+                let at = address - area.start + area.offset;
+                Frame { file: Rc::clone(&area.name), at }
+            }
+            _ => Frame { file: "".into(), at: *address },
+        };
+        chain.iter().take(FRAMES).map(frame).collect()
+    }
+
+    /// What was counted.
+    pub fn finish(mut self) -> Seen {
+        self.seen.unhandled += self.open.len() as u64;
+        self.seen.density = self.blocks.finish();
+        self.seen.processes = self.processes.len() as u64;
+        let most = self.by_thread.values().copied().max().unwrap_or(0);
+        let busy = self.by_thread.values().filter(|faults| **faults * 10 >= most);
+        self.seen.threads = busy.count() as u64;
+        self.seen
+    }
+}
+
+/// A fault that was handled.
+#[derive(Debug, Clone, Copy)]
+struct Handled<'a> {
+    address: u64,
+    major: bool,
+    kernel: bool,
+    time_ns: u64,
+    chain: &'a [u64],
+}

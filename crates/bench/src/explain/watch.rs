@@ -1,0 +1,320 @@
+//! Watching a program: from its first instruction, or for a while.
+//!
+//! The one idea: whatever ends the watching (the program's end, the time, an interrupt), what was
+//! seen until then is a result. Where perf is not allowed the program still runs, and what the
+//! kernel counts for everybody (`wait4`, `/proc/PID/stat`) is all that is known.
+
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    process::Command,
+    time::Duration,
+};
+
+use pagelab_sys::{
+    SysError,
+    clock::monotonic_raw_ns,
+    crew::{forget_interrupts, interrupted},
+    launch::{Ended, Other, Running, Waiting},
+    perf::{Event, Plan, Session, Source, Target, Told, tracefs::tracepoints},
+    topology::Topology,
+};
+
+use super::tally::{Role, Seen, Tally};
+
+/// Between two looks at the rings.
+const LOOK: Duration = Duration::from_millis(4);
+
+/// What is watched.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A program with its arguments, from its start to its end.
+    Program(Vec<String>),
+    /// A process that runs, with all its threads, for so long.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// At most so long.
+        at_most: Duration,
+    },
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Watched {
+    /// The faults, by everything.
+    pub seen: Seen,
+    /// What became of minor and of major faults; `None` where perf was not allowed, and why.
+    pub told: Result<[Told; 2], String>,
+    /// What the session could see.
+    pub sight: Sight,
+    /// How the program ended; `None` for one that runs on.
+    pub ended: Option<Ended>,
+    /// Faults that the kernel counted for the process: minor, major.
+    pub counted: (u64, u64),
+    /// Faults of the child before it became the program.
+    pub before_exec: u64,
+    /// Nanoseconds of watching.
+    pub elapsed_ns: u64,
+    /// Nanoseconds on the CPU, user and system.
+    pub cpu_ns: (u64, u64),
+    /// Whether the user ended the watching before the program ended.
+    pub cut_short: bool,
+}
+
+/// What a session could see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// Faults taken in kernel mode.
+    pub kernel: bool,
+    /// Exceptions with their error codes.
+    pub exceptions: bool,
+    /// Allocations of pages.
+    pub allocations: bool,
+}
+
+/// Why nothing could be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum Blocked {
+    /// There is no such program, or it may not be executed.
+    #[error("{program}: {source}")]
+    Program {
+        /// Which.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no such process.
+    #[error("no process has the number {0}")]
+    NoProcess(u32),
+    /// The process is not to be watched by this user.
+    #[error("process {pid} may not be watched: {source}")]
+    Denied {
+        /// Which.
+        pid: u32,
+        /// Why.
+        source: SysError,
+    },
+    /// Something else.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+}
+
+/// Watches.
+///
+/// # Errors
+/// When there is nothing that could be watched.
+pub fn watch(subject: &Subject) -> Result<Watched, Blocked> {
+    match subject {
+        Subject::Program(words) => program(words),
+        Subject::Process { pid, at_most } => process(*pid, *at_most),
+    }
+}
+
+/// The sources of a session and what each of them is.
+fn sources() -> (Vec<Source>, Vec<Role>) {
+    let names =
+        ["exceptions:page_fault_user", "exceptions:page_fault_kernel", "kmem:mm_page_alloc"];
+    let mut points = tracepoints(&names).into_iter();
+    // All rings together stay below 128 MiB, however many CPUs there are.
+    let cpus = Topology::machine().cpus().online.len().max(1);
+    let large = (4 << 20).min((32 << 20) / cpus).max(64 << 10);
+    let source = |event, chain, mappings, ring_bytes, required| Source {
+        event,
+        chain,
+        mappings,
+        ring_bytes,
+        required,
+    };
+    let mut sources = vec![
+        source(Event::MinorFaults, true, false, large, true),
+        source(Event::MajorFaults, true, false, large / 8, true),
+        source(Event::Nothing, false, true, large / 4, true),
+    ];
+    let mut roles =
+        vec![Role::Handled { major: false }, Role::Handled { major: true }, Role::Mappings];
+    let mut add = |point, role: &dyn Fn(_) -> Role, ring_bytes| {
+        if let Some(point) = point {
+            roles.push(role(Clone::clone(&point)));
+            sources.push(source(Event::Tracepoint(point), false, false, ring_bytes, false));
+        }
+    };
+    add(points.next().flatten(), &Role::Exception, large);
+    add(points.next().flatten(), &Role::Exception, large / 4);
+    add(points.next().flatten(), &Role::Allocation, large);
+    (sources, roles)
+}
+
+/// A session and the tally of what it tells.
+struct Eyes {
+    session: Session,
+    tally: Tally,
+    sight: Sight,
+}
+
+impl Eyes {
+    fn open(target: Target) -> Result<Self, SysError> {
+        let (sources, mut roles) = sources();
+        let session = Session::open(&Plan { target, sources })?;
+        let mut sight = Sight { kernel: session.sees_kernel(), ..Sight::default() };
+        for (index, role) in roles.iter_mut().enumerate() {
+            match role {
+                // A source that is not told must not be waited for.
+                _ if !session.has(index) => *role = Role::Mappings,
+                Role::Exception(_) => sight.exceptions = true,
+                Role::Allocation(_) => sight.allocations = true,
+                Role::Handled { .. } | Role::Mappings => (),
+            }
+        }
+        Ok(Self { session, tally: Tally::new(roles), sight })
+    }
+
+    fn look(&mut self) {
+        let Self { session, tally, .. } = self;
+        session.drain(&mut |record| tally.take(&record));
+    }
+
+    fn close(mut self) -> Result<(Seen, [Told; 2], Sight), SysError> {
+        let tally = &mut self.tally;
+        let told = self.session.stop(&mut |record| tally.take(&record))?;
+        Ok((self.tally.finish(), [told[0], told[1]], self.sight))
+    }
+}
+
+fn program(words: &[String]) -> Result<Watched, Blocked> {
+    let name = words.first().cloned().unwrap_or_default();
+    let not_started = |source| Blocked::Program { program: name.clone(), source };
+    let mut command = Command::new(&name);
+    command.args(&words[1..]);
+    let waiting = Waiting::prepare(command).map_err(not_started)?;
+    let mut eyes = Eyes::open(Target::OnExec(waiting.pid()));
+    let before_exec = faults_of(waiting.pid()).map_or(0, |(minor, _)| minor);
+    let start = monotonic_raw_ns();
+    let mut running = waiting.go().map_err(not_started)?;
+    let (ended, cut_short) = attend(&mut running, &mut eyes)?;
+    let elapsed_ns = monotonic_raw_ns().saturating_sub(start);
+    let usage = ended.map(|ended| ended.usage).unwrap_or_default();
+    let watched = Watched {
+        seen: Seen::default(),
+        told: Err(String::new()),
+        sight: Sight::default(),
+        ended,
+        counted: (usage.minor_faults, usage.major_faults),
+        before_exec,
+        elapsed_ns,
+        cpu_ns: (usage.user_ns, usage.system_ns),
+        cut_short,
+    };
+    conclude(watched, eyes)
+}
+
+/// Waits for the end of the program while looking at the rings.
+fn attend(
+    running: &mut Running,
+    eyes: &mut Result<Eyes, SysError>,
+) -> Result<(Option<Ended>, bool), Blocked> {
+    // An interrupt from a terminal has reached the program already: it is in the same group.
+    let mut ignored = u32::from(io::stdin().is_terminal());
+    let mut told_to_end = false;
+    loop {
+        let ended = running.wait(LOOK);
+        let ended = ended.map_err(|error| SysError::new("wait4", "the program", error))?;
+        if let Ok(eyes) = eyes {
+            eyes.look();
+        }
+        if ended.is_some() {
+            return Ok((ended, false));
+        }
+        if interrupted() {
+            forget_interrupts();
+            if ignored > 0 {
+                ignored -= 1;
+            } else if told_to_end {
+                return Ok((None, true));
+            } else {
+                running.interrupt();
+                told_to_end = true;
+            }
+        }
+    }
+}
+
+fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
+    let other = Other::of(pid).map_err(|error| match error.raw_os_error() {
+        Some(3) => Blocked::NoProcess(pid),
+        _ => Blocked::Sys(SysError::new("pidfd_open", pid.to_string(), error)),
+    })?;
+    let mut eyes = match Eyes::open(Target::Threads(threads_of(pid))) {
+        Ok(eyes) => eyes,
+        Err(source) => return Err(Blocked::Denied { pid, source }),
+    };
+    eyes.tally.attach(pid);
+    let before = (faults_of(pid).unwrap_or_default(), cpu_of(pid).unwrap_or_default());
+    eyes.session.start()?;
+    let start = monotonic_raw_ns();
+    let limit = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX);
+    let mut cut_short = false;
+    let mut after = before;
+    while monotonic_raw_ns() - start < limit && !other.wait(LOOK) {
+        eyes.look();
+        after = (faults_of(pid).unwrap_or(after.0), cpu_of(pid).unwrap_or(after.1));
+        if interrupted() {
+            forget_interrupts();
+            cut_short = true;
+            break;
+        }
+    }
+    let since = |after: (u64, u64), before: (u64, u64)| {
+        (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1))
+    };
+    let watched = Watched {
+        seen: Seen::default(),
+        told: Err(String::new()),
+        sight: Sight::default(),
+        ended: None,
+        counted: since(after.0, before.0),
+        before_exec: 0,
+        elapsed_ns: monotonic_raw_ns() - start,
+        cpu_ns: since(after.1, before.1),
+        cut_short,
+    };
+    conclude(watched, Ok(eyes))
+}
+
+fn conclude(watched: Watched, eyes: Result<Eyes, SysError>) -> Result<Watched, Blocked> {
+    match eyes {
+        Ok(eyes) => {
+            let (seen, told, sight) = eyes.close()?;
+            Ok(Watched { seen, told: Ok(told), sight, ..watched })
+        }
+        Err(error) => Ok(Watched { told: Err(error.to_string()), ..watched }),
+    }
+}
+
+fn threads_of(pid: u32) -> Vec<u32> {
+    let listed = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let threads = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let threads: Vec<u32> = threads.collect();
+    if threads.is_empty() { vec![pid] } else { threads }
+}
+
+/// Minor and major faults of a process so far, its ended threads included.
+fn faults_of(pid: u32) -> Option<(u64, u64)> {
+    let fields = stat(pid)?;
+    Some((*fields.get(7)?, *fields.get(9)?))
+}
+
+/// Nanoseconds on the CPU so far, user and system.
+fn cpu_of(pid: u32) -> Option<(u64, u64)> {
+    let fields = stat(pid)?;
+    let nanoseconds = |ticks: u64| ticks * (1_000_000_000 / 100);
+    Some((nanoseconds(*fields.get(11)?), nanoseconds(*fields.get(12)?)))
+}
+
+/// The numbers of `/proc/PID/stat` behind the name, the state as 0.
+fn stat(pid: u32) -> Option<Vec<u64>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, parentheses too.
+    let (_, fields) = text.rsplit_once(") ")?;
+    Some(fields.split(' ').map(|field| field.trim().parse().unwrap_or(0)).collect())
+}

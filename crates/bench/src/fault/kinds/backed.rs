@@ -1,0 +1,269 @@
+//! Memory that has a scratch file behind it, at work: what the kinds of `file` and `shmem` share.
+//!
+//! The one idea: which path a fault takes follows from where the page is (nowhere, on the disk, in
+//! the page cache, already in the page table) and from what the store may do to it (copy it, or
+//! change it). A [`Backed`] is one choice of both, made anew before every repetition and looked at
+//! before and after the touches.
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area,
+    area::Advice,
+    residency::{Residency, Scanner},
+    scratch::{Scratch, word_of},
+    touch::Stride,
+};
+
+use super::{FaultKind, Stage, anon::base_only};
+use crate::{
+    fault::space::{Expectation, Space},
+    meter::Witness,
+    workload::Error,
+};
+
+const PAGE: usize = 4096;
+
+/// What the file is like when it is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// One hole: no page is allocated.
+    Empty,
+    /// Every page is in the page cache.
+    Cached,
+    /// The same, and no page waits to be written back.
+    Clean,
+    /// No page is in the page cache.
+    Evicted,
+}
+
+/// What a touch does to the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mapping {
+    /// `MAP_SHARED`: the page itself is mapped.
+    Shared,
+    /// `MAP_SHARED`, and every page was read before: it is in the page table, to be read only.
+    SharedRead,
+    /// `MAP_PRIVATE`: a store copies the page.
+    Private,
+}
+
+/// A scratch file behind a space.
+#[derive(Debug)]
+pub(super) struct Backed {
+    scratch: Scratch,
+    /// What the case says, and what is done.
+    before: Before,
+    really: Before,
+    mapping: Mapping,
+    /// Pages of the space, and those from one touch to the next.
+    pages: usize,
+    step: usize,
+    scanner: Scanner,
+    found: Found,
+}
+
+/// What was seen in one repetition.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found {
+    /// `None` until the file was made new for this repetition.
+    resident: Option<u64>,
+    dirty_before: u64,
+    dirty_after: u64,
+    of_file: u64,
+    kept: u64,
+}
+
+impl Backed {
+    /// Puts a scratch file behind a space, filled unless the kind finds it empty.
+    ///
+    /// # Errors
+    /// When the disk or the memory is full.
+    pub(super) fn new(
+        case: &Case,
+        space: &mut Space,
+        scratch: Scratch,
+        (before, mapping): (Before, Mapping),
+    ) -> Result<Self, Error> {
+        space.backing = scratch.backing(mapping != Mapping::Private);
+        let is_cached = case.get("lie") == Some("cached");
+        let really = if is_cached { Before::Cached } else { before };
+        if really != Before::Empty {
+            scratch.fill()?;
+        }
+        if !matches!(before, Before::Empty | Before::Cached) {
+            scratch.clean()?;
+        }
+        if !matches!(really, Before::Empty | Before::Evicted) {
+            // Under memory pressure the kernel takes a page of a file before any other.
+            scratch.keep_in_memory()?;
+        }
+        let pages = space.layout.bytes() / PAGE;
+        let (scanner, found) = (Scanner::open()?, Found::default());
+        Ok(Self { scratch, before, really, mapping, pages, step: 1, scanner, found })
+    }
+
+    /// Touches one page in each piece that one fault maps.
+    ///
+    /// # Errors
+    /// When this file system maps one page at a time.
+    pub(super) fn one_in_a_piece(mut self) -> Result<Self, Error> {
+        self.step = self.scratch.pages_of_a_fault()?;
+        if self.step < 2 {
+            let name = self.scratch.file_system();
+            return Err(Error::Case(format!(
+                "a fault on a file of {name} maps one page: use kind=file-minor-single, or --dir \
+                 on another file system"
+            )));
+        }
+        Ok(self)
+    }
+}
+
+impl Stage for Backed {
+    fn renew(&mut self) -> Result<(), Error> {
+        match self.really {
+            Before::Empty => self.scratch.empty()?,
+            Before::Clean => self.scratch.clean()?,
+            Before::Evicted => self.scratch.evict()?,
+            Before::Cached => (),
+        }
+        self.found = Found { resident: Some(self.scratch.resident()?), ..Found::default() };
+        Ok(())
+    }
+
+    fn step(&self) -> Option<usize> {
+        (self.step > 1).then_some(self.step * PAGE)
+    }
+
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        if self.before == Before::Evicted {
+            area.advise(Advice::Random)?;
+        }
+        if self.mapping == Mapping::SharedRead {
+            area.read(Stride { step: PAGE, bytes: 8 });
+            self.found.dirty_before = self.scanner.dirty(area)?;
+        }
+        Ok(())
+    }
+
+    fn inspect(&mut self, area: &Area, found: &Residency) -> Result<(), Error> {
+        self.found.of_file = found.file;
+        if self.before == Before::Empty {
+            self.found.dirty_after = self.scanner.dirty(area)?;
+        }
+        // The first word of a line is touched; the second one is as the file has it.
+        let is_kept = |page: &usize| {
+            let expected = if self.before == Before::Empty { 0 } else { word_of(*page) };
+            area.word(page * PAGE + 8) == expected
+        };
+        self.found.kept = (0..self.pages).filter(is_kept).count() as u64;
+        Ok(())
+    }
+
+    fn expect(&self, _: Expectation) -> Expectation {
+        let present = self.pages as u64;
+        let touches = present / self.step as u64;
+        let is_major = self.before == Before::Evicted;
+        let (faults, major) = if is_major { (0, touches) } else { (touches, 0) };
+        Expectation { faults, major, present, ..Expectation::default() }
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let (pages, found) = (self.pages as u64, self.found);
+        let is_there = matches!(self.before, Before::Cached | Before::Clean);
+        let resident = if is_there { pages } else { 0 };
+        let claim = "pages of the file in memory before the touches";
+        witness.expect(claim, resident, found.resident.unwrap_or(u64::MAX));
+        let of_file = if self.mapping == Mapping::Private { 0 } else { pages };
+        witness.expect("base pages that are the file's own", of_file, found.of_file);
+        if self.before == Before::Empty {
+            witness.expect("base pages stored to afterwards", pages, found.dirty_after);
+            witness.expect("base pages that were cleared", pages, found.kept);
+        } else {
+            witness.expect("base pages that hold what the file holds", pages, found.kept);
+        }
+        if self.mapping == Mapping::SharedRead {
+            witness.expect("base pages that were dirty before the touches", 0, found.dirty_before);
+        }
+        witness.set("pages_mapped_by_a_fault", self.step as u64);
+        Ok(())
+    }
+}
+
+/// What every kind with a file refuses: pages that do not come in this size or from this node.
+///
+/// # Errors
+/// A sentence that says what to ask for.
+pub(super) fn refuse(kind: &dyn FaultKind, case: &Case) -> Result<(), String> {
+    base_only(kind, case, "the pages of its file are base pages")?;
+    if case.get("mem-node").is_some_and(|node| node != "any") {
+        return Err(format!(
+            "kind={} with mem-node: the page cache decides where a page of a file lies; use \
+             mem-node=any",
+            kind.name()
+        ));
+    }
+    if case.get("host") == Some("cold") && !kind.takes_fresh_memory() {
+        return Err(format!(
+            "kind={} with host=cold: its faults take no memory that was free before; use \
+             kind=shmem-write or private-file-cow",
+            kind.name()
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the lie of a case would be the truth for a kind that maps its file in this way.
+pub(super) fn cannot_tell(case: &Case, mapping: Mapping) -> bool {
+    match case.get("lie") {
+        // Nothing asks for huge pages in a file that has none.
+        Some("thp-on") => true,
+        // The pages are in the page table before the touches anyway.
+        Some("early-populate") => mapping == Mapping::SharedRead,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fault::latency::Latency, plan::complete};
+
+    fn space() -> Space {
+        Space::of(&complete(&Latency, &[("size", "4m")]).unwrap(), 1)
+    }
+
+    fn backed(lie: &str, state: (Before, Mapping)) -> Backed {
+        let mut space = space();
+        let scratch = Scratch::in_memory(space.layout.bytes()).unwrap();
+        Backed::new(&Case::default().with("lie", lie), &mut space, scratch, state).unwrap()
+    }
+
+    #[test]
+    fn what_the_touches_must_leave_follows_from_where_the_pages_were() {
+        let first_touch = Expectation::default();
+        let of = |state| {
+            let Expectation { faults, major, present, .. } =
+                backed("none", state).expect(first_touch);
+            (faults, major, present)
+        };
+        assert_eq!(of((Before::Empty, Mapping::Shared)), (1024, 0, 1024));
+        assert_eq!(of((Before::Cached, Mapping::Private)), (1024, 0, 1024));
+        assert_eq!(of((Before::Evicted, Mapping::Shared)), (0, 1024, 1024));
+        let state = (Before::Clean, Mapping::Shared);
+        let around = backed("none", state).one_in_a_piece().unwrap();
+        let step = around.step().unwrap() / PAGE;
+        let expected = around.expect(first_touch);
+        assert_eq!((expected.faults * step as u64, expected.present), (1024, 1024));
+    }
+
+    #[test]
+    fn a_file_that_should_be_empty_is_full_where_the_case_lies() {
+        let state = (Before::Empty, Mapping::Shared);
+        for (lie, resident) in [("none", 0), ("cached", 1024)] {
+            let mut backed = backed(lie, state);
+            backed.renew().unwrap();
+            assert_eq!(backed.found.resident, Some(resident), "{lie}");
+        }
+    }
+}

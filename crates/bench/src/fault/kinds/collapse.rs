@@ -1,0 +1,108 @@
+//! `MADV_COLLAPSE`: base pages made into one huge page by a call, and no fault at all.
+//!
+//! Each sample is one call on 2 MiB that were populated with base pages: it allocates a huge page,
+//! copies, and frees 512 base pages and their table. THP is switched off for the process while it
+//! populates, so that the advice of the mapping need not be given and taken back (it cannot be).
+//! The call also empties the page lists of every CPU: part of its cost on large machines.
+
+use pagelab_record::Case;
+use pagelab_sys::{Area, SysError, clock::Clock, sched::disable_thp, touch::TouchList};
+
+use super::{
+    FaultKind, Stage,
+    state::{Before, only, populate, populated, unpaced},
+};
+use crate::{
+    Need,
+    fault::space::{Expectation, Space, size_of},
+    meter::Witness,
+    params::PageSize,
+    workload::Error,
+};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Collapse;
+
+impl FaultKind for Collapse {
+    fn name(&self) -> &'static str {
+        "collapse"
+    }
+
+    fn help(&self) -> &'static str {
+        "no fault: MADV_COLLAPSE of 2 MiB of base pages"
+    }
+
+    fn in_throughput(&self) -> bool {
+        false
+    }
+
+    fn allocates_tables(&self) -> bool {
+        false
+    }
+
+    /// What the lies change, advice and population, is the stage's own business here.
+    fn cannot_tell(&self, case: &Case) -> bool {
+        !matches!(case.get("lie"), None | Some("none"))
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let accepted = |page| page == PageSize::Thp;
+        only(self, case, accepted, "a collapse makes a THP; use page=2m")?;
+        unpaced(self, case)
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        vec![Need::Collapse, Need::Memory(size_of(case) + (4 << 20))]
+    }
+
+    fn takes_fresh_memory(&self) -> bool {
+        false
+    }
+
+    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        let populated = Expectation { huge: 0, ..populated(space) };
+        space.advice = None;
+        Ok(Box::new(Scattered { populated, before: Before::new()? }))
+    }
+}
+
+/// Memory that is populated with base pages.
+#[derive(Debug)]
+struct Scattered {
+    populated: Expectation,
+    before: Before,
+}
+
+impl Stage for Scattered {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        disable_thp(true)?;
+        populate(area);
+        disable_thp(false)?;
+        self.before.look(area)?;
+        Ok(())
+    }
+
+    fn series(&self) -> &'static str {
+        "call"
+    }
+
+    fn expect(&self, first_touch: Expectation) -> Expectation {
+        Expectation { faults: 0, ..first_touch }
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        self.before.testify(self.populated, witness);
+        Ok(())
+    }
+
+    fn calls(
+        &mut self,
+        area: &Area,
+        list: &TouchList,
+        clock: &Clock,
+        record: &mut dyn FnMut(u64),
+    ) -> Option<Result<(), SysError>> {
+        Some(area.time_collapses(list, clock, record))
+    }
+}

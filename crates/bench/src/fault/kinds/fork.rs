@@ -1,0 +1,207 @@
+//! Pages that a forked process holds too, and pages that it held: copy, or reuse.
+//!
+//! The holder is forked after the area was populated and sleeps. As long as it lives a store copies
+//! the page (`wp_page_copy`); once it is gone the last owner keeps the page and is only given the
+//! right to write (`wp_page_reuse`, or its likes for larger pages). Both are one minor fault, so
+//! the proof is elsewhere: in who maps the pages before and after, and for root in their frames.
+//!
+//! Which of the two processes stores makes no difference to the kernel; here it is the parent,
+//! whose page tables exist. The fork's other copies, of the loop's own data, are taken off the
+//! clock.
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area,
+    account::Frames,
+    area::Ranges,
+    counters::Counters,
+    fork::{self, Holder},
+};
+
+use super::{
+    FaultKind, Stage,
+    state::{Before, is_true_of_populated, only, populate, populated},
+};
+use crate::{
+    Need,
+    fault::space::{Expectation, Space, size_of},
+    meter::Witness,
+    params::PageSize,
+    workload::Error,
+};
+
+/// A store to a page that a forked process holds too.
+#[derive(Debug)]
+pub(super) struct ForkCow;
+
+impl FaultKind for ForkCow {
+    fn name(&self) -> &'static str {
+        "fork-cow"
+    }
+
+    fn help(&self) -> &'static str {
+        "store to a page that a forked process holds too: copies it"
+    }
+
+    fn allocates_tables(&self) -> bool {
+        false
+    }
+
+    fn cannot_tell(&self, case: &Case) -> bool {
+        is_true_of_populated(case)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let is_folio = |page| matches!(page, PageSize::Folio(_));
+        only(
+            self,
+            case,
+            |page| !is_folio(page),
+            "a store copies one base page out of a large folio; use page=4k",
+        )
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        // Both processes' pages at once.
+        let mut needs = vec![Need::Memory(2 * size_of(case)), Need::PopulateWrite];
+        if let PageSize::Hugetlb(shift) = PageSize::of(case) {
+            let pages = 2 * size_of(case).div_ceil(1 << shift);
+            needs.push(Need::Pool { shift, pages });
+        }
+        needs
+    }
+
+    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        Ok(Box::new(Shared::new(space, true)?))
+    }
+}
+
+/// A store to a page that a forked process held: the last owner keeps it.
+#[derive(Debug)]
+pub(super) struct Reuse;
+
+impl FaultKind for Reuse {
+    fn name(&self) -> &'static str {
+        "reuse"
+    }
+
+    fn help(&self) -> &'static str {
+        "store to a page that a forked process held until it ended: no copy"
+    }
+
+    fn allocates_tables(&self) -> bool {
+        false
+    }
+
+    fn cannot_tell(&self, case: &Case) -> bool {
+        is_true_of_populated(case)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let is_folio = |page| matches!(page, PageSize::Folio(_));
+        only(
+            self,
+            case,
+            |page| !is_folio(page),
+            "kernels differ in whether they reuse a part of a large folio; use page=4k or 2m",
+        )
+    }
+
+    fn needs(&self, _: &Case) -> Vec<Need> {
+        vec![Need::PopulateWrite]
+    }
+
+    fn takes_fresh_memory(&self) -> bool {
+        false
+    }
+
+    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        Ok(Box::new(Shared::new(space, false)?))
+    }
+}
+
+/// Populated memory that a forked process holds, or held.
+#[derive(Debug)]
+struct Shared {
+    page: PageSize,
+    populated: Expectation,
+    is_held: bool,
+    holder: Option<Holder>,
+    ranges: Ranges,
+    before: Before,
+    frames: [Frames; 2],
+    reused: Counters,
+}
+
+impl Shared {
+    fn new(space: &Space, is_held: bool) -> Result<Self, Error> {
+        Ok(Self {
+            page: space.page,
+            populated: populated(space),
+            is_held,
+            holder: None,
+            ranges: Ranges::default(),
+            before: Before::new()?,
+            frames: Default::default(),
+            reused: Counters::default(),
+        })
+    }
+}
+
+impl Stage for Shared {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        populate(area);
+        self.ranges = area.ranges();
+        let holder = Holder::fork()?;
+        self.holder = self.is_held.then_some(holder);
+        self.before.look(area)?;
+        self.frames[0] = Frames::read(&self.ranges)?;
+        self.reused = Counters::read(None);
+        // Last: whatever was allocated since the fork is settled, too.
+        fork::settle(&self.ranges)?;
+        Ok(())
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        self.reused = Counters::read(None).since(&self.reused);
+        // While the holder lives: what is exclusive now was copied.
+        self.frames[1] = Frames::read(&self.ranges)?;
+        self.holder = None;
+        Ok(())
+    }
+
+    fn expect(&self, first_touch: Expectation) -> Expectation {
+        // The PMD of a shared THP is split, and one of its base pages copied.
+        let splits = self.is_held && self.page == PageSize::Thp;
+        Expectation { huge: if splits { 0 } else { first_touch.huge }, ..first_touch }
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let all = self.populated.present;
+        self.before.testify(self.populated, witness);
+        let [before, after] = &self.frames;
+        let alone = "base pages that nobody else maps, before the touches";
+        if !self.is_held {
+            witness.expect(alone, all, before.exclusive());
+            if let Some(moved) = after.moved_since(before) {
+                witness.expect("base pages that lie in another frame afterwards", 0, moved);
+            }
+            if self.page == PageSize::Base
+                && let Some(reused) = self.reused.get("pgreuse")
+            {
+                let claim = "pages reused by their last owner, machine-wide, at least";
+                witness.expect_at_least(claim, all, reused);
+            }
+            return Ok(());
+        }
+        witness.expect(alone, 0, before.exclusive());
+        // Of a THP one base page is copied; of the others all.
+        let copied = if self.page == PageSize::Thp { self.populated.faults } else { all };
+        let claim = "base pages that nobody else maps, after the touches";
+        witness.expect(claim, copied, after.exclusive());
+        if let Some(moved) = after.moved_since(before) {
+            witness.expect("base pages that lie in another frame afterwards", copied, moved);
+        }
+        Ok(())
+    }
+}

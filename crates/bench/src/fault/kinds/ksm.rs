@@ -1,0 +1,174 @@
+//! A store to a page that KSM merged with others: it is copied out of the shared one.
+//!
+//! All pages are filled alike, with a word that no other process has, and offered to `ksmd`. They
+//! are merged once nobody maps any of them alone. Merging is waited for off the clock, 30 s at
+//! most; `ksmd` goes on looking at the pages while they are touched, on whatever CPU it gets, which
+//! is part of what KSM costs. The settings that make it look at all pages in each pass are knobs.
+//!
+//! The stable page is shared by at most `max_page_sharing` (256) others. The touched pages are kept
+//! apart afterwards, so that the control walks over pages that nobody merges again.
+
+use std::{path::Path, time::Duration};
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area, account::Frames, area::Ranges, clock::monotonic_raw_ns, counters::Counters, rights,
+};
+
+use super::{
+    FaultKind, Stage,
+    anon::base_only,
+    state::{Before, is_true_of_populated, populate, populated},
+};
+use crate::{
+    Need,
+    fault::space::{Expectation, Space},
+    meter::Witness,
+    workload::Error,
+};
+
+/// What makes `ksmd` go through everything at once; its own choice of pace would undo it.
+const SETTINGS: &[(&str, &str)] = &[
+    ("/sys/kernel/mm/ksm/advisor_mode", "none"),
+    ("/sys/kernel/mm/ksm/smart_scan", "0"),
+    ("/sys/kernel/mm/ksm/pages_to_scan", "1000000"),
+    // Between two scans there is time for the touches: one that meets a scan may fault twice.
+    ("/sys/kernel/mm/ksm/sleep_millisecs", "500"),
+];
+/// What makes it run at all; last, so that it is put back first.
+const RUN: Need = Need::Setting { path: "/sys/kernel/mm/ksm/run", value: "1" };
+
+/// How long one attempt waits, nanoseconds.
+const WAIT_NS_MAX: u64 = 6_000_000_000;
+/// How often all pages start again.
+const ATTEMPTS: u64 = 5;
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Ksm;
+
+impl FaultKind for Ksm {
+    fn name(&self) -> &'static str {
+        "ksm"
+    }
+
+    fn help(&self) -> &'static str {
+        "store to a page that KSM merged with equal ones: copies it"
+    }
+
+    fn allocates_tables(&self) -> bool {
+        false
+    }
+
+    fn cannot_tell(&self, case: &Case) -> bool {
+        is_true_of_populated(case)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        base_only(self, case, "KSM merges base pages only")
+    }
+
+    fn needs(&self, _: &Case) -> Vec<Need> {
+        // Whoever cannot set them takes the pace as it is.
+        let mut needs = Vec::new();
+        if rights::is_root() {
+            let known = SETTINGS.iter().filter(|(path, _)| Path::new(path).is_file());
+            needs.extend(known.map(|(path, value)| Need::Setting { path, value }));
+        }
+        needs.push(RUN);
+        needs
+    }
+
+    /// `ksmd` would merge again what one of several touches left alike.
+    fn in_throughput(&self) -> bool {
+        false
+    }
+
+    /// Merging takes far longer than the touches.
+    fn automatic_size_max(&self) -> u64 {
+        32 << 20
+    }
+
+    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        Ok(Box::new(Merged {
+            populated: populated(space),
+            before: Before::new()?,
+            ranges: Ranges::default(),
+            alone: 0,
+            moved: Counters::default(),
+        }))
+    }
+}
+
+impl Merged {
+    /// Waits until no page is left that nobody else maps; `false` when that takes too long.
+    fn is_merged(&mut self) -> Result<bool, Error> {
+        let deadline = monotonic_raw_ns() + WAIT_NS_MAX;
+        loop {
+            self.alone = Frames::read(&self.ranges)?.exclusive();
+            if self.alone == 0 {
+                // The scan that merged the last page comes to its end.
+                std::thread::sleep(Duration::from_millis(100));
+                return Ok(true);
+            }
+            if monotonic_raw_ns() > deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Memory whose pages are all merged.
+#[derive(Debug)]
+struct Merged {
+    populated: Expectation,
+    before: Before,
+    ranges: Ranges,
+    alone: u64,
+    moved: Counters,
+}
+
+impl Stage for Merged {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        populate(area);
+        self.ranges = area.ranges();
+        for attempt in 0..ATTEMPTS {
+            // Not zero in any word: each touch, a store of zero, makes its page another one.
+            let word = 0x7061_6765_0000_0001 | u64::from(std::process::id()) << 1;
+            area.fill(|| word + attempt * 2);
+            area.mergeable(true)?;
+            if self.is_merged()? {
+                self.before.look(area)?;
+                self.moved = Counters::read(None);
+                return Ok(());
+            }
+            // A merged page that only one mapping is left of finds no partner any more
+            // (`max_page_sharing`): all of them start again, with another content.
+            self.ranges.keep_apart()?;
+        }
+        Err(Error::Case(format!(
+            "ksmd left {} pages unmerged for {} s: choose a smaller --size, or raise \
+             /sys/kernel/mm/ksm/pages_to_scan",
+            self.alone,
+            ATTEMPTS * WAIT_NS_MAX / 1_000_000_000
+        )))
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        self.moved = Counters::read(None).since(&self.moved);
+        self.ranges.keep_apart()?;
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        self.before.testify(self.populated, witness);
+        let claim = "base pages that nobody else maps, before the touches";
+        witness.expect(claim, 0, self.alone);
+        if let Some(copied) = self.moved.get("cow_ksm") {
+            let claim = "merged pages copied by a store, machine-wide, at least";
+            witness.expect_at_least(claim, self.populated.present, copied);
+        }
+        Ok(())
+    }
+}

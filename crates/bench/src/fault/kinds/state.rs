@@ -1,0 +1,152 @@
+//! What stages have in common: populating memory, and proving the state that touches start from.
+//!
+//! The one idea: a kind that starts from populated memory looks, after its last preparation, at
+//! what the page table says, so that a page that is of another size or not there at all is noticed
+//! even where the touches hide it. And where kernels differ in whether a touch faults, a probe on a
+//! few pages says what this one does before anything is claimed of a million.
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area,
+    area::Layout,
+    residency::{Residency, Scanner},
+    touch::Stride,
+    usage,
+};
+
+use super::FaultKind;
+use crate::{
+    fault::space::{Expectation, Space},
+    meter::Witness,
+    params::PageSize,
+    workload::Error,
+};
+
+/// Every base page once.
+pub(super) const EACH: Stride = Stride { step: 4096, bytes: 8 };
+
+/// Stores to every base page: all of it is present, in the pages that it was advised.
+pub(super) fn populate(area: &Area) {
+    area.touch(0, area.layout().bytes(), EACH);
+}
+
+/// What the page table said before the touches.
+#[derive(Debug)]
+pub(super) struct Before {
+    scanner: Scanner,
+    found: Residency,
+}
+
+impl Before {
+    pub(super) fn new() -> Result<Self, Error> {
+        Ok(Self { scanner: Scanner::open()?, found: Residency::default() })
+    }
+
+    pub(super) fn look(&mut self, area: &Area) -> Result<Residency, Error> {
+        self.found = self.scanner.scan(area)?;
+        Ok(self.found)
+    }
+
+    /// Claims that so much was there.
+    pub(super) fn testify(&self, expected: Expectation, witness: &mut Witness) {
+        let Residency { present, huge, .. } = self.found;
+        witness.expect("base pages present before the touches", expected.present, present);
+        let claim = "base pages mapped by a PMD or larger before the touches";
+        witness.expect(claim, expected.huge, huge);
+    }
+
+    /// Claims that nothing was there.
+    pub(super) fn testify_absent(&self, witness: &mut Witness) {
+        self.testify(Expectation::default(), witness);
+    }
+}
+
+/// What populating the whole space leaves: as many pages as a first touch of each.
+pub(super) fn populated(space: &Space) -> Expectation {
+    let step = usize::try_from(space.page.bytes()).unwrap_or(4096);
+    space.expectation(Stride { step, bytes: 8 })
+}
+
+/// A few pages of the space's kind, brought into some state by `prepare` and stored to again:
+/// whether each store faulted, or none did.
+pub(super) fn faults_again(
+    space: &Space,
+    prepare: impl Fn(&mut Area) -> Result<(), Error>,
+) -> Result<bool, Error> {
+    let once = || -> Result<u64, Error> {
+        let mut area = sample(space)?;
+        populate(&area);
+        prepare(&mut area)?;
+        let stride = Stride { step: page_of(space).max(4096), bytes: 8 };
+        let before = usage::thread().minor_faults;
+        area.touch(0, area.layout().bytes(), stride);
+        Ok(usage::thread().minor_faults - before)
+    };
+    // The first round takes the faults of the code.
+    once()?;
+    let pages = sample_bytes(space) / page_of(space);
+    match once()? {
+        0 => Ok(false),
+        faults if faults == pages as u64 => Ok(true),
+        faults => Err(Error::Case(format!(
+            "{faults} of {pages} stores faulted where all or none should: this kernel treats equal \
+             pages differently, so that no one cost can be named"
+        ))),
+    }
+}
+
+fn page_of(space: &Space) -> usize {
+    usize::try_from(space.page.bytes()).expect("addresses have 64 bits")
+}
+
+fn sample_bytes(space: &Space) -> usize {
+    page_of(space).max(16 << 12)
+}
+
+/// A small area of the space's pages: mapped, advised, not touched.
+pub(super) fn sample(space: &Space) -> Result<Area, Error> {
+    let small = Space { layout: Layout::contiguous(sample_bytes(space)), skew: 0, ..*space };
+    let mut area = small.reserve()?;
+    area.open()?;
+    area.map(false)?;
+    if let Some(advice) = space.advice {
+        area.advise(advice)?;
+    }
+    Ok(area)
+}
+
+/// Refuses every page size that is not listed.
+pub(super) fn only(
+    kind: &dyn FaultKind,
+    case: &Case,
+    accepts: impl Fn(PageSize) -> bool,
+    why: &str,
+) -> Result<(), String> {
+    let page = PageSize::of(case);
+    if accepts(page) {
+        return Ok(());
+    }
+    Err(format!("kind={} with page={page}: {why}", kind.name()))
+}
+
+/// Whether a lie changes nothing for memory that is populated before the touches anyway.
+pub(super) fn is_true_of_populated(case: &Case) -> bool {
+    let is_plain = matches!(PageSize::of(case), PageSize::Base | PageSize::Hugetlb(_));
+    case.get("lie") == Some("early-populate") && is_plain
+}
+
+/// The same, for memory that is touched once more without a fault anyway.
+pub(super) fn is_true_of_present(case: &Case) -> bool {
+    is_true_of_populated(case) || case.get("lie") == Some("present")
+}
+
+/// Refuses a rate for a kind whose samples are calls.
+pub(super) fn unpaced(kind: &dyn FaultKind, case: &Case) -> Result<(), String> {
+    match case.get("rate") {
+        None | Some("max") => Ok(()),
+        Some(rate) => Err(format!(
+            "kind={} with rate={rate}: calls are not paced; leave rate at max",
+            kind.name()
+        )),
+    }
+}

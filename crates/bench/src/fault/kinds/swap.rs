@@ -1,0 +1,403 @@
+//! Swap-in: memory that was written, evicted to swap of the case's own, and is touched again.
+//!
+//! The one idea: eviction is proven, not assumed. `MADV_PAGEOUT` is a request; what counts is that
+//! afterwards no page is in the page table or in the swap cache (`mincore`), that every page is in
+//! swap and all in one space (`pagemap`), and that the space that was made for the case holds that
+//! much (`/proc/swaps`). Only then does each touch have to read its page.
+//!
+//! With readahead (`page-cluster=default`) a fault may bring pages that others touch later; those
+//! take a minor fault. Nobody knows beforehand which, so that loop asks `getrusage` between two
+//! samples, outside the clock pair. A device that the kernel reads synchronously (zram) has no
+//! readahead at all: `do_swap_page` goes past the swap cache (since Linux 4.15).
+//!
+//! It is not about reclaim: what the kernel chooses to evict, and what writing costs, is elsewhere.
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area, SysError,
+    clock::Clock,
+    counters::Counters,
+    knobs::swap::{InUse, SwapSpace, in_use},
+    knobs::zram,
+    residency::{Scanner, Swapped, in_core},
+    sched::Pinned,
+    topology::{Topology, Tree},
+    touch::{Access, TouchList},
+};
+
+use super::{FaultKind, Stage, anon::base_only};
+use crate::{
+    Kind, Need, Param, Role,
+    fault::space::{Expectation, Space, size_of},
+    inputs::Inputs,
+    meter::Witness,
+    workload::Error,
+};
+
+/// What only this kind reads.
+pub(in crate::fault) const PARAMS: [Param; 4] = [
+    Param {
+        name: "swap",
+        help: "kind=swap: a zram device, or a swap file on a disk; made for the case, then removed",
+        kind: Kind::Choice(&["zram", "file"]),
+        default: "zram",
+        role: Role::Axis,
+    },
+    Param {
+        name: "algorithm",
+        help: "kind=swap: how zram compresses; auto is the kernel's default",
+        kind: Kind::Choice(&["auto", "lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"]),
+        default: "auto",
+        role: Role::Axis,
+    },
+    Param {
+        name: "page-cluster",
+        help: "kind=swap: 0 reads the page that is missing and no other; default: as it is set",
+        kind: Kind::Choice(&["0", "default"]),
+        default: "0",
+        role: Role::Axis,
+    },
+    Param {
+        name: "content",
+        help: "kind=swap: what is swapped; half: every other 512 bytes random, the rest 16 bits",
+        kind: Kind::Choice(&["zero", "half", "random"]),
+        default: "half",
+        role: Role::Axis,
+    },
+];
+
+/// What [`refusal`] turns away.
+pub(in crate::fault) const REFUSALS: [(&str, &str); 3] = [
+    (
+        "swap, algorithm, page-cluster or content with a kind other than swap",
+        "they say nothing there; leave them out or ask for kind=swap",
+    ),
+    ("algorithm with swap=file", "a file is not compressed; use swap=zram"),
+    (
+        "rate with page-cluster=default",
+        "the loop that tells major from minor faults is not paced; use page-cluster=0",
+    ),
+];
+
+/// Why a case makes no sense as far as swap goes.
+pub(in crate::fault) fn refusal(case: &Case) -> Option<String> {
+    let is = |name: &str, value: &str| case.get(name).is_none_or(|found| found == value);
+    let is_swap = case.get("kind") == Some("swap");
+    let refused = [
+        !is_swap && !PARAMS.iter().all(|param| is(param.name, param.default)),
+        is_swap && is("swap", "file") && !is("algorithm", "auto"),
+        is_swap && !is("page-cluster", "0") && !is("rate", "max"),
+    ];
+    let index = refused.iter().position(|refused| *refused)?;
+    Some(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1))
+}
+
+/// Says which algorithm `auto` is, where a device is there to ask.
+pub(in crate::fault) fn resolve(case: Case) -> Case {
+    let asks = case.get("kind") == Some("swap")
+        && case.get("swap") == Some("zram")
+        && case.get("algorithm") == Some("auto");
+    match zram::algorithms(&Tree::machine()).first() {
+        Some(default) if asks => case.with("algorithm", default),
+        _ => case,
+    }
+}
+
+/// Bytes that one repetition touches where the case does not say: writing them out takes ten times
+/// as long as reading them, and zram takes as much memory again.
+pub(in crate::fault) const SIZE: u64 = 32 << 20;
+
+/// A touch of a page that was swapped out.
+#[derive(Debug)]
+pub(super) struct Swap;
+
+impl FaultKind for Swap {
+    fn name(&self) -> &'static str {
+        "swap"
+    }
+
+    fn help(&self) -> &'static str {
+        "store to a page that was swapped out: reads it back"
+    }
+
+    fn allocates_tables(&self) -> bool {
+        false
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        base_only(self, case, "large folios are split or come back one by one")
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        // More than twice the size: a space that is half full gives its slots back at once, and
+        // then a page that was only read would have to be written out again.
+        let bytes = size_of(case) * 5 / 2 + (1 << 20);
+        let algorithm = case.get("algorithm").filter(|name| *name != "auto").map(str::to_owned);
+        let mut needs = vec![Need::ZswapOff];
+        if case.get("page-cluster") == Some("0") {
+            needs.push(Need::PageCluster(0));
+        }
+        needs.push(match case.get("swap") {
+            Some("file") => Need::SwapFile(bytes),
+            _ => Need::Zram { bytes, algorithm },
+        });
+        needs
+    }
+
+    fn stage(&self, _: &Case, _: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        Err(Error::Case("no swap space was made for this case".to_owned()))
+    }
+
+    fn stage_with(
+        &self,
+        case: &Case,
+        space: &mut Space,
+        inputs: &Inputs,
+    ) -> Result<Box<dyn Stage>, Error> {
+        let Some(swap) = inputs.swap().cloned() else { return self.stage(case, space) };
+        let content = match case.get("content") {
+            Some("zero") => Content::Zero,
+            Some("random") => Content::Random,
+            _ => Content::Half,
+        };
+        let asks = case.get("page-cluster") != Some("0");
+        Ok(Box::new(Evicted {
+            name: named(&swap),
+            swap,
+            content,
+            pages: space.bytes() / 4096,
+            scanner: Scanner::open()?,
+            proof: Proof::default(),
+            loop_: Loop { asks, ..Loop::default() },
+        }))
+    }
+}
+
+/// The space as claims name it.
+fn named(swap: &SwapSpace) -> String {
+    let path = swap.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    swap.algorithm.as_ref().map_or(path.clone(), |algorithm| format!("{path} ({algorithm})"))
+}
+
+/// What is written before it is evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Nothing but zeros: zram keeps no page for it, and since Linux 6.12 no device sees it.
+    Zero,
+    /// 512 bytes of random words, 512 bytes of words whose upper 48 bits are zero, and so on.
+    Half,
+    /// Random words.
+    Random,
+}
+
+impl Content {
+    fn fill(self, area: &Area) {
+        let mut random = fastrand::Rng::with_seed(0x7377_6170);
+        let mut at = 0_u64;
+        area.fill(|| {
+            let is_small = at / 64 % 2 == 1;
+            at += 1;
+            match self {
+                Self::Zero => 0,
+                Self::Half if is_small => random.u64(..) & 0xffff,
+                Self::Half | Self::Random => random.u64(..),
+            }
+        });
+    }
+}
+
+/// Memory that is in swap.
+#[derive(Debug)]
+struct Evicted {
+    name: String,
+    swap: SwapSpace,
+    content: Content,
+    pages: u64,
+    scanner: Scanner,
+    proof: Proof,
+    loop_: Loop,
+}
+
+/// What was found before the touches.
+#[derive(Debug, Default)]
+struct Proof {
+    in_core: u64,
+    swapped: Swapped,
+    used_kib: u64,
+    others: Vec<InUse>,
+    counters: Counters,
+}
+
+/// What a loop that asks was told.
+#[derive(Debug, Default)]
+struct Loop {
+    asks: bool,
+    minor: Vec<bool>,
+    neither: u64,
+}
+
+/// Asks from every CPU in turn. What a disk has written waits in a batch of the CPU that took the
+/// interrupt, and cannot be reclaimed from there; `MADV_PAGEOUT` empties that of its own CPU.
+fn page_out_everywhere(area: &Area) -> Result<(), SysError> {
+    for cpu in Topology::machine().cpus().online {
+        // Where this process may not run it cannot ask; if that matters, the claims say so.
+        if let Ok(_there) = Pinned::to(cpu) {
+            area.page_out()?;
+        }
+    }
+    Ok(())
+}
+
+/// Attempts at bringing every page out.
+const ATTEMPTS: u32 = 12;
+
+impl Evicted {
+    /// Writes everything out until nothing is left in memory, or gives up: then the claims say so.
+    fn evict(&mut self, area: &Area) -> Result<(), SysError> {
+        for attempt in 0..ATTEMPTS {
+            area.page_out()?;
+            if attempt > 0 {
+                page_out_everywhere(area)?;
+            }
+            self.proof.swapped = self.scanner.swapped(area)?;
+            let mut cached = Vec::new();
+            self.proof.in_core = in_core(area, |offset| cached.push(offset))?;
+            if self.proof.in_core == 0 && self.proof.swapped.pages == self.pages {
+                break;
+            }
+            // To a disk a page is written behind our back; it stays in the swap cache, from where
+            // it goes when it is mapped, clean, and evicted once more.
+            std::thread::sleep(std::time::Duration::from_millis(5) * (attempt + 1));
+            for offset in cached {
+                std::hint::black_box(area.word(offset));
+            }
+        }
+        Ok(())
+    }
+
+    fn others(&self) -> Vec<InUse> {
+        let all = in_use(&Tree::machine()).into_iter();
+        let others = all.filter(|area| area.path != self.swap.path);
+        // How much of them is in use is their owners' business.
+        others.map(|area| InUse { used_kib: 0, ..area }).collect()
+    }
+}
+
+impl Stage for Evicted {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        let others = self.others();
+        self.content.fill(area);
+        self.evict(area)?;
+        let ours = in_use(&Tree::machine()).into_iter().find(|one| one.path == self.swap.path);
+        self.proof.used_kib = ours.map_or(0, |ours| ours.used_kib);
+        self.proof.others = others;
+        self.proof.counters = Counters::read(None);
+        self.loop_.minor.clear();
+        Ok(())
+    }
+
+    fn expect(&self, first_touch: Expectation) -> Expectation {
+        // A loop that asked knows of each touch what it took; the counts must add up to the same.
+        let minor = self.loop_.minor.iter().filter(|minor| **minor).count() as u64;
+        let major = first_touch.present.saturating_sub(minor);
+        Expectation { faults: minor, major, ..first_touch }
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let Proof { in_core, swapped, used_kib, others, counters } = &self.proof;
+        let name = &self.name;
+        witness.expect("base pages in memory before the touches, by mincore", 0, *in_core);
+        witness.expect("base pages in swap before the touches", self.pages, swapped.pages);
+        witness.expect("swap spaces that they were in", 1, u64::from(swapped.spaces));
+        let claim = format!("KiB of {name} in use before the touches, at least");
+        witness.expect_at_least(&claim, self.pages * 4, *used_kib);
+        let changed = u64::from(*others != self.others());
+        witness.expect("changes of other swap spaces", 0, changed);
+        let moved = Counters::read(None).since(counters);
+        let of = |counter: &str| moved.get(counter).unwrap_or(0);
+        let major =
+            self.expect(Expectation { present: self.pages, ..Expectation::default() }).major;
+        // Linux 6.12 has the zero map and no counter for it yet: then zeros come from nowhere.
+        if self.content != Content::Zero || moved.get("swpin_zero").is_some() || of("pswpin") > 0 {
+            let claim = "pages read from swap, machine-wide, at least";
+            witness.expect_at_least(claim, major, of("pswpin") + of("swpin_zero"));
+        }
+        if self.loop_.asks {
+            witness.expect("touches that took no fault", 0, self.loop_.neither);
+        }
+        witness.expect("pages that came from zswap", 0, of("zswpin"));
+        witness.count("swapped_in_major", major);
+        witness.count("swapped_in_from_device", of("pswpin").min(self.pages));
+        witness.count("swapped_in_zero_map", of("swpin_zero").min(self.pages));
+        Ok(())
+    }
+
+    fn others(&self) -> Option<(&'static str, &[bool])> {
+        self.loop_.asks.then_some(("fault-readahead", &self.loop_.minor))
+    }
+
+    fn calls(
+        &mut self,
+        area: &Area,
+        list: &TouchList,
+        clock: &Clock,
+        record: &mut dyn FnMut(u64),
+    ) -> Option<Result<(), SysError>> {
+        let Loop { asks, minor, neither } = &mut self.loop_;
+        if !*asks {
+            return None;
+        }
+        minor.clear();
+        minor.reserve(list.len());
+        *neither = 0;
+        area.sample_and_ask(list, Access::Write, clock, |ns, counted| {
+            record(ns);
+            minor.push(counted.major_faults == 0);
+            *neither += u64::from(counted.major_faults + counted.minor_faults == 0);
+        });
+        Some(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{fault::latency::Latency, plan::complete};
+
+    #[test]
+    fn what_says_nothing_for_other_kinds_is_refused_with_them() {
+        for pair in [("swap", "file"), ("algorithm", "lz4"), ("page-cluster", "default")] {
+            let error = complete(&Latency, &[pair]).unwrap_err();
+            assert!(error.contains("kind=swap"), "{error}");
+            assert!(pair.0 == "algorithm" || complete(&Latency, &[("kind", "swap"), pair]).is_ok());
+        }
+        let file = [("kind", "swap"), ("swap", "file"), ("algorithm", "lz4")];
+        assert!(complete(&Latency, &file).unwrap_err().contains("swap=zram"));
+        let paced = [("kind", "swap"), ("page-cluster", "default"), ("rate", "1k")];
+        assert!(complete(&Latency, &paced).unwrap_err().contains("page-cluster=0"));
+        assert!(complete(&Latency, &[("kind", "swap"), ("page", "2m")]).is_err());
+    }
+
+    #[test]
+    fn a_case_asks_for_a_space_of_its_own_and_settings_that_it_relies_on() {
+        let case = complete(&Latency, &[("kind", "swap"), ("swap", "file")]).unwrap();
+        let needs = Swap.needs(&case);
+        assert!(needs.contains(&Need::PageCluster(0)) && needs.contains(&Need::ZswapOff));
+        assert!(matches!(needs.last(), Some(Need::SwapFile(bytes)) if *bytes > 2 * SIZE));
+    }
+
+    #[test]
+    fn half_of_the_content_has_small_words() {
+        use pagelab_sys::area::{Backing, Layout};
+        let mut area =
+            Area::reserve(Layout::contiguous(8192), Backing::Anonymous, 4096, 0).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        Content::Half.fill(&area);
+        let small = (0..1024).filter(|word| area.word(word * 8) <= 0xffff).count();
+        assert_eq!(small, 512);
+        assert!((64..128).all(|word| area.word(word * 8) <= 0xffff));
+        Content::Zero.fill(&area);
+        assert!((0..1024).all(|word| area.word(word * 8) == 0));
+    }
+}

@@ -1,0 +1,277 @@
+//! `fault/userfaultfd`: how long a fault takes that user space resolves, as a distribution.
+//!
+//! The one idea: a resolver is a handler times an operation. The faulting thread times each of its
+//! touches as `fault/latency` does, so the sample holds the exception, the message or signal, the
+//! way to the handler, its request, and the way back. Everything else is proven by who did what:
+//! messages, signals, requests, bytes, pages, marks, contents, CPUs.
+//!
+//! Not measured: registering, write-protecting beforehand, filling what is copied or moved.
+
+mod arms;
+mod choice;
+mod expected;
+mod ground;
+mod samples;
+mod team;
+
+use std::rc::Rc;
+
+use pagelab_record::Case;
+use pagelab_sys::{sched::Pinned, touch::TouchList};
+
+use self::{
+    arms::{Control, Faults, Setup, Shared},
+    choice::{Choice, Handler, Lie, Way},
+};
+use super::space;
+use crate::{
+    Kind, Need, Param, Role,
+    inputs::Inputs,
+    workload::{Error, Trial, Workload},
+};
+
+const PARAMS: &[Param] = &[
+    Param {
+        name: "handler",
+        help: "who resolves: the faulting thread in SIGBUS, a thread on the same or another CPU, \
+               the kernel",
+        kind: Kind::Choice(Handler::WORDS),
+        default: "same-cpu",
+        role: Role::Axis,
+    },
+    Param {
+        name: "op",
+        help: "how: UFFDIO_COPY, _ZEROPAGE (at a load or a store), _CONTINUE, _WRITEPROTECT, \
+               _MOVE, _POISON; wp-async: the kernel",
+        kind: Kind::Choice(Way::WORDS),
+        default: "copy",
+        role: Role::Axis,
+    },
+    Param {
+        name: "page",
+        help: "page size: 4k or hugetlb-2m",
+        kind: Kind::Choice(&["4k", "hugetlb-2m"]),
+        default: "4k",
+        role: Role::Axis,
+    },
+    Param {
+        name: "batch",
+        help: "aligned pages that one fault resolves, a power of two",
+        kind: Kind::Count { max: 512, auto: false },
+        default: "1",
+        role: Role::Axis,
+    },
+    Param {
+        name: "threads",
+        help: "threads that fault at once, each in its own part of the memory",
+        kind: Kind::Count { max: 64, auto: false },
+        default: "1",
+        role: Role::Axis,
+    },
+    Param {
+        name: "uffds",
+        help: "userfaultfds: one for all faulting threads, or one for each",
+        kind: Kind::Choice(&["one", "each"]),
+        default: "one",
+        role: Role::Axis,
+    },
+    Param {
+        name: "handlers",
+        help: "handler threads of each userfaultfd",
+        kind: Kind::Count { max: 16, auto: false },
+        default: "1",
+        role: Role::Axis,
+    },
+    space::ORDER,
+    space::CPU,
+    space::NODE,
+    space::SIZE,
+    space::ROUNDS,
+    space::FIFO,
+    Param {
+        name: "lie",
+        help: "do something else than the case says; the record must come out invalid",
+        kind: Kind::Choice(&["none", "present", "elsewhere", "content", "double"]),
+        default: "none",
+        role: Role::Axis,
+    },
+];
+
+const REFUSALS: &[(&str, &str)] = &[
+    ("handler=none with op other than wp-async", "nobody would resolve; name a handler"),
+    ("op=wp-async with a handler", "the kernel resolves and says nothing; use handler=none"),
+    (
+        "handler=same-cpu, other-cpu or other-cpu-poll with cpu=none",
+        "a thread that is not pinned has no CPU to share; use handler=any-cpu",
+    ),
+    (
+        "handler=same-cpu with threads above 1 and uffds=one",
+        "one handler cannot be on the CPU of all; use uffds=each",
+    ),
+    ("uffds=each with threads=1", "it is the same as uffds=one; use that"),
+    (
+        "handlers above 1 with handler=sigbus or none",
+        "there are no handler threads; use handlers=1",
+    ),
+    (
+        "op=zeropage, zeropage-write or move with page=hugetlb-2m",
+        "the kernel has neither for hugetlb pages; use op=copy or continue",
+    ),
+    ("batch above 1 with handler=none", "the kernel resolves page by page; use batch=1"),
+    (
+        "batch that is no power of two, or above 2m of memory (16m of hugetlb pages)",
+        "one fault resolves aligned pages of one page-table page; use 1, 2, 4 … 512 (8)",
+    ),
+    (
+        "size not divisible by threads × batch × page (and twice that for lie=double)",
+        "each thread touches whole units; use a power of two",
+    ),
+    ("a lie that this resolver cannot tell", "nothing would be proven"),
+];
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Userfaultfd;
+
+impl Workload for Userfaultfd {
+    fn name(&self) -> &'static str {
+        "fault/userfaultfd"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the time of a fault that user space resolves, by who resolves it and how"
+    }
+
+    fn params(&self) -> &'static [Param] {
+        PARAMS
+    }
+
+    fn resolve(&self, case: Case) -> Case {
+        if case.get("size") != Some("auto") {
+            return case;
+        }
+        // 8192 faults of 4k take a third of a second where each wakes another CPU of a guest.
+        let size = if case.get("page") == Some("hugetlb-2m") { "64m" } else { "32m" };
+        case.with("size", size)
+    }
+
+    fn refuse(&self, case: &Case) -> Result<(), String> {
+        let choice = Choice::of(case);
+        let named_cpu = !matches!(choice.handler, Handler::AnyCpu)
+            && choice.handler.is_thread()
+            && case.get("cpu") == Some("none");
+        let no_huge = matches!(choice.way, Way::ZeroPage | Way::ZeroPageWrite | Way::Move);
+        let most = if choice.is_hugetlb() { 16 << 20 } else { 2 << 20 };
+        let whole = choice.threads * choice.real_unit();
+        let same = choice.handler == Handler::SameCpu;
+        let refused = [
+            choice.handler == Handler::None && choice.way != Way::Async,
+            choice.handler != Handler::None && choice.way == Way::Async,
+            named_cpu,
+            same && choice.threads > 1 && !choice.each,
+            choice.each && choice.threads == 1,
+            choice.handlers > 1 && !choice.handler.is_thread(),
+            choice.is_hugetlb() && no_huge,
+            choice.batch > 1 && choice.handler == Handler::None,
+            !choice.batch.is_power_of_two() || choice.unit() > most,
+            !choice.size.is_multiple_of(whole),
+            match choice.lie {
+                Lie::None | Lie::Present => false,
+                Lie::Elsewhere => choice.handler == Handler::AnyCpu || !choice.handler.is_thread(),
+                Lie::Content => choice.way != Way::Copy,
+                Lie::Double => choice.handler == Handler::None,
+            },
+        ];
+        match refused.iter().position(|refused| *refused) {
+            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
+            None => Ok(()),
+        }
+    }
+
+    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
+        REFUSALS
+    }
+
+    fn needs(&self, case: &Case) -> Vec<Need> {
+        let choice = Choice::of(case);
+        // Abilities first: without them the rest does not matter.
+        let mut needs: Vec<Need> = choice.abilities().into_iter().map(Need::Userfaultfd).collect();
+        needs.push(Need::Memory(self.footprint(case)));
+        if choice.is_hugetlb() {
+            let pages = (choice.size >> 21) as u64;
+            needs.push(Need::Pool { shift: 21, pages });
+        }
+        if choice.fifo {
+            needs.push(Need::Fifo);
+        }
+        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::topology::parse_list) {
+            needs.push(Need::Cpus(cpus));
+        }
+        if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {
+            needs.push(Need::Node(node));
+        }
+        if choice.cpus_needed() > choice.cpus.len().max(1) {
+            needs.push(Need::CpuCount(choice.cpus_needed()));
+        }
+        needs
+    }
+
+    fn footprint(&self, case: &Case) -> u64 {
+        let choice = Choice::of(case);
+        let source = if choice.way == Way::Copy { choice.real_unit() } else { 0 };
+        (choice.size + source) as u64
+    }
+
+    fn seconds(&self, case: &Case) -> f64 {
+        let choice = Choice::of(case);
+        let faults = (choice.size / choice.unit()) as f64;
+        // What a wake-up of another CPU takes in a guest, and what copying takes.
+        faults * 30e-6 + choice.size as f64 / 1e9 + 0.005
+    }
+
+    fn repetitions(&self, case: &Case) -> Option<u32> {
+        case.get("rounds").and_then(|rounds| rounds.parse().ok())
+    }
+
+    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
+        &[("size", "4m"), ("rounds", "2")]
+    }
+
+    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let choice = Choice::of(case);
+        // The process ends with the case: its first thread stays where it is.
+        std::mem::forget(choice.faulter_cpu(0).map(Pinned::to).transpose()?);
+        let lists = (0..choice.threads).map(|thread| touches(&choice, thread)).collect();
+        let setup = Rc::new(Setup { choice, lists });
+        let ground = Shared::default();
+        Ok(vec![
+            Box::new(Faults::new(Rc::clone(&setup), Rc::clone(&ground))?),
+            Box::new(Control::new(setup, ground)),
+        ])
+    }
+}
+
+/// One touch a page of a thread's part, on a line that moves through the first 4 KiB of the page.
+///
+/// With one page at a fault the marked ones are those that also allocate a page of page table; with
+/// more, those that meet a unit first.
+fn touches(choice: &Choice, thread: usize) -> TouchList {
+    let (from, to) = choice.slice(thread);
+    let mut pages: Vec<usize> = (from / choice.page..to / choice.page).collect();
+    if choice.random {
+        fastrand::Rng::with_seed(0x7061_6765).shuffle(&mut pages);
+    }
+    // A hugetlb page, and one that is protected in its place, has its page table already.
+    let has_table = choice.is_hugetlb() || choice.way.protects();
+    let mark = if choice.batch > 1 { choice.unit() } else { 2 << 20 };
+    let mut seen = std::collections::BTreeSet::new();
+    TouchList::new(pages.into_iter().map(|index| {
+        let start = index * choice.page;
+        let first = seen.insert(start / mark) && (choice.batch > 1 || !has_table);
+        // 5 is coprime to 64: all lines of a page are used before one comes again.
+        (start + index * 5 % 64 * 64, first)
+    }))
+}
+
+#[cfg(test)]
+mod tests;

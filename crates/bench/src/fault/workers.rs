@@ -1,0 +1,100 @@
+//! Who touches: threads of one address space, or processes with one each, and in which mappings.
+//!
+//! The one idea: a worker's share is made here, together with the stage that brings its memory into
+//! the kind's state, before anything is forked or started; threads and processes then differ in the
+//! address space and in nothing else.
+
+use std::{cell::RefCell, rc::Rc};
+
+use pagelab_record::Case;
+use pagelab_sys::{area::Layout, touch::TouchList};
+
+use super::{
+    kinds::{Stage, kind_of},
+    pressure,
+    space::Space,
+};
+use crate::{Kind, Param, Role, inputs::Inputs, workload::Error};
+
+/// Threads of one address space.
+pub(super) const THREADS: Param = Param {
+    name: "threads",
+    help: "threads that touch one mapping, each its share",
+    kind: Kind::Count { max: 4096, auto: false },
+    default: "1",
+    role: Role::Axis,
+};
+
+/// Processes.
+pub(super) const PROCESSES: Param = Param {
+    name: "processes",
+    help: "processes that each map and touch their share, all at once",
+    kind: Kind::Count { max: 4096, auto: false },
+    default: "1",
+    role: Role::Axis,
+};
+
+/// Mappings of the threads.
+pub(super) const VMAS: Param = Param {
+    name: "vmas",
+    help: "threads share one mapping, or each has one of its own with a gap to the next",
+    kind: Kind::Choice(&["one", "each"]),
+    default: "one",
+    role: Role::Axis,
+};
+
+/// One worker's space, and the stage that brings its memory into the kind's state.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) space: Space,
+    pub(super) stage: Box<dyn Stage>,
+}
+
+/// Those of all workers; the arms of a case share them. A forked worker uses its own copy.
+pub(super) type SharedStages = Rc<RefCell<Vec<Staged>>>;
+
+/// Threads and processes of a case.
+pub(super) fn workers(case: &Case) -> (usize, usize) {
+    let count = |name| case.get(name).and_then(|count| count.parse().ok()).unwrap_or(1);
+    (count("threads"), count("processes"))
+}
+
+/// A space and a stage for each process; the threads of one share theirs.
+pub(super) fn stages(
+    case: &Case,
+    threads: usize,
+    processes: usize,
+    inputs: &Inputs,
+) -> Result<SharedStages, Error> {
+    let kind = kind_of(case);
+    let one = |_| {
+        let mut space = Space::of(case, processes as u64);
+        let stage = kind.stage_with(case, &mut space, inputs)?;
+        if case.get("vmas") == Some("each") {
+            let layout = space.layout;
+            if layout.windows > 1 {
+                let why = "vmas=each: this kind has mappings of its own; use vmas=one";
+                return Err(Error::Case(why.to_owned()));
+            }
+            let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+            space.layout = Layout::shared(layout.bytes(), threads, page.max(2 << 20));
+        }
+        let stage = pressure::squeezed(case, &space, stage, inputs)?;
+        Ok(Staged { space, stage })
+    };
+    let staged: Result<Vec<Staged>, Error> = (0..processes).map(one).collect();
+    Ok(Rc::new(RefCell::new(staged?)))
+}
+
+/// Every step of a space, pages in a random order that is the same in every run.
+pub(super) fn random_list(space: &Space, step: usize) -> TouchList {
+    let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+    let bytes = space.layout.bytes();
+    let unit = page.max(step);
+    let mut units: Vec<usize> = (0..bytes / unit).collect();
+    fastrand::Rng::with_seed(0x7061_6765).shuffle(&mut units);
+    let steps = units
+        .into_iter()
+        .flat_map(|unit_index| (0..unit / step).map(move |index| unit_index * unit + index * step));
+    TouchList::new(steps.map(|at| (space.layout.offset(at), false)))
+}

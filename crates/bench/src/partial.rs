@@ -1,0 +1,118 @@
+//! What some processes of a case have measured, on its way to a record.
+//!
+//! The one idea: processes are the unit, so what several of them measured is put together by
+//! appending series, folding claims and adding counts; all but the counters that are the same in
+//! each. A command that measures in rounds keeps one of these for each case.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::Measured;
+
+use crate::measure::LOST;
+
+/// What processes of one case answered so far.
+#[derive(Debug, Clone, Default)]
+pub struct Partial {
+    all: Measured,
+    constants: BTreeMap<String, u64>,
+    processes: u64,
+}
+
+impl Partial {
+    /// Adds what one process measured; `constants` are counters that do not add up.
+    pub(crate) fn add(&mut self, measured: Measured, constants: BTreeMap<String, u64>) {
+        self.append(measured);
+        self.constants.extend(constants);
+        self.processes += 1;
+    }
+
+    /// Adds what other processes of the same case measured.
+    pub fn join(&mut self, other: Self) {
+        self.append(other.all);
+        self.constants.extend(other.constants);
+        self.processes += other.processes;
+    }
+
+    /// Adds warnings that are not there yet.
+    pub fn warn(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            if !self.all.warnings.contains(warning) {
+                self.all.warnings.push(warning.clone());
+            }
+        }
+    }
+
+    /// Whether a repetition was lost to the host in every attempt, which makes all of it invalid.
+    pub fn lost_memory(&self) -> bool {
+        self.all.witness.iter().any(|claim| claim.claim == LOST && !claim.holds)
+    }
+
+    /// What was measured so far.
+    pub fn measured(&self) -> &Measured {
+        &self.all
+    }
+
+    /// Processes that answered.
+    pub fn processes(&self) -> u64 {
+        self.processes
+    }
+
+    /// What a record keeps of it.
+    pub(crate) fn finish(self) -> Measured {
+        let Self { mut all, mut constants, processes } = self;
+        constants.insert("processes_measured".to_owned(), processes);
+        all.counters.extend(constants);
+        all
+    }
+
+    fn append(&mut self, one: Measured) {
+        let all = &mut self.all;
+        all.series.extend(one.series);
+        all.tables.extend(one.tables);
+        for claim in one.witness {
+            claim.fold_into(&mut all.witness);
+        }
+        for (name, value) in one.counters {
+            *all.counters.entry(name).or_default() += value;
+        }
+        self.warn(&one.warnings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_record::Claim;
+
+    use super::*;
+
+    fn process(lost: i64) -> Partial {
+        let mut partial = Partial::default();
+        let measured = Measured {
+            counters: BTreeMap::from([("faults".to_owned(), 5)]),
+            witness: vec![Claim::check(LOST, "", 0, lost, 0)],
+            warnings: vec!["loud".to_owned()],
+            ..Measured::default()
+        };
+        partial.add(measured, BTreeMap::from([("tsc_hz".to_owned(), 7)]));
+        partial
+    }
+
+    #[test]
+    fn counts_add_up_constants_do_not_and_a_warning_is_said_once() {
+        let mut all = process(0);
+        all.join(process(0));
+        let measured = all.finish();
+        let counter = |name: &str| measured.counters[name];
+        assert_eq!(
+            (counter("faults"), counter("tsc_hz"), counter("processes_measured")),
+            (10, 7, 2)
+        );
+        assert_eq!((measured.warnings.len(), measured.witness[0].checks), (1, 2));
+    }
+
+    #[test]
+    fn memory_lost_to_the_host_is_seen_before_it_is_mixed_in() {
+        assert!(process(1).lost_memory());
+        assert!(!process(0).lost_memory());
+    }
+}

@@ -1,0 +1,197 @@
+//! `pagelab advise`: which way of getting fresh memory is the fastest here, and what it costs.
+//!
+//! The strategies are ordinary cases of `fault/throughput`, measured by the ordinary runner into an
+//! ordinary run; what is special is their order ([`Course`]): rounds over those that may still be
+//! the fastest, until the time that was asked for is spent. The answer is the report's.
+
+use std::path::Path;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use pagelab_bench::{
+    advise::{Course, Policy, Question, Refused, Turn, out_of_time},
+    plan::{Plan, Planned},
+    runner::{Came, Runner},
+};
+use pagelab_record::{Record, journal::Journal, units::parse_bytes};
+use pagelab_sys::{
+    clock::monotonic_raw_ns,
+    crew::{catch_interrupts, interrupted},
+};
+
+use super::{clock, text};
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output,
+    session::{self, Place},
+};
+
+/// Kept back for writing records and the page, nanoseconds.
+const WRITING_NS: u64 = 300_000_000;
+/// The part of the budget that is kept for the clear limit is one in so many.
+const CLEAR_SHARE: u64 = 10;
+/// The least that a process is given before it counts as hung.
+const LIMIT_MIN_NS: u64 = 300_000_000;
+
+/// The sub-command.
+pub(crate) fn command() -> Command {
+    Command::new("advise")
+        .about("Which way of getting fresh memory is the fastest here, and what it costs")
+        .long_about(
+            "Which way of getting fresh memory is the fastest here, and what it costs.\n\n\
+             Measures every strategy over a part of the memory, at most a quarter of it: touching, \
+             populating, locking, transparent and hugetlb pages, in one thread and in several. As \
+             root, settings that a strategy needs are changed for it and put back.",
+        )
+        .arg(
+            Arg::new("size")
+                .long("size")
+                .required(true)
+                .value_parser(parse_bytes)
+                .help("How much memory, such as 4g"),
+        )
+        .arg(
+            Arg::new("threads")
+                .long("threads")
+                .value_parser(value_parser!(u32).range(1..=4096))
+                .default_value("1")
+                .help("Threads that may be used for it"),
+        )
+        .arg(
+            Arg::new("policy")
+                .long("policy")
+                .value_parser(PossibleValuesParser::new(Policy::NAMES))
+                .default_value(Policy::NAMES[0])
+                .help(
+                    "What may be named: any; keep (no setting is changed); base (pages of 4k); \
+                     transparent (no hugetlb pool); locked (memory that stays)",
+                ),
+        )
+        .arg(
+            Arg::new("budget")
+                .long("budget")
+                .value_name("SECONDS")
+                .value_parser(args::positive)
+                .default_value("5")
+                .help("Seconds that the answer may take"),
+        )
+        .arg(
+            Arg::new("fifo")
+                .long("fifo")
+                .action(ArgAction::SetTrue)
+                .help("Run measured threads under SCHED_FIFO"),
+        )
+        .arg(args::output())
+        .arg(args::clock())
+        .arg(args::format(&["terminal", "json"]))
+}
+
+/// Measures and answers.
+///
+/// # Errors
+/// When the question makes no sense, the host cannot answer it, or the run cannot be written.
+pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let start = monotonic_raw_ns();
+    let question = question(matches);
+    let asked = question.asked().map_err(refused)?;
+    let (clear, strategies) = asked.plan(clock(matches));
+    let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
+    let place = Place::choose(text(matches, "output").map(Path::new));
+    let runner = session::runner(&place.run, &cases)?;
+    let plan = Plan { cases, left_out: Vec::new() };
+    let mut header = session::header(&place.run, "", &[], &plan);
+    header.asked = serde_json::to_value(&asked).map_err(Failure::internal)?;
+    let mut keep =
+        Keep { journal: place.start(&header)?, records: Vec::with_capacity(plan.cases.len()) };
+    catch_interrupts();
+    let mut end = Exit::Good;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
+    let budget_ns = ((question.budget_s * 1e9) as u64).saturating_sub(WRITING_NS);
+    let passed = || monotonic_raw_ns() - start;
+    let for_clear = if clear.is_some() { budget_ns / CLEAR_SHARE } else { 0 };
+    let begun = passed();
+    let mut course = Course::new(strategies, budget_ns.saturating_sub(begun + for_clear));
+    while let Some(turn) = course.next(passed() - begun).filter(|_| end == Exit::Good) {
+        if interrupted() || !take(&runner, &mut course, turn)? {
+            end = Exit::Interrupted;
+        }
+    }
+    // Last: an answer without a share of the limit is one, a limit without an answer is none.
+    if let Some(mut clear) = clear.filter(|_| end == Exit::Good) {
+        clear.method.limit_ns = budget_ns.saturating_sub(passed()).max(LIMIT_MIN_NS);
+        match runner.processes(&clear, 0..1, &mut |_| ()).map_err(Failure::internal)? {
+            Came::Answered(partial) => keep.record(runner.conclude(&clear, *partial))?,
+            Came::Settled(_) => keep.record(runner.record(&clear, out_of_time()))?,
+            Came::Interrupted => end = Exit::Interrupted,
+        }
+    }
+    for (planned, came) in course.finish() {
+        // What an interrupt left without a measurement has no record: `resume` measures it.
+        match came {
+            Ok(partial) => keep.record(runner.conclude(&planned, partial))?,
+            Err(_) if end == Exit::Interrupted => (),
+            Err(outcome) => keep.record(runner.record(&planned, outcome))?,
+        }
+    }
+    // Puts the knobs back before anything is drawn.
+    drop(runner);
+    let done = session::conclude(&place.directory, &header, keep.records, end)?;
+    let answer = match text(matches, "format") {
+        Some("json") => done.report.advice_json(),
+        _ => done.report.advice(output::style()),
+    };
+    output::result(&answer.unwrap_or_default())?;
+    done.tell(&place.directory);
+    Ok(done.exit)
+}
+
+fn question(matches: &ArgMatches) -> Question {
+    Question {
+        size: matches.get_one("size").copied().unwrap_or_default(),
+        threads: matches.get_one("threads").copied().unwrap_or(1),
+        policy: Policy::of(text(matches, "policy").unwrap_or_default()),
+        budget_s: matches.get_one("budget").copied().unwrap_or(5.0),
+        fifo: matches.get_flag("fifo"),
+    }
+}
+
+fn refused(why: Refused) -> Failure {
+    match why {
+        Refused::Host(why) => Failure::host(anyhow::anyhow!(why)),
+        Refused::Question(why) => Failure::usage_text(why),
+    }
+}
+
+/// Gives a strategy its turn; `false` when the user interrupted.
+fn take(runner: &Runner, course: &mut Course, turn: Turn) -> Result<bool, Failure> {
+    let mut planned = course.planned(turn).clone();
+    planned.method.limit_ns = turn.left_ns.max(LIMIT_MIN_NS);
+    let before = monotonic_raw_ns();
+    let numbers = turn.round..turn.round + 1;
+    let came = runner.processes(&planned, numbers, &mut |_| ()).map_err(Failure::internal)?;
+    let took_ns = monotonic_raw_ns() - before;
+    match came {
+        Came::Answered(partial) => course.measured(turn, *partial, took_ns),
+        // It was ended because the answer is due, not because it hung.
+        Came::Settled(_) if took_ns >= planned.method.limit_ns => {
+            course.settled(turn, out_of_time());
+        }
+        Came::Settled(outcome) => course.settled(turn, outcome),
+        Came::Interrupted => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Where records go, the disk first.
+struct Keep {
+    journal: Journal,
+    records: Vec<Record>,
+}
+
+impl Keep {
+    fn record(&mut self, record: Record) -> Result<(), Failure> {
+        self.journal.append(&record).map_err(Failure::internal)?;
+        self.records.push(record);
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! `pagelab explain`: what faults cost a program on this machine, and what would help.
+//!
+//! The program runs first, with the terminal to itself; then the kinds of fault that it took are
+//! measured, unless the costs of an earlier run are given. Both are records of one run.
+
+use std::{path::Path, time::Duration};
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use pagelab_bench::{
+    explain::{
+        WORKLOAD, prices,
+        record::record,
+        watch::{Blocked, Subject, Watched, watch},
+    },
+    plan::Plan,
+};
+use pagelab_record::{Outcome, Record, journal::Journal};
+use pagelab_sys::crew::catch_interrupts;
+
+use super::{clock, text};
+use crate::{
+    args,
+    exit::{Exit, Failure},
+    output,
+    session::{self, Place},
+};
+
+/// The command line.
+pub(crate) fn command() -> Command {
+    Command::new("explain")
+        .about("What faults cost a program on this machine, and what would help")
+        .long_about(
+            "What faults cost a program on this machine, and what would help.\n\n\
+             Runs the program and receives every fault of it and of what it starts, then measures \
+             what such faults cost here. The program keeps stdin, stdout and stderr; an interrupt \
+             goes to it. While it is watched its faults are dearer: the costs are those without.",
+        )
+        .arg(
+            Arg::new("pid")
+                .long("pid")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..))
+                .conflicts_with("program")
+                .help("Watch a process that runs, instead of starting one"),
+        )
+        .arg(
+            Arg::new("duration")
+                .long("duration")
+                .value_name("SECONDS")
+                .requires("pid")
+                .value_parser(args::positive)
+                .default_value("10")
+                .help("How long a running process is watched"),
+        )
+        .arg(Arg::new("costs").long("costs").value_name("RUN").help(
+            "Take the costs of an earlier run of this machine instead of measuring, or: \
+                     none",
+        ))
+        .arg(args::output())
+        .arg(args::quiet())
+        .arg(args::clock())
+        .arg(
+            Arg::new("program")
+                .value_name("PROGRAM")
+                .required_unless_present("pid")
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .num_args(1..)
+                .help("The program and its arguments, after --"),
+        )
+}
+
+/// Watches, prices, reports.
+///
+/// # Errors
+/// When there is nothing to watch, or the run cannot be written.
+pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let clock = clock(matches);
+    let subject = subject(matches);
+    // Before the program runs, so that it does not run for nothing.
+    let costs = text(matches, "costs").map(costs_of).transpose()?;
+    let planned = prices::watched(&subject, clock);
+    let case = planned.case.clone();
+    let plan = Plan { cases: vec![planned], ..Plan::default() };
+    let place = Place::choose(text(matches, "output").map(Path::new));
+    let header = session::header(&place.run, "", &[], &plan);
+    let mut journal = place.start(&header)?;
+    catch_interrupts();
+    let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;
+    say_end(&watched);
+    let record = record(&place.run, case, &watched);
+    let mut records = Vec::new();
+    keep(&mut journal, &mut records, record)?;
+    let mut end = Exit::Good;
+    if let Some(costs) = costs {
+        for record in costs {
+            keep(&mut journal, &mut records, record)?;
+        }
+    } else {
+        let quiet = matches.get_flag("quiet");
+        end = measure_prices(&place, &mut journal, &mut records, clock, quiet)?;
+    }
+    let done = session::conclude(&place.directory, &header, records, end)?;
+    output::result(&done.report.terminal(output::style()))?;
+    done.tell(&place.directory);
+    Ok(done.exit)
+}
+
+fn subject(matches: &ArgMatches) -> Subject {
+    match matches.get_one::<u32>("pid") {
+        Some(pid) => {
+            let seconds = matches.get_one::<f64>("duration").copied().unwrap_or(10.0);
+            Subject::Process { pid: *pid, at_most: Duration::from_secs_f64(seconds.min(1e6)) }
+        }
+        None => Subject::Program(
+            matches.get_many::<String>("program").into_iter().flatten().cloned().collect(),
+        ),
+    }
+}
+
+fn keep(journal: &mut Journal, records: &mut Vec<Record>, record: Record) -> Result<(), Failure> {
+    journal.append(&record).map_err(Failure::internal)?;
+    records.push(record);
+    Ok(())
+}
+
+/// The measured faults of an earlier run.
+fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
+    if run == "none" {
+        return Ok(Vec::new());
+    }
+    let mut records = session::read(Path::new(run))?.records;
+    records.retain(|record| record.workload.starts_with("fault/"));
+    if records.is_empty() {
+        return Err(Failure::usage_text(format!(
+            "{run} has measured no faults: leave --costs out, or: pagelab run --suite full"
+        )));
+    }
+    Ok(records)
+}
+
+/// Measures what prices the faults that were seen.
+fn measure_prices(
+    place: &Place,
+    journal: &mut Journal,
+    records: &mut Vec<Record>,
+    clock: pagelab_sys::clock::ClockChoice,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let measured = records.iter().find_map(|record| match &record.outcome {
+        Outcome::Measured(measured) if record.workload == WORKLOAD => Some(measured),
+        _ => None,
+    });
+    let plan = measured.map(|measured| prices::plan(measured, clock)).unwrap_or_default();
+    // Where another run holds the settings, cases that need one are skipped with their cure.
+    let runner =
+        session::runner(&place.run, &plan.cases).or_else(|_| session::runner(&place.run, &[]))?;
+    session::measure(&runner, &plan, quiet, &mut |record| keep(journal, records, record))
+}
+
+/// How the program ended, where that is not as it should.
+fn say_end(watched: &Watched) {
+    let Some(ended) = watched.ended else { return };
+    match (ended.status.code(), ended.signal()) {
+        (Some(0), _) | (None, None) => (),
+        (Some(code), _) => output::warn(&format!("the program exited with {code}")),
+        (None, Some(signal)) => {
+            output::warn(&format!("the program was ended by signal {signal}"));
+        }
+    }
+}
+
+fn refused(blocked: Blocked, subject: &Subject) -> Failure {
+    match blocked {
+        Blocked::Program { .. } | Blocked::NoProcess(_) => Failure::usage(blocked),
+        Blocked::Denied { .. } => {
+            let Subject::Process { pid, .. } = subject else { return Failure::host(blocked) };
+            Failure::host(anyhow::anyhow!(
+                "{blocked}: run as root or as the owner of the process: sudo pagelab explain \
+                 --pid {pid}"
+            ))
+        }
+        Blocked::Sys(_) => Failure::internal(blocked),
+    }
+}

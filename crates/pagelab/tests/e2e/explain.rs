@@ -1,0 +1,214 @@
+//! `pagelab explain`: programs whose faults are known, and programs that do not end well.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use pagelab_record::{Measured, Record};
+
+use crate::support::{Lab, binary, is_root, measured, signal, skip, until};
+
+/// A program whose faults are known; none without a C compiler.
+fn touch(lab: &Lab) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/touch.c");
+    let program = lab.path("touch");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
+    match cc.status() {
+        Ok(status) if status.success() => Some(program),
+        _ => {
+            skip("there is no C compiler", "apt-get install gcc");
+            None
+        }
+    }
+}
+
+/// What `explain` recorded of a program.
+fn explained(lab: &Lab, run: &str) -> Measured {
+    let records: Vec<Record> = lab.records(run);
+    assert_eq!(records[0].workload, "explain/program");
+    let measured = measured(&records[0]).clone();
+    assert!(measured.is_valid(), "{:?}", measured.witness);
+    measured
+}
+
+fn sees(measured: &Measured, what: &str) -> bool {
+    let sees = measured.counters.get(what) == Some(&1);
+    if !sees {
+        skip(&format!("{what} is 0 here"), "run as root, or sysctl kernel.perf_event_paranoid=-1");
+    }
+    sees
+}
+
+/// Faults of a kind that came from a function.
+fn faults_at(measured: &Measured, function: &str, group: &str) -> i64 {
+    let mine = measured
+        .tables
+        .iter()
+        .filter(|table| table.name.starts_with(&format!("site/{function} (touch)")));
+    let of = |table: &pagelab_record::Table| {
+        let column = table.columns.iter().position(|column| column.name == group)?;
+        Some(table.rows[0][column])
+    };
+    mine.filter_map(of).sum()
+}
+
+#[test]
+fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    for (kind, function, group) in [
+        ("write", "store_ascending", "write/4k/anonymous"),
+        ("scattered", "store_scattered", "write/4k/anonymous"),
+        ("read", "load_ascending", "read/4k/anonymous"),
+        ("zero-write", "store_ascending", "zero-write/4k/anonymous"),
+        ("fork", "store_ascending", "fork-cow/4k/anonymous"),
+    ] {
+        let words = ["explain", "-o", kind, "--costs", "none", "--", program, kind, "512", "fault"];
+        lab.pagelab(&words).exits(0);
+        let measured = explained(&lab, kind);
+        if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
+            return;
+        }
+        assert_eq!(measured.counters["perf_minor_lost"], 0);
+        assert_eq!(faults_at(&measured, function, group), 512, "{kind}");
+    }
+}
+
+#[test]
+fn memory_that_is_populated_takes_no_faults() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    let words =
+        ["explain", "-o", "run", "--costs", "none", "--", program, "write", "512", "populated"];
+    lab.pagelab(&words).exits(0);
+    let measured = explained(&lab, "run");
+    if sees(&measured, "sees_perf") {
+        assert_eq!(faults_at(&measured, "store_ascending", "write/4k/anonymous"), 0);
+        // The kernel's other account has them.
+        let counted = |name: &str| measured.counters[name];
+        let inside = counted("minflt") - counted("minflt_before_exec") - counted("perf_minor");
+        assert!(inside >= 512, "{inside}");
+    }
+}
+
+#[test]
+fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    let watch = |run: &str, more: &[&str]| {
+        let words = [&["explain", "-o", run], more, &["--", program, "write", "4096", "fault"]];
+        let ended = lab.pagelab(&words.concat());
+        ended.exits(0);
+        ended.stdout
+    };
+    let first = watch("first", &[]);
+    if !sees(&explained(&lab, "first"), "sees_perf") {
+        return;
+    }
+    assert!(first.contains("stalled it for") && first.contains("store_ascending"), "{first}");
+    assert!(first.contains("MADV_POPULATE_WRITE") || first.contains("THP"), "{first}");
+    let priced = lab.records("first").len();
+    assert!(priced > 1);
+    let second = watch("second", &["--costs", "first"]);
+    assert!(second.contains("stalled it for"), "{second}");
+    let faults = |record: &&Record| record.workload.starts_with("fault/");
+    assert_eq!(lab.records("second").iter().filter(faults).count(), priced - 1);
+    // A run like any other.
+    for format in ["json", "csv", "markdown", "html"] {
+        lab.pagelab(&["report", "second", "--format", format]).exits(0);
+    }
+    lab.pagelab(&["resume", "second"]).exits(0);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_by_name() {
+    let lab = Lab::new();
+    let refused = |words: &[&str], code: i32, said: &str| {
+        let words: Vec<&str> = [&["explain", "-o", said], words].concat();
+        let ended = lab.pagelab(&words);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    };
+    refused(&["--", "./nope"], 2, "nope");
+    lab.file("plain", "no program");
+    refused(&["--", "./plain"], 2, "plain");
+    refused(&["--pid", "4194305"], 2, "4194305");
+    refused(&["--costs", "nowhere", "--", "true"], 2, "nowhere");
+    let ended = lab.pagelab(&["explain"]);
+    assert_eq!(ended.code, Some(2));
+}
+
+#[test]
+fn a_program_that_ends_badly_is_a_record_that_says_so() {
+    let lab = Lab::new();
+    let watch = |run: &str, script: &str| {
+        lab.pagelab(&["explain", "-o", run, "--costs", "none", "--", "sh", "-c", script])
+    };
+    let ended = watch("signal", "kill -9 $$");
+    ended.exits(0);
+    assert!(ended.stderr.contains("signal 9"), "{}", ended.stderr);
+    assert_eq!(explained(&lab, "signal").counters["exit_signal"], 9);
+    let ended = watch("code", "echo to stdout; exit 7");
+    ended.exits(0);
+    assert!(ended.stdout.starts_with("to stdout\n"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("exited with 7"), "{}", ended.stderr);
+    assert_eq!(explained(&lab, "code").counters["exit_code"], 7);
+}
+
+#[test]
+fn an_interrupt_goes_to_the_program_and_what_was_seen_stays() {
+    let lab = Lab::new();
+    let mut pagelab = Command::new(binary());
+    pagelab.args(["explain", "-o", "run", "--costs", "none", "--", "sh", "-c"]);
+    pagelab.arg("echo $$ > started.new; mv started.new started; exec sleep 1000");
+    pagelab.current_dir(lab.path(".")).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = pagelab.stderr(Stdio::null()).spawn().unwrap();
+    until("the program", || lab.path("started").exists().then_some(()));
+    signal("INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(explained(&lab, "run").counters["exit_signal"], 2);
+}
+
+#[test]
+fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
+    let lab = Lab::new();
+    let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let words = ["explain", "-o", "run", "--costs", "none", "--duration", "0.2", "--pid", &pid];
+    let ended = lab.pagelab(&words);
+    let runs_on = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    if ended.code == Some(3) {
+        return skip("perf is not allowed here", "sysctl kernel.perf_event_paranoid=2");
+    }
+    ended.exits(0);
+    assert!(runs_on);
+    assert!(!explained(&lab, "run").counters.contains_key("exit_code"));
+}
+
+#[test]
+fn somebody_elses_process_is_refused_with_a_cure() {
+    if !is_root() {
+        return skip("becoming somebody else takes root", "run as root");
+    }
+    let lab = Lab::new();
+    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut pagelab = Command::new(binary());
+    pagelab.args(["explain", "-o", "run", "--pid", "1"]).uid(65534).gid(65534);
+    match pagelab.current_dir(lab.path(".")).output() {
+        Err(why) => skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx"),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(3), "{said}");
+            assert!(said.contains("process 1") && said.contains("sudo pagelab"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The advice in words: what is named and why, the table behind it, and the same for programs.
+
+use serde_json::{Value, json};
+
+use super::{Advice, Asked, Choice, Lack, PRESENT, Row, Strategy};
+use crate::{
+    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    entry::{Entry, Standing},
+    numbers::elapsed,
+    quantity::{INTERVALS, Quantity},
+    throughput::{ARM, counts},
+};
+use pagelab_record::units::display_bytes;
+
+/// The answer, its price, and the table behind it.
+pub(crate) fn section(advice: &Advice<'_>) -> Section {
+    let mut section = Section::new("advise", &title(&advice.asked));
+    match &advice.any {
+        None => {
+            let text = "no strategy was measured with a proof that holds".to_owned();
+            section.blocks.push(note(Tone::Warn, "no answer", text, String::new()));
+        }
+        Some(choice) => section.blocks.extend(answers(advice, choice)),
+    }
+    section.blocks.push(Block::Table(table(advice)));
+    section.blocks.push(Block::Text(said(advice)));
+    section.blocks.extend(lacking(advice));
+    section
+}
+
+fn title(asked: &Asked) -> String {
+    let Asked { size, threads, policy, .. } = asked;
+    let s = if *threads == 1 { "" } else { "s" };
+    let allowed = match policy.as_str() {
+        "any" => "",
+        "keep" => ", settings as they are",
+        "base" => ", base pages only",
+        "transparent" => ", no hugetlb pool",
+        "locked" => ", locked",
+        other => other,
+    };
+    format!("{} of fresh memory with {threads} thread{s}{allowed}", display_bytes(*size as f64))
+}
+
+fn note(tone: Tone, tag: &'static str, text: String, cure: String) -> Block {
+    Block::Note(Note { tone, tag, text, cure })
+}
+
+/// What is named, why, and what it costs.
+fn answers(advice: &Advice<'_>, choice: &Choice) -> Vec<Block> {
+    let mut blocks = vec![answer(advice, choice, "named")];
+    let needs_something = !advice.rows[choice.named].strategy.lacks.is_empty();
+    if let Some(as_set) =
+        advice.as_set.as_ref().filter(|as_set| needs_something && *as_set != choice)
+    {
+        blocks.push(answer(advice, as_set, "as set"));
+    } else if needs_something {
+        let text = "every strategy that was measured needs something that is not there now";
+        blocks.push(note(Tone::Warn, "as set", text.to_owned(), String::new()));
+    }
+    blocks
+}
+
+fn answer(advice: &Advice<'_>, choice: &Choice, tag: &'static str) -> Block {
+    let row = &advice.rows[choice.named];
+    let seconds = advice.seconds(row).map_or_else(String::new, spanned);
+    let mut text = format!("{}: {seconds} for all of it", row.strategy.name);
+    match row.share {
+        Some(share) => text.push_str(&format!(", {} of clear", share.display())),
+        None => text.push('.'),
+    }
+    let text = text.trim_end_matches('.');
+    let mut text = format!("{text}. It takes of memory: {}.", row.price());
+    let all = std::iter::once(choice.fastest).chain(choice.ties.iter().copied());
+    let others: Vec<&str> =
+        all.filter(|place| *place != choice.named).map(|place| advice.name(place)).collect();
+    if !others.is_empty() {
+        text.push_str(&format!(
+            " Not to be told apart from it: {}; it is named because it takes the least to set up.",
+            others.join(", ")
+        ));
+    }
+    if tag == "as set" {
+        text.push_str(" It needs nothing that this machine does not have now.");
+    }
+    let cure = row.strategy.lacks.first().map_or_else(String::new, |lack| lack.cure.clone());
+    note(Tone::Good, tag, text, cure)
+}
+
+/// A time with its interval in the same words: `410 ms (402–419 ms)`.
+fn spanned(time: Quantity) -> String {
+    match time.display_interval() {
+        interval if interval.is_empty() => time.display(),
+        interval => format!("{} ({interval})", time.display()),
+    }
+}
+
+fn table(advice: &Advice<'_>) -> Table {
+    let columns = vec![
+        Column::words("strategy"),
+        Column::number("per 4k page"),
+        Column::number("for all").rank(1),
+        Column::number("interval").rank(4),
+        Column::number("to fastest"),
+        Column::number("of clear").rank(3),
+        Column::words("memory").rank(2),
+        Column::words("bear in mind").rank(6),
+        Column::number("proc×rep").rank(5),
+        Column::words("witness"),
+    ];
+    let named = advice.any.as_ref().map(|choice| choice.named);
+    let row = |(place, row): (usize, &Row<'_>)| {
+        let tone = if Some(place) == named { Tone::Strong } else { Tone::Plain };
+        let seconds = advice.seconds(row);
+        let text = |quantity: Option<Quantity>| Cell::maybe(quantity.map(Quantity::display));
+        let spread = row.per_page.map(Quantity::display_with_spread);
+        let interval = seconds.map(Quantity::display_interval).filter(|text| !text.is_empty());
+        let number = |statistic| {
+            row.entry.and_then(|entry| entry.numbers.get(elapsed(ARM, PRESENT), statistic))
+        };
+        let standing = match row.entry.map(|entry| entry.standing) {
+            None => Cell::none(),
+            Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
+            Some(Standing::Failed) => Cell::toned("FAILED", Tone::Bad),
+            Some(_) => row.entry.map_or_else(Cell::none, Entry::proof),
+        };
+        vec![
+            Cell::toned(row.strategy.name.clone(), tone),
+            Cell { tone, ..Cell::maybe(spread) },
+            text(seconds),
+            Cell::maybe(interval),
+            Cell::maybe(row.ratio.map(|ratio| format!("{:.2}×", ratio.value))),
+            text(row.share),
+            row.price().into(),
+            row.strategy.caveat.clone().into(),
+            counts(number("processes"), number("repetitions")),
+            standing,
+        ]
+    };
+    Table { columns, rows: advice.rows.iter().enumerate().map(row).collect() }
+}
+
+/// What the numbers are and what they do not say.
+fn said(advice: &Advice<'_>) -> String {
+    let Asked { sample, cache, size, .. } = advice.asked;
+    let bytes = |bytes: u64| display_bytes(bytes as f64);
+    let mut text = format!(
+        "Measured on {}, in rounds in which each strategy has a fresh process; what was clearly \
+         slower dropped out. A time is that of mapping, advising, populating, and touching where \
+         the touch faults; for all of the memory it is proportional to the sample, which is \
+         {:.0} % of it. Pages are recycled ones that the host backs already: in a virtual machine \
+         the first touch of memory that the host must still find is dearer, for every strategy.",
+        bytes(sample),
+        sample as f64 / size as f64 * 100.0,
+    );
+    if cache > 0 && sample < 4 * cache {
+        text.push_str(&format!(
+            " The sample is less than four last-level caches ({} each): pages may still be cached \
+             when they come again, so for all of the memory each may cost more.",
+            bytes(cache)
+        ));
+    }
+    format!("{text} {INTERVALS}")
+}
+
+/// What strategies lack for all of the memory, each lack once.
+fn lacking(advice: &Advice<'_>) -> Vec<Block> {
+    let mut told: Vec<(&Lack, Vec<&str>)> = Vec::new();
+    for row in &advice.rows {
+        for lack in &row.strategy.lacks {
+            match told.iter_mut().find(|(other, _)| other.need == lack.need) {
+                Some((_, names)) => names.push(&row.strategy.name),
+                None => told.push((lack, vec![&row.strategy.name])),
+            }
+        }
+    }
+    told.into_iter()
+        .map(|(lack, names)| {
+            let text = format!("{}: not here now for all of it: {}", names.join(", "), lack.need);
+            note(Tone::Plain, "needs", text, lack.cure.clone())
+        })
+        .collect()
+}
+
+/// The answer for programs: `pagelab.advice/1`.
+pub(crate) fn value(advice: &Advice<'_>) -> Value {
+    let choice = |choice: &Option<Choice>| {
+        choice.as_ref().map(|choice| {
+            let ties: Vec<&str> = choice.ties.iter().map(|place| advice.name(*place)).collect();
+            json!({
+                "named": advice.name(choice.named),
+                "fastest": advice.name(choice.fastest),
+                "ties": ties,
+            })
+        })
+    };
+    let row = |row: &Row<'_>| {
+        let Strategy { name, page, populate, threads, memory, caveat, lacks, .. } = &row.strategy;
+        let lacks: Vec<Value> =
+            lacks.iter().map(|lack| json!({"need": lack.need, "cure": lack.cure})).collect();
+        json!({
+            "strategy": name,
+            "page": page,
+            "populate": populate,
+            "threads": threads,
+            "standing": row.entry.map_or("missing", |entry| entry.standing.name()),
+            "per_4k_page": row.per_page,
+            "all": advice.seconds(row),
+            "ratio_to_fastest": row.ratio,
+            "share_of_clear": row.share,
+            "memory_bytes": {
+                "rounding": memory.rounding, "pool": memory.pool, "locked": memory.locked
+            },
+            "caveat": caveat,
+            "lacks": lacks,
+        })
+    };
+    json!({
+        "schema": "pagelab.advice/1",
+        "run": advice.run,
+        "size": advice.asked.size,
+        "threads": advice.asked.threads,
+        "policy": advice.asked.policy,
+        "sample": advice.asked.sample,
+        "answer": choice(&advice.any),
+        "answer_as_set": choice(&advice.as_set),
+        "strategies": advice.rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}

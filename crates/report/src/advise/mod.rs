@@ -1,0 +1,229 @@
+//! `pagelab advise`: which way of getting fresh memory is the fastest, and what it costs.
+//!
+//! The one idea: the header says what was asked and which strategies there are, the records say
+//! how long each took for a sample; from the two follow a ranking, an answer and its price. Two
+//! strategies are compared round by round, and those that no round tells apart are ties: of these
+//! the one with the least to set up is named. What a way needs that the machine does not have now
+//! stands beside it, with the best way that needs nothing.
+//!
+//! Time is proportional to size here; what speaks against that is said with the answer.
+
+mod form;
+
+use pagelab_record::{
+    RunHeader, Series,
+    stats::Samples,
+    units::{display_bytes, parse_bytes},
+};
+use serde::Deserialize;
+
+pub(crate) use self::form::{section, value};
+use crate::{
+    entry::Entry,
+    limits::Limits,
+    numbers::{Time, clock_of, summed},
+    quantity::{Quantity, Unit},
+    ratio,
+    throughput::{ARM, WORKLOAD, is_parallel, touches_fault},
+};
+
+/// A strategy this little slower than the fastest is as good, if some round says so too.
+const AS_GOOD: f64 = 1.05;
+/// The series that stands for all that makes memory present.
+const PRESENT: &str = "map";
+
+/// What was asked: see `pagelab-bench`, which writes it.
+#[derive(Debug, Clone, Deserialize)]
+struct Asked {
+    command: String,
+    size: u64,
+    threads: u64,
+    policy: String,
+    sample: u64,
+    cache: u64,
+    strategies: Vec<Strategy>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Strategy {
+    name: String,
+    page: String,
+    populate: String,
+    threads: u64,
+    effort: u64,
+    memory: Memory,
+    caveat: String,
+    lacks: Vec<Lack>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Memory {
+    rounding: u64,
+    pool: u64,
+    locked: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Lack {
+    need: String,
+    cure: String,
+}
+
+/// A strategy and what came of it.
+#[derive(Debug)]
+struct Row<'a> {
+    strategy: Strategy,
+    entry: Option<&'a Entry>,
+    /// Nanoseconds for 4 KiB, where it was measured and its proof holds.
+    per_page: Option<Quantity>,
+    share: Option<Quantity>,
+    /// Time over that of the fastest, round by round.
+    ratio: Option<Quantity>,
+    /// One value for each process and repetition: nanoseconds for the whole sample.
+    series: Vec<Series>,
+}
+
+/// The answer over some of the rows, by place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Choice {
+    fastest: usize,
+    /// As good as the fastest, which is not among them.
+    ties: Vec<usize>,
+    named: usize,
+}
+
+/// Everything that the records say about the question.
+#[derive(Debug)]
+pub(crate) struct Advice<'a> {
+    asked: Asked,
+    /// The fastest first, then what was not measured.
+    rows: Vec<Row<'a>>,
+    /// Over all that was measured.
+    any: Option<Choice>,
+    /// Over what needs nothing that the machine does not have now.
+    as_set: Option<Choice>,
+    run: &'a str,
+}
+
+impl<'a> Advice<'a> {
+    /// The advice of a run, where one was asked for.
+    pub(crate) fn of(header: &'a RunHeader, entries: &'a [Entry], limits: &Limits) -> Option<Self> {
+        let asked = Asked::deserialize(&header.asked).ok()?;
+        if asked.command != "advise" {
+            return None;
+        }
+        let row = |strategy: &Strategy| Row::of(strategy.clone(), entries, limits);
+        let mut rows: Vec<Row<'a>> = asked.strategies.iter().map(row).collect();
+        let time = |row: &Row<'_>| row.per_page.map_or(f64::INFINITY, |time| time.value);
+        rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
+        let first = rows.first().map(|row| row.series.clone()).unwrap_or_default();
+        for row in &mut rows {
+            row.ratio = row.per_page.and_then(|_| paired(&row.series, &first));
+        }
+        let any = choose(&rows, |_| true);
+        let as_set = choose(&rows, |row| row.strategy.lacks.is_empty());
+        Some(Self { asked, rows, any, as_set, run: &header.run })
+    }
+
+    fn name(&self, place: usize) -> &str {
+        &self.rows[place].strategy.name
+    }
+
+    /// Seconds for all of the memory, were each page as dear as one of the sample.
+    fn seconds(&self, row: &Row<'_>) -> Option<Quantity> {
+        let pages = self.asked.size.div_ceil(4096) as f64;
+        row.per_page.map(|per_page| per_page.times(pages, Unit::Ns))
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of(strategy: Strategy, entries: &'a [Entry], limits: &Limits) -> Self {
+        let threads = strategy.threads.to_string();
+        let is_mine = |entry: &&Entry| {
+            entry.record.workload == WORKLOAD
+                && entry.parameter("page") == strategy.page
+                && entry.parameter("populate") == strategy.populate
+                && entry.parameter("threads") == threads
+        };
+        let entry = entries.iter().find(is_mine);
+        let mut row =
+            Self { strategy, entry, per_page: None, share: None, ratio: None, series: Vec::new() };
+        let Some(entry) = entry.filter(|entry| entry.is_valid()) else { return row };
+        row.series = present(entry);
+        let Some(first) = row.series.first() else { return row };
+        let bytes = entry.parameter("size");
+        let Ok(bytes) = parse_bytes(bytes) else { return row };
+        let pages = bytes as f64 / 4096.0;
+        let total = Samples::of(&row.series, PRESENT, ARM, first.clock).estimate(0.5);
+        let total = total.map(|total| Quantity::of(&total, Unit::Ns));
+        row.per_page = total.map(|total| total.times(1.0 / pages, Unit::Ns));
+        // The limit is one thread's: of several together it would be no limit.
+        if !is_parallel(entry.case()) {
+            let rate = row.per_page.and_then(|time| time.under(4096e9, Unit::BytesPerSecond));
+            row.share = limits.share_of_clear(rate);
+        }
+        row
+    }
+
+    /// What it costs in memory, in words.
+    fn price(&self) -> String {
+        let Memory { rounding, pool, locked } = self.strategy.memory;
+        let bytes = |bytes: u64| display_bytes(bytes as f64);
+        let mut parts = Vec::new();
+        if pool > 0 {
+            parts.push(format!("{} set aside in a pool", bytes(pool)));
+        }
+        if locked > 0 {
+            parts.push(format!("{} locked", bytes(locked)));
+        }
+        if rounding > 0 {
+            parts.push(format!("{} more by rounding up", bytes(rounding)));
+        }
+        if parts.is_empty() { "its size".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// Time until the sample was present, for each process and repetition: mapping, advising,
+/// populating, and the touches where it is they that fault. Two names less than `fault-in`: what
+/// is present already is not touched for its own sake.
+fn present(entry: &Entry) -> Vec<Series> {
+    let Some(measured) = entry.measured() else { return Vec::new() };
+    let Some(clock) = clock_of(&measured.series, PRESENT, ARM, Time::Elapsed) else {
+        return Vec::new();
+    };
+    let mut parts = vec!["advise", "populate"];
+    if touches_fault(entry.case()) {
+        parts.push("touch");
+    }
+    let sums = summed(&measured.series, &parts, PRESENT, ARM, clock);
+    sums.into_iter().map(|series| Series { ops: 1, ..series }).collect()
+}
+
+/// One strategy over another, round by round: process `n` of each was taken in round `n`.
+fn paired(one: &[Series], other: &[Series]) -> Option<Quantity> {
+    let clock = one.first()?.clock;
+    let named = |series: &[Series], arm: &str| -> Vec<Series> {
+        series.iter().map(|series| Series { arm: arm.to_owned(), ..series.clone() }).collect()
+    };
+    if one == other {
+        return Some(Quantity::exact(1.0, Unit::Ratio));
+    }
+    let both = [named(one, "one"), named(other, "other")].concat();
+    ratio::of_arms(&both, PRESENT, clock, ["one", "other"])
+}
+
+/// The answer over the rows that are allowed.
+fn choose(rows: &[Row<'_>], allowed: impl Fn(&Row<'_>) -> bool) -> Option<Choice> {
+    let is_in = |row: &Row<'_>| row.per_page.is_some() && allowed(row);
+    let fastest = rows.iter().position(is_in)?;
+    let is_tie = |row: &Row<'_>| {
+        let ratio = paired(&row.series, &rows[fastest].series);
+        ratio.is_some_and(|ratio| ratio.low <= 1.0 && ratio.value <= AS_GOOD)
+    };
+    let ties: Vec<usize> = (fastest + 1..rows.len())
+        .filter(|place| is_in(&rows[*place]) && is_tie(&rows[*place]))
+        .collect();
+    let all = std::iter::once(fastest).chain(ties.iter().copied());
+    let named = all.min_by_key(|place| rows[*place].strategy.effort)?;
+    Some(Choice { fastest, ties, named })
+}

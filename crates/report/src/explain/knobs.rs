@@ -1,0 +1,195 @@
+//! What would change if the memory came in another way.
+//!
+//! The one idea: each knob is arithmetic on what was counted and what was measured. A larger page
+//! takes as many faults as blocks of its size were touched, and brings along what nobody touched in
+//! them; populating takes no faults and costs a call for each page. What cannot be known from here
+//! is an upper bound and says so.
+
+use pagelab_record::{Measured, Table, units::format_bytes};
+
+use super::{
+    Group,
+    prices::{Prices, minus, plus},
+};
+use crate::quantity::{Quantity, Unit};
+
+/// One thing to change and what it would buy.
+#[derive(Debug, Clone)]
+pub(crate) struct Knob {
+    /// What it is called in JSON and CSV.
+    pub(crate) name: String,
+    /// How to turn it.
+    pub(crate) how: String,
+    /// What would change.
+    pub(crate) change: String,
+    /// Time saved; of an upper bound the value is the bound.
+    pub(crate) saved: Quantity,
+    /// Whether it is an upper bound.
+    pub(crate) at_most: bool,
+    /// Memory that would be taken and that nobody touched, in bytes; `None` where nobody knows.
+    pub(crate) bytes: Option<f64>,
+}
+
+/// Every knob that would save something, the one that saves most first.
+pub(crate) fn knobs(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
+    let mut knobs = larger_pages(measured, groups, prices);
+    knobs.extend(populate(groups, prices));
+    knobs.extend(store_first(groups, prices));
+    knobs.extend(files(groups));
+    knobs.retain(|knob| knob.saved.value > 0.0);
+    knobs.sort_by(|a, b| b.saved.value.total_cmp(&a.saved.value));
+    knobs
+}
+
+/// First stores to base pages of the heap and of anonymous mappings.
+fn first_writes(groups: &[Group]) -> impl Iterator<Item = &Group> {
+    groups.iter().filter(|group| {
+        let [kind, page, place] = group.parts();
+        kind == "write" && page == "4k" && ["heap", "anonymous"].contains(&place)
+    })
+}
+
+fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
+    let density = |place: &str| -> Option<&Table> {
+        let name = format!("density/{place}");
+        measured.tables.iter().find(|table| table.name == name)
+    };
+    let Some(base) = prices.get("write", "4k") else { return Vec::new() };
+    let mut knobs = Vec::new();
+    for shift in 14..=21_u32 {
+        let size = 1_u64 << shift;
+        let page = format_bytes(size);
+        let Some(price) = prices.get("write", &page) else { continue };
+        let mut all = Whole::default();
+        let mut tables = 0.0;
+        for group in first_writes(groups) {
+            let Some(table) = density(group.parts()[2]) else { continue };
+            let Some(whole) = Whole::of(table, size) else { continue };
+            // What was lost on the way lay as the rest did.
+            let scale = if whole.all > 0.0 { group.faults / whole.all } else { 1.0 };
+            if whole.all > 0.0 && shift == 21 {
+                tables += group.tables * whole.faults / whole.all;
+            }
+            all.add(&whole, scale);
+        }
+        if all.faults <= 0.0 {
+            continue;
+        }
+        let now = base.fault.times(all.faults, Unit::Ns);
+        let now = base.table.map_or(now, |table| plus(now, table.times(tables, Unit::Ns)));
+        let saved = minus(now, price.fault.times(all.waves, Unit::Ns));
+        let how = if shift == 21 {
+            "THP: madvise(MADV_HUGEPAGE), or transparent_hugepage/enabled=always".to_owned()
+        } else {
+            format!(
+                "mTHP {page}: hugepages-{}kB/enabled=madvise and madvise(MADV_HUGEPAGE)",
+                size >> 10
+            )
+        };
+        let change = format!("{:.0} faults of 4k become {:.0} of {page}", all.faults, all.waves);
+        let bytes = Some(all.blocks * size as f64 - all.pages * 4096.0);
+        knobs.push(Knob {
+            name: format!("page-{page}"),
+            how,
+            change,
+            saved,
+            at_most: false,
+            bytes,
+        });
+    }
+    knobs
+}
+
+/// What is in blocks of one size.
+#[derive(Debug, Clone, Copy, Default)]
+struct Whole {
+    /// Faults in all, also outside such blocks.
+    all: f64,
+    blocks: f64,
+    faults: f64,
+    pages: f64,
+    waves: f64,
+}
+
+impl Whole {
+    fn of(table: &Table, size: u64) -> Option<Self> {
+        let row = |size: u64| {
+            table.rows.iter().find(|row| row.first().copied() == i64::try_from(size).ok())
+        };
+        let all = *row(4096)?.get(2)? as f64;
+        let [_, blocks, faults, pages, waves] = row(size)?.as_slice() else { return None };
+        let [blocks, faults, pages, waves] = [blocks, faults, pages, waves].map(|n| *n as f64);
+        Some(Self { all, blocks, faults, pages, waves })
+    }
+
+    fn add(&mut self, other: &Self, scale: f64) {
+        self.blocks += other.blocks * scale;
+        self.faults += other.faults * scale;
+        self.pages += other.pages * scale;
+        self.waves += other.waves * scale;
+    }
+}
+
+fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
+    let populate = prices.populate?;
+    let stall = first_writes(groups).filter_map(|group| group.stall).reduce(plus)?;
+    let faults: f64 = first_writes(groups).map(|group| group.faults).sum();
+    Some(Knob {
+        name: "populate".to_owned(),
+        how: "populate before use: MADV_POPULATE_WRITE, MAP_POPULATE, mlock".to_owned(),
+        change: format!("{faults:.0} faults become pages of a call; nothing stalls afterwards"),
+        saved: minus(stall, populate.times(faults, Unit::Ns)),
+        at_most: false,
+        bytes: Some(0.0),
+    })
+}
+
+/// Memory that is read before it is written takes two faults a page.
+fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
+    let of = |kind: &'static str| groups.iter().filter(move |group| group.parts()[0] == kind);
+    let twice: f64 = of("zero-write").map(|group| group.faults).sum();
+    let (write, read) = (prices.get("write", "4k")?, prices.get("read", "4k")?);
+    let now = of("zero-write").filter_map(|group| group.stall).reduce(plus)?;
+    let now = plus(now, read.fault.times(twice, Unit::Ns));
+    (twice > 0.0).then(|| Knob {
+        name: "store-first".to_owned(),
+        how: "store before the first load of a page".to_owned(),
+        change: format!("{twice:.0} pages take one fault instead of two"),
+        saved: minus(now, write.fault.times(twice, Unit::Ns)),
+        at_most: false,
+        bytes: Some(0.0),
+    })
+}
+
+/// Faults of files: what they cost is the most that asking earlier can save.
+fn files(groups: &[Group]) -> Vec<Knob> {
+    let of = |kinds: &'static [&'static str]| {
+        groups.iter().filter(move |group| kinds.contains(&group.parts()[0]))
+    };
+    let rows: [(&str, &str, &'static [&'static str]); 2] = [
+        (
+            "populate-file",
+            "map files with MAP_POPULATE, or MADV_POPULATE_READ",
+            &["file-minor", "shmem-minor"],
+        ),
+        (
+            "read-ahead",
+            "ask for files before they are needed: MADV_WILLNEED, readahead",
+            &["file-major"],
+        ),
+    ];
+    rows.into_iter()
+        .filter_map(|(name, how, kinds)| {
+            let saved = of(kinds).filter_map(|group| group.stall).reduce(plus)?;
+            let faults: f64 = of(kinds).map(|group| group.faults).sum();
+            Some(Knob {
+                name: name.to_owned(),
+                how: how.to_owned(),
+                change: format!("{faults:.0} faults become part of a call"),
+                saved,
+                at_most: true,
+                bytes: None,
+            })
+        })
+        .collect()
+}

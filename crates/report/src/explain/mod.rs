@@ -1,0 +1,166 @@
+//! `explain/program`: what the faults of a program cost, and what would help.
+//!
+//! The one idea: the record of the program holds counts, the records of the same run hold what such
+//! faults cost here; a stall is their product, with the interval of the price. What has no price is
+//! not in the sum and is said beside it. Faults that waited for a device are no product: how long
+//! they took was seen.
+//!
+//! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`].
+
+mod knobs;
+mod prices;
+mod section;
+
+use pagelab_record::{Measured, Table};
+
+use self::prices::{Prices, plus};
+pub(crate) use self::section::section;
+use crate::{
+    document::{Headline, Tone},
+    entry::Entry,
+    numbers::{At, Time, elapsed, tally},
+    quantity::{Quantity, Unit},
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "explain/program";
+/// The arm of everything that was seen of the program.
+pub(crate) const ARM: &str = "program";
+/// The sum over all faults that have a price.
+pub(crate) const ALL: &str = "all";
+
+/// Faults of one kind, page and place.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    /// `KIND/PAGE/PLACE`.
+    pub(crate) name: String,
+    /// Faults, with those that were lost on the way in proportion.
+    pub(crate) faults: f64,
+    /// Of them, those that waited for I/O.
+    pub(crate) major: f64,
+    /// Of them, those that also allocated pages of page table.
+    pub(crate) tables: f64,
+    /// Of them, those whose kind was assumed.
+    pub(crate) assumed: f64,
+    /// What they took as they were watched, in nanoseconds; `None` where that was not seen.
+    pub(crate) seen: Option<f64>,
+    /// What they cost.
+    pub(crate) stall: Option<Quantity>,
+}
+
+impl Group {
+    /// Kind, page and place.
+    pub(crate) fn parts(&self) -> [&str; 3] {
+        let mut parts = self.name.split('/');
+        std::array::from_fn(|_| parts.next().unwrap_or_default())
+    }
+
+    /// What one costs.
+    pub(crate) fn each(&self) -> Option<Quantity> {
+        self.stall.filter(|_| self.faults > 0.0).map(|q| q.times(1.0 / self.faults, Unit::Ns))
+    }
+}
+
+/// A cell of a table of one row, by the name of its column.
+pub(crate) fn cell(table: &Table, column: &str) -> Option<f64> {
+    let index = table.columns.iter().position(|c| c.name == column)?;
+    Some(*table.rows.first()?.get(index)? as f64)
+}
+
+/// How many faults there were for each that was told.
+fn scale(measured: &Measured) -> f64 {
+    let of = |name: &str| measured.counters.get(name).copied().unwrap_or(0) as f64;
+    let (counted, lost) =
+        (of("perf_minor") + of("perf_major"), of("perf_minor_lost") + of("perf_major_lost"));
+    if counted > lost { counted / (counted - lost) } else { 1.0 }
+}
+
+/// The groups of a record with what they cost.
+pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
+    let scale = scale(measured);
+    let mut groups: Vec<Group> = measured
+        .tables
+        .iter()
+        .filter_map(|table| {
+            let name = table.name.strip_prefix("fault/")?.to_owned();
+            let of = |column| cell(table, column).unwrap_or(0.0) * scale;
+            let (faults, timed) = (of("faults"), of("timed"));
+            let seen = (timed > 0.0).then(|| of("seen_ns") * faults / timed);
+            let (major, tables, assumed) = (of("major"), of("tables"), of("assumed"));
+            let mut group = Group { name, faults, major, tables, assumed, seen, stall: None };
+            group.stall = stall(&group, prices);
+            Some(group)
+        })
+        .collect();
+    let rank = |group: &Group| group.stall.map_or(group.seen.unwrap_or(0.0) / 1e6, |s| s.value);
+    groups.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then(b.faults.total_cmp(&a.faults)));
+    groups
+}
+
+fn stall(group: &Group, prices: &Prices) -> Option<Quantity> {
+    // Beside a device the watching costs nothing, and how fast the device is nobody knows but it.
+    if group.major > 0.0 {
+        return group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
+    }
+    let [kind, page, _] = group.parts();
+    let price = prices.get(kind, page)?;
+    let faults = price.fault.times(group.faults, Unit::Ns);
+    let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
+    Some(tables.map_or(faults, |tables| plus(faults, tables)))
+}
+
+/// The sum of what has a price.
+pub(crate) fn total(groups: &[Group]) -> Option<Quantity> {
+    groups.iter().filter_map(|group| group.stall).reduce(plus)
+}
+
+/// Adds what the records of a run say together about its programs.
+pub(crate) fn derive(entries: &mut [Entry]) {
+    let is_mine = |entry: &Entry| entry.record.workload == WORKLOAD && entry.is_valid();
+    if !entries.iter().any(is_mine) {
+        return;
+    }
+    let prices = Prices::of(entries);
+    for entry in entries.iter_mut().filter(|entry| is_mine(entry)) {
+        let Some(measured) = entry.measured().cloned() else { continue };
+        let groups = groups(&measured, &prices);
+        let numbers = &mut entry.numbers;
+        for group in &groups {
+            let count = Quantity::exact(group.faults, Unit::Count);
+            numbers.add(tally(ARM, &group.name), "faults", Some(count));
+            numbers.add(elapsed(ARM, &group.name), "per_fault", group.each());
+            numbers.add(elapsed(ARM, &group.name), "stall", group.stall);
+            let seen = group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
+            numbers.add(elapsed(ARM, &group.name), "seen", seen);
+        }
+        let all = total(&groups);
+        numbers.add(elapsed(ARM, ALL), "stall", all);
+        let unpriced = groups.iter().filter(|g| g.stall.is_none()).map(|g| g.faults).sum();
+        let unpriced = Quantity::exact(unpriced, Unit::Count);
+        numbers.add(tally(ARM, ALL), "unpriced_faults", Some(unpriced));
+        let busy = numbers.get(At { arm: ARM, series: "watched", time: Time::Cpu }, "p50");
+        let share = all.zip(busy).and_then(|(all, busy)| all.over(busy, Unit::Share));
+        numbers.add(elapsed(ARM, ALL), "share_of_cpu", share);
+        for knob in knobs::knobs(&measured, &groups, &prices) {
+            numbers.add(elapsed(ARM, &knob.name), "saved", Some(knob.saved));
+            let bytes = knob.bytes.map(|bytes| Quantity::exact(bytes, Unit::Count));
+            numbers.add(tally(ARM, &knob.name), "extra_bytes", bytes);
+        }
+    }
+}
+
+/// What the faults of the program cost.
+pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+    let mine = entries.iter().find(|entry| entry.record.workload == WORKLOAD)?;
+    let stall = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
+    let share = mine.numbers.get(elapsed(ARM, ALL), "share_of_cpu");
+    let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
+    let interval = stall.display_interval();
+    let parts = [interval, share.unwrap_or_default()];
+    Some(Headline {
+        value: stall.display(),
+        label: "stalled by page faults".to_owned(),
+        detail: parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" · "),
+        tone: Tone::Strong,
+    })
+}

@@ -1,0 +1,110 @@
+//! What one fault of a kind costs, from the records of the same run.
+//!
+//! The one idea: a price is what would be gone if the fault had not happened: the mean of the
+//! measured faults that nothing interrupted, less the same touch of a page that is present. The
+//! mean, because only means add up to seconds.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{
+    Measured,
+    stats::{Estimate, Samples},
+};
+
+use crate::{
+    entry::Entry,
+    latency,
+    numbers::{Time, clock_of, elapsed},
+    quantity::{Quantity, Unit},
+    throughput,
+};
+
+/// What a fault of one kind and page costs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Price {
+    /// One fault, in nanoseconds.
+    pub(crate) fault: Quantity,
+    /// What a fault costs more that also allocates a page of page table.
+    pub(crate) table: Option<Quantity>,
+}
+
+/// The prices of a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Prices {
+    faults: BTreeMap<(String, String), Price>,
+    /// One page by a populating call.
+    pub(crate) populate: Option<Quantity>,
+}
+
+impl Prices {
+    /// Of all valid records.
+    pub(crate) fn of(entries: &[Entry]) -> Self {
+        let mut prices = Self::default();
+        for entry in entries.iter().filter(|entry| entry.is_valid()) {
+            let Some(measured) = entry.measured() else { continue };
+            match entry.record.workload.as_str() {
+                latency::WORKLOAD => {
+                    let key = (entry.parameter("kind"), entry.parameter("page"));
+                    let key = (key.0.to_owned(), key.1.to_owned());
+                    if let Some(price) = price(measured) {
+                        // Of several cases of one kind the plainest comes first.
+                        prices.faults.entry(key).or_insert(price);
+                    }
+                }
+                throughput::WORKLOAD
+                    if entry.parameter("populate") == "madvise-populate"
+                        && entry.parameter("page") == "4k"
+                        && !throughput::is_parallel(entry.case()) =>
+                {
+                    let at = elapsed(throughput::ARM, throughput::FAULT_IN);
+                    let touch = entry.numbers.get(elapsed(throughput::ARM, "touch"), "p50");
+                    let all = entry.numbers.get(at, "per_page");
+                    // The touch would come anyway.
+                    let net = all.zip(touch).map(|(all, touch)| minus(all, touch));
+                    prices.populate = prices.populate.or(net.or(all));
+                }
+                _ => (),
+            }
+        }
+        prices
+    }
+
+    /// What a fault of this kind and page costs, where it was measured.
+    pub(crate) fn get(&self, kind: &str, page: &str) -> Option<Price> {
+        self.faults.get(&(kind.to_owned(), page.to_owned())).copied()
+    }
+}
+
+fn price(measured: &Measured) -> Option<Price> {
+    let mean = |series: &str, arm: &str| -> Option<Estimate> {
+        let clock = clock_of(&measured.series, series, arm, Time::Elapsed)?;
+        Samples::of(&measured.series, series, arm, clock).undisturbed_mean()
+    };
+    let quantity = |estimate: &Estimate| Quantity::of(estimate, Unit::Ns);
+    let fault = quantity(&mean(latency::FAULT, latency::ARM)?);
+    let control = mean(latency::FAULT, latency::CONTROL).map(|estimate| quantity(&estimate));
+    let table = mean(latency::PAGE_TABLE, latency::ARM).map(|table| minus(quantity(&table), fault));
+    Some(Price { fault: control.map_or(fault, |control| minus(fault, control)), table })
+}
+
+/// The difference, with the interval of the larger: ends are taken as they come, never below 0.
+pub(crate) fn minus(a: Quantity, b: Quantity) -> Quantity {
+    Quantity {
+        value: (a.value - b.value).max(0.0),
+        low: (a.low - b.high).max(0.0),
+        high: (a.high - b.low).max(0.0),
+        coverage: a.coverage.min(b.coverage),
+        unit: a.unit,
+    }
+}
+
+/// The sum; a sum of intervals is as wide as all of them.
+pub(crate) fn plus(a: Quantity, b: Quantity) -> Quantity {
+    Quantity {
+        value: a.value + b.value,
+        low: a.low + b.low,
+        high: a.high + b.high,
+        coverage: a.coverage.min(b.coverage),
+        unit: a.unit,
+    }
+}

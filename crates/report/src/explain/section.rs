@@ -1,0 +1,266 @@
+//! The tables of `explain/program`.
+//!
+//! The one idea: first what it comes to, then by what (kinds), from where (call sites, mappings),
+//! then what would help; what is not known stands where it matters.
+
+use pagelab_record::{Measured, Table as Counts, units};
+
+use super::{
+    ALL, ARM, Group, WORKLOAD, cell, groups,
+    knobs::{Knob, knobs},
+    prices::{Prices, plus},
+    total,
+};
+use crate::{
+    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    entry::Entry,
+    numbers::{At, Time, elapsed},
+    quantity::{Quantity, Unit, group_thousands},
+};
+
+/// Call sites and mappings that a table shows.
+const ROWS: usize = 12;
+
+/// What was seen of the programs of a run, where there are any.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let prices = Prices::of(entries);
+    let mut section = Section::new("explain", "What faults cost this program");
+    for entry in mine {
+        section.blocks.push(Block::Heading(title(entry)));
+        section.blocks.extend(entry.notes(&[]).into_iter().map(Block::Note));
+        if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
+            blocks(entry, measured, &prices, &mut section.blocks);
+        }
+    }
+    Some(section)
+}
+
+fn title(entry: &Entry) -> String {
+    match (entry.case().get("program"), entry.case().get("pid")) {
+        (Some(program), _) => program.to_owned(),
+        (None, Some(pid)) => format!("process {pid}"),
+        (None, None) => entry.case().to_string(),
+    }
+}
+
+fn blocks(entry: &Entry, measured: &Measured, prices: &Prices, blocks: &mut Vec<Block>) {
+    let groups = groups(measured, prices);
+    blocks.push(Block::Text(summary(entry, measured, &groups)));
+    if groups.is_empty() {
+        return;
+    }
+    blocks.push(Block::Table(kinds_table(&groups)));
+    if let Some(note) = unpriced(&groups) {
+        blocks.push(Block::Note(note));
+    }
+    for (prefix, heading, what) in
+        [("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")]
+    {
+        blocks.push(Block::Heading(heading.to_owned()));
+        blocks.push(Block::Table(places_table(measured, &groups, prefix, what)));
+    }
+    let knobs = knobs(measured, &groups, prices);
+    if !knobs.is_empty() {
+        blocks.push(Block::Heading("What would help".to_owned()));
+        blocks.push(Block::Table(knobs_table(&knobs)));
+    }
+    blocks.push(Block::Text(
+        "Each: the mean of measured faults that nothing interrupted, less the same touch of a \
+         present page; first touches of pages that the host backs and that are not in a cache of \
+         this CPU. A program that reuses what it just freed pays less, one whose memory the host \
+         has taken back pays more. As watched: from the exception to its end, watching included. \
+         Knobs do not add up: they are about the same faults. Memory: what would be taken and \
+         nobody touched."
+            .to_owned(),
+    ));
+}
+
+/// The sentences that it comes to.
+fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
+    let counter = |name: &str| measured.counters.get(name).copied();
+    let of = |time, series| entry.numbers.get(At { arm: ARM, series, time }, "p50");
+    let shown = |time| of(time, "watched").map(Quantity::display).unwrap_or_default();
+    let mut text =
+        format!("Watched for {}, {} of it on the CPU.", shown(Time::Elapsed), shown(Time::Cpu));
+    match (counter("exit_code"), counter("exit_signal")) {
+        (Some(code), _) if code != 0 => text.push_str(&format!(" It exited with {code}.")),
+        (_, Some(signal)) => text.push_str(&format!(" Signal {signal} ended it.")),
+        _ => (),
+    }
+    let count = |n: f64| group_thousands(n);
+    if counter("sees_perf") != Some(1) {
+        let (minor, major) = (counter("minflt").unwrap_or(0), counter("majflt").unwrap_or(0));
+        text.push_str(&format!(
+            " It took {} minor and {} major faults; nothing more is known of them, so they have \
+             no price.",
+            count(minor as f64),
+            count(major as f64)
+        ));
+        return text;
+    }
+    let faults: f64 = groups.iter().map(|group| group.faults).sum();
+    text.push_str(&format!(" {} faults", count(faults)));
+    if let Some(stall) = total(groups) {
+        let interval = stall.display_interval();
+        let interval = if interval.is_empty() { interval } else { format!(" ({interval})") };
+        text.push_str(&format!(" stalled it for {}{interval}", stall.display()));
+        if let Some(share) = entry.numbers.get(elapsed(ARM, ALL), "share_of_cpu") {
+            text.push_str(&format!(", {} of its CPU time while watched", share.display()));
+        }
+    }
+    text.push('.');
+    let known = counter("perf_minor").unwrap_or(0) + counter("minflt_before_exec").unwrap_or(0);
+    if let Some(inside) = counter("minflt").and_then(|all| all.checked_sub(known))
+        && inside > 0
+        && counter("processes") == Some(1)
+    {
+        text.push_str(&format!(
+            " {} more pages were brought in inside calls (execve, populating calls), without a \
+             fault of their own.",
+            count(inside as f64)
+        ));
+    }
+    text
+}
+
+fn kinds_table(groups: &[Group]) -> Table {
+    let all = total(groups);
+    let assumed = groups.iter().any(|group| group.assumed > 0.0);
+    let mut columns = vec![
+        Column::words("kind"),
+        Column::words("page"),
+        Column::words("place"),
+        Column::number("faults"),
+        Column::number("each"),
+        Column::number("stall"),
+        Column::number("interval").rank(2),
+        Column::number("share").rank(1),
+        Column::number("as watched").rank(3),
+    ];
+    if assumed {
+        columns.push(Column::number("assumed").rank(4));
+    }
+    let row = |group: &Group| {
+        let [kind, page, place] = group.parts();
+        let share = |stall: Quantity| {
+            let all = all.filter(|all| all.value > 0.0)?;
+            Some(Quantity::exact(stall.value / all.value, Unit::Share).display())
+        };
+        let mut row: Vec<Cell> = vec![
+            kind.into(),
+            page.into(),
+            place.into(),
+            group_thousands(group.faults).into(),
+            Cell::maybe(group.each().map(Quantity::display)),
+            Cell { tone: Tone::Strong, ..Cell::maybe(group.stall.map(Quantity::display)) },
+            Cell::maybe(group.stall.map(Quantity::display_interval).filter(|t| !t.is_empty())),
+            Cell::maybe(group.stall.and_then(share)),
+            Cell::maybe(group.seen.map(units::display_ns)),
+        ];
+        if assumed {
+            row.push(group_thousands(group.assumed).into());
+        }
+        row
+    };
+    Table { columns, rows: groups.iter().map(row).collect() }
+}
+
+/// What is not in the sum.
+fn unpriced(groups: &[Group]) -> Option<Note> {
+    let without: Vec<&Group> = groups.iter().filter(|group| group.stall.is_none()).collect();
+    let faults: f64 = without.iter().map(|group| group.faults).sum();
+    let all: f64 = groups.iter().map(|group| group.faults).sum();
+    let seen: f64 = without.iter().filter_map(|group| group.seen).sum();
+    let mut kinds: Vec<&str> = without.iter().map(|group| group.parts()[0]).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    (faults > 0.0).then(|| Note {
+        tone: Tone::Warn,
+        tag: "no price",
+        text: format!(
+            "{} faults ({}) have no price and are not in the sum: {}; as watched they took {}",
+            group_thousands(faults),
+            Quantity::exact(faults / all, Unit::Share).display(),
+            kinds.join(", "),
+            units::display_ns(seen)
+        ),
+        cure: String::new(),
+    })
+}
+
+/// Faults and stall of call sites or mappings, the dearest first.
+fn places_table(measured: &Measured, groups: &[Group], prefix: &str, what: &str) -> Table {
+    struct Row<'a> {
+        name: &'a str,
+        faults: f64,
+        stall: Option<Quantity>,
+        seen: f64,
+        mostly: String,
+    }
+    let of = |table: &'_ Counts| -> Option<(f64, Option<Quantity>, String)> {
+        let mine: Vec<(&Group, f64)> =
+            groups.iter().filter_map(|group| Some((group, cell(table, &group.name)?))).collect();
+        let stall = |(group, faults): &(&Group, f64)| Some(group.each()?.times(*faults, Unit::Ns));
+        let most = mine.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let [kind, page, _] = most.0.parts();
+        let faults = mine.iter().map(|(_, faults)| faults).sum();
+        Some((faults, mine.iter().filter_map(stall).reduce(plus), format!("{kind} {page}")))
+    };
+    let mut rows: Vec<Row<'_>> = measured
+        .tables
+        .iter()
+        .filter_map(|table| {
+            let name = table.name.strip_prefix(prefix)?;
+            let (faults, stall, mostly) = of(table)?;
+            let seen = cell(table, "seen_ns").unwrap_or(0.0);
+            Some(Row { name, faults, stall, seen, mostly })
+        })
+        .collect();
+    let rank = |row: &Row<'_>| row.stall.map_or(0.0, |stall| stall.value);
+    rows.sort_by(|a, b| {
+        rank(b).total_cmp(&rank(a)).then(b.seen.total_cmp(&a.seen)).then(a.name.cmp(b.name))
+    });
+    let columns = vec![
+        Column::words(what),
+        Column::words("mostly").rank(1),
+        Column::number("faults"),
+        Column::number("stall"),
+        Column::number("as watched").rank(2),
+    ];
+    let row = |row: &Row<'_>| -> Vec<Cell> {
+        vec![
+            row.name.into(),
+            row.mostly.clone().into(),
+            group_thousands(row.faults).into(),
+            Cell { tone: Tone::Strong, ..Cell::maybe(row.stall.map(Quantity::display)) },
+            Cell::maybe((row.seen > 0.0).then(|| units::display_ns(row.seen))),
+        ]
+    };
+    Table { columns, rows: rows.iter().take(ROWS).map(row).collect() }
+}
+
+fn knobs_table(knobs: &[Knob]) -> Table {
+    let columns = vec![
+        Column::words("knob"),
+        Column::words("what changes").rank(2),
+        Column::number("saves"),
+        Column::number("interval").rank(1),
+        Column::number("memory"),
+    ];
+    let row = |knob: &Knob| -> Vec<Cell> {
+        let bound = if knob.at_most { "at most " } else { "" };
+        vec![
+            knob.how.clone().into(),
+            knob.change.clone().into(),
+            Cell::toned(format!("{bound}{}", knob.saved.display()), Tone::Strong),
+            Cell::maybe(Some(knob.saved.display_interval()).filter(|text| !text.is_empty())),
+            Cell::maybe(knob.bytes.map(|bytes| format!("+{}", units::display_bytes(bytes)))),
+        ]
+    };
+    Table { columns, rows: knobs.iter().map(row).collect() }
+}

@@ -1,0 +1,202 @@
+//! `fault/stages`: where the time of one fault goes.
+//!
+//! The one idea: the stages are those of a fault that was *traced*, and being traced costs as much
+//! as the fault. So both stand in the table: what was measured, which adds up to the traced
+//! end-to-end, and an estimate of the same stage without events, which adds up to the untraced one.
+//! The estimate spreads the measured cost of the events evenly: half of an event's cost before its
+//! stamp, half after it.
+
+use pagelab_record::Measured;
+
+use crate::{
+    document::{Block, Cell, Column, Section, Table, Tone},
+    entry::Entry,
+    numbers::{Numbers, elapsed},
+    parameters,
+    quantity::{INTERVALS, Quantity, Unit},
+    throughput::counts,
+};
+
+/// The workload that this file reads.
+pub(crate) const WORKLOAD: &str = "fault/stages";
+/// Every event open.
+const TRACED: &str = "traced";
+/// The first event only.
+const ONE: &str = "one-event";
+/// No event.
+const UNTRACED: &str = "untraced";
+/// The same loop over present pages.
+const CONTROL: &str = "control";
+/// From stamp to stamp.
+const WHOLE: &str = "end-to-end";
+/// The stages, in the order in which a fault passes them, and where each ends.
+const STAGES: [(&str, &str); 5] = [
+    ("entry", "exceptions:page_fault_user"),
+    ("allocation", "kmem:mm_page_alloc"),
+    ("mapping", "kmem:rss_stat"),
+    ("completion", "minor-faults"),
+    ("return", "the next instruction"),
+];
+/// Characters of a bar that is a whole fault.
+const BAR: usize = 30;
+
+/// Adds the share of each stage, what it would take without events, and what an event costs.
+pub(crate) fn derive(measured: &Measured, numbers: &mut Numbers) {
+    let median = |arm, series| numbers.get(elapsed(arm, series), "p50");
+    let stages: Vec<(&str, Quantity)> =
+        STAGES.iter().filter_map(|(stage, _)| Some((*stage, median(TRACED, stage)?))).collect();
+    let sum: f64 = stages.iter().map(|(_, median)| median.value).sum();
+    let (Some(traced), Some(untraced)) = (median(TRACED, WHOLE), median(UNTRACED, WHOLE)) else {
+        return;
+    };
+    let one = median(ONE, WHOLE);
+    let events = measured.counters.get("events_per_fault").copied().unwrap_or(1).max(1) as f64;
+    let cost = (traced.value - untraced.value) / events;
+    let exact = |value: f64, unit| Some(Quantity::exact(value, unit));
+    let last = stages.len().saturating_sub(1);
+    for (index, (stage, median)) in stages.iter().enumerate() {
+        // Events stand between stages: the first and the last stage have one at one end only.
+        let events_here = if index == 0 || index == last { 0.5 } else { 1.0 };
+        let estimate = (median.value - events_here * cost).max(0.0);
+        let at = elapsed(TRACED, stage);
+        numbers.add(at, "share", exact(median.value / sum, Unit::Share));
+        numbers.add(at, "estimate_untraced", exact(estimate, Unit::Ns));
+    }
+    let whole = elapsed(TRACED, WHOLE);
+    numbers.add(whole, "sum_of_stages", exact(sum, Unit::Ns));
+    numbers.add(whole, "sum_over_whole", exact(sum / traced.value, Unit::Share));
+    numbers.add(whole, "cost_of_an_event", exact(cost.max(0.0), Unit::Ns));
+    numbers.add(whole, "ratio_to_untraced", traced.over(untraced, Unit::Ratio));
+    let first = one.map(|one| Quantity::exact((one.value - untraced.value).max(0.0), Unit::Ns));
+    numbers.add(elapsed(ONE, WHOLE), "cost_of_an_event", first);
+}
+
+/// The stages of each kind, where any were measured.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mine: Vec<&Entry> =
+        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["kind"]);
+    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    columns.extend([
+        Column::words("stage"),
+        Column::words("ends at").rank(3),
+        Column::number("p50"),
+        Column::number("share"),
+        Column::words("of the traced fault").rank(1),
+        Column::number("p99").rank(4),
+        Column::number("without events, about").rank(2),
+        Column::number("proc×rep").rank(5),
+        Column::words("witness"),
+    ]);
+    let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
+    let mut section = Section::new("stages", "Stages of a fault");
+    section.blocks.push(Block::Table(Table { columns, rows }));
+    section.blocks.push(Block::Text(format!(
+        "All rows: {}. Stages are those of a fault whose events are open; each contains what its \
+         events cost. Without events: what is left when the measured cost of the events is taken \
+         off evenly, half before and half after each stamp; an estimate, without an interval. \
+         Every time contains one reading of the clock. {INTERVALS}",
+        parameters::shared(&cases, &shown)
+    )));
+    section.blocks.extend(mine.iter().filter_map(|entry| costs(entry)).map(Block::Text));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
+    Some(section)
+}
+
+/// What being told cost, as a sentence.
+fn costs(entry: &Entry) -> Option<String> {
+    let of = |arm, statistic| entry.numbers.get(elapsed(arm, WHOLE), statistic);
+    let (sum, share) = (of(TRACED, "sum_of_stages")?, of(TRACED, "sum_over_whole")?);
+    let cost = of(TRACED, "cost_of_an_event")?;
+    let one = of(ONE, "cost_of_an_event")
+        .map_or_else(String::new, |one| format!(", the first one alone {}", one.display()));
+    Some(format!(
+        "{}: the stages add up to {}, {} of the traced end-to-end. An event costs {} on \
+         average{one}.",
+        entry.parameter("kind"),
+        sum.display(),
+        share.display(),
+        cost.display(),
+    ))
+}
+
+fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
+    let of = |arm, series, statistic| entry.numbers.get(elapsed(arm, series), statistic);
+    let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
+    let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
+    let head = || -> Vec<Cell> {
+        shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect()
+    };
+    let mut rows = Vec::new();
+    let mut before = 0.0;
+    for (stage, end) in STAGES {
+        let Some(median) = of(TRACED, stage, "p50") else { continue };
+        let share = of(TRACED, stage, "share");
+        let part = share.map_or(0.0, |share| share.value);
+        let mut row = head();
+        row.extend([stage.into(), Cell::toned(end, Tone::Quiet)]);
+        row.extend([spread(Some(median)), plain(share), bar(before, part).into()]);
+        row.extend([
+            plain(of(TRACED, stage, "p99")),
+            plain(of(TRACED, stage, "estimate_untraced")),
+        ]);
+        row.extend([Cell::default(), Cell::default()]);
+        rows.push(row);
+        before += part;
+    }
+    for (name, arm) in [
+        ("end-to-end, traced", TRACED),
+        ("end-to-end, one event", ONE),
+        ("end-to-end, untraced", UNTRACED),
+        ("present page (control)", CONTROL),
+    ] {
+        let is_first = arm == TRACED;
+        let tone = if arm == UNTRACED { Tone::Strong } else { Tone::Plain };
+        let mut row = head();
+        row.extend([name.into(), Cell::default()]);
+        row.push(Cell { tone, ..spread(of(arm, WHOLE, "p50")) });
+        row.extend([Cell::default(), Cell::default()]);
+        row.extend([plain(of(arm, WHOLE, "p99")), Cell::default()]);
+        row.push(counts(of(arm, WHOLE, "processes"), of(arm, WHOLE, "repetitions")));
+        row.push(if is_first { entry.proof() } else { Cell::default() });
+        rows.push(row);
+    }
+    rows
+}
+
+/// A part of a whole fault that begins after `before`, as a bar in its place.
+fn bar(before: f64, part: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "shares lie between 0 and 1"
+    )]
+    let cell = |share: f64| (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    let (from, to) = (cell(before), cell(before + part));
+    let is_mine = |index: usize| from <= index && index < to.max(from + 1);
+    (0..BAR).map(|index| if is_mine(index) { '█' } else { '·' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_of_all_stages_fill_one_line_without_a_gap() {
+        let parts = [0.1, 0.35, 0.25, 0.2, 0.1];
+        let mut before = 0.0;
+        let mut filled = [0; BAR];
+        for part in parts {
+            for (count, mark) in filled.iter_mut().zip(bar(before, part).chars()) {
+                *count += u32::from(mark == '█');
+            }
+            before += part;
+        }
+        assert_eq!(filled, [1; BAR]);
+        assert_eq!(bar(0.0, 0.0).chars().filter(|mark| *mark == '█').count(), 1);
+    }
+}

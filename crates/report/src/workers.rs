@@ -1,0 +1,193 @@
+//! `fault/throughput` with several workers, and with calls made beside them.
+//!
+//! The one idea: the same case with one worker is the measure of all others. Efficiency is the rate
+//! of N workers over N times the rate of one; threads and processes of the same number stand side
+//! by side, because what differs between them is the address space. What calls and faults do to
+//! each other are ratios between the arms of one case, taken inside each process.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagelab_record::{Measured, Series};
+
+use crate::{
+    document::{Block, Cell, Column, Section, Table, Tone},
+    entry::Entry,
+    numbers::{Time, clock_of, elapsed},
+    parameters,
+    quantity::{INTERVALS, Quantity, Unit},
+    ratio,
+    throughput::{ARM, WORKLOAD},
+};
+
+/// What differs between the cases of one line.
+const WORKERS: [&str; 4] = ["threads", "processes", "vmas", "size"];
+/// Faults without calls beside them.
+pub(crate) const ALONE: &str = "alone";
+/// Touches of present memory, with calls beside them.
+const PRESENT: &str = "present";
+/// Calls with nobody beside them.
+const IDLE: &str = "idle";
+/// The series of calls.
+const BESIDE: &str = "beside";
+
+/// How the workers of a case are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Threads,
+    ThreadsApart,
+    Processes,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::Threads, Self::ThreadsApart, Self::Processes];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::ThreadsApart => "threads, a VMA each",
+            Self::Processes => "processes",
+        }
+    }
+
+    fn of(entry: &Entry) -> (u32, Vec<Self>) {
+        let count = |name| entry.parameter(name).parse::<u32>().unwrap_or(1);
+        let (threads, processes) = (count("threads"), count("processes"));
+        match (threads, processes, entry.parameter("vmas")) {
+            (1, 1, _) => (1, Self::ALL.to_vec()),
+            (1, _, _) => (processes, vec![Self::Processes]),
+            (_, _, "each") => (threads, vec![Self::ThreadsApart]),
+            _ => (threads, vec![Self::Threads]),
+        }
+    }
+}
+
+/// Rates of otherwise equal cases, by number of workers and how they are made.
+type Rates = BTreeMap<(u32, Way), Quantity>;
+
+/// The table of several workers, where otherwise equal cases differ in them.
+pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+    let mut groups: BTreeMap<BTreeMap<String, String>, Rates> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.record.workload == WORKLOAD) {
+        let Some(rate) = entry.numbers.get(elapsed(ARM, "touch"), "faults_per_second") else {
+            continue;
+        };
+        let (workers, ways) = Way::of(entry);
+        let rates = groups.entry(parameters::without(entry.case(), &WORKERS)).or_default();
+        rates.extend(ways.into_iter().map(|way| ((workers, way), rate)));
+    }
+    groups.retain(|_, rates| rates.keys().any(|(workers, _)| *workers > 1));
+    if groups.is_empty() {
+        return None;
+    }
+    let labels = parameters::labels(&groups.keys().collect::<Vec<_>>(), "all cases");
+    let ways: BTreeSet<Way> = groups
+        .values()
+        .flat_map(|rates| rates.keys().filter(|(workers, _)| *workers > 1).map(|(_, way)| *way))
+        .collect();
+    let mut columns = vec![Column::words("cases"), Column::number("workers")];
+    for way in &ways {
+        columns.push(Column::number(way.name()));
+        columns.push(Column::number("efficiency"));
+    }
+    let both = ways.contains(&Way::Threads) && ways.contains(&Way::Processes);
+    if both {
+        columns.push(Column::number("threads over processes"));
+    }
+    let mut table = Table { columns, rows: Vec::new() };
+    for (label, rates) in labels.iter().zip(groups.values()) {
+        let counts: BTreeSet<u32> = rates.keys().map(|(workers, _)| *workers).collect();
+        for workers in counts {
+            let mut row = vec![Cell::from(label.as_str()), Cell::from(workers.to_string())];
+            for way in &ways {
+                let rate = rates.get(&(workers, *way)).copied();
+                let efficiency = rate.filter(|_| workers > 1).and_then(|rate| {
+                    let one = rates.get(&(1, *way))?.times(f64::from(workers), Unit::PerSecond);
+                    rate.over(one, Unit::Share)
+                });
+                row.push(Cell::maybe(rate.map(Quantity::display)));
+                let shown = efficiency.map(Quantity::display_with_spread);
+                row.push(Cell { tone: Tone::Strong, ..Cell::maybe(shown) });
+            }
+            if both {
+                let of = |way| rates.get(&(workers, way)).copied().filter(|_| workers > 1);
+                let ratio = of(Way::Threads)
+                    .zip(of(Way::Processes))
+                    .and_then(|(threads, processes)| threads.over(processes, Unit::Ratio));
+                row.push(Cell::maybe(ratio.map(Quantity::display_with_spread)));
+            }
+            table.rows.push(row);
+        }
+    }
+    let text = format!(
+        "Faults a second of all workers together. Efficiency: over as many times the rate of one \
+         worker. Threads share one address space; where each has a VMA of its own they share its \
+         locks no longer, only the page table. {INTERVALS}"
+    );
+    let section = Section::new("workers", "Threads and processes");
+    Some(section.with(Block::Table(table)).with(Block::Text(text)))
+}
+
+/// One arm over another, process by process.
+fn over(measured: &Measured, series: &str, arms: [&str; 2]) -> Option<Quantity> {
+    let clock = clock_of(&measured.series, series, arms[0], Time::Elapsed)?;
+    ratio::of_arms(&measured.series, series, clock, arms)
+}
+
+/// Nanoseconds of one call or touch of an arm.
+fn each(entry: &Entry, series: &str, arm: &str) -> Cell {
+    Cell::maybe(entry.numbers.get(elapsed(arm, series), "p50").map(Quantity::display))
+}
+
+/// The table of calls beside faults, where there are any.
+pub(crate) fn beside_section(entries: &[Entry]) -> Option<Section> {
+    let has_calls = |series: &Series| series.name == BESIDE;
+    let mine: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.record.workload == WORKLOAD && entry.is_valid())
+        .filter(|entry| entry.measured().is_some_and(|m| m.series.iter().any(has_calls)))
+        .collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
+    let shown = parameters::columns(&cases, &["kind", "page", "beside"]);
+    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    columns.extend([
+        Column::number("fault alone"),
+        Column::number("with calls"),
+        Column::number("faults slow by"),
+        Column::number("call alone").rank(2),
+        Column::number("beside touches").rank(3),
+        Column::number("beside faults").rank(1),
+        Column::number("flushing costs"),
+        Column::number("faulting costs"),
+    ]);
+    let row = |entry: &&Entry| {
+        let ratio = |series, arms| {
+            let of = entry.measured().and_then(|measured| over(measured, series, arms));
+            Cell { tone: Tone::Strong, ..Cell::maybe(of.map(Quantity::display_with_spread)) }
+        };
+        let mut row: Vec<Cell> =
+            shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect();
+        row.extend([
+            each(entry, "touch", ALONE),
+            each(entry, "touch", ARM),
+            ratio("touch", [ARM, ALONE]),
+            each(entry, BESIDE, IDLE),
+            each(entry, BESIDE, PRESENT),
+            each(entry, BESIDE, ARM),
+            ratio(BESIDE, [PRESENT, IDLE]),
+            ratio(BESIDE, [ARM, PRESENT]),
+        ]);
+        row
+    };
+    let table = Table { columns, rows: mine.iter().map(row).collect() };
+    let text = format!(
+        "One more thread of the same address space calls munmap, mprotect or madvise on 16 pages \
+         of its own. Faults slow by: a touch with calls beside it over one without. Flushing \
+         costs: a call beside threads that touch present memory over one with nobody beside it. \
+         Faulting costs: beside threads that fault over beside threads that do not. {INTERVALS}"
+    );
+    let section = Section::new("beside", "Calls beside faults");
+    Some(section.with(Block::Table(table)).with(Block::Text(text)))
+}

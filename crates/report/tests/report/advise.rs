@@ -1,0 +1,177 @@
+//! Advice: the ranking, ties, what is named and why, in every form.
+
+use pagelab_record::{Clock, Data, Measured, Outcome, Record, RunHeader};
+use pagelab_report::{Report, Style};
+use serde_json::{Value, json};
+
+use crate::golden;
+
+const SAMPLE: u64 = 128 << 20;
+const PLAIN: Style = Style { color: false, width: 160 };
+const POOL: &str = "512 free hugetlb pages of 2m";
+
+/// Page, way, threads, effort, whether the machine has what it needs, and ns for 4 KiB.
+type Row = (&'static str, &'static str, u64, u64, bool, Option<f64>);
+
+/// Touching huge pages in one thread and in two is as fast; the pool is faster and is not there.
+const ROWS: [Row; 5] = [
+    ("4k", "touch", 1, 0, true, Some(252.0)),
+    ("2m", "touch", 1, 4, true, Some(101.0)),
+    ("2m", "madvise-populate-each", 2, 15, true, Some(100.8)),
+    ("hugetlb-2m", "touch", 1, 30, false, Some(94.0)),
+    ("64k", "touch", 2, 20, true, None),
+];
+
+fn name((page, populate, threads, ..): &Row) -> String {
+    let crew = if *threads > 1 { " ×2" } else { "" };
+    format!("{populate} {page}{crew}")
+}
+
+fn asked(rows: &[Row]) -> Value {
+    let strategy = |row: &Row| {
+        let (page, populate, threads, effort, has, _) = *row;
+        let lacks = if has { json!([]) } else { json!([{"need": POOL, "cure": "echo 512"}]) };
+        let pool = if page == "hugetlb-2m" { 1_u64 << 30 } else { 0 };
+        json!({
+            "name": name(row), "page": page, "populate": populate, "threads": threads,
+            "effort": effort, "memory": {"rounding": 0, "pool": pool, "locked": 0},
+            "caveat": "", "lacks": lacks,
+        })
+    };
+    json!({
+        "command": "advise", "size": 1_u64 << 30, "threads": 2, "policy": "any",
+        "sample": SAMPLE, "cache": 64_u64 << 20,
+        "strategies": rows.iter().map(strategy).collect::<Vec<_>>(),
+    })
+}
+
+fn record(row: &Row) -> Record {
+    let (page, populate, threads, .., ns) = *row;
+    let threads = threads.to_string();
+    let case = golden::case(&[
+        ("page", page),
+        ("populate", populate),
+        ("threads", &threads),
+        ("size", "128m"),
+        ("backing", "anon"),
+    ]);
+    let Some(ns) = ns else {
+        let (need, cure) = ("time within the budget".into(), "--budget 15".into());
+        return golden::outcome("fault/throughput", case, Outcome::Skipped { need, cure });
+    };
+    let total = ns * (SAMPLE / 4096) as f64;
+    let call = if populate == "touch" { "touch" } else { "populate" };
+    let mut series = golden::values("map", "pagelab", Clock::Tsc, 1, SAMPLE, 9000.0);
+    series.extend(golden::values(call, "pagelab", Clock::Tsc, 1, SAMPLE, total));
+    if call == "populate" {
+        // Touches of what is present: not a part of the time that is compared.
+        series.extend(golden::values("touch", "pagelab", Clock::Tsc, 1, SAMPLE, total));
+    }
+    let witness = vec![golden::claim("base pages present afterwards", "pagelab", 32768, 32768, 0)];
+    golden::measured("fault/throughput", case, Measured { series, witness, ..Measured::default() })
+}
+
+fn run(rows: &[Row]) -> (RunHeader, Vec<Record>) {
+    let mut header = golden::journal().header;
+    (header.suite, header.asked) = (String::new(), asked(rows));
+    let limits = golden::journal().records.into_iter();
+    let mut records: Vec<Record> =
+        limits.filter(|record| record.workload == "limit/clear").collect();
+    records.extend(rows.iter().map(record));
+    header.plan = records.iter().map(|r| (r.workload.clone(), r.case.clone())).collect();
+    (header, records)
+}
+
+fn report((header, records): (RunHeader, Vec<Record>)) -> Report {
+    Report::of(&header, &records, None, &[])
+}
+
+fn json_of(report: &Report) -> Value {
+    serde_json::from_str(&report.advice_json().unwrap()).unwrap()
+}
+
+/// Makes one round of a strategy slower or faster.
+fn scale(records: &mut [Record], populate: &str, process: u32, factor: f64) {
+    for record in records.iter_mut().filter(|r| r.case.get("populate") == Some(populate)) {
+        let Outcome::Measured(measured) = &mut record.outcome else { continue };
+        for series in measured.series.iter_mut().filter(|series| series.process == process) {
+            let Data::Values(values) = &mut series.data else { continue };
+            for value in values.iter_mut() {
+                *value = golden::whole(*value as f64 * factor);
+            }
+        }
+    }
+}
+
+#[test]
+fn advice_for_a_terminal() {
+    insta::assert_snapshot!("advice", report(run(&ROWS)).advice(PLAIN).unwrap());
+}
+
+#[test]
+fn what_needs_nothing_stands_beside_what_is_fastest() {
+    let advice = json_of(&report(run(&ROWS)));
+    assert_eq!(advice["answer"]["named"], "touch hugetlb-2m");
+    assert_eq!(advice["answer_as_set"]["fastest"], "madvise-populate-each 2m ×2");
+    let strategies = advice["strategies"].as_array().unwrap();
+    let order: Vec<&str> = strategies.iter().map(|s| s["strategy"].as_str().unwrap()).collect();
+    assert_eq!(order[0], "touch hugetlb-2m");
+    assert_eq!(order[4], "touch 64k ×2", "what was not measured comes last");
+    assert_eq!(strategies[0]["lacks"][0]["need"], POOL);
+    assert_eq!(strategies[4]["standing"], "skipped");
+    // 262,144 pages at 94.07 ns.
+    let all = strategies[0]["all"]["value"].as_f64().unwrap();
+    assert!((all / 24.66e6 - 1.0).abs() < 0.01, "{all}");
+}
+
+#[test]
+fn of_two_that_no_round_tells_apart_the_simpler_one_is_named() {
+    let (header, mut records) = run(&ROWS);
+    scale(&mut records, "madvise-populate-each", 1, 1.02);
+    let advice = json_of(&report((header, records)));
+    let as_set = &advice["answer_as_set"];
+    assert_eq!(as_set["named"], "touch 2m");
+    assert_eq!(as_set["ties"], json!(["touch 2m"]), "or the other way round: {as_set}");
+}
+
+#[test]
+fn touches_of_present_pages_are_no_part_of_the_time() {
+    let advice = json_of(&report(run(&ROWS)));
+    let strategies = advice["strategies"].as_array().unwrap();
+    let each = strategies.iter().find(|s| s["populate"] == "madvise-populate-each").unwrap();
+    let per_page = each["per_4k_page"]["value"].as_f64().unwrap();
+    assert!((per_page / 101.0 - 1.0).abs() < 0.02, "{per_page}");
+    assert!(each["share_of_clear"].is_null(), "the limit is one thread's");
+}
+
+#[test]
+fn a_strategy_whose_proof_fails_is_not_named() {
+    let (header, mut records) = run(&ROWS);
+    for record in &mut records {
+        if let (Some("hugetlb-2m"), Outcome::Measured(measured)) =
+            (record.case.get("page"), &mut record.outcome)
+        {
+            measured.witness[0] =
+                golden::claim("base pages present afterwards", "pagelab", 1, 0, 0);
+        }
+    }
+    let advice = json_of(&report((header, records)));
+    assert_ne!(advice["answer"]["named"], "touch hugetlb-2m");
+}
+
+#[test]
+fn a_run_that_was_asked_nothing_has_no_advice() {
+    let contents = golden::journal();
+    let report = Report::of(&contents.header, &contents.records, None, &[]);
+    assert_eq!(report.advice(PLAIN), None);
+    assert_eq!(report.advice_json(), None);
+}
+
+#[test]
+fn every_form_of_a_report_begins_with_the_advice() {
+    let report = report(run(&ROWS));
+    for form in [report.terminal(PLAIN), report.markdown(), report.html()] {
+        let at = |text: &str| form.find(text).unwrap_or_else(|| panic!("{text}"));
+        assert!(at("1.00 GiB of fresh memory with 2 threads") < at("Fault throughput"));
+    }
+}

@@ -1,0 +1,16 @@
+//! What the kernel tells about faults while they happen: counts, and records of each.
+//!
+//! [`FaultCounter`] counts, and nothing else: the witness of the fault workloads asks it. A
+//! [`Session`] receives a record for each event of other processes, with addresses and callers, and
+//! is for explaining what a program does. [`tracefs`] knows the kernel's tracepoints by name.
+//!
+//! An open event makes every fault dearer. Nothing that is timed may have one open.
+
+mod count;
+mod parse;
+mod session;
+pub mod tracefs;
+
+pub use count::FaultCounter;
+pub use parse::{Body, Mapping, Record};
+pub use session::{Event, Plan, Session, Source, Target, Told};

@@ -1,0 +1,77 @@
+#![expect(unsafe_code, reason = "words are stored and loaded through raw pointers")]
+//! What is in the pages afterwards: a pattern that tells each line from every other, and the marks
+//! of write protection.
+//!
+//! Rules: (1) words are reached by volatile access while the area is mapped; (2) nothing here runs
+//! while a clock does.
+//!
+//! The pattern lies in the second word of each line of 64 bytes: touches store to the first.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use crate::{Area, SysError, touch::word_at};
+
+const BASE_PAGE: usize = 4096;
+const LINE: usize = 64;
+
+/// The word of the line at `offset`, where lines repeat after `period` bytes.
+fn word(offset: usize, period: usize) -> u64 {
+    0x7061_6765_6c61_6200 ^ (offset % period) as u64
+}
+
+/// Stores the pattern in every line of an area of one window.
+///
+/// # Panics
+/// When the area is not mapped.
+pub fn fill(area: &Area, period: usize) {
+    let base = area.base_ptr();
+    for offset in (0..area.layout().window).step_by(LINE) {
+        // SAFETY: the line lies in the one window, which is mapped writable.
+        unsafe { word_at(base, offset + 8).write_volatile(word(offset, period)) };
+    }
+}
+
+/// Lines of an area of one window that hold something else than the pattern; with `None`, something
+/// else than zero.
+///
+/// # Panics
+/// When the area is not mapped.
+pub fn differing(area: &Area, period: Option<usize>) -> u64 {
+    let base = area.base_ptr();
+    let differs = |offset: &usize| {
+        // SAFETY: the line lies in the one window, which is mapped.
+        let found = unsafe { word_at(base, offset + 8).read_volatile() };
+        found != period.map_or(0, |period| word(*offset, period))
+    };
+    (0..area.layout().window).step_by(LINE).filter(differs).count() as u64
+}
+
+/// Base pages of an area that are write-protected by a userfaultfd: bit 57 of `/proc/self/pagemap`
+/// (since Linux 5.13, Documentation/admin-guide/mm/pagemap.rst).
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn write_protected(area: &Area) -> Result<u64, SysError> {
+    const PROTECTED: u64 = 1 << 57;
+    let path = "/proc/self/pagemap";
+    let pagemap = File::open(path).map_err(|error| SysError::new("open", path, error))?;
+    let mut entries = [0_u8; 4096];
+    let mut found = 0;
+    for start in area.windows() {
+        let (mut page, end) = (start / BASE_PAGE, (start + area.layout().window) / BASE_PAGE);
+        while page < end {
+            let count = (entries.len() / 8).min(end - page);
+            let part = &mut entries[..count * 8];
+            pagemap
+                .read_exact_at(part, page as u64 * 8)
+                .map_err(|error| SysError::new("pread", path, error))?;
+            let marked = part.chunks_exact(8).filter(|entry| {
+                let word = u64::from_ne_bytes((*entry).try_into().expect("chunks of eight"));
+                word & PROTECTED != 0
+            });
+            found += marked.count() as u64;
+            page += count;
+        }
+    }
+    Ok(found)
+}
