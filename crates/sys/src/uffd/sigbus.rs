@@ -69,7 +69,8 @@ impl<'a> Armed<'a> {
         };
         let armed = std::pin::pin!(armed);
         let _disarm = arm(armed.as_ref());
-        // One practice signal: code, stack and thread-local memory of the handler are there then.
+        deepen_stack();
+        // One practice signal: code and thread-local memory of the handler are there then.
         // SAFETY: raises a signal that the handler knows.
         unsafe { libc::raise(libc::SIGBUS) };
         Ok(body())
@@ -89,6 +90,14 @@ fn arm(armed: Pin<&Armed<'_>>) -> Disarm {
     assert!(ARMED.get().is_null(), "a thread is armed once");
     ARMED.set(ptr::from_ref(armed.get_ref()).cast());
     Disarm
+}
+
+/// Makes the stack present far below its present end. The loop of the body is deeper than the
+/// practice signal, and by where its stack begins, the frame of its first signal may need another
+/// page: the kernel's own fault, which `getrusage` counts and perf's user-only event does not.
+#[inline(never)]
+fn deepen_stack() {
+    std::hint::black_box([1u8; 64 << 10]);
 }
 
 fn install() -> Result<(), SysError> {
