@@ -3,8 +3,8 @@
 //! The one idea: rounds. In each round every strategy that is still in gets one fresh process, in
 //! one round forwards and in the next backwards, so that drift hits all alike; process `n` of a
 //! strategy was taken in round `n`, so that two strategies can be compared round by round. After a
-//! round the clearly slower ones drop out, the more readily the more rounds there were, and what is
-//! left of the budget goes to those that may still be the fastest.
+//! round the clearly slower ones drop out, the more readily the more rounds there were and the less
+//! is left of the budget, which goes to those that may still be the fastest.
 //!
 //! It knows no clock and starts no process: it is told how long things took.
 
@@ -20,8 +20,12 @@ use crate::{partial::Partial, plan::Planned};
 const ROUNDS_MAX: u32 = 40;
 /// Rounds that even a strategy without a rival gets.
 const ROUNDS_ALONE: u32 = 3;
-/// A strategy drops out when it is this many times as slow as the best, after so many rounds.
+/// A strategy drops out when it is this many times as slow as the best: the later numbers after
+/// more rounds, and only where the budget is short.
 const DROPPED_ABOVE: [f64; 3] = [1.6, 1.35, 1.2];
+/// More rounds of all that are in than this, still affordable, and nobody close drops out: a few
+/// rounds of a small sample tell too little.
+const ROUNDS_AMPLE: [u64; 2] = [12, 6];
 
 /// A strategy on its way.
 #[derive(Debug)]
@@ -82,7 +86,7 @@ impl Course {
                     return Some(Turn { index, round: self.round, left_ns });
                 }
             }
-            self.drop_the_slow();
+            self.drop_the_slow(left_ns);
             self.round += 1;
             let mut still: Vec<usize> =
                 (0..self.contenders.len()).filter(|index| self.contenders[*index].is_in).collect();
@@ -147,7 +151,14 @@ impl Course {
         })
     }
 
-    fn drop_the_slow(&mut self) {
+    fn drop_the_slow(&mut self, left_ns: u64) {
+        let still = self.contenders.iter().filter(|contender| contender.is_in);
+        let round_ns: u64 = still.map(|contender| contender.took_ns).sum();
+        let affordable = left_ns / round_ns.max(1);
+        let strictest = match ROUNDS_AMPLE.iter().position(|ample| affordable >= *ample) {
+            Some(step) => step,
+            None => DROPPED_ABOVE.len() - 1,
+        };
         let times: Vec<Option<f64>> = self
             .contenders
             .iter()
@@ -158,7 +169,7 @@ impl Course {
             })
             .collect();
         let Some(best) = times.iter().flatten().copied().reduce(f64::min) else { return };
-        let step = (self.round as usize).min(DROPPED_ABOVE.len() - 1);
+        let step = (self.round as usize).min(strictest);
         for (contender, time) in self.contenders.iter_mut().zip(times) {
             let is_slow = time.is_some_and(|time| time > DROPPED_ABOVE[step] * best);
             let is_invalid = !contender.partial.measured().is_valid();
@@ -252,7 +263,10 @@ mod tests {
     #[test]
     fn the_slow_drop_out_and_the_close_ones_go_on() {
         // Above 1.6 times the best after one round, 1.35 after two, 1.2 after three.
-        assert_eq!(run(&[100, 105, 130, 150, 300], u64::MAX), [40, 40, 3, 2, 1]);
+        let times = [100, 105, 130, 150, 300];
+        assert_eq!(run(&times, 3000)[2..], [3, 2, 1]);
+        // Where there is time, only what is far behind.
+        assert_eq!(run(&times, u64::MAX), [40, 40, 40, 40, 1]);
     }
 
     #[test]
