@@ -31,11 +31,13 @@
   const curveColors = (curves) => {
     const kinds = [...new Set(curves.map((c) => c.kind))].sort((a, b) => (b === "write") - (a === "write"));
     const pages = new Map(kinds.map((k) => [k, [...new Set(curves.filter((c) => c.kind === k && !c.control).map((c) => c.page))]]));
+    // Many kinds share the circle evenly: write has its blue, the others what is left of it.
+    const apart = Math.min(45, 330 / Math.max(kinds.length - 1, 1));
     return curves.map((c) => {
       if (c.control) return css("--faint");
       const nth = kinds.indexOf(c.kind), sizes = pages.get(c.kind);
       const t = sizes.length > 1 ? sizes.indexOf(c.page) / (sizes.length - 1) : 0;
-      return nth === 0 ? oklch(235 + t * 165) : oklch(150 - (nth - 1) * 45 - t * 30);
+      return nth === 0 ? oklch(235 + t * 165) : oklch(150 - (nth - 1) * apart - t * Math.min(30, apart));
     });
   };
 
@@ -176,7 +178,7 @@
 
   // ---- the charts
 
-  const curves = charts.distributions.map((curve) => {
+  const prepared = (curve) => {
     const n = curve.steps.reduce((sum, [, count]) => sum + count, 0);
     let seen = 0;
     const points = curve.steps.map(([value, count]) => {
@@ -185,15 +187,20 @@
     });
     const at = (q) => points.find((p) => p.done >= q).x;
     return { ...curve, points, low: at(0.001), high: at(0.999), top: at(1) };
-  });
+  };
+  const families = charts.distributions.map(({ curves }) => curves.map(prepared));
   const decade = (v, up) => 10 ** (up ? Math.ceil : Math.floor)(Math.log10(v) + (up ? -1e-9 : 1e-9));
 
   const distribution = (figure, tail) => {
+    const curves = families[figure.dataset.nth];
     const colors = curveColors(curves);
-    // Curves of one kind and page size share a colour: the first is solid, the others dotted.
+    // Curves of one kind and page size share a colour: the first is solid, the others dotted. Of
+    // many kinds, whose colours are close, every other one is dashed.
+    const kinds = [...new Set(curves.map((c) => c.kind))];
     const dashes = curves.map((c, i) => {
       if (c.control) return "dashed";
-      return curves.findIndex((d) => d.kind === c.kind && d.page === c.page) < i ? "dotted" : undefined;
+      if (curves.findIndex((d) => d.kind === c.kind && d.page === c.page) < i) return "dotted";
+      return kinds.length > 8 && kinds.indexOf(c.kind) % 2 === 1 ? "dashed" : undefined;
     });
     const low = decade(Math.max(10, Math.min(...curves.map((c) => c.low))), false);
     const high = decade(Math.max(...curves.map((c) => (tail ? c.top : c.high))), true);

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use crate::{
+    distributions::{self, Family},
     entry::Entry,
     fit::{FOLLOW_PAGE, Fit},
     latency,
@@ -25,8 +26,8 @@ use crate::{
 /// Everything that is drawn.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Charts {
-    /// Latency distributions.
-    distributions: Vec<Curve>,
+    /// Latency distributions that are drawn together.
+    distributions: Vec<Family>,
     /// Page sizes in the order of their axis.
     pages: Vec<String>,
     /// Bandwidth by page size.
@@ -45,17 +46,6 @@ pub(crate) struct Charts {
     pub(crate) memtype_latency: Grouped,
     /// Simulated tiers.
     pub(crate) tier: TierCharts,
-}
-
-/// One distribution.
-#[derive(Debug, Clone, Serialize)]
-struct Curve {
-    label: String,
-    kind: String,
-    page: String,
-    control: bool,
-    /// Value in nanoseconds, and how many observations it stands for.
-    steps: Vec<(u64, u64)>,
 }
 
 /// Points along the page sizes.
@@ -116,7 +106,7 @@ impl Charts {
             line: fit.line.map(|line| (line.intercept, line.slope)),
         };
         Self {
-            distributions: distributions(entries),
+            distributions: distributions::families(entries),
             pages,
             bandwidth,
             cost: fits.iter().filter(|fit| fit.points.len() > 1).map(cost).collect(),
@@ -129,8 +119,9 @@ impl Charts {
         }
     }
 
-    pub(crate) fn has_distributions(&self) -> bool {
-        !self.distributions.is_empty()
+    /// What the latency distributions of each chart have in common.
+    pub(crate) fn families(&self) -> Vec<&str> {
+        self.distributions.iter().map(|family| family.name.as_str()).collect()
     }
 
     pub(crate) fn has_bandwidth(&self) -> bool {
@@ -161,44 +152,6 @@ fn backends(entry: &Entry) -> Backends {
         floor: each(replay::NOOP).map(|floor| floor.value),
         arms: arms.iter().filter_map(|name| arm(name)).collect(),
     }
-}
-
-fn distributions(entries: &[Entry]) -> Vec<Curve> {
-    let mine = entries.iter().filter(|entry| entry.record.workload == latency::WORKLOAD);
-    let mine: Vec<&Entry> = mine.filter(|entry| entry.is_valid()).collect();
-    let groups: Vec<_> = mine.iter().map(|e| parameters::without(e.case(), &["size"])).collect();
-    let labels = parameters::labels(&groups.iter().collect::<Vec<_>>(), "fault");
-    let mut curves = Vec::new();
-    for (entry, label) in mine.iter().zip(labels) {
-        let Some(measured) = entry.measured() else { continue };
-        let label = label.replace("page=", "");
-        for (arm, suffix) in [
-            (latency::ARM, ""),
-            (latency::AS_PUBLISHED, ", as published"),
-            (latency::CONTROL, ", present (control)"),
-        ] {
-            let control = arm == latency::CONTROL;
-            // The control differs little from case to case: the first speaks for all.
-            if control && curves.iter().any(|curve: &Curve| curve.control) {
-                continue;
-            }
-            let steps = latency::steps(measured, latency::FAULT, arm);
-            if steps.is_empty() {
-                continue;
-            }
-            curves.push(Curve {
-                label: format!("{label}{suffix}"),
-                kind: entry.parameter("kind").to_owned(),
-                page: entry.parameter("page").to_owned(),
-                control,
-                steps,
-            });
-        }
-    }
-    curves.sort_by_key(|curve| {
-        (curve.control, curve.kind.clone(), parameters::page_rank(&curve.page))
-    });
-    curves
 }
 
 fn bandwidth(entries: &[Entry]) -> (Vec<String>, Vec<Line>) {

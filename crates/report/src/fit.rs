@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::stats::{self, Line};
+use pagelab_record::{
+    Case,
+    stats::{self, Line},
+};
 
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
@@ -32,6 +35,8 @@ pub(crate) struct Fit {
     pub(crate) points: Vec<(f64, Quantity)>,
     /// The line, where there are points enough.
     pub(crate) line: Option<Line>,
+    /// How many parameters are not what most groups have: 0 is the case that people ask for.
+    pub(crate) unusual: usize,
 }
 
 /// Every group of otherwise equal cases.
@@ -69,13 +74,17 @@ fn groups(
     let keys: Vec<&BTreeMap<String, String>> = groups.keys().collect();
     let alone = keys.first().and_then(|key| key.get("backing").or(key.get("kind")));
     let labels = parameters::labels(&keys, alone.map_or("all", String::as_str));
-    let fit = |(label, mut points): (String, Vec<(f64, Quantity)>)| {
+    let cases: Vec<Case> = keys.iter().map(|key| Case((*key).clone())).collect();
+    let usual = parameters::usual(&cases.iter().collect::<Vec<_>>());
+    let unusual = cases.iter().map(|case| parameters::unusual(case, &usual, &[]));
+    let unusual: Vec<usize> = unusual.collect();
+    let fit = |((label, unusual), mut points): ((String, usize), Vec<(f64, Quantity)>)| {
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let medians: Vec<(f64, f64)> = points.iter().map(|(x, q)| (*x, q.value)).collect();
         let line = stats::fit_relative(&medians);
-        Fit { workload, label, points, line }
+        Fit { workload, label, points, line, unusual }
     };
-    labels.into_iter().zip(groups.into_values()).map(fit).collect()
+    labels.into_iter().zip(unusual).zip(groups.into_values()).map(fit).collect()
 }
 
 /// The table of lines, where there is at least one.

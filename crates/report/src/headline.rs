@@ -97,7 +97,8 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
 }
 
 fn fixed_cost(fits: &[Fit]) -> Option<Headline> {
-    let (fit, line) = fits.iter().find_map(|fit| Some((fit, fit.line?)))?;
+    let fitted = fits.iter().filter_map(|fit| Some((fit, fit.line?)));
+    let (fit, line) = fitted.min_by_key(|(fit, _)| fit.unusual)?;
     let number = pagelab_record::units::display_number;
     Some(Headline {
         value: pagelab_record::units::display_ns(line.intercept),

@@ -82,15 +82,15 @@ pub(crate) fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u
 }
 
 /// The table of latency cases, where there are any.
-pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
+pub(crate) fn section(entries: &[Entry], families: &[&str]) -> Option<Section> {
     let mine: Vec<&Entry> =
         entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
     if mine.is_empty() {
         return None;
     }
     let mut section = Section::new("latency", "Fault latency");
-    if chart {
-        section.blocks.extend(charts());
+    for (nth, family) in families.iter().enumerate() {
+        section.blocks.extend(charts(nth, family));
     }
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let shown = parameters::columns(&cases, &["kind", "page"]);
@@ -110,17 +110,29 @@ pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
     Some(section)
 }
 
-fn charts() -> [Block; 2] {
+/// The two charts of a family of curves.
+fn charts(nth: usize, family: &str) -> [Block; 2] {
     let place = |id, title: &str, caption: &str| {
-        let (title, caption) = (title.to_owned(), caption.to_owned());
-        Block::Chart(ChartPlace { id, nth: 0, title, caption })
+        let title = match family {
+            "" => title.to_owned(),
+            family => format!("{title}: {family}"),
+        };
+        Block::Chart(ChartPlace { id, nth, title, caption: caption.to_owned() })
     };
     [
         place(
             "distribution",
             "How many faults are done by then",
-            "Cumulative share of faults by latency, one curve for each kind and page size; dashed \
-             grey is the same loop over present pages.",
+            match family {
+                "" => {
+                    "Cumulative share of faults by latency, one curve for each kind and page \
+                     size; dashed grey is the same loop over present pages."
+                }
+                _ => {
+                    "Cumulative share of faults by latency, with all else as most cases have it; \
+                     the others are in the table. Dashed grey is the same loop over present pages."
+                }
+            },
         ),
         place(
             "tail",

@@ -9,6 +9,7 @@
 
 mod advise;
 mod charts;
+mod distributions;
 mod document;
 mod entry;
 mod environment;

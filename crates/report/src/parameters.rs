@@ -3,7 +3,7 @@
 //! A case is complete, so it names a dozen parameters that are the same in every row. A table shows
 //! the ones that differ, and states the others once.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use pagelab_record::{Case, units};
 
@@ -93,18 +93,52 @@ pub(crate) fn page_rank(page: &str) -> (bool, u64) {
     (page.starts_with("hugetlb-"), page_bytes(page).unwrap_or(u64::MAX))
 }
 
+/// The value of each parameter that most of the cases have.
+pub(crate) fn usual(cases: &[&Case]) -> BTreeMap<String, String> {
+    let mut counts: BTreeMap<&String, BTreeMap<&String, usize>> = BTreeMap::new();
+    for (name, value) in cases.iter().flat_map(|case| &case.0) {
+        *counts.entry(name).or_default().entry(value).or_default() += 1;
+    }
+    let most = |values: BTreeMap<&String, usize>| {
+        let first = values.into_iter().min_by_key(|(_, count)| Reverse(*count));
+        first.map(|(value, _)| value.clone())
+    };
+    counts.into_iter().filter_map(|(name, values)| Some((name.clone(), most(values)?))).collect()
+}
+
+/// How many parameters of a case are not the usual ones, apart from some and from those that
+/// follow others.
+pub(crate) fn unusual(case: &Case, usual: &BTreeMap<String, String>, apart: &[&str]) -> usize {
+    let told =
+        |name: &str| !ARMS.contains(&name) && !FOLLOWING.contains(&name) && !apart.contains(&name);
+    let differs = |name: &String, value: &String| usual.get(name).is_some_and(|u| u != value);
+    case.0.iter().filter(|(name, value)| told(name) && differs(name, value)).count()
+}
+
 fn rank(name: &str) -> usize {
     ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
 }
 
-/// Names for groups of cases: what differs between them, or `alone` where nothing does.
+/// Groups of cases from which on a value that most of them have goes without saying.
+const MANY: usize = 5;
+
+/// Names for groups of cases: what differs between them, or `alone` where nothing does. Where there
+/// are many, what most of them have is not said, but for kind and page.
 pub(crate) fn labels(groups: &[&BTreeMap<String, String>], alone: &str) -> Vec<String> {
     let cases: Vec<Case> = groups.iter().map(|group| Case((*group).clone())).collect();
     let cases: Vec<&Case> = cases.iter().collect();
     let names = columns(&cases, &[]);
+    let usual = usual(&cases);
+    let goes_without = |name: &String, value: &str| {
+        let has = |case: &&&Case| case.get(name) == Some(value);
+        cases.len() >= MANY
+            && !["kind", "page"].contains(&name.as_str())
+            && usual.get(name).is_some_and(|usual| usual == value)
+            && 2 * cases.iter().filter(has).count() > cases.len()
+    };
     let label = |case: &&Case| {
         let said = names.iter().filter_map(|name| {
-            let value = case.get(name)?;
+            let value = case.get(name).filter(|value| !goes_without(name, value))?;
             // One worker is what a reader assumes.
             if value == "1" && ["threads", "processes"].contains(&name.as_str()) {
                 return None;
@@ -173,5 +207,32 @@ mod tests {
         let two = without(&case("4k", "2").with("backing", "brk"), &["size"]);
         assert_eq!(labels(&[&one, &two], "all"), ["anon", "brk threads=2"]);
         assert_eq!(labels(&[&one], "all"), ["all"]);
+    }
+
+    #[test]
+    fn what_most_groups_have_goes_without_saying() {
+        let of = |kind: &str, order: &str| {
+            without(&case("4k", "1").with("kind", kind).with("order", order), &["size"])
+        };
+        let groups = [
+            of("write", "ascending"),
+            of("read", "ascending"),
+            of("swap", "random"),
+            of("ksm", "ascending"),
+            of("write", "random"),
+        ];
+        let all: Vec<_> = groups.iter().collect();
+        assert_eq!(labels(&all, "all"), ["write", "read", "swap random", "ksm", "write random"]);
+        assert_eq!(labels(&all[..2], "all"), ["write", "read"]);
+    }
+
+    #[test]
+    fn a_case_is_as_unusual_as_its_parameters_that_few_have() {
+        let ordinary = case("4k", "1");
+        let odd = case("2m", "2").with("size", "2g");
+        let usual = usual(&[&ordinary, &ordinary, &odd]);
+        assert_eq!(unusual(&ordinary, &usual, &[]), 0);
+        assert_eq!(unusual(&odd, &usual, &[]), 2);
+        assert_eq!(unusual(&odd, &usual, &["page"]), 1);
     }
 }

@@ -130,7 +130,7 @@ fn sections(
         memory_types.then(|| seed_memtype::section(entries, published, limits)).flatten(),
         seed_pghot::section(entries),
         explain::section(entries),
-        latency::section(entries, charts.has_distributions()),
+        latency::section(entries, &charts.families()),
         userfaultfd::section(entries),
         stages::section(entries),
         throughput::section(entries, limits, charts.has_bandwidth()),
