@@ -17,6 +17,7 @@ use pagelab_sys::{
 };
 
 use super::{
+    ballast::Ballast,
     kinds::Stage,
     populate::{self, Populate, Present, locked_by},
     samples::{Host, Samples, Setup},
@@ -40,6 +41,7 @@ pub(super) struct Faults {
     stage: Box<dyn Stage>,
     host: Option<HostLevel>,
     cooled: bool,
+    ballast: Ballast,
     scanner: Scanner,
     samples: Samples,
     area: SharedArea,
@@ -58,6 +60,7 @@ impl Faults {
         Ok(Self {
             host,
             cooled: false,
+            ballast: Ballast::default(),
             scanner: Scanner::open()?,
             samples: Samples::new(&setup),
             setup,
@@ -176,6 +179,7 @@ impl Faults {
         self.cooled = had_area;
         if had_area {
             wait_for_reporting(PATIENCE);
+            self.ballast.take(&self.setup.space)?;
         } else {
             touch_all(&Populate::Touch.mapped(&self.setup.space, None)?.area);
         }

@@ -5,6 +5,7 @@
 //! workloads differ in where they read the clock.
 
 mod arms;
+mod ballast;
 pub mod beside;
 mod c_loop;
 pub mod kinds;
