@@ -6,15 +6,13 @@
 //! piece, until a piece turns out to be cold, and kept while the case runs: what is mapped next
 //! comes from the tail as well.
 
-use std::time::{Duration, Instant};
-
-use pagelab_sys::{Area, SysError, topology::Topology, touch::Stride};
+use pagelab_sys::{Area, SysError, clock::monotonic_raw_ns, topology::Topology, touch::Stride};
 
 use super::{populate::Populate, space::Space};
 
 /// A piece is cold when it takes this many times as long as a warm one: the fault of a host was
 /// measured to cost four to twenty-six times that of the guest.
-const COLDER: u32 = 3;
+const COLDER: u64 = 3;
 /// Bytes that are timed together.
 const CHUNK: usize = 2 << 20;
 /// The part of the memory that may be taken is one in so many.
@@ -24,7 +22,8 @@ const SHARE: u64 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Ballast {
     held: Vec<Area>,
-    warm: Option<Duration>,
+    /// Nanoseconds of a warm chunk, when it is known.
+    warm_ns: Option<u64>,
 }
 
 impl Ballast {
@@ -33,26 +32,25 @@ impl Ballast {
     /// # Errors
     /// When the machine refuses a mapping.
     pub(super) fn take(&mut self, space: &Space) -> Result<(), SysError> {
-        let piece = || -> Result<(Area, Duration), SysError> {
+        let piece = || -> Result<(Area, u64), SysError> {
             let area = Populate::Touch.mapped(space, None)?.area;
-            let took = typical_chunk(&area);
-            Ok((area, took))
+            let took_ns = typical_chunk(&area);
+            Ok((area, took_ns))
         };
-        let warm = match self.warm {
-            Some(warm) => warm,
-            None => {
-                // What was freed a moment ago comes again, and is warm.
-                drop(piece()?);
-                piece()?.1.min(piece()?.1)
-            }
+        let warm_ns = if let Some(known) = self.warm_ns {
+            known
+        } else {
+            // What was freed a moment ago comes again, and is warm.
+            drop(piece()?);
+            piece()?.1.min(piece()?.1)
         };
-        self.warm = Some(warm);
+        self.warm_ns = Some(warm_ns);
         let held = self.held.len() as u64 * space.bytes();
         let available = Topology::machine().memory_budget().bytes + held;
         for _ in 0..(available / SHARE).saturating_sub(held) / space.bytes() {
-            let (area, took) = piece()?;
+            let (area, took_ns) = piece()?;
             self.held.push(area);
-            if took > warm * COLDER {
+            if took_ns > warm_ns * COLDER {
                 break;
             }
         }
@@ -60,15 +58,15 @@ impl Ballast {
     }
 }
 
-/// Makes an area present; the median time of its chunks, which a lone stall does not move.
-fn typical_chunk(area: &Area) -> Duration {
-    let mut times: Vec<Duration> = (0..area.layout().bytes())
+/// Makes an area present; the median nanoseconds of its chunks, which a lone stall does not move.
+fn typical_chunk(area: &Area) -> u64 {
+    let mut times: Vec<u64> = (0..area.layout().bytes())
         .step_by(CHUNK)
         .map(|from| {
-            let begun = Instant::now();
+            let begun = monotonic_raw_ns();
             let to = (from + CHUNK).min(area.layout().bytes());
             area.touch(from, to, Stride { step: 4096, bytes: 8 });
-            begun.elapsed()
+            monotonic_raw_ns() - begun
         })
         .collect();
     times.sort_unstable();

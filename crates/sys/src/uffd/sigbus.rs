@@ -97,7 +97,7 @@ fn arm(armed: Pin<&Armed<'_>>) -> Disarm {
 /// page: the kernel's own fault, which `getrusage` counts and perf's user-only event does not.
 #[inline(never)]
 fn deepen_stack() {
-    std::hint::black_box([1u8; 64 << 10]);
+    std::hint::black_box([1u8; 16 << 10]);
 }
 
 fn install() -> Result<(), SysError> {

@@ -23,102 +23,61 @@ const DISK_MAX: u64 = 32 << 20;
 /// `vm.max_map_count` is 65530.
 const SINGLE_MAX: u64 = 64 << 20;
 
-/// The directory of a case's scratch file.
-fn directory(case: &Case) -> PathBuf {
-    PathBuf::from(case.get("dir").unwrap_or("/var/tmp"))
+/// A kind whose pages are those of a file in a directory.
+#[derive(Debug)]
+pub(super) struct OfFile {
+    name: &'static str,
+    help: &'static str,
+    access: Access,
+    /// What the page cache has when a repetition begins, and how the file is mapped.
+    state: (Before, Mapping),
+    automatic_size_max: u64,
+    allocates_tables: bool,
+    takes_fresh_memory: bool,
+    lies: &'static [&'static str],
+    /// What it needs beside room for the file.
+    need: fn(&Case) -> Need,
+    /// What it refuses beside what all of them do.
+    refuse: fn(&Case) -> Result<(), String>,
+    stage: fn(&OfFile, &Case, &mut Space) -> Result<Backed, Error>,
 }
 
-/// The file of a case behind its space.
-fn backed(case: &Case, space: &mut Space, state: (Before, Mapping)) -> Result<Backed, Error> {
-    let scratch = Scratch::in_directory(&directory(case), space.layout.bytes())?;
-    Backed::new(case, space, scratch, state)
-}
-
-/// What all of them need: room in the directory, and in memory for the file beside the mapping.
-fn needs(case: &Case) -> Vec<Need> {
-    vec![Need::Scratch { directory: directory(case), bytes: size_of(case) }]
-}
+/// A load, to which the others are compared.
+const LOAD: OfFile = OfFile {
+    name: "",
+    help: "",
+    access: Access::Read,
+    state: (Before::Clean, Mapping::Shared),
+    automatic_size_max: DISK_MAX,
+    allocates_tables: true,
+    takes_fresh_memory: false,
+    lies: &[],
+    need: |case| Need::Memory(size_of(case)),
+    refuse: |_| Ok(()),
+    stage: OfFile::whole,
+};
 
 /// The first store to a private mapping of a page in the page cache.
-#[derive(Debug)]
-pub(super) struct PrivateCow;
-
-impl FaultKind for PrivateCow {
-    fn name(&self) -> &'static str {
-        "private-file-cow"
-    }
-
-    fn help(&self) -> &'static str {
-        "first store to a private file mapping, page in the page cache: allocates and copies"
-    }
-
-    fn uses_dir(&self) -> bool {
-        true
-    }
-
-    fn automatic_size_max(&self) -> u64 {
-        CACHED_MAX
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        backed::cannot_tell(case, Mapping::Private)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        backed::refuse(self, case)
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = needs(case);
-        // The file and the copies.
-        needs.push(Need::Memory(2 * size_of(case)));
-        needs
-    }
-
-    fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(backed(case, space, (Before::Cached, Mapping::Private))?))
-    }
-}
+pub(super) const PRIVATE_COW: OfFile = OfFile {
+    name: "private-file-cow",
+    help: "first store to a private file mapping, page in the page cache: allocates and copies",
+    access: Access::Write,
+    state: (Before::Cached, Mapping::Private),
+    automatic_size_max: CACHED_MAX,
+    takes_fresh_memory: true,
+    // The file and the copies.
+    need: |case| Need::Memory(2 * size_of(case)),
+    ..LOAD
+};
 
 /// A load of a page in the page cache, which maps its neighbours too.
-#[derive(Debug)]
-pub(super) struct Minor;
-
-impl FaultKind for Minor {
-    fn name(&self) -> &'static str {
-        "file-minor"
-    }
-
-    fn help(&self) -> &'static str {
-        "load of a file's page in the page cache: maps what lies around it, too (fault-around)"
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn uses_dir(&self) -> bool {
-        true
-    }
-
-    fn automatic_size_max(&self) -> u64 {
-        CACHED_MAX
-    }
-
-    fn lies(&self) -> &'static [&'static str] {
-        &["fault-around"]
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        backed::cannot_tell(case, Mapping::Shared)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        backed::refuse(self, case)?;
+pub(super) const MINOR: OfFile = OfFile {
+    name: "file-minor",
+    help: "load of a file's page in the page cache: maps what lies around it, too (fault-around)",
+    automatic_size_max: CACHED_MAX,
+    lies: &["fault-around"],
+    need: |_| Need::FaultAround,
+    refuse: |case| {
         // What a fault maps is a power of two of pages, 64 KiB unless somebody changed it.
         if size_of(case).is_multiple_of(64 << 10) {
             return Ok(());
@@ -126,154 +85,96 @@ impl FaultKind for Minor {
         Err("kind=file-minor with a size that 64k does not divide: every fault maps as many \
              pages; use a multiple of 64k"
             .to_owned())
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = needs(case);
-        needs.push(Need::FaultAround);
-        needs
-    }
-
-    fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        // Clean: a page that is being written back may be locked, and is then left out.
-        let backed = backed(case, space, (Before::Clean, Mapping::Shared))?;
+    },
+    stage: |kind, case, space| {
+        let backed = kind.whole(case, space)?;
         let is_lie = case.get("lie") == Some("fault-around");
-        Ok(Box::new(if is_lie { backed } else { backed.one_in_a_piece()? }))
-    }
-}
+        if is_lie { Ok(backed) } else { backed.one_in_a_piece() }
+    },
+    ..LOAD
+};
 
 /// A load of a page in the page cache that has no neighbours.
-#[derive(Debug)]
-pub(super) struct MinorSingle;
-
-impl FaultKind for MinorSingle {
-    fn name(&self) -> &'static str {
-        "file-minor-single"
-    }
-
-    fn help(&self) -> &'static str {
-        "the same without fault-around: every page is a mapping of its own, nothing lies around"
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn uses_dir(&self) -> bool {
-        true
-    }
-
-    fn automatic_size_max(&self) -> u64 {
-        SINGLE_MAX
-    }
-
-    fn lies(&self) -> &'static [&'static str] {
-        &["fault-around"]
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        backed::cannot_tell(case, Mapping::Shared)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        backed::refuse(self, case)?;
+pub(super) const MINOR_SINGLE: OfFile = OfFile {
+    name: "file-minor-single",
+    help: "the same without fault-around: every page is a mapping of its own, nothing lies around",
+    automatic_size_max: SINGLE_MAX,
+    lies: &["fault-around"],
+    // A page and the guard after it; the rest of the process has far less than a thousand.
+    need: |case| Need::Mappings((2 * size_of(case) / 4096 + 1000).max(65530)),
+    refuse: |case| {
         if size_of(case) <= 1 << 30 {
             return Ok(());
         }
         Err("kind=file-minor-single above 1g: every page is a mapping of its own; use a smaller \
              size"
             .to_owned())
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = needs(case);
-        // A page and the guard after it; the rest of the process has far less than a thousand.
-        let mappings = 2 * size_of(case) / 4096 + 1000;
-        needs.push(Need::Mappings(mappings.max(65530)));
-        needs
-    }
-
-    fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+    },
+    stage: |kind, case, space| {
         if case.get("lie") != Some("fault-around") {
             let windows = space.layout.bytes() / 4096;
             space.layout = Layout { window: 4096, stride: 8192, windows };
         }
-        Ok(Box::new(backed(case, space, (Before::Clean, Mapping::Shared))?))
-    }
-}
+        kind.whole(case, space)
+    },
+    ..LOAD
+};
 
 /// The first store to a page of a shared file that is in the page table, clean.
-#[derive(Debug)]
-pub(super) struct MakeWritable;
+pub(super) const MAKE_WRITABLE: OfFile = OfFile {
+    name: "mkwrite",
+    help: "store to a clean, present page of a shared file: the file system is told (page_mkwrite)",
+    access: Access::Write,
+    state: (Before::Clean, Mapping::SharedRead),
+    allocates_tables: false,
+    need: |case| Need::NotedWrites(directory(case)),
+    ..LOAD
+};
 
-impl FaultKind for MakeWritable {
-    fn name(&self) -> &'static str {
-        "mkwrite"
-    }
+/// A load of a page that is on the disk alone. It does take fresh memory, but how long the disk
+/// takes hides how long the host takes.
+pub(super) const MAJOR: OfFile = OfFile {
+    name: "file-major",
+    help: "load of a file's page that is not in memory: reads it from the disk, without readahead",
+    state: (Before::Evicted, Mapping::Shared),
+    lies: &["cached"],
+    need: |case| Need::Evictable(directory(case)),
+    ..LOAD
+};
 
-    fn help(&self) -> &'static str {
-        "store to a clean, present page of a shared file: the file system is told (page_mkwrite)"
-    }
+/// The directory of a case's scratch file.
+fn directory(case: &Case) -> PathBuf {
+    PathBuf::from(case.get("dir").unwrap_or("/var/tmp"))
+}
 
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn uses_dir(&self) -> bool {
-        true
-    }
-
-    fn automatic_size_max(&self) -> u64 {
-        DISK_MAX
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        backed::cannot_tell(case, Mapping::SharedRead)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        backed::refuse(self, case)
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = needs(case);
-        needs.push(Need::NotedWrites(directory(case)));
-        needs
-    }
-
-    fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(backed(case, space, (Before::Clean, Mapping::SharedRead))?))
+impl OfFile {
+    /// The file of a case behind its space. Clean where a load follows: a page that is being
+    /// written back may be locked, and fault-around leaves it out.
+    fn whole(&self, case: &Case, space: &mut Space) -> Result<Backed, Error> {
+        let scratch = Scratch::in_directory(&directory(case), space.layout.bytes())?;
+        Backed::new(case, space, scratch, self.state)
     }
 }
 
-/// A load of a page that is on the disk alone.
-#[derive(Debug)]
-pub(super) struct Major;
-
-impl FaultKind for Major {
+impl FaultKind for OfFile {
     fn name(&self) -> &'static str {
-        "file-major"
+        self.name
     }
 
     fn help(&self) -> &'static str {
-        "load of a file's page that is not in memory: reads it from the disk, without readahead"
+        self.help
     }
 
     fn access(&self) -> Access {
-        Access::Read
+        self.access
+    }
+
+    fn allocates_tables(&self) -> bool {
+        self.allocates_tables
     }
 
     fn takes_fresh_memory(&self) -> bool {
-        // It does, but how long the disk takes hides how long the host takes.
-        false
+        self.takes_fresh_memory
     }
 
     fn uses_dir(&self) -> bool {
@@ -281,28 +182,28 @@ impl FaultKind for Major {
     }
 
     fn automatic_size_max(&self) -> u64 {
-        DISK_MAX
+        self.automatic_size_max
     }
 
     fn lies(&self) -> &'static [&'static str] {
-        &["cached"]
+        self.lies
     }
 
     fn cannot_tell(&self, case: &Case) -> bool {
-        backed::cannot_tell(case, Mapping::Shared)
+        backed::cannot_tell(case, self.state.1)
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        backed::refuse(self, case)
+        backed::refuse(self, case)?;
+        (self.refuse)(case)
     }
 
     fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = needs(case);
-        needs.push(Need::Evictable(directory(case)));
-        needs
+        let room = Need::Scratch { directory: directory(case), bytes: size_of(case) };
+        vec![room, (self.need)(case)]
     }
 
     fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(backed(case, space, (Before::Evicted, Mapping::Shared))?))
+        Ok(Box::new((self.stage)(self, case, space)?))
     }
 }

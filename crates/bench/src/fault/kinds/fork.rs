@@ -30,21 +30,48 @@ use crate::{
     workload::Error,
 };
 
-/// A store to a page that a forked process holds too.
+/// A kind whose pages a forked process holds, or held.
 #[derive(Debug)]
-pub(super) struct ForkCow;
+pub(super) struct OfFork {
+    name: &'static str,
+    help: &'static str,
+    /// Whether the other process still lives when the store comes.
+    is_held: bool,
+    /// Why a part of a large folio is not the same.
+    why_no_folio: &'static str,
+}
 
-impl FaultKind for ForkCow {
+/// A store to a page that a forked process holds too.
+pub(super) const COW: OfFork = OfFork {
+    name: "fork-cow",
+    help: "store to a page that a forked process holds too: copies it",
+    is_held: true,
+    why_no_folio: "a store copies one base page out of a large folio; use page=4k",
+};
+
+/// A store to a page that a forked process held: the last owner keeps it.
+pub(super) const REUSE: OfFork = OfFork {
+    name: "reuse",
+    help: "store to a page that a forked process held until it ended: no copy",
+    is_held: false,
+    why_no_folio: "kernels differ in whether they reuse a part of a large folio; use page=4k or 2m",
+};
+
+impl FaultKind for OfFork {
     fn name(&self) -> &'static str {
-        "fork-cow"
+        self.name
     }
 
     fn help(&self) -> &'static str {
-        "store to a page that a forked process holds too: copies it"
+        self.help
     }
 
     fn allocates_tables(&self) -> bool {
         false
+    }
+
+    fn takes_fresh_memory(&self) -> bool {
+        self.is_held
     }
 
     fn cannot_tell(&self, case: &Case) -> bool {
@@ -53,70 +80,24 @@ impl FaultKind for ForkCow {
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
         let is_folio = |page| matches!(page, PageSize::Folio(_));
-        only(
-            self,
-            case,
-            |page| !is_folio(page),
-            "a store copies one base page out of a large folio; use page=4k",
-        )
+        only(self, case, |page| !is_folio(page), self.why_no_folio)
     }
 
     fn needs(&self, case: &Case) -> Vec<Need> {
-        // Both processes' pages at once.
-        let mut needs = vec![Need::Memory(2 * size_of(case)), Need::PopulateWrite];
-        if let PageSize::Hugetlb(shift) = PageSize::of(case) {
-            let pages = 2 * size_of(case).div_ceil(1 << shift);
-            needs.push(Need::Pool { shift, pages });
+        let mut needs = vec![Need::PopulateWrite];
+        if self.is_held {
+            // Both processes' pages at once.
+            needs.push(Need::Memory(2 * size_of(case)));
+            if let PageSize::Hugetlb(shift) = PageSize::of(case) {
+                let pages = 2 * size_of(case).div_ceil(1 << shift);
+                needs.push(Need::Pool { shift, pages });
+            }
         }
         needs
     }
 
     fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Shared::new(space, true)?))
-    }
-}
-
-/// A store to a page that a forked process held: the last owner keeps it.
-#[derive(Debug)]
-pub(super) struct Reuse;
-
-impl FaultKind for Reuse {
-    fn name(&self) -> &'static str {
-        "reuse"
-    }
-
-    fn help(&self) -> &'static str {
-        "store to a page that a forked process held until it ended: no copy"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        is_true_of_populated(case)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let is_folio = |page| matches!(page, PageSize::Folio(_));
-        only(
-            self,
-            case,
-            |page| !is_folio(page),
-            "kernels differ in whether they reuse a part of a large folio; use page=4k or 2m",
-        )
-    }
-
-    fn needs(&self, _: &Case) -> Vec<Need> {
-        vec![Need::PopulateWrite]
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Shared::new(space, false)?))
+        Ok(Box::new(Shared::new(space, self.is_held)?))
     }
 }
 
