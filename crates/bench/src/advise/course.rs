@@ -20,11 +20,11 @@ use crate::{partial::Partial, plan::Planned};
 const ROUNDS_MAX: u32 = 40;
 /// Rounds that even a strategy without a rival gets.
 const ROUNDS_ALONE: u32 = 3;
-/// A strategy drops out when it is this many times as slow as the best: the later numbers after
-/// more rounds, and only where the budget is short.
-const DROPPED_ABOVE: [f64; 3] = [1.6, 1.35, 1.2];
-/// More rounds of all that are in than this, still affordable, and nobody close drops out: a few
-/// rounds of a small sample tell too little.
+/// A strategy drops out when it is this many times as slow as the best: a step further after each
+/// round, and one more where the budget is short.
+const DROPPED_ABOVE: [f64; 4] = [2.5, 1.6, 1.35, 1.2];
+/// So many more rounds of all that are in, still affordable, and the second or third step is the
+/// last: one round may have been disturbed, and a few rounds of a small sample tell too little.
 const ROUNDS_AMPLE: [u64; 2] = [12, 6];
 
 /// A strategy on its way.
@@ -155,9 +155,9 @@ impl Course {
         let still = self.contenders.iter().filter(|contender| contender.is_in);
         let round_ns: u64 = still.map(|contender| contender.took_ns).sum();
         let affordable = left_ns / round_ns.max(1);
-        let strictest = match ROUNDS_AMPLE.iter().position(|ample| affordable >= *ample) {
-            Some(step) => step,
-            None => DROPPED_ABOVE.len() - 1,
+        let (hurry, strictest) = match ROUNDS_AMPLE.iter().position(|ample| affordable >= *ample) {
+            Some(step) => (0, step + 1),
+            None => (1, DROPPED_ABOVE.len() - 1),
         };
         let times: Vec<Option<f64>> = self
             .contenders
@@ -169,7 +169,7 @@ impl Course {
             })
             .collect();
         let Some(best) = times.iter().flatten().copied().reduce(f64::min) else { return };
-        let step = (self.round as usize).min(strictest);
+        let step = (self.round as usize + hurry).min(strictest);
         for (contender, time) in self.contenders.iter_mut().zip(times) {
             let is_slow = time.is_some_and(|time| time > DROPPED_ABOVE[step] * best);
             let is_invalid = !contender.partial.measured().is_valid();
@@ -265,8 +265,9 @@ mod tests {
         // Above 1.6 times the best after one round, 1.35 after two, 1.2 after three.
         let times = [100, 105, 130, 150, 300];
         assert_eq!(run(&times, 3000)[2..], [3, 2, 1]);
-        // Where there is time, only what is far behind.
+        // Where there is time, only what is far behind, and not for one bad round.
         assert_eq!(run(&times, u64::MAX), [40, 40, 40, 40, 1]);
+        assert_eq!(run(&[100, 200], u64::MAX), [3, 2]);
     }
 
     #[test]
