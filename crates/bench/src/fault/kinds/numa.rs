@@ -5,7 +5,8 @@
 //! second thread run until the kernel has been through all of it since it was populated
 //! ([`await_passes`]); the pages are where they should be, so that the fault ends with the right to
 //! access them and with no migration. The loop's own data is marked too: it takes its hint faults
-//! before the clock starts, and is not marked again, because the thread that measures marks nothing.
+//! before the clock starts, and is not marked again: no other thread of a case marks anything
+//! (`fault::leave_unmarked`).
 //!
 //! Moving is the remedy that such a fault may end in; here it is asked for, one page a call.
 
@@ -16,7 +17,7 @@ use pagelab_sys::{
     clock::Clock,
     counters::Counters,
     fork::visit,
-    hints::{Marking, Unmarking, await_passes},
+    hints::{Marking, await_passes},
     touch::TouchList,
 };
 
@@ -100,9 +101,8 @@ impl FaultKind for Hint {
         Ok(Box::new(Marked {
             populated: populated(space),
             before: Before::new()?,
-            marked: 0,
+            entries: 0,
             moved: Counters::default(),
-            _unmarking: Unmarking::begin()?,
         }))
     }
 }
@@ -113,9 +113,8 @@ struct Marked {
     populated: Expectation,
     before: Before,
     /// Page table entries that the kernel marked, machine-wide, since the memory was populated.
-    marked: u64,
+    entries: u64,
     moved: Counters,
-    _unmarking: Unmarking,
 }
 
 impl Stage for Marked {
@@ -131,7 +130,7 @@ impl Stage for Marked {
                 ran_ns as f64 / 1e9
             )));
         }
-        self.marked = Counters::read(None).since(&start).get("numa_pte_updates").unwrap_or(0);
+        self.entries = Counters::read(None).since(&start).get("numa_pte_updates").unwrap_or(0);
         self.before.look(area)?;
         visit(&area.ranges())?;
         self.moved = Counters::read(None);
@@ -146,7 +145,7 @@ impl Stage for Marked {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         self.before.testify(self.populated, witness);
         let claim = "page table entries marked before the touches, machine-wide, at least";
-        witness.expect_at_least(claim, self.populated.present, self.marked);
+        witness.expect_at_least(claim, self.populated.present, self.entries);
         if let Some(hints) = self.moved.get("numa_hint_faults") {
             let claim = "NUMA hint faults, machine-wide, at least";
             witness.expect_at_least(claim, self.populated.present, hints);
