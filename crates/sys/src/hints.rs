@@ -9,10 +9,10 @@
 //! far pages are, and their fault ends in a migration, which is another cost.
 //!
 //! Who measures must not mark: it would mark its own data while the clock runs. A thread whose
-//! policy lacks `MPOL_F_MOF` skips every mapping without a policy of its own (`vma_policy_mof`), and
-//! of the modes that any thread may choose `MPOL_LOCAL` alone allocates as no policy does. What the
-//! fault itself does with a page that is where it should be, it does with either: `mpol_misplaced`
-//! looks at the policy and leaves the page.
+//! policy lacks `MPOL_F_MOF` skips every mapping without a policy of its own (`vma_policy_mof`),
+//! and of the modes that any thread may choose `MPOL_LOCAL` alone allocates as no policy does. What
+//! the fault itself does with a page that is where it should be, it does with either:
+//! `mpol_misplaced` looks at the policy and leaves the page.
 //!
 //! It sets no knob: how long the kernel waits between two passes is `sched/numa_balancing` in
 //! debugfs, and whether it passes at all is `kernel.numa_balancing`.

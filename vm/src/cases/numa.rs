@@ -56,7 +56,7 @@ pub(super) const PLACEMENT: Case = Case {
 
 pub(super) const KINDS: Case = Case {
     name: "numa/kinds",
-    about: "Pages that NUMA balancing marked take a hint fault each; moved ones are on the other node.",
+    about: "Marked pages take a NUMA hint fault each; moved pages are on the other node.",
     places: &[Place { machine: Machine::Hmat2, kernels: ALL }],
     run: kinds,
     ..Case::DEFAULT
