@@ -47,8 +47,8 @@ const WAIT_NS_MAX: u64 = 20_000_000_000;
 /// What NUMA balancing must be set to: on, and in a hurry. A period of 100 ms is the shortest that
 /// the kernel allows for passes of 256 MiB (`MAX_SCAN_WINDOW`); its maximum is what a process comes
 /// to that takes no hint faults, a minute where nobody set it. A mapping is new for
-/// `scan_delay_ms`, which must be less than the period: a mapping that two passes left out for being
-/// new is left out for being unused after that.
+/// `scan_delay_ms`, which must be less than the period: a mapping that two passes left out for
+/// being new is left out for being unused after that.
 const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/kernel/numa_balancing", "1"),
     ("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms", "10"),
@@ -124,8 +124,8 @@ impl Stage for Marked {
         let Marking { passes, ran_ns } = await_passes(PASSES, WAIT_NS_MAX)?;
         if passes < PASSES {
             return Err(Error::Case(format!(
-                "waited for {PASSES} passes of NUMA balancing over this process's memory; the kernel \
-                 made {passes} while a thread of it ran for {:.1} s: choose a smaller --size, and \
+                "waited for {PASSES} passes of NUMA balancing over this process's memory; there \
+                 were {passes} while a thread of it ran for {:.1} s: choose a smaller --size, and \
                  look at /sys/kernel/debug/sched/numa_balancing",
                 ran_ns as f64 / 1e9
             )));
