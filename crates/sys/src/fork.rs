@@ -11,8 +11,8 @@
 //! Rules: (1) the child makes plain system calls and nothing else: it takes no lock and allocates
 //! nothing, so that it does not matter how many threads its parent has; (2) populating and loading
 //! change no contents; (3) memory is touched here only
-//! where `/proc/self/maps` says that it is ours and readable, and by the kernel, which answers where
-//! a mapping has gone since.
+//! where `/proc/self/maps` says that it is ours and readable, and by the kernel, which answers
+//! where a mapping has gone since.
 
 use std::{
     fs,
@@ -102,7 +102,7 @@ pub fn settle(except: &Ranges) -> Result<(), SysError> {
 /// A way of changing the signal mask that no kernel knows.
 const NO_WAY: i32 = -1;
 
-/// Has the kernel load from every present private page of this process outside `except`: what the kernel
+/// Has the kernel load from every present private page of this process outside `except`: what is
 /// marked for a hint fault takes it now.
 ///
 /// # Errors
