@@ -109,13 +109,8 @@ pub fn page_tables_kib() -> Result<u64, SysError> {
     number_in("/proc/self/status", "VmPTE:")
 }
 
-/// Times that the kernel has gone through the whole address space of this process to mark pages for
-/// hint faults; `None` where it does not say (no NUMA balancing).
-pub fn hint_passes() -> Option<u64> {
-    number_in("/proc/self/sched", "mm->numa_scan_seq").ok()
-}
-
-fn number_in(path: &str, name: &str) -> Result<u64, SysError> {
+/// The number after `name` in a file of words.
+pub(crate) fn number_in(path: &str, name: &str) -> Result<u64, SysError> {
     let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
     let number = text.lines().find_map(|line| {
         let rest = line.strip_prefix(name)?.trim_start().trim_start_matches(':');

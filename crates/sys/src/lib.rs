@@ -22,6 +22,7 @@ pub mod filemap;
 pub mod fork;
 pub mod guest;
 mod heap;
+pub mod hints;
 pub mod hostile;
 pub mod knobs;
 pub mod launch;

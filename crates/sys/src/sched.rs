@@ -91,8 +91,13 @@ impl Fifo {
 impl Drop for Fifo {
     fn drop(&mut self) {
         // Leaving real-time needs no privilege.
-        let _ = set_policy(libc::SCHED_OTHER, 0);
+        let _ = be_ordinary();
     }
+}
+
+/// The calling thread under the ordinary scheduler, whatever it inherited.
+pub(crate) fn be_ordinary() -> Result<(), SysError> {
+    set_policy(libc::SCHED_OTHER, 0)
 }
 
 fn set_policy(policy: i32, priority: i32) -> Result<(), SysError> {

@@ -56,20 +56,20 @@ pub(super) const PLACEMENT: Case = Case {
 
 pub(super) const KINDS: Case = Case {
     name: "numa/kinds",
-    about: "Pages that are moved one by one are on the other node afterwards.",
+    about: "Marked pages take a NUMA hint fault each; moved pages are on the other node.",
     places: &[Place { machine: Machine::Hmat2, kernels: ALL }],
     run: kinds,
     ..Case::DEFAULT
 };
 
 fn kinds(guest: &Guest) -> Result<Verdict> {
-    let case = [("kind", "migrate"), ("size", "4m"), ("rounds", "2")];
+    let case = [("kind", "numa-hint,migrate"), ("size", "4m"), ("rounds", "2")];
     let records = guest.records("fault/latency", &case)?;
     for record in &records {
         let kind = record.case.get("kind").unwrap_or("?");
         guest.part(kind, valid(record).map(|()| Verdict::Ok(String::new())));
     }
-    ensure!(records.len() == 1, "{} records of one case", records.len());
+    ensure!(records.len() == 2, "{} records of two cases", records.len());
     Verdict::ok(format!("{} kinds", records.len()))
 }
 

@@ -25,8 +25,13 @@ pub(super) struct Machine {
     pub(super) modules: &'static [&'static str],
 }
 
-/// A disk with a file system; [`IMAGE`] stands for the path of its image.
-const DISK: &str = "-machine q35 -drive file=@image@,if=none,id=disk,format=raw,snapshot=on \
+/// A disk with a file system, and a second node without CPUs, so that no kind of fault lacks
+/// anything; [`IMAGE`] stands for the path of the disk's image.
+const DISK: &str = "-machine q35,max-ram-below-4g=2G \
+    -object memory-backend-ram,id=m0,size=3G -object memory-backend-ram,id=m1,size=1G \
+    -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,memdev=m1 \
+    -numa dist,src=0,dst=1,val=50 -numa dist,src=1,dst=0,val=50 \
+    -drive file=@image@,if=none,id=disk,format=raw,snapshot=on \
     -device virtio-blk-pci,drive=disk";
 
 /// Stands in a row for the path of the disk's image.
@@ -78,7 +83,7 @@ pub(super) const MACHINES: &[Machine] = &[
     Machine { name: "base", about: "two CPUs, one node, 4 GiB", ..PLAIN },
     Machine {
         name: "disk",
-        about: "base with 1 GiB of ext4 on a disk, on /var/tmp; what is written is thrown away",
+        about: "3 GiB, 1 GiB on a node without CPUs, and 1 GiB of ext4 on /var/tmp that forgets",
         qemu: DISK,
         modules: &["virtio_pci", "virtio_blk", "ext4"],
         ..PLAIN

@@ -26,6 +26,7 @@ use pagelab_sys::{
 use super::{
     arms::{Control, Faults, SharedArea},
     kinds::{self, kind_of, swap},
+    leave_unmarked,
     note::Note,
     populate::{self, Populate},
     pressure,
@@ -258,6 +259,7 @@ impl Workload for Latency {
     }
 
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        leave_unmarked();
         let kind = kind_of(case);
         let mut space = Space::of(case, 1);
         let stage = kind.stage_with(case, &mut space, inputs)?;

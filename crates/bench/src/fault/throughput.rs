@@ -22,6 +22,7 @@ use super::{
     beside::{self, Beside, Idle, Part},
     c_loop::Twin,
     kinds::{self, kind_of, swap},
+    leave_unmarked,
     peers::{Peer, Tool},
     populate::{self, Populate},
     pressure,
@@ -258,6 +259,7 @@ impl Workload for Throughput {
     }
 
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        leave_unmarked();
         let kind = kind_of(case);
         let (threads, processes) = workers(case);
         let call = beside::call_of(case);

@@ -6,6 +6,9 @@ use pagelab_sys::{scratch, shortage::scratch_directory, topology::Topology, uffd
 use super::Need;
 use crate::{memtype::needs, remedy::Remedy};
 
+/// Where the kernel's own switches are, for root, once somebody mounted it.
+const DEBUGFS: &str = "/sys/kernel/debug";
+
 impl Need {
     /// What to do about it: a command to paste where there is one.
     #[expect(clippy::too_many_lines, reason = "an arm for each need")]
@@ -40,6 +43,9 @@ impl Need {
             Self::PopulateWrite => "use Linux 5.14 or later".to_owned(),
             Self::Setting { path, value } => match self.remedy() {
                 Some(_) => format!("echo {value} | sudo tee {path}"),
+                None if path.starts_with(DEBUGFS) => {
+                    format!("as root: mount -t debugfs none {DEBUGFS}")
+                }
                 None => format!("use a kernel that was built with {path}"),
             },
             Self::Collapse => "use Linux 6.1 or later, with transparent huge pages".to_owned(),

@@ -278,6 +278,13 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_in_a_file_system_that_nobody_mounted_is_met_by_mounting_it() {
+        let need = Need::Setting { path: "/sys/kernel/debug/none/such", value: "1" };
+        assert!(need.is_lacking());
+        assert!(need.cure().contains("mount -t debugfs"), "{}", need.cure());
+    }
+
+    #[test]
     fn more_memory_than_there_is_is_a_need_that_is_not_met() {
         let need = Need::Memory(1 << 60);
         assert!(!need.check());

@@ -96,6 +96,7 @@ fn arm(armed: Pin<&Armed<'_>>) -> Disarm {
 /// practice signal, and by where its stack begins, the frame of its first signal may need another
 /// page: the kernel's own fault, which `getrusage` counts and perf's user-only event does not.
 #[inline(never)]
+#[expect(clippy::large_stack_arrays, reason = "a deep stack is what it is for")]
 fn deepen_stack() {
     std::hint::black_box([1u8; 16 << 10]);
 }

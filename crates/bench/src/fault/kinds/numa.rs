@@ -1,20 +1,23 @@
 //! NUMA hint faults, and moving a page to another node by a call.
 //!
 //! With NUMA balancing the kernel goes through a process's memory while that runs, and takes the
-//! right to access it away, page by page, to learn from the fault who uses it. The stage spins
-//! until the kernel has been through all of it since it was populated. The loop's own data is
-//! marked too: it takes its hint faults before the clock starts.
+//! right to access it away, page by page, to learn from the fault who uses it. The stage has a
+//! second thread run until the kernel has been through all of it since it was populated
+//! ([`await_passes`]); the pages are where they should be, so that the fault ends with the right to
+//! access them and with no migration. The loop's own data is marked too: it takes its hint faults
+//! before the clock starts, and is not marked again: no other thread of a case marks anything
+//! (`fault::leave_unmarked`).
 //!
 //! Moving is the remedy that such a fault may end in; here it is asked for, one page a call.
 
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    account::hint_passes,
     area::Ranges,
-    clock::{Clock, monotonic_raw_ns},
+    clock::Clock,
     counters::Counters,
     fork::visit,
+    hints::{Marking, await_passes},
     touch::TouchList,
 };
 
@@ -32,10 +35,26 @@ use crate::{
     workload::Error,
 };
 
-/// Passes over the address space after which every page is marked: one may have been under way, one
-/// may have left out mappings that were new.
+/// Passes over the address space after which every page is marked. One may have been under way; the
+/// next one meets the new mapping and, since Linux 6.4, leaves it out for `scan_delay_ms`; the one
+/// after that marks it, because a mapping that nobody took a hint fault in is left out only after
+/// two passes (`task_numa_work` and `vma_is_accessed` in `kernel/sched/fair.c`).
 const PASSES: u64 = 3;
-const WAIT_NS_MAX: u64 = 90_000_000_000;
+
+/// With the settings below a pass comes every tenth of a second, and once its cost is a thirtieth.
+const WAIT_NS_MAX: u64 = 20_000_000_000;
+
+/// What NUMA balancing must be set to: on, and in a hurry. A period of 100 ms is the shortest that
+/// the kernel allows for passes of 256 MiB (`MAX_SCAN_WINDOW`); its maximum is what a process comes
+/// to that takes no hint faults, a minute where nobody set it. A mapping is new for
+/// `scan_delay_ms`, which must be less than the period: a mapping that two passes left out for
+/// being new is left out for being unused after that.
+const SETTINGS: &[(&str, &str)] = &[
+    ("/proc/sys/kernel/numa_balancing", "1"),
+    ("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms", "10"),
+    ("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms", "100"),
+    ("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms", "100"),
+];
 
 /// A touch of a page that the kernel marked to learn who uses it.
 #[derive(Debug)]
@@ -65,8 +84,8 @@ impl FaultKind for Hint {
     }
 
     fn needs(&self, _: &Case) -> Vec<Need> {
-        let path = "/proc/sys/kernel/numa_balancing";
-        vec![Need::FarNode, Need::Setting { path, value: "1" }]
+        let settings = SETTINGS.iter().map(|(path, value)| Need::Setting { path, value });
+        [Need::FarNode].into_iter().chain(settings).collect()
     }
 
     fn takes_fresh_memory(&self) -> bool {
@@ -82,6 +101,7 @@ impl FaultKind for Hint {
         Ok(Box::new(Marked {
             populated: populated(space),
             before: Before::new()?,
+            entries: 0,
             moved: Counters::default(),
         }))
     }
@@ -92,32 +112,28 @@ impl FaultKind for Hint {
 struct Marked {
     populated: Expectation,
     before: Before,
+    /// Page table entries that the kernel marked, machine-wide, since the memory was populated.
+    entries: u64,
     moved: Counters,
 }
 
 impl Stage for Marked {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
         populate(area);
-        let pages = self.populated.present;
-        let (start, passes) = (Counters::read(None), hint_passes());
-        let deadline = monotonic_raw_ns() + WAIT_NS_MAX;
-        loop {
-            let marked = Counters::read(None).since(&start).get("numa_pte_updates").unwrap_or(0);
-            let since = hint_passes().zip(passes).map(|(now, then)| now.saturating_sub(then));
-            if marked >= pages && since.is_none_or(|since| since >= PASSES) {
-                break;
-            }
-            if monotonic_raw_ns() > deadline {
-                return Err(Error::Case(format!(
-                    "the kernel marked {marked} pages in 90 s where {pages} are wanted: choose a \
-                     smaller --size"
-                )));
-            }
-            spin(20_000_000);
+        let start = Counters::read(None);
+        let Marking { passes, ran_ns } = await_passes(PASSES, WAIT_NS_MAX)?;
+        if passes < PASSES {
+            return Err(Error::Case(format!(
+                "waited for {PASSES} passes of NUMA balancing over this process's memory; there \
+                 were {passes} while a thread of it ran for {:.1} s: choose a smaller --size, and \
+                 look at /sys/kernel/debug/sched/numa_balancing",
+                ran_ns as f64 / 1e9
+            )));
         }
+        self.entries = Counters::read(None).since(&start).get("numa_pte_updates").unwrap_or(0);
         self.before.look(area)?;
-        self.moved = Counters::read(None);
         visit(&area.ranges())?;
+        self.moved = Counters::read(None);
         Ok(())
     }
 
@@ -128,19 +144,13 @@ impl Stage for Marked {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         self.before.testify(self.populated, witness);
+        let claim = "page table entries marked before the touches, machine-wide, at least";
+        witness.expect_at_least(claim, self.populated.present, self.entries);
         if let Some(hints) = self.moved.get("numa_hint_faults") {
             let claim = "NUMA hint faults, machine-wide, at least";
             witness.expect_at_least(claim, self.populated.present, hints);
         }
         Ok(())
-    }
-}
-
-/// Runs for so long: the kernel marks the memory of what runs, not of what sleeps.
-fn spin(ns: u64) {
-    let end = monotonic_raw_ns() + ns;
-    while monotonic_raw_ns() < end {
-        std::hint::spin_loop();
     }
 }
 

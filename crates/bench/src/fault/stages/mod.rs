@@ -27,7 +27,10 @@ use self::{
     arms::{Setup, Staged},
     sources::Marks,
 };
-use super::space::{self, Space, cpus_of, size_of};
+use super::{
+    leave_unmarked,
+    space::{self, Space, cpus_of, size_of},
+};
 use crate::{
     Kind, Need, Param, Role,
     inputs::Inputs,
@@ -122,6 +125,7 @@ impl Workload for Stages {
     }
 
     fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        leave_unmarked();
         let access = match case.get("kind") {
             Some("read") => Access::Read,
             _ => Access::Write,

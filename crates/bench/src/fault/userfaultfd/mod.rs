@@ -23,7 +23,7 @@ use self::{
     arms::{Control, Faults, Setup, Shared},
     choice::{Choice, Handler, Lie, Way},
 };
-use super::space;
+use super::{leave_unmarked, space};
 use crate::{
     Kind, Need, Param, Role,
     inputs::Inputs,
@@ -238,6 +238,7 @@ impl Workload for Userfaultfd {
     }
 
     fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        leave_unmarked();
         let choice = Choice::of(case);
         // The process ends with the case: its first thread stays where it is.
         std::mem::forget(choice.faulter_cpu(0).map(Pinned::to).transpose()?);
