@@ -15,6 +15,7 @@ use super::{
     blocks::{Blocks, Density},
     kind::{Evidence, Group, Kind, Place, classify},
     places::Places,
+    threads::{Crew, InFlight, Open, Threads},
 };
 
 /// What each source of the session is.
@@ -60,6 +61,12 @@ pub struct Count {
     pub tables: u64,
     /// Of them, those whose kind was assumed.
     pub assumed: u64,
+    /// Of them, those that met another fault of the same address space on another CPU.
+    pub crowded: u64,
+    /// Faults that were in flight together, at most, summed over the crowded ones.
+    pub crowd: u64,
+    /// Of the crowded ones, those that met one in the same mapping.
+    pub shared: u64,
     /// Of them, those whose exception was seen, so that `seen_ns` covers them.
     pub timed: u64,
     /// Nanoseconds from exception to handled, watching included.
@@ -74,6 +81,9 @@ impl Count {
         self.kernel += other.kernel;
         self.tables += other.tables;
         self.assumed += other.assumed;
+        self.crowded += other.crowded;
+        self.crowd += other.crowd;
+        self.shared += other.shared;
         self.timed += other.timed;
         self.seen_ns += other.seen_ns;
     }
@@ -106,17 +116,10 @@ pub struct Seen {
     pub unhandled: u64,
     /// Processes that were seen.
     pub processes: u64,
-    /// Faults by thread: the most that one took, and how many took a tenth of that or more.
+    /// Threads of one process that took faults, where they are most; see [`Threads::busy`].
     pub threads: u64,
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Open {
-    address: u64,
-    error: u64,
-    time_ns: u64,
-    order: Option<u32>,
-    tables: bool,
+    /// Faults by the name of the thread.
+    pub crews: BTreeMap<Rc<str>, Crew>,
 }
 
 /// Counts while records come.
@@ -126,9 +129,8 @@ pub struct Tally {
     sees_allocations: bool,
     places: Places,
     blocks: Blocks,
-    open: HashMap<u32, Open>,
-    by_thread: HashMap<u32, u64>,
-    processes: HashSet<u32>,
+    flight: InFlight,
+    threads: Threads,
     /// Processes that may share pages with others since a fork.
     forked: HashSet<u32>,
     seen: Seen,
@@ -148,9 +150,8 @@ impl Tally {
             sees_allocations,
             places: Places::default(),
             blocks: Blocks::default(),
-            open: HashMap::new(),
-            by_thread: HashMap::new(),
-            processes: HashSet::new(),
+            flight: InFlight::default(),
+            threads: Threads::default(),
             forked: HashSet::new(),
             seen: Seen::default(),
         }
@@ -159,6 +160,7 @@ impl Tally {
     /// Reads what a process that runs already has mapped.
     pub fn attach(&mut self, pid: u32) {
         self.places.read(pid);
+        self.threads.read(pid);
         // Nobody knows whom it shares pages with.
         self.forked.insert(pid);
     }
@@ -167,7 +169,7 @@ impl Tally {
     pub fn take(&mut self, record: &Record) {
         let Record { pid, tid, time_ns, .. } = *record;
         match &record.body {
-            Body::Sample { ip, addr, kernel, chain, raw, .. } => {
+            Body::Sample { ip, addr, cpu, kernel, chain, raw } => {
                 match self.roles.get(record.source) {
                     Some(Role::Handled { major }) => {
                         let fault = Handled {
@@ -186,14 +188,15 @@ impl Tally {
                             // Of the kernel's own addresses, nothing is any program's.
                             && address < 1 << 63
                         {
-                            let open = Open { address, error, time_ns, order: None, tables: false };
-                            if self.open.insert(tid, open).is_some() {
-                                self.seen.unhandled += 1;
-                            }
+                            let area = self.places.find(pid, address).map(|area| area.start);
+                            let cpu = *cpu;
+                            let open =
+                                Open { pid, cpu, address, error, time_ns, area, ..Open::default() };
+                            self.seen.unhandled += u64::from(self.flight.open(tid, open));
                         }
                     }
                     Some(Role::Allocation(point)) => {
-                        if let Some(open) = self.open.get_mut(&tid) {
+                        if let Some(open) = self.flight.of(tid) {
                             let gfp = point.field(raw, "gfp_flags").unwrap_or(0);
                             let order = point.field(raw, "order").unwrap_or(0);
                             if gfp & GFP_MOVABLE != 0 {
@@ -208,12 +211,16 @@ impl Tally {
                 }
             }
             Body::Map(mapping) => self.places.map(pid, mapping),
-            Body::Name { exec: true, .. } => {
-                self.places.exec(pid);
-                self.blocks.end(pid);
-                self.forked.remove(&pid);
+            Body::Name { name, exec } => {
+                self.threads.name(tid, name);
+                if *exec {
+                    self.places.exec(pid);
+                    self.blocks.end(pid);
+                    self.forked.remove(&pid);
+                }
             }
             Body::Fork { parent } => {
+                self.threads.fork(pid, tid, *parent);
                 self.places.fork(pid, *parent);
                 if pid != *parent {
                     self.forked.extend([pid, *parent]);
@@ -221,19 +228,19 @@ impl Tally {
                 }
             }
             Body::Exit => {
-                self.seen.unhandled += u64::from(self.open.remove(&tid).is_some());
-                if pid == tid {
+                self.seen.unhandled += u64::from(self.flight.close(tid).is_some());
+                if self.threads.exit(pid, tid) {
                     self.places.exit(pid);
                     self.blocks.end(pid);
                 }
             }
-            Body::Name { .. } | Body::Lost(_) => (),
+            Body::Lost(_) => (),
         }
     }
 
     fn handled(&mut self, pid: u32, tid: u32, fault: &Handled<'_>) {
         let Handled { address, major, kernel, time_ns, chain } = *fault;
-        let open = self.open.remove(&tid).filter(|open| open.address >> 12 == address >> 12);
+        let open = self.flight.close(tid).filter(|open| open.address >> 12 == address >> 12);
         let (was_zero, was_touched) = self.blocks.page(pid, address);
         // Pages that a call populated for reading were not seen; without a fork nothing but the
         // zero page is shared.
@@ -253,18 +260,21 @@ impl Tally {
         let group = Group { kind: verdict.kind, page: verdict.page, place: evidence.place };
         let first = verdict.kind == Kind::Write && verdict.page == 4096;
         self.blocks.add(pid, address, area.as_ref(), first, verdict.kind == Kind::Read);
+        let crowd = open.filter(|open| open.crowd > 1);
         let count = Count {
             faults: 1,
             major: u64::from(major),
             kernel: u64::from(kernel),
             tables: u64::from(open.is_some_and(|open| open.tables)),
             assumed: u64::from(verdict.assumed),
+            crowded: u64::from(crowd.is_some()),
+            crowd: crowd.map_or(0, |open| u64::from(open.crowd)),
+            shared: u64::from(crowd.is_some_and(|open| open.shared)),
             timed: u64::from(open.is_some()),
             seen_ns: open.map_or(0, |open| time_ns.saturating_sub(open.time_ns)),
         };
         self.seen.groups.entry(group).or_default().add(&count);
-        *self.by_thread.entry(tid).or_default() += 1;
-        self.processes.insert(pid);
+        self.threads.fault(pid, tid, group, &count);
         if let Some(area) = area {
             let which = if area.name.starts_with('/') && &*area.name != "//anon" {
                 (0, 0)
@@ -296,12 +306,11 @@ impl Tally {
 
     /// What was counted.
     pub fn finish(mut self) -> Seen {
-        self.seen.unhandled += self.open.len() as u64;
+        self.seen.unhandled += self.flight.len() as u64;
         self.seen.density = self.blocks.finish();
-        self.seen.processes = self.processes.len() as u64;
-        let most = self.by_thread.values().copied().max().unwrap_or(0);
-        let busy = self.by_thread.values().filter(|faults| **faults * 10 >= most);
-        self.seen.threads = busy.count() as u64;
+        self.seen.processes = self.threads.processes();
+        self.seen.threads = self.threads.busy();
+        self.seen.crews = self.threads.crews();
         self.seen
     }
 }

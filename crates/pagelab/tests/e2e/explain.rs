@@ -16,7 +16,7 @@ fn touch(lab: &Lab) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/touch.c");
     let program = lab.path("touch");
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
+    cc.args(["-O1", "-pthread", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
     match cc.status() {
         Ok(status) if status.success() => Some(program),
         _ => {
@@ -77,6 +77,54 @@ fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
         assert_eq!(measured.counters["perf_minor_lost"], 0);
         assert_eq!(faults_at(&measured, function, group), 512, "{kind}");
     }
+}
+
+#[test]
+fn faults_of_every_thread_are_counted_and_those_that_met_are_among_them() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    let words =
+        ["explain", "-o", "run", "--costs", "none", "--", program, "threads", "8192", "fault"];
+    lab.pagelab(&words).exits(0);
+    let measured = explained(&lab, "run");
+    if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
+        return;
+    }
+    let group = "write/4k/anonymous";
+    let told = 8192 - i64::try_from(measured.counters["perf_minor_lost"]).unwrap();
+    assert!(faults_at(&measured, "store_half", group) >= told, "{told}");
+    assert_eq!(measured.counters["faulting_threads"], 2);
+    let of = |column| row(&measured, &format!("fault/{group}"), column);
+    // How many meet is the scheduler's affair; each meeting is of two.
+    let (crowded, faults) = (of("crowded"), of("faults"));
+    assert!(crowded <= faults && of("crowd") == 2 * crowded && of("shared") <= crowded);
+}
+
+#[test]
+fn programs_that_a_program_starts_are_told_apart_by_name() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    let script = format!("{program} write 512 fault; {program} read 512 fault & wait");
+    let words = ["explain", "-o", "run", "--costs", "none", "--", "sh", "-c", &script];
+    lab.pagelab(&words).exits(0);
+    let measured = explained(&lab, "run");
+    if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
+        return;
+    }
+    assert_eq!(measured.counters["processes"], 3);
+    assert_eq!(row(&measured, "thread/touch", "threads"), 2);
+    assert!(row(&measured, "thread/touch", "write/4k/anonymous") >= 512);
+    assert!(row(&measured, "thread/touch", "read/4k/anonymous") >= 512);
+    assert!(row(&measured, "thread/sh", "threads") >= 1, "and those that became touch");
+}
+
+/// A cell of a table of one row.
+fn row(measured: &Measured, table: &str, column: &str) -> i64 {
+    let table = measured.tables.iter().find(|t| t.name == table).unwrap();
+    let index = table.columns.iter().position(|c| c.name == column).unwrap();
+    table.rows[0][index]
 }
 
 #[test]

@@ -42,6 +42,13 @@ pub(crate) struct Group {
     pub(crate) tables: f64,
     /// Of them, those whose kind was assumed.
     pub(crate) assumed: f64,
+    /// Of them, those that met another fault of the same address space.
+    pub(crate) crowded: f64,
+    /// How many were in flight together then, on average.
+    pub(crate) crowd: f64,
+    /// What meeting added to what they cost, and the threads that it was measured with; in the
+    /// stall already.
+    pub(crate) crowding: Option<(Quantity, u64)>,
     /// What they took as they were watched, in nanoseconds; `None` where that was not seen.
     pub(crate) seen: Option<f64>,
     /// What they cost.
@@ -87,8 +94,24 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
             let (faults, timed) = (of("faults"), of("timed"));
             let seen = (timed > 0.0).then(|| of("seen_ns") * faults / timed);
             let (major, tables, assumed) = (of("major"), of("tables"), of("assumed"));
-            let mut group = Group { name, faults, major, tables, assumed, seen, stall: None };
-            group.stall = stall(&group, prices);
+            // Whether faults meet is known of those whose exception was seen.
+            let crowded = if timed > 0.0 { of("crowded") * faults / timed } else { 0.0 };
+            let crowd = if crowded > 0.0 { of("crowd") / of("crowded") } else { 0.0 };
+            let (crowding, stall) = (None, None);
+            let mut group = Group {
+                name,
+                faults,
+                major,
+                tables,
+                assumed,
+                crowded,
+                crowd,
+                crowding,
+                seen,
+                stall,
+            };
+            group.crowding = crowding_of(&group, prices);
+            group.stall = stall_of(&group, prices);
             Some(group)
         })
         .collect();
@@ -97,7 +120,16 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
     groups
 }
 
-fn stall(group: &Group, prices: &Prices) -> Option<Quantity> {
+/// What meeting other faults added to the faults of a group. At least nothing: faults are longer
+/// while they are watched, so that more of them meet.
+fn crowding_of(group: &Group, prices: &Prices) -> Option<(Quantity, u64)> {
+    let [kind, page, _] = group.parts();
+    let (each, threads) = prices.crowding(kind, page, group.crowd)?;
+    let all = each.times(group.crowded, Unit::Ns);
+    (group.crowded > 0.0).then_some((Quantity { low: 0.0, ..all }, threads))
+}
+
+fn stall_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     // Beside a device the watching costs nothing, and how fast the device is nobody knows but it.
     if group.major > 0.0 {
         return group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
@@ -106,7 +138,8 @@ fn stall(group: &Group, prices: &Prices) -> Option<Quantity> {
     let price = prices.get(kind, page)?;
     let faults = price.fault.times(group.faults, Unit::Ns);
     let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
-    Some(tables.map_or(faults, |tables| plus(faults, tables)))
+    let lone = tables.map_or(faults, |tables| plus(faults, tables));
+    Some(group.crowding.map_or(lone, |(crowding, _)| plus(lone, crowding)))
 }
 
 /// The sum of what has a price.
@@ -130,6 +163,12 @@ pub(crate) fn derive(entries: &mut [Entry]) {
             numbers.add(tally(ARM, &group.name), "faults", Some(count));
             numbers.add(elapsed(ARM, &group.name), "per_fault", group.each());
             numbers.add(elapsed(ARM, &group.name), "stall", group.stall);
+            if group.crowded > 0.0 {
+                let crowded = Quantity::exact(group.crowded, Unit::Count);
+                numbers.add(tally(ARM, &group.name), "crowded_faults", Some(crowded));
+                let added = group.crowding.map(|(added, _)| added);
+                numbers.add(elapsed(ARM, &group.name), "crowding", added);
+            }
             let seen = group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
             numbers.add(elapsed(ARM, &group.name), "seen", seen);
         }

@@ -55,12 +55,17 @@ fn blocks(entry: &Entry, measured: &Measured, prices: &Prices, blocks: &mut Vec<
         return;
     }
     blocks.push(Block::Table(kinds_table(&groups)));
-    if let Some(note) = unpriced(&groups) {
-        blocks.push(Block::Note(note));
+    blocks.extend(unpriced(&groups).map(Block::Note));
+    blocks.extend(crowded(&groups));
+    let several = measured.tables.iter().filter(|table| table.name.starts_with("thread/")).count()
+        > 1
+        || measured.counters.get("faulting_threads").is_some_and(|threads| *threads > 1);
+    let mut places =
+        vec![("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")];
+    if several {
+        places.push(("thread/", "Threads", "name"));
     }
-    for (prefix, heading, what) in
-        [("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")]
-    {
+    for (prefix, heading, what) in places {
         blocks.push(Block::Heading(heading.to_owned()));
         blocks.push(Block::Table(places_table(measured, &groups, prefix, what)));
     }
@@ -131,6 +136,7 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
 fn kinds_table(groups: &[Group]) -> Table {
     let all = total(groups);
     let assumed = groups.iter().any(|group| group.assumed > 0.0);
+    let crowded = groups.iter().any(|group| group.crowded > 0.0);
     let mut columns = vec![
         Column::words("kind"),
         Column::words("page"),
@@ -142,6 +148,9 @@ fn kinds_table(groups: &[Group]) -> Table {
         Column::number("share").rank(1),
         Column::number("as watched").rank(3),
     ];
+    if crowded {
+        columns.push(Column::number("at once").rank(2));
+    }
     if assumed {
         columns.push(Column::number("assumed").rank(4));
     }
@@ -162,6 +171,10 @@ fn kinds_table(groups: &[Group]) -> Table {
             Cell::maybe(group.stall.and_then(share)),
             Cell::maybe(group.seen.map(units::display_ns)),
         ];
+        if crowded {
+            let share = Quantity::exact(group.crowded / group.faults, Unit::Share).display();
+            row.push(Cell::maybe((group.crowded > 0.0).then_some(share)));
+        }
         if assumed {
             row.push(group_thousands(group.assumed).into());
         }
@@ -191,6 +204,52 @@ fn unpriced(groups: &[Group]) -> Option<Note> {
         ),
         cure: String::new(),
     })
+}
+
+/// What threads that faulted at once paid for it, and what of it is not in the price.
+fn crowded(groups: &[Group]) -> Vec<Block> {
+    let all: f64 = groups.iter().map(|group| group.faults).sum();
+    let (known, unknown): (Vec<&Group>, Vec<&Group>) =
+        groups.iter().filter(|group| group.crowded > 0.0).partition(|g| g.crowding.is_some());
+    let sum = |groups: &[&Group]| groups.iter().map(|group| group.crowded).sum::<f64>();
+    let share = |faults: f64| Quantity::exact(faults / all, Unit::Share).display();
+    let mut blocks = Vec::new();
+    let added = known
+        .iter()
+        .filter_map(|group| group.crowding)
+        .reduce(|a, b| (plus(a.0, b.0), a.1.max(b.1)));
+    if let Some((added, threads)) = added {
+        let faults = sum(&known);
+        blocks.push(Block::Text(format!(
+            "At once: {} faults ({}) met another of the same process on another CPU. That added \
+             {} in all, {} each, as measured with {threads} threads that do nothing but fault; it \
+             is in the stall, and the low end of the interval is without it: while they are \
+             watched, faults are longer and meet more often.",
+            group_thousands(faults),
+            share(faults),
+            added.display(),
+            added.times(1.0 / faults, Unit::Ns).display(),
+        )));
+    }
+    let faults = sum(&unknown);
+    if faults >= all * 0.01 {
+        let mut kinds: Vec<&str> = unknown.iter().map(|group| group.parts()[0]).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        blocks.push(Block::Note(Note {
+            tone: Tone::Warn,
+            tag: "contention",
+            text: format!(
+                "{} faults ({}) met another of the same process on another CPU ({}); what they \
+                 waited for each other was not measured and is not in their price",
+                group_thousands(faults),
+                share(faults),
+                kinds.join(", ")
+            ),
+            cure: String::new(),
+        }));
+    }
+    blocks
 }
 
 /// Faults and stall of call sites or mappings, the dearest first.
