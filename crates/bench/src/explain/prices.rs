@@ -6,7 +6,7 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
-use pagelab_record::{Case, Measured, units::format_bytes};
+use pagelab_record::{Case, Measured, Record, units::format_bytes};
 use pagelab_sys::{clock::ClockChoice, topology::Topology};
 
 use super::{kind::Kind, watch::Subject};
@@ -20,6 +20,8 @@ use crate::{
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";
+/// The same for faults on the page cache, where there were many.
+const LARGE: &str = "256m";
 /// Faults below this share of all are not worth a measurement of their own.
 const SHARE_MIN: f64 = 0.002;
 /// Kinds that are worth measuring at most.
@@ -40,7 +42,7 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
     let all: u64 = faults.iter().map(|taken| taken.faults).sum();
     for Taken { kind, page, faults, .. } in faults.iter().take(KINDS_MAX) {
         if *faults as f64 >= all as f64 * SHARE_MIN {
-            price(&mut plan, kind, page, clock);
+            price(&mut plan, kind, page, size_of(kind, *faults), clock);
         }
     }
     let crowded = |taken: &&Taken| taken.crowded as f64 >= (all as f64 * CROWDED_MIN).max(1.0);
@@ -52,13 +54,24 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
         // What a knob would make of first writes.
         for page in ["64k", "2m"] {
             if PageSize::offered().iter().any(|offered| offered.to_string() == page) {
-                price(&mut plan, Kind::Write.name(), page, clock);
+                price(&mut plan, Kind::Write.name(), page, SIZE, clock);
             }
         }
         let pairs = [("page", "4k"), ("size", SIZE), ("populate", "madvise-populate")];
         add(&mut plan, &Throughput, &pairs, clock);
     }
     plan
+}
+
+/// The cases of records that came out invalid, once more: over less memory, of which less is lost.
+pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
+    let one = |record: &Record| {
+        let is_large = record.case.get("size") == Some(LARGE);
+        let case = record.case.clone();
+        let case = if is_large { case.with("size", SIZE) } else { case };
+        Planned { workload: record.workload.clone(), case, method: method(clock) }
+    };
+    Plan { cases: records.iter().map(one).collect(), ..Plan::default() }
 }
 
 /// Faults of one kind and page, wherever they were.
@@ -127,9 +140,18 @@ fn crowd(plan: &mut Plan, taken: &Taken, clock: ClockChoice) {
 }
 
 /// Adds the case that prices a kind, where there is one.
-fn price(plan: &mut Plan, kind: &str, page: &str, clock: ClockChoice) {
+fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice) {
     if kinds::NAMES.contains(&kind) {
-        add(plan, &Latency, &[("kind", kind), ("page", page), ("size", SIZE)], clock);
+        add(plan, &Latency, &[("kind", kind), ("page", page), ("size", size)], clock);
+    }
+}
+
+/// Memory that a kind is priced over. The kernel's descriptors of a file's pages are in no cache of
+/// the CPU where the file is large, and faults on it cost more: as large as what was faulted.
+fn size_of(kind: &str, faults: u64) -> &'static str {
+    match faults {
+        2048.. if kind == Kind::FileMinor.name() => LARGE,
+        _ => SIZE,
     }
 }
 

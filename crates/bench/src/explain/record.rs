@@ -108,6 +108,8 @@ fn fault_table(group: &impl std::fmt::Display, count: &Count) -> Table {
             ("crowded", "count", count.crowded),
             ("crowd", "count", count.crowd),
             ("shared", "count", count.shared),
+            ("in_folio", "count", count.in_folio),
+            ("in_base", "count", count.in_base),
             ("timed", "count", count.timed),
             ("seen_ns", "ns", count.seen_ns),
         ],

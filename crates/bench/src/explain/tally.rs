@@ -9,7 +9,10 @@ use std::{
     rc::Rc,
 };
 
-use pagelab_sys::perf::{Body, Record, tracefs::Tracepoint};
+use pagelab_sys::{
+    folios::Folios,
+    perf::{Body, Record, tracefs::Tracepoint},
+};
 
 use super::{
     blocks::{Blocks, Density},
@@ -67,6 +70,10 @@ pub struct Count {
     pub crowd: u64,
     /// Of the crowded ones, those that met one in the same mapping.
     pub shared: u64,
+    /// Of faults on files in the page cache, those looked at whose page was of a large folio.
+    pub in_folio: u64,
+    /// Of them, those looked at whose page was a base page.
+    pub in_base: u64,
     /// Of them, those whose exception was seen, so that `seen_ns` covers them.
     pub timed: u64,
     /// Nanoseconds from exception to handled, watching included.
@@ -84,6 +91,8 @@ impl Count {
         self.crowded += other.crowded;
         self.crowd += other.crowd;
         self.shared += other.shared;
+        self.in_folio += other.in_folio;
+        self.in_base += other.in_base;
         self.timed += other.timed;
         self.seen_ns += other.seen_ns;
     }
@@ -131,6 +140,9 @@ pub struct Tally {
     blocks: Blocks,
     flight: InFlight,
     threads: Threads,
+    /// What says which pages are parts of large folios, where that is allowed.
+    folios: Option<Folios>,
+    cached: u64,
     /// Processes that may share pages with others since a fork.
     forked: HashSet<u32>,
     seen: Seen,
@@ -152,6 +164,8 @@ impl Tally {
             blocks: Blocks::default(),
             flight: InFlight::default(),
             threads: Threads::default(),
+            folios: Folios::open(),
+            cached: 0,
             forked: HashSet::new(),
             seen: Seen::default(),
         }
@@ -260,6 +274,7 @@ impl Tally {
         let group = Group { kind: verdict.kind, page: verdict.page, place: evidence.place };
         let first = verdict.kind == Kind::Write && verdict.page == 4096;
         self.blocks.add(pid, address, area.as_ref(), first, verdict.kind == Kind::Read);
+        let of_folio = self.of_folio(verdict.kind, pid, address);
         let crowd = open.filter(|open| open.crowd > 1);
         let count = Count {
             faults: 1,
@@ -270,6 +285,8 @@ impl Tally {
             crowded: u64::from(crowd.is_some()),
             crowd: crowd.map_or(0, |open| u64::from(open.crowd)),
             shared: u64::from(crowd.is_some_and(|open| open.shared)),
+            in_folio: u64::from(of_folio == Some(true)),
+            in_base: u64::from(of_folio == Some(false)),
             timed: u64::from(open.is_some()),
             seen_ns: open.map_or(0, |open| time_ns.saturating_sub(open.time_ns)),
         };
@@ -291,6 +308,17 @@ impl Tally {
         let frames =
             if is_known || self.seen.sites.len() < SITES_MAX { frames } else { Vec::new() };
         self.seen.sites.entry(frames).or_default().entry(group).or_default().add(&count);
+    }
+
+    /// Whether the page that such a fault mapped is a part of a large folio: it is looked at while
+    /// the process still has it, the first times and then every sixteenth time.
+    fn of_folio(&mut self, kind: Kind, pid: u32, address: u64) -> Option<bool> {
+        if kind != Kind::FileMinor {
+            return None;
+        }
+        self.cached += 1;
+        let is_due = self.cached <= 256 || self.cached.is_multiple_of(16);
+        self.folios.as_mut().filter(|_| is_due)?.is_large(pid, address)
     }
 
     fn frames(&self, pid: u32, chain: &[u64]) -> Vec<Frame> {

@@ -29,6 +29,9 @@ pub(crate) const ARM: &str = "program";
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
 
+/// Faults on files in the page cache, whose price depends on its folios.
+pub(crate) const FILE_MINOR: &str = "file-minor";
+
 /// Faults of one kind, page and place.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
@@ -49,6 +52,9 @@ pub(crate) struct Group {
     /// What meeting added to what they cost, and the threads that it was measured with; in the
     /// stall already.
     pub(crate) crowding: Option<(Quantity, u64)>,
+    /// Of faults on files in the page cache, the share whose page was of a large folio; `None` where
+    /// nobody looked.
+    pub(crate) folios: Option<f64>,
     /// What they took as they were watched, in nanoseconds; `None` where that was not seen.
     pub(crate) seen: Option<f64>,
     /// What they cost.
@@ -98,6 +104,8 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
             let crowded = if timed > 0.0 { of("crowded") * faults / timed } else { 0.0 };
             let crowd = if crowded > 0.0 { of("crowd") / of("crowded") } else { 0.0 };
             let (crowding, stall) = (None, None);
+            let looked = of("in_folio") + of("in_base");
+            let folios = (looked > 0.0).then(|| of("in_folio") / looked);
             let mut group = Group {
                 name,
                 faults,
@@ -107,6 +115,7 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
                 crowded,
                 crowd,
                 crowding,
+                folios,
                 seen,
                 stall,
             };
@@ -131,11 +140,14 @@ fn crowding_of(group: &Group, prices: &Prices) -> Option<(Quantity, u64)> {
 
 fn stall_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     // Beside a device the watching costs nothing, and how fast the device is nobody knows but it.
-    if group.major > 0.0 {
-        return group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
+    if let Some(seen) = group.seen.filter(|_| group.major > 0.0) {
+        return Some(Quantity::exact(seen, Unit::Ns));
     }
     let [kind, page, _] = group.parts();
-    let price = prices.get(kind, page)?;
+    let price = match kind {
+        FILE_MINOR => prices.of_file(group.folios)?,
+        _ => prices.get(kind, page)?,
+    };
     let faults = price.fault.times(group.faults, Unit::Ns);
     let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
     let lone = tables.map_or(faults, |tables| plus(faults, tables));

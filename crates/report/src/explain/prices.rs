@@ -84,6 +84,16 @@ impl Prices {
         prices
     }
 
+    /// What a fault on a file in the page cache costs where at most this share of the pages looked
+    /// at is in large folios. It is measured over base pages; over a large folio a fault costs a
+    /// fraction of it, nobody knows which, so the interval reaches down by that share, and to
+    /// nothing where nobody looked.
+    pub(crate) fn of_file(&self, in_folios: Option<f64>) -> Option<Price> {
+        let base = self.get("file-minor", "4k")?;
+        let low = base.fault.low * (1.0 - in_folios.unwrap_or(1.0));
+        Some(Price { fault: Quantity { low, ..base.fault }, table: base.table })
+    }
+
     /// What a fault of a kind and page costs more while `crowd` threads are in one at once, and how
     /// many threads that was measured with.
     pub(crate) fn crowding(&self, kind: &str, page: &str, crowd: f64) -> Option<(Quantity, u64)> {

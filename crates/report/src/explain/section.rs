@@ -3,10 +3,10 @@
 //! The one idea: first what it comes to, then by what (kinds), from where (call sites, mappings),
 //! then what would help; what is not known stands where it matters.
 
-use pagelab_record::{Measured, Table as Counts, units};
+use pagelab_record::{Measured, Outcome, Table as Counts, units};
 
 use super::{
-    ALL, ARM, Group, WORKLOAD, cell, groups,
+    ALL, ARM, FILE_MINOR, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
     prices::{Prices, plus},
     total,
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::Entry,
+    latency,
     numbers::{At, Time, elapsed},
     quantity::{Quantity, Unit, group_thousands},
 };
@@ -34,7 +35,7 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
         section.blocks.push(Block::Heading(title(entry)));
         section.blocks.extend(entry.notes(&[]).into_iter().map(Block::Note));
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
-            blocks(entry, measured, &prices, &mut section.blocks);
+            section.blocks.extend(blocks(entries, entry, measured, &prices));
         }
     }
     Some(section)
@@ -48,15 +49,18 @@ fn title(entry: &Entry) -> String {
     }
 }
 
-fn blocks(entry: &Entry, measured: &Measured, prices: &Prices, blocks: &mut Vec<Block>) {
+fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices) -> Vec<Block> {
     let groups = groups(measured, prices);
+    let mut blocks = Vec::new();
     blocks.push(Block::Text(summary(entry, measured, &groups)));
     if groups.is_empty() {
-        return;
+        return blocks;
     }
     blocks.push(Block::Table(kinds_table(&groups)));
-    blocks.extend(unpriced(&groups).map(Block::Note));
+    blocks.extend(unpriced(entries, &groups));
+    blocks.extend(waited(&groups));
     blocks.extend(crowded(&groups));
+    blocks.extend(folios(&groups).map(Block::Text));
     let several = measured.tables.iter().filter(|table| table.name.starts_with("thread/")).count()
         > 1
         || measured.counters.get("faulting_threads").is_some_and(|threads| *threads > 1);
@@ -83,6 +87,7 @@ fn blocks(entry: &Entry, measured: &Measured, prices: &Prices, blocks: &mut Vec<
          nobody touched."
             .to_owned(),
     ));
+    blocks
 }
 
 /// The sentences that it comes to.
@@ -183,26 +188,119 @@ fn kinds_table(groups: &[Group]) -> Table {
     Table { columns, rows: groups.iter().map(row).collect() }
 }
 
-/// What is not in the sum.
-fn unpriced(groups: &[Group]) -> Option<Note> {
+/// What is not in the sum, why, and what would price it.
+fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
     let without: Vec<&Group> = groups.iter().filter(|group| group.stall.is_none()).collect();
     let faults: f64 = without.iter().map(|group| group.faults).sum();
     let all: f64 = groups.iter().map(|group| group.faults).sum();
+    if faults == 0.0 {
+        return None;
+    }
     let seen: f64 = without.iter().filter_map(|group| group.seen).sum();
-    let mut kinds: Vec<&str> = without.iter().map(|group| group.parts()[0]).collect();
+    let seen = if seen > 0.0 {
+        format!("; as watched they took {}", units::display_ns(seen))
+    } else {
+        String::new()
+    };
+    let mut kinds: Vec<[&str; 2]> = without.iter().map(|g| [g.parts()[0], g.parts()[1]]).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    (faults > 0.0).then(|| Note {
-        tone: Tone::Warn,
-        tag: "no price",
-        text: format!(
-            "{} faults ({}) have no price and are not in the sum: {}; as watched they took {}",
-            group_thousands(faults),
-            Quantity::exact(faults / all, Unit::Share).display(),
-            kinds.join(", "),
-            units::display_ns(seen)
-        ),
-        cure: String::new(),
+    let said = |of: &dyn Fn(&[&str; 2]) -> String| {
+        kinds.iter().map(of).filter(|text| !text.is_empty()).collect::<Vec<_>>()
+    };
+    let share = faults / all;
+    let text = format!(
+        "{} faults ({}) have no price and are not in the sum: {}{seen}",
+        group_thousands(faults),
+        Quantity::exact(share, Unit::Share).display(),
+        said(&|[kind, page]| format!("{kind}{}", why(entries, kind, page))).join(", "),
+    );
+    // A handful, as every program takes while it starts.
+    if share < 0.01 {
+        return Some(Block::Text(format!("{text}.")));
+    }
+    let commands = said(&|[kind, page]| {
+        let is_measurable = *kind != "other";
+        let page = if *page == "4k" { String::new() } else { format!(" --page {page}") };
+        // The one that the machine swaps to is named in /proc/swaps.
+        let swap = if *kind == "swap" { " --swap zram|file" } else { "" };
+        let command = format!("pagelab run fault/latency --kind {kind}{page}{swap} -o prices");
+        if is_measurable { command } else { String::new() }
+    });
+    let cure = match commands.as_slice() {
+        [] => String::new(),
+        [first, ..] => format!("{first}, then explain again with --costs prices"),
+    };
+    Some(Block::Note(Note { tone: Tone::Warn, tag: "no price", text, cure }))
+}
+
+/// Why a kind has no price, where that is known.
+fn why(entries: &[Entry], kind: &str, page: &str) -> String {
+    let is_it = |entry: &&Entry| {
+        entry.record.workload == latency::WORKLOAD
+            && (entry.parameter("kind"), entry.parameter("page")) == (kind, page)
+    };
+    match entries.iter().find(is_it).map(|entry| &entry.record.outcome) {
+        Some(Outcome::Measured(_)) => " (its measurement failed its proof)".to_owned(),
+        Some(Outcome::Skipped { need, .. }) => format!(" (its measurement needs {need})"),
+        Some(Outcome::Failed { .. }) => " (its measurement failed)".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// Faults that waited for a device: seen, not priced.
+fn waited(groups: &[Group]) -> Option<Block> {
+    let major = || groups.iter().filter(|group| group.major > 0.0);
+    let faults: f64 = major().map(|group| group.major).sum();
+    if faults == 0.0 {
+        return None;
+    }
+    let mut kinds: Vec<&str> = major().map(|group| group.parts()[0]).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kinds = kinds.join(", ");
+    let text = format!(
+        "Major faults: {} ({kinds}) waited for a device. {}",
+        group_thousands(faults),
+        if major().all(|group| group.seen.is_some()) {
+            "Their stall is what was seen of each, from the exception to its end; no price is in it."
+        } else if major().all(|group| group.stall.is_some()) {
+            "How long was not seen (tracepoints take root): their stall is that of measured ones."
+        } else {
+            "How long was not seen (tracepoints take root), and they are not in the sum."
+        }
+    );
+    Some(Block::Text(text))
+}
+
+/// What the price of faults on the page cache rests on.
+fn folios(groups: &[Group]) -> Option<String> {
+    let mine = || groups.iter().filter(|group| group.parts()[0] == FILE_MINOR);
+    let all: f64 = groups.iter().map(|group| group.faults).sum();
+    if mine().map(|group| group.faults).sum::<f64>() < all * 0.01 {
+        return None;
+    }
+    let looked: f64 = mine().filter(|g| g.folios.is_some()).map(|g| g.faults).sum();
+    if looked == 0.0 {
+        return Some(
+            "File faults: priced over base pages in the page cache. Over large folios one costs a \
+             fraction of it; which these were was not seen (it takes root, and a process that still \
+             runs), so the interval reaches down to nothing."
+                .to_owned(),
+        );
+    }
+    let large: f64 = mine().filter_map(|g| g.folios.map(|share| share * g.faults)).sum();
+    let share = Quantity::exact(large / looked, Unit::Share).display();
+    Some(if large > 0.0 {
+        format!(
+            "File faults: {share} of the pages looked at lay in large folios, over which a fault \
+             costs a fraction. The price is that of base pages, so the interval reaches down by \
+             that share."
+        )
+    } else {
+        "File faults: every page looked at was a base page in the page cache, as those that the \
+         price was measured over."
+            .to_owned()
     })
 }
 
