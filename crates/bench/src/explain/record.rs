@@ -340,7 +340,8 @@ fn warnings(watched: &Watched, measured: &mut Measured) {
     match &watched.told {
         Err(why) => warn(format!(
             "perf is not allowed, so only totals are known: {why} (sysctl \
-             kernel.perf_event_paranoid=2, or run as root)"
+             kernel.perf_event_paranoid=2, or run as root; in a container: allow perf_event_open \
+             in its seccomp profile)"
         )),
         Ok([minor, major]) => {
             let lost = lost(minor) + lost(major);

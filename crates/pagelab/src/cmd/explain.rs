@@ -196,7 +196,7 @@ fn refused(blocked: Blocked, subject: &Subject) -> Failure {
             let Subject::Process { pid, .. } = subject else { return Failure::host(blocked) };
             Failure::host(anyhow::anyhow!(
                 "{blocked}: run as root or as the owner of the process: sudo pagelab explain \
-                 --pid {pid}"
+                 --pid {pid} (in a container: allow perf_event_open in its seccomp profile)"
             ))
         }
         Blocked::Sys(_) => Failure::internal(blocked),

@@ -13,8 +13,12 @@ use crate::support::{Lab, binary, is_root, measured, signal, skip, until};
 
 /// A program whose faults are known; none without a C compiler.
 fn touch(lab: &Lab) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/touch.c");
-    let program = lab.path("touch");
+    compiled(lab, "touch")
+}
+
+fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/explain/{name}.c"));
+    let program = lab.path(name);
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-pthread", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
     match cc.status() {
@@ -259,4 +263,59 @@ fn somebody_elses_process_is_refused_with_a_cure() {
             assert!(said.contains("process 1") && said.contains("sudo pagelab"), "{said}");
         }
     }
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_was_not_seen() {
+    if !is_root() {
+        return skip("becoming somebody else takes root", "run as root");
+    }
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut pagelab = Command::new(binary());
+    pagelab.args(["explain", "-o", "run", "--costs", "none", "--"]).arg(&program);
+    pagelab.args(["write", "512", "fault"]).uid(65534).gid(65534);
+    let output = match pagelab.current_dir(lab.path(".")).output() {
+        Err(why) => return skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx"),
+        Ok(output) => output,
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let measured = explained(&lab, "run");
+    let warned = |text: &str| measured.warnings.iter().any(|warning| warning.contains(text));
+    let sees = |what: &str| measured.counters[what] == 1;
+    // What this kernel allows to everybody differs; what it does not is said.
+    assert_eq!(!sees("sees_perf"), warned("perf is not allowed"));
+    if sees("sees_perf") {
+        assert_eq!(!sees("sees_exceptions") || !sees("sees_allocations"), warned("tracepoints"));
+        assert_eq!(!sees("sees_kernel"), warned("inside system calls"));
+        assert!(faults_at(&measured, "store_ascending", "write/4k/anonymous") >= 512);
+    }
+}
+
+#[test]
+fn where_perf_is_denied_the_program_runs_and_its_totals_are_a_record() {
+    let lab = Lab::new();
+    let (Some(program), Some(deny)) = (touch(&lab), compiled(&lab, "deny")) else { return };
+    let under = |words: &[&str]| {
+        let mut pagelab = Command::new(&deny);
+        pagelab.arg(binary()).arg("explain").args(words).current_dir(lab.path("."));
+        let output = pagelab.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let program = program.to_str().unwrap();
+    let (code, said) = under(&["-o", "run", "--", program, "write", "512", "fault"]);
+    if code == Some(77) {
+        return skip("there are no seccomp filters here", "a kernel with CONFIG_SECCOMP_FILTER");
+    }
+    assert_eq!(code, Some(0), "{said}");
+    let measured = explained(&lab, "run");
+    assert_eq!(measured.counters["sees_perf"], 0);
+    assert!(measured.counters["minflt"] >= 512);
+    assert!(measured.warnings.iter().any(|warning| warning.contains("perf is not allowed")));
+    assert_eq!(lab.records("run").len(), 1, "nothing is priced");
+    let pid = std::process::id().to_string();
+    let (code, said) = under(&["-o", "other", "--duration", "0.1", "--pid", &pid]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("may not be watched"), "{said}");
 }
