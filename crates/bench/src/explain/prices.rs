@@ -141,9 +141,20 @@ fn crowd(plan: &mut Plan, taken: &Taken, clock: ClockChoice) {
 
 /// Adds the case that prices a kind, where there is one.
 fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice) {
-    if kinds::NAMES.contains(&kind) {
-        add(plan, &Latency, &[("kind", kind), ("page", page), ("size", size)], clock);
+    if !kinds::NAMES.contains(&kind) {
+        return;
     }
+    let mut pairs = vec![("kind", kind), ("page", page), ("size", size)];
+    if kind == Kind::Swap.name() && swaps_to_disk() {
+        pairs.push(("swap", "file"));
+    }
+    add(plan, &Latency, &pairs, clock);
+}
+
+/// Whether the machine swaps to something else than zram.
+fn swaps_to_disk() -> bool {
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    swaps.lines().skip(1).any(|line| !line.starts_with("/dev/zram"))
 }
 
 /// Memory that a kind is priced over. The kernel's descriptors of a file's pages are in no cache of

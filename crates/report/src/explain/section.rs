@@ -202,9 +202,10 @@ fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
     } else {
         String::new()
     };
+    // The most frequent first: its cure is the one that is shown.
     let mut kinds: Vec<[&str; 2]> = without.iter().map(|g| [g.parts()[0], g.parts()[1]]).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
+    let mut said_already = std::collections::BTreeSet::new();
+    kinds.retain(|kind| said_already.insert(*kind));
     let said = |of: &dyn Fn(&[&str; 2]) -> String| {
         kinds.iter().map(of).filter(|text| !text.is_empty()).collect::<Vec<_>>()
     };
@@ -219,28 +220,30 @@ fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
     if share < 0.01 {
         return Some(Block::Text(format!("{text}.")));
     }
-    let commands = said(&|[kind, page]| {
-        let is_measurable = *kind != "other";
-        let page = if *page == "4k" { String::new() } else { format!(" --page {page}") };
-        // The one that the machine swaps to is named in /proc/swaps.
-        let swap = if *kind == "swap" { " --swap zram|file" } else { "" };
-        let command = format!("pagelab run fault/latency --kind {kind}{page}{swap} -o prices");
-        if is_measurable { command } else { String::new() }
+    let cure = said(&|[kind, page]| match outcome(entries, kind, page) {
+        Some(Outcome::Skipped { cure, .. }) => cure.clone(),
+        Some(_) => "explain again".to_owned(),
+        None if *kind == "other" => String::new(),
+        None => format!(
+            "leave --costs out, or measure it alone: pagelab run fault/latency --kind {kind}"
+        ),
     });
-    let cure = match commands.as_slice() {
-        [] => String::new(),
-        [first, ..] => format!("{first}, then explain again with --costs prices"),
-    };
+    let cure = cure.into_iter().next().unwrap_or_default();
     Some(Block::Note(Note { tone: Tone::Warn, tag: "no price", text, cure }))
 }
 
-/// Why a kind has no price, where that is known.
-fn why(entries: &[Entry], kind: &str, page: &str) -> String {
+/// What became of the measurement of a kind, where there was one.
+fn outcome<'a>(entries: &'a [Entry], kind: &str, page: &str) -> Option<&'a Outcome> {
     let is_it = |entry: &&Entry| {
         entry.record.workload == latency::WORKLOAD
             && (entry.parameter("kind"), entry.parameter("page")) == (kind, page)
     };
-    match entries.iter().find(is_it).map(|entry| &entry.record.outcome) {
+    entries.iter().find(is_it).map(|entry| &entry.record.outcome)
+}
+
+/// Why a kind has no price, where that is known.
+fn why(entries: &[Entry], kind: &str, page: &str) -> String {
+    match outcome(entries, kind, page) {
         Some(Outcome::Measured(_)) => " (its measurement failed its proof)".to_owned(),
         Some(Outcome::Skipped { need, .. }) => format!(" (its measurement needs {need})"),
         Some(Outcome::Failed { .. }) => " (its measurement failed)".to_owned(),
