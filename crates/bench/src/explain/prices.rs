@@ -117,7 +117,7 @@ fn of_kind(faults: &[Taken], kind: Kind, page: &str) -> u64 {
     mine.map(|taken| taken.faults).sum()
 }
 
-/// Adds the cases that say what crowding adds to a fault: one thread, and as many as met on average.
+/// Adds the cases that say what crowding adds to a fault: one thread, and as many as met.
 fn crowd(plan: &mut Plan, taken: &Taken, clock: ClockChoice) {
     let cpus = Topology::machine().cpus().allowed.len() as u64;
     let mean = (taken.crowd + taken.crowded / 2) / taken.crowded.max(1);

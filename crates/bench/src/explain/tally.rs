@@ -334,7 +334,7 @@ impl Tally {
 
     /// What was counted.
     pub fn finish(mut self) -> Seen {
-        self.seen.unhandled += self.flight.len() as u64;
+        self.seen.unhandled += self.flight.unhandled();
         self.seen.density = self.blocks.finish();
         self.seen.processes = self.threads.processes();
         self.seen.threads = self.threads.busy();

@@ -83,8 +83,8 @@ impl InFlight {
     }
 
     /// Faults that nobody handled so far.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    pub fn unhandled(&self) -> u64 {
+        self.0.len() as u64
     }
 }
 
@@ -97,6 +97,9 @@ pub struct Crew {
     pub groups: Groups,
 }
 
+/// Processes and threads.
+type Members = HashSet<(u32, u32)>;
+
 /// The threads of every watched process.
 #[derive(Debug, Default)]
 pub struct Threads {
@@ -105,7 +108,7 @@ pub struct Threads {
     alive: HashMap<u32, HashSet<u32>>,
     /// Faults by process and thread.
     faults: HashMap<(u32, u32), u64>,
-    crews: BTreeMap<Rc<str>, (HashSet<(u32, u32)>, Groups)>,
+    crews: BTreeMap<Rc<str>, (Members, Groups)>,
     processes: HashSet<u32>,
 }
 
@@ -178,7 +181,7 @@ impl Threads {
 
     /// Faults by the name of the thread.
     pub fn crews(self) -> BTreeMap<Rc<str>, Crew> {
-        let crew = |(name, (threads, groups)): (Rc<str>, (HashSet<_>, Groups))| {
+        let crew = |(name, (threads, groups)): (Rc<str>, (Members, Groups))| {
             (name, Crew { threads: threads.len() as u64, groups })
         };
         self.crews.into_iter().map(crew).collect()
@@ -207,7 +210,7 @@ mod tests {
         flight.open(4, open(1, 0, 0x9000, 20));
         assert_eq!(seen(flight.close(2)), Some((3, true)));
         assert_eq!(seen(flight.close(4)), Some((2, false)));
-        assert_eq!(flight.len(), 0);
+        assert_eq!(flight.unhandled(), 0);
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! not in the sum and is said beside it. Faults that waited for a device are no product: how long
 //! they took was seen.
 //!
-//! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`].
+//! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`],
+//! what is said beside them in [`notes`].
 
 mod knobs;
+mod notes;
 mod prices;
 mod section;
 
@@ -52,8 +54,8 @@ pub(crate) struct Group {
     /// What meeting added to what they cost, and the threads that it was measured with; in the
     /// stall already.
     pub(crate) crowding: Option<(Quantity, u64)>,
-    /// Of faults on files in the page cache, the share whose page was of a large folio; `None` where
-    /// nobody looked.
+    /// Of faults on files in the page cache, the share whose page was of a large folio; `None`
+    /// where nobody looked.
     pub(crate) folios: Option<f64>,
     /// What they took as they were watched, in nanoseconds; `None` where that was not seen.
     pub(crate) seen: Option<f64>,

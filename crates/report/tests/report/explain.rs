@@ -183,7 +183,9 @@ fn what_has_no_price_is_named_with_what_would_price_it() {
     assert!(text.contains("800 faults (1.9 %) have no price"), "{text}");
     assert!(text.contains("pagelab run fault/latency --kind swap"), "{text}");
     let [value, low, high] = number(&report(&prices()), "file-major/4k/private-file", "stall");
-    assert_eq!([value, low, high], [2e6; 3], "as it was seen");
+    // As it was seen.
+    near(value, 2e6);
+    assert!(low == value && high == value);
     let mut records = prices();
     let why = Outcome::Skipped { need: "a zram device".to_owned(), cure: "modprobe".to_owned() };
     let mut skipped = latency("swap", 5_000);
