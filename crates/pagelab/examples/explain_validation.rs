@@ -19,7 +19,7 @@ use std::{
 use anyhow::{Context, ensure};
 
 /// Program and pages.
-const PROGRAMS: [(&str, usize); 8] = [
+const PROGRAMS: [(&str, usize); 9] = [
     ("write", 32_768),
     ("scattered", 32_768),
     ("fill", 32_768),
@@ -28,6 +28,7 @@ const PROGRAMS: [(&str, usize); 8] = [
     ("zero-write", 32_768),
     ("fork", 32_768),
     ("file", 65_536),
+    ("threads", 32_768),
 ];
 /// Pairs of runs on each side of the prediction.
 const PAIRS: usize = 6;
@@ -72,7 +73,7 @@ fn compile(directory: &Path) -> anyhow::Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/touch.c");
     let program = directory.join("touch");
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
+    cc.args(["-O1", "-pthread", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
     ensure!(cc.status().context("cc")?.success(), "cc failed");
     Ok(program)
 }

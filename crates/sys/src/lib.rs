@@ -19,6 +19,7 @@ pub mod disturbance;
 pub mod environment;
 mod error;
 pub mod filemap;
+pub mod folios;
 pub mod fork;
 pub mod guest;
 mod heap;

@@ -15,6 +15,7 @@ pub mod prices;
 pub mod record;
 pub mod symbols;
 pub mod tally;
+pub mod threads;
 pub mod watch;
 
 /// The workload that its records name.

@@ -3,9 +3,11 @@
 //! The one idea: a price is a case of `fault/latency` of the same kind and page, measured by the
 //! same runner into the same run: a record with a witness of its own. Only kinds that the program
 //! took are measured, and what larger pages and populating would cost where that is a choice.
+//! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
+//! what it costs as many at once: the difference is what crowding adds.
 
-use pagelab_record::{Case, Measured};
-use pagelab_sys::clock::ClockChoice;
+use pagelab_record::{Case, Measured, Record, units::format_bytes};
+use pagelab_sys::{clock::ClockChoice, topology::Topology};
 
 use super::{kind::Kind, watch::Subject};
 use crate::{
@@ -18,27 +20,41 @@ use crate::{
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";
+/// The same for faults on the page cache, where there were many.
+const LARGE: &str = "256m";
 /// Faults below this share of all are not worth a measurement of their own.
 const SHARE_MIN: f64 = 0.002;
 /// Kinds that are worth measuring at most.
 const KINDS_MAX: usize = 8;
+/// Crowded faults of a kind below this share of all are not worth one either.
+const CROWDED_MIN: f64 = 0.02;
+/// Kinds that are measured in a crowd at most: each takes two cases.
+const CROWDS_MAX: usize = 3;
+/// Threads of a crowd that are worth starting.
+const CROWD_MAX: u64 = 64;
+/// Memory for each thread of a crowd, in bytes.
+const EACH: u64 = 32 << 20;
 
 /// The cases that price what `measured` has seen, the dearest questions first.
 pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
     let mut plan = Plan::default();
     let faults = faults(measured);
-    let all: u64 = faults.iter().map(|(_, _, count)| count).sum();
-    for (kind, page, count) in faults.iter().take(KINDS_MAX) {
-        if *count as f64 >= all as f64 * SHARE_MIN {
-            price(&mut plan, kind, page, clock);
+    let all: u64 = faults.iter().map(|taken| taken.faults).sum();
+    for Taken { kind, page, faults, .. } in faults.iter().take(KINDS_MAX) {
+        if *faults as f64 >= all as f64 * SHARE_MIN {
+            price(&mut plan, kind, page, size_of(kind, *faults), clock);
         }
+    }
+    let crowded = |taken: &&Taken| taken.crowded as f64 >= (all as f64 * CROWDED_MIN).max(1.0);
+    for taken in faults.iter().filter(crowded).take(CROWDS_MAX) {
+        crowd(&mut plan, taken, clock);
     }
     let writes: u64 = of_kind(&faults, Kind::Write, "4k");
     if writes as f64 >= all as f64 * SHARE_MIN && writes > 0 {
         // What a knob would make of first writes.
         for page in ["64k", "2m"] {
             if PageSize::offered().iter().any(|offered| offered.to_string() == page) {
-                price(&mut plan, Kind::Write.name(), page, clock);
+                price(&mut plan, Kind::Write.name(), page, SIZE, clock);
             }
         }
         let pairs = [("page", "4k"), ("size", SIZE), ("populate", "madvise-populate")];
@@ -47,33 +63,106 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
     plan
 }
 
-/// Kind, page and number of faults, the most frequent first.
-fn faults(measured: &Measured) -> Vec<(String, String, u64)> {
-    let mut sums: Vec<(String, String, u64)> = Vec::new();
+/// The cases of records that came out invalid, once more: over less memory, of which less is lost.
+pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
+    let one = |record: &Record| {
+        let is_large = record.case.get("size") == Some(LARGE);
+        let case = record.case.clone();
+        let case = if is_large { case.with("size", SIZE) } else { case };
+        Planned { workload: record.workload.clone(), case, method: method(clock) }
+    };
+    Plan { cases: records.iter().map(one).collect(), ..Plan::default() }
+}
+
+/// Faults of one kind and page, wherever they were.
+#[derive(Debug, Default)]
+struct Taken {
+    kind: String,
+    page: String,
+    faults: u64,
+    /// As in [`super::tally::Count`].
+    crowded: u64,
+    crowd: u64,
+    shared: u64,
+}
+
+/// What was taken, the most frequent first.
+fn faults(measured: &Measured) -> Vec<Taken> {
+    let mut sums: Vec<Taken> = Vec::new();
     for table in &measured.tables {
         let Some(name) = table.name.strip_prefix("fault/") else { continue };
         let mut parts = name.split('/');
         let (Some(kind), Some(page)) = (parts.next(), parts.next()) else { continue };
-        let faults = table.rows.first().and_then(|row| row.first()).copied().unwrap_or(0);
-        let faults = u64::try_from(faults).unwrap_or(0);
-        match sums.iter_mut().find(|(k, p, _)| k == kind && p == page) {
-            Some((.., sum)) => *sum += faults,
-            None => sums.push((kind.to_owned(), page.to_owned(), faults)),
-        }
+        let cell = |name: &str| {
+            let column = table.columns.iter().position(|column| column.name == name)?;
+            u64::try_from(*table.rows.first()?.get(column)?).ok()
+        };
+        let index = sums.iter().position(|taken| taken.kind == kind && taken.page == page);
+        let index = index.unwrap_or_else(|| {
+            sums.push(Taken { kind: kind.to_owned(), page: page.to_owned(), ..Taken::default() });
+            sums.len() - 1
+        });
+        let sum = &mut sums[index];
+        sum.faults += cell("faults").unwrap_or(0);
+        sum.crowded += cell("crowded").unwrap_or(0);
+        sum.crowd += cell("crowd").unwrap_or(0);
+        sum.shared += cell("shared").unwrap_or(0);
     }
-    sums.sort_by_key(|(.., sum)| std::cmp::Reverse(*sum));
+    sums.sort_by_key(|taken| std::cmp::Reverse(taken.faults));
     sums
 }
 
-fn of_kind(faults: &[(String, String, u64)], kind: Kind, page: &str) -> u64 {
-    let mine = faults.iter().filter(|(k, p, _)| k == kind.name() && p == page);
-    mine.map(|(.., count)| count).sum()
+fn of_kind(faults: &[Taken], kind: Kind, page: &str) -> u64 {
+    let mine = faults.iter().filter(|taken| taken.kind == kind.name() && taken.page == page);
+    mine.map(|taken| taken.faults).sum()
+}
+
+/// Adds the cases that say what crowding adds to a fault: one thread, and as many as met.
+fn crowd(plan: &mut Plan, taken: &Taken, clock: ClockChoice) {
+    let cpus = Topology::machine().cpus().allowed.len() as u64;
+    let mean = (taken.crowd + taken.crowded / 2) / taken.crowded.max(1);
+    let threads = mean.min(cpus).min(CROWD_MAX);
+    if threads < 2 || !kinds::NAMES.contains(&taken.kind.as_str()) {
+        return;
+    }
+    let size = format_bytes(EACH * threads);
+    let pairs = [("kind", &*taken.kind), ("page", &*taken.page), ("size", &*size)];
+    let threads = threads.to_string();
+    let many = |vmas| [&pairs[..], &[("threads", &threads), ("vmas", vmas)]].concat();
+    let each = many("each");
+    // Large folios lie in windows, which are mappings of their own anyway.
+    let is_each = taken.shared * 2 < taken.crowded && complete(&Throughput, &each).is_ok();
+    let many = if is_each { each } else { many("one") };
+    if complete(&Throughput, &many).is_ok() {
+        add(plan, &Throughput, &pairs, clock);
+        add(plan, &Throughput, &many, clock);
+    }
 }
 
 /// Adds the case that prices a kind, where there is one.
-fn price(plan: &mut Plan, kind: &str, page: &str, clock: ClockChoice) {
-    if kinds::NAMES.contains(&kind) {
-        add(plan, &Latency, &[("kind", kind), ("page", page), ("size", SIZE)], clock);
+fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice) {
+    if !kinds::NAMES.contains(&kind) {
+        return;
+    }
+    let mut pairs = vec![("kind", kind), ("page", page), ("size", size)];
+    if kind == Kind::Swap.name() && swaps_to_disk() {
+        pairs.push(("swap", "file"));
+    }
+    add(plan, &Latency, &pairs, clock);
+}
+
+/// Whether the machine swaps to something else than zram.
+fn swaps_to_disk() -> bool {
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    swaps.lines().skip(1).any(|line| !line.starts_with("/dev/zram"))
+}
+
+/// Memory that a kind is priced over. The kernel's descriptors of a file's pages are in no cache of
+/// the CPU where the file is large, and faults on it cost more: as large as what was faulted.
+fn size_of(kind: &str, faults: u64) -> &'static str {
+    match faults {
+        2048.. if kind == Kind::FileMinor.name() => LARGE,
+        _ => SIZE,
     }
 }
 
@@ -96,7 +185,7 @@ fn method(clock: ClockChoice) -> Method {
         budget_ns: 100_000_000,
         precision: 0.005,
         limit_ns: 60_000_000_000,
-        attempts_max: 6,
+        attempts_max: 12,
         clock,
     }
 }
@@ -149,6 +238,30 @@ mod tests {
         assert_eq!(found[0], "fault/latency write 4k");
         assert!(found.contains(&"fault/throughput write 4k".to_owned()), "{found:?}");
         assert!(!found.iter().any(|case| case.contains("read")), "one in 10 000: {found:?}");
+    }
+
+    #[test]
+    fn faults_of_several_threads_at_once_are_measured_by_as_many() {
+        if Topology::machine().cpus().allowed.len() < 2 {
+            return;
+        }
+        let crowded = |shared: i64| {
+            let mut seen = seen(&[("write/4k/anonymous", 1000)]);
+            for (name, value) in [("crowded", 500), ("crowd", 1000), ("shared", shared)] {
+                let column = Column { name: name.to_owned(), unit: "count".to_owned() };
+                seen.tables[0].columns.push(column);
+                seen.tables[0].rows[0].push(value);
+            }
+            let plan = plan(&seen, ClockChoice::Raw);
+            let case = |planned: &Planned| {
+                let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
+                (of("populate") == "touch").then(|| [of("size"), of("threads"), of("vmas")])
+            };
+            let throughput = |planned: &&Planned| planned.workload == "fault/throughput";
+            plan.cases.iter().filter(throughput).filter_map(case).collect::<Vec<_>>()
+        };
+        assert_eq!(crowded(500), [["64m", "1", "one"], ["64m", "2", "one"]]);
+        assert_eq!(crowded(0), [["64m", "1", "one"], ["64m", "2", "each"]]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The one idea: a record holds counts; what they cost and what would change follow from it and
 //! from the prices of the same run when a report is made. Tables are named after what they are
-//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `density/PLACE`.
+//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`.
 //!
 //! The claims: what was told and what was lost is what perf counted, and every fault that was told
 //! is in one group.
@@ -20,6 +20,7 @@ use super::{
     kind::Place,
     symbols::Symbols,
     tally::{Count, Frame, Groups, Mapped, Seen},
+    threads::Crew,
     watch::Watched,
 };
 use crate::runner::host;
@@ -56,6 +57,7 @@ pub fn measured(watched: &Watched) -> Measured {
     measured.tables.extend(seen.groups.iter().map(|(group, count)| fault_table(group, count)));
     measured.tables.extend(site_tables(seen, &mut symbols));
     measured.tables.extend(mapping_tables(seen));
+    measured.tables.extend(thread_tables(seen));
     measured.tables.extend(density_tables(seen));
     counters(watched, &mut measured);
     claims(watched, &mut measured);
@@ -103,6 +105,11 @@ fn fault_table(group: &impl std::fmt::Display, count: &Count) -> Table {
             ("kernel", "count", count.kernel),
             ("tables", "count", count.tables),
             ("assumed", "count", count.assumed),
+            ("crowded", "count", count.crowded),
+            ("crowd", "count", count.crowd),
+            ("shared", "count", count.shared),
+            ("in_folio", "count", count.in_folio),
+            ("in_base", "count", count.in_base),
             ("timed", "count", count.timed),
             ("seen_ns", "ns", count.seen_ns),
         ],
@@ -110,7 +117,7 @@ fn fault_table(group: &impl std::fmt::Display, count: &Count) -> Table {
 }
 
 /// Groups as a row: a column for each, and the time from exception to handled.
-fn groups_table(name: String, groups: &Groups, bytes: Option<u64>) -> Table {
+fn groups_table(name: String, groups: &Groups, more: Option<(&str, &str, u64)>) -> Table {
     let names: Vec<String> = groups.keys().map(ToString::to_string).collect();
     let mut cells: Vec<(&str, &str, u64)> = names
         .iter()
@@ -118,7 +125,7 @@ fn groups_table(name: String, groups: &Groups, bytes: Option<u64>) -> Table {
         .map(|(name, count)| (name.as_str(), "faults", count.faults))
         .collect();
     cells.push(("seen_ns", "ns", groups.values().map(|count| count.seen_ns).sum()));
-    cells.extend(bytes.map(|bytes| ("length", "bytes", bytes)));
+    cells.extend(more);
     row(name, &cells)
 }
 
@@ -204,7 +211,8 @@ fn mapping_tables(seen: &Seen) -> Vec<Table> {
         by_name.push(("others".to_owned(), others));
     }
     let table = |(name, mapped): &(String, Mapped)| {
-        groups_table(format!("mapping/{name}"), &mapped.groups, Some(mapped.length))
+        let length = ("length", "bytes", mapped.length);
+        groups_table(format!("mapping/{name}"), &mapped.groups, Some(length))
     };
     by_name.iter().map(table).collect()
 }
@@ -215,6 +223,25 @@ fn mapping_name(place: Place, name: &str, length: u64) -> String {
         "" | "//anon" => format!("{} {}", place.name(), display_bytes(length as f64)),
         name => name.to_owned(),
     }
+}
+
+fn thread_tables(seen: &Seen) -> Vec<Table> {
+    let mut crews: Vec<(&str, Crew)> =
+        seen.crews.iter().map(|(name, crew)| (&**name, crew.clone())).collect();
+    crews.sort_by_key(|(_, crew)| Reverse(weight(&crew.groups)));
+    let mut others = Crew::default();
+    for (_, crew) in crews.drain(crews.len().min(SHOWN)..) {
+        others.threads += crew.threads;
+        add(&mut others.groups, &crew.groups);
+    }
+    if others.threads > 0 {
+        crews.push(("others", others));
+    }
+    let table = |(name, crew): &(&str, Crew)| {
+        let threads = ("threads", "count", crew.threads);
+        groups_table(format!("thread/{name}"), &crew.groups, Some(threads))
+    };
+    crews.iter().map(table).collect()
 }
 
 fn density_tables(seen: &Seen) -> Vec<Table> {
@@ -313,7 +340,8 @@ fn warnings(watched: &Watched, measured: &mut Measured) {
     match &watched.told {
         Err(why) => warn(format!(
             "perf is not allowed, so only totals are known: {why} (sysctl \
-             kernel.perf_event_paranoid=2, or run as root)"
+             kernel.perf_event_paranoid=2, or run as root; in a container: allow perf_event_open \
+             in its seccomp profile)"
         )),
         Ok([minor, major]) => {
             let lost = lost(minor) + lost(major);
@@ -341,9 +369,10 @@ fn warnings(watched: &Watched, measured: &mut Measured) {
             }
         }
     }
-    if watched.seen.threads > 1 {
+    if watched.seen.threads > 1 && !watched.sight.exceptions {
         warn(format!(
-            "{} threads took faults: prices are those of one, and contention is not in them",
+            "{} threads of one process took faults; which of them at the same time is not known \
+             without tracepoints, so contention is not in the prices",
             watched.seen.threads
         ));
     }

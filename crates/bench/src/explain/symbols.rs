@@ -2,12 +2,13 @@
 //!
 //! The one idea: only what is shown is looked up, after the program has ended, in the symbol tables
 //! of the files themselves. A file that has changed or has no symbols gives its own name and the
-//! offset instead. Names of Rust functions are shown as they are written.
+//! offset instead. Names of Rust and C++ functions are shown as they are written.
 //!
 //! It reads no debug information: inlined functions count for those that they were inlined into.
 
 use std::{collections::HashMap, fs::File, path::Path, rc::Rc};
 
+use cpp_demangle::{DemangleOptions, Symbol};
 use elf::{
     ElfStream,
     abi::{PT_LOAD, STT_FUNC, STT_GNU_IFUNC},
@@ -94,10 +95,45 @@ impl Functions {
     }
 }
 
-/// A name as it is written in the source.
+/// Characters of a name before the arguments of its templates are left out.
+const LONG: usize = 64;
+
+/// A name as it is written in the source, without parameters and without hashes.
 fn demangled(name: &str) -> String {
-    // The alternate form leaves the hash out.
-    format!("{:#}", rustc_demangle::demangle(name))
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        // The alternate form leaves the hash out.
+        return brief(&format!("{rust:#}"));
+    }
+    // A compiler's copy of a function: `_Z3foov.isra.0`, `_Z3foov.cold`.
+    let plain = name.split_once('.').map_or(name, |(plain, _)| plain);
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let cpp = Some(plain).filter(|plain| plain.starts_with("_Z"));
+    let cpp = cpp.and_then(|plain| Symbol::new(plain).ok()?.demangle_with_options(&options).ok());
+    cpp.map_or_else(|| name.to_owned(), |cpp| brief(&cpp))
+}
+
+/// A long name with `<…>` for what stands between angle brackets.
+fn brief(name: &str) -> String {
+    // In these an angle bracket is no bracket.
+    let is_operator = ["operator<", "operator>", "operator->", "->"];
+    if name.chars().count() <= LONG || is_operator.iter().any(|text| name.contains(text)) {
+        return name.to_owned();
+    }
+    let (mut short, mut depth) = (String::new(), 0_u32);
+    for character in name.chars() {
+        match character {
+            '<' => {
+                if depth == 0 {
+                    short.push_str("<…>");
+                }
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => short.push(character),
+            _ => (),
+        }
+    }
+    short
 }
 
 #[cfg(test)]
@@ -114,6 +150,28 @@ mod tests {
         let frame = Frame { file: Rc::clone(&area.name), at };
         let name = Symbols::default().name(&frame);
         assert!(name.starts_with("pagelab_bench::explain::symbols::Functions::read+0x0"), "{name}");
+    }
+
+    #[test]
+    fn names_are_as_they_are_written() {
+        for (mangled, written) in [
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_RNvC3foo3bar", "foo::bar"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back",
+            ),
+            ("_ZN3art6Thread3RunEv.isra.0", "art::Thread::Run"),
+            ("_Z", "_Z"),
+            ("_start", "_start"),
+            ("memset.part.0", "memset.part.0"),
+        ] {
+            assert_eq!(demangled(mangled), written);
+        }
+        let long = format!("a::b<{}, c<d>>::e<f>::g", "x".repeat(64));
+        assert_eq!(brief(&long), "a::b<…>::e<…>::g");
+        let operator = format!("a::{}::operator<<", "x".repeat(64));
+        assert_eq!(brief(&operator), operator);
     }
 
     #[test]

@@ -13,10 +13,14 @@ use crate::support::{Lab, binary, is_root, measured, signal, skip, until};
 
 /// A program whose faults are known; none without a C compiler.
 fn touch(lab: &Lab) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/touch.c");
-    let program = lab.path("touch");
+    compiled(lab, "touch")
+}
+
+fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/explain/{name}.c"));
+    let program = lab.path(name);
     let mut cc = Command::new("cc");
-    cc.args(["-O1", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
+    cc.args(["-O1", "-pthread", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
     match cc.status() {
         Ok(status) if status.success() => Some(program),
         _ => {
@@ -77,6 +81,54 @@ fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
         assert_eq!(measured.counters["perf_minor_lost"], 0);
         assert_eq!(faults_at(&measured, function, group), 512, "{kind}");
     }
+}
+
+#[test]
+fn faults_of_every_thread_are_counted_and_those_that_met_are_among_them() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    let words =
+        ["explain", "-o", "run", "--costs", "none", "--", program, "threads", "8192", "fault"];
+    lab.pagelab(&words).exits(0);
+    let measured = explained(&lab, "run");
+    if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
+        return;
+    }
+    let group = "write/4k/anonymous";
+    let told = 8192 - i64::try_from(measured.counters["perf_minor_lost"]).unwrap();
+    assert!(faults_at(&measured, "store_half", group) >= told, "{told}");
+    assert_eq!(measured.counters["faulting_threads"], 2);
+    let of = |column| row(&measured, &format!("fault/{group}"), column);
+    // How many meet is the scheduler's affair; each meeting is of two.
+    let (crowded, faults) = (of("crowded"), of("faults"));
+    assert!(crowded <= faults && of("crowd") == 2 * crowded && of("shared") <= crowded);
+}
+
+#[test]
+fn programs_that_a_program_starts_are_told_apart_by_name() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    let script = format!("{program} write 512 fault; {program} read 512 fault & wait");
+    let words = ["explain", "-o", "run", "--costs", "none", "--", "sh", "-c", &script];
+    lab.pagelab(&words).exits(0);
+    let measured = explained(&lab, "run");
+    if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
+        return;
+    }
+    assert_eq!(measured.counters["processes"], 3);
+    assert_eq!(row(&measured, "thread/touch", "threads"), 2);
+    assert!(row(&measured, "thread/touch", "write/4k/anonymous") >= 512);
+    assert!(row(&measured, "thread/touch", "read/4k/anonymous") >= 512);
+    assert!(row(&measured, "thread/sh", "threads") >= 1, "and those that became touch");
+}
+
+/// A cell of a table of one row.
+fn row(measured: &Measured, table: &str, column: &str) -> i64 {
+    let table = measured.tables.iter().find(|t| t.name == table).unwrap();
+    let index = table.columns.iter().position(|c| c.name == column).unwrap();
+    table.rows[0][index]
 }
 
 #[test]
@@ -211,4 +263,59 @@ fn somebody_elses_process_is_refused_with_a_cure() {
             assert!(said.contains("process 1") && said.contains("sudo pagelab"), "{said}");
         }
     }
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_was_not_seen() {
+    if !is_root() {
+        return skip("becoming somebody else takes root", "run as root");
+    }
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut pagelab = Command::new(binary());
+    pagelab.args(["explain", "-o", "run", "--costs", "none", "--"]).arg(&program);
+    pagelab.args(["write", "512", "fault"]).uid(65534).gid(65534);
+    let output = match pagelab.current_dir(lab.path(".")).output() {
+        Err(why) => return skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx"),
+        Ok(output) => output,
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let measured = explained(&lab, "run");
+    let warned = |text: &str| measured.warnings.iter().any(|warning| warning.contains(text));
+    let sees = |what: &str| measured.counters[what] == 1;
+    // What this kernel allows to everybody differs; what it does not is said.
+    assert_eq!(!sees("sees_perf"), warned("perf is not allowed"));
+    if sees("sees_perf") {
+        assert_eq!(!sees("sees_exceptions") || !sees("sees_allocations"), warned("tracepoints"));
+        assert_eq!(!sees("sees_kernel"), warned("inside system calls"));
+        assert!(faults_at(&measured, "store_ascending", "write/4k/anonymous") >= 512);
+    }
+}
+
+#[test]
+fn where_perf_is_denied_the_program_runs_and_its_totals_are_a_record() {
+    let lab = Lab::new();
+    let (Some(program), Some(deny)) = (touch(&lab), compiled(&lab, "deny")) else { return };
+    let under = |words: &[&str]| {
+        let mut pagelab = Command::new(&deny);
+        pagelab.arg(binary()).arg("explain").args(words).current_dir(lab.path("."));
+        let output = pagelab.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let program = program.to_str().unwrap();
+    let (code, said) = under(&["-o", "run", "--", program, "write", "512", "fault"]);
+    if code == Some(77) {
+        return skip("there are no seccomp filters here", "a kernel with CONFIG_SECCOMP_FILTER");
+    }
+    assert_eq!(code, Some(0), "{said}");
+    let measured = explained(&lab, "run");
+    assert_eq!(measured.counters["sees_perf"], 0);
+    assert!(measured.counters["minflt"] >= 512);
+    assert!(measured.warnings.iter().any(|warning| warning.contains("perf is not allowed")));
+    assert_eq!(lab.records("run").len(), 1, "nothing is priced");
+    let pid = std::process::id().to_string();
+    let (code, said) = under(&["-o", "other", "--duration", "0.1", "--pid", &pid]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("may not be watched"), "{said}");
 }

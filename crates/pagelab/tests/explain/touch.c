@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,40 @@ __attribute__((noinline)) void fill_whole(char *p)
 		memset(p + i * PAGE, 1, PAGE);
 }
 
+static pthread_barrier_t both;
+static char *halves;
+static long half_took[2];
+
+/* One thread of two: its half of the memory, at the same time as the other. */
+static void *store_half(void *which)
+{
+	size_t half = (size_t)which, all = pages;
+	volatile char *p = halves + half * (all / 2) * PAGE;
+	long start;
+
+	pthread_barrier_wait(&both);
+	start = cpu();
+	for (size_t i = 0; i < all / 2; i++)
+		p[i * PAGE] = 1;
+	half_took[half] = cpu() - start;
+	return NULL;
+}
+
+static int two_threads(char *p)
+{
+	pthread_t threads[2];
+
+	halves = p;
+	pthread_barrier_init(&both, NULL, 2);
+	for (size_t i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, store_half, (void *)i))
+			return 2;
+	for (size_t i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	printf("%ld\n", half_took[0] + half_took[1]);
+	return 0;
+}
+
 static char *map_file(void)
 {
 	char name[] = "/var/tmp/pagelab-touch-XXXXXX";
@@ -122,6 +157,11 @@ int main(int argc, char **argv)
 			phase = (void (*)(volatile char *))fill_whole;
 		if (populated)
 			populate(p, MADV_POPULATE_WRITE);
+	} else if (!strcmp(kind, "threads")) {
+		p = map(MADV_NOHUGEPAGE, PAGE);
+		if (populated)
+			populate(p, MADV_POPULATE_WRITE);
+		return two_threads(p);
 	} else if (!strcmp(kind, "thp")) {
 		p = map(MADV_HUGEPAGE, 2UL << 20);
 		if (populated)

@@ -5,9 +5,11 @@
 //! not in the sum and is said beside it. Faults that waited for a device are no product: how long
 //! they took was seen.
 //!
-//! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`].
+//! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`],
+//! what is said beside them in [`notes`].
 
 mod knobs;
+mod notes;
 mod prices;
 mod section;
 
@@ -29,6 +31,9 @@ pub(crate) const ARM: &str = "program";
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
 
+/// Faults on files in the page cache, whose price depends on its folios.
+pub(crate) const FILE_MINOR: &str = "file-minor";
+
 /// Faults of one kind, page and place.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
@@ -42,6 +47,16 @@ pub(crate) struct Group {
     pub(crate) tables: f64,
     /// Of them, those whose kind was assumed.
     pub(crate) assumed: f64,
+    /// Of them, those that met another fault of the same address space.
+    pub(crate) crowded: f64,
+    /// How many were in flight together then, on average.
+    pub(crate) crowd: f64,
+    /// What meeting added to what they cost, and the threads that it was measured with; in the
+    /// stall already.
+    pub(crate) crowding: Option<(Quantity, u64)>,
+    /// Of faults on files in the page cache, the share whose page was of a large folio; `None`
+    /// where nobody looked.
+    pub(crate) folios: Option<f64>,
     /// What they took as they were watched, in nanoseconds; `None` where that was not seen.
     pub(crate) seen: Option<f64>,
     /// What they cost.
@@ -87,8 +102,27 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
             let (faults, timed) = (of("faults"), of("timed"));
             let seen = (timed > 0.0).then(|| of("seen_ns") * faults / timed);
             let (major, tables, assumed) = (of("major"), of("tables"), of("assumed"));
-            let mut group = Group { name, faults, major, tables, assumed, seen, stall: None };
-            group.stall = stall(&group, prices);
+            // Whether faults meet is known of those whose exception was seen.
+            let crowded = if timed > 0.0 { of("crowded") * faults / timed } else { 0.0 };
+            let crowd = if crowded > 0.0 { of("crowd") / of("crowded") } else { 0.0 };
+            let (crowding, stall) = (None, None);
+            let looked = of("in_folio") + of("in_base");
+            let folios = (looked > 0.0).then(|| of("in_folio") / looked);
+            let mut group = Group {
+                name,
+                faults,
+                major,
+                tables,
+                assumed,
+                crowded,
+                crowd,
+                crowding,
+                folios,
+                seen,
+                stall,
+            };
+            group.crowding = crowding_of(&group, prices);
+            group.stall = stall_of(&group, prices);
             Some(group)
         })
         .collect();
@@ -97,16 +131,29 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
     groups
 }
 
-fn stall(group: &Group, prices: &Prices) -> Option<Quantity> {
+/// What meeting other faults added to the faults of a group. At least nothing: faults are longer
+/// while they are watched, so that more of them meet.
+fn crowding_of(group: &Group, prices: &Prices) -> Option<(Quantity, u64)> {
+    let [kind, page, _] = group.parts();
+    let (each, threads) = prices.crowding(kind, page, group.crowd)?;
+    let all = each.times(group.crowded, Unit::Ns);
+    (group.crowded > 0.0).then_some((Quantity { low: 0.0, ..all }, threads))
+}
+
+fn stall_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     // Beside a device the watching costs nothing, and how fast the device is nobody knows but it.
-    if group.major > 0.0 {
-        return group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
+    if let Some(seen) = group.seen.filter(|_| group.major > 0.0) {
+        return Some(Quantity::exact(seen, Unit::Ns));
     }
     let [kind, page, _] = group.parts();
-    let price = prices.get(kind, page)?;
+    let price = match kind {
+        FILE_MINOR => prices.of_file(group.folios)?,
+        _ => prices.get(kind, page)?,
+    };
     let faults = price.fault.times(group.faults, Unit::Ns);
     let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
-    Some(tables.map_or(faults, |tables| plus(faults, tables)))
+    let lone = tables.map_or(faults, |tables| plus(faults, tables));
+    Some(group.crowding.map_or(lone, |(crowding, _)| plus(lone, crowding)))
 }
 
 /// The sum of what has a price.
@@ -130,6 +177,12 @@ pub(crate) fn derive(entries: &mut [Entry]) {
             numbers.add(tally(ARM, &group.name), "faults", Some(count));
             numbers.add(elapsed(ARM, &group.name), "per_fault", group.each());
             numbers.add(elapsed(ARM, &group.name), "stall", group.stall);
+            if group.crowded > 0.0 {
+                let crowded = Quantity::exact(group.crowded, Unit::Count);
+                numbers.add(tally(ARM, &group.name), "crowded_faults", Some(crowded));
+                let added = group.crowding.map(|(added, _)| added);
+                numbers.add(elapsed(ARM, &group.name), "crowding", added);
+            }
             let seen = group.seen.map(|ns| Quantity::exact(ns, Unit::Ns));
             numbers.add(elapsed(ARM, &group.name), "seen", seen);
         }

@@ -14,7 +14,7 @@ use pagelab_record::{
 use crate::{
     entry::Entry,
     latency,
-    numbers::{Time, clock_of, elapsed},
+    numbers::{Time, clock_of, cpu, elapsed},
     quantity::{Quantity, Unit},
     throughput,
 };
@@ -32,6 +32,8 @@ pub(crate) struct Price {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prices {
     faults: BTreeMap<(String, String), Price>,
+    /// CPU time of one fault of a kind and page in so many threads at once.
+    crowds: BTreeMap<(String, String), BTreeMap<u64, Quantity>>,
     /// One page by a populating call.
     pub(crate) populate: Option<Quantity>,
 }
@@ -63,16 +65,61 @@ impl Prices {
                     let net = all.zip(touch).map(|(all, touch)| minus(all, touch));
                     prices.populate = prices.populate.or(net.or(all));
                 }
+                throughput::WORKLOAD if is_crowd(entry) => {
+                    let key = (entry.parameter("kind"), entry.parameter("page"));
+                    let threads = entry.parameter("threads").parse().unwrap_or(1);
+                    // Threads that wait for each other in a fault spin, and time on the CPU does
+                    // not count what else runs on the machine.
+                    if let Some(each) =
+                        entry.numbers.get(cpu(throughput::ARM, "touch"), "per_fault")
+                    {
+                        let crowds =
+                            prices.crowds.entry((key.0.to_owned(), key.1.to_owned())).or_default();
+                        crowds.entry(threads).or_insert(each);
+                    }
+                }
                 _ => (),
             }
         }
         prices
     }
 
+    /// What a fault on a file in the page cache costs where at most this share of the pages looked
+    /// at is in large folios. It is measured over base pages; over a large folio a fault costs a
+    /// fraction of it, nobody knows which, so the interval reaches down by that share, and to
+    /// nothing where nobody looked.
+    pub(crate) fn of_file(&self, in_folios: Option<f64>) -> Option<Price> {
+        let base = self.get("file-minor", "4k")?;
+        let low = base.fault.low * (1.0 - in_folios.unwrap_or(1.0));
+        Some(Price { fault: Quantity { low, ..base.fault }, table: base.table })
+    }
+
+    /// What a fault of a kind and page costs more while `crowd` threads are in one at once, and how
+    /// many threads that was measured with.
+    pub(crate) fn crowding(&self, kind: &str, page: &str, crowd: f64) -> Option<(Quantity, u64)> {
+        let crowds = self.crowds.get(&(kind.to_owned(), page.to_owned()))?;
+        let alone = crowds.get(&1)?;
+        let distance = |threads: u64| (threads as f64 - crowd).abs();
+        let several = crowds.iter().filter(|(threads, _)| **threads > 1);
+        let (threads, each) = several.min_by(|a, b| distance(*a.0).total_cmp(&distance(*b.0)))?;
+        Some((minus(*each, *alone), *threads))
+    }
+
     /// What a fault of this kind and page costs, where it was measured.
     pub(crate) fn get(&self, kind: &str, page: &str) -> Option<Price> {
         self.faults.get(&(kind.to_owned(), page.to_owned())).copied()
     }
+}
+
+/// Whether a throughput case is one of those that say what crowding adds.
+fn is_crowd(entry: &Entry) -> bool {
+    let is = |name: &str, value: &str| [value, ""].contains(&entry.parameter(name));
+    is("populate", "touch")
+        && is("processes", "1")
+        && is("beside", "none")
+        && is("pressure", "none")
+        && is("order", "ascending")
+        && is("backing", "anon")
 }
 
 fn price(measured: &Measured) -> Option<Price> {

@@ -8,11 +8,12 @@ use pagelab_record::{Measured, Table as Counts, units};
 use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
+    notes::{crowded, folios, unpriced, waited},
     prices::{Prices, plus},
     total,
 };
 use crate::{
-    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::{At, Time, elapsed},
     quantity::{Quantity, Unit, group_thousands},
@@ -34,7 +35,7 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
         section.blocks.push(Block::Heading(title(entry)));
         section.blocks.extend(entry.notes(&[]).into_iter().map(Block::Note));
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
-            blocks(entry, measured, &prices, &mut section.blocks);
+            section.blocks.extend(blocks(entries, entry, measured, &prices));
         }
     }
     Some(section)
@@ -48,19 +49,27 @@ fn title(entry: &Entry) -> String {
     }
 }
 
-fn blocks(entry: &Entry, measured: &Measured, prices: &Prices, blocks: &mut Vec<Block>) {
+fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices) -> Vec<Block> {
     let groups = groups(measured, prices);
+    let mut blocks = Vec::new();
     blocks.push(Block::Text(summary(entry, measured, &groups)));
     if groups.is_empty() {
-        return;
+        return blocks;
     }
     blocks.push(Block::Table(kinds_table(&groups)));
-    if let Some(note) = unpriced(&groups) {
-        blocks.push(Block::Note(note));
+    blocks.extend(unpriced(entries, &groups));
+    blocks.extend(waited(&groups));
+    blocks.extend(crowded(&groups));
+    blocks.extend(folios(&groups).map(Block::Text));
+    let several = measured.tables.iter().filter(|table| table.name.starts_with("thread/")).count()
+        > 1
+        || measured.counters.get("faulting_threads").is_some_and(|threads| *threads > 1);
+    let mut places =
+        vec![("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")];
+    if several {
+        places.push(("thread/", "Threads", "name"));
     }
-    for (prefix, heading, what) in
-        [("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")]
-    {
+    for (prefix, heading, what) in places {
         blocks.push(Block::Heading(heading.to_owned()));
         blocks.push(Block::Table(places_table(measured, &groups, prefix, what)));
     }
@@ -78,6 +87,7 @@ fn blocks(entry: &Entry, measured: &Measured, prices: &Prices, blocks: &mut Vec<
          nobody touched."
             .to_owned(),
     ));
+    blocks
 }
 
 /// The sentences that it comes to.
@@ -131,6 +141,7 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
 fn kinds_table(groups: &[Group]) -> Table {
     let all = total(groups);
     let assumed = groups.iter().any(|group| group.assumed > 0.0);
+    let crowded = groups.iter().any(|group| group.crowded > 0.0);
     let mut columns = vec![
         Column::words("kind"),
         Column::words("page"),
@@ -142,6 +153,9 @@ fn kinds_table(groups: &[Group]) -> Table {
         Column::number("share").rank(1),
         Column::number("as watched").rank(3),
     ];
+    if crowded {
+        columns.push(Column::number("at once").rank(2));
+    }
     if assumed {
         columns.push(Column::number("assumed").rank(4));
     }
@@ -162,6 +176,10 @@ fn kinds_table(groups: &[Group]) -> Table {
             Cell::maybe(group.stall.and_then(share)),
             Cell::maybe(group.seen.map(units::display_ns)),
         ];
+        if crowded {
+            let share = Quantity::exact(group.crowded / group.faults, Unit::Share).display();
+            row.push(Cell::maybe((group.crowded > 0.0).then_some(share)));
+        }
         if assumed {
             row.push(group_thousands(group.assumed).into());
         }
@@ -170,33 +188,10 @@ fn kinds_table(groups: &[Group]) -> Table {
     Table { columns, rows: groups.iter().map(row).collect() }
 }
 
-/// What is not in the sum.
-fn unpriced(groups: &[Group]) -> Option<Note> {
-    let without: Vec<&Group> = groups.iter().filter(|group| group.stall.is_none()).collect();
-    let faults: f64 = without.iter().map(|group| group.faults).sum();
-    let all: f64 = groups.iter().map(|group| group.faults).sum();
-    let seen: f64 = without.iter().filter_map(|group| group.seen).sum();
-    let mut kinds: Vec<&str> = without.iter().map(|group| group.parts()[0]).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    (faults > 0.0).then(|| Note {
-        tone: Tone::Warn,
-        tag: "no price",
-        text: format!(
-            "{} faults ({}) have no price and are not in the sum: {}; as watched they took {}",
-            group_thousands(faults),
-            Quantity::exact(faults / all, Unit::Share).display(),
-            kinds.join(", "),
-            units::display_ns(seen)
-        ),
-        cure: String::new(),
-    })
-}
-
 /// Faults and stall of call sites or mappings, the dearest first.
 fn places_table(measured: &Measured, groups: &[Group], prefix: &str, what: &str) -> Table {
-    struct Row<'a> {
-        name: &'a str,
+    struct Row {
+        name: String,
         faults: f64,
         stall: Option<Quantity>,
         seen: f64,
@@ -211,19 +206,23 @@ fn places_table(measured: &Measured, groups: &[Group], prefix: &str, what: &str)
         let faults = mine.iter().map(|(_, faults)| faults).sum();
         Some((faults, mine.iter().filter_map(stall).reduce(plus), format!("{kind} {page}")))
     };
-    let mut rows: Vec<Row<'_>> = measured
+    let mut rows: Vec<Row> = measured
         .tables
         .iter()
         .filter_map(|table| {
             let name = table.name.strip_prefix(prefix)?;
             let (faults, stall, mostly) = of(table)?;
             let seen = cell(table, "seen_ns").unwrap_or(0.0);
+            let name = match cell(table, "threads") {
+                Some(threads) if threads > 1.0 => format!("{name} ×{threads:.0}"),
+                _ => name.to_owned(),
+            };
             Some(Row { name, faults, stall, seen, mostly })
         })
         .collect();
-    let rank = |row: &Row<'_>| row.stall.map_or(0.0, |stall| stall.value);
+    let rank = |row: &Row| row.stall.map_or(0.0, |stall| stall.value);
     rows.sort_by(|a, b| {
-        rank(b).total_cmp(&rank(a)).then(b.seen.total_cmp(&a.seen)).then(a.name.cmp(b.name))
+        rank(b).total_cmp(&rank(a)).then(b.seen.total_cmp(&a.seen)).then(a.name.cmp(&b.name))
     });
     let columns = vec![
         Column::words(what),
@@ -232,9 +231,9 @@ fn places_table(measured: &Measured, groups: &[Group], prefix: &str, what: &str)
         Column::number("stall"),
         Column::number("as watched").rank(2),
     ];
-    let row = |row: &Row<'_>| -> Vec<Cell> {
+    let row = |row: &Row| -> Vec<Cell> {
         vec![
-            row.name.into(),
+            row.name.clone().into(),
             row.mostly.clone().into(),
             group_thousands(row.faults).into(),
             Cell { tone: Tone::Strong, ..Cell::maybe(row.stall.map(Quantity::display)) },

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod advise;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod forms;
 #[cfg(test)]
 mod golden;

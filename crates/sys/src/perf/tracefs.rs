@@ -53,8 +53,8 @@ impl Tracepoint {
         self.fields.contains_key(name)
     }
 
-    /// From the text of its `format` file.
-    fn parse(name: &str, format: &str) -> Option<Self> {
+    /// From the text of its `format` file; `None` where that has no number.
+    pub fn parse(name: &str, format: &str) -> Option<Self> {
         let id = format.lines().find_map(|line| line.strip_prefix("ID: "))?.trim().parse().ok()?;
         let fields = format.lines().filter_map(field).collect();
         Some(Self { name: name.to_owned(), id, fields })

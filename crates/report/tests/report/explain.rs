@@ -1,0 +1,208 @@
+//! What faults cost a program: the sum, what is in it and what is not, and what would help.
+
+use pagelab_record::{Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit};
+use pagelab_report::{Report, Style};
+use serde_json::Value;
+
+use crate::golden::{case, claim, counters, histogram, journal, measured, values};
+
+const PLAIN: Style = Style { color: false, width: 160 };
+
+fn table(name: &str, cells: &[(&str, i64)]) -> Table {
+    let column =
+        |(name, _): &(&str, i64)| Column { name: (*name).to_owned(), unit: "count".to_owned() };
+    let rows = vec![cells.iter().map(|(_, value)| *value).collect()];
+    Table { name: name.to_owned(), columns: cells.iter().map(column).collect(), rows }
+}
+
+fn watched(clock: Clock, ns: u64) -> Series {
+    Series {
+        name: "watched".to_owned(),
+        arm: "program".to_owned(),
+        process: 0,
+        repetition: 0,
+        clock,
+        unit: Unit::Ns,
+        ops: 1,
+        bytes: 0,
+        data: Data::Values(vec![ns]),
+    }
+}
+
+/// Two threads that store to 40 000 pages, half of them at once, and a file of which 500 pages were
+/// in the page cache and one was not.
+fn program() -> Record {
+    let write = "write/4k/anonymous";
+    let minor = "file-minor/4k/private-file";
+    let fault = |name: &str, faults: i64, seen_ns: i64, more: &[(&str, i64)]| {
+        let cells = [("faults", faults), ("timed", faults), ("seen_ns", seen_ns)];
+        table(&format!("fault/{name}"), &[&cells, more].concat())
+    };
+    let crowd = [("crowded", 20_000), ("crowd", 40_000), ("shared", 20_000), ("tables", 80)];
+    let tables = vec![
+        fault(write, 40_000, 110_000_000, &crowd),
+        fault(minor, 500, 1_400_000, &[("in_folio", 30), ("in_base", 90)]),
+        fault("file-major/4k/private-file", 1, 2_000_000, &[("major", 1)]),
+        fault("swap/4k/anonymous", 800, 4_000_000, &[]),
+        table("site/fill (touch) < main", &[(write, 40_000), ("seen_ns", 110_000_000)]),
+        table("site/parse<…> (touch)", &[(minor, 500), ("seen_ns", 1_400_000)]),
+        table("mapping/anonymous 256 MiB", &[(write, 40_000), ("length", 256 << 20)]),
+        table("thread/touch", &[(write, 20_000), (minor, 500), ("threads", 1)]),
+        table("thread/worker", &[(write, 20_000), ("threads", 1)]),
+    ];
+    let all = 41_301;
+    let told = [
+        ("minflt", all + 40),
+        ("minflt_before_exec", 25),
+        ("perf_minor", all - 1),
+        ("perf_major", 1),
+        ("sees_perf", 1),
+        ("sees_exceptions", 1),
+        ("processes", 1),
+        ("faulting_threads", 2),
+    ];
+    let program = Measured {
+        series: vec![watched(Clock::Wall, 300_000_000), watched(Clock::Cpu, 280_000_000)],
+        tables,
+        counters: counters(&told),
+        witness: vec![claim("faults that were told are in one group each", "program", 1, 1, 0)],
+        ..Measured::default()
+    };
+    measured("explain/program", case(&[("program", "./touch")]), program)
+}
+
+fn latency(kind: &str, ns: u64) -> Record {
+    let mut series = Vec::new();
+    for process in 0..3 {
+        for (arm, name, ns) in [
+            ("pagelab", "fault", ns),
+            ("pagelab", "fault-pagetable", ns + 900),
+            ("control", "fault", 20),
+        ] {
+            let shape = [ns, ns, ns, ns + 10, ns + 20, ns + 30];
+            series.push(histogram(arm, name, process, shape, 1000));
+        }
+    }
+    let witness = vec![claim("minor faults of the loop", "pagelab", 1000, 1000, 0)];
+    let case = case(&[("kind", kind), ("page", "4k"), ("size", "64m")]);
+    measured("fault/latency", case, Measured { series, witness, ..Measured::default() })
+}
+
+/// CPU time of 16 384 faults, each of `ns`.
+fn throughput(threads: &str, ns: f64) -> Record {
+    let touches = 16_384;
+    let mut series = Vec::new();
+    for clock in [Clock::Tsc, Clock::Cpu] {
+        series.extend(values("touch", "pagelab", clock, touches, 64 << 20, ns * touches as f64));
+    }
+    let case = case(&[
+        ("kind", "write"),
+        ("page", "4k"),
+        ("populate", "touch"),
+        ("threads", threads),
+        ("size", "64m"),
+    ]);
+    let witness = vec![claim("minor faults of the touch", "pagelab", 16_384, 16_384, 0)];
+    let counters = counters(&[("faults_per_repetition", touches)]);
+    measured(
+        "fault/throughput",
+        case,
+        Measured { series, witness, counters, ..Measured::default() },
+    )
+}
+
+fn prices() -> Vec<Record> {
+    vec![
+        program(),
+        latency("write", 1_000),
+        latency("file-minor", 4_000),
+        throughput("1", 1_000.0),
+        throughput("2", 1_400.0),
+    ]
+}
+
+fn report(records: &[Record]) -> Report {
+    Report::of(&journal().header, records, None, &[])
+}
+
+fn section(report: &Report) -> String {
+    let text = report.terminal(PLAIN);
+    let from = text.find("What faults cost this program\n").unwrap();
+    let end = text[from..].find("\nFault latency\n").unwrap_or(text.len() - from);
+    text[from..from + end].to_owned()
+}
+
+fn number(report: &Report, series: &str, statistic: &str) -> [f64; 3] {
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let is = |number: &&Value| number["series"] == series && number["statistic"] == statistic;
+    let numbers = json["cases"][0]["numbers"].as_array().unwrap();
+    let number = numbers.iter().find(is).unwrap();
+    ["value", "low", "high"].map(|name| number[name].as_f64().unwrap())
+}
+
+fn near(value: f64, expected: f64) {
+    assert!((value / expected - 1.0).abs() < 0.03, "{value} for {expected}");
+}
+
+#[test]
+fn what_faults_cost_a_program() {
+    insta::assert_snapshot!("explain", section(&report(&prices())));
+}
+
+#[test]
+fn faults_of_threads_at_once_cost_what_as_many_threads_pay() {
+    let report = report(&prices());
+    // 20 000 times 400 ns, about, and nothing where watching alone made them meet.
+    let [added, low, _] = number(&report, "write/4k/anonymous", "crowding");
+    near(added, 8e6);
+    assert!(low == 0.0);
+    // 40 000 lone faults, 80 pages of page table, and that.
+    let [stall, low, _] = number(&report, "write/4k/anonymous", "stall");
+    near(stall, 40_000.0 * 980.0 + 80.0 * 900.0 + added);
+    assert!(low < stall - added * 0.9, "{low}");
+}
+
+#[test]
+fn a_price_over_base_pages_is_no_price_over_large_folios() {
+    let [value, low, _] = number(&report(&prices()), "file-minor/4k/private-file", "stall");
+    near(value, 500.0 * 3_980.0);
+    near(low, value * 0.75);
+    let mut records = prices();
+    let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
+    for table in &mut seen.tables {
+        table.columns.iter_mut().for_each(|c| c.name = c.name.replace("in_", "nobody_saw_"));
+    }
+    let report = report(&records);
+    assert!(number(&report, "file-minor/4k/private-file", "stall")[1] == 0.0);
+    assert!(section(&report).contains("the interval reaches down to nothing"));
+}
+
+#[test]
+fn what_has_no_price_is_named_with_what_would_price_it() {
+    let text = section(&report(&prices()));
+    assert!(text.contains("800 faults (1.9 %) have no price"), "{text}");
+    assert!(text.contains("pagelab run fault/latency --kind swap"), "{text}");
+    let [value, low, high] = number(&report(&prices()), "file-major/4k/private-file", "stall");
+    // As it was seen.
+    near(value, 2e6);
+    assert!(low == value && high == value);
+    let mut records = prices();
+    let why = Outcome::Skipped { need: "a zram device".to_owned(), cure: "modprobe".to_owned() };
+    let mut skipped = latency("swap", 5_000);
+    skipped.outcome = why;
+    records.push(skipped);
+    let text = section(&report(&records));
+    assert!(text.contains("swap (its measurement needs a zram device)"), "{text}");
+    assert!(text.contains("cure: modprobe"), "{text}");
+}
+
+#[test]
+fn without_perf_there_are_totals_and_no_price() {
+    let mut record = program();
+    let Outcome::Measured(seen) = &mut record.outcome else { unreachable!("it is measured") };
+    seen.tables.clear();
+    seen.counters = counters(&[("minflt", 600), ("majflt", 2), ("sees_perf", 0)]);
+    let text = section(&report(&[record]));
+    assert!(text.contains("600 minor and 2 major faults; nothing more is known"), "{text}");
+    assert!(!text.contains("stalled it for"));
+}
