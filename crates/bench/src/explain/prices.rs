@@ -20,8 +20,6 @@ use crate::{
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";
-/// The same for faults on the page cache, where there were many.
-const LARGE: &str = "256m";
 /// Faults below this share of all are not worth a measurement of their own.
 const SHARE_MIN: f64 = 0.002;
 /// Kinds that are worth measuring at most.
@@ -42,7 +40,7 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
     let all: u64 = faults.iter().map(|taken| taken.faults).sum();
     for Taken { kind, page, faults, .. } in faults.iter().take(KINDS_MAX) {
         if *faults as f64 >= all as f64 * SHARE_MIN {
-            price(&mut plan, kind, page, size_of(kind, *faults), clock);
+            price(&mut plan, kind, page, SIZE, clock);
         }
     }
     let crowded = |taken: &&Taken| taken.crowded as f64 >= (all as f64 * CROWDED_MIN).max(1.0);
@@ -63,13 +61,12 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
     plan
 }
 
-/// The cases of records that came out invalid, once more: over less memory, of which less is lost.
+/// The cases of records that came out invalid, once more.
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
-    let one = |record: &Record| {
-        let is_large = record.case.get("size") == Some(LARGE);
-        let case = record.case.clone();
-        let case = if is_large { case.with("size", SIZE) } else { case };
-        Planned { workload: record.workload.clone(), case, method: method(clock) }
+    let one = |record: &Record| Planned {
+        workload: record.workload.clone(),
+        case: record.case.clone(),
+        method: method(clock),
     };
     Plan { cases: records.iter().map(one).collect(), ..Plan::default() }
 }
@@ -155,15 +152,6 @@ fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice
 fn swaps_to_disk() -> bool {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     swaps.lines().skip(1).any(|line| !line.starts_with("/dev/zram"))
-}
-
-/// Memory that a kind is priced over. The kernel's descriptors of a file's pages are in no cache of
-/// the CPU where the file is large, and faults on it cost more: as large as what was faulted.
-fn size_of(kind: &str, faults: u64) -> &'static str {
-    match faults {
-        2048.. if kind == Kind::FileMinor.name() => LARGE,
-        _ => SIZE,
-    }
 }
 
 /// Adds a case unless it is there, or the workload refuses it: then there is no price.

@@ -98,7 +98,7 @@ fn arm(armed: Pin<&Armed<'_>>) -> Disarm {
 #[inline(never)]
 #[expect(clippy::large_stack_arrays, reason = "a deep stack is what it is for")]
 fn deepen_stack() {
-    std::hint::black_box([1u8; 16 << 10]);
+    std::hint::black_box([1u8; 64 << 10]);
 }
 
 fn install() -> Result<(), SysError> {
