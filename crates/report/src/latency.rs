@@ -29,6 +29,8 @@ pub(crate) const CALL: &str = "call";
 pub(crate) const PAGE_TABLE: &str = "fault-pagetable";
 /// The series of faults whose memory the host had to back first.
 pub(crate) const COLD: &str = "fault-cold";
+/// The series of faults that got a base page instead of the page under test.
+pub(crate) const FALLBACK: &str = "fault-fallback";
 /// The series of times from when a touch was due.
 pub(crate) const RESPONSE: &str = "fault-response";
 /// What a row is about where there are no faults: touches of pages that a call made present, and
@@ -175,6 +177,7 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
     for (arm, series, suffix) in [
         (ARM, PAGE_TABLE, "+ table"),
         (ARM, COLD, "+ host"),
+        (ARM, FALLBACK, "fell back"),
         (ARM, RESPONSE, "response"),
         (ARM, CALL, "call, per page"),
         (AS_PUBLISHED, FAULT, "as published"),

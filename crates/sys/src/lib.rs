@@ -8,6 +8,7 @@ pub mod account;
 pub mod arch;
 pub mod area;
 pub mod beside;
+pub mod blocks;
 pub mod bulk;
 pub mod bytes;
 pub mod calls;

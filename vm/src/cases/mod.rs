@@ -7,6 +7,7 @@ mod kmod;
 mod lane;
 mod nature;
 mod numa;
+mod pressure;
 mod reserved;
 
 use anyhow::{Result, bail};
@@ -24,6 +25,8 @@ pub(crate) const CASES: &[Case] = &[
     numa::KINDS,
     reserved::HIDDEN,
     hugetlb::GIANT,
+    pressure::FRAGMENTED,
+    pressure::MEMCG,
     check::EVERYTHING,
     check::UNPRIVILEGED,
     kmod::DOOR,

@@ -156,7 +156,8 @@ impl Trial for Faults {
             && let Some(folios) = self.moved.get("anon_fault_alloc")
         {
             let claim = "folios of this size allocated, machine-wide, at least";
-            witness.expect_at_least(claim, pages, folios);
+            let whole = expected.whole_pages(self.setup.space.page.bytes());
+            witness.expect_at_least(claim, whole, folios);
         }
         let counted = self.samples.counted;
         witness.count("faults", counted.minor_faults + counted.major_faults);

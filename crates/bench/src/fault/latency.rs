@@ -114,6 +114,7 @@ const PARAMS: &[Param] = &[
             "read",
             "cached",
             "fault-around",
+            "unfragmented",
         ]),
         ..space::LIE
     },
@@ -131,7 +132,8 @@ const REFUSALS: &[(&str, &str)] = &[
     space::TRUE_LIE,
     ("populate other than touch with kind other than write", "both say what memory is like"),
     ("dir with a kind that uses no file", "leave it at auto"),
-    pressure::REFUSAL,
+    pressure::REFUSALS[0],
+    pressure::REFUSALS[1],
     populate::REFUSALS[0],
     populate::REFUSALS[1],
     populate::REFUSALS[2],
@@ -209,6 +211,7 @@ impl Workload for Latency {
             !is_touched && case.get("kind") != Some("write"),
             !kind.uses_dir() && case.get("dir").is_some_and(|dir| dir != "auto"),
             pressure::is_refused(case) || (pressure::is_pressed(case) && is_cold(case)),
+            pressure::is_pointless(case),
         ];
         match refused.iter().position(|refused| *refused) {
             Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
@@ -263,7 +266,7 @@ impl Workload for Latency {
         let kind = kind_of(case);
         let mut space = Space::of(case, 1);
         let stage = kind.stage_with(case, &mut space, inputs)?;
-        let stage = pressure::squeezed(case, &space, stage, inputs)?;
+        let stage = pressure::under(case, &mut space, stage, inputs)?;
         let cpu = cpus_of(case, 1)[0];
         let populate = Populate::of(case);
         // What was populated has its page tables.

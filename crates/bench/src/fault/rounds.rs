@@ -232,7 +232,7 @@ impl Rounds {
             let page = space.page.bytes();
             witness.expect_at_least(
                 "folios of this size allocated, machine-wide, at least",
-                present * 4096 / page,
+                expected.whole_pages(page),
                 folios,
             );
         }

@@ -86,7 +86,15 @@ pub const FIFO: Param = Param {
 pub const LIE: Param = Param {
     name: "lie",
     help: "tell the kernel something else than the case says; the record must come out invalid",
-    kind: Kind::Choice(&["none", "thp-on", "thp-off", "ragged", "early-populate", "present"]),
+    kind: Kind::Choice(&[
+        "none",
+        "thp-on",
+        "thp-off",
+        "ragged",
+        "early-populate",
+        "present",
+        "unfragmented",
+    ]),
     default: "none",
     role: Role::Axis,
 };
@@ -106,6 +114,7 @@ pub fn lie_is_true(case: &Case) -> bool {
     match case.get("lie") {
         None | Some("none") => false,
         _ if case.get("kind") == Some("present") => true,
+        Some("unfragmented") => case.get("pressure") != Some("fragmented"),
         Some("thp-on") => page != PageSize::Base,
         Some("thp-off") => page == PageSize::Base || is_hugetlb,
         Some("ragged") => {
@@ -242,6 +251,15 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    /// Pages under test among those present, which are one base page each where a touch fell back.
+    pub fn whole_pages(self, page: u64) -> u64 {
+        let base_pages = page / 4096;
+        if self.faults * base_pages > self.present && base_pages > 1 {
+            return self.present.saturating_sub(self.faults) / (base_pages - 1);
+        }
+        self.present / base_pages
+    }
+
     /// For shared memory.
     pub fn words(self) -> [u64; 5] {
         let Self { faults, major, present, huge, zero } = self;

@@ -125,7 +125,9 @@ const REFUSALS: &[(&str, &str)] = &[
         "beside with cpu=none or fewer CPUs than threads and one more",
         "the thread that calls needs a CPU of its own",
     ),
-    pressure::REFUSAL,
+    pressure::REFUSALS[0],
+    pressure::REFUSALS[1],
+    pressure::REFUSALS[2],
     populate::REFUSALS[0],
     populate::REFUSALS[1],
     populate::REFUSALS[2],
@@ -219,6 +221,8 @@ impl Workload for Throughput {
             has_beside && (has_c || has_peer || !is("populate", "touch")),
             has_beside && lacks_cpus,
             pressure::is_refused(case),
+            pressure::is_pointless(case),
+            pressure::is_refused_in_bulk(case),
         ];
         match refused.iter().position(|refused| *refused) {
             Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),

@@ -79,7 +79,7 @@ pub(super) fn stages(
             let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
             space.layout = Layout::shared(layout.bytes(), threads, page.max(2 << 20));
         }
-        let stage = pressure::squeezed(case, &space, stage, inputs)?;
+        let stage = pressure::under(case, &mut space, stage, inputs)?;
         Ok(Staged { space, stage })
     };
     let staged: Result<Vec<Staged>, Error> = (0..processes).map(one).collect();

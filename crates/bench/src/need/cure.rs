@@ -1,7 +1,13 @@
 //! What a person can do about a need that is not met: a command to paste where there is one.
 
 use pagelab_record::units::display_bytes;
-use pagelab_sys::{scratch, shortage::scratch_directory, topology::Topology, uffd::Ability};
+use pagelab_sys::{
+    blocks::FreeMemory,
+    scratch,
+    shortage::scratch_directory,
+    topology::{Topology, Tree},
+    uffd::Ability,
+};
 
 use super::Need;
 use crate::{memtype::needs, remedy::Remedy};
@@ -100,6 +106,15 @@ impl Need {
                                   echo 65536 | sudo tee /sys/kernel/debug/fault_around_bytes"
                 .to_owned(),
             Self::Mappings(count) => format!("sudo sysctl vm.max_map_count={count}"),
+            Self::SmallNode { node, .. } => {
+                let free = FreeMemory::of(&Tree::machine(), *node).map_or(0, |free| free.bytes());
+                format!(
+                    "boot with mem=2G on the kernel's command line, or use a virtual machine of \
+                     that size (cargo xtask vm pressure/): all free memory is broken up, and here \
+                     {} are free",
+                    display_bytes(free as f64)
+                )
+            }
             Self::Zram { .. } | Self::SwapFile(_) | Self::MemoryGroup(_) => self
                 .why_not_made()
                 .unwrap_or_else(|| "nothing: it is made for the case and removed".to_owned()),

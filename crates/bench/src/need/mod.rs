@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use pagelab_sys::{
     arch,
     area::has_populate_write,
+    blocks::FreeMemory,
     calls::has_collapse,
     counters::reported_kib,
     knobs::{
@@ -136,6 +137,13 @@ pub enum Need {
     MemoryGroup(u64),
     /// A directory on a disk with so many bytes free, whose files' pages can be reclaimed.
     Reclaimable(u64),
+    /// A memory node with at most so much free.
+    SmallNode {
+        /// Its number.
+        node: usize,
+        /// Bytes.
+        bytes: u64,
+    },
     /// Pages that are evicted go to the swap device and not into zswap.
     ZswapOff,
     /// How many pages around the one that is missing are read from swap: 2 to this power.
@@ -195,6 +203,9 @@ impl Need {
             Self::Reclaimable(bytes) => scratch_directory(*bytes).is_ok(),
             Self::Zram { .. } | Self::SwapFile(_) | Self::MemoryGroup(_) => {
                 self.why_not_made().is_none()
+            }
+            Self::SmallNode { node, bytes } => {
+                FreeMemory::of(&Tree::machine(), *node).is_some_and(|free| free.bytes() <= *bytes)
             }
             Self::ZswapOff => Tree::machine().text(ZSWAP).is_none_or(|text| text != "Y"),
             Self::PageCluster(wanted) => Tree::machine().number(PAGE_CLUSTER) == Some(*wanted),
@@ -266,6 +277,7 @@ mod tests {
             Need::LineFlush,
             Need::ZswapOff,
             Need::Reclaimable(1 << 20),
+            Need::SmallNode { node: 0, bytes: 0 },
             Need::PageCluster(0),
             Need::Zram { bytes: 1 << 20, algorithm: Some("no-such".to_owned()) },
             Need::PageReporting,

@@ -71,6 +71,10 @@ impl fmt::Display for Need {
             Self::MemoryGroup(limit) => {
                 write!(f, "a memory cgroup limited to {}", display_bytes(*limit as f64))
             }
+            Self::SmallNode { node, bytes } => {
+                let bytes = display_bytes(*bytes as f64);
+                write!(f, "a node {node} with at most {bytes} of free memory")
+            }
             Self::ZswapOff => f.write_str("zswap switched off"),
             Self::PageCluster(wanted) => write!(f, "page-cluster {wanted}"),
         }

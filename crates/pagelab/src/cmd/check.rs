@@ -55,9 +55,14 @@ const EVERY_VALUE: &[(&str, &str)] = &[
     ("fault/userfaultfd", "handler"),
 ];
 
-/// What only comes together.
-const TOGETHER: &[(&str, &[(&str, &str)])] =
-    &[("fault/userfaultfd", &[("handler", "none"), ("op", "wp-async")])];
+/// What only comes together; several values are separated by commas.
+const TOGETHER: &[(&str, &[(&str, &str)])] = &[
+    ("fault/userfaultfd", &[("handler", "none"), ("op", "wp-async")]),
+    ("fault/latency", &[("pressure", "fragmented"), ("page", "2m,64k"), ("size", "32m")]),
+    ("fault/throughput", &[("pressure", "fragmented"), ("page", "2m"), ("size", "32m")]),
+    ("fault/latency", &[("pressure", "memcg"), ("page", "4k,2m"), ("size", "32m")]),
+    ("fault/throughput", &[("pressure", "memcg"), ("page", "4k,2m"), ("size", "32m")]),
+];
 
 /// One case of each workload, and one of each page size or memory type where it has them.
 fn smallest() -> Suite {
@@ -92,7 +97,9 @@ fn smallest() -> Suite {
         }
         for (_, values) in TOGETHER.iter().filter(|(of, _)| *of == workload.name()) {
             let mut both: Vec<_> = axes.clone();
-            both.extend(values.iter().map(|(n, v)| ((*n).to_owned(), vec![(*v).to_owned()])));
+            both.retain(|(name, _)| values.iter().all(|(given, _)| given != name));
+            let owned = |values: &str| values.split(',').map(str::to_owned).collect();
+            both.extend(values.iter().map(|(name, values)| ((*name).to_owned(), owned(values))));
             all.push(entry(both));
         }
         all

@@ -96,3 +96,23 @@ fn touches_in_a_full_group_make_the_page_cache_give_way() {
         assert!(measured.counters["limit_hits"] > 0);
     }
 }
+
+#[test]
+fn a_node_with_much_free_memory_is_not_broken_up_and_the_skip_says_what_to_do() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let lab = Lab::new();
+    let case = "fault/throughput size=4m rounds=2 page=2m pressure=fragmented";
+    let suite = lab.suite(&[case]);
+    let ended = lab.pagelab(&["run", "--suite", &suite, "--clock", "scripted", "-o", "run"]);
+    let records = lab.records("run");
+    let Outcome::Skipped { need, cure } = &records[0].outcome else {
+        // A machine that is small enough.
+        assert!(measured(&records[0]).is_valid(), "{}", ended.stderr);
+        return;
+    };
+    ended.exits(4);
+    if need.starts_with("a node") {
+        assert!(need.contains("at most 2.00 GiB of free memory"), "{need}");
+        assert!(cure.contains("mem=2G") && cure.contains("are free"), "{cure}");
+    }
+}

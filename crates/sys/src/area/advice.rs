@@ -10,7 +10,7 @@
 
 use linux_raw_sys::general as uapi;
 
-use super::{Area, READ_WRITE};
+use super::{Area, BASE_PAGE, READ_WRITE};
 use crate::SysError;
 
 impl Area {
@@ -40,6 +40,36 @@ impl Area {
             for at in (0..self.layout.window).step_by(piece) {
                 let bytes = piece.min(self.layout.window - at);
                 advise(base + at, bytes, uapi::MADV_DONTNEED)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes pages of `page` bytes in the first `bytes` of the windows laid end to end, splits
+    /// them, and gives them back but for the first base page of each `piece` bytes, which stays
+    /// where it is in memory.
+    ///
+    /// `MADV_COLD` (since Linux 5.4) on a part of a large page splits it: only then is what
+    /// `MADV_DONTNEED` takes out of it free at once. What is kept holds something: since Linux 6.12
+    /// a split turns base pages of zeros into the zero page (`try_to_map_unused_to_zeropage`).
+    ///
+    /// # Errors
+    /// Before Linux 5.4.
+    ///
+    /// # Panics
+    /// When `page` is no multiple of `piece`, or the bytes are not all in the area.
+    pub fn break_up(&mut self, bytes: usize, page: usize, piece: usize) -> Result<(), SysError> {
+        assert!(page.is_multiple_of(piece) && piece > BASE_PAGE, "{page} in pieces of {piece}");
+        assert!(self.mapped && bytes <= self.layout.bytes(), "{bytes} of {:?}", self.layout);
+        for at in (0..bytes).step_by(page) {
+            let start = self.base + self.layout.offset(at);
+            for first in (0..page).step_by(piece) {
+                // SAFETY: the word lies in a window, which is mapped writable.
+                unsafe { crate::touch::word_at(start as *mut u8, first).write_volatile(1) };
+            }
+            advise(start, BASE_PAGE, uapi::MADV_COLD)?;
+            for first in (start..start + page).step_by(piece) {
+                advise(first + BASE_PAGE, piece - BASE_PAGE, uapi::MADV_DONTNEED)?;
             }
         }
         Ok(())
@@ -200,6 +230,19 @@ mod tests {
         area.take_freed().unwrap();
         assert_eq!(scanner.scan(&area).unwrap().present, 0);
         assert_eq!(faults(&area), PAGES);
+    }
+
+    #[test]
+    fn what_is_broken_up_keeps_one_base_page_in_each_piece() {
+        let _alone = crate::alone();
+        let layout = Layout::contiguous(4 << 20);
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::HugePage).unwrap();
+        area.break_up(4 << 20, 2 << 20, 64 << 10).unwrap();
+        let found = Scanner::open().unwrap().scan(&area).unwrap();
+        assert_eq!((found.present, found.huge, found.zero.unwrap_or(0)), (64, 0, 0));
     }
 
     #[test]

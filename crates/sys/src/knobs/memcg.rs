@@ -63,6 +63,29 @@ impl MemoryGroup {
         write(&self.path.join(file), &bytes.to_string())
     }
 
+    /// Keeps what is anonymous in it out of swap, where there is any.
+    ///
+    /// # Errors
+    /// When the group is gone.
+    pub fn keep_from_swap(&self) -> io::Result<()> {
+        let file = if self.unified { "memory.swap.max" } else { "memory.swappiness" };
+        match write(&self.path.join(file), "0") {
+            // A kernel without swap.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Bytes of page cache charged to it now.
+    pub fn file_cache(&self) -> Option<u64> {
+        let stat = fs::read_to_string(self.path.join("memory.stat")).ok()?;
+        let of = |line: &str| {
+            let (name, bytes) = line.split_once(' ')?;
+            matches!(name, "active_file" | "inactive_file").then(|| bytes.parse::<u64>().ok())?
+        };
+        Some(stat.lines().filter_map(of).sum())
+    }
+
     /// Bytes charged to it now.
     pub fn used(&self) -> Option<u64> {
         let file = if self.unified { "memory.current" } else { "memory.usage_in_bytes" };

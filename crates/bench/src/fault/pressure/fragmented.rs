@@ -1,0 +1,239 @@
+//! `pressure=fragmented`: faults whose page the kernel must put together first.
+//!
+//! The one idea: take every free block of the page under test, as one such page; split it, and give
+//! it back but for one base page in each 64 KiB (less where the page is smaller). Then most of the
+//! node is free and no block is large enough, until the touches move what is in the way: direct
+//! compaction in the fault, or a fallback to a base page. Memory is taken 64 MiB at a time, so that
+//! the machine is never short of it; what is kept is a sixteenth of what was free, and goes with
+//! the process however that ends.
+//!
+//! What was moved away by one repetition is broken up before the next. The kernel's own compaction
+//! in the background is off meanwhile (`compaction_proactiveness`), and faults compact because the
+//! case asks for huge pages (`defrag` at `madvise`).
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area,
+    area::{Advice, Backing, Layout},
+    blocks::FreeMemory,
+    counters::Counters,
+    residency::Residency,
+    topology::{Topology, Tree},
+};
+
+use super::pieces::Pieces;
+use crate::{
+    Need,
+    fault::{
+        kinds::Stage,
+        space::{Expectation, Space, cpus_of},
+    },
+    meter::Witness,
+    params::PageSize,
+    workload::Error,
+};
+
+/// The most free memory that a node may have: all of it is broken up, for everybody.
+const FREE_MAX: u64 = 2 << 30;
+
+/// Taken at once.
+const PORTION: u64 = 64 << 20;
+
+/// One base page is kept in each so many bytes.
+const PIECE: u64 = 64 << 10;
+
+/// Portions that may leave as many blocks as there were: what others free meanwhile, and what is in
+/// this CPU's list.
+const PATIENCE: u32 = 64;
+
+/// What it needs of the host.
+pub(super) fn needs(case: &Case, size: u64) -> Vec<Need> {
+    let setting = |path, value| Need::Setting { path, value };
+    vec![
+        Need::SmallNode { node: node_of(case), bytes: FREE_MAX },
+        Need::Memory(size + 2 * PORTION),
+        setting("/sys/kernel/mm/transparent_hugepage/defrag", "madvise"),
+        setting("/proc/sys/vm/compaction_proactiveness", "0"),
+    ]
+}
+
+/// The node whose memory is broken up: the one that is named, or that of the first CPU.
+fn node_of(case: &Case) -> usize {
+    let nodes = Topology::machine().nodes();
+    let named = match case.get("mem-node") {
+        Some("far") => crate::need::far_node(),
+        named => named.and_then(|number| number.parse().ok()),
+    };
+    let cpu = cpus_of(case, 1)[0].or_else(|| Topology::machine().default_cpu());
+    let near = || nodes.iter().find(|node| cpu.is_some_and(|cpu| node.cpus.contains(&cpu)));
+    named.or_else(|| near().map(|node| node.id)).unwrap_or(0)
+}
+
+/// The stage of a case on a node whose free memory is broken up.
+///
+/// # Errors
+/// When the kernel does not tell what is free.
+pub(super) fn broken_up(
+    case: &Case,
+    space: &mut Space,
+    stage: Box<dyn Stage>,
+) -> Result<Box<dyn Stage>, Error> {
+    let node = node_of(case);
+    if Topology::machine().nodes().len() > 1 {
+        // Elsewhere there may be as many blocks as before.
+        space.mem_node = Some(node);
+    }
+    Ok(Box::new(BrokenUp {
+        stage,
+        page: space.page,
+        node,
+        is_bound: space.mem_node.is_some(),
+        lies: case.get("lie") == Some("unfragmented"),
+        kept: Vec::new(),
+        kept_bytes: 0,
+        blocks: 0,
+        before: Counters::default(),
+        moved: Counters::default(),
+        pieces: Pieces::new(space.page, space.bytes())?,
+    }))
+}
+
+/// A stage on a node without a free block of the page under test.
+#[derive(Debug)]
+struct BrokenUp {
+    stage: Box<dyn Stage>,
+    page: PageSize,
+    node: usize,
+    is_bound: bool,
+    /// Whether to leave memory as it is, against what the case says.
+    lies: bool,
+    /// What is kept of the blocks.
+    kept: Vec<Area>,
+    kept_bytes: u64,
+    /// Blocks of the page under test right before the touches.
+    blocks: u64,
+    before: Counters,
+    moved: Counters,
+    pieces: Pieces,
+}
+
+impl BrokenUp {
+    fn free(&self) -> Result<FreeMemory, Error> {
+        let why = "/proc/buddyinfo does not tell of the node: use a kernel with CONFIG_PROC_FS";
+        FreeMemory::of(&Tree::machine(), self.node).ok_or_else(|| Error::Case(why.to_owned()))
+    }
+
+    /// Takes free blocks apart until there is none.
+    fn break_up(&mut self) -> Result<(), Error> {
+        let free = self.free()?;
+        // Compaction moves what is kept together, and more is kept after each repetition.
+        if self.kept_bytes > free.bytes() / 4 {
+            self.kept.clear();
+            self.kept_bytes = 0;
+        }
+        let (mut least, mut patience) = (u64::MAX, PATIENCE);
+        while patience > 0 {
+            let blocks = self.free()?.blocks(self.page.bytes());
+            // Putting that page together may have left blocks: they are looked for again.
+            if blocks == 0 && !self.takes_a_listed_page()? {
+                if self.free()?.blocks(self.page.bytes()) == 0 {
+                    return Ok(());
+                }
+                patience -= 1;
+                continue;
+            }
+            if blocks >= least {
+                patience -= 1;
+            }
+            least = least.min(blocks.max(1));
+            if blocks > 0 {
+                self.take(blocks.min(PORTION / self.page.bytes()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one page and tells whether it was there all the same: since Linux 5.13 a CPU keeps
+    /// huge pages that were freed in a list of its own, which comes before the free blocks and
+    /// which `/proc/buddyinfo` does not count. One that had to be put together says that the list
+    /// is empty.
+    fn takes_a_listed_page(&mut self) -> Result<bool, Error> {
+        if self.page != PageSize::Thp {
+            return Ok(false);
+        }
+        let before = Counters::read(None);
+        self.take(1)?;
+        let moved = Counters::read(None).since(&before);
+        let had_to = ["compact_stall", "thp_fault_fallback"];
+        Ok(had_to.iter().all(|name| moved.get(name) == Some(0)))
+    }
+
+    /// Takes so many pages and gives most of each back.
+    fn take(&mut self, pages: u64) -> Result<(), Error> {
+        let bytes = usize::try_from(pages * self.page.bytes()).expect("a portion is small");
+        let page = usize::try_from(self.page.bytes()).expect("addresses have 64 bits");
+        let layout = match self.page {
+            PageSize::Thp => Layout::contiguous(bytes),
+            _ => Layout::windowed(bytes.next_multiple_of(1 << 20)),
+        };
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0)?;
+        area.open()?;
+        area.map(false)?;
+        if self.is_bound {
+            area.bind(self.node)?;
+        }
+        area.advise(Advice::HugePage)?;
+        let piece = page.min(usize::try_from(PIECE).expect("a piece is small"));
+        area.break_up(bytes, page, piece)?;
+        // khugepaged would put together again what was taken apart.
+        area.advise(Advice::NoHugePage)?;
+        self.kept_bytes += pages * self.page.bytes() * 4096 / piece as u64;
+        self.kept.push(area);
+        Ok(())
+    }
+}
+
+impl Stage for BrokenUp {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        self.stage.ready(area)?;
+        if !self.lies {
+            self.break_up()?;
+        }
+        self.blocks = self.free()?.blocks(self.page.bytes());
+        self.before = Counters::read(Some(self.page.bytes() / 1024));
+        Ok(())
+    }
+
+    fn inspect(&mut self, area: &Area, found: &Residency) -> Result<(), Error> {
+        self.moved = Counters::read(Some(self.page.bytes() / 1024)).since(&self.before);
+        self.pieces.read(area)?;
+        self.stage.inspect(area, found)
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        self.stage.done()
+    }
+
+    fn expect(&self, first_touch: Expectation) -> Expectation {
+        self.pieces.expect(self.stage.expect(first_touch))
+    }
+
+    fn fell_back(&self, at: usize) -> bool {
+        self.pieces.fell_back(at)
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        self.stage.verify(witness)?;
+        let claim = "free blocks of at least this size on the node before the touches";
+        witness.expect(claim, 0, self.blocks);
+        let of = |name| self.moved.get(name).unwrap_or(0);
+        let stalls = of("compact_stall");
+        let claim = "direct compactions and fallbacks of the touches, machine-wide, at least";
+        witness.expect_at_least(claim, 1, stalls + self.pieces.base());
+        self.pieces.testify(&self.moved, witness);
+        witness.count("compactions", stalls);
+        witness.count("compactions_that_made_a_page", of("compact_success"));
+        witness.set("kept_in_pieces_mib", self.kept_bytes >> 20);
+        Ok(())
+    }
+}

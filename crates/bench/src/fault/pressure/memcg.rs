@@ -1,0 +1,264 @@
+//! `pressure=memcg`: faults whose process must give something up first.
+//!
+//! The one idea: memory is short in a memory cgroup of the case's own, so that nothing else on the
+//! machine is. Before each repetition the group is filled with clean page cache of a scratch file
+//! and its limit set just above what it holds: the touches then reclaim in the fault (direct
+//! reclaim), page cache only, without swap and without a disk being written to.
+//!
+//! With `page=2m` the limit leaves less than the touches need. When the page cache is gone, the
+//! kernel tries to reclaim 16 more times (`MAX_RECLAIM_RETRIES` of `try_charge_memcg` in
+//! `mm/memcontrol.c`), calls no OOM killer, because a charge above order 3 is not worth one
+//! (`mem_cgroup_oom`), and takes a base page, for which half a huge page is left free. Smaller
+//! folios are given enough page cache and do not fall back: what is left after the last one that
+//! fits is less than a folio, so that a few base pages later the group would be out of memory.
+
+use std::{
+    fs::{self, File},
+    io,
+};
+
+use pagelab_record::Case;
+use pagelab_sys::{
+    Area, SysError,
+    counters::Counters,
+    knobs::memcg::MemoryGroup,
+    pagecache,
+    residency::Residency,
+    shortage::{scratch_directory, scratch_file},
+};
+
+use super::pieces::Pieces;
+use crate::{
+    Need,
+    fault::{
+        kinds::Stage,
+        space::{Expectation, Space, size_of},
+    },
+    inputs::Inputs,
+    meter::Witness,
+    params::PageSize,
+    workload::Error,
+};
+
+/// Room that is left below the limit: what else the process needs meanwhile, and the base pages of
+/// touches that fall back.
+const SLACK: u64 = 1 << 20;
+
+/// The same for huge pages. What is counted as page cache may not be what can be reclaimed: with
+/// 1.25 MiB more of that, one more huge page would fit, and no base page after it.
+const SLACK_HUGE: u64 = 768 << 10;
+
+/// Pages that a CPU may have charged in advance: `MEMCG_CHARGE_BATCH`, on a few CPUs.
+const STOCK: u64 = 256;
+
+/// The largest size of which a part is to fall back: more page cache is held together by so much
+/// memory of the kernel, which goes with it, that what is left cannot be told well enough.
+const TIGHT_MAX: u64 = 128 << 20;
+
+/// Touches of 2 MiB pages for which there is to be no page cache to reclaim.
+fn too_many(page: PageSize, size: u64) -> u64 {
+    let touches = size / page.bytes();
+    let is_tight = page == PageSize::Thp && touches > 1 && size <= TIGHT_MAX;
+    if is_tight { (touches / 4).max(1) } else { 0 }
+}
+
+/// Bytes of page cache for so many bytes of touches.
+fn cache_bytes(size: u64) -> u64 {
+    size + size / 4 + (16 << 20)
+}
+
+/// The limit for touches of `size` bytes in a group that holds `used`, of which `file` are page
+/// cache.
+fn limit(page: PageSize, size: u64, used: u64, file: u64) -> u64 {
+    match too_many(page, size) {
+        0 => used + SLACK,
+        // A huge page comes with a page of page table, kept for the day it is split.
+        too_many => {
+            let fit = (size / page.bytes() - too_many) * (page.bytes() + 4096);
+            used.saturating_sub(file) + fit + SLACK_HUGE
+        }
+    }
+}
+
+/// A limit that nothing of the case reaches.
+fn ample(size: u64) -> u64 {
+    4 * size + (512 << 20)
+}
+
+/// What it needs of the host.
+pub(super) fn needs(size: u64) -> Vec<Need> {
+    let cache = cache_bytes(size);
+    vec![Need::MemoryGroup(ample(size)), Need::Reclaimable(cache), Need::Memory(size + cache)]
+}
+
+/// The stage of a case in its group.
+///
+/// # Errors
+/// When the scratch file cannot be written, or there is no group.
+pub(super) fn squeezed(
+    case: &Case,
+    space: &Space,
+    stage: Box<dyn Stage>,
+    inputs: &Inputs,
+) -> Result<Box<dyn Stage>, Error> {
+    let missing = || Error::Case("pressure=memcg: no memory cgroup was made for the case".into());
+    let group = inputs.group().cloned().ok_or_else(missing)?;
+    let cache_bytes = cache_bytes(size_of(case));
+    let directory = scratch_directory(cache_bytes).map_err(Error::Case)?;
+    let failed =
+        |error| SysError::new("keep", format!("{} from swap", group.path.display()), error);
+    group.keep_from_swap().map_err(failed)?;
+    Ok(Box::new(Squeezed {
+        stage,
+        page: space.page,
+        group,
+        bytes: space.bytes(),
+        too_many: too_many(space.page, space.bytes()),
+        ample: ample(size_of(case)),
+        cache: scratch_file(&directory, cache_bytes)?,
+        cache_bytes,
+        before: Reading::default(),
+        after: Reading::default(),
+        pieces: Pieces::new(space.page, space.bytes())?,
+    }))
+}
+
+/// What the kernel counted.
+#[derive(Debug, Clone, Default)]
+struct Reading {
+    /// Times that the group's limit was hit.
+    hits: u64,
+    /// Pages of the scratch file in memory.
+    cached: u64,
+    machine: Counters,
+}
+
+/// A stage in a group that is full.
+#[derive(Debug)]
+struct Squeezed {
+    stage: Box<dyn Stage>,
+    page: PageSize,
+    group: MemoryGroup,
+    /// Bytes of the space.
+    bytes: u64,
+    /// Touches that there is no page cache for.
+    too_many: u64,
+    /// A limit that is out of the way.
+    ample: u64,
+    cache: File,
+    cache_bytes: u64,
+    before: Reading,
+    after: Reading,
+    pieces: Pieces,
+}
+
+impl Squeezed {
+    fn limit(&self, bytes: u64) -> Result<(), SysError> {
+        let path = self.group.path.display().to_string();
+        self.group.set_limit(bytes).map_err(|error| SysError::new("limit", path, error))
+    }
+
+    fn read(&self) -> Result<Reading, SysError> {
+        Ok(Reading {
+            hits: hits(&self.group),
+            cached: pagecache::resident_pages(&self.cache, self.cache_bytes)?,
+            machine: Counters::read(Some(self.page.bytes() / 1024)),
+        })
+    }
+}
+
+/// Times that a group's limit was hit so far.
+fn hits(group: &MemoryGroup) -> u64 {
+    let file = if group.unified { "memory.events" } else { "memory.failcnt" };
+    let text = fs::read_to_string(group.path.join(file)).unwrap_or_default();
+    let number = if group.unified {
+        text.lines().find_map(|line| line.strip_prefix("max "))
+    } else {
+        Some(text.as_str())
+    };
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+impl Stage for Squeezed {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        self.stage.ready(area)?;
+        self.limit(self.ample)?;
+        // Read, not mapped: clean pages on the inactive list, the first ones to go.
+        let failed = |error| SysError::new("read", "the scratch file", error);
+        pagecache::fill(&self.cache, self.cache_bytes).map_err(failed)?;
+        let held = self.group.used().zip(self.group.file_cache());
+        let (used, file) = held.ok_or_else(|| {
+            let why = io::Error::other("no such file");
+            SysError::new("read", self.group.path.display().to_string(), why)
+        })?;
+        // What the group knows of may lag behind, and there is more in it than the scratch file.
+        let own = pagecache::resident_pages(&self.cache, self.cache_bytes)? * 4096;
+        self.limit(limit(self.page, self.bytes, used, file.max(own)))?;
+        self.before = self.read()?;
+        Ok(())
+    }
+
+    fn inspect(&mut self, area: &Area, found: &Residency) -> Result<(), Error> {
+        self.after = self.read()?;
+        self.limit(self.ample)?;
+        self.pieces.read(area)?;
+        self.stage.inspect(area, found)
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        self.stage.done()
+    }
+
+    fn expect(&self, first_touch: Expectation) -> Expectation {
+        self.pieces.expect(self.stage.expect(first_touch))
+    }
+
+    fn fell_back(&self, at: usize) -> bool {
+        self.pieces.fell_back(at)
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        self.stage.verify(witness)?;
+        let Reading { hits, cached, machine } = &self.after;
+        let hits = hits.saturating_sub(self.before.hits);
+        let gave_way = self.before.cached.saturating_sub(*cached);
+        witness.expect_at_least("times that the limit of the group was hit, at least", 1, hits);
+        let touched = match self.page {
+            PageSize::Base => self.bytes / 4096,
+            _ => self.pieces.whole() * self.page.bytes() / 4096 + self.pieces.base(),
+        };
+        // Half: reclaim takes other clean pages of the group as well.
+        let least = touched.saturating_sub(SLACK / 4096 + STOCK) / 2;
+        let claim = "pages of the scratch file that gave way to the touches, at least";
+        witness.expect_at_least(claim, least, gave_way);
+        if self.too_many > 0 {
+            let claim = "touches that fell back when the page cache was gone, at least";
+            witness.expect_at_least(claim, 1, self.pieces.base());
+        }
+        self.pieces.testify(&machine.since(&self.before.machine), witness);
+        witness.count("limit_hits", hits);
+        witness.count("cache_pages_reclaimed", gave_way);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_left_less_than_they_need_and_no_other_page_is() {
+        let (used, file) = (100 << 20, 96 << 20);
+        let left = |page, size| limit(page, size, used, file) - (used - file);
+        let huge = |pages: u64| pages * ((2 << 20) + 4096) + SLACK_HUGE;
+        assert_eq!(left(PageSize::Thp, 64 << 20), huge(24));
+        assert_eq!(left(PageSize::Thp, 4 << 20), huge(1), "one of two");
+        assert_eq!(left(PageSize::Thp, 2 << 20), file + SLACK, "a single one is to fit");
+        assert_eq!(too_many(PageSize::Thp, TIGHT_MAX), 16);
+        assert_eq!(too_many(PageSize::Thp, 2 * TIGHT_MAX), 0);
+        for page in [PageSize::Base, PageSize::Folio(65536)] {
+            assert_eq!(left(page, 64 << 20), file + SLACK);
+            assert!(cache_bytes(64 << 20) > 64 << 20);
+        }
+    }
+}
