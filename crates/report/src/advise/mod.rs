@@ -10,6 +10,8 @@
 
 mod form;
 
+use std::collections::BTreeSet;
+
 use pagelab_record::{
     RunHeader, Series,
     stats::Samples,
@@ -116,11 +118,12 @@ impl<'a> Advice<'a> {
         let mut rows: Vec<Row<'a>> = asked.strategies.iter().map(row).collect();
         let time = |row: &Row<'_>| row.per_page.map_or(f64::INFINITY, |time| time.value);
         rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
-        let first = rows.first().map(|row| row.series.clone()).unwrap_or_default();
-        for row in &mut rows {
-            row.ratio = row.per_page.and_then(|_| paired(&row.series, &first));
-        }
         let any = choose(&rows, |_| true);
+        let fastest = any.as_ref().map(|choice| rows[choice.fastest].series.clone());
+        for row in &mut rows {
+            let fastest = fastest.as_deref().unwrap_or_default();
+            row.ratio = row.per_page.and_then(|_| paired(&row.series, fastest));
+        }
         let as_set = choose(&rows, |row| row.strategy.lacks.is_empty());
         Some(Self { asked, rows, any, as_set, run: &header.run })
     }
@@ -163,6 +166,11 @@ impl<'a> Row<'a> {
             row.share = limits.share_of_clear(rate);
         }
         row
+    }
+
+    /// Rounds that it was measured in.
+    fn rounds(&self) -> usize {
+        self.series.iter().map(|series| series.process).collect::<BTreeSet<_>>().len()
     }
 
     /// What it costs in memory, in words.
@@ -212,9 +220,12 @@ fn paired(one: &[Series], other: &[Series]) -> Option<Quantity> {
     ratio::of_arms(&both, PRESENT, clock, ["one", "other"])
 }
 
-/// The answer over the rows that are allowed.
+/// The answer over the rows that are allowed. What dropped out after a few rounds of many is not
+/// named: one good round says less than the median of all.
 fn choose(rows: &[Row<'_>], allowed: impl Fn(&Row<'_>) -> bool) -> Option<Choice> {
-    let is_in = |row: &Row<'_>| row.per_page.is_some() && allowed(row);
+    let is_there = |row: &Row<'_>| row.per_page.is_some() && allowed(row);
+    let most = rows.iter().filter(|row| is_there(row)).map(Row::rounds).max()?;
+    let is_in = |row: &Row<'_>| is_there(row) && 2 * row.rounds() >= most;
     let fastest = rows.iter().position(is_in)?;
     let is_tie = |row: &Row<'_>| {
         let ratio = paired(&row.series, &rows[fastest].series);

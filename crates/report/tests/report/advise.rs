@@ -135,6 +135,23 @@ fn of_two_that_no_round_tells_apart_the_simpler_one_is_named() {
 }
 
 #[test]
+fn one_good_round_is_not_enough_to_be_named() {
+    let (header, mut records) = run(&ROWS);
+    let before = json_of(&report((header.clone(), records.clone())));
+    // One that has its first round alone, and was far the fastest in it.
+    scale(&mut records, "madvise-populate-each", 0, 0.01);
+    for record in &mut records {
+        let is_it = record.case.get("populate") == Some("madvise-populate-each");
+        if let (true, Outcome::Measured(measured)) = (is_it, &mut record.outcome) {
+            measured.series.retain(|series| series.process == 0);
+        }
+    }
+    let after = json_of(&report((header, records)));
+    assert_eq!(after["answer"]["fastest"], before["answer"]["fastest"]);
+    assert_eq!(after["answer"]["named"], before["answer"]["named"]);
+}
+
+#[test]
 fn touches_of_present_pages_are_no_part_of_the_time() {
     let advice = json_of(&report(run(&ROWS)));
     let strategies = advice["strategies"].as_array().unwrap();
