@@ -3,7 +3,8 @@
 //! Arms alternate A B, B A, A B …, so that drift hits all of them alike. The first repetition of
 //! each arm is warm-up and leaves nothing; it also makes the host back the memory that the next
 //! ones touch. A repetition during which the machine handed free memory back to its host is
-//! thrown away and taken again: what it touched may have been cold.
+//! thrown away and taken again: what it touched may have been cold. So is one whose file somebody
+//! else reclaimed from the page cache.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -50,6 +51,9 @@ pub(crate) const fn attempts_max() -> u32 {
 /// The claim of a case whose repetitions are taken again when the host takes memory back.
 pub(crate) const LOST: &str = "repetitions that lost memory to the host in every attempt";
 
+/// The same of those whose file was reclaimed; claimed where that happened at all.
+const RECLAIMED: &str = "repetitions whose file was reclaimed meanwhile in every attempt";
+
 /// Waited before the second attempt; each one after it waits this much longer, 2.6 s in all: what
 /// frees memory beside us is given time to come to its end.
 const WAIT: Duration = Duration::from_millis(40);
@@ -73,15 +77,15 @@ pub fn measure(
     let fixed = if is_one_pass { Some(1) } else { workload.repetitions(case) };
     let (fewest, most) =
         fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));
-    let mut host = HostWatch { attempts_max: method.attempts_max, ..HostWatch::default() };
+    let mut losses = Losses { attempts_max: method.attempts_max, ..Losses::default() };
     for trial in trials.iter_mut().filter(|_| !is_one_pass) {
-        repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut host)?;
+        repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut losses)?;
     }
     let start = meter.clock().now_ns();
     for repetition in 0..most {
         for index in abba(trials.len(), repetition) {
             let trial = trials[index].as_mut();
-            if repeat(trial, Some(repetition), &mut meter, &mut witness, &mut host)? {
+            if repeat(trial, Some(repetition), &mut meter, &mut witness, &mut losses)? {
                 meter.keep();
                 witness.keep();
             }
@@ -96,7 +100,7 @@ pub fn measure(
             break;
         }
     }
-    host.testify(&mut witness);
+    losses.testify(&mut witness);
     if let Clock::Tsc(tsc) = meter.clock() {
         witness.set("tsc_hz", tsc.hz);
         witness.set("timer_overhead_ticks", tsc.overhead_ticks);
@@ -110,45 +114,92 @@ fn abba(arms: usize, repetition: u32) -> Vec<usize> {
     if repetition.is_multiple_of(2) { (0..arms).collect() } else { (0..arms).rev().collect() }
 }
 
-/// One repetition (`None` warms up), taken again while the host takes memory back; `false` when it
+/// One repetition (`None` warms up), taken again while others take its memory; `false` when they
 /// always did.
 fn repeat(
     trial: &mut dyn Trial,
     repetition: Option<u32>,
     meter: &mut Meter,
     witness: &mut Witness,
-    host: &mut HostWatch,
+    losses: &mut Losses,
 ) -> Result<bool, Error> {
-    for attempt in 0..host.attempts_max {
+    let mut last = None;
+    for attempt in 0..losses.attempts_max {
         std::thread::sleep(WAIT * attempt);
         meter.begin(trial.arm(), repetition);
         witness.begin(trial.arm());
-        host.before();
+        losses.host.before();
         trial.reset()?;
         trial.run(meter)?;
-        let undisturbed = host.after() || !trial.is_first_touch();
+        let is_cold = !losses.host.after() && trial.is_first_touch();
+        let was_reclaimed = trial.was_reclaimed();
         trial.verify(witness)?;
         if repetition.is_none() {
             witness.keep_lasting();
         }
-        if undisturbed {
+        if !is_cold && !was_reclaimed {
             return Ok(true);
         }
-        host.lost += 1;
+        let loss = if is_cold { &mut losses.cold } else { &mut losses.reclaimed };
+        loss.repetitions += 1;
+        last = Some(loss);
     }
     // A warm-up that never succeeded is no loss: the repetitions are judged by themselves.
-    host.given_up += u32::from(repetition.is_some());
+    if let Some(loss) = last.filter(|_| repetition.is_some()) {
+        loss.given_up += 1;
+    }
     Ok(false)
+}
+
+/// What was thrown away, and why.
+#[derive(Debug, Default)]
+struct Losses {
+    attempts_max: u32,
+    host: HostWatch,
+    cold: Loss,
+    reclaimed: Loss,
+}
+
+/// Repetitions thrown away for one reason.
+#[derive(Debug, Clone, Copy, Default)]
+struct Loss {
+    repetitions: u32,
+    given_up: u32,
+}
+
+impl Losses {
+    fn testify(&self, witness: &mut Witness) {
+        witness.begin("");
+        if self.host.seen.is_some() {
+            witness.expect(LOST, 0, u64::from(self.cold.given_up));
+        }
+        if self.cold.repetitions > 0 {
+            witness.count("repetitions_discarded_reporting", u64::from(self.cold.repetitions));
+            witness.warn(format!(
+                "free page reporting handed memory back to the host {} times: those repetitions \
+                 were thrown away and taken again; less idle memory, or a host without a balloon \
+                 device, avoids it",
+                self.cold.repetitions
+            ));
+        }
+        if self.reclaimed.repetitions > 0 {
+            witness.expect(RECLAIMED, 0, u64::from(self.reclaimed.given_up));
+            witness.count("repetitions_discarded_reclaim", u64::from(self.reclaimed.repetitions));
+            witness.warn(format!(
+                "pages of the file left the page cache {} times before they were touched: those \
+                 repetitions were thrown away and taken again; more free memory, or no proactive \
+                 reclaim (DAMON, memory.reclaim) beside it, avoids it",
+                self.reclaimed.repetitions
+            ));
+        }
+    }
 }
 
 /// Watches whether free memory was handed back to the host.
 #[derive(Debug, Default)]
 struct HostWatch {
-    attempts_max: u32,
     seen: Option<u64>,
     moved_before: bool,
-    lost: u32,
-    given_up: u32,
 }
 
 impl HostWatch {
@@ -165,22 +216,6 @@ impl HostWatch {
         let moved = now != self.seen;
         self.seen = now;
         !moved && !self.moved_before
-    }
-
-    fn testify(&self, witness: &mut Witness) {
-        witness.begin("");
-        if self.seen.is_some() {
-            witness.expect(LOST, 0, u64::from(self.given_up));
-        }
-        if self.lost > 0 {
-            witness.count("repetitions_discarded_reporting", u64::from(self.lost));
-            witness.warn(format!(
-                "free page reporting handed memory back to the host {} times: those repetitions \
-                 were thrown away and taken again; less idle memory, or a host without a balloon \
-                 device, avoids it",
-                self.lost
-            ));
-        }
     }
 }
 

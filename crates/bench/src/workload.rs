@@ -99,6 +99,12 @@ pub trait Trial {
         false
     }
 
+    /// Whether somebody else reclaimed what the touches were to find in memory; asked after each
+    /// repetition, which is then thrown away and taken again.
+    fn was_reclaimed(&mut self) -> bool {
+        false
+    }
+
     /// Prepares one repetition. Not measured.
     ///
     /// # Errors

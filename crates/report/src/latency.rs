@@ -238,12 +238,16 @@ fn around(entries: &[&Entry]) -> Option<String> {
 
 /// What was set aside or cut off while measuring, as a sentence for each reason.
 fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a {
-    const REASONS: [(&str, &str); 3] = [
+    const REASONS: [(&str, &str); 4] = [
         ("migrated_samples", "Samples dropped because they changed CPU"),
         ("saturated_samples", "Samples longer than 60 s, counted as 60 s"),
         (
             "repetitions_discarded_reporting",
             "Repetitions dropped because the host took memory back meanwhile",
+        ),
+        (
+            "repetitions_discarded_reclaim",
+            "Repetitions dropped because their file was reclaimed meanwhile",
         ),
     ];
     REASONS.iter().filter_map(|(counter, reason)| {

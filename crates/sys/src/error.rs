@@ -22,6 +22,11 @@ impl SysError {
         Self { call, on: on.into(), source: source.into() }
     }
 
+    /// Whether what was asked for is in use (`EBUSY`), so that it may be had later.
+    pub fn is_busy(&self) -> bool {
+        self.source.kind() == io::ErrorKind::ResourceBusy
+    }
+
     /// The error that the last libc call left in `errno`.
     pub fn last(call: &'static str, on: impl Into<String>) -> Self {
         Self::new(call, on, io::Error::last_os_error())

@@ -95,15 +95,22 @@ impl Scratch {
     }
 
     /// Reads the whole file twice: a page that was used twice is reclaimed after all that were not.
+    /// One that is gone already is read as a base page: readahead, which is off meanwhile, would
+    /// bring large folios.
     ///
     /// # Errors
     /// When the disk fails.
     pub fn keep_in_memory(&self) -> Result<(), SysError> {
+        let advise = |advice| {
+            fadvise(&self.file, 0, None, advice)
+                .map_err(|error| SysError::new("posix_fadvise", "a scratch file", error))
+        };
+        advise(Advice::Random)?;
         for _ in 0..2 {
             let read = pagecache::fill(&self.file, self.bytes as u64);
             read.map_err(|error| SysError::new("pread", "a scratch file", error))?;
         }
-        Ok(())
+        advise(Advice::Normal)
     }
 
     /// Takes every page away: the file is one hole.

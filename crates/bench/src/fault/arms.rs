@@ -83,6 +83,11 @@ impl Trial for Faults {
         self.setup.host != Host::Cold
     }
 
+    fn was_reclaimed(&mut self) -> bool {
+        let major = self.samples.counted.major_faults;
+        self.stage.was_reclaimed(major, self.residency.present)
+    }
+
     fn reset(&mut self) -> Result<(), Error> {
         // The old one first: two at once would double the footprint.
         let had_area = self.area.borrow_mut().take().is_some();

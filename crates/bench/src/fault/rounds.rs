@@ -95,6 +95,17 @@ impl Trial for Rounds {
         true
     }
 
+    fn was_reclaimed(&mut self) -> bool {
+        let Some((outcome, _)) = &self.latest else { return false };
+        let major = all_phases(outcome, |phase| phase.major);
+        let mut stages = self.stages.borrow_mut();
+        // Nobody says whose pages they were.
+        let present = outcome.present / stages.len() as u64;
+        // Each is told, so that each makes its file anew.
+        let told = stages.iter_mut().map(|it| it.stage.was_reclaimed(major, present));
+        told.filter(|was_reclaimed| *was_reclaimed).count() > 0
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         self.plan.by_perf = meter.is_warm_up();
         let processes = self.processes();

@@ -30,6 +30,7 @@ fn without_the_machine(measured: &Measured) -> Measured {
             "preemptions",
             "migrated_samples",
             "repetitions_discarded_reporting",
+            "repetitions_discarded_reclaim",
             "steal_ms",
             "interrupts",
             "softirqs",

@@ -60,6 +60,7 @@ pub(super) struct Backed {
     step: usize,
     scanner: Scanner,
     found: Found,
+    was_reclaimed: bool,
 }
 
 /// What was seen in one repetition.
@@ -98,8 +99,38 @@ impl Backed {
             scratch.keep_in_memory()?;
         }
         let pages = space.layout.bytes() / PAGE;
-        let (scanner, found) = (Scanner::open()?, Found::default());
-        Ok(Self { scratch, before, really, mapping, pages, step: 1, scanner, found })
+        Ok(Self {
+            scratch,
+            before,
+            really,
+            mapping,
+            pages,
+            step: 1,
+            scanner: Scanner::open()?,
+            found: Found::default(),
+            was_reclaimed: false,
+        })
+    }
+
+    /// Whether the touches are to find every page of the file in memory, as they will unless
+    /// somebody else reclaims it.
+    fn stays(&self) -> bool {
+        self.before == self.really && matches!(self.before, Before::Cached | Before::Clean)
+    }
+
+    /// Makes the file anew if a page of it is gone: what is read back may come in large folios,
+    /// which are cheaper to map.
+    fn restore(&mut self) -> Result<(), Error> {
+        if self.was_reclaimed || self.scratch.resident()? < self.pages as u64 {
+            self.scratch.empty()?;
+            self.scratch.fill()?;
+            if self.before == Before::Clean {
+                self.scratch.clean()?;
+            }
+            self.scratch.keep_in_memory()?;
+            self.was_reclaimed = false;
+        }
+        Ok(())
     }
 
     /// Touches one page in each piece that one fault maps.
@@ -127,8 +158,16 @@ impl Stage for Backed {
             Before::Evicted => self.scratch.evict()?,
             Before::Cached => (),
         }
+        if self.stays() {
+            self.restore()?;
+        }
         self.found = Found { resident: Some(self.scratch.resident()?), ..Found::default() };
         Ok(())
+    }
+
+    fn was_reclaimed(&mut self, major: u64, present: u64) -> bool {
+        self.was_reclaimed = self.stays() && (major > 0 || present < self.pages as u64);
+        self.was_reclaimed
     }
 
     fn step(&self) -> Option<usize> {
@@ -255,6 +294,30 @@ mod tests {
         let step = around.step().unwrap() / PAGE;
         let expected = around.expect(first_touch);
         assert_eq!((expected.faults * step as u64, expected.present), (1024, 1024));
+    }
+
+    #[test]
+    fn a_file_that_was_reclaimed_is_noticed_and_made_anew() {
+        let directory = pagelab_sys::scratch::default_directory();
+        let mut space = space();
+        let scratch = Scratch::in_directory(&directory, space.layout.bytes()).unwrap();
+        let state = (Before::Clean, Mapping::Shared);
+        let mut backed = Backed::new(&Case::default(), &mut space, scratch, state).unwrap();
+        backed.renew().unwrap();
+        assert!(!backed.was_reclaimed(0, 1024));
+        assert!(backed.was_reclaimed(1, 1024) && backed.was_reclaimed(0, 1023));
+        backed.scratch.evict().unwrap();
+        backed.renew().unwrap();
+        assert_eq!(backed.found.resident, Some(1024));
+        assert!(!backed.was_reclaimed);
+    }
+
+    #[test]
+    fn what_lies_on_the_disk_is_never_reclaimed() {
+        let mut backed = backed("none", (Before::Evicted, Mapping::Shared));
+        assert!(!backed.was_reclaimed(1024, 1024));
+        let mut lies = self::backed("cached", (Before::Evicted, Mapping::Shared));
+        assert!(!lies.was_reclaimed(1, 0));
     }
 
     #[test]

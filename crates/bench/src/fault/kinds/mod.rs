@@ -206,6 +206,14 @@ pub trait Stage: fmt::Debug {
         Ok(())
     }
 
+    /// Whether somebody else reclaimed what the touches were to find in memory, after they took
+    /// `major` faults and left `present` base pages; what is gone is made anew by the next
+    /// [`Stage::renew`].
+    fn was_reclaimed(&mut self, major: u64, present: u64) -> bool {
+        let _ = (major, present);
+        false
+    }
+
     /// Looks at what the touches left, after the page table was read and before [`Stage::done`]; a
     /// claim follows in [`Stage::verify`].
     ///

@@ -55,6 +55,9 @@ const STOCK: u64 = 256;
 /// memory of the kernel, which goes with it, that what is left cannot be told well enough.
 const TIGHT_MAX: u64 = 128 << 20;
 
+/// Times that the group is filled until nobody else takes of it meanwhile.
+const ATTEMPTS: u32 = 8;
+
 /// Touches of 2 MiB pages for which there is to be no page cache to reclaim.
 fn too_many(page: PageSize, size: u64) -> u64 {
     let touches = size / page.bytes();
@@ -72,12 +75,14 @@ fn cache_bytes(size: u64) -> u64 {
 fn limit(page: PageSize, size: u64, used: u64, file: u64) -> u64 {
     match too_many(page, size) {
         0 => used + SLACK,
-        // A huge page comes with a page of page table, kept for the day it is split.
-        too_many => {
-            let fit = (size / page.bytes() - too_many) * (page.bytes() + 4096);
-            used.saturating_sub(file) + fit + SLACK_HUGE
-        }
+        too_many => used.saturating_sub(file) + fit(page, size, too_many) + SLACK_HUGE,
     }
+}
+
+/// Bytes for the touches that are to get a huge page, each of which comes with a page of page
+/// table, kept for the day it is split.
+fn fit(page: PageSize, size: u64, too_many: u64) -> u64 {
+    (size / page.bytes() - too_many) * (page.bytes() + 4096)
 }
 
 /// A limit that nothing of the case reaches.
@@ -158,10 +163,43 @@ impl Squeezed {
         self.group.set_limit(bytes).map_err(|error| SysError::new("limit", path, error))
     }
 
+    /// Fills the group and sets its limit; says whether it is as full as it should be. What another
+    /// user of the machine reclaims before the limit is set would leave the touches nothing to
+    /// reclaim, and the group out of memory; what is reclaimed later only makes room.
+    fn fill_up(&self) -> Result<bool, Error> {
+        self.limit(self.ample)?;
+        // Read, not mapped: clean pages on the inactive list, the first ones to go.
+        let failed = |error| SysError::new("read", "the scratch file", error);
+        pagecache::fill(&self.cache, self.cache_bytes).map_err(failed)?;
+        let held = self.group.used().zip(self.group.file_cache());
+        let (used, file) = held.ok_or_else(|| {
+            let why = io::Error::other("no such file");
+            SysError::new("read", self.group.path.display().to_string(), why)
+        })?;
+        // What the group knows of may lag behind, and there is more in it than the scratch file.
+        let own = self.cached()? * 4096;
+        let limited = self.limit(limit(self.page, self.bytes, used, file.max(own)));
+        if limited.as_ref().is_err_and(SysError::is_busy) {
+            return Ok(false);
+        }
+        limited?;
+        let left = match self.too_many {
+            0 => self.cache_bytes,
+            // The limit itself made the kernel reclaim the rest, and a little more than it had to.
+            too_many => fit(self.page, self.bytes, too_many) / 8 * 7,
+        };
+        Ok(own >= self.cache_bytes && self.cached()? * 4096 >= left)
+    }
+
+    /// Pages of the scratch file in memory.
+    fn cached(&self) -> Result<u64, SysError> {
+        pagecache::resident_pages(&self.cache, self.cache_bytes)
+    }
+
     fn read(&self) -> Result<Reading, SysError> {
         Ok(Reading {
             hits: hits(&self.group),
-            cached: pagecache::resident_pages(&self.cache, self.cache_bytes)?,
+            cached: self.cached()?,
             machine: Counters::read(Some(self.page.bytes() / 1024)),
         })
     }
@@ -182,18 +220,12 @@ fn hits(group: &MemoryGroup) -> u64 {
 impl Stage for Squeezed {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
         self.stage.ready(area)?;
-        self.limit(self.ample)?;
-        // Read, not mapped: clean pages on the inactive list, the first ones to go.
-        let failed = |error| SysError::new("read", "the scratch file", error);
-        pagecache::fill(&self.cache, self.cache_bytes).map_err(failed)?;
-        let held = self.group.used().zip(self.group.file_cache());
-        let (used, file) = held.ok_or_else(|| {
-            let why = io::Error::other("no such file");
-            SysError::new("read", self.group.path.display().to_string(), why)
-        })?;
-        // What the group knows of may lag behind, and there is more in it than the scratch file.
-        let own = pagecache::resident_pages(&self.cache, self.cache_bytes)? * 4096;
-        self.limit(limit(self.page, self.bytes, used, file.max(own)))?;
+        // The last attempt counts as it is: its claims say what was missing.
+        for _ in 0..ATTEMPTS {
+            if self.fill_up()? {
+                break;
+            }
+        }
         self.before = self.read()?;
         Ok(())
     }
