@@ -193,7 +193,7 @@ fn mapped(layout: Layout, backing: Backing) -> Result<Area, SysError> {
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Opens a file for which the directory has no name, as soon as that is possible.
-fn nameless(directory: &Path) -> io::Result<File> {
+pub(crate) fn nameless(directory: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     let mut temporary = options.clone();
@@ -208,14 +208,20 @@ fn nameless(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The directory of scratch files where none is named: the first of `$TMPDIR`, `/var/tmp` and
-/// `/tmp` that can be written to and lies on more than memory, else the first that can be written
-/// to.
+/// Directories for scratch files where none is named, the preferred one first: `$TMPDIR`,
+/// `/var/tmp`, `/tmp`, and the current one.
+pub(crate) fn candidates() -> Vec<PathBuf> {
+    let asked = env::var_os("TMPDIR").map(PathBuf::from);
+    let usual = ["/var/tmp", "/tmp"].map(PathBuf::from);
+    let all = asked.into_iter().chain(usual).chain(env::current_dir());
+    all.filter(|path| path.is_absolute()).collect()
+}
+
+/// The first of them that can be written to and lies on more than memory, else the first that can
+/// be written to.
 pub fn default_directory() -> PathBuf {
-    let mut candidates: Vec<PathBuf> =
-        env::var_os("TMPDIR").map(PathBuf::from).into_iter().collect();
-    candidates.extend(["/var/tmp", "/tmp"].map(PathBuf::from));
-    candidates.retain(|path| path.is_absolute() && access(path, Access::WRITE_OK).is_ok());
+    let mut candidates = candidates();
+    candidates.retain(|path| access(path, Access::WRITE_OK).is_ok());
     let on_disk = |path: &&PathBuf| {
         let directory = File::open(path).ok();
         let found = directory.and_then(|directory| pagecache::file_system(&directory).ok());

@@ -5,25 +5,25 @@
 //! File systems that live in memory have nothing to give up and are not suitable.
 
 use std::{
-    env,
-    fs::{File, OpenOptions},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    fs::File,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
 use rustix::fs::statvfs;
 
-use crate::{SysError, pagecache};
+use crate::{
+    SysError, pagecache,
+    scratch::{candidates, nameless},
+};
 
-/// Where a file of so many bytes can lie: `TMPDIR`, `/var/tmp`, or the current directory.
+/// Where a file of so many bytes can lie: the first scratch directory on a disk with room for it.
 ///
 /// # Errors
 /// A sentence that says why nowhere.
 pub fn scratch_directory(bytes: u64) -> Result<PathBuf, String> {
-    let candidates =
-        [env::temp_dir(), PathBuf::from("/var/tmp"), env::current_dir().unwrap_or_default()];
     let mut reasons = Vec::new();
-    for directory in candidates {
+    for directory in candidates() {
         match why_not_in(&directory, bytes) {
             None => return Ok(directory),
             Some(why) if reasons.contains(&why) => (),
@@ -50,21 +50,14 @@ fn why_not_in(directory: &Path, bytes: u64) -> Option<String> {
     nameless(directory).is_err().then(|| format!("{shown} may not be written to"))
 }
 
-fn nameless(directory: &Path) -> Result<File, SysError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-    options
-        .open(directory)
-        .map_err(|error| SysError::new("open", directory.display().to_string(), error))
-}
-
 /// A file of so many bytes, written to the disk: no page of it is dirty or a hole.
 ///
 /// # Errors
-/// When the disk is full, or the file system has no files without a name (`O_TMPFILE`).
+/// When the disk is full, or the directory may not be written to.
 pub fn scratch_file(directory: &Path, bytes: u64) -> Result<File, SysError> {
     let failed = |error| SysError::new("pwrite", format!("{bytes} bytes of a scratch file"), error);
-    let file = nameless(directory)?;
+    let file = nameless(directory)
+        .map_err(|error| SysError::new("open", directory.display().to_string(), error))?;
     let piece = vec![0xa5_u8; 1 << 20];
     let mut at = 0;
     while at < bytes {
