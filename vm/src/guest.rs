@@ -147,25 +147,11 @@ impl Guest {
         case: &[(&str, &str)],
         run_as: fn(&Self, &[&str]) -> Result<Ran>,
     ) -> Result<(Vec<Record>, i32)> {
-        let folder = scratch();
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        let (suite, run) = (folder.join("suite.toml"), folder.join("run"));
-        let mut text = format!(
-            "name = \"guest\"\nsummary = \"one workload\"\nforks = 1\nbudget = 0.001\n\
-             repetitions-min = 1\n[[case]]\nworkload = \"{workload}\"\n"
-        );
-        for (name, values) in case {
-            let values: Vec<_> = values.split(',').map(|value| format!("\"{value}\"")).collect();
-            text.push_str(&format!("{name} = [{}]\n", values.join(", ")));
-        }
-        fs::write(&suite, text).with_context(|| suite.display().to_string())?;
-        let anybody = Permissions::from_mode(0o777);
-        fs::set_permissions(&folder, anybody).with_context(|| folder.display().to_string())?;
-        let words = ["run", "--suite", &suite.to_string_lossy(), "-o", &run.to_string_lossy()];
-        let ran = run_as(self, &words)?;
+        let folder = Folder::with_suite(workload, case)?;
+        let run = folder.path.join("run");
+        let ran = run_as(self, &folder.words().each_ref().map(String::as_str))?;
         let contents = journal::read(&run.join(journal::FILE))
             .with_context(|| format!("pagelab exited with {}: {}", ran.code, ran.stderr))?;
-        let _ = fs::remove_dir_all(&folder);
         for record in &contents.records {
             let told = record.nature == Nature::Emulated;
             ensure!(told || !self.is_ours(), "{} is {:?}", record.workload, record.nature);
@@ -181,6 +167,47 @@ impl Guest {
         let file = Path::new(MODULES).join(format!("{module}.ko"));
         kernel::load_module(&file, parameters)?;
         Ok(Loaded { module })
+    }
+}
+
+/// A folder with a suite of one workload; dropping it removes it and what was run in it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Cases as short as they can be; a comma in a value makes several.
+    pub(crate) fn with_suite(workload: &str, case: &[(&str, &str)]) -> Result<Self> {
+        let path = scratch();
+        fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        let folder = Self { path };
+        let mut text = format!(
+            "name = \"guest\"\nsummary = \"one workload\"\nforks = 1\nbudget = 0.001\n\
+             repetitions-min = 1\n[[case]]\nworkload = \"{workload}\"\n"
+        );
+        for (name, values) in case {
+            let values: Vec<_> = values.split(',').map(|value| format!("\"{value}\"")).collect();
+            text.push_str(&format!("{name} = [{}]\n", values.join(", ")));
+        }
+        let suite = folder.path.join("suite.toml");
+        fs::write(&suite, text).with_context(|| suite.display().to_string())?;
+        let anybody = Permissions::from_mode(0o777);
+        let opened = fs::set_permissions(&folder.path, anybody);
+        opened.with_context(|| folder.path.display().to_string())?;
+        Ok(folder)
+    }
+
+    /// What `pagelab` is told to run it.
+    pub(crate) fn words(&self) -> [String; 5] {
+        let path = |name| self.path.join(name).to_string_lossy().into_owned();
+        ["run".into(), "--suite".into(), path("suite.toml"), "-o".into(), path("run")]
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

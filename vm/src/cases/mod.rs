@@ -3,6 +3,7 @@
 mod boot;
 mod check;
 mod hugetlb;
+mod killed;
 mod kmod;
 mod lane;
 mod nature;
@@ -27,6 +28,8 @@ pub(crate) const CASES: &[Case] = &[
     hugetlb::GIANT,
     pressure::FRAGMENTED,
     pressure::MEMCG,
+    killed::HINTED,
+    killed::FRAGMENTED,
     check::EVERYTHING,
     check::UNPRIVILEGED,
     kmod::DOOR,

@@ -1,0 +1,100 @@
+//! Settings that only a guest's cases change, after the run that changed them was killed.
+//!
+//! The one idea: SIGKILL leaves a run no moment to tidy up, so that whatever is as before was put
+//! back by its watchdog.
+
+use std::{process::Stdio, thread::sleep, time::Duration};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::{
+    case::{ALL, Case, Machine, Place, Verdict},
+    guest::{Folder, Guest, text},
+};
+
+pub(super) const HINTED: Case = Case {
+    name: "numa/killed",
+    about: "What NUMA balancing was set to is back after a run was killed among marked pages.",
+    places: &[Place { machine: Machine::Hmat2, kernels: ALL }],
+    run: hinted,
+    ..Case::DEFAULT
+};
+
+pub(super) const FRAGMENTED: Case = Case {
+    name: "pressure/killed",
+    about: "Compaction is set as before after a run was killed in broken memory, which is free.",
+    memory_mib: 1024,
+    run: fragmented,
+    ..Case::DEFAULT
+};
+
+fn hinted(guest: &Guest) -> Result<Verdict> {
+    let settings = [
+        "/proc/sys/kernel/numa_balancing",
+        "/sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+        "/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
+        "/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
+    ];
+    killed(guest, &[("kind", "numa-hint"), ("size", "32m")], &settings)
+}
+
+fn fragmented(guest: &Guest) -> Result<Verdict> {
+    let settings = [
+        "/proc/sys/vm/compaction_proactiveness",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/sys/kernel/mm/transparent_hugepage/defrag",
+    ];
+    let verdict =
+        killed(guest, &[("pressure", "fragmented"), ("page", "2m"), ("size", "32m")], &settings)?;
+    let free = || -> Result<u64> {
+        let all = text("/proc/meminfo")?;
+        let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        Ok(number.unwrap_or(0) >> 10)
+    };
+    let is_free = until(|| Ok(free()? > 512))?;
+    ensure!(is_free, "only {} MiB of 1024 are available afterwards", free()?);
+    Ok(verdict)
+}
+
+/// Kills a run of this case of `fault/latency` as soon as it has changed a setting.
+fn killed(guest: &Guest, case: &[(&str, &str)], settings: &[&str]) -> Result<Verdict> {
+    let read = || settings.iter().map(|path| text(path)).collect::<Result<Vec<_>>>();
+    let before = read()?;
+    let folder = Folder::with_suite("fault/latency", case)?;
+    let words = folder.words();
+    let mut command = guest.pagelab(&words.each_ref().map(String::as_str));
+    let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let begun = until(|| Ok(read()? != before || run.try_wait()?.is_some()))?;
+    // In the middle of the case, not of its settings.
+    sleep(Duration::from_millis(300));
+    let during = read()?;
+    let has_ended = run.try_wait()?;
+    run.kill()?;
+    run.wait()?;
+    ensure!(begun && has_ended.is_none(), "it ended by itself: {has_ended:?}");
+    let changed: Vec<_> = settings
+        .iter()
+        .zip(before.iter().zip(&during))
+        .filter(|(_, (before, during))| before != during)
+        .map(|(path, _)| path.rsplit('/').next().unwrap_or(path))
+        .collect();
+    if changed.is_empty() {
+        bail!("none of {settings:?} was changed");
+    }
+    if !until(|| Ok(read()? == before))? {
+        bail!("{settings:?} were {before:?}, and are {:?}", read()?);
+    }
+    Verdict::ok(format!("{} put back", changed.join(", ")))
+}
+
+/// Waits for at most a minute.
+fn until(mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
+    for _ in 0..3000 {
+        if is_so()? {
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Ok(false)
+}
