@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Clock, Data, Measured, Outcome, stats::median};
+use pagelab_record::{Clock, Data, Measured, Outcome};
 
 use super::Populate;
 use crate::{partial::Partial, plan::Planned};
@@ -24,7 +24,8 @@ const ROUNDS_ALONE: u32 = 3;
 /// round, and one more where the budget is short.
 const DROPPED_ABOVE: [f64; 4] = [2.5, 1.6, 1.35, 1.2];
 /// So many more rounds of all that are in, still affordable, and the second or third step is the
-/// last: one round may have been disturbed, and a few rounds of a small sample tell too little.
+/// last: one round may have been disturbed, and a few rounds of a small sample tell too little. Of
+/// several threads that were slower than one, the first round is doubted however short the budget.
 const ROUNDS_AMPLE: [u64; 2] = [12, 6];
 
 /// A strategy on its way.
@@ -165,16 +166,34 @@ impl Course {
             .map(|contender| {
                 let measured = contender.partial.measured();
                 let is_valid = contender.is_in && measured.is_valid();
-                is_valid.then(|| per_process(measured, Populate::of(&contender.planned.case)))?
+                is_valid.then(|| kindest(measured, Populate::of(&contender.planned.case)))?
             })
             .collect();
         let Some(best) = times.iter().flatten().copied().reduce(f64::min) else { return };
         let step = (self.round as usize + hurry).min(strictest);
+        let is_slow =
+            |time: Option<f64>| time.is_some_and(|time| time > DROPPED_ABOVE[step] * best);
+        let quick_alone: Vec<String> = (self.contenders.iter().zip(&times))
+            .filter(|(contender, time)| time.is_some() && !is_slow(**time) && contender.is_alone())
+            .map(|(contender, _)| contender.page())
+            .collect();
         for (contender, time) in self.contenders.iter_mut().zip(times) {
-            let is_slow = time.is_some_and(|time| time > DROPPED_ABOVE[step] * best);
+            let is_doubtful =
+                self.round == 0 && !contender.is_alone() && quick_alone.contains(&contender.page());
             let is_invalid = !contender.partial.measured().is_valid();
-            contender.is_in &= !is_slow && !is_invalid;
+            contender.is_in &= (!is_slow(time) || is_doubtful) && !is_invalid;
         }
+    }
+}
+
+impl Contender {
+    /// Whether one thread does it.
+    fn is_alone(&self) -> bool {
+        self.planned.case.get("threads").is_none_or(|threads| threads == "1")
+    }
+
+    fn page(&self) -> String {
+        self.planned.case.get("page").unwrap_or_default().to_owned()
     }
 }
 
@@ -186,9 +205,9 @@ pub fn out_of_time() -> Outcome {
     }
 }
 
-/// Nanoseconds until the sample is present: the median over processes of the best repetition of
-/// each, which disturbances reach last.
-fn per_process(measured: &Measured, populate: Populate) -> Option<f64> {
+/// Nanoseconds until the sample is present in the best repetition of all processes, which
+/// disturbances reach last: whoever was quick once stays, and medians decide in the end.
+fn kindest(measured: &Measured, populate: Populate) -> Option<f64> {
     let mut sums: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     for series in measured.series.iter().filter(|series| series.clock != Clock::Cpu) {
         let counts = match series.name.as_str() {
@@ -201,12 +220,7 @@ fn per_process(measured: &Measured, populate: Populate) -> Option<f64> {
             *sum += values.iter().sum::<u64>() as f64;
         }
     }
-    let mut best: BTreeMap<u32, f64> = BTreeMap::new();
-    for ((process, _), sum) in sums {
-        let best = best.entry(process).or_insert(f64::INFINITY);
-        *best = best.min(sum);
-    }
-    (!best.is_empty()).then(|| median(best.into_values()))
+    sums.into_values().reduce(f64::min)
 }
 
 #[cfg(test)]
@@ -218,14 +232,9 @@ mod tests {
     use super::*;
     use crate::advise::{Policy, Question};
 
-    fn cases(count: usize) -> Vec<Planned> {
-        let question = Question {
-            size: 64 << 20,
-            threads: 2,
-            policy: Policy::Base,
-            budget_s: 5.0,
-            fifo: false,
-        };
+    fn cases(count: usize, threads: u32) -> Vec<Planned> {
+        let question =
+            Question { size: 64 << 20, threads, policy: Policy::Base, budget_s: 5.0, fifo: false };
         let (_, plan) = question.asked().unwrap().plan(ClockChoice::Raw);
         plan.into_iter().cycle().take(count).collect()
     }
@@ -250,7 +259,7 @@ mod tests {
 
     /// Runs a course over strategies that take these times; returns the turns of each.
     fn run(times: &[u64], budget_ns: u64) -> Vec<u32> {
-        let mut course = Course::new(cases(times.len()), budget_ns);
+        let mut course = Course::new(cases(times.len(), 1), budget_ns);
         let (mut turns, mut passed) = (vec![0; times.len()], 0);
         while let Some(turn) = course.next(passed) {
             turns[turn.index] += 1;
@@ -271,13 +280,41 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_were_slower_than_one_are_doubted_once_however_short_the_time() {
+        let mut cases = cases(16, 2);
+        let page = |planned: &Planned| planned.case.get("page").unwrap_or_default().to_owned();
+        let (alone, many): (Vec<_>, Vec<_>) = cases
+            .drain(..)
+            .partition(|planned| planned.case.get("threads").is_none_or(|threads| threads == "1"));
+        let one = alone[0].clone();
+        let two = many.into_iter().find(|many| page(many) == page(&one)).unwrap();
+        for (later, turns) in [(60, 3), (900, 2)] {
+            let mut course = Course::new(vec![one.clone(), two.clone()], 3000);
+            let (mut of_two, mut passed) = (0, 0);
+            while let Some(turn) = course.next(passed).filter(|turn| turn.round < 3) {
+                let time = if turn.index == 0 {
+                    100
+                } else if turn.round == 0 {
+                    900
+                } else {
+                    later
+                };
+                of_two += u32::from(turn.index == 1);
+                passed += time;
+                course.measured(turn, took(turn, time), time);
+            }
+            assert_eq!(of_two, turns, "then {later}");
+        }
+    }
+
+    #[test]
     fn a_strategy_without_a_rival_is_measured_three_times() {
         assert_eq!(run(&[100, 900], u64::MAX), [3, 1]);
     }
 
     #[test]
     fn what_has_no_time_left_is_skipped_with_a_cure() {
-        let mut course = Course::new(cases(2), 150);
+        let mut course = Course::new(cases(2, 1), 150);
         let turn = course.next(0).unwrap();
         course.measured(turn, took(turn, 200), 200);
         assert_eq!(course.next(200), None);
@@ -290,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_process_cut_off_at_the_end_takes_nothing_from_those_before_it() {
-        let mut course = Course::new(cases(1), 1000);
+        let mut course = Course::new(cases(1, 1), 1000);
         let turn = course.next(0).unwrap();
         course.measured(turn, took(turn, 100), 100);
         let turn = course.next(100).unwrap();
