@@ -13,7 +13,7 @@ mod form;
 use std::collections::BTreeSet;
 
 use pagelab_record::{
-    RunHeader, Series,
+    Data, RunHeader, Series,
     stats::Samples,
     units::{display_bytes, parse_bytes},
 };
@@ -31,6 +31,9 @@ use crate::{
 
 /// A strategy this little slower than the fastest is as good, if some round says so too.
 const AS_GOOD: f64 = 1.05;
+/// As good only if its best repetition is so near to that of the fastest, too: what makes rounds of
+/// two strategies look alike is mostly a disturbance of the faster one.
+const AS_GOOD_AT_BEST: f64 = 1.2;
 /// The series that stands for all that makes memory present.
 const PRESENT: &str = "map";
 
@@ -173,6 +176,15 @@ impl<'a> Row<'a> {
         self.series.iter().map(|series| series.process).collect::<BTreeSet<_>>().len()
     }
 
+    /// Nanoseconds of its best repetition, for the whole sample.
+    fn at_best(&self) -> u64 {
+        let values = self.series.iter().filter_map(|series| match &series.data {
+            Data::Values(values) => values.iter().min().copied(),
+            _ => None,
+        });
+        values.min().unwrap_or(u64::MAX)
+    }
+
     /// What it costs in memory, in words.
     fn price(&self) -> String {
         let Memory { rounding, pool, locked } = self.strategy.memory;
@@ -229,7 +241,9 @@ fn choose(rows: &[Row<'_>], allowed: impl Fn(&Row<'_>) -> bool) -> Option<Choice
     let fastest = rows.iter().position(is_in)?;
     let is_tie = |row: &Row<'_>| {
         let ratio = paired(&row.series, &rows[fastest].series);
-        ratio.is_some_and(|ratio| ratio.low <= 1.0 && ratio.value <= AS_GOOD)
+        let at_best = row.at_best() as f64 / rows[fastest].at_best() as f64;
+        at_best <= AS_GOOD_AT_BEST
+            && ratio.is_some_and(|ratio| ratio.low <= 1.0 && ratio.value <= AS_GOOD)
     };
     let ties: Vec<usize> = (fastest + 1..rows.len())
         .filter(|place| is_in(&rows[*place]) && is_tie(&rows[*place]))

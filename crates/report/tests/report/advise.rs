@@ -135,6 +135,20 @@ fn of_two_that_no_round_tells_apart_the_simpler_one_is_named() {
 }
 
 #[test]
+fn a_disturbed_strategy_is_no_tie_of_one_that_never_was_as_quick() {
+    let rows = [ROWS[0], ("2m", "touch", 1, 4, true, Some(140.0)), ROWS[2]];
+    let named = |quickest: f64| {
+        let (header, mut records) = run(&rows);
+        for (process, factor) in [(0, quickest), (1, 1.45), (2, 1.35)] {
+            scale(&mut records, "madvise-populate-each", process, factor);
+        }
+        json_of(&report((header, records)))["answer"]["named"].clone()
+    };
+    assert_eq!(named(1.0), "madvise-populate-each 2m ×2");
+    assert_eq!(named(1.3), "touch 2m");
+}
+
+#[test]
 fn one_good_round_is_not_enough_to_be_named() {
     let (header, mut records) = run(&ROWS);
     let before = json_of(&report((header.clone(), records.clone())));
