@@ -10,7 +10,7 @@ mod output;
 mod progress;
 mod session;
 
-use std::{path::Path, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use pagelab_sys::knobs::{Place, WATCHDOG_COMMAND, watchdog_main};
 
@@ -22,12 +22,12 @@ const CASE_COMMAND: &str = "__case";
 fn main() -> ExitCode {
     // The hidden parts come first: they are no command line of anybody's, and the watchdog must
     // start without a thread and without output.
-    let words: Vec<String> = std::env::args().collect();
-    match words.get(1).map(String::as_str) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match words.get(1).and_then(|word| word.to_str()) {
         Some(CASE_COMMAND) => return case(),
         Some(WATCHDOG_COMMAND) => {
-            let directory = words.get(2).map_or("", String::as_str);
-            let code = watchdog_main(&Place::at(Path::new(directory)));
+            let directory = words.get(2).map_or(Path::new(""), Path::new);
+            let code = watchdog_main(&Place::at(directory));
             return ExitCode::from(u8::try_from(code).unwrap_or(70));
         }
         _ => (),

@@ -1,6 +1,9 @@
 //! Where text goes: results to stdout, everything else to stderr. A closed pipe is no error.
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::{
+    io::{self, ErrorKind, IsTerminal, Write},
+    os::fd::AsFd,
+};
 
 use pagelab_report::Style;
 
@@ -29,15 +32,20 @@ pub(crate) fn warn(text: &str) {
 
 /// How to draw for whoever reads stdout.
 pub(crate) fn style() -> Style {
-    let is_terminal = io::stdout().is_terminal();
+    style_of(&io::stdout())
+}
+
+/// How to draw for whoever reads this stream.
+pub(crate) fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
+    let is_terminal = stream.is_terminal();
     let color = is_terminal
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    let width = terminal_width().filter(|_| is_terminal).unwrap_or(120);
+    let width = terminal_width(stream).filter(|_| is_terminal).unwrap_or(120);
     Style { color, width }
 }
 
-fn terminal_width() -> Option<usize> {
+fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.or_else(pagelab_sys::rights::terminal_columns)
+    columns.or_else(|| pagelab_sys::rights::terminal_columns(stream))
 }

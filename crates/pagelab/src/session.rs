@@ -106,7 +106,7 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
         asked: Value::Null,
         suite: suite.to_owned(),
         published: published.to_vec(),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         method: serde_json::to_value(methods).expect("a method is plain data"),
         plan: plan
             .cases

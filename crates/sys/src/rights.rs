@@ -1,5 +1,7 @@
 //! What this process may do: privileges and limits that a case may need.
 
+use std::os::fd::AsFd;
+
 use procfs::{Current, process::Process};
 use rustix::process::{Resource, geteuid, getrlimit};
 
@@ -34,8 +36,8 @@ pub fn memory_bytes() -> u64 {
     procfs::Meminfo::current().map_or(0, |info| info.mem_total)
 }
 
-/// Columns of the terminal on stdout; `None` where stdout is none.
-pub fn terminal_columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+/// Columns of the terminal behind a stream; `None` where it is none.
+pub fn terminal_columns(stream: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

@@ -181,7 +181,10 @@ fn method(clock: ClockChoice) -> Method {
 /// What is watched, as a planned case: the first of its run, which no runner runs.
 pub fn watched(subject: &Subject, clock: ClockChoice) -> Planned {
     let case = match subject {
-        Subject::Program(words) => Case::default().with("program", &words.join(" ")),
+        Subject::Program(words) => {
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            Case::default().with("program", &words.join(" "))
+        }
         Subject::Process { pid, at_most } => Case::default()
             .with("pid", &pid.to_string())
             .with("duration", &format!("{}s", at_most.as_secs_f64())),

@@ -5,6 +5,7 @@
 //! kernel counts for everybody (`wait4`, `/proc/PID/stat`) is all that is known.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, IsTerminal},
     process::Command,
@@ -29,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(4);
 #[derive(Debug, Clone)]
 pub enum Subject {
     /// A program with its arguments, from its start to its end.
-    Program(Vec<String>),
+    Program(Vec<OsString>),
     /// A process that runs, with all its threads, for so long.
     Process {
         /// Its number.
@@ -181,9 +182,10 @@ impl Eyes {
     }
 }
 
-fn program(words: &[String]) -> Result<Watched, Blocked> {
+fn program(words: &[OsString]) -> Result<Watched, Blocked> {
     let name = words.first().cloned().unwrap_or_default();
-    let not_started = |source| Blocked::Program { program: name.clone(), source };
+    let not_started =
+        |source| Blocked::Program { program: name.to_string_lossy().into_owned(), source };
     let mut command = Command::new(&name);
     command.args(&words[1..]);
     let waiting = Waiting::prepare(command).map_err(not_started)?;

@@ -3,7 +3,13 @@
 //! The program runs first, with the terminal to itself; then the kinds of fault that it took are
 //! measured, unless the costs of an earlier run are given. Both are records of one run.
 
-use std::{path::Path, time::Duration};
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Write},
+    path::Path,
+    time::Duration,
+};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pagelab_bench::{
@@ -15,9 +21,10 @@ use pagelab_bench::{
     plan::Plan,
 };
 use pagelab_record::{Outcome, Record, journal::Journal};
+use pagelab_report::Report;
 use pagelab_sys::crew::catch_interrupts;
 
-use super::{clock, text};
+use super::{clock, report::create, text};
 use crate::{
     args,
     exit::{Exit, Failure},
@@ -33,7 +40,7 @@ pub(crate) fn command() -> Command {
             "What faults cost a program on this machine, and what would help.\n\n\
              Runs the program and receives every fault of it and of what it starts, then measures \
              what such faults cost here. The program keeps stdin, stdout and stderr; an interrupt \
-             goes to it. While it is watched its faults are dearer: the costs are those without.",
+             goes to it. The report follows on stderr, or is written to --report FILE. While it is watched its faults are dearer: the costs are those without.",
         )
         .arg(
             Arg::new("pid")
@@ -56,6 +63,10 @@ pub(crate) fn command() -> Command {
             "Take the costs of an earlier run of this machine instead of measuring, or: \
                      none",
         ))
+        .arg(Arg::new("report").long("report").value_name("FILE").help(
+            "Write the report to a file that does not exist yet, instead of stderr (with --pid: \
+             stdout)",
+        ))
         .arg(args::output())
         .arg(args::quiet())
         .arg(args::clock())
@@ -66,6 +77,7 @@ pub(crate) fn command() -> Command {
                 .trailing_var_arg(true)
                 .allow_hyphen_values(true)
                 .num_args(1..)
+                .value_parser(value_parser!(OsString))
                 .help("The program and its arguments, after --"),
         )
 }
@@ -78,6 +90,7 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
     let clock = clock(matches);
     let subject = subject(matches);
     // Before the program runs, so that it does not run for nothing.
+    let mut sink = Sink::open(text(matches, "report"), &subject)?;
     let costs = text(matches, "costs").map(costs_of).transpose()?;
     let planned = prices::watched(&subject, clock);
     let case = planned.case.clone();
@@ -101,9 +114,46 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
         end = measure_prices(&place, &mut journal, &mut records, clock, quiet)?;
     }
     let done = session::conclude(&place.directory, &header, records, end)?;
-    output::result(&done.report.terminal(output::style()))?;
+    sink.take(&done.report)?;
     done.tell(&place.directory);
     Ok(done.exit)
+}
+
+/// Where the report goes: stdout is the program's own.
+#[derive(Debug)]
+enum Sink {
+    Stdout,
+    Stderr,
+    File(File, String),
+}
+
+impl Sink {
+    fn open(path: Option<&str>, subject: &Subject) -> Result<Self, Failure> {
+        match (path, subject) {
+            (Some("-"), Subject::Program(_)) => Err(Failure::usage_text(
+                "--report -: stdout is the program's: name a file, or leave it out: the report \
+                 goes to stderr",
+            )),
+            (None | Some("-"), Subject::Process { .. }) => Ok(Self::Stdout),
+            (None, Subject::Program(_)) => Ok(Self::Stderr),
+            (Some(path), _) => Ok(Self::File(create(path)?, path.to_owned())),
+        }
+    }
+
+    fn take(&mut self, report: &Report) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => output::result(&report.terminal(output::style())),
+            Self::Stderr => {
+                output::warn(&report.terminal(output::style_of(&io::stderr())));
+                Ok(())
+            }
+            Self::File(file, path) => {
+                let text = report.terminal(output::style_of(file));
+                let written = file.write_all(text.as_bytes());
+                written.map_err(|error| Failure::internal(anyhow::anyhow!("{path}: {error}")))
+            }
+        }
+    }
 }
 
 fn subject(matches: &ArgMatches) -> Subject {
@@ -112,9 +162,9 @@ fn subject(matches: &ArgMatches) -> Subject {
             let seconds = matches.get_one::<f64>("duration").copied().unwrap_or(10.0);
             Subject::Process { pid: *pid, at_most: Duration::from_secs_f64(seconds.min(1e6)) }
         }
-        None => Subject::Program(
-            matches.get_many::<String>("program").into_iter().flatten().cloned().collect(),
-        ),
+        None => {
+            Subject::Program(matches.get_many("program").into_iter().flatten().cloned().collect())
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 /// Opens the output before any work; an existing file is never overwritten.
-fn create(path: &str) -> Result<std::fs::File, Failure> {
+pub(crate) fn create(path: &str) -> Result<std::fs::File, Failure> {
     OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -1,6 +1,11 @@
 //! What is wrong with a command line, a suite or a place is said by name, before any measuring.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    path::Path,
+};
 
 use pagelab_record::Outcome;
 
@@ -11,6 +16,44 @@ use crate::support::{Ended, Lab, Machine, binary, is_root, pool, skip};
 fn is_refused(words: &[&str], named: &[&str]) {
     let lab = Lab::new();
     lab.pagelab(words).exits(2).complains(named);
+    assert_eq!(fs::read_dir(lab.path(".")).unwrap().count(), 0, "something was left behind");
+}
+
+#[test]
+fn an_argument_that_is_not_utf8_is_refused_by_every_command() {
+    let lab = Lab::new();
+    let odd = OsStr::from_bytes(b"\xff");
+    for command in [
+        "",
+        "run",
+        "run fault/latency",
+        "list",
+        "check",
+        "doctor",
+        "report",
+        "resume",
+        "selftest",
+        "advise",
+        "explain --pid",
+        "completions",
+        "help",
+        "trace",
+        "trace synth",
+        "trace stats",
+        "trace replay",
+        "trace verify",
+        "trace capture -o",
+        "tier",
+        "tier simulate",
+    ] {
+        let mut words: Vec<&OsStr> = command.split_whitespace().map(OsStr::new).collect();
+        words.push(odd);
+        let ended = lab.pagelab(&words);
+        assert_eq!(ended.code, Some(2), "{command}: {}", ended.stderr);
+    }
+    // The hidden ones take no words of anybody's.
+    let ended = lab.pagelab(&[OsStr::new("__case"), odd]);
+    assert!(ended.code.is_some_and(|code| code != 101), "{}", ended.stderr);
     assert_eq!(fs::read_dir(lab.path(".")).unwrap().count(), 0, "something was left behind");
 }
 

@@ -1,8 +1,9 @@
 //! `pagelab explain`: programs whose faults are known, and programs that do not end well.
 
 use std::{
+    ffi::OsStr,
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -158,7 +159,7 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
         let words = [&["explain", "-o", run], more, &["--", program, "write", "4096", "fault"]];
         let ended = lab.pagelab(&words.concat());
         ended.exits(0);
-        ended.stdout
+        ended.stderr
     };
     let first = watch("first", &[]);
     if !sees(&explained(&lab, "first"), "sees_perf") {
@@ -209,9 +210,39 @@ fn a_program_that_ends_badly_is_a_record_that_says_so() {
     assert_eq!(explained(&lab, "signal").counters["exit_signal"], 9);
     let ended = watch("code", "echo to stdout; exit 7");
     ended.exits(0);
-    assert!(ended.stdout.starts_with("to stdout\n"), "{}", ended.stdout);
+    assert_eq!(ended.stdout, "to stdout\n");
     assert!(ended.stderr.contains("exited with 7"), "{}", ended.stderr);
     assert_eq!(explained(&lab, "code").counters["exit_code"], 7);
+}
+
+#[test]
+fn stdout_is_the_programs_byte_for_byte_and_the_report_is_elsewhere() {
+    let lab = Lab::new();
+    let watch = |words: &[&str]| {
+        let mut pagelab = Command::new(binary());
+        pagelab.args(["explain", "-q", "--costs", "none"]).args(words).arg("--");
+        // The argument is no UTF-8, and what it prints is none either.
+        pagelab
+            .arg("printf")
+            .arg(OsStr::from_bytes(b"%s\\377\\000\\n"))
+            .arg(OsStr::from_bytes(b"\xff"));
+        let output = pagelab.current_dir(lab.path(".")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(output.stdout, b"\xff\xff\0\n", "{said}");
+        said
+    };
+    let is_report = |text: &str| text.contains("What faults cost this program");
+    assert!(is_report(&watch(&["-o", "beside"])));
+    assert!(!is_report(&watch(&["-o", "filed", "--report", "report.txt"])));
+    let report = fs::read_to_string(lab.path("report.txt")).unwrap();
+    assert!(is_report(&report) && !report.contains('\u{1b}'), "{report}");
+    // Before the program runs: it is not there, and neither is a run.
+    for file in ["-", "report.txt"] {
+        let words = ["explain", "-o", "no", "--report", file, "--", "touch", "ran"];
+        lab.pagelab(&words).exits(2).complains(&[file]);
+        assert!(!lab.path("ran").exists() && !lab.path("no").exists());
+    }
 }
 
 #[test]
@@ -241,7 +272,7 @@ fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
     if ended.code == Some(3) {
         return skip("perf is not allowed here", "sysctl kernel.perf_event_paranoid=2");
     }
-    ended.exits(0);
+    ended.exits(0).shows(&["What faults cost this program"]);
     assert!(runs_on);
     assert!(!explained(&lab, "run").counters.contains_key("exit_code"));
 }
