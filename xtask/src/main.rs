@@ -24,6 +24,7 @@ mod miri;
 mod nightly;
 mod portable;
 mod shell;
+mod splice;
 mod tidy;
 mod vm;
 
@@ -76,6 +77,12 @@ const TASKS: &[Task] = &[
     },
     Task::plain("tidy", "Check what no compiler checks", |_| tidy::tidy()),
     Task::plain("schema", "Rewrite docs/record.schema.json", |_| schema()),
+    Task {
+        name: "splice",
+        about: "Put the reports of records/ into the pages that show them",
+        arguments: splice::arguments,
+        run: splice::splice,
+    },
     Task::plain("dist", "Build dist/pagelab, one static binary", |_| dist::dist()),
     Task {
         name: "fuzz",

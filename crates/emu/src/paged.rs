@@ -1,8 +1,8 @@
-//! Memories behind a map of pages: the seed's backends, from the plain map to page caches.
+//! Memories behind a map of pages: fast-mem's backends, from the plain map to page caches.
 //!
 //! The one idea: a backend is only the way it finds a page, a [`Pages`]. Policies, straddles and
 //! slices are written once, in [`Paged`], and are looked at where a page is missing or an access
-//! leaves its page: what is found costs what the seed's code costs.
+//! leaves its page: what is found costs what fast-mem's code costs.
 //!
 //! This file has no unsafe code. The backends that keep pointers are in `raw/cache.rs`; what
 //! pagelab itself offers, memories that need no map on the way, is not here.

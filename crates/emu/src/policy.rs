@@ -5,7 +5,7 @@ use crate::memory::Kind;
 /// What an access does that reaches over the end of the 2^64 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Edge {
-    /// It faults; the seed's way.
+    /// It faults; fast-mem's way.
     #[default]
     Trap,
     /// It goes on at address 0.
@@ -15,14 +15,14 @@ pub enum Edge {
 /// What a load of memory gives that nothing was ever stored to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Absent {
-    /// Zero, without making a page; the seed's way.
+    /// Zero, without making a page; fast-mem's way.
     #[default]
     Zero,
     /// A fault.
     Fault,
 }
 
-/// Every policy of a memory; the default is the seed's behaviour without a limit.
+/// Every policy of a memory; the default is fast-mem's behaviour without a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// The end of the address space.

@@ -16,7 +16,7 @@ pub enum Decoder {
     /// [`pagelab_trace::decode`]: a 16-bit key and no bounds checks.
     #[default]
     Fast,
-    /// [`pagelab_trace::raw`]: bounds-checked slices, as the seed does it.
+    /// [`pagelab_trace::raw`]: bounds-checked slices, as fast-mem does it.
     Safe,
 }
 

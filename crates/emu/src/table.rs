@@ -32,7 +32,7 @@ pub struct Backend {
 #[error("{0}")]
 pub struct Unfit(pub String);
 
-/// The seed's best configuration, decoded as the seed does: what others are compared with.
+/// fast-mem's best configuration, decoded as fast-mem does: what others are compared with.
 pub const BASE: &str = "paged-cache-32-neg";
 
 /// Every backend, in the order that `pagelab list` prints them.
@@ -55,7 +55,7 @@ pub const MEMORIES: &[Backend] = &[
     paged("paged-cache-4-neg", "paged-cache-4, and 4 absent pages", make::<PagedCacheNeg<4>>),
     paged("paged-cache-8-neg", "paged-cache-8, and 8 absent pages", make::<PagedCacheNeg<8>>),
     paged("paged-cache-16-neg", "paged-cache-16, and 16 absent pages", make::<PagedCacheNeg<16>>),
-    paged(BASE, "paged-cache-32, and 32 absent pages: the seed's best", make::<PagedCacheNeg<32>>),
+    paged(BASE, "paged-cache-32, and 32 absent pages: fast-mem's best", make::<PagedCacheNeg<32>>),
     Backend {
         name: "tlb",
         summary: "a software TLB in front of a page table: the default",
@@ -85,7 +85,7 @@ pub fn backend(name: &str) -> Result<&'static Backend, String> {
 
 type Make = fn(&Policy) -> Result<Box<dyn Replay>, Unfit>;
 
-/// A row of the seed's kind.
+/// A row of fast-mem's kind.
 const fn paged(name: &'static str, summary: &'static str, make: Make) -> Backend {
     Backend { name, summary, remembers: true, make }
 }

@@ -3,48 +3,56 @@
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use pagelab_bench::{Kind, Param, Role, WORKLOADS, Workload, plan::Overrides, suite};
 
+use crate::examples::{WORKLOAD, dress};
+
 /// The whole command line.
 pub(crate) fn command() -> Command {
-    Command::new("pagelab")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
-        .after_help(
-            "Exit codes: 0 fine, 1 a case or check failed, 2 usage, 3 this host cannot, 4 \
+    let command =
+        Command::new("pagelab")
+            .version(env!("CARGO_PKG_VERSION"))
+            .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
+            .after_help(
+                "Man pages and completions: pagelab generate --out DIR\n\n\
+             Exit codes: 0 fine, 1 a case or check failed, 2 usage, 3 this host cannot, 4 \
              everything skipped, 6 a witness failed, 70 internal error, 130 interrupted.",
-        )
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(run())
-        .subcommand(list())
-        .subcommand(check())
-        .subcommand(doctor())
-        .subcommand(report())
-        .subcommand(crate::cmd::advise::command())
-        .subcommand(crate::cmd::explain::command())
-        .subcommand(crate::cmd::trace::command())
-        .subcommand(crate::cmd::tier::command())
-        .subcommand(
-            Command::new("resume")
-                .about("Continue a run after a crash, an interrupt or a reboot")
-                .arg(directory("run", "Directory of the run"))
-                .arg(quiet())
-                .arg(clock()),
-        )
-        .subcommand(selftest())
-        .subcommand(
-            Command::new("completions").about("Print a completion script").arg(
-                Arg::new("shell")
-                    .required(true)
-                    .value_parser(value_parser!(clap_complete::Shell))
-                    .help("Which shell"),
-            ),
-        )
-        .subcommand(
-            Command::new("generate")
-                .hide(true)
-                .about("Write completions and man pages")
-                .arg(Arg::new("out").long("out").required(true).help("Directory to write to")),
-        )
+            )
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommand(run())
+            .subcommand(list())
+            .subcommand(check())
+            .subcommand(doctor())
+            .subcommand(report())
+            .subcommand(crate::cmd::advise::command())
+            .subcommand(crate::cmd::explain::command())
+            .subcommand(crate::cmd::trace::command())
+            .subcommand(crate::cmd::tier::command())
+            .subcommand(
+                Command::new("resume")
+                    .about("Continue a run after a crash, an interrupt or a reboot")
+                    .arg(directory("run", "Directory of the run"))
+                    .arg(quiet())
+                    .arg(clock()),
+            )
+            .subcommand(selftest())
+            .subcommand(
+                Command::new("completions").about("Print a completion script").arg(
+                    Arg::new("shell")
+                        .required(true)
+                        .value_parser(value_parser!(clap_complete::Shell))
+                        .help("Which shell"),
+                ),
+            )
+            .subcommand(
+                Command::new("generate")
+                    .about("Write man pages and completion scripts into a directory")
+                    .arg(
+                        Arg::new("out").long("out").value_name("DIR").required(true).help(
+                            "Where to: man1/ for MANPATH, completions/ for bash, zsh and fish",
+                        ),
+                    ),
+            );
+    dress(command)
 }
 
 fn run() -> Command {
@@ -63,11 +71,27 @@ fn run() -> Command {
         .arg(
             Arg::new("suite")
                 .long("suite")
+                .value_name("SUITE")
                 .help(format!("A suite by name ({}) or the path of a .toml", suites.join(", "))),
         )
-        .arg(Arg::new("size").long("size").help("Override the size of every case of a suite"))
-        .arg(Arg::new("rounds").long("rounds").help("Override the rounds of every case of a suite"))
-        .arg(Arg::new("ops").long("ops").help("Override the operations of every case of a suite"))
+        .arg(
+            Arg::new("size")
+                .long("size")
+                .value_name("SIZE")
+                .help("Override the size of every case of a suite"),
+        )
+        .arg(
+            Arg::new("rounds")
+                .long("rounds")
+                .value_name("ROUNDS")
+                .help("Override the rounds of every case of a suite"),
+        )
+        .arg(
+            Arg::new("ops")
+                .long("ops")
+                .value_name("OPS")
+                .help("Override the operations of every case of a suite"),
+        )
         .arg(
             Arg::new("fifo")
                 .long("fifo")
@@ -83,7 +107,7 @@ fn run() -> Command {
 }
 
 fn grid(workload: &dyn Workload) -> Command {
-    let mut command = Command::new(workload.name().to_owned()).about(workload.summary().to_owned());
+    let mut command = Command::new(workload.name().to_owned()).about(sentence(workload.summary()));
     for param in workload.params() {
         command = command.arg(flag(param));
     }
@@ -102,7 +126,8 @@ pub(crate) fn flag(param: &Param) -> Arg {
         .action(ArgAction::Append)
         .value_delimiter(',')
         .value_name(param.name.to_uppercase())
-        .help(format!("{help} (default {})", param.default));
+        .help_heading(WORKLOAD)
+        .help(sentence(&format!("{help} (default {})", param.default)));
     match param.kind {
         // A list of CPUs and what a generator takes have commas of their own.
         kind if kind.has_commas() => flag.value_delimiter(None),
@@ -118,6 +143,16 @@ pub(crate) fn flag(param: &Param) -> Arg {
         }
         _ => flag,
     }
+}
+
+/// With a capital, unless it starts with a value or a name.
+pub(crate) fn sentence(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    if !first.chars().all(|c| c.is_ascii_lowercase() || c == ',') {
+        return text.to_owned();
+    }
+    let (initial, rest) = text.split_at(1);
+    initial.to_uppercase() + rest
 }
 
 /// The axes that the flags of a workload's sub-command name.
@@ -283,7 +318,13 @@ fn selftest() -> Command {
                 .required(true)
                 .help("Two alternating runs of one suite"),
         )
-        .arg(Arg::new("suite").long("suite").default_value("quick").help("The suite to run twice"))
+        .arg(
+            Arg::new("suite")
+                .long("suite")
+                .value_name("SUITE")
+                .default_value("quick")
+                .help("The suite to run twice"),
+        )
         .arg(format(&["terminal", "json"]))
 }
 

@@ -5,6 +5,7 @@
 
 mod args;
 mod cmd;
+mod examples;
 mod exit;
 mod output;
 mod progress;

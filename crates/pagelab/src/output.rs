@@ -41,11 +41,8 @@ pub(crate) fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
     let color = is_terminal
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    let width = terminal_width(stream).filter(|_| is_terminal).unwrap_or(120);
-    Style { color, width }
-}
-
-fn terminal_width(stream: &impl AsFd) -> Option<usize> {
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.or_else(|| pagelab_sys::rights::terminal_columns(stream))
+    // Whoever sets COLUMNS means it, for a file or a pipe too.
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let drawn = || pagelab_sys::rights::terminal_columns(stream).filter(|_| is_terminal);
+    Style { color, width: asked.or_else(drawn).unwrap_or(120) }
 }

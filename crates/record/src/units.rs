@@ -2,7 +2,7 @@
 //!
 //! Sizes are powers of 1024 on input and canonical on output (`1g`, never `1024m`), so that two
 //! spellings of one case are one case. Rates are powers of 1000 (`GB/s` = 10⁹ bytes a second) or
-//! named `MiB/s`; `MB/s` for MiB/s is an error that the seeds made and we do not repeat.
+//! named `MiB/s`; `MB/s` for MiB/s is an error that publications made and we do not repeat.
 
 /// Bytes of the page that `base` names. Every supported architecture of this version is x86-64.
 pub const BASE_PAGE: u64 = 4096;

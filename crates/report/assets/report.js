@@ -303,10 +303,10 @@
 
   // ---- emulated memory and its traces
 
-  const FAMILIES = { floor: "decoding", seed: "the seed's", base: "base", peer: "others'", ours: "pagelab's" };
+  const FAMILIES = { floor: "decoding", "fast-mem": "fast-mem's", base: "base", peer: "others'", ours: "pagelab's" };
   const replay = (figure) => {
     const { floor, arms } = charts.replay[+figure.dataset.nth], x = arms.map((_, i) => i);
-    const colors = { floor: css("--faint"), seed: hue(0), base: hue(1), ours: hue(2), peer: hue(3) };
+    const colors = { floor: css("--faint"), "fast-mem": hue(0), base: hue(1), ours: hue(2), peer: hue(3) };
     const families = Object.keys(FAMILIES).filter((f) => arms.some((a) => a.family === f));
     const plot = figure.querySelector(".plot"), ink = css("--ink");
     plot.style.height = `${arms.length * 23 + 76}px`;

@@ -77,7 +77,7 @@ struct Backends {
 #[derive(Debug, Clone, Serialize)]
 struct Backend {
     name: String,
-    /// Whose it is: `floor`, `seed`, `base`, `peer` or `ours`.
+    /// Whose it is: `floor`, `fast-mem`, `base`, `peer` or `ours`.
     family: &'static str,
     /// Nanoseconds and the ends of their interval.
     ns: (f64, f64, f64),
@@ -142,7 +142,7 @@ fn backends(entry: &Entry) -> Backends {
         let family = match name {
             name if name.starts_with(replay::NOOP) => "floor",
             name if Some(name) == base => "base",
-            name if name.starts_with("paged-") => "seed",
+            name if name.starts_with("paged-") => "fast-mem",
             name if name.starts_with("peer-") => "peer",
             _ => "ours",
         };

@@ -1,4 +1,4 @@
-//! The raw format of seed 002, byte for byte, and its bounds-checked decoder.
+//! The raw format of fast-mem, byte for byte, and its bounds-checked decoder.
 //!
 //! A file is records and nothing else: no header, no magic, no values of loads. Little-endian:
 //!

@@ -1,4 +1,4 @@
-//! What a trace looks like: every statistic of seed 002's `trace_stats`, stack distances and TLB
+//! What a trace looks like: every statistic of fast-mem's `trace_stats`, stack distances and TLB
 //! reach.
 //!
 //! A [`Collector`] is a [`Visit`]: it sees each operation once, and keeps numbers for each distinct
@@ -6,7 +6,7 @@
 //! only counts; all else is done where a page is left. It judges no records, reads no files and
 //! knows no time.
 //!
-//! Definitions, as the seed's: an operation belongs to the page of its first byte; a write makes
+//! Definitions, as fast-mem's: an operation belongs to the page of its first byte; a write makes
 //! its page present; a read of a page that is not present is an absent read.
 
 mod direct;
@@ -50,7 +50,7 @@ pub enum Stack {
     },
 }
 
-/// What to collect; the default is what the seed's tool prints.
+/// What to collect; the default is what fast-mem's tool prints.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Pages are `2^page_shift` bytes; 0 to 63.

@@ -94,11 +94,17 @@ pub(crate) fn readme(tree: &Tree) -> Vec<Problem> {
         let cure = "show how to build and start it, and how to test it";
         problems.push(Problem::new(README, 0, "has fewer than two code blocks", cure));
     }
-    if !blocks.iter().any(|block| block.lines().any(|line| line.trim() == TEST_COMMAND)) {
+    if !blocks.iter().any(|block| block.lines().any(|line| typed(line) == TEST_COMMAND)) {
         let cure = format!("give `{TEST_COMMAND}` a line of its own: .ci/run reads it there");
         problems.push(Problem::new(README, 0, "does not say how to run the tests", cure));
     }
     problems
+}
+
+/// A line of a block without the prompt.
+fn typed(line: &str) -> &str {
+    let line = line.trim();
+    line.strip_prefix("$ ").unwrap_or(line)
 }
 
 /// The contents of fenced blocks.
@@ -204,6 +210,8 @@ mod tests {
     fn the_readme_shows_two_blocks_and_the_test_command() {
         let of = |text: &str| readme(&Tree::of(&[(README, text)])).len();
         assert_eq!(of("# p\n\n```sh\ncargo run\n```\n\n```sh\ncargo xtask test\n```\n"), 0);
+        let prompts = "# p\n\n```console\n$ a\n```\n\n```console\n$ cargo xtask test\n```\n";
+        assert_eq!(of(prompts), 0);
         assert_eq!(of("# p\n\n```sh\ncargo xtask test\n```\n"), 1);
         assert_eq!(of("# p\n\n```sh\na\n```\n\n```sh\nb\n```\ncargo xtask test\n"), 1);
         assert_eq!(of("# p\n"), 2);

@@ -11,7 +11,7 @@ use pagelab_record::Case;
 
 use crate::workload::Error;
 
-/// The alias of the seed's best configuration, decoded as the seed does.
+/// The alias of fast-mem's best configuration, decoded as fast-mem does.
 const BASE_ALIAS: &str = "base";
 /// Ends the name of an arm whose trace is decoded with bounds checks.
 const SAFE: &str = "/safe";

@@ -46,7 +46,7 @@ const PARAMS: &[Param] = &[
     },
     Param {
         name: "backend",
-        help: "memories to compare; NAME/safe decodes with bounds checks, base is the seed's best",
+        help: "memories to compare; NAME/safe decodes with bounds checks, base is fast-mem's best",
         kind: Kind::Backend,
         default: "noop,base,tlb",
         role: Role::Arms,

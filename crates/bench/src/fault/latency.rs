@@ -91,7 +91,7 @@ const PARAMS: &[Param] = &[
     },
     Param {
         name: "arms",
-        help: "as-published adds seed 003's own method beside ours; the control is always there",
+        help: "as-published adds the latency note's method; the control is always there",
         kind: Kind::Choice(&["pagelab", "as-published"]),
         default: "pagelab",
         role: Role::Arms,

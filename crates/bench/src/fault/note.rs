@@ -1,5 +1,5 @@
-//! The arm that measures as seed 003 did: each sample in a process of its own, a read between two
-//! bare readings of the counter, nothing subtracted.
+//! The arm that measures as the latency note did: each sample in a process of its own, a read
+//! between two bare readings of the counter, nothing subtracted.
 //!
 //! It is there to be compared with; it proves nothing but how many samples it took.
 
@@ -14,7 +14,7 @@ use crate::{
 /// Samples of the published note: runs of its program.
 const NOTE_SAMPLES: usize = 100;
 
-/// The arm that measures as seed 003 did: each sample in a process of its own.
+/// The arm that measures as the latency note did: each sample in a process of its own.
 #[derive(Debug, Default)]
 pub(super) struct Note {
     ticks: Vec<u64>,

@@ -60,7 +60,7 @@ const PARAMS: &[Param] = &[
     populate::PARAM,
     Param {
         name: "touch",
-        help: "bytes written at each step, BYTES@STRIDE; 8@page is once a page, seed 000 is 8@4k",
+        help: "bytes written at each step, BYTES@STRIDE; 8@page: once a page; micro_pagefault: 8@4k",
         kind: Kind::Touch,
         default: "8@page",
         role: Role::Axis,

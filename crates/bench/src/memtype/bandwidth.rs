@@ -35,7 +35,7 @@ use crate::{
 const PARAMS: &[Param] = &[
     Param {
         name: "test",
-        help: "a test of the original program (seed 004); what follows from it can be said \
+        help: "a test of memcachetest; what follows from it can be said \
                otherwise below, and a test without its name is unnamed. The …nofence tests end \
                when the last store was issued: see the series completion beside them",
         kind: Kind::Choice(&[

@@ -1,5 +1,5 @@
 //! How long a repetition of `memtype/bandwidth` takes, before it was measured: for `--dry-run`, and
-//! for the time after which a case counts as hung. The rates of uncached memory are seed 004's.
+//! for the time after which a case counts as hung. The rates of uncached memory are memcachetest's.
 
 use pagelab_record::Case;
 use pagelab_sys::memtype::{self, MemoryType, Width};
@@ -36,7 +36,7 @@ pub(super) fn seconds(case: &Case, arms: usize, width: Width, load_width: Width)
     arms as f64 * (iterations * round_s + reset_s) + 0.005
 }
 
-/// Nanoseconds to store a byte. UC: one transaction of 33 ns for up to 16 bytes, by seed 004.
+/// Nanoseconds to store a byte. UC: one transaction of 33 ns for up to 16 bytes, by memcachetest.
 fn store_ns(memory_type: MemoryType, width: Width) -> f64 {
     match memory_type {
         MemoryType::Wb | MemoryType::Wp => 0.1,

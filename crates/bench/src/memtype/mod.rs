@@ -1,4 +1,4 @@
-//! What memory types (WB, UC-, WC, WT) do to loads, stores and fences: seed 004.
+//! What memory types (WB, UC-, WC, WT) do to loads, stores and fences: memcachetest.
 
 pub mod bandwidth;
 mod cost;

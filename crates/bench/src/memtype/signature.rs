@@ -188,7 +188,7 @@ mod tests {
         Timing { wb_load: wb.0, wb_store: wb.1, load: typed.0, store: typed.1 }
     }
 
-    /// The published run of seed 004: read and write of WB.
+    /// The published run of memcachetest: read and write of WB.
     fn published_wb() -> (f64, f64) {
         (word_ns(13198.05), word_ns(14605.71))
     }

@@ -1,4 +1,4 @@
-//! Page caches in front of a page map, as the seed builds them: pointers to pages, direct-mapped
+//! Page caches in front of a page map, as fast-mem builds them: pointers to pages, direct-mapped
 //! by page number.
 //!
 //! The one idea: a page never moves, so a pointer to it that was found once can be used again

@@ -6,8 +6,8 @@
 //! of the memories that keep pointers, and cases are few.
 
 mod branches;
+mod fast_mem;
 mod list;
 mod model;
 mod ops;
 mod replay;
-mod seed;

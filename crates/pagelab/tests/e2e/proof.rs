@@ -24,7 +24,7 @@ fn faults(case: &str) -> Option<u64> {
 
 #[test]
 fn the_published_faults_of_ragged_huge_pages_are_reproduced() {
-    // Seed 000 over 10 GiB: 20 × (5119 + 512) = 112,620. One page less than fits, and two halves.
+    // micro_pagefault, 10 GiB: 20 × (5119 + 512) = 112,620. One page less than fits, two halves.
     if let Some(faults) = faults("page=2m align=ragged") {
         assert_eq!(faults, 20 * (31 + 512));
     }

@@ -4,7 +4,7 @@
 //! a test says which one it timed; so every rate stands in a column that names its end. Rates of
 //! several memory types are of several processes, and their ratios carry the worst of both.
 //!
-//! What seed 004 published is in `seed_memtype`; a section for each workload is in a file below.
+//! What memcachetest published is in `seed_memtype`; a section for each workload is in a file below.
 
 mod bandwidth;
 pub(crate) mod charts;
@@ -45,9 +45,9 @@ pub(crate) const TEST: &str = "test";
 pub(crate) const COMPLETION: &str = "completion";
 /// The series of `memtype/latency`.
 pub(crate) const OP: &str = "op";
-/// Memory types, in the order of the seed.
+/// Memory types, in the order of memcachetest.
 pub(crate) const TYPES: [&str; 4] = ["wb", "uc", "wc", "wt"];
-/// The tests that have names, in the order of the seed's source.
+/// The tests that have names, in the order of memcachetest's source.
 pub(crate) const TESTS: [&str; 9] = [
     "write",
     "write_nofence",

@@ -1,10 +1,10 @@
 //! `emu/replay`: what an emulated memory costs, and what reading the trace adds.
 //!
 //! The one idea: the number is CPU time for one operation, and it is read beside two arms of the
-//! same processes: `noop`, which only decodes, and `base`, where the seed ended. Times of different
+//! same processes: `noop`, which only decodes, and `base`, where fast-mem ended. Times of different
 //! cases are set side by side for readers only, where nothing else is possible.
 //!
-//! The readers' table is in [`readers`]; what the seed published is in `seed_replay`.
+//! The readers' table is in [`readers`]; what fast-mem published is in `seed_replay`.
 
 mod readers;
 
@@ -27,7 +27,7 @@ pub(crate) const WORKLOAD: &str = "emu/replay";
 pub(crate) const REPLAY: &str = "replay";
 /// The floor: it decodes and forgets.
 pub(crate) const NOOP: &str = "noop";
-/// The seed's best configuration, by its two names.
+/// fast-mem's best configuration, by its two names.
 const BASES: [&str; 2] = ["base", "paged-cache-32-neg/safe"];
 /// The kernel's split of the CPU time.
 const SPLIT: [&str; 2] = ["user-time", "system-time"];
@@ -112,7 +112,7 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     section.blocks.extend(readers::blocks(&mine, &shown));
     section.blocks.push(Block::Text(format!(
         "CPU: time of the thread for one operation, decoding included. × noop, × base: CPU time \
-         over that of the arm, process by process; base is the seed's best configuration, a cache \
+         over that of the arm, process by process; base is fast-mem's best configuration, a cache \
          of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
          are ties and grey, because the layout of the code alone moves a loop that much. \
          Operations and bytes a second are by elapsed time. Digest: of the value and order of \

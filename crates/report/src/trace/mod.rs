@@ -261,7 +261,7 @@ mod tests {
         for trace in ["fib", "exec-block"] {
             let ops = whole(trace, "ops");
             assert!((whole(trace, "reads") + whole(trace, "writes") - ops).abs() < 0.5);
-            // The seed's note counts the first operation as a transition.
+            // fast-mem's worklog counts the first operation as a transition.
             let first = whole(trace, "transitions_incl_first") - whole(trace, "transitions");
             assert!((first - 1.0).abs() < 1e-9);
         }

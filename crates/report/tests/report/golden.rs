@@ -24,7 +24,7 @@ pub(crate) fn journal() -> journal::Contents {
     journal::read(&path()).unwrap()
 }
 
-/// The published results of a seed.
+/// Published results, by the name of their suite.
 pub(crate) fn published(name: &str) -> Vec<Record> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../published");
     let text = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();
@@ -120,7 +120,7 @@ fn records() -> Vec<Record> {
     records
 }
 
-/// Records of the experiments of the seeds, for the frames that only their suites show.
+/// Records of the published experiments, for the frames that only their suites show.
 pub(crate) fn micro_pagefault() -> (RunHeader, Vec<Record>) {
     let mut header = journal().header;
     header.suite = "micro-pagefault".into();

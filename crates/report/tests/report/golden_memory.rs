@@ -48,7 +48,7 @@ pub(crate) fn records() -> Vec<Record> {
     records
 }
 
-/// The suite of the seed, with every arm that an answer asks for.
+/// The suite of fast-mem, with every arm that an answer asks for.
 pub(crate) fn fast_memory() -> (RunHeader, Vec<Record>) {
     let mut header = journal().header;
     header.suite = "fast-memory".into();

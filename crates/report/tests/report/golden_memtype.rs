@@ -1,7 +1,7 @@
 //! Golden records of memory types, as a machine with the kernel module leaves them, and as machines
 //! do that lack it, ignore the types, or are emulated.
 //!
-//! The rates are those that seed 004 published, so that what its sentences come to is known; what
+//! The rates are those that memcachetest published, so that what its sentences come to is known; what
 //! it did not publish (completion, latency, order) is made up near what its table implies.
 
 use pagelab_record::{
@@ -343,7 +343,7 @@ pub(crate) fn records() -> Vec<Record> {
     records
 }
 
-/// The suite of the seed on a machine like the published one, with the module.
+/// The suite of memcachetest on a machine like the published one, with the module.
 pub(crate) fn memory_types() -> (RunHeader, Vec<Record>) {
     let mut records = vec![syscall()];
     records.extend(bandwidth("wb", &WB, 50));

@@ -9,7 +9,7 @@ use crate::{golden, golden_memory};
 
 const WIDE: Style = Style { color: false, width: 10_000 };
 
-/// The report of the seed's suite, after something was done to its records.
+/// The report of fast-mem's suite, after something was done to its records.
 fn suite(change: impl Fn(&mut Vec<Record>)) -> Report {
     let (header, mut records) = golden_memory::fast_memory();
     change(&mut records);

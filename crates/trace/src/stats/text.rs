@@ -1,4 +1,4 @@
-//! The statistics as text, in the layout of the seed's tool; what it does not have comes after.
+//! The statistics as text, in the layout of fast-mem's tool; what it does not have comes after.
 
 use super::{Bucket, DirectMapped, Reach, StackDistances, Stats};
 
@@ -110,7 +110,7 @@ fn part(part: u64, whole: u64) -> String {
     format!("{} ({:.2}%)", thousands(part), percent(part, whole))
 }
 
-/// Multiplies first, as the seed's tool does, so that the last digit is rounded alike.
+/// Multiplies first, as fast-mem's tool does, so that the last digit is rounded alike.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }

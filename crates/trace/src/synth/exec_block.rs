@@ -1,4 +1,4 @@
-//! `exec-block`: a trace like the published one of seed 002, in which a RISC-V interpreter executes
+//! `exec-block`: a trace like the published one of fast-mem, in which a RISC-V interpreter executes
 //! an Ethereum block.
 //!
 //! The idea: a static [`Program`] has functions, and each of them is a fixed list of slots: a run
@@ -8,10 +8,10 @@
 //! Two functions take turns; keccak comes in passes of its own, with short calls in between.
 //!
 //! # What is fitted, and what is not
-//! To the statistics that the author of the seed published for 4,160,787,522 operations: shares of
+//! To the statistics that fast-mem's author published for 4,160,787,522 operations: shares of
 //! reads and widths, of pages, run lengths, page transitions, reuse distances, hit rates of
 //! direct-mapped caches of 4 to 32 pages, absent reads, numbers of pages, and the 88 % of present
-//! operations that fall on the page of the present operation before (the hits of the seed's
+//! operations that fall on the page of the present operation before (the hits of fast-mem's
 //! one-page cache). That last one says that keccak has a stack page for itself and that other code
 //! stays on a page of data for about four accesses, which is what makes the hit rates right.
 //!

@@ -1,4 +1,4 @@
-//! `fib`: the published trace of seed 002 that has almost no information.
+//! `fib`: the published trace of fast-mem that has almost no information.
 //!
 //! Instruction fetches of one page, and one store to the stack as the third operation: so all
 //! published figures come out, those of run lengths too: one of 1, one of 2 to 3, one of the rest.

@@ -7,7 +7,7 @@ use pagelab_trace::{
 
 use crate::collect;
 
-/// Reads before and after the only write of a trace like the seed's `fib`.
+/// Reads before and after the only write of a trace like fast-mem's `fib`.
 const BEFORE: u64 = 1;
 const AFTER: u64 = 116_999;
 

@@ -68,9 +68,8 @@ fn short_name(
     workload: &dyn Workload,
     formats: &'static [&'static str],
 ) -> Command {
-    let (first, rest) = workload.summary().split_at(1);
     let mut command = args::method(Command::new(name))
-        .about(format!("{}{rest}", first.to_uppercase()))
+        .about(args::sentence(workload.summary()))
         .arg(
             Arg::new("trace")
                 .value_name("TRACE")

@@ -1,4 +1,4 @@
-//! `pagelab trace stats`: what a trace looks like, in the layout of the seed's tool.
+//! `pagelab trace stats`: what a trace looks like, in the layout of fast-mem's tool.
 
 use clap::{ArgMatches, Command};
 use pagelab_bench::trace::{stats::TraceStats, stats_of};

@@ -1,10 +1,10 @@
-//! What the seed's own test asks of a memory, and the edge that its loop gets wrong.
+//! What fast-mem's own test asks of a memory, and the edge that its loop gets wrong.
 
 use pagelab_emu::{Absent, Edge, Fault, Kind, Memory, Policy, memory::PAGE_BYTES};
 
 use crate::list::{Job, every};
 
-/// The seed's addresses: the start, both sides of boundaries, the last page.
+/// fast-mem's addresses: the start, both sides of boundaries, the last page.
 const ADDRESSES: [u64; 12] =
     [0, 1, 2, 3, 7, 8, 15, 16, 0x1000, 0x1003, 0x1fff, 0xffff_ffff_ffff_ff00];
 
