@@ -149,9 +149,9 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
     let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
     columns.extend([
         Column::number("n").rank(5),
-        Column::number("min").rank(3),
+        Column::number("min").rank(4),
         Column::number("p50"),
-        Column::number("interval").rank(4),
+        Column::number("interval").rank(3),
         Column::number("p90").rank(7),
         Column::number("p99"),
         Column::number("p99.9"),

@@ -21,7 +21,7 @@ pub(super) const FOLDER: &str = "records";
 /// The file of a run's directory that holds everything.
 const JOURNAL: &str = "journal.jsonl";
 /// How wide the reports in pages are: what most places show without a scroll bar.
-const COLUMNS: &str = "100";
+const COLUMNS: &str = "110";
 /// Facts of a host that describe how a laboratory is operated and explain no number.
 const PRIVATE: &[&str] = &["kernel_command_line", "kernel_build"];
 

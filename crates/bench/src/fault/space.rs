@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_published_decomposition_follows_from_ragged_ends() {
-        // micro_pagefault: 10 GiB, THP, 8 bytes every 4 KiB: a round is 5119 huge and 512 small ones.
+        // micro_pagefault: 10 GiB, THP, 8 bytes every 4 KiB: 5119 huge and 512 small ones a round.
         let stride = Stride { step: 4096, bytes: 8 };
         let ragged = Space::of(&case("2m", "10g").with("align", "ragged"), 1);
         assert_eq!(ragged.expectation(stride).faults, 5119 + 512);

@@ -60,7 +60,7 @@ const PARAMS: &[Param] = &[
     populate::PARAM,
     Param {
         name: "touch",
-        help: "bytes written at each step, BYTES@STRIDE; 8@page: once a page; micro_pagefault: 8@4k",
+        help: "bytes written at each step, BYTES@STRIDE; 8@page: one a page; 8@4k: micro_pagefault",
         kind: Kind::Touch,
         default: "8@page",
         role: Role::Axis,

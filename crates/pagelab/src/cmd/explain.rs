@@ -40,7 +40,8 @@ pub(crate) fn command() -> Command {
             "What faults cost a program on this machine, and what would help.\n\n\
              Runs the program and receives every fault of it and of what it starts, then measures \
              what such faults cost here. The program keeps stdin, stdout and stderr; an interrupt \
-             goes to it. The report follows on stderr, or is written to --report FILE. While it is watched its faults are dearer: the costs are those without.",
+             goes to it. The report follows on stderr, or is written to --report FILE. Faults are \
+             dearer while they are watched: the costs are those without.",
         )
         .arg(
             Arg::new("pid")

@@ -4,7 +4,7 @@
 //! a test says which one it timed; so every rate stands in a column that names its end. Rates of
 //! several memory types are of several processes, and their ratios carry the worst of both.
 //!
-//! What memcachetest published is in `seed_memtype`; a section for each workload is in a file below.
+//! What memcachetest published is in `seed_memtype`; each workload has its section in a file below.
 
 mod bandwidth;
 pub(crate) mod charts;

@@ -1,8 +1,8 @@
 //! Golden records of memory types, as a machine with the kernel module leaves them, and as machines
 //! do that lack it, ignore the types, or are emulated.
 //!
-//! The rates are those that memcachetest published, so that what its sentences come to is known; what
-//! it did not publish (completion, latency, order) is made up near what its table implies.
+//! The rates are those that memcachetest published, so that what its sentences come to is known;
+//! what it did not publish (completion, latency, order) is made up near what its table implies.
 
 use pagelab_record::{
     Case, Claim, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,

@@ -1,4 +1,4 @@
-//! Memory types in a report: memcachetest's tables and sentences over records whose numbers are known.
+//! Memory types in a report: memcachetest's tables and sentences over records of known numbers.
 
 use pagelab_record::{Data, Outcome, Record, RunHeader, Unit, schema};
 use pagelab_report::{Report, Style};
