@@ -15,7 +15,7 @@ use libfuzzer_sys::fuzz_target;
 use pagelab_fuzz::{BYTES_MAX, file_of, sow};
 use pagelab_trace::{
     Halt, Op, RecordError, Visit, Width,
-    file::{self, Existing, FileError, StreamError, Streamed},
+    file::{self, FileError, StreamError, Streamed},
     op::wide,
     raw::{self, HEAD_BYTES},
 };
@@ -116,7 +116,8 @@ fn seeds() -> Vec<Vec<u8>> {
     let packed = |extension: &str| -> Result<Vec<u8>, FileError> {
         let name = format!("pagelab-fuzz-seed-{}.{extension}", process::id());
         let name = env::temp_dir().join(name);
-        let mut output = file::create(&name, Existing::Replace)?;
+        let create = |source| FileError::Write { path: name.clone(), source };
+        let mut output = file::create(fs::File::create(&name).map_err(create)?, &name)?;
         output.write_all(&trace).map_err(|source| output.failed(source))?;
         output.finish()?;
         let read = |source| FileError::Read { path: name.clone(), source };

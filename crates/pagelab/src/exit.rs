@@ -9,7 +9,7 @@ pub(crate) enum Exit {
     Interrupted,
     /// The command line, a suite or a file given on it is wrong.
     Usage,
-    /// This host cannot do what was asked.
+    /// This host cannot do what was asked, or its disk is full or fails.
     HostCannot,
     /// A mistake of pagelab's.
     Internal,
@@ -48,6 +48,19 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// What went wrong and why, each cause once: some errors quote theirs, some leave it to us.
+    pub(crate) fn sentence(&self) -> String {
+        let mut said = String::new();
+        for cause in self.error.chain().map(ToString::to_string) {
+            if said.is_empty() {
+                said = cause;
+            } else if !said.contains(&cause) {
+                said.push_str(&format!(": {cause}"));
+            }
+        }
+        said
+    }
+
     /// A wrong argument or file.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::Usage }
@@ -58,12 +71,12 @@ impl Failure {
         Self::usage(anyhow::anyhow!(text.into()))
     }
 
-    /// Something that this host cannot do.
+    /// Something that this host cannot do; also to write where it could open a file before.
     pub(crate) fn host(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::HostCannot }
     }
 
-    /// A mistake of ours, or of a disk that filled up.
+    /// A mistake of ours.
     pub(crate) fn internal(error: impl Into<anyhow::Error>) -> Self {
         Self { error: error.into(), exit: Exit::Internal }
     }

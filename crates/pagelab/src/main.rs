@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     match cmd::dispatch(&matches) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            output::warn(&format!("error: {:#}", failure.error));
+            output::warn(&format!("error: {}", failure.sentence()));
             failure.exit.into()
         }
     }

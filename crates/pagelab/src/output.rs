@@ -3,11 +3,13 @@
 use std::{
     io::{self, ErrorKind, IsTerminal, Write},
     os::fd::AsFd,
+    path::Path,
 };
 
 use pagelab_report::Style;
+use pagelab_sys::folder::{self, Existing, FolderError, Target};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// Prints a result. `| head` closes the pipe early; that ends the output and nothing else.
 ///
@@ -18,9 +20,41 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure { error: anyhow::anyhow!("stdout: {error}"), exit: Exit::Internal })
+            Err(Failure::host(anyhow::anyhow!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Opens a file that the user named for a result, before any work is done for it. An existing file
+/// is never overwritten, and one that is not written in the end is removed; `/dev/stdout` and pipes
+/// are written to.
+///
+/// # Errors
+/// When it is there already, or cannot be made.
+pub(crate) fn create(path: &Path) -> Result<Target, Failure> {
+    folder::target(path, Existing::Keep).map_err(|error| match error {
+        FolderError::Exists { .. } => Failure::usage_text(format!(
+            "cannot create {}: it exists; choose another name, or remove it",
+            path.display()
+        )),
+        error => Failure::usage(anyhow::Error::from(error).context("cannot create the output")),
+    })
+}
+
+/// Writes all of a result into a file that [`create`] opened. A reader of a pipe may have enough.
+///
+/// # Errors
+/// When the disk is full or fails.
+pub(crate) fn write(mut target: Target, path: &Path, text: &str) -> Result<(), Failure> {
+    match target.file.write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::host(anyhow::anyhow!("cannot write {}: {error}", path.display())))
+        }
+        _ => {
+            target.made.keep();
+            Ok(())
+        }
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::{
     fs,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::{Duration, UNIX_EPOCH},
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use pagelab_bench::{
     plan::{Plan, Planned},
     runner::{Attempt, Runner},
@@ -17,7 +18,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{
     Outcome, Record, RunHeader,
-    journal::{self, Contents, Damage, Journal},
+    journal::{self, Contents, Damage, Journal, JournalError},
     schema::RUN_SCHEMA,
 };
 use pagelab_report::Report;
@@ -25,6 +26,7 @@ use pagelab_sys::{
     clock::unix_seconds,
     crew::{catch_interrupts, interrupted},
     environment,
+    folder::Folder,
     knobs::{KnobError, WATCHDOG_COMMAND},
 };
 
@@ -56,26 +58,126 @@ impl Place {
         let last = directory.file_name().map(|name| name.to_string_lossy().into_owned());
         Self { run: last.unwrap_or(name), directory }
     }
+}
 
-    /// Makes the directory and starts its journal, before anything is measured.
+/// A run that is being written: its directory, its journal, and the records so far.
+#[derive(Debug)]
+pub(crate) struct Run {
+    folder: Folder,
+    journal: Journal,
+    /// The first line of the journal.
+    pub(crate) header: RunHeader,
+    /// The records behind it.
+    pub(crate) records: Vec<Record>,
+}
+
+impl Run {
+    /// Makes the directory and starts the journal, before anything is measured.
     ///
     /// # Errors
     /// When it cannot be written, or holds a run already.
-    pub(crate) fn start(&self, header: &RunHeader) -> Result<Journal, Failure> {
-        let directory = self.directory.display();
-        fs::create_dir_all(&self.directory)
-            .with_context(|| format!("cannot make the output directory {directory}"))
+    pub(crate) fn start(place: &Place, header: RunHeader) -> Result<Self, Failure> {
+        let directory = place.directory.display();
+        let folder = Folder::make(&place.directory)
+            .with_context(|| format!("cannot write a run into {directory}"))
             .map_err(Failure::usage)?;
-        if self.directory.join(journal::FILE).exists() {
-            return Err(Failure::usage_text(format!(
+        let path = place.directory.join(journal::FILE);
+        let file = folder.create(journal::FILE).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Failure::usage_text(format!(
                 "{directory} holds a run already: choose another directory, or: pagelab resume \
                  {directory}"
-            )));
-        }
-        Journal::create(&self.directory, header)
-            .with_context(|| format!("cannot write into {directory}"))
-            .map_err(Failure::usage)
+            )),
+            _ => Failure::usage(anyhow!("cannot create {}: {error}", path.display())),
+        })?;
+        let journal = Journal::create(file, &path, &header).map_err(Failure::host)?;
+        // The name must survive a crash as well as the bytes do.
+        folder.sync().map_err(Failure::host)?;
+        Ok(Self { folder, journal, header, records: Vec::new() })
     }
+
+    /// Goes on with a run that stopped.
+    ///
+    /// # Errors
+    /// When it is no run, is being written, or is not to be trusted.
+    pub(crate) fn resume(directory: &Path) -> Result<Self, Failure> {
+        let folder = Folder::open(directory).map_err(Failure::usage)?;
+        let path = directory.join(journal::FILE);
+        let file = folder.append_to(journal::FILE);
+        let file = file.with_context(|| path.display().to_string()).map_err(Failure::usage)?;
+        let resumed = Journal::resume(file, &path, || aside(&folder));
+        let (journal, contents) = resumed.map_err(|error| match error {
+            JournalError::Aside { .. } => Failure::host(error),
+            error => Failure::usage(error),
+        })?;
+        warn_of_damage(&path, &contents);
+        Ok(Self { folder, journal, header: contents.header, records: contents.records })
+    }
+
+    /// Where it lies.
+    pub(crate) fn directory(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Appends a record, which is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When the disk is full or fails: says what is safe, and how to go on.
+    pub(crate) fn keep(&mut self, record: Record) -> Result<(), Failure> {
+        self.journal.append(&record).map_err(|error| {
+            let (kept, directory) = (self.records.len(), self.directory().display());
+            let safe = format!(
+                "a record cannot be written; the {kept} before it are safe in {directory}: when \
+                 the disk has room again: pagelab resume {directory}"
+            );
+            Failure::host(anyhow::Error::from(error).context(safe))
+        })?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Measures a plan, record by record.
+    ///
+    /// # Errors
+    /// When a process cannot be started or a record cannot be kept.
+    pub(crate) fn measure(
+        &mut self,
+        runner: &Runner,
+        plan: &Plan,
+        quiet: bool,
+    ) -> Result<Exit, Failure> {
+        measure(runner, plan, quiet, &mut |record| self.keep(record))
+    }
+
+    /// Writes the page of the run.
+    ///
+    /// # Errors
+    /// When the page cannot be written.
+    pub(crate) fn conclude(self, end: Exit) -> Result<Done, Failure> {
+        let Self { folder, header, records, .. } = self;
+        let report = report(&header, &records, None)?;
+        let page = folder.path().join(PAGE);
+        folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
+            let (kept, directory) = (records.len(), folder.path().display());
+            Failure::host(anyhow!(
+                "cannot write {}: {error}; all {kept} records are safe in {directory}: when the \
+                 disk has room again: pagelab report {directory}",
+                page.display()
+            ))
+        })?;
+        let exit = end.min(verdict(&records));
+        Ok(Done { records, report, page, exit })
+    }
+}
+
+/// A file for the copy of a damaged journal, under a name that no earlier copy has.
+fn aside(folder: &Folder) -> io::Result<fs::File> {
+    let first = format!("{}.damaged", journal::FILE);
+    let further = (2..1000).map(|number| format!("{first}-{number}"));
+    let taken = |made: &io::Result<fs::File>| {
+        made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
+    };
+    let mut made = std::iter::once(first.clone()).chain(further).map(|name| folder.create(name));
+    made.find(|made| !taken(made)).unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))
 }
 
 /// The time now, as `2026-11-21T02:00:00Z`.
@@ -169,22 +271,14 @@ pub(crate) fn measure(
     Ok(end)
 }
 
-/// Measures what is left of a plan into a journal, then reports the whole run.
+/// Measures what is left of a plan into a run, then reports the whole of it.
 ///
 /// # Errors
 /// When the journal or the report cannot be written.
-pub(crate) fn execute(
-    runner: Runner,
-    directory: &Path,
-    header: &RunHeader,
-    journal: Journal,
-    earlier: Vec<Record>,
-    plan: &Plan,
-    quiet: bool,
-) -> Result<Exit, Failure> {
-    let done = carry_out(runner, directory, header, journal, earlier, plan, quiet)?;
+pub(crate) fn execute(runner: Runner, run: Run, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
+    let done = carry_out(runner, run, plan, quiet)?;
     output::result(&done.report.terminal(output::style()))?;
-    done.tell(directory);
+    done.tell();
     Ok(done.exit)
 }
 
@@ -195,15 +289,18 @@ pub(crate) struct Done {
     pub(crate) records: Vec<Record>,
     /// What they come to.
     pub(crate) report: Report,
+    /// Where it can be read.
+    page: PathBuf,
     /// The exit code that the run comes to.
     pub(crate) exit: Exit,
 }
 
 impl Done {
     /// Says where the report is, and how an interrupted run goes on.
-    pub(crate) fn tell(&self, directory: &Path) {
-        output::warn(&format!("\nreport: {}", directory.join(PAGE).display()));
+    pub(crate) fn tell(&self) {
+        output::warn(&format!("\nreport: {}", self.page.display()));
         if self.exit == Exit::Interrupted {
+            let directory = self.page.parent().unwrap_or(&self.page);
             let hint = format!("interrupted; go on with: pagelab resume {}", directory.display());
             output::warn(&hint);
         }
@@ -213,47 +310,20 @@ impl Done {
 /// The report's file in a run's directory.
 const PAGE: &str = "report.html";
 
-/// Measures what is left of a plan into a journal and writes the report's page.
+/// Measures what is left of a plan into a run and writes the report's page.
 ///
 /// # Errors
 /// When the journal or the page cannot be written.
 pub(crate) fn carry_out(
     runner: Runner,
-    directory: &Path,
-    header: &RunHeader,
-    mut journal: Journal,
-    earlier: Vec<Record>,
+    mut run: Run,
     plan: &Plan,
     quiet: bool,
 ) -> Result<Done, Failure> {
-    let mut records = earlier;
-    let end = measure(&runner, plan, quiet, &mut |record| {
-        journal.append(&record).map_err(Failure::internal)?;
-        records.push(record);
-        Ok(())
-    })?;
+    let end = run.measure(&runner, plan, quiet)?;
     // Puts the knobs back before anything slow is drawn.
     drop(runner);
-    conclude(directory, header, records, end)
-}
-
-/// Writes the page of a run whose records are in its journal.
-///
-/// # Errors
-/// When the page cannot be written.
-pub(crate) fn conclude(
-    directory: &Path,
-    header: &RunHeader,
-    records: Vec<Record>,
-    end: Exit,
-) -> Result<Done, Failure> {
-    let report = report(header, &records, None)?;
-    let page = directory.join(PAGE);
-    fs::write(&page, report.html())
-        .with_context(|| format!("cannot write {}", page.display()))
-        .map_err(Failure::internal)?;
-    let exit = end.min(verdict(&records));
-    Ok(Done { records, report, exit })
+    run.conclude(end)
 }
 
 /// The report of a run, with the published results that belong beside it.
@@ -278,6 +348,11 @@ pub(crate) fn report(
 /// When it is no run.
 pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
     let contents = journal::read(path).map_err(Failure::usage)?;
+    warn_of_damage(path, &contents);
+    Ok(contents)
+}
+
+fn warn_of_damage(path: &Path, contents: &Contents) {
     if let Some(Damage { line, why }) = &contents.damage {
         output::warn(&format!(
             "warning: {}: line {line} cannot be read ({why}); the {} records before it are used",
@@ -285,7 +360,6 @@ pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
             contents.records.len()
         ));
     }
-    Ok(contents)
 }
 
 /// The exit code that some records come to.

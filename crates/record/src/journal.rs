@@ -3,16 +3,22 @@
 //! The first line is the [`RunHeader`], every further line a [`Record`]. A run that is killed at
 //! any moment leaves a good prefix and at most one torn line; [`read`] returns the prefix and names
 //! the line, and [`Journal::resume`] cuts the torn line off before it appends.
+//!
+//! A journal that is written comes as an open file: where it lies, and whether that place may be
+//! trusted, is for whoever opens it.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, BufRead, BufReader, Read, Write},
+    fs::{File, TryLockError},
+    io::{self, BufRead, BufReader, Read, Seek, Write},
     path::{Path, PathBuf},
 };
 
 use serde_json::Value;
 
-use crate::schema::{RUN_SCHEMA, Record, RunHeader, SCHEMA};
+use crate::{
+    input,
+    schema::{RUN_SCHEMA, Record, RunHeader, SCHEMA},
+};
 
 /// Name of the journal inside a run's directory.
 pub const FILE: &str = "journal.jsonl";
@@ -20,12 +26,24 @@ pub const FILE: &str = "journal.jsonl";
 /// A line longer than this is not one of ours: it bounds what a hostile file can make us hold.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
+/// The longest journal that is read: its records are held in memory. A case leaves some KiB, so
+/// that this is a hundred thousand cases and more.
+const BYTES_MAX: u64 = 2 << 30;
+
 /// What can go wrong with a journal; every text names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be opened, read or written.
     #[error("{path}: {source}")]
     Io {
+        /// The journal.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The copy of a damaged journal cannot be written.
+    #[error("{path} is damaged, and cannot be copied before it is cut off: {source}")]
+    Aside {
         /// The journal.
         path: PathBuf,
         /// Why.
@@ -74,41 +92,44 @@ pub struct Damage {
 pub struct Journal {
     file: File,
     path: PathBuf,
+    /// Length of what was written whole.
+    good_bytes: u64,
 }
 
 impl Journal {
-    /// Creates `directory/journal.jsonl` with its header. An existing journal is never overwritten.
+    /// Writes the header into a file that was just made for it, open for appending.
     ///
     /// # Errors
-    /// When the file exists or cannot be written.
-    pub fn create(directory: &Path, header: &RunHeader) -> Result<Self, JournalError> {
-        let path = directory.join(FILE);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        let file = file.map_err(io_error(&path))?;
-        let mut journal = Self { file, path };
+    /// When it cannot be written.
+    pub fn create(file: File, path: &Path, header: &RunHeader) -> Result<Self, JournalError> {
+        let mut journal = Self { file, path: path.to_owned(), good_bytes: 0 };
         journal.lock()?;
         journal.append_line(header)?;
-        // The name must survive a crash as well as the bytes do.
-        File::open(directory).and_then(|d| d.sync_all()).map_err(io_error(&journal.path))?;
         Ok(journal)
     }
 
-    /// Opens the journal of a run that stopped. A damaged one is cut off behind its good prefix;
-    /// the whole of it is kept beside, as `journal.jsonl.damaged`.
+    /// Goes on with the journal of a run that stopped, open for reading and appending. A damaged
+    /// one is cut off behind its good prefix; the whole of it is kept in the file that `aside`
+    /// makes.
     ///
     /// # Errors
     /// When it cannot be read, is no journal, or cannot be written.
-    pub fn resume(directory: &Path) -> Result<(Self, Contents), JournalError> {
-        let path = directory.join(FILE);
-        let file = OpenOptions::new().read(true).append(true).open(&path);
-        let journal = Self { file: file.map_err(io_error(&path))?, path };
+    pub fn resume(
+        file: File,
+        path: &Path,
+        aside: impl FnOnce() -> io::Result<File>,
+    ) -> Result<(Self, Contents), JournalError> {
+        let mut journal = Self { file, path: path.to_owned(), good_bytes: 0 };
         journal.lock()?;
-        let contents = read(&journal.path)?;
+        let failed = io_error(path);
+        let contents = read_open(&journal.file, path)?;
+        journal.good_bytes = contents.good_bytes;
         if contents.damage.is_some() {
             // What stands behind the damage may still be of use to a person.
-            let copy = unused_name(directory);
-            fs::copy(&journal.path, &copy).map_err(io_error(&copy))?;
-            journal.file.set_len(contents.good_bytes).map_err(io_error(&journal.path))?;
+            journal.file.rewind().map_err(&failed)?;
+            let copied = aside().and_then(|mut copy| io::copy(&mut journal.file, &mut copy));
+            copied.map_err(|source| JournalError::Aside { path: path.to_owned(), source })?;
+            journal.file.set_len(contents.good_bytes).map_err(&failed)?;
         }
         Ok((journal, contents))
     }
@@ -132,22 +153,15 @@ impl Journal {
     fn append_line(&mut self, document: &impl serde::Serialize) -> Result<(), JournalError> {
         let mut line = serde_json::to_vec(document).expect("our documents have text keys");
         line.push(b'\n');
-        self.file
-            .write_all(&line)
-            .and_then(|()| self.file.sync_data())
-            .map_err(io_error(&self.path))
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if written.is_ok() {
+            self.good_bytes += line.len() as u64;
+        } else {
+            // A full disk takes a part of a line; whoever resumes finds whole ones.
+            let _ = self.file.set_len(self.good_bytes);
+        }
+        written.map_err(io_error(&self.path))
     }
-}
-
-/// A name for the copy of a damaged journal that no earlier copy has.
-fn unused_name(directory: &Path) -> PathBuf {
-    let mut path = directory.join(format!("{FILE}.damaged"));
-    let mut number = 2_u32;
-    while path.exists() {
-        path = directory.join(format!("{FILE}.damaged-{number}"));
-        number += 1;
-    }
-    path
 }
 
 /// Reads a journal, given its path or that of its directory: the good prefix, and where it ends.
@@ -156,10 +170,20 @@ fn unused_name(directory: &Path) -> PathBuf {
 /// When it cannot be opened, or its first line is no header.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
-    let file = File::open(&path).map_err(io_error(&path))?;
-    let mut lines = Lines { reader: BufReader::new(file), number: 0, good_bytes: 0 };
-    let not_a_journal = |why: String| JournalError::NotAJournal { path: path.clone(), why };
-    let header = match lines.next_document().map_err(io_error(&path))? {
+    let file = input::open(&path).map_err(io_error(&path))?;
+    read_open(&file, &path)
+}
+
+fn read_open(file: &File, path: &Path) -> Result<Contents, JournalError> {
+    let length = file.metadata().map_err(io_error(path))?.len();
+    if length > BYTES_MAX {
+        return Err(JournalError::Io { path: path.to_owned(), source: input::too_long(BYTES_MAX) });
+    }
+    // It may grow meanwhile: what was there when it was opened is read.
+    let reader = BufReader::new(file.take(length));
+    let mut lines = Lines { reader, number: 0, good_bytes: 0 };
+    let not_a_journal = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
+    let header = match lines.next_document().map_err(io_error(path))? {
         Some(Ok(value)) => document::<RunHeader>(value, RUN_SCHEMA).map_err(not_a_journal)?,
         Some(Err(why)) => return Err(not_a_journal(why)),
         None => return Err(not_a_journal("the file is empty".to_owned())),
@@ -167,7 +191,7 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let mut records = Vec::new();
     let mut damage = None;
     let mut good_bytes = lines.good_bytes;
-    while let Some(line) = lines.next_document().map_err(io_error(&path))? {
+    while let Some(line) = lines.next_document().map_err(io_error(path))? {
         match line.and_then(|value| document::<Record>(value, SCHEMA)) {
             Ok(record) => records.push(record),
             Err(why) => {
@@ -235,6 +259,8 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> JournalError + '_ {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -268,9 +294,24 @@ mod tests {
         }
     }
 
+    fn open(directory: &Path, is_new: bool) -> io::Result<File> {
+        let mut options = File::options();
+        options.read(true).append(true).create_new(is_new).open(directory.join(FILE))
+    }
+
+    fn create(directory: &Path) -> Journal {
+        let file = open(directory, true).unwrap();
+        Journal::create(file, &directory.join(FILE), &header()).unwrap()
+    }
+
+    fn resume(directory: &Path) -> Result<(Journal, Contents), JournalError> {
+        let aside = || File::create_new(directory.join("aside"));
+        Journal::resume(open(directory, false).unwrap(), &directory.join(FILE), aside)
+    }
+
     fn written(records: usize) -> (tempfile::TempDir, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(directory.path(), &header()).unwrap();
+        let mut journal = create(directory.path());
         for index in 0..records {
             journal.append(&record(&index.to_string())).unwrap();
         }
@@ -287,19 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_never_overwritten() {
-        let (directory, _) = written(1);
-        assert!(Journal::create(directory.path(), &header()).is_err());
-    }
-
-    #[test]
     fn resuming_cuts_the_torn_line_and_appends_behind_the_good_prefix() {
         let (directory, bytes) = written(2);
         fs::write(directory.path().join(FILE), &bytes[..bytes.len() - 7]).unwrap();
-        let (mut journal, contents) = Journal::resume(directory.path()).unwrap();
+        let (mut journal, contents) = resume(directory.path()).unwrap();
         assert_eq!(contents.records.len(), 1);
         assert_eq!(contents.damage.unwrap().line, 3);
-        let copy = fs::read(directory.path().join("journal.jsonl.damaged")).unwrap();
+        let copy = fs::read(directory.path().join("aside")).unwrap();
         assert_eq!(copy, &bytes[..bytes.len() - 7], "nothing is lost");
         journal.append(&record("after")).unwrap();
         let contents = read(directory.path()).unwrap();
@@ -309,11 +344,11 @@ mod tests {
     #[test]
     fn a_journal_has_one_writer() {
         let directory = tempfile::tempdir().unwrap();
-        let journal = Journal::create(directory.path(), &header()).unwrap();
-        let second = Journal::resume(directory.path());
+        let journal = create(directory.path());
+        let second = resume(directory.path());
         assert!(matches!(second, Err(JournalError::InUse { .. })), "{second:?}");
         drop(journal);
-        assert!(Journal::resume(directory.path()).is_ok());
+        assert!(resume(directory.path()).is_ok());
     }
 
     #[test]

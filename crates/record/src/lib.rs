@@ -7,6 +7,7 @@
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
+pub mod input;
 pub mod journal;
 pub mod latency;
 pub mod schema;

@@ -20,6 +20,7 @@ pub mod disturbance;
 pub mod environment;
 mod error;
 pub mod filemap;
+pub mod folder;
 pub mod folios;
 pub mod fork;
 pub mod guest;

@@ -10,15 +10,13 @@
 
 use std::{
     env,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io,
     os::{
         fd::{AsRawFd, RawFd},
-        unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+        unix::fs::{FileExt, MetadataExt},
     },
     path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU32, Ordering},
 };
 
 use rustix::fs::{Access, Advice, FallocateFlags, access, fadvise, fallocate, fsync, statvfs};
@@ -26,6 +24,7 @@ use rustix::fs::{Access, Advice, FallocateFlags, access, fadvise, fallocate, fsy
 use crate::{
     Area, SysError,
     area::{self, Backing, Layout},
+    folder::Folder,
     memfd, pagecache,
     residency::Scanner,
     touch::Stride,
@@ -189,23 +188,9 @@ fn mapped(layout: Layout, backing: Backing) -> Result<Area, SysError> {
     Ok(area)
 }
 
-/// Tells the names of one process apart.
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
 /// Opens a file for which the directory has no name, as soon as that is possible.
 pub(crate) fn nameless(directory: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    let mut temporary = options.clone();
-    if let Ok(file) = temporary.custom_flags(libc::O_TMPFILE).open(directory) {
-        return Ok(file);
-    }
-    // Not every file system has O_TMPFILE: overlayfs not of old, NFS not at all.
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let path = directory.join(format!(".pagelab-{}-{count}", process::id()));
-    let file = options.create_new(true).open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
+    Folder::open(directory).map_err(io::Error::other)?.nameless()
 }
 
 /// Directories for scratch files where none is named, the preferred one first: `$TMPDIR`,
@@ -221,7 +206,9 @@ pub(crate) fn candidates() -> Vec<PathBuf> {
 /// be written to.
 pub fn default_directory() -> PathBuf {
     let mut candidates = candidates();
-    candidates.retain(|path| access(path, Access::WRITE_OK).is_ok());
+    // Root passes over what is another user's.
+    let is_usable = |path: &PathBuf| access(path, Access::WRITE_OK).is_ok();
+    candidates.retain(|path| is_usable(path) && Folder::open(path).is_ok());
     let on_disk = |path: &&PathBuf| {
         let directory = File::open(path).ok();
         let found = directory.and_then(|directory| pagecache::file_system(&directory).ok());

@@ -47,7 +47,8 @@ fn why_not_in(directory: &Path, bytes: u64) -> Option<String> {
     if free < bytes + (64 << 20) {
         return Some(format!("{shown} has only {} MiB free", free >> 20));
     }
-    nameless(directory).is_err().then(|| format!("{shown} may not be written to"))
+    let refused = nameless(directory).err();
+    refused.map(|error| format!("{shown} may not be written to: {error}"))
 }
 
 /// A file of so many bytes, written to the disk: no page of it is dirty or a hole.

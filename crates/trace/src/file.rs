@@ -22,7 +22,7 @@ use std::{
 pub use self::{
     compression::{Compression, WINDOW_BYTES_MAX},
     encode::{Encoder, Writer},
-    output::{Existing, Output, create},
+    output::{Output, create},
 };
 use crate::{
     decode,
@@ -54,14 +54,6 @@ pub enum FileError {
         /// Why.
         source: io::Error,
     },
-    /// It cannot be created.
-    #[error("cannot create {}: {source}", path.display())]
-    Create {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// It cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
@@ -69,12 +61,6 @@ pub enum FileError {
         path: PathBuf,
         /// Why.
         source: io::Error,
-    },
-    /// It exists and must not be replaced.
-    #[error("{} exists: choose another name, or say that it may be replaced", path.display())]
-    Exists {
-        /// Which.
-        path: PathBuf,
     },
     /// It has no bytes, or decompresses to none.
     #[error(

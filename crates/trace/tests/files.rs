@@ -2,16 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{Cursor, Read, Write},
     path::{Path, PathBuf},
 };
 
 use pagelab_trace::{
     Op, RecordError, Width,
-    file::{
-        Compression, Encoder, Existing, FileError, StreamError, Streamed, Writer, create, open,
-    },
+    file::{Compression, Encoder, FileError, StreamError, Streamed, Writer, create, open},
     map::{Mapping, Populate},
     raw::encode,
     synth::Spec,
@@ -46,7 +44,7 @@ impl Room {
 
     fn packed(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.path(name);
-        let mut output = create(&path, Existing::Replace).unwrap();
+        let mut output = create(File::create(&path).unwrap(), &path).unwrap();
         output.write_all(bytes).unwrap();
         output.finish().unwrap();
         path
@@ -142,21 +140,6 @@ fn frames_of_zst_that_are_to_be_skipped_are_skipped() {
     assert!(contents(&path).unwrap().0 == bytes);
     let path = room.file("c", &[&frame[..], &skip[..skip.len() - 1]].concat());
     assert!(contents(&path).unwrap_err().contains("cannot read"));
-}
-
-#[test]
-fn a_file_that_exists_is_replaced_only_when_told() {
-    let room = Room::new();
-    let path = room.file("a.bin", b"old");
-    let error = create(&path, Existing::Keep).unwrap_err();
-    assert!(matches!(error, FileError::Exists { .. }), "{error}");
-    assert!(error.to_string().contains("a.bin exists"), "{error}");
-    assert_eq!(fs::read(&path).unwrap(), b"old");
-    create(&path, Existing::Replace).unwrap().finish().unwrap();
-    assert_eq!(fs::read(&path).unwrap(), b"");
-    create(&room.path("b.bin"), Existing::Keep).unwrap().finish().unwrap();
-    let error = create(&room.path("no/such/place"), Existing::Keep).unwrap_err();
-    assert!(matches!(error, FileError::Create { .. }), "{error}");
 }
 
 #[test]

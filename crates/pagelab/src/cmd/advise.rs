@@ -12,7 +12,7 @@ use pagelab_bench::{
     plan::{Plan, Planned},
     runner::{Came, Runner},
 };
-use pagelab_record::{Record, journal::Journal, units::parse_bytes};
+use pagelab_record::units::parse_bytes;
 use pagelab_sys::{
     clock::monotonic_raw_ns,
     crew::{catch_interrupts, interrupted},
@@ -23,7 +23,7 @@ use crate::{
     args,
     exit::{Exit, Failure},
     output,
-    session::{self, Place},
+    session::{self, Place, Run},
 };
 
 /// Kept back for writing records and the page, nanoseconds.
@@ -101,8 +101,7 @@ pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
     let plan = Plan { cases, left_out: Vec::new() };
     let mut header = session::header(&place.run, "", &[], &plan);
     header.asked = serde_json::to_value(&asked).map_err(Failure::internal)?;
-    let mut keep =
-        Keep { journal: place.start(&header)?, records: Vec::with_capacity(plan.cases.len()) };
+    let mut run = Run::start(&place, header)?;
     catch_interrupts();
     let mut end = Exit::Good;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
@@ -120,28 +119,28 @@ pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
     if let Some(mut clear) = clear.filter(|_| end == Exit::Good) {
         clear.method.limit_ns = budget_ns.saturating_sub(passed()).max(LIMIT_MIN_NS);
         match runner.processes(&clear, 0..1, &mut |_| ()).map_err(Failure::internal)? {
-            Came::Answered(partial) => keep.record(runner.conclude(&clear, *partial))?,
-            Came::Settled(_) => keep.record(runner.record(&clear, out_of_time()))?,
+            Came::Answered(partial) => run.keep(runner.conclude(&clear, *partial))?,
+            Came::Settled(_) => run.keep(runner.record(&clear, out_of_time()))?,
             Came::Interrupted => end = Exit::Interrupted,
         }
     }
     for (planned, came) in course.finish() {
         // What an interrupt left without a measurement has no record: `resume` measures it.
         match came {
-            Ok(partial) => keep.record(runner.conclude(&planned, partial))?,
+            Ok(partial) => run.keep(runner.conclude(&planned, partial))?,
             Err(_) if end == Exit::Interrupted => (),
-            Err(outcome) => keep.record(runner.record(&planned, outcome))?,
+            Err(outcome) => run.keep(runner.record(&planned, outcome))?,
         }
     }
     // Puts the knobs back before anything is drawn.
     drop(runner);
-    let done = session::conclude(&place.directory, &header, keep.records, end)?;
+    let done = run.conclude(end)?;
     let answer = match text(matches, "format") {
         Some("json") => done.report.advice_json(),
         _ => done.report.advice(output::style()),
     };
     output::result(&answer.unwrap_or_default())?;
-    done.tell(&place.directory);
+    done.tell();
     Ok(done.exit)
 }
 
@@ -180,18 +179,4 @@ fn take(runner: &Runner, course: &mut Course, turn: Turn) -> Result<bool, Failur
         Came::Interrupted => return Ok(false),
     }
     Ok(true)
-}
-
-/// Where records go, the disk first.
-struct Keep {
-    journal: Journal,
-    records: Vec<Record>,
-}
-
-impl Keep {
-    fn record(&mut self, record: Record) -> Result<(), Failure> {
-        self.journal.append(&record).map_err(Failure::internal)?;
-        self.records.push(record);
-        Ok(())
-    }
 }

@@ -5,9 +5,8 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{self, Write},
-    path::Path,
+    io,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -20,16 +19,16 @@ use pagelab_bench::{
     },
     plan::Plan,
 };
-use pagelab_record::{Outcome, Record, journal::Journal};
+use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
-use pagelab_sys::crew::catch_interrupts;
+use pagelab_sys::{crew::catch_interrupts, folder::Target};
 
-use super::{clock, report::create, text};
+use super::{clock, text};
 use crate::{
     args,
     exit::{Exit, Failure},
     output,
-    session::{self, Place},
+    session::{self, Place, Run},
 };
 
 /// The command line.
@@ -91,32 +90,31 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
     let clock = clock(matches);
     let subject = subject(matches);
     // Before the program runs, so that it does not run for nothing.
-    let mut sink = Sink::open(text(matches, "report"), &subject)?;
+    let sink = Sink::open(text(matches, "report"), &subject)?;
     let costs = text(matches, "costs").map(costs_of).transpose()?;
     let planned = prices::watched(&subject, clock);
     let case = planned.case.clone();
     let plan = Plan { cases: vec![planned], ..Plan::default() };
     let place = Place::choose(text(matches, "output").map(Path::new));
     let header = session::header(&place.run, "", &[], &plan);
-    let mut journal = place.start(&header)?;
+    let mut run = Run::start(&place, header)?;
     catch_interrupts();
     let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;
     say_end(&watched);
     let record = record(&place.run, case, &watched);
-    let mut records = Vec::new();
-    keep(&mut journal, &mut records, record)?;
+    run.keep(record)?;
     let mut end = Exit::Good;
     if let Some(costs) = costs {
         for record in costs {
-            keep(&mut journal, &mut records, record)?;
+            run.keep(record)?;
         }
     } else {
         let quiet = matches.get_flag("quiet");
-        end = measure_prices(&place, &mut journal, &mut records, clock, quiet)?;
+        end = measure_prices(&mut run, clock, quiet)?;
     }
-    let done = session::conclude(&place.directory, &header, records, end)?;
+    let done = run.conclude(end)?;
     sink.take(&done.report)?;
-    done.tell(&place.directory);
+    done.tell();
     Ok(done.exit)
 }
 
@@ -125,7 +123,7 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
 enum Sink {
     Stdout,
     Stderr,
-    File(File, String),
+    File(Target, PathBuf),
 }
 
 impl Sink {
@@ -137,21 +135,23 @@ impl Sink {
             )),
             (None | Some("-"), Subject::Process { .. }) => Ok(Self::Stdout),
             (None, Subject::Program(_)) => Ok(Self::Stderr),
-            (Some(path), _) => Ok(Self::File(create(path)?, path.to_owned())),
+            (Some(path), _) => {
+                let path = PathBuf::from(path);
+                Ok(Self::File(output::create(&path)?, path))
+            }
         }
     }
 
-    fn take(&mut self, report: &Report) -> Result<(), Failure> {
+    fn take(self, report: &Report) -> Result<(), Failure> {
         match self {
             Self::Stdout => output::result(&report.terminal(output::style())),
             Self::Stderr => {
                 output::warn(&report.terminal(output::style_of(&io::stderr())));
                 Ok(())
             }
-            Self::File(file, path) => {
-                let text = report.terminal(output::style_of(file));
-                let written = file.write_all(text.as_bytes());
-                written.map_err(|error| Failure::internal(anyhow::anyhow!("{path}: {error}")))
+            Self::File(target, path) => {
+                let text = report.terminal(output::style_of(&target.file));
+                output::write(target, &path, &text)
             }
         }
     }
@@ -167,12 +167,6 @@ fn subject(matches: &ArgMatches) -> Subject {
             Subject::Program(matches.get_many("program").into_iter().flatten().cloned().collect())
         }
     }
-}
-
-fn keep(journal: &mut Journal, records: &mut Vec<Record>, record: Record) -> Result<(), Failure> {
-    journal.append(&record).map_err(Failure::internal)?;
-    records.push(record);
-    Ok(())
 }
 
 /// The measured faults of an earlier run.
@@ -192,20 +186,18 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
 
 /// Measures what prices the faults that were seen.
 fn measure_prices(
-    place: &Place,
-    journal: &mut Journal,
-    records: &mut Vec<Record>,
+    run: &mut Run,
     clock: pagelab_sys::clock::ClockChoice,
     quiet: bool,
 ) -> Result<Exit, Failure> {
-    let measured = records.iter().find_map(|record| match &record.outcome {
+    let measured = run.records.iter().find_map(|record| match &record.outcome {
         Outcome::Measured(measured) if record.workload == WORKLOAD => Some(measured),
         _ => None,
     });
     let plan = measured.map(|measured| prices::plan(measured, clock)).unwrap_or_default();
     // Where another run holds the settings, cases that need one are skipped with their cure.
-    let runner =
-        session::runner(&place.run, &plan.cases).or_else(|_| session::runner(&place.run, &[]))?;
+    let runner = session::runner(&run.header.run, &plan.cases)
+        .or_else(|_| session::runner(&run.header.run, &[]))?;
     // Others on the machine may take a file's pages out of memory meanwhile: what comes out invalid
     // is measured once more, and that is kept however it comes out.
     let mut invalid = Vec::new();
@@ -214,10 +206,10 @@ fn measure_prices(
             invalid.push(record);
             Ok(())
         }
-        _ => keep(journal, records, record),
+        _ => run.keep(record),
     })?;
     if invalid.is_empty() || end != Exit::Good {
-        invalid.into_iter().try_for_each(|record| keep(journal, records, record))?;
+        invalid.into_iter().try_for_each(|record| run.keep(record))?;
         return Ok(end);
     }
     for record in &invalid {
@@ -225,7 +217,7 @@ fn measure_prices(
         output::warn(&format!("the price of {kind} failed its proof, so it is measured again"));
     }
     let plan = prices::again(&invalid, clock);
-    session::measure(&runner, &plan, quiet, &mut |record| keep(journal, records, record))
+    run.measure(&runner, &plan, quiet)
 }
 
 /// How the program ended, where that is not as it should.

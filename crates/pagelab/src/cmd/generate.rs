@@ -1,10 +1,11 @@
 //! Completions and man pages, made from the command line's own definition.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::Context;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
+use pagelab_sys::folder::Folder;
 
 use super::text;
 use crate::{
@@ -30,23 +31,23 @@ pub(crate) fn completions(matches: &ArgMatches) -> Result<Exit, Failure> {
 /// When it cannot be written.
 pub(crate) fn generate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let out = Path::new(text(matches, "out").unwrap_or("."));
-    let write = |path: &Path, bytes: &[u8]| {
-        let directory = path.parent().unwrap_or(out);
-        fs::create_dir_all(directory)
-            .and_then(|()| fs::write(path, bytes))
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::usage)
+    let folder = |name| Folder::make(&out.join(name)).map_err(Failure::usage);
+    let write = |folder: &Folder, name: &str, bytes: &[u8]| {
+        folder
+            .replace(name, bytes)
+            .with_context(|| format!("cannot write {}", folder.path().join(name).display()))
+            .map_err(Failure::host)
     };
+    let completions = folder("completions")?;
     for (shell, name) in
         [(Shell::Bash, "pagelab.bash"), (Shell::Zsh, "_pagelab"), (Shell::Fish, "pagelab.fish")]
     {
-        write(&out.join("completions").join(name), &script(shell))?;
+        write(&completions, name, &script(shell))?;
     }
     let mut command = args::command();
     command.build();
-    pages(&command, "pagelab", &mut |name, page| {
-        write(&out.join("man1").join(format!("{name}.1")), &page)
-    })?;
+    let man = folder("man1")?;
+    pages(&command, "pagelab", &mut |name, page| write(&man, &format!("{name}.1"), &page))?;
     Ok(Exit::Good)
 }
 

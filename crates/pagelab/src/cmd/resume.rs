@@ -8,13 +8,14 @@ use pagelab_bench::{
     measure::Method,
     plan::{Plan, Planned},
 };
-use pagelab_record::{Case, Record, RunHeader, journal::Journal};
+use pagelab_record::{Case, Record, RunHeader};
 use pagelab_sys::clock::ClockChoice;
 
 use super::{clock, text};
 use crate::{
     exit::{Exit, Failure},
-    output, session,
+    output,
+    session::{self, Run},
 };
 
 /// Measures the planned cases that left no record, then reports the whole run.
@@ -25,15 +26,13 @@ pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
     let directory = Path::new(text(matches, "run").unwrap_or_default());
     let directory =
         if directory.is_file() { directory.parent().unwrap_or(Path::new(".")) } else { directory };
-    // Said before the file is touched.
-    session::read(directory)?;
-    let (journal, contents) = Journal::resume(directory).map_err(Failure::usage)?;
-    let plan = remaining(&contents.header, &contents.records, clock(matches))?;
-    let (done, all) = (contents.records.len(), contents.header.plan.len());
+    let run = Run::resume(directory)?;
+    let plan = remaining(&run.header, &run.records, clock(matches))?;
+    let (done, all) = (run.records.len(), run.header.plan.len());
     output::warn(&format!("{done} of {all} cases are done, {} are left", plan.cases.len()));
     let quiet = matches.get_flag("quiet");
-    let runner = session::runner(&contents.header.run, &plan.cases)?;
-    session::execute(runner, directory, &contents.header, journal, contents.records, &plan, quiet)
+    let runner = session::runner(&run.header.run, &plan.cases)?;
+    session::execute(runner, run, &plan, quiet)
 }
 
 /// What of the plan has no record yet. The clock is calibrated anew: the machine may have rebooted.

@@ -18,7 +18,7 @@ use crate::{
     args,
     exit::{Exit, Failure},
     output, progress,
-    session::{self, Place},
+    session::{self, Place, Run},
 };
 
 /// Plans, then measures (or shows the plan), then reports.
@@ -51,9 +51,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     // The knobs first: a run that must wait for another leaves no directory behind.
     let runner = session::runner(&place.run, &plan.cases)?;
     let header = session::header(&place.run, &name, &published, &plan);
-    let journal = place.start(&header)?;
-    let quiet = matches.get_flag("quiet");
-    session::execute(runner, &place.directory, &header, journal, Vec::new(), &plan, quiet)
+    let run = Run::start(&place, header)?;
+    session::execute(runner, run, &plan, matches.get_flag("quiet"))
 }
 
 /// The grid that was asked for, with the limits that results are shares of.

@@ -15,7 +15,7 @@ use crate::{
     args,
     exit::{Exit, Failure},
     output,
-    session::{self, Place},
+    session::{self, Place, Run},
 };
 
 /// Runs a suite twice, alternating, and prints the noise floor of each cell.
@@ -28,34 +28,31 @@ pub(crate) fn selftest(matches: &ArgMatches) -> Result<Exit, Failure> {
         .map_err(Failure::usage_text)?;
     let whole = Place::choose(text(matches, "output").map(Path::new));
     let runner = session::runner(&whole.run, &plan.cases)?;
-    let mut journals = Vec::new();
+    let mut sides = Vec::new();
     for side in ["a", "b"] {
         let place =
             Place { run: format!("{}-{side}", whole.run), directory: whole.directory.join(side) };
         let header = session::header(&place.run, &suite.name, &suite.published, &plan);
-        journals.push(place.start(&header)?);
+        sides.push(Run::start(&place, header)?);
     }
     let twice = Plan {
         cases: plan.cases.iter().flat_map(|planned| [planned.clone(), planned.clone()]).collect(),
         left_out: Vec::new(),
     };
-    let mut sides: [Vec<Record>; 2] = [Vec::new(), Vec::new()];
     let mut count = 0;
     let end = session::measure(&runner, &twice, matches.get_flag("quiet"), &mut |record| {
         // A B, then B A: neither side is always the first.
         let side = [0, 1, 1, 0][count % 4];
         count += 1;
-        journals[side].append(&record).map_err(Failure::internal)?;
-        sides[side].push(record);
-        Ok(())
+        sides[side].keep(record)
     })?;
     drop(runner);
-    let floor = noise_floor(&sides[0], &sides[1]);
+    let floor = noise_floor(&sides[0].records, &sides[1].records);
     output::result(&match text(matches, "format") {
         Some("json") => floor.json(),
         _ => floor.terminal(output::style()),
     })?;
     output::warn(&format!("\nboth runs: {}", whole.directory.display()));
-    let both: Vec<Record> = sides.into_iter().flatten().collect();
+    let both: Vec<Record> = sides.into_iter().flat_map(|run| run.records).collect();
     Ok(end.min(session::verdict(&both)))
 }

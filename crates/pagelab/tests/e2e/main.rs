@@ -25,6 +25,7 @@ mod populate;
 mod proof;
 mod reports;
 mod scripted;
+mod second_user;
 mod stages;
 mod support;
 mod throughput;

@@ -11,11 +11,11 @@
 
 use std::{
     ffi::CString,
-    fs::{self, File, OpenOptions},
-    io::{self, Seek, SeekFrom, Write},
+    fs::{self, File},
+    io,
     os::unix::{
         ffi::OsStrExt,
-        fs::{MetadataExt, OpenOptionsExt},
+        fs::{FileExt, MetadataExt},
     },
     path::{Path, PathBuf},
 };
@@ -30,7 +30,7 @@ use super::{
     KnobError, Knobs, Outcome,
     belonging::{Made, Making, unused_name},
 };
-use crate::topology::Tree;
+use crate::{folder::Folder, topology::Tree};
 
 /// `SWAP_FLAG_PREFER` of `linux/swap.h`: the low 15 bits are a priority.
 const PREFER: i32 = 0x8000;
@@ -136,7 +136,7 @@ pub(super) fn priority_above_all(tree: &Tree) -> Result<i32, KnobError> {
 }
 
 /// Writes what `mkswap` writes: the header of version 1 in the first page.
-pub(super) fn write_header(path: &Path, bytes: u64) -> Result<(), KnobError> {
+pub(super) fn write_header(file: &File, path: &Path, bytes: u64) -> Result<(), KnobError> {
     let mut header = vec![0_u8; page_size()];
     let pages = bytes / header.len() as u64;
     let last = u32::try_from(pages.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -146,11 +146,7 @@ pub(super) fn write_header(path: &Path, bytes: u64) -> Result<(), KnobError> {
     header[1052..1059].copy_from_slice(b"pagelab");
     let magic = header.len() - 10;
     header[magic..].copy_from_slice(b"SWAPSPACE2");
-    // On a block device O_EXCL refuses one that is in use.
-    let open =
-        OpenOptions::new().write(true).custom_flags(libc::O_EXCL | libc::O_NOFOLLOW).open(path);
-    let mut file = open.map_err(KnobError::of("open", path))?;
-    let written = file.write_all(&header).and_then(|()| file.sync_all());
+    let written = file.write_all_at(&header, 0).and_then(|()| file.sync_all());
     written.map_err(KnobError::of("write", path))
 }
 
@@ -225,23 +221,23 @@ pub(super) fn make_file<'k>(
     if let Some(why) = why_not_in(&directory, bytes) {
         return Err(KnobError::Unsuitable { path: directory, why });
     }
+    // The file cannot be another by the time that the kernel is given its name.
+    let folder = Folder::open(&directory).map_err(|error| KnobError::Unsuitable {
+        path: directory.clone(),
+        why: error.to_string(),
+    })?;
     let path = unused_name(&directory, NAME);
     let making = Making::begin(knobs, Made::SwapFile { path: path.clone() })?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&path)
-        .map_err(KnobError::of("open", &path))?;
+    let name = path.file_name().unwrap_or_default();
+    let file = folder.create_private(name).map_err(KnobError::of("open", &path))?;
     fallocate(&file, FallocateFlags::empty(), 0, bytes)
         .map_err(|errno| KnobError::of("fallocate", &path)(errno.into()))?;
-    write_header(&path, bytes)?;
+    write_header(&file, &path, bytes)?;
     match on(&path, priority) {
         // A file system that takes reserved blocks for holes: it gets written ones.
         Err(KnobError::System(error)) if error.source.raw_os_error() == Some(libc::EINVAL) => {
-            fill(&mut file, bytes).map_err(KnobError::of("write", &path))?;
-            write_header(&path, bytes)?;
+            fill(&file, bytes).map_err(KnobError::of("write", &path))?;
+            write_header(&file, &path, bytes)?;
             on(&path, priority)?;
         }
         done => done?,
@@ -249,15 +245,14 @@ pub(super) fn make_file<'k>(
     Ok((making, SwapSpace { path, kind: Kind::File, algorithm: None, bytes }))
 }
 
-fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
+fn fill(file: &File, bytes: u64) -> io::Result<()> {
     let zeros = vec![0_u8; 1 << 20];
-    file.seek(SeekFrom::Start(0))?;
-    let mut left = bytes;
-    while left > 0 {
-        let piece = left.min(zeros.len() as u64);
+    let mut at = 0;
+    while at < bytes {
+        let piece = (bytes - at).min(zeros.len() as u64);
         let part = usize::try_from(piece).map_or(&zeros[..], |piece| &zeros[..piece]);
-        file.write_all(part)?;
-        left -= piece;
+        file.write_all_at(part, at)?;
+        at += piece;
     }
     file.sync_all()
 }
@@ -326,7 +321,7 @@ mod tests {
     #[test]
     fn the_header_is_that_of_mkswap() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        write_header(file.path(), 64 << 20).unwrap();
+        write_header(file.as_file(), file.path(), 64 << 20).unwrap();
         let header = fs::read(file.path()).unwrap();
         assert_eq!(header.len(), page_size());
         assert!(header.ends_with(b"SWAPSPACE2"));

@@ -10,6 +10,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::PathBuf,
     time::Duration,
 };
@@ -115,7 +116,10 @@ pub(super) fn make<'k>(
         let why = "the kernel's new device does not appear; mount devtmpfs on /dev".to_owned();
         return Err(KnobError::Unsuitable { path: node, why });
     }
-    swap::write_header(&node, bytes)?;
+    // O_EXCL refuses a block device that is in use.
+    let flags = libc::O_EXCL | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().write(true).custom_flags(flags).open(&node);
+    swap::write_header(&file.map_err(KnobError::of("open", &node))?, &node, bytes)?;
     swap::on(&node, priority)?;
     Ok((making, SwapSpace { path: node, kind: swap::Kind::Zram, algorithm, bytes }))
 }

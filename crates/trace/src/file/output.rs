@@ -19,15 +19,6 @@ const GZ_LEVEL: Level = Level::new(4);
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 18;
 
-/// What happens to a file of that name that is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// It stays, and creating fails.
-    Keep,
-    /// It is replaced.
-    Replace,
-}
-
 /// A file that is being written; [`Output::finish`] ends it.
 pub struct Output {
     path: PathBuf,
@@ -47,29 +38,22 @@ impl fmt::Debug for Output {
     }
 }
 
-/// Creates a file; its name says how it is compressed ([`Compression::of_path`]).
+/// Starts to write a trace into a file that was just opened; its name says how it is compressed
+/// ([`Compression::of_path`]).
 ///
-/// Whoever has a long way to what is written creates the file first: a name that cannot be created
+/// Whoever has a long way to what is written opens the file first: a name that cannot be created
 /// should not cost a run.
 ///
 /// # Errors
-/// When it exists and is to be kept, or cannot be created.
-pub fn create(path: &Path, existing: Existing) -> Result<Output, FileError> {
-    let file = match existing {
-        Existing::Keep => File::create_new(path),
-        Existing::Replace => File::create(path),
-    };
-    let file = file.map_err(|source| match source.kind() {
-        io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_owned() },
-        _ => FileError::Create { path: path.to_owned(), source },
-    })?;
+/// When the start of it cannot be written.
+pub fn create(file: File, path: &Path) -> Result<Output, FileError> {
     let file = BufWriter::with_capacity(WRITE_BYTES, file);
     let inner = match Compression::of_path(path) {
         Compression::None => Inner::Plain(file),
         Compression::Gz => Inner::Gz(GzEncoder::new(file, GZ_LEVEL)),
         Compression::Xz => {
             let writer = XzWriter::new(file, XzOptions::with_preset(XZ_PRESET));
-            let failed = |source| FileError::Create { path: path.to_owned(), source };
+            let failed = |source| FileError::Write { path: path.to_owned(), source };
             Inner::Xz(Box::new(writer.map_err(failed)?))
         }
         Compression::Zst => Inner::Zst(FrameWriter::new(file)),

@@ -17,13 +17,13 @@ use pagelab_bench::{
     plan::Plan,
     runner::{Attempt, Runner},
 };
-use pagelab_record::{Record, journal::Journal};
+use pagelab_record::Record;
 use pagelab_sys::crew::{catch_interrupts, interrupted};
 
 use crate::{
     exit::{Exit, Failure},
     progress::Progress,
-    session,
+    session::{self, Run},
 };
 
 /// What came of a case, from the thread that ran it.
@@ -33,24 +33,20 @@ type News = (usize, Result<Attempt, Failure>);
 ///
 /// # Errors
 /// When a process cannot be started or a record cannot be kept.
-pub(super) fn simulate(
-    run: &str,
-    plan: &Plan,
-    journal: &mut Journal,
-    quiet: bool,
-) -> Result<(Vec<Record>, Exit), Failure> {
+pub(super) fn simulate(run: &mut Run, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
     catch_interrupts();
     let threads = thread::available_parallelism().map_or(1, usize::from).min(plan.cases.len());
     let mut progress = Progress::start(plan, quiet);
     let next = AtomicUsize::new(0);
     let (tell, news) = mpsc::channel::<News>();
-    let mut kept = Kept { journal, records: Vec::new(), waiting: BTreeMap::new() };
+    let name = &run.header.run.clone();
+    let mut kept = Kept { run, waiting: BTreeMap::new() };
     let end = thread::scope(|scope| {
         for _ in 0..threads {
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || {
                 // A runner of its own; a simulation needs no knob that they could fight over.
-                match session::runner(run, &[]) {
+                match session::runner(name, &[]) {
                     Ok(runner) => work(&runner, plan, next, &tell),
                     Err(failure) => drop(tell.send((0, Err(failure)))),
                 }
@@ -77,7 +73,7 @@ pub(super) fn simulate(
     progress.finish();
     let end = end?;
     kept.flush()?;
-    Ok((kept.records, end))
+    Ok(end)
 }
 
 /// One thread: takes the next case until there is none.
@@ -97,9 +93,8 @@ fn work(runner: &Runner, plan: &Plan, next: &AtomicUsize, tell: &mpsc::Sender<Ne
 }
 
 /// Records in the order of the plan.
-struct Kept<'j> {
-    journal: &'j mut Journal,
-    records: Vec<Record>,
+struct Kept<'r> {
+    run: &'r mut Run,
     waiting: BTreeMap<usize, Record>,
 }
 
@@ -107,8 +102,8 @@ impl Kept<'_> {
     /// Keeps a record as soon as all before it are kept.
     fn keep(&mut self, index: usize, record: Record) -> Result<(), Failure> {
         self.waiting.insert(index, record);
-        while let Some(record) = self.waiting.remove(&self.records.len()) {
-            self.append(record)?;
+        while let Some(record) = self.waiting.remove(&self.run.records.len()) {
+            self.run.keep(record)?;
         }
         Ok(())
     }
@@ -116,14 +111,8 @@ impl Kept<'_> {
     /// After an interrupt some are missing: what is done is kept all the same.
     fn flush(&mut self) -> Result<(), Failure> {
         for record in std::mem::take(&mut self.waiting).into_values() {
-            self.append(record)?;
+            self.run.keep(record)?;
         }
-        Ok(())
-    }
-
-    fn append(&mut self, record: Record) -> Result<(), Failure> {
-        self.journal.append(&record).map_err(Failure::internal)?;
-        self.records.push(record);
         Ok(())
     }
 }

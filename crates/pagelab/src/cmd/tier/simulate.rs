@@ -17,7 +17,7 @@ use crate::{
     cmd::{clock, run::refuse_what_cannot_fit, text},
     exit::{Exit, Failure},
     output,
-    session::{self, Place},
+    session::{self, Place, Run},
 };
 
 /// The parameter that says which scenario.
@@ -71,10 +71,9 @@ pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     refuse_what_cannot_fit(&plan)?;
     let place = Place::choose(text(matches, "output").map(Path::new));
     let header = session::header(&place.run, "", &published(&plan), &plan);
-    let mut journal = place.start(&header)?;
-    let quiet = matches.get_flag("quiet");
-    let (records, end) = grid::simulate(&place.run, &plan, &mut journal, quiet)?;
-    let done = session::conclude(&place.directory, &header, records, end)?;
+    let mut run = Run::start(&place, header)?;
+    let end = grid::simulate(&mut run, &plan, matches.get_flag("quiet"))?;
+    let done = run.conclude(end)?;
     output::result(&match text(matches, "format") {
         Some("json") => rows::json(&done.records),
         Some("html") => done.report.html(),
@@ -88,7 +87,7 @@ pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
             output::warn(&format!("FAILED: {reason}"));
         }
     }
-    done.tell(&place.directory);
+    done.tell();
     Ok(done.exit)
 }
 

@@ -131,13 +131,7 @@ pub(super) fn capture(matches: &ArgMatches) -> Result<Exit, Failure> {
     catch_interrupts();
     let started = process.spawn().with_context(|| format!("cannot start {}", emulator.display()));
     let ended = started.and_then(|child| Ok(attend(child, &files)?)).map_err(Failure::host);
-    match ended {
-        Ok(status) => files.finish(status, program.emulator),
-        Err(failure) => {
-            files.remove();
-            Err(failure)
-        }
-    }
+    files.finish(ended?, program.emulator)
 }
 
 /// What QEMU passes on to the plugin: no path of ours but the plugin's own can hold a comma, which

@@ -11,7 +11,7 @@ mod stats;
 mod synth;
 mod verify;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Arg, ArgMatches, Command};
 use pagelab_bench::{
@@ -31,7 +31,7 @@ use crate::{
     exit::{Exit, Failure},
     output,
     progress::Work,
-    session::{self, Done, Place},
+    session::{self, Done, Place, Run},
 };
 
 /// The command line of `pagelab trace`.
@@ -86,12 +86,6 @@ fn short_name(
     command
 }
 
-/// A run that a short name left.
-struct Ran {
-    done: Done,
-    directory: PathBuf,
-}
-
 /// The published results that belong beside statistics of a trace that somebody published.
 fn published(plan: &Plan) -> Vec<String> {
     let is_known = |planned: &Planned| {
@@ -106,7 +100,7 @@ fn published(plan: &Plan) -> Vec<String> {
 ///
 /// # Errors
 /// When a parameter or the trace is wrong, the host cannot, or the output cannot be written.
-fn ran(matches: &ArgMatches, workload: &dyn Workload) -> Result<Option<Ran>, Failure> {
+fn ran(matches: &ArgMatches, workload: &dyn Workload) -> Result<Option<Done>, Failure> {
     let entry = Entry::new(workload.name(), args::axes(workload, matches));
     let plan = plan::of_cases(&entry, clock(matches), args::overrides(matches))
         .map_err(Failure::usage_text)?;
@@ -121,10 +115,8 @@ fn ran(matches: &ArgMatches, workload: &dyn Workload) -> Result<Option<Ran>, Fai
         return Ok(None);
     }
     let header = session::header(&place.run, "", &published(&plan), &plan);
-    let journal = place.start(&header)?;
-    let directory = place.directory;
-    let done = session::carry_out(runner, &directory, &header, journal, Vec::new(), &plan, quiet)?;
-    Ok(Some(Ran { done, directory }))
+    let run = Run::start(&place, header)?;
+    session::carry_out(runner, run, &plan, quiet).map(Some)
 }
 
 /// Gets the traces before anything is left behind: one that cannot be read is a usage error.

@@ -5,7 +5,7 @@ use pagelab_bench::emu::{Arm, replay::EmuReplay};
 use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
 use serde_json::{Map, Value, json};
 
-use super::{Ran, json_lines, ran, short_name, text};
+use super::{json_lines, ran, short_name, text};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -21,14 +21,14 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(Ran { done, directory }) = ran(matches, &EmuReplay)? else {
+    let Some(done) = ran(matches, &EmuReplay)? else {
         return Ok(Exit::Interrupted);
     };
     output::result(&match text(matches, "format") {
         Some("json") => json_lines(done.records.iter().map(json_of).collect()),
         _ => done.report.terminal(output::style()),
     })?;
-    done.tell(&directory);
+    done.tell();
     Ok(done.exit)
 }
 

@@ -5,7 +5,7 @@ use pagelab_bench::trace::{stats::TraceStats, stats_of};
 use pagelab_record::{Outcome, Record};
 use serde_json::{Value, json};
 
-use super::{Ran, json_lines, ran, short_name, text};
+use super::{json_lines, ran, short_name, text};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -21,7 +21,7 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(Ran { done, directory }) = ran(matches, &TraceStats)? else {
+    let Some(done) = ran(matches, &TraceStats)? else {
         return Ok(Exit::Interrupted);
     };
     output::result(&match text(matches, "format") {
@@ -38,7 +38,7 @@ pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
             Outcome::Failed { reason } => output::warn(&format!("FAILED: {reason}")),
         }
     }
-    done.tell(&directory);
+    done.tell();
     Ok(done.exit)
 }
 

@@ -9,16 +9,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pagelab_bench::trace::{Counter, generators, parse_count};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     crew::{catch_interrupts, interrupted},
+    folder::{self, Existing, FolderError, Made, Target},
     pulse::Beat,
 };
 use pagelab_trace::{
-    file::{self, Existing, FileError, Output},
+    file::{self, FileError, Output},
     image::{Image, sidecar},
     synth::Spec,
 };
@@ -96,23 +96,22 @@ pub(super) fn synth(matches: &ArgMatches) -> Result<Exit, Failure> {
     let counter = match written {
         Ok(Some(counter)) => counter,
         Ok(None) => {
-            places.made.remove();
             output::warn(&format!("interrupted; {} was removed", path.display()));
             return Ok(Exit::Interrupted);
         }
         Err(error) => {
-            places.made.remove();
             let error = anyhow::Error::from(error).context("what was written is removed");
-            return Err(Failure::internal(error));
+            return Err(Failure::host(error));
         }
     };
     if let (Some(image), Some(mut file)) = (&image, places.image) {
         let written = image.write_elf(&mut file).and_then(|()| file.flush());
         if let Err(error) = written {
-            places.made.remove();
-            return Err(Failure::internal(error));
+            let error = format!("cannot write {}: {error}", sidecar(&path).display());
+            return Err(Failure::host(anyhow::anyhow!("{error}; what was written is removed")));
         }
     }
+    places.made.into_iter().for_each(Made::keep);
     output::result(&summary(&spec, &path, &counter, image.as_ref()))?;
     if let Some(fit) = fit {
         output::result(&format!("\n{}", fit.text()))?;
@@ -134,26 +133,8 @@ fn wanted_image(matches: &ArgMatches, spec: &Spec) -> Result<Option<Image>, Fail
 struct Places {
     output: Output,
     image: Option<File>,
-    made: Made,
-}
-
-/// Files that were made here and are removed if they do not become whole.
-#[derive(Default)]
-struct Made(Vec<PathBuf>);
-
-impl Made {
-    fn add(&mut self, path: &Path) {
-        // A pipe or a device is not ours to remove.
-        if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-            self.0.push(path.to_owned());
-        }
-    }
-
-    fn remove(&self) {
-        for path in &self.0 {
-            let _ = fs::remove_file(path);
-        }
-    }
+    /// Removed if they do not become whole.
+    made: Vec<Made>,
 }
 
 impl Places {
@@ -163,44 +144,36 @@ impl Places {
     /// When one exists and is to be kept, or cannot be created.
     fn create(path: &Path, image: Option<&Image>, force: bool) -> Result<Self, Failure> {
         let beside = sidecar(path);
-        if beside.exists() && !force {
+        let is_beside = fs::symlink_metadata(&beside).is_ok();
+        if is_beside && !force {
             return Err(Failure::usage_text(format!(
                 "{} exists and would be taken for the image of {}: choose another name, or --force",
                 beside.display(),
                 path.display()
             )));
         }
-        let existing = if force { Existing::Replace } else { Existing::Keep };
-        let output = file::create(path, existing).map_err(|error| match error {
-            FileError::Exists { .. } => Failure::usage_text(format!(
-                "{} exists: choose another name, or --force",
-                path.display()
-            )),
-            error => Failure::usage(error),
-        })?;
-        let mut made = Made::default();
-        made.add(path);
-        // An image of an older trace does not belong to this one.
-        let beside_is = |what: &str| format!("cannot {what} {}", beside.display());
-        let image = match image {
-            Some(_) => Some(File::create(&beside).with_context(|| beside_is("create"))),
-            None if beside.exists() => {
-                fs::remove_file(&beside).with_context(|| beside_is("remove")).map_err(|error| {
-                    made.remove();
-                    Failure::usage(error)
-                })?;
-                None
-            }
-            None => None,
+        let create = |path: &Path| {
+            let existing = if force { Existing::Replace } else { Existing::Keep };
+            folder::target(path, existing).map_err(|error| match error {
+                FolderError::Exists { .. } => {
+                    Failure::usage_text(format!("{error}: choose another name, or --force"))
+                }
+                error => Failure::usage(anyhow::Error::from(error).context("cannot create")),
+            })
         };
-        let image = image.transpose().map_err(|error| {
-            made.remove();
-            Failure::usage(error)
-        })?;
-        if image.is_some() {
-            made.add(&beside);
+        let Target { file, made } = create(path)?;
+        let mut made = vec![made];
+        let output = file::create(file, path).map_err(Failure::host)?;
+        let mut beside_it = None;
+        if image.is_some() || is_beside {
+            let target = create(&beside)?;
+            // An image of an older trace does not belong to this one: it is gone without a new one.
+            if image.is_some() {
+                beside_it = Some(target.file);
+                made.push(target.made);
+            }
         }
-        Ok(Self { output, image, made })
+        Ok(Self { output, image: beside_it, made })
     }
 }
 

@@ -5,7 +5,7 @@ use pagelab_bench::emu::{Arm, verify::EmuVerify};
 use pagelab_record::{Measured, Outcome, Record};
 use serde_json::{Value, json};
 
-use super::{Ran, json_lines, ran, short_name, text};
+use super::{json_lines, ran, short_name, text};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -24,14 +24,14 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(Ran { done, directory }) = ran(matches, &EmuVerify)? else {
+    let Some(done) = ran(matches, &EmuVerify)? else {
         return Ok(Exit::Interrupted);
     };
     output::result(&match text(matches, "format") {
         Some("json") => json_lines(done.records.iter().map(json_of).collect()),
         _ => done.records.iter().map(lines).collect(),
     })?;
-    done.tell(&directory);
+    done.tell();
     Ok(done.exit)
 }
 

@@ -12,9 +12,9 @@ use std::{
     process::ExitStatus,
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use pagelab_record::units::display_bytes;
-use pagelab_sys::{crew::interrupted, memfd};
+use pagelab_sys::{crew::interrupted, folder::Made, memfd};
 use pagelab_trace::image::sidecar;
 
 use super::{
@@ -46,6 +46,8 @@ pub(super) struct Files {
     trace: Sink,
     image: Option<(PathBuf, File)>,
     buffer: File,
+    /// Removed when nothing was captured.
+    made: Vec<Made>,
 }
 
 impl Files {
@@ -57,20 +59,14 @@ impl Files {
         let path = asked.trace.cloned().unwrap_or_else(|| named_after(asked.program));
         let image = asked.has_image.then(|| asked.image.cloned().unwrap_or_else(|| sidecar(&path)));
         let buffer = memfd::create("pagelab-capture").map_err(Failure::host)?;
-        let cannot = |path: &Path| format!("cannot create {}", path.display());
-        let made = Sink::create(&path).with_context(|| cannot(&path));
-        let trace = made.map_err(Failure::usage)?;
-        let image = image.map(|path| match File::create_new(&path) {
-            Ok(file) => Ok((path, file)),
-            Err(error) => Err(Failure::usage(anyhow::Error::new(error).context(cannot(&path)))),
-        });
-        match image.transpose() {
-            Ok(image) => Ok(Self { path, trace, image, buffer }),
-            Err(failure) => {
-                remove(&path);
-                Err(failure)
-            }
-        }
+        let mut made = Vec::new();
+        let trace = create(&path, &mut made)?;
+        let image = match image {
+            Some(path) => Some((path.clone(), create(&path, &mut made)?)),
+            None => None,
+        };
+        let trace = Sink::into(trace, &path).map_err(Failure::host)?;
+        Ok(Self { path, trace, image, buffer, made })
     }
 
     /// The plugin's options that name files, and where it finds them.
@@ -84,14 +80,6 @@ impl Files {
         self.trace.has_failed()
     }
 
-    /// Removes them: nothing was captured.
-    pub(super) fn remove(self) {
-        remove(&self.path);
-        if let Some((path, _)) = self.image {
-            remove(&path);
-        }
-    }
-
     /// Completes the trace after the program's end and says what is in it.
     ///
     /// # Errors
@@ -100,7 +88,6 @@ impl Files {
         let counters = Counters::read(&self.buffer).map_err(Failure::internal)?;
         let is_interrupted = interrupted();
         if counters.state <= State::Loaded {
-            self.remove();
             if is_interrupted {
                 return Ok(Exit::Interrupted);
             }
@@ -108,11 +95,12 @@ impl Files {
                 "{emulator} ended before the program's first instruction ({status})"
             )));
         }
-        let Self { path, trace, image, buffer } = self;
+        let Self { path, trace, image, buffer, made } = self;
+        made.into_iter().for_each(Made::keep);
         let failed = |what: &Path, error: io::Error| {
             let (what, path) = (what.display(), path.display());
             let context = format!("cannot write {what}; {path} holds what came before");
-            Failure::internal(anyhow::Error::new(error).context(context))
+            Failure::host(anyhow::Error::new(error).context(context))
         };
         let completed = trace.complete(&counters, &buffer);
         match (counters.state, &image) {
@@ -144,9 +132,15 @@ fn named_after(program: &Path) -> PathBuf {
     name.into()
 }
 
-fn remove(path: &Path) {
-    // It is empty: that it stays is no loss.
-    let _ = fs::remove_file(path);
+/// Makes a file; the plugin appends to it, which is nothing for a pipe or a device.
+fn create(path: &Path, made: &mut Vec<Made>) -> Result<File, Failure> {
+    let target = output::create(path)?;
+    if !target.made.is_new() {
+        let path = path.display();
+        return Err(Failure::usage_text(format!("{path} is no regular file: choose another name")));
+    }
+    made.push(target.made);
+    Ok(target.file)
 }
 
 fn size_of(bytes: u64, path: &Path) -> String {

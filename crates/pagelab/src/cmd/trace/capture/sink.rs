@@ -12,7 +12,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use pagelab_trace::file::{Compression, Existing, FileError, Output, create};
+use pagelab_trace::file::{Compression, FileError, Output, create};
 
 use super::counters::{Counters, place};
 
@@ -39,16 +39,16 @@ impl fmt::Debug for Sink {
 }
 
 impl Sink {
-    /// Creates the file; its name says how it is compressed.
+    /// Writes into a file that was just made; its name says how it is compressed.
     ///
     /// # Errors
-    /// When it exists or cannot be created.
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
+    /// When there is no pipe or the start cannot be written.
+    pub(super) fn into(file: File, path: &Path) -> io::Result<Self> {
         if Compression::of_path(path) == Compression::None {
-            return File::create_new(path).map(Self::Plain);
+            return Ok(Self::Plain(file));
         }
         let (from, pipe) = io::pipe()?;
-        let output = create(path, Existing::Keep).map_err(cause)?;
+        let output = create(file, path).map_err(cause)?;
         Ok(Self::Packed { pipe, pump: thread::spawn(move || pump(from, output)) })
     }
 
@@ -99,8 +99,7 @@ impl Sink {
 /// Why, without the name, which whoever calls adds.
 fn cause(error: FileError) -> io::Error {
     match error {
-        FileError::Create { source, .. } | FileError::Write { source, .. } => source,
-        FileError::Exists { .. } => io::Error::new(io::ErrorKind::AlreadyExists, "it exists"),
+        FileError::Write { source, .. } => source,
         other => io::Error::other(other),
     }
 }
