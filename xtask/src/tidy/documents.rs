@@ -7,6 +7,8 @@ use super::{Problem, sources::before_tests, tree::Tree};
 const PAGES: &str = "docs/workloads/";
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_MAX_LINES: usize = 150;
+const METHODOLOGY: &str = "METHODOLOGY.md";
+const METHODOLOGY_MAX_WORDS: usize = 4000;
 const README: &str = "README.md";
 /// The command by which the README says, and CI does, the tests.
 const TEST_COMMAND: &str = "cargo xtask test";
@@ -80,6 +82,15 @@ pub(crate) fn architecture(tree: &Tree) -> Vec<Problem> {
     let cure = "move what concerns one crate to its module doc";
     let long = lines > ARCHITECTURE_MAX_LINES;
     long.then(|| Problem::new(ARCHITECTURE, 0, what, cure)).into_iter().collect()
+}
+
+/// The method is short enough to be read before a number is believed.
+pub(crate) fn methodology(tree: &Tree) -> Vec<Problem> {
+    let words = tree.files.get(METHODOLOGY).map_or(0, |text| text.split_whitespace().count());
+    let what = format!("{words} words, {METHODOLOGY_MAX_WORDS} are enough");
+    let cure = "move what concerns one workload to its page, and results to records/";
+    let long = words > METHODOLOGY_MAX_WORDS;
+    long.then(|| Problem::new(METHODOLOGY, 0, what, cure)).into_iter().collect()
 }
 
 /// The README's first two blocks are what to type; one of its blocks is how the tests run.
@@ -204,6 +215,12 @@ mod tests {
         assert_eq!(of(ARCHITECTURE_MAX_LINES), []);
         assert_eq!(of(ARCHITECTURE_MAX_LINES + 1).len(), 1);
         assert_eq!(architecture(&Tree::default()).len(), 1);
+    }
+
+    #[test]
+    fn the_method_is_short() {
+        let of = |n: usize| methodology(&Tree::of(&[(METHODOLOGY, &"word ".repeat(n))])).len();
+        assert_eq!((of(METHODOLOGY_MAX_WORDS), of(METHODOLOGY_MAX_WORDS + 1)), (0, 1));
     }
 
     #[test]

@@ -35,6 +35,7 @@ const CHECKS: &[Check] = &[
     ("no test is ignored without a reason", sources::silent_ignores),
     ("every workload has its page", documents::workload_pages),
     ("the architecture fits in the head", documents::architecture),
+    ("the methodology can be read at once", documents::methodology),
     ("the README starts with what to type", documents::readme),
     ("links inside the repository resolve", documents::links),
     ("nothing names this machine", surroundings::local_paths),
