@@ -1,5 +1,7 @@
 //! The command line, built from the tables: a workload's flags are its parameters.
 
+use std::time::Duration;
+
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use pagelab_bench::{Kind, Param, Role, WORKLOADS, Workload, plan::Overrides, suite};
 
@@ -31,6 +33,7 @@ pub(crate) fn command() -> Command {
                 Command::new("resume")
                     .about("Continue a run after a crash, an interrupt or a reboot")
                     .arg(directory("run", "Directory of the run"))
+                    .arg(wait_flag())
                     .arg(quiet())
                     .arg(clock()),
             )
@@ -60,6 +63,7 @@ fn run() -> Command {
     let mut run = method(Command::new("run"))
         .arg(output())
         .arg(dry_run())
+        .arg(wait_flag())
         .arg(quiet())
         .arg(clock())
         .about("Measure: a suite (quick by default), or a grid of one workload")
@@ -226,6 +230,35 @@ pub(crate) fn quiet() -> Arg {
         .help("No progress")
 }
 
+/// What waits without an end.
+const FOR_EVER: &str = "for-ever";
+
+/// For the commands that take the knobs.
+pub(crate) fn wait_flag() -> Arg {
+    Arg::new("wait")
+        .long("wait")
+        .value_name("SECONDS")
+        .global(true)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value(FOR_EVER)
+        .value_parser(|text: &str| match text {
+            FOR_EVER => Ok(Duration::MAX),
+            number => positive(number).and_then(|seconds| {
+                Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+            }),
+        })
+        .help(
+            "Where another pagelab holds the machine's settings, wait until it ends, or for so \
+             long",
+        )
+}
+
+/// How long to wait for another run; not at all without the flag.
+pub(crate) fn wait(matches: &ArgMatches) -> Duration {
+    matches.get_one("wait").copied().unwrap_or_default()
+}
+
 /// The clock; hidden, because only tests have a reason to choose it.
 pub(crate) fn clock() -> Arg {
     Arg::new("clock")
@@ -265,6 +298,7 @@ fn list() -> Command {
 fn check() -> Command {
     method(Command::new("check"))
         .arg(dry_run())
+        .arg(wait_flag())
         .arg(clock())
         .about("Run every workload's smallest case and verify it; times are not reported")
         .arg(
@@ -284,6 +318,7 @@ fn doctor() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Put back settings that a killed run left changed"),
         )
+        .arg(wait_flag())
         .arg(format(&["terminal", "json"]))
 }
 
@@ -308,6 +343,7 @@ fn report() -> Command {
 fn selftest() -> Command {
     method(Command::new("selftest"))
         .arg(output())
+        .arg(wait_flag())
         .arg(quiet())
         .arg(clock())
         .about("Measure the same thing twice: the noise floor of this host, cell by cell")

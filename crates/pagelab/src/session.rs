@@ -27,7 +27,7 @@ use pagelab_sys::{
     crew::{catch_interrupts, interrupted},
     environment,
     folder::Folder,
-    knobs::{KnobError, WATCHDOG_COMMAND},
+    knobs::{KnobError, WATCHDOG_COMMAND, patiently},
 };
 
 use serde_json::Value;
@@ -221,13 +221,18 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
 /// A runner whose children and watchdog are this executable.
 ///
 /// # Errors
-/// When the executable cannot be found, or another run holds the knobs that the plan needs.
-pub(crate) fn runner(run: &str, plan: &[Planned]) -> Result<Runner, Failure> {
+/// When the executable cannot be found, or another run still holds the knobs that the plan needs
+/// when the `patience` is over.
+pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
     // Not current_exe(): a binary that was replaced meanwhile is still this one here.
     let executable = PathBuf::from("/proc/self/exe");
     let executable = fs::read_link(&executable).unwrap_or(executable);
     let mut runner = Runner::new(run, executable, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
-    match runner.take_knobs(plan) {
+    let mut tell = |held: &KnobError| output::warn(&format!("waiting: {held}"));
+    match patiently(patience, &mut tell, || runner.take_knobs(plan)) {
+        Err(KnobError::Held { .. }) if interrupted() => {
+            Err(Failure { error: anyhow::anyhow!("interrupted"), exit: Exit::Interrupted })
+        }
         // Without the right to change settings, cases that need one are skipped with their cure.
         Ok(()) | Err(KnobError::Denied { .. }) => Ok(runner),
         Err(error) => Err(Failure::host(error)),

@@ -18,8 +18,8 @@ use std::{
 use pagelab_sys::{
     environment::boot_id,
     knobs::{
-        KnobError, Knobs, Outcome, Place, WATCHDOG_COMMAND, restore_leftovers, thp::HugePages,
-        watchdog_command, watchdog_main,
+        Door, KnobError, Knobs, Outcome, Place, WATCHDOG_COMMAND, patiently, restore_leftovers,
+        thp::HugePages, watchdog_command, watchdog_main,
     },
 };
 use rustix::{
@@ -409,6 +409,55 @@ fn our_watchdog_is_this_program_with_a_hidden_sub_command() {
 }
 
 #[test]
+fn whoever_waits_hears_once_who_holds_the_knobs_and_gets_them_when_that_ends() {
+    let machine = Machine::new();
+    let mut run = run_that_has_set(&machine);
+    let mut said = Vec::new();
+    // Ends once somebody was heard to wait for it.
+    let mut tell = |held: &KnobError| {
+        said.push(held.to_string());
+        run.kill().unwrap();
+    };
+    let knobs = patiently(Duration::from_secs(60), &mut tell, || machine.acquire("second"));
+    run.wait().unwrap();
+    assert!(matches!(&said[..], [one] if one.contains("a run to kill")), "{said:?}");
+    assert_eq!(machine.read("thp"), "madvise", "the watchdog put it back before the lock was free");
+    drop(knobs.unwrap());
+}
+
+#[test]
+fn nobody_waits_for_the_knobs_longer_than_was_asked() {
+    let machine = Machine::new();
+    let _first = machine.acquire("first").unwrap();
+    for limit in [Duration::ZERO, Duration::from_millis(30)] {
+        let refused = patiently(limit, &mut |_| (), || machine.acquire("second"));
+        assert!(matches!(refused, Err(KnobError::Held { .. })));
+    }
+}
+
+#[test]
+fn whoever_shuts_the_door_keeps_everybody_out_but_whom_it_lets_in() {
+    let machine = Machine::new();
+    let door = Door::shut(&machine.place(), "tests").unwrap();
+    let refused = machine.acquire("another").unwrap_err();
+    assert!(refused.to_string().contains("tests"), "{refused}");
+    assert!(matches!(Door::shut(&machine.place(), "more"), Err(KnobError::Held { .. })));
+    let mut let_in = child("run", machine.root.path())
+        .env(Door::VARIABLE, std::process::id().to_string())
+        .process_group(0)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the run that was let in has set its knobs", || machine.read("thp") == "always");
+    drop(door);
+    let refused = Door::shut(&machine.place(), "tests").unwrap_err();
+    assert!(refused.to_string().contains("a run to kill"), "{refused}");
+    let_in.kill().unwrap();
+    let_in.wait().unwrap();
+    drop(machine.acquire_soon());
+}
+
+#[test]
 fn a_real_knob_is_set_refuses_nonsense_and_is_left_as_found() {
     let skip = |why: &str| eprintln!("skipped: {why}");
     if !rustix::process::geteuid().is_root() {
@@ -418,12 +467,12 @@ fn a_real_knob_is_set_refuses_nonsense_and_is_left_as_found() {
     let Some(path) = pages.enabled_path(64 << 10) else {
         return skip("this kernel offers no 64 kB transparent huge pages (needs Linux 6.8)");
     };
+    let watchdog = || child("watchdog of the machine", Path::new("/"));
+    let acquire = || Knobs::acquire(&Place::machine(), "test", watchdog());
+    let limit = Duration::from_secs(120);
+    let knobs = patiently(limit, &mut |held| eprintln!("waiting: {held}"), acquire).unwrap();
+    // Nobody else may change it from here on.
     let found = fs::read_to_string(&path).unwrap();
-    let watchdog = child("watchdog of the machine", Path::new("/"));
-    let knobs = match Knobs::acquire(&Place::machine(), "test", watchdog) {
-        Err(KnobError::Held { pid, run }) => return skip(&format!("pid {pid}, {run}, holds it")),
-        knobs => knobs.unwrap(),
-    };
     for value in ["madvise", "never", "always", "inherit"] {
         let guard = match knobs.set(&path, value) {
             Err(KnobError::Denied { path }) => {
@@ -435,6 +484,6 @@ fn a_real_knob_is_set_refuses_nonsense_and_is_left_as_found() {
     }
     let refused = knobs.set(&path, "sometimes").unwrap_err();
     assert!(matches!(refused, KnobError::Rejected { .. }), "{refused}");
-    drop(knobs);
     assert_eq!(fs::read_to_string(&path).unwrap(), found);
+    drop(knobs);
 }

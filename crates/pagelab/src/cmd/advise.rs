@@ -82,6 +82,7 @@ pub(crate) fn command() -> Command {
                 .help("Run measured threads under SCHED_FIFO"),
         )
         .arg(args::output())
+        .arg(args::wait_flag())
         .arg(args::clock())
         .arg(args::format(&["terminal", "json"]))
 }
@@ -97,7 +98,7 @@ pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
     let (clear, strategies) = asked.plan(clock(matches));
     let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
     let place = Place::choose(text(matches, "output").map(Path::new));
-    let runner = session::runner(&place.run, &cases)?;
+    let runner = session::runner(&place.run, &cases, args::wait(matches))?;
     let plan = Plan { cases, left_out: Vec::new() };
     let mut header = session::header(&place.run, "", &[], &plan);
     header.asked = serde_json::to_value(&asked).map_err(Failure::internal)?;

@@ -33,7 +33,7 @@ pub(crate) fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Good);
     }
-    let runner = session::runner("check", &plan.cases)?;
+    let runner = session::runner("check", &plan.cases, args::wait(matches))?;
     let mut records = Vec::new();
     let end = session::measure(&runner, &plan, true, &mut |record| {
         records.push(record);

@@ -1,15 +1,18 @@
 //! `pagelab doctor`: every need, whether this host has it, how to get it, and what it affects.
 
+use std::time::Duration;
+
 use clap::ArgMatches;
 use pagelab_bench::{Need, WORKLOADS, plan, suite::Entry};
 use pagelab_sys::{
     environment,
-    knobs::{KnobError, Place, restore_leftovers},
+    knobs::{KnobError, Place, patiently, restore_leftovers},
 };
 use serde_json::{Value, json};
 
 use super::text;
 use crate::{
+    args,
     exit::{Exit, Failure},
     output,
 };
@@ -20,7 +23,7 @@ use crate::{
 /// When a run holds the knobs that are to be restored.
 pub(crate) fn doctor(matches: &ArgMatches) -> Result<Exit, Failure> {
     if matches.get_flag("restore") {
-        return restore();
+        return restore(args::wait(matches));
     }
     let findings: Vec<Finding> = Need::catalogue().into_iter().map(Finding::of).collect();
     let facts = environment::facts();
@@ -46,8 +49,10 @@ pub(crate) fn doctor(matches: &ArgMatches) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
-fn restore() -> Result<Exit, Failure> {
-    let restored = match restore_leftovers(&Place::machine()) {
+fn restore(patience: Duration) -> Result<Exit, Failure> {
+    let mut tell = |held: &KnobError| output::warn(&format!("waiting: {held}"));
+    let restored = patiently(patience, &mut tell, || restore_leftovers(&Place::machine()));
+    let restored = match restored {
         Ok(restored) => restored,
         Err(error @ (KnobError::Held { .. } | KnobError::Denied { .. })) => {
             return Err(Failure::host(error));

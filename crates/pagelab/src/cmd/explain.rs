@@ -68,6 +68,7 @@ pub(crate) fn command() -> Command {
              stdout)",
         ))
         .arg(args::output())
+        .arg(args::wait_flag())
         .arg(args::quiet())
         .arg(args::clock())
         .arg(
@@ -109,8 +110,7 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
             run.keep(record)?;
         }
     } else {
-        let quiet = matches.get_flag("quiet");
-        end = measure_prices(&mut run, clock, quiet)?;
+        end = measure_prices(&mut run, clock, matches)?;
     }
     let done = run.conclude(end)?;
     sink.take(&done.report)?;
@@ -188,16 +188,17 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
 fn measure_prices(
     run: &mut Run,
     clock: pagelab_sys::clock::ClockChoice,
-    quiet: bool,
+    matches: &ArgMatches,
 ) -> Result<Exit, Failure> {
+    let (quiet, patience) = (matches.get_flag("quiet"), args::wait(matches));
     let measured = run.records.iter().find_map(|record| match &record.outcome {
         Outcome::Measured(measured) if record.workload == WORKLOAD => Some(measured),
         _ => None,
     });
     let plan = measured.map(|measured| prices::plan(measured, clock)).unwrap_or_default();
     // Where another run holds the settings, cases that need one are skipped with their cure.
-    let runner = session::runner(&run.header.run, &plan.cases)
-        .or_else(|_| session::runner(&run.header.run, &[]))?;
+    let runner = session::runner(&run.header.run, &plan.cases, patience)
+        .or_else(|_| session::runner(&run.header.run, &[], patience))?;
     // Others on the machine may take a file's pages out of memory meanwhile: what comes out invalid
     // is measured once more, and that is kept however it comes out.
     let mut invalid = Vec::new();

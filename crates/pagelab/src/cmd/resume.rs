@@ -13,6 +13,7 @@ use pagelab_sys::clock::ClockChoice;
 
 use super::{clock, text};
 use crate::{
+    args,
     exit::{Exit, Failure},
     output,
     session::{self, Run},
@@ -31,7 +32,7 @@ pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
     let (done, all) = (run.records.len(), run.header.plan.len());
     output::warn(&format!("{done} of {all} cases are done, {} are left", plan.cases.len()));
     let quiet = matches.get_flag("quiet");
-    let runner = session::runner(&run.header.run, &plan.cases)?;
+    let runner = session::runner(&run.header.run, &plan.cases, args::wait(matches))?;
     session::execute(runner, run, &plan, quiet)
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     let place = Place::choose(text(matches, "output").map(Path::new));
     // The knobs first: a run that must wait for another leaves no directory behind.
-    let runner = session::runner(&place.run, &plan.cases)?;
+    let runner = session::runner(&place.run, &plan.cases, args::wait(matches))?;
     let header = session::header(&place.run, &name, &published, &plan);
     let run = Run::start(&place, header)?;
     session::execute(runner, run, &plan, matches.get_flag("quiet"))

@@ -27,7 +27,7 @@ pub(crate) fn selftest(matches: &ArgMatches) -> Result<Exit, Failure> {
     let plan = plan::of_suite(&suite, clock(matches), args::overrides(matches))
         .map_err(Failure::usage_text)?;
     let whole = Place::choose(text(matches, "output").map(Path::new));
-    let runner = session::runner(&whole.run, &plan.cases)?;
+    let runner = session::runner(&whole.run, &plan.cases, args::wait(matches))?;
     let mut sides = Vec::new();
     for side in ["a", "b"] {
         let place =

@@ -538,7 +538,6 @@ fn a_file_that_is_there_is_not_overwritten() {
 
 #[test]
 fn a_qemu_that_is_missing_or_loads_no_plugins_is_a_need_with_its_cure() {
-    use std::os::unix::fs::PermissionsExt;
     let lab = Lab::new();
     let run = || {
         let mut command = assert_cmd::Command::new(binary());
@@ -546,8 +545,8 @@ fn a_qemu_that_is_missing_or_loads_no_plugins_is_a_need_with_its_cure() {
     };
     run().exits(3).complains(&["this host lacks qemu-x86_64", "apt-get install qemu-user"]);
     fs::create_dir(lab.path("tools")).unwrap();
-    let qemu = lab.file("tools/qemu-x86_64", "#!/bin/sh\necho '-L path'\n");
-    fs::set_permissions(qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = lab.file("script", "#!/bin/sh\necho '-L path'\n");
+    lab.program(script, "tools/qemu-x86_64");
     run()
         .exits(3)
         .complains(&["this host lacks a qemu-x86_64 that loads plugins", "built without"]);
@@ -559,8 +558,7 @@ fn a_plugin_that_is_missing_is_a_need_with_its_cure() {
         return;
     }
     let lab = Lab::new();
-    let copy = lab.path("pagelab");
-    fs::copy(binary(), &copy).unwrap();
+    let copy = lab.program(binary(), "pagelab");
     let mut command = assert_cmd::Command::new(&copy);
     let ended = lab.ended(command.args(["trace", "capture", "--"]).arg(&copy));
     ended.exits(3).complains(&["libpagelab_capture.so", "cargo build -p pagelab-capture"]);
@@ -574,8 +572,7 @@ fn the_plugin_is_found_in_the_library_folder_too() {
     }
     fs::create_dir_all(lab.path("bin,1")).unwrap();
     fs::create_dir_all(lab.path("lib/pagelab")).unwrap();
-    let copy = lab.path("bin,1/pagelab");
-    fs::copy(binary(), &copy).unwrap();
+    let copy = lab.program(binary(), "bin,1/pagelab");
     let plugin = "libpagelab_capture.so";
     let built = binary().parent().unwrap().join(plugin);
     fs::copy(built, lab.path("lib/pagelab").join(plugin)).unwrap();

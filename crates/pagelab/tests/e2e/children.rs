@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use pagelab_record::Outcome;
@@ -138,4 +139,24 @@ impl Drop for MemoryGroup {
             until("the cgroup to be empty", || fs::remove_dir(&self.0).ok());
         }
     }
+}
+
+#[test]
+fn a_copied_program_runs_while_other_threads_start_programs() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let (lab, done) = (Lab::new(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+        }
+        // Where a thread of ours writes the copy, one start in ten of these is "text file busy".
+        let failed =
+            (0..100).find_map(|_| Command::new(lab.program("/bin/true", "copy")).status().err());
+        done.store(true, Ordering::Relaxed);
+        assert!(failed.is_none(), "{failed:?}");
+    });
 }

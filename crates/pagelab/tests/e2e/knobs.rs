@@ -163,6 +163,28 @@ fn a_second_run_that_needs_knobs_is_refused_and_the_first_is_not_disturbed() {
 }
 
 #[test]
+fn a_run_that_waits_names_the_holder_and_measures_when_it_has_ended() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some(folio) = small_folio() else { return };
+    let lab = Lab::new();
+    let first = endless(&lab, "first", ENDLESS_FOLIO, &folio);
+    // Of two sizes: the first's own is already set.
+    let suite = lab.suite(&[FOLIO, "fault/throughput page=128k size=16m rounds=2"]);
+    let bounded = lab.pagelab(&["run", "--suite", &suite, "--wait=0.1", "-o", "never"]);
+    let holder = format!("waiting: another pagelab run (pid {}, first)", first.pid());
+    bounded.exits(3).complains(&[&holder]);
+    assert!(!lab.path("never").exists(), "it has left something behind");
+    let second = Live::start(&lab, &["run", "--suite", &suite, "--wait", "-o", "second"]);
+    until("it to say whom it waits for", || second.said().contains(&holder).then_some(()));
+    signal("INT", first.pid());
+    first.end().exits(130);
+    second.end().exits(0);
+    assert!(measured(&lab.records("second")[0]).is_valid());
+    folio.is_back();
+    all_is_over();
+}
+
+#[test]
 fn a_dry_run_names_the_knobs_and_turns_none() {
     let Some(_machine) = Machine::as_root() else { return };
     let Some(folio) = small_folio() else { return };

@@ -1,33 +1,53 @@
-//! The one lock for all runs on a machine.
+//! The one lock for all runs on a machine, the door before it, and how to wait for both.
 //!
 //! One idea: `flock` belongs to the open file description, not to the process. The watchdog
 //! inherits the description, so the lock outlives a killed run for exactly as long as its knobs
-//! are not yet back.
+//! are not yet back. Whoever takes it passes the door, which is shut for that moment only: a
+//! process that keeps it shut keeps everybody out while runs of its own take and free the lock.
 
 use std::{
+    env,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::fs::OpenOptionsExt,
     },
+    path::Path,
+    thread,
+    time::Duration,
 };
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{KnobError, Place};
+use crate::{clock::monotonic_raw_ns, crew::interrupted};
+
+/// How often somebody who waits looks again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A held lock. It ends when it is dropped, or else with the last copy of the description.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct Lock(Seized);
+
+/// The door before the lock, kept shut: nobody takes the knobs but whoever is let in. So tests keep
+/// other runs away from settings that only their own runs may change.
+#[derive(Debug)]
+pub struct Door {
+    _seized: Seized,
+}
+
+/// A locked file.
+#[derive(Debug)]
+struct Seized {
     /// A forked child that drops its copy must not unlock for its parent.
     pid: u32,
     /// Open for reading only: a copy of it is the watchdog's stdout, which must not print into it.
     description: File,
 }
 
-/// Who holds the lock: the content of the lock file.
+/// Who holds a lock: the content of its file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Holder {
     pid: u32,
@@ -37,45 +57,110 @@ struct Holder {
 impl Lock {
     /// Takes the lock, or says who has it.
     pub(super) fn take(place: &Place, run: &str) -> Result<Self, KnobError> {
-        let path = place.lock();
+        let _door = if is_let_in(place) { None } else { Some(Seized::take(&place.door(), run)?) };
+        Seized::take(&place.lock(), run).map(Self)
+    }
+
+    /// A second descriptor of the same description, for the watchdog.
+    pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.0.description.try_clone().map(OwnedFd::from)
+    }
+}
+
+impl Door {
+    /// The environment variable that lets a process in: the number of whoever has shut the door.
+    pub const VARIABLE: &str = "PAGELAB_KNOBS_DOOR";
+
+    /// Shuts it, while nobody holds the knobs.
+    ///
+    /// # Errors
+    /// [`KnobError::Held`] while somebody does, [`KnobError::Denied`] without root.
+    pub fn shut(place: &Place, run: &str) -> Result<Self, KnobError> {
+        place.prepare()?;
+        let door = Seized::take(&place.door(), run)?;
+        Seized::take(&place.lock(), run)?;
+        Ok(Self { _seized: door })
+    }
+}
+
+/// Whether whoever has shut the door lets this process in.
+fn is_let_in(place: &Place) -> bool {
+    let let_in_by = env::var(Door::VARIABLE).ok().and_then(|pid| pid.parse().ok());
+    let_in_by.is_some_and(|pid: u32| Holder::of(&place.door()).pid == pid)
+}
+
+/// Asks for the knobs again while another run holds them: for so long, or until an interrupt.
+/// `tell` hears who holds them, once for each holder.
+///
+/// # Errors
+/// Whatever `ask` says in the end.
+pub fn patiently<T>(
+    limit: Duration,
+    tell: &mut dyn FnMut(&KnobError),
+    mut ask: impl FnMut() -> Result<T, KnobError>,
+) -> Result<T, KnobError> {
+    let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+    let deadline = monotonic_raw_ns().saturating_add(limit);
+    let mut told = 0;
+    loop {
+        let held = match ask() {
+            Err(held @ KnobError::Held { .. }) => held,
+            other => return other,
+        };
+        if interrupted() || monotonic_raw_ns() >= deadline {
+            return Err(held);
+        }
+        if let KnobError::Held { pid, .. } = held
+            && pid != told
+        {
+            tell(&held);
+            told = pid;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+impl Holder {
+    fn of(path: &Path) -> Self {
+        let text = fs::read(path).ok();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+}
+
+impl Seized {
+    /// Locks a file, or says who has.
+    fn take(path: &Path, run: &str) -> Result<Self, KnobError> {
         // 0o600: nobody else may open it, so nobody else can hold us up.
         OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(KnobError::of("open", &path))?;
-        let description = File::open(&path).map_err(KnobError::of("open", &path))?;
+            .open(path)
+            .map_err(KnobError::of("open", path))?;
+        let description = File::open(path).map_err(KnobError::of("open", path))?;
         match flock(&description, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let holder = fs::read(&path).ok();
-                let holder = holder.and_then(|text| serde_json::from_slice(&text).ok());
-                let Holder { pid, run } = holder.unwrap_or_default();
+                let Holder { pid, run } = Holder::of(path);
                 return Err(KnobError::Held { pid, run });
             }
-            Err(errno) => return Err(KnobError::of("flock", &path)(errno.into())),
+            Err(errno) => return Err(KnobError::of("flock", path)(errno.into())),
         }
-        let lock = Self { pid: std::process::id(), description };
-        let holder = Holder { pid: lock.pid, run: run.to_owned() };
+        let seized = Self { pid: std::process::id(), description };
+        let holder = Holder { pid: seized.pid, run: run.to_owned() };
         let text = serde_json::to_vec(&holder).expect("a number and a text are JSON");
         OpenOptions::new()
             .write(true)
             .truncate(true)
-            .open(&path)
+            .open(path)
             .and_then(|mut file| file.write_all(&text))
-            .map_err(KnobError::of("write", &path))?;
-        Ok(lock)
-    }
-
-    /// A second descriptor of the same description, for the watchdog.
-    pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
-        self.description.try_clone().map(OwnedFd::from)
+            .map_err(KnobError::of("write", path))?;
+        Ok(seized)
     }
 }
 
-impl Drop for Lock {
+impl Drop for Seized {
     /// Unlocks instead of merely closing: a child that another thread is just starting holds a copy
     /// of every descriptor until its `exec`, and would keep the lock for that moment.
     fn drop(&mut self) {

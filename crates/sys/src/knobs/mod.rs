@@ -51,6 +51,7 @@ pub use belonging::{Belonging, BelongingGuard, Obtained};
 pub use error::KnobError;
 use journal::{Change, Journal, Setting};
 use lock::Lock;
+pub use lock::{Door, patiently};
 pub use place::Place;
 pub use restore::{Outcome, Restored, restore_leftovers};
 pub use value::selected;

@@ -65,6 +65,10 @@ impl Place {
         self.directory.join("knobs.lock")
     }
 
+    pub(super) fn door(&self) -> PathBuf {
+        self.directory.join("knobs.door")
+    }
+
     pub(super) fn journal(&self) -> PathBuf {
         self.directory.join("knobs.jsonl")
     }

@@ -11,6 +11,7 @@ use std::{
         mpsc,
     },
     thread,
+    time::Duration,
 };
 
 use pagelab_bench::{
@@ -46,7 +47,7 @@ pub(super) fn simulate(run: &mut Run, plan: &Plan, quiet: bool) -> Result<Exit, 
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || {
                 // A runner of its own; a simulation needs no knob that they could fight over.
-                match session::runner(name, &[]) {
+                match session::runner(name, &[], Duration::ZERO) {
                     Ok(runner) => work(&runner, plan, next, &tell),
                     Err(failure) => drop(tell.send((0, Err(failure)))),
                 }

@@ -11,7 +11,7 @@ mod stats;
 mod synth;
 mod verify;
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use clap::{Arg, ArgMatches, Command};
 use pagelab_bench::{
@@ -110,7 +110,7 @@ fn ran(matches: &ArgMatches, workload: &dyn Workload) -> Result<Option<Done>, Fa
     refuse_what_cannot_fit(&plan)?;
     let quiet = matches.get_flag("quiet");
     let place = Place::choose(text(matches, "output").map(Path::new));
-    let runner = session::runner(&place.run, &plan.cases)?;
+    let runner = session::runner(&place.run, &plan.cases, Duration::ZERO)?;
     if load(&runner, &plan, quiet)? == Exit::Interrupted {
         return Ok(None);
     }

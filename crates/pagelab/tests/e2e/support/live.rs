@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::{Ended, Lab, binary, until};
+use super::{Ended, Lab, binary, let_in, until};
 
 /// A running `pagelab`, in a process group of its own; ended with the test.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ impl Live {
         let child = Command::new(binary())
             .args(words)
             .current_dir(lab.path("."))
+            .envs(let_in())
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
@@ -86,7 +87,8 @@ impl Live {
         }
     }
 
-    fn said(&self) -> String {
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap_or_default()
     }
 }

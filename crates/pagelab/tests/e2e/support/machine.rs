@@ -1,17 +1,17 @@
-//! The settings of the machine: one test at a time, left as they were found.
+//! The settings of the machine: one test at a time, no other run beside, left as they were found.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use pagelab_sys::knobs::{
-    Place, selected,
+    Door, KnobError, Place, patiently, selected,
     thp::{HugePages, Policy, Pool},
 };
 
-use super::{skip, until};
+use super::{DEADLINE, skip, until};
 
 /// Tests that change a setting, or whose meaning depends on one that others change.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -19,16 +19,25 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// The right to change settings, or to rely on nobody changing them.
 #[derive(Debug)]
 pub(crate) struct Machine {
+    /// Nobody else's run takes the knobs meanwhile; `None` without the right to ask for that.
+    _door: Option<Door>,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Machine {
-    /// Waits for its turn, and for runs of other people on this machine to end.
+    /// Waits for its turn and for runs of other people on this machine to end, and keeps others
+    /// away until it is dropped. What this test starts is let in: see [`super::let_in`].
     pub(crate) fn alone() -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let lock = Path::new(Place::MACHINE).join("knobs.lock");
-        until("the knobs to be free", || File::open(&lock).map_or(Some(()), |f| f.try_lock().ok()));
-        Self { _turn: turn }
+        #[expect(clippy::print_stderr, reason = "why a test takes long")]
+        let mut tell = |held: &KnobError| eprintln!("waiting: {held}");
+        let shut = || Door::shut(&Place::machine(), "tests of pagelab");
+        let door = match patiently(DEADLINE, &mut tell, shut) {
+            Ok(door) => Some(door),
+            Err(KnobError::Denied { .. }) => None,
+            Err(error) => panic!("{error}"),
+        };
+        Self { _door: door, _turn: turn }
     }
 
     /// The same, where this process may change settings; says so otherwise.

@@ -7,13 +7,14 @@ use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
+    process::Command,
     time::Duration,
 };
 
 pub(crate) use live::{Live, signal, state};
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
 use pagelab_record::{Measured, Outcome, Record, journal};
-use pagelab_sys::clock::monotonic_raw_ns;
+use pagelab_sys::{clock::monotonic_raw_ns, knobs::Door};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, on a machine that others use too.
@@ -22,6 +23,12 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The binary under test.
 pub(crate) fn binary() -> PathBuf {
     assert_cmd::cargo::cargo_bin!("pagelab").to_owned()
+}
+
+/// The environment of what a test starts: while the test is alone on the machine it may take the
+/// knobs.
+pub(crate) fn let_in() -> [(&'static str, String); 1] {
+    [(Door::VARIABLE, std::process::id().to_string())]
 }
 
 /// Says why a test does nothing here, and what would change that.
@@ -74,6 +81,25 @@ impl Lab {
         path
     }
 
+    /// Copies a program, or a script, so that it can be run here.
+    ///
+    /// By a process of its own: were the copy ever open for writing in this one, what another test
+    /// starts at that moment would hold it open too, and running it would be `ETXTBSY`.
+    pub(crate) fn program(&self, from: impl AsRef<Path>, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let mut install = Command::new("install");
+        assert!(
+            install
+                .args(["-m", "755", "--"])
+                .arg(from.as_ref())
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        path
+    }
+
     /// Writes a suite of its own, one process a case; each case is written as
     /// `fault/throughput page=4k size=16m`.
     pub(crate) fn suite(&self, cases: &[&str]) -> String {
@@ -97,7 +123,8 @@ impl Lab {
 
     /// Runs any command to its end, in this directory.
     pub(crate) fn ended(&self, command: &mut assert_cmd::Command) -> Ended {
-        let output = command.current_dir(self.0.path()).timeout(DEADLINE).output().unwrap();
+        let output =
+            command.envs(let_in()).current_dir(self.0.path()).timeout(DEADLINE).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ended {
             code: output.status.code(),
