@@ -73,6 +73,8 @@ pub(crate) const INTERVALS: &str = "Intervals: the span of the processes' median
 impl Quantity {
     /// A number that has no interval.
     pub(crate) fn exact(value: f64, unit: Unit) -> Self {
+        // A sum of nothing is -0.0.
+        let value = value + 0.0;
         Self { value, low: value, high: value, coverage: 0.0, unit }
     }
 
@@ -161,6 +163,8 @@ impl Quantity {
 /// A whole number with its thousands told apart: `52 428 800`.
 pub(crate) fn group_thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
+    // A sum of nothing is -0.0.
+    let digits = if digits == "-0" { "0" } else { &digits };
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && digit.is_ascii_digit() && (digits.len() - index).is_multiple_of(3) {

@@ -1,38 +1,26 @@
 //! How densely memory is touched: what larger pages would have made of the same touches.
 //!
-//! The one idea: for each 2 MiB of address space one bit a base page says that it had its first
-//! touch. How many pages of any size between would have come, and how much memory nobody asked for
-//! would have come with them, is counted in those bits. Only blocks that lie in their mapping as a
-//! whole count for a size: no larger page fits elsewhere.
+//! The one idea: what a size would have made of a touch is decided when it faults, by the mapping
+//! and the pages of that moment ([`super::block`]); it is counted by place. Where somebody took
+//! pages away unseen, the touch is counted as unknown: it bounds a saving, it promises none. What
+//! lies in a block of 2 MiB only later is what khugepaged could still join.
 //!
-//! Memory is bounded by what the program touches: 160 bytes for each 2 MiB, until the process ends.
+//! Memory is bounded by what the program touches: 400 bytes for each 2 MiB, until the process ends.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{kind::Place, places::Area};
-
-/// Base pages in a block.
-const PAGES: u64 = 512;
-/// Sizes that are counted, in base pages: 16k to 2m.
-pub const SIZES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+pub use super::block::SIZES;
+use super::{
+    block::{Block, Extent, Fate, PAGES},
+    kind::Place,
+    places::{Area, Places},
+};
 
 /// The touched pages of every watched process.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    blocks: HashMap<(u32, u64), Block>,
-    ended: BTreeMap<Place, Density>,
-}
-
-#[derive(Debug, Clone)]
-struct Block {
-    place: Place,
-    start: u64,
-    end: u64,
-    /// First touches that took a base page.
-    faults: u64,
-    touched: [u64; 8],
-    zero: [u64; 8],
-    seen: [u64; 8],
+    blocks: HashMap<(u32, u64), (Place, Block)>,
+    counts: BTreeMap<Place, Density>,
 }
 
 /// What was touched in one kind of place.
@@ -42,54 +30,102 @@ pub struct Density {
     pub faults: u64,
     /// Base pages with one or more of them.
     pub pages: u64,
-    /// For each of [`SIZES`]: what is in blocks of that size.
+    /// Of the first touches, those in memory that may have no larger pages.
+    pub denied: u64,
+    /// Pages that came one by one and lie in a block of 2 MiB in the end.
+    pub late: u64,
+    /// For each of [`SIZES`]: what would have come as pages of that size.
     pub by_size: [Whole; SIZES.len()],
 }
 
-/// What is in blocks of one size that lie in their mapping as a whole.
+/// What would have come as pages of one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Whole {
-    /// Blocks that were touched.
+    /// Blocks that would have come.
     pub blocks: u64,
-    /// First touches in them.
+    /// First touches that would have brought them, or found them there.
     pub faults: u64,
     /// Base pages touched in them.
     pub pages: u64,
-    /// Blocks times how often their pages came: the faults that this size would take.
+    /// Blocks times how often they would have come: the faults that this size takes.
     pub waves: u64,
+    /// First touches that would have been among these or not: nobody knows.
+    pub unknown: u64,
 }
 
 impl Blocks {
-    /// What was seen of a page: whether it is the zero page, and whether it faulted at all.
+    /// What was seen of a page: whether it is the zero page, and whether it is there at all.
     pub fn page(&self, pid: u32, address: u64) -> (bool, bool) {
-        let (word, bit) = position(address);
-        self.blocks.get(&(pid, address >> 21)).map_or((false, false), |block| {
-            (block.zero[word] >> bit & 1 == 1, block.seen[word] >> bit & 1 == 1)
-        })
+        let block = self.blocks.get(&(pid, address >> 21));
+        block.map_or((false, false), |(_, block)| block.page(page_of(address)))
     }
 
-    /// A fault happened on a page; `first` if it took a base page for its first touch, `zero` if
-    /// it is the zero page now.
-    pub fn add(&mut self, pid: u32, address: u64, area: Option<&Area>, first: bool, zero: bool) {
-        let (word, bit) = position(address);
-        let block = self.blocks.entry((pid, address >> 21)).or_insert_with(|| Block {
-            place: Place::Unknown,
-            start: 0,
-            end: 0,
-            faults: 0,
-            touched: [0; 8],
-            zero: [0; 8],
-            seen: [0; 8],
-        });
-        if let Some(area) = area {
-            (block.place, block.start, block.end) = (area.place, area.start, area.end);
+    /// A fault that brought no base page for a first touch; `zero` if it is the zero page now.
+    pub fn other(&mut self, pid: u32, address: u64, area: Option<&Area>, zero: bool) {
+        self.block(pid, address, area).other(page_of(address), zero);
+    }
+
+    /// The first touch of a base page in an area, which may have larger pages or not.
+    pub fn first(&mut self, pid: u32, address: u64, area: Option<&Area>, allowed: bool) {
+        let page = page_of(address);
+        let block = self.block(pid, address, area);
+        let fates = match area {
+            Some(area) if allowed => {
+                let base = address >> 21 << 21;
+                let inside = |at: u64| (at.saturating_sub(base) >> 12).min(PAGES);
+                Some(block.first(page, (inside(area.start), inside(area.end)), !area.untold))
+            }
+            _ => {
+                block.denied(page);
+                None
+            }
+        };
+        let place = area.map_or(Place::Unknown, |area| area.place);
+        let density = self.counts.entry(place).or_default();
+        density.faults += 1;
+        density.denied += u64::from(area.is_some() && !allowed);
+        for (whole, fate) in density.by_size.iter_mut().zip(fates.into_iter().flatten()) {
+            whole.faults += u64::from(matches!(fate, Fate::Whole | Fate::Covered));
+            whole.waves += u64::from(fate == Fate::Whole);
+            whole.unknown += u64::from(fate == Fate::Unknown);
         }
-        block.seen[word] |= 1 << bit;
-        block.zero[word] &= !(1 << bit);
-        block.zero[word] |= u64::from(zero) << bit;
-        if first {
-            block.faults += 1;
-            block.touched[word] |= 1 << bit;
+    }
+
+    fn block(&mut self, pid: u32, address: u64, area: Option<&Area>) -> &mut Block {
+        let new = || (Place::Unknown, Block::default());
+        let (place, block) = self.blocks.entry((pid, address >> 21)).or_insert_with(new);
+        *place = area.map_or(*place, |area| area.place);
+        block
+    }
+
+    /// A process gave pages back; where it unmapped them, with their page tables and from these
+    /// mappings.
+    pub fn take(&mut self, pid: u32, (start, end): (u64, u64), unmapped: Option<&Places>) {
+        let (start, end) = (start >> 12, end.saturating_add(4095) >> 12);
+        let within = |at: u64| -> Extent {
+            let base = at * PAGES;
+            (start.saturating_sub(base).min(PAGES), end.saturating_sub(base).min(PAGES))
+        };
+        let take = |at: u64, block: &mut Block| {
+            if let Some(places) = unmapped {
+                block.lay_whole |= lies_whole(places.find(pid, at << 21), at);
+            }
+            block.take(within(at), unmapped.is_some());
+        };
+        let blocks = start / PAGES..end.div_ceil(PAGES);
+        // Whichever are fewer: the blocks of the range, or those that anything is known of.
+        if blocks.end.saturating_sub(blocks.start) <= self.blocks.len() as u64 {
+            for at in blocks {
+                if let Some((_, block)) = self.blocks.get_mut(&(pid, at)) {
+                    take(at, block);
+                }
+            }
+        } else {
+            for ((owner, at), (_, block)) in &mut self.blocks {
+                if *owner == pid && blocks.contains(at) {
+                    take(*at, block);
+                }
+            }
         }
     }
 
@@ -97,96 +133,74 @@ impl Blocks {
     pub fn fork(&mut self, pid: u32, parent: u32) {
         let of_parent = self.blocks.iter().filter(|((owner, _), _)| *owner == parent);
         let copies: Vec<_> = of_parent
-            .map(|((_, at), block)| {
-                ((pid, *at), Block { faults: 0, touched: [0; 8], ..block.clone() })
-            })
+            .map(|((_, at), (place, block))| ((pid, *at), (*place, block.copy())))
             .collect();
         self.blocks.extend(copies);
     }
 
-    /// A process has ended, or has become another program.
-    pub fn end(&mut self, pid: u32) {
-        let Self { blocks, ended } = self;
-        blocks.retain(|(owner, at), block| {
+    /// A process ends, or becomes another program, with these mappings.
+    pub fn end(&mut self, pid: u32, places: &Places) {
+        let Self { blocks, counts } = self;
+        blocks.retain(|(owner, at), (place, block)| {
             if *owner == pid {
-                block.count(*at, ended.entry(block.place).or_default());
+                count(block, places.find(pid, *at << 21), *at, counts.entry(*place).or_default());
             }
             *owner != pid
         });
     }
 
-    /// What was touched, by place.
-    pub fn finish(mut self) -> BTreeMap<Place, Density> {
-        for ((_, at), block) in &self.blocks {
-            block.count(*at, self.ended.entry(block.place).or_default());
+    /// What was touched, by place; processes that run on have these mappings.
+    pub fn finish(mut self, places: &Places) -> BTreeMap<Place, Density> {
+        for ((pid, at), (place, block)) in &self.blocks {
+            let area = places.find(*pid, *at << 21);
+            count(block, area, *at, self.counts.entry(*place).or_default());
         }
-        self.ended.retain(|_, density| density.faults > 0);
-        self.ended
+        self.counts.retain(|_, density| density.faults > 0);
+        self.counts
     }
 }
 
-impl Block {
-    fn count(&self, at: u64, density: &mut Density) {
-        if self.faults == 0 {
-            return;
-        }
-        let pages: u64 = self.touched.iter().map(|word| u64::from(word.count_ones())).sum();
-        density.faults += self.faults;
-        density.pages += pages;
-        let base = at << 21;
-        for (size, whole) in SIZES.iter().zip(&mut density.by_size) {
-            for first in (0..PAGES).step_by(usize::try_from(*size).unwrap_or(512)) {
-                let (start, end) = (base + (first << 12), base + ((first + size) << 12));
-                let inside = count(&self.touched, first, *size);
-                if inside == 0 || start < self.start || end > self.end {
-                    continue;
-                }
-                // Faults are known for the block as a whole: a page that came several times did so
-                // as often as its neighbours.
-                let faults = (self.faults * inside + pages / 2) / pages;
-                whole.blocks += 1;
-                whole.pages += inside;
-                whole.faults += faults;
-                whole.waves += (faults + inside / 2) / inside;
-            }
-        }
+/// Adds what is left to count of a block when its process ends.
+fn count(block: &Block, area: Option<&Area>, at: u64, density: &mut Density) {
+    let pages = block.pages();
+    density.pages += pages;
+    for (size, whole) in SIZES.iter().zip(&mut density.by_size) {
+        let (blocks, pages) = block.windows(*size);
+        whole.blocks += blocks;
+        whole.pages += pages;
+    }
+    if (block.lay_whole || lies_whole(area, at)) && block.is_in_pieces() {
+        density.late += pages;
     }
 }
 
-/// Bits set among `length` from `first`; both are multiples of the length, or of 64.
-fn count(bits: &[u64; 8], first: u64, length: u64) -> u64 {
-    let index = |page: u64| usize::try_from(page / 64).unwrap_or(0);
-    if length >= 64 {
-        let words = &bits[index(first)..index(first + length)];
-        return words.iter().map(|word| u64::from(word.count_ones())).sum();
-    }
-    let mask = (1_u64 << length) - 1;
-    u64::from((bits[index(first)] >> (first % 64) & mask).count_ones())
+/// Whether a block lies in the area of its first address as a whole, and may be one page.
+fn lies_whole(area: Option<&Area>, at: u64) -> bool {
+    area.is_some_and(|area| area.may_be_huge && area.end >= (at + 1) << 21)
 }
 
-/// The word and the bit of a page in its block.
-fn position(address: u64) -> (usize, u64) {
-    let page = address >> 12 & (PAGES - 1);
-    (usize::try_from(page / 64).unwrap_or(0), page % 64)
+fn page_of(address: u64) -> u64 {
+    address >> 12 & (PAGES - 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use pagelab_sys::perf::Mapping;
 
     use super::*;
 
     fn area(start: u64, end: u64) -> Area {
         let (offset, place, writable) = (0, Place::Anonymous, true);
-        Area { start, end, offset, place, writable, name: "".into() }
+        let (may_be_huge, untold) = (true, false);
+        Area { start, end, offset, place, writable, may_be_huge, untold, name: "".into() }
     }
 
     fn touched(pages: impl Iterator<Item = u64>, area: &Area) -> Density {
         let mut blocks = Blocks::default();
         for page in pages {
-            blocks.add(1, page << 12, Some(area), true, false);
+            blocks.first(1, page << 12, Some(area), true);
         }
-        blocks.finish()[&Place::Anonymous]
+        blocks.finish(&Places::default())[&Place::Anonymous]
     }
 
     #[test]
@@ -207,44 +221,64 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_come_again_come_again_in_larger_pages() {
-        let all = (0..3).flat_map(|_| 512..1024);
-        let density = touched(all, &area(2 << 20, 4 << 20));
-        assert_eq!((density.faults, density.pages), (1536, 512));
-        let whole = density.by_size[7];
-        assert_eq!((whole.blocks, whole.faults, whole.waves), (1, 1536, 3));
+    fn what_lies_in_a_block_only_in_the_end_is_for_khugepaged() {
+        let mut places = Places::default();
+        let mut blocks = Blocks::default();
+        for (length, page) in [(1 << 20, 512), (2 << 20, 800)] {
+            let name = "//anon".to_owned();
+            let (offset, protection, flags, inode) = (0, 3, 2, 0);
+            let start = 2 << 20;
+            places.map(1, &Mapping { start, length, offset, protection, flags, inode, name });
+            blocks.first(1, page << 12, places.find(1, page << 12), true);
+        }
+        // A program that cleans up behind itself has had it all the same.
+        blocks.take(1, (2 << 20, 3 << 20), Some(&places));
+        places.unmap(1, 2 << 20, 4 << 20);
+        let density = blocks.finish(&places)[&Place::Anonymous];
+        assert_eq!((density.pages, density.late, density.by_size[7].faults), (2, 2, 0));
+    }
+
+    #[test]
+    fn pages_come_again_in_larger_pages_where_it_is_known_that_they_went() {
+        let of = |told: bool| {
+            let mut blocks = Blocks::default();
+            for _ in 0..3 {
+                for page in 512..1024_u64 {
+                    blocks.first(1, page << 12, Some(&area(2 << 20, 4 << 20)), true);
+                }
+                if told {
+                    blocks.take(1, (0, 1 << 40), None);
+                }
+            }
+            blocks.finish(&Places::default())[&Place::Anonymous]
+        };
+        let whole = of(true).by_size[7];
+        assert_eq!((whole.blocks, whole.faults, whole.waves, whole.unknown), (1, 1536, 3, 0));
+        let whole = of(false).by_size[7];
+        assert_eq!((whole.blocks, whole.faults, whole.waves, whole.unknown), (1, 512, 1, 1024));
+    }
+
+    #[test]
+    fn memory_that_may_have_no_larger_pages_has_none() {
+        let mut blocks = Blocks::default();
+        blocks.first(1, 2 << 20, Some(&area(2 << 20, 4 << 20)), false);
+        let density = blocks.finish(&Places::default())[&Place::Anonymous];
+        assert_eq!((density.faults, density.denied), (1, 1));
+        assert_eq!(density.by_size, [Whole::default(); 8]);
     }
 
     #[test]
     fn the_zero_page_is_remembered_until_it_is_replaced() {
         let mut blocks = Blocks::default();
-        blocks.add(1, 0x5000, None, false, true);
+        blocks.other(1, 0x5000, None, true);
         assert_eq!(blocks.page(1, 0x5fff), (true, true));
-        assert_eq!(
-            (blocks.page(1, 0x6000), blocks.page(2, 0x5000)),
-            ((false, false), (false, false))
-        );
+        let others = (blocks.page(1, 0x6000), blocks.page(2, 0x5000));
+        assert_eq!(others, ((false, false), (false, false)));
         blocks.fork(2, 1);
         assert_eq!(blocks.page(2, 0x5000), (true, true));
-        blocks.add(1, 0x5000, None, false, false);
+        blocks.other(1, 0x5000, None, false);
         assert_eq!(blocks.page(1, 0x5000), (false, true));
-        blocks.end(2);
+        blocks.end(2, &Places::default());
         assert_eq!(blocks.page(2, 0x5000), (false, false));
-    }
-
-    proptest! {
-        #[test]
-        fn sizes_agree_with_a_naive_count(
-            pages in prop::collection::btree_set(0_u64..2048, 1..300),
-        ) {
-            let density = touched(pages.iter().copied(), &area(0, 8 << 20));
-            for (size, whole) in SIZES.iter().zip(&density.by_size) {
-                let naive: std::collections::BTreeSet<u64> =
-                    pages.iter().map(|page| page / size).collect();
-                prop_assert_eq!(whole.blocks, naive.len() as u64);
-                prop_assert_eq!(whole.waves, naive.len() as u64);
-                prop_assert_eq!(whole.pages, pages.len() as u64);
-            }
-        }
     }
 }

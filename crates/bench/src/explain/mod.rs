@@ -8,7 +8,11 @@
 //! It is no workload of the table: it repeats nothing and has no arms, and what it measures is not
 //! ours to choose. The cases that price its faults are ordinary ones.
 
+pub mod allowed;
+pub mod block;
 pub mod blocks;
+pub mod calls;
+pub mod counts;
 pub mod kind;
 pub mod places;
 pub mod prices;

@@ -3,9 +3,10 @@
 //! The one idea: the kernel tells of every new or changed mapping, in order with the faults, so an
 //! address is looked up as it was at that moment. What it does not tell (`mremap`, and all that was
 //! there before) is read from `/proc/PID/maps` when an address is found nowhere, at most every
-//! 20 ms for a process.
+//! 20 ms for a process: such an area is *untold*, nobody knows which of its pages are there.
 //!
-//! A mapping that was unmapped stays until another takes its place: nothing faults there.
+//! Where calls are not told either, a mapping that was unmapped stays until another takes its
+//! place: nothing faults there.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,6 +39,10 @@ pub struct Area {
     pub place: Place,
     /// Whether it may be written.
     pub writable: bool,
+    /// Whether it may have larger pages: nobody advised against it.
+    pub may_be_huge: bool,
+    /// Whether a part of it was there before anybody looked.
+    pub untold: bool,
     /// Path, or what the kernel calls it.
     pub name: Rc<str>,
 }
@@ -56,18 +61,51 @@ struct Process {
 }
 
 impl Places {
-    /// A mapping is new or has changed.
+    /// A mapping is new or has changed, as the kernel told.
     pub fn map(&mut self, pid: u32, mapping: &Mapping) {
+        self.put(pid, mapping, false);
+    }
+
+    fn put(&mut self, pid: u32, mapping: &Mapping, untold: bool) {
         let (name, is_tmpfs) = self.name(&mapping.name);
+        let (start, end) = (mapping.start, mapping.start.saturating_add(mapping.length));
+        let areas = &mut self.processes.entry(pid).or_default().areas;
+        // What is told again has new rights or has grown; what it was advised stays.
+        let before = areas.range(..end).next_back().map(|(_, area)| area);
+        let same = before.filter(|area| area.start <= start && end <= area.end);
+        let may_be_huge = same.is_none_or(|area| area.may_be_huge);
+        let untold = same.map_or(untold, |area| area.untold)
+            || areas.range(start..end).any(|(_, area)| area.untold);
         let area = Area {
-            start: mapping.start,
-            end: mapping.start.saturating_add(mapping.length),
+            start,
+            end,
             offset: mapping.offset,
             place: place_of(&name, mapping.flags, is_tmpfs),
             writable: mapping.protection & PROT_WRITE != 0,
+            may_be_huge,
+            untold,
             name,
         };
-        insert(&mut self.processes.entry(pid).or_default().areas, area);
+        insert(areas, area);
+    }
+
+    /// A part of a process's memory was advised to have huge pages, or not to.
+    pub fn advise(&mut self, pid: u32, start: u64, end: u64, may_be_huge: bool) {
+        let areas = &mut self.processes.entry(pid).or_default().areas;
+        for area in cut(areas, start, end) {
+            areas.insert(area.start, Area { may_be_huge, ..area });
+        }
+    }
+
+    /// A part of a process's memory was unmapped.
+    pub fn unmap(&mut self, pid: u32, start: u64, end: u64) {
+        cut(&mut self.processes.entry(pid).or_default().areas, start, end);
+    }
+
+    /// Where the heap of a process ends, as far as it is known.
+    pub fn heap_end(&self, pid: u32) -> Option<u64> {
+        let mut areas = self.processes.get(&pid)?.areas.values().rev();
+        areas.find(|area| area.place == Place::Heap).map(|area| area.end)
     }
 
     /// A process has become another program: nothing of what it mapped is left.
@@ -113,7 +151,7 @@ impl Places {
     pub fn read(&mut self, pid: u32) {
         let Ok(text) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
         for mapping in text.lines().filter_map(parse) {
-            self.map(pid, &mapping);
+            self.put(pid, &mapping, true);
         }
     }
 
@@ -131,27 +169,36 @@ impl Places {
 
 /// Puts an area in place of what was there.
 fn insert(areas: &mut BTreeMap<u64, Area>, area: Area) {
-    if area.start >= area.end {
-        return;
+    if area.start < area.end {
+        cut(areas, area.start, area.end);
+        areas.insert(area.start, area);
     }
-    let below = areas.range(..area.start).next_back().map(|(start, _)| *start);
-    let inside = areas.range(area.start..area.end).map(|(start, _)| *start);
+}
+
+/// Takes out what lies between two addresses, and returns it.
+fn cut(areas: &mut BTreeMap<u64, Area>, start: u64, end: u64) -> Vec<Area> {
+    let below = areas.range(..start).next_back().map(|(start, _)| *start);
+    let inside = areas.range(start..end.max(start)).map(|(start, _)| *start);
     let touched: Vec<u64> = below.into_iter().chain(inside).collect();
-    for start in touched {
-        let Some(old) = areas.get(&start) else { continue };
-        if old.end <= area.start {
+    let mut taken = Vec::new();
+    for at in touched {
+        if areas[&at].end <= start {
             continue;
         }
-        let old = areas.remove(&start).expect("it was just there");
-        if old.start < area.start {
-            areas.insert(old.start, Area { end: area.start, ..old.clone() });
+        let mut old = areas.remove(&at).expect("it was just there");
+        if old.end > end {
+            let offset = old.offset + (end - old.start);
+            areas.insert(end, Area { start: end, offset, ..old.clone() });
+            old.end = end;
         }
-        if old.end > area.end {
-            let offset = old.offset + (area.end - old.start);
-            areas.insert(area.end, Area { start: area.end, offset, ..old });
+        if old.start < start {
+            areas.insert(old.start, Area { end: start, ..old.clone() });
+            old.offset += start - old.start;
+            old.start = start;
         }
+        taken.push(old);
     }
-    areas.insert(area.start, area);
+    taken
 }
 
 fn place_of(name: &str, flags: u32, is_tmpfs: bool) -> Place {
@@ -254,6 +301,40 @@ mod tests {
         let area = places.at(std::process::id(), code, 1).unwrap();
         assert_eq!(area.place, Place::PrivateFile);
         assert!(area.name.contains("pagelab_bench"), "{}", area.name);
+    }
+
+    #[test]
+    fn what_was_advised_or_unmapped_is_so_from_then_on() {
+        let mut places = Places::default();
+        places.map(1, &mapping(0x1000, 0x5000, "//anon"));
+        places.advise(1, 0x2000, 0x4000, false);
+        places.unmap(1, 0x3000, 0x5000);
+        let at = |places: &Places, address| {
+            places.find(1, address).map(|area| (area.start, area.end, area.may_be_huge))
+        };
+        assert_eq!(at(&places, 0x1000), Some((0x1000, 0x2000, true)));
+        assert_eq!(at(&places, 0x2000), Some((0x2000, 0x3000, false)));
+        assert_eq!((at(&places, 0x3000), at(&places, 0x4000)), (None, None));
+        assert_eq!(at(&places, 0x5000), Some((0x5000, 0x6000, true)));
+        // New rights change no advice, and a mapping in its place has none.
+        places.map(1, &mapping(0x2000, 0x1000, "//anon"));
+        assert!(!places.find(1, 0x2000).unwrap().may_be_huge);
+        places.unmap(1, 0x2000, 0x3000);
+        places.map(1, &mapping(0x2000, 0x1000, "//anon"));
+        assert!(places.find(1, 0x2000).unwrap().may_be_huge);
+    }
+
+    #[test]
+    fn what_was_there_before_anybody_looked_is_untold_with_all_that_grows_from_it() {
+        let mut places = Places::default();
+        places.put(1, &mapping(0x1000, 0x1000, "[heap]"), true);
+        places.map(1, &mapping(0x1000, 0x4000, "[heap]"));
+        assert!(places.find(1, 0x4000).unwrap().untold);
+        assert_eq!(places.heap_end(1), Some(0x5000));
+        // What was told stays told when it is read.
+        places.map(1, &mapping(0x9000, 0x1000, "//anon"));
+        places.put(1, &mapping(0x9000, 0x1000, "//anon"), true);
+        assert!(!places.find(1, 0x9000).unwrap().untold);
     }
 
     proptest! {

@@ -77,7 +77,7 @@ struct Taken {
     kind: String,
     page: String,
     faults: u64,
-    /// As in [`super::tally::Count`].
+    /// As in [`super::counts::Count`].
     crowded: u64,
     crowd: u64,
     shared: u64,

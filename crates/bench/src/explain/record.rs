@@ -16,10 +16,10 @@ use pagelab_record::{
 use pagelab_sys::{arch, environment, perf::Told};
 
 use super::{
-    blocks::SIZES,
+    blocks::{Density, SIZES, Whole},
+    counts::{Count, Frame, Groups, Mapped, Seen},
     kind::Place,
     symbols::Symbols,
-    tally::{Count, Frame, Groups, Mapped, Seen},
     threads::Crew,
     watch::Watched,
 };
@@ -251,20 +251,21 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
         ("faults", "count"),
         ("pages", "count"),
         ("waves", "count"),
+        ("unknown", "count"),
+        ("denied", "count"),
+        ("late", "count"),
     ];
     let columns: Vec<Column> =
         columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
-    let table = |(place, density): (&Place, &super::blocks::Density)| {
-        let mut rows = vec![vec![
-            4096,
-            number(density.pages),
-            number(density.faults),
-            number(density.pages),
-            number(density.faults),
-        ]];
+    let table = |(place, density): (&Place, &Density)| {
+        let Density { faults, pages, denied, late, .. } = *density;
+        let base = [4096, pages, faults, pages, faults, 0, denied, 0];
+        let mut rows = vec![base.map(number).to_vec()];
         rows.extend(SIZES.iter().zip(&density.by_size).map(|(size, whole)| {
-            let cells = [size << 12, whole.blocks, whole.faults, whole.pages, whole.waves];
-            cells.map(number).to_vec()
+            let Whole { blocks, faults, pages, waves, unknown } = *whole;
+            // What khugepaged could join is of its one size.
+            let late = if size << 12 == 2 << 20 { late } else { 0 };
+            [size << 12, blocks, faults, pages, waves, unknown, 0, late].map(number).to_vec()
         }));
         Table { name: format!("density/{}", place.name()), columns: columns.clone(), rows }
     };
@@ -285,8 +286,12 @@ fn counters(watched: &Watched, measured: &mut Measured) {
     set("sees_kernel", u64::from(sight.kernel));
     set("sees_exceptions", u64::from(sight.exceptions));
     set("sees_allocations", u64::from(sight.allocations));
+    set("sees_calls", u64::from(sight.calls));
     set("cut_short", u64::from(watched.cut_short));
-    if let Ok([minor, major]) = &watched.told {
+    if let Some(room) = watched.room {
+        set("cgroup_room_bytes", room);
+    }
+    if let Ok([minor, major, _]) = &watched.told {
         for (name, told) in [("minor", minor), ("major", major)] {
             set(&format!("perf_{name}"), told.counted);
             set(&format!("perf_{name}_lost"), told.counted.saturating_sub(told.samples));
@@ -305,7 +310,7 @@ fn counters(watched: &Watched, measured: &mut Measured) {
 }
 
 fn claims(watched: &Watched, measured: &mut Measured) {
-    let Ok([minor, major]) = &watched.told else { return };
+    let Ok([minor, major, _]) = &watched.told else { return };
     let mut claim = |text: &str, expected: u64, observed: u64| {
         let claim = Claim::check(text, "program", number(expected), number(observed), 0);
         measured.witness.push(claim);
@@ -318,6 +323,8 @@ fn claims(watched: &Watched, measured: &mut Measured) {
     }
     let groups = watched.seen.groups.values().map(|count| count.faults).sum();
     claim("faults that were told are in one group each", minor.samples + major.samples, groups);
+    let hidden = watched.seen.hidden.len() as u64;
+    claim("programs that the kernel let nobody watch", 0, hidden);
     // The kernel's other account also has what was populated inside calls, so it is at least as
     // large; of more than one process it has only those that were waited for.
     if watched.ended.is_some() && watched.seen.processes <= 1 {
@@ -343,13 +350,30 @@ fn warnings(watched: &Watched, measured: &mut Measured) {
              kernel.perf_event_paranoid=2, or run as root; in a container: allow perf_event_open \
              in its seccomp profile)"
         )),
-        Ok([minor, major]) => {
+        Ok([minor, major, mappings]) => {
             let lost = lost(minor) + lost(major);
             if lost > 0 {
                 warn(format!(
                     "{lost} of {} faults came faster than they were read; their kinds are taken \
                      to be those of the others",
                     minor.counted + major.counted
+                ));
+            }
+            if mappings.lost_told > 0 {
+                warn(format!(
+                    "{} records of mappings, names and ends came faster than they were read, so \
+                     places and names may be wrong",
+                    mappings.lost_told
+                ));
+            }
+            if let Some(first) = watched.seen.hidden.first() {
+                let others = match watched.seen.hidden.len() - 1 {
+                    0 => String::new(),
+                    others => format!(" and {others} more"),
+                };
+                warn(format!(
+                    "the kernel ends the watching when a user starts a program that is setuid or \
+                     not readable: {first}{others} and what it started were not seen (run as root)"
                 ));
             }
             let sight = watched.sight;

@@ -17,7 +17,7 @@ use elf::{
     symbol::SymbolTable,
 };
 
-use super::tally::Frame;
+use super::counts::Frame;
 
 /// The functions of the files that were asked about.
 #[derive(Debug, Default)]

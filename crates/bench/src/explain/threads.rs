@@ -13,7 +13,7 @@ use std::{
     rc::Rc,
 };
 
-use super::tally::{Count, Groups};
+use super::counts::{Count, Groups};
 
 /// An exception that is older than this is over, though nobody said so: it ended in a signal, or
 /// the record of its end was lost. A watched fault of 2 MiB takes a tenth of it.

@@ -21,7 +21,12 @@ use pagelab_sys::{
     topology::Topology,
 };
 
-use super::tally::{Role, Seen, Tally};
+use super::{
+    allowed::Limits,
+    calls,
+    counts::Seen,
+    tally::{Role, Tally},
+};
 
 /// Between two looks at the rings.
 const LOOK: Duration = Duration::from_millis(4);
@@ -45,14 +50,18 @@ pub enum Subject {
 pub struct Watched {
     /// The faults, by everything.
     pub seen: Seen,
-    /// What became of minor and of major faults; `None` where perf was not allowed, and why.
-    pub told: Result<[Told; 2], String>,
+    /// What became of minor faults, of major ones, and of mappings; why, where perf was not
+    /// allowed.
+    pub told: Result<[Told; 3], String>,
     /// What the session could see.
     pub sight: Sight,
     /// How the program ended; `None` for one that runs on.
     pub ended: Option<Ended>,
     /// Faults that the kernel counted for the process: minor, major.
     pub counted: (u64, u64),
+    /// Bytes that the program's memory cgroups had left when they had least; `None` without a
+    /// limit.
+    pub room: Option<u64>,
     /// Faults of the child before it became the program.
     pub before_exec: u64,
     /// Nanoseconds of watching.
@@ -64,6 +73,7 @@ pub struct Watched {
 }
 
 /// What a session could see.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sight {
     /// Faults taken in kernel mode.
@@ -72,6 +82,8 @@ pub struct Sight {
     pub exceptions: bool,
     /// Allocations of pages.
     pub allocations: bool,
+    /// Calls that change what memory may become.
+    pub calls: bool,
 }
 
 /// Why nothing could be watched.
@@ -116,6 +128,7 @@ pub fn watch(subject: &Subject) -> Result<Watched, Blocked> {
 fn sources() -> (Vec<Source>, Vec<Role>) {
     let names =
         ["exceptions:page_fault_user", "exceptions:page_fault_kernel", "kmem:mm_page_alloc"];
+    let names: Vec<&str> = names.into_iter().chain(calls::POINTS).collect();
     let mut points = tracepoints(&names).into_iter();
     // All rings together stay below 128 MiB, however many CPUs there are.
     let cpus = Topology::machine().cpus().online.len().max(1);
@@ -143,6 +156,9 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
     add(points.next().flatten(), &Role::Exception, large);
     add(points.next().flatten(), &Role::Exception, large / 4);
     add(points.next().flatten(), &Role::Allocation, large);
+    for point in points {
+        add(point, &Role::Call, large / 8);
+    }
     (sources, roles)
 }
 
@@ -151,34 +167,44 @@ struct Eyes {
     session: Session,
     tally: Tally,
     sight: Sight,
+    limits: Limits,
+    room: Option<u64>,
 }
 
 impl Eyes {
     fn open(target: Target) -> Result<Self, SysError> {
+        let process = target.process();
         let (sources, mut roles) = sources();
         let session = Session::open(&Plan { target, sources })?;
         let mut sight = Sight { kernel: session.sees_kernel(), ..Sight::default() };
+        let mut calls = 0;
         for (index, role) in roles.iter_mut().enumerate() {
             match role {
                 // A source that is not told must not be waited for.
                 _ if !session.has(index) => *role = Role::Mappings,
                 Role::Exception(_) => sight.exceptions = true,
                 Role::Allocation(_) => sight.allocations = true,
+                Role::Call(_) => calls += 1,
                 Role::Handled { .. } | Role::Mappings => (),
             }
         }
-        Ok(Self { session, tally: Tally::new(roles), sight })
+        // One of them alone would not do: what is given back must be told to the end.
+        sight.calls = calls == calls::POINTS.len();
+        let limits = Limits::of(process);
+        Ok(Self { session, tally: Tally::new(roles), sight, limits, room: None })
     }
 
     fn look(&mut self) {
         let Self { session, tally, .. } = self;
         session.drain(&mut |record| tally.take(&record));
+        let room = self.limits.room();
+        self.room = self.room.map_or(room, |least| Some(room.map_or(least, |now| now.min(least))));
     }
 
-    fn close(mut self) -> Result<(Seen, [Told; 2], Sight), SysError> {
+    fn close(mut self) -> Result<(Seen, [Told; 3], Sight), SysError> {
         let tally = &mut self.tally;
         let told = self.session.stop(&mut |record| tally.take(&record))?;
-        Ok((self.tally.finish(), [told[0], told[1]], self.sight))
+        Ok((self.tally.finish(), [told[0], told[1], told[2]], self.sight))
     }
 }
 
@@ -202,6 +228,7 @@ fn program(words: &[OsString]) -> Result<Watched, Blocked> {
         sight: Sight::default(),
         ended,
         counted: (usage.minor_faults, usage.major_faults),
+        room: None,
         before_exec,
         elapsed_ns,
         cpu_ns: (usage.user_ns, usage.system_ns),
@@ -275,6 +302,7 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
         sight: Sight::default(),
         ended: None,
         counted: since(after.0, before.0),
+        room: None,
         before_exec: 0,
         elapsed_ns: monotonic_raw_ns() - start,
         cpu_ns: since(after.1, before.1),
@@ -286,8 +314,9 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
 fn conclude(watched: Watched, eyes: Result<Eyes, SysError>) -> Result<Watched, Blocked> {
     match eyes {
         Ok(eyes) => {
+            let room = eyes.room;
             let (seen, told, sight) = eyes.close()?;
-            Ok(Watched { seen, told: Ok(told), sight, ..watched })
+            Ok(Watched { seen, told: Ok(told), sight, room, ..watched })
         }
         Err(error) => Ok(Watched { told: Err(error.to_string()), ..watched }),
     }

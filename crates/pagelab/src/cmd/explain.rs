@@ -184,7 +184,7 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
     Ok(records)
 }
 
-/// Measures what prices the faults that were seen.
+/// Measures what prices the faults that were seen; nothing where they are not quoted.
 fn measure_prices(
     run: &mut Run,
     clock: pagelab_sys::clock::ClockChoice,
@@ -192,7 +192,9 @@ fn measure_prices(
 ) -> Result<Exit, Failure> {
     let (quiet, patience) = (matches.get_flag("quiet"), args::wait(matches));
     let measured = run.records.iter().find_map(|record| match &record.outcome {
-        Outcome::Measured(measured) if record.workload == WORKLOAD => Some(measured),
+        Outcome::Measured(measured) if record.workload == WORKLOAD => {
+            measured.is_valid().then_some(measured)
+        }
         _ => None,
     });
     let plan = measured.map(|measured| prices::plan(measured, clock)).unwrap_or_default();

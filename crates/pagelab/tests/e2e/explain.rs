@@ -85,6 +85,87 @@ fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
 }
 
 #[test]
+fn a_larger_page_is_one_that_could_have_come_when_its_first_page_was_touched() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let program = program.to_str().unwrap();
+    // 8 MiB: touched as it grows, at once, twice, and where it may have no larger pages.
+    for (kind, [waves, faults, denied, late]) in [
+        ("grow", [0, 0, 0, 2048]),
+        ("plain", [4, 2048, 0, 0]),
+        ("again", [8, 4096, 0, 0]),
+        ("write", [0, 0, 2048, 0]),
+        ("never", [0, 0, 2048, 0]),
+    ] {
+        let words =
+            ["explain", "-o", kind, "--costs", "none", "--", program, kind, "2048", "fault"];
+        lab.pagelab(&words).exits(0);
+        let measured = explained(&lab, kind);
+        let seen = ["sees_perf", "sees_exceptions", "sees_calls"].map(|what| sees(&measured, what));
+        if seen.contains(&false) {
+            return;
+        }
+        if policy_is_always() {
+            return skip("THP is always on here", "echo madvise > transparent_hugepage/enabled");
+        }
+        let table = measured.tables.iter().find(|t| t.name == "density/anonymous").unwrap();
+        let sum = |block: i64, column: &str| {
+            let index = table.columns.iter().position(|c| c.name == column).unwrap();
+            table.rows.iter().find(|row| row[0] == block).unwrap()[index]
+        };
+        let thp = 2 << 20;
+        assert_eq!((sum(thp, "waves"), sum(thp, "faults")), (waves, faults), "{kind}");
+        // The program's libraries have a few pages of their own.
+        for (found, least) in [(sum(4096, "denied"), denied), (sum(thp, "late"), late)] {
+            assert!((least..least + 64).contains(&found), "{kind}: {found}");
+        }
+    }
+}
+
+/// Whether every mapping has huge pages without asking.
+fn policy_is_always() -> bool {
+    let policy = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    policy.is_ok_and(|policy| policy.contains("[always]"))
+}
+
+#[test]
+fn a_program_that_a_user_may_not_watch_makes_the_record_invalid() {
+    if !is_root() {
+        return skip("making a setuid program takes root", "run as root");
+    }
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+    let script = format!("{} write 4096 fault; exit 0", program.to_str().unwrap());
+    let itself = [program.to_str().unwrap(), "write", "4096", "fault"];
+    for (run, words) in [("itself", &itself[..]), ("child", &["sh", "-c", &script])] {
+        let mut pagelab = Command::new(binary());
+        pagelab.args(["explain", "-o", run, "--costs", "none", "--"]).args(words);
+        pagelab.uid(65534).gid(65534).current_dir(lab.path("."));
+        let output = match pagelab.output() {
+            Err(why) => {
+                return skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx");
+            }
+            Ok(output) => output,
+        };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let measured = measured(&lab.records(run)[0]).clone();
+        if !sees(&measured, "sees_perf") {
+            return;
+        }
+        let counted = measured.counters["minflt"] - measured.counters["perf_minor"];
+        if measured.is_valid() && measured.counters["minflt"] < 4096 {
+            return skip("setuid has no effect here", "a temporary directory without nosuid");
+        }
+        assert!(counted >= 4096, "{said}");
+        assert_eq!((measured.is_valid(), output.status.code()), (false, Some(6)), "{said}");
+        assert!(said.contains("setuid") && said.contains("run as root"), "{said}");
+        assert!(!said.contains("stalled it"), "no number of it is quoted: {said}");
+    }
+}
+
+#[test]
 fn faults_of_every_thread_are_counted_and_those_that_met_are_among_them() {
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };

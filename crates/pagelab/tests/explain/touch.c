@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +81,24 @@ __attribute__((noinline)) void fill_whole(char *p)
 {
 	for (size_t i = 0; i < pages; i++)
 		memset(p + i * PAGE, 1, PAGE);
+}
+
+/* Memory that is mapped by the MiB, each MiB touched before the next one is mapped. */
+__attribute__((noinline)) void store_growing(volatile char *p)
+{
+	size_t step = (1UL << 20) / PAGE;
+
+	for (size_t i = 0; i < pages; i++) {
+		char *at = (char *)p + i * PAGE;
+
+		if (i % step == 0 &&
+		    mmap(at, step * PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at) {
+			perror("mmap");
+			exit(2);
+		}
+		p[i * PAGE] = 1;
+	}
 }
 
 static pthread_barrier_t both;
@@ -162,6 +181,18 @@ int main(int argc, char **argv)
 		if (populated)
 			populate(p, MADV_POPULATE_WRITE);
 		return two_threads(p);
+	} else if (!strcmp(kind, "grow")) {
+		p = map(MADV_NORMAL, 2UL << 20);
+		munmap(p, pages * PAGE);
+		phase = store_growing;
+	} else if (!strcmp(kind, "plain") || !strcmp(kind, "again") || !strcmp(kind, "never")) {
+		if (!strcmp(kind, "never"))
+			prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+		p = map(MADV_NORMAL, 2UL << 20);
+		if (!strcmp(kind, "again")) {
+			store_ascending(p);
+			madvise(p, pages * PAGE, MADV_DONTNEED);
+		}
 	} else if (!strcmp(kind, "thp")) {
 		p = map(MADV_HUGEPAGE, 2UL << 20);
 		if (populated)

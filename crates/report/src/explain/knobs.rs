@@ -1,11 +1,14 @@
 //! What would change if the memory came in another way.
 //!
 //! The one idea: each knob is arithmetic on what was counted and what was measured. A larger page
-//! takes as many faults as blocks of its size were touched, and brings along what nobody touched in
-//! them; populating takes no faults and costs a call for each page. What cannot be known from here
+//! takes as many faults as blocks of its size would have come at the moment of a touch, and brings
+//! along what nobody touched in them; what lay in no such block then is not promised. Populating takes no faults and costs a call for each page. What cannot be known from here
 //! is an upper bound and says so.
 
-use pagelab_record::{Measured, Table, units::format_bytes};
+use pagelab_record::{
+    Measured, Table,
+    units::{display_bytes, format_bytes},
+};
 
 use super::{
     Group,
@@ -72,12 +75,21 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             }
             all.add(&whole, scale);
         }
-        if all.faults <= 0.0 {
+        if all.faults + all.unknown <= 0.0 {
             continue;
         }
         let now = base.fault.times(all.faults, Unit::Ns);
         let now = base.table.map_or(now, |table| plus(now, table.times(tables, Unit::Ns)));
-        let saved = minus(now, price.fault.times(all.waves, Unit::Ns));
+        let mut saved = minus(now, price.fault.times(all.waves, Unit::Ns));
+        // What may have been among them, or not, bounds the saving.
+        saved.high += base.fault.high * all.unknown;
+        let bytes = all.blocks * size as f64 - all.pages * 4096.0;
+        let room = measured.counters.get("cgroup_room_bytes").map(|room| *room as f64);
+        let short = room.filter(|room| *room < bytes);
+        let at_most = all.faults <= 0.0 || short.is_some();
+        if at_most {
+            saved = Quantity { value: saved.high, low: 0.0, ..saved };
+        }
         let how = if shift == 21 {
             "THP: madvise(MADV_HUGEPAGE), or transparent_hugepage/enabled=always".to_owned()
         } else {
@@ -86,25 +98,38 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
                 size >> 10
             )
         };
-        let change = format!("{:.0} faults of 4k become {:.0} of {page}", all.faults, all.waves);
-        let bytes = Some(all.blocks * size as f64 - all.pages * 4096.0);
-        knobs.push(Knob {
-            name: format!("page-{page}"),
-            how,
-            change,
-            saved,
-            at_most: false,
-            bytes,
-        });
+        let mut change =
+            format!("{:.0} faults of 4k become {:.0} of {page}", all.faults, all.waves);
+        if all.unknown > 0.0 {
+            change.push_str(&format!("; of {:.0} more nobody knows", all.unknown));
+        }
+        if let Some(room) = short {
+            let room = display_bytes(room);
+            change.push_str(&format!("; the memory cgroup had room for {room} more"));
+        }
+        let bytes = Some(bytes);
+        knobs.push(Knob { name: format!("page-{page}"), how, change, saved, at_most, bytes });
     }
     knobs
 }
 
-/// What is in blocks of one size.
+/// Sums of a column over the rows of every place whose pages a knob decides.
+pub(crate) fn density(measured: &Measured, column: &str) -> f64 {
+    let mine = |table: &&Table| ["density/heap", "density/anonymous"].contains(&&*table.name);
+    let of = |table: &Table| -> f64 {
+        let Some(index) = table.columns.iter().position(|c| c.name == column) else { return 0.0 };
+        table.rows.iter().filter_map(|row| row.get(index)).map(|n| *n as f64).sum()
+    };
+    measured.tables.iter().filter(mine).map(of).fold(0.0, |sum, n| sum + n)
+}
+
+/// What would have come in blocks of one size.
 #[derive(Debug, Clone, Copy, Default)]
 struct Whole {
     /// Faults in all, also outside such blocks.
     all: f64,
+    /// Faults that would have been in such blocks, or not.
+    unknown: f64,
     blocks: f64,
     faults: f64,
     pages: f64,
@@ -117,9 +142,15 @@ impl Whole {
             table.rows.iter().find(|row| row.first().copied() == i64::try_from(size).ok())
         };
         let all = *row(4096)?.get(2)? as f64;
-        let [_, blocks, faults, pages, waves] = row(size)?.as_slice() else { return None };
-        let [blocks, faults, pages, waves] = [blocks, faults, pages, waves].map(|n| *n as f64);
-        Some(Self { all, blocks, faults, pages, waves })
+        let row = row(size)?;
+        // Runs of earlier versions have no column `unknown`.
+        let of = |name: &str| {
+            let index = table.columns.iter().position(|column| column.name == name)?;
+            Some(*row.get(index)? as f64)
+        };
+        let (blocks, faults) = (of("blocks")?, of("faults")?);
+        let (pages, waves) = (of("pages")?, of("waves")?);
+        Some(Self { all, blocks, faults, pages, waves, unknown: of("unknown").unwrap_or(0.0) })
     }
 
     fn add(&mut self, other: &Self, scale: f64) {
@@ -127,6 +158,7 @@ impl Whole {
         self.faults += other.faults * scale;
         self.pages += other.pages * scale;
         self.waves += other.waves * scale;
+        self.unknown += other.unknown * scale;
     }
 }
 

@@ -3,9 +3,9 @@
 //! The one idea: a sum that leaves something out names it, with the reason and what would help; a
 //! price that rests on a choice names the choice. It computes nothing: that is done in [`super`].
 
-use pagelab_record::{Outcome, units};
+use pagelab_record::{Measured, Outcome, units};
 
-use super::{FILE_MINOR, Group, prices::plus};
+use super::{FILE_MINOR, Group, knobs::density, prices::plus};
 use crate::{
     document::{Block, Note, Tone},
     entry::Entry,
@@ -130,6 +130,35 @@ pub(super) fn folios(groups: &[Group]) -> Option<String> {
          price was measured over."
             .to_owned()
     })
+}
+
+/// What no count of faults can say.
+pub(super) const TRANSLATION: &str = "Faults are not translation: what larger pages save or cost \
+     in address translation (TLB misses) was not looked at. A program that takes no faults may \
+     still gain by them.";
+
+/// Which memory larger pages would not have served at its faults, and why.
+pub(super) fn larger(measured: &Measured) -> Vec<String> {
+    let mut said = Vec::new();
+    let denied = density(measured, "denied");
+    if denied > 0.0 {
+        said.push(format!(
+            "No larger pages: {} first touches were in memory that may have none (MADV_NOHUGEPAGE, \
+             or PR_SET_THP_DISABLE: THP_enabled is 0 in /proc/PID/status). They are in no saving \
+             of a page size.",
+            group_thousands(denied)
+        ));
+    }
+    let late = density(measured, "late");
+    if late > 0.0 {
+        said.push(format!(
+            "khugepaged: {} came page by page, before the 2 MiB around each page were mapped and \
+             empty. No THP comes there at a fault; only khugepaged could still join them, which \
+             saves no fault.",
+            units::display_bytes(late * 4096.0)
+        ));
+    }
+    said
 }
 
 /// What threads that faulted at once paid for it, and what of it is not in the price.

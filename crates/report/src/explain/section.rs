@@ -8,7 +8,7 @@ use pagelab_record::{Measured, Table as Counts, units};
 use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
-    notes::{crowded, folios, unpriced, waited},
+    notes::{TRANSLATION, crowded, folios, larger, unpriced, waited},
     prices::{Prices, plus},
     total,
 };
@@ -54,6 +54,7 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
     let mut blocks = Vec::new();
     blocks.push(Block::Text(summary(entry, measured, &groups)));
     if groups.is_empty() {
+        blocks.push(Block::Text(TRANSLATION.to_owned()));
         return blocks;
     }
     blocks.push(Block::Table(kinds_table(&groups)));
@@ -74,10 +75,14 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
         blocks.push(Block::Table(places_table(measured, &groups, prefix, what)));
     }
     let knobs = knobs(measured, &groups, prices);
-    if !knobs.is_empty() {
+    let larger = larger(measured);
+    if !knobs.is_empty() || !larger.is_empty() {
         blocks.push(Block::Heading("What would help".to_owned()));
+    }
+    if !knobs.is_empty() {
         blocks.push(Block::Table(knobs_table(&knobs)));
     }
+    blocks.extend(larger.into_iter().map(Block::Text));
     blocks.push(Block::Text(
         "Each: the mean of measured faults that nothing interrupted, less the same touch of a \
          present page; first touches of pages that the host backs and that are not in a cache of \
@@ -87,6 +92,7 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
          nobody touched."
             .to_owned(),
     ));
+    blocks.push(Block::Text(TRANSLATION.to_owned()));
     blocks
 }
 

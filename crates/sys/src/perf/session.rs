@@ -62,8 +62,19 @@ pub struct Source {
 pub enum Target {
     /// A process that waits to `execve`: watched from then on, with all that it starts.
     OnExec(u32),
-    /// These threads from [`Session::start`] on, with all that they start.
+    /// These threads of one process from [`Session::start`] on, the first thread first, with all
+    /// that they start.
     Threads(Vec<u32>),
+}
+
+impl Target {
+    /// The process.
+    pub fn process(&self) -> u32 {
+        match self {
+            Self::OnExec(process) => *process,
+            Self::Threads(threads) => threads.first().copied().unwrap_or_default(),
+        }
+    }
 }
 
 /// What to watch.

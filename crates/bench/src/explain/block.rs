@@ -1,0 +1,308 @@
+//! 2 MiB of address space: which pages came, and which would have come with larger pages.
+//!
+//! The one idea: each size is played through beside what happens. A window of a size comes as one
+//! page when its first page faults, if it lies in its mapping *then* and none of its pages is there
+//! yet; later first touches in it take no fault. Memory that grows page by page never gets a window
+//! though it lies in one in the end. (`thp_vma_suitable_order` and `pte_range_none` of the kernel,
+//! 6.8 to 6.18.)
+
+/// Base pages in a block.
+pub const PAGES: u64 = 512;
+/// Sizes that are played through, in base pages: 16k to 2m.
+pub const SIZES: [u64; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+
+/// What a first touch of a base page would have been with pages of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The same fault of a base page.
+    Base,
+    /// The fault that brings the larger page.
+    Whole,
+    /// No fault: the larger page was there.
+    Covered,
+    /// One of these, and nobody knows which.
+    Unknown,
+}
+
+/// A bit for each base page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Pages([u64; 8]);
+
+impl Pages {
+    fn has(&self, page: u64) -> bool {
+        self.0[word(page)] >> (page % 64) & 1 == 1
+    }
+
+    fn set(&mut self, page: u64, value: bool) {
+        self.0[word(page)] &= !(1 << (page % 64));
+        self.0[word(page)] |= u64::from(value) << (page % 64);
+    }
+
+    /// Bits set among `length` from `first`; both are multiples of the length, or of 64.
+    fn count(&self, first: u64, length: u64) -> u64 {
+        if length >= 64 {
+            let words = &self.0[word(first)..word(first + length)];
+            return words.iter().map(|word| u64::from(word.count_ones())).sum();
+        }
+        let mask = (1_u64 << length) - 1;
+        u64::from((self.0[word(first)] >> (first % 64) & mask).count_ones())
+    }
+}
+
+fn word(page: u64) -> usize {
+    usize::try_from(page / 64).unwrap_or(0)
+}
+
+/// A bit for each window of each size: 128 of four pages, 64 of eight, to one of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Windows([u64; 4]);
+
+impl Windows {
+    /// Where the bit of a page's window is.
+    fn at(size: u64, page: u64) -> (usize, u64) {
+        let bit = 256 - 1024 / size + page / size;
+        (word(bit), bit % 64)
+    }
+
+    fn has(&self, size: u64, page: u64) -> bool {
+        let (word, bit) = Self::at(size, page);
+        self.0[word] >> bit & 1 == 1
+    }
+
+    fn set(&mut self, size: u64, page: u64, value: bool) {
+        let (word, bit) = Self::at(size, page);
+        self.0[word] &= !(1 << bit);
+        self.0[word] |= u64::from(value) << bit;
+    }
+}
+
+/// What is known of the pages of one block.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Pages with a first touch, ever.
+    touched: Pages,
+    /// Pages that are the zero page.
+    zero: Pages,
+    /// Pages that are there.
+    seen: Pages,
+    /// For each size, the pages that were taken away from a window that stayed; most blocks have
+    /// none.
+    gone: Option<Box<[Pages; SIZES.len()]>>,
+    /// Windows that are there as one page, and those that ever were.
+    whole: Windows,
+    ever: Windows,
+    /// Whether base pages have a page table here, so that no page of the block's size can come.
+    table: bool,
+    /// Whether something of it may have had no larger page.
+    denied: bool,
+    /// Whether it lay in its mapping as a whole when a part was unmapped.
+    pub lay_whole: bool,
+}
+
+/// Pages of a block: from one to another, which is not among them.
+pub type Extent = (u64, u64);
+
+impl Block {
+    /// Whether a page is the zero page, and whether it is there at all.
+    pub fn page(&self, page: u64) -> (bool, bool) {
+        (self.zero.has(page), self.seen.has(page))
+    }
+
+    /// A fault that brought no base page for a first touch; `zero` if it is the zero page now.
+    pub fn other(&mut self, page: u64, zero: bool) {
+        self.seen.set(page, true);
+        for gone in self.gone.iter_mut().flat_map(|gone| gone.iter_mut()) {
+            gone.set(page, false);
+        }
+        self.zero.set(page, zero);
+        self.table |= !self.whole.has(PAGES, page);
+    }
+
+    /// The first touch of a base page, in a mapping that has this extent now; what it would have
+    /// been with each of [`SIZES`]. Where nobody knows what was there before, nothing is promised.
+    pub fn first(&mut self, page: u64, extent: Extent, known: bool) -> [Fate; SIZES.len()] {
+        let fates = std::array::from_fn(|index| self.fate(index, page, extent, known));
+        self.touched.set(page, true);
+        self.other(page, false);
+        fates
+    }
+
+    /// A first touch in memory that may have no larger pages.
+    pub fn denied(&mut self, page: u64) {
+        self.touched.set(page, true);
+        self.denied = true;
+        self.other(page, false);
+    }
+
+    fn fate(&mut self, index: usize, page: u64, extent: Extent, known: bool) -> Fate {
+        let size = SIZES[index];
+        let first = page / size * size;
+        if self.whole.has(size, page) {
+            let is_gone = self.gone.as_ref().is_some_and(|gone| gone[index].has(page));
+            return match (is_gone, self.seen.has(page)) {
+                (true, _) => Fate::Base,
+                (false, false) => Fate::Covered,
+                // It was taken away, and nobody said how much with it.
+                (false, true) => Fate::Unknown,
+            };
+        }
+        let fits = extent.0 <= first && first + size <= extent.1;
+        let is_empty = self.seen.count(first, size) == 0 && !(size == PAGES && self.table);
+        match (fits, is_empty, known) {
+            (true, true, true) => {
+                self.whole.set(size, page, true);
+                self.ever.set(size, page, true);
+                if let Some(gone) = &mut self.gone {
+                    (first..first + size).for_each(|page| gone[index].set(page, false));
+                }
+                Fate::Whole
+            }
+            (true, true, false) => Fate::Unknown,
+            (true, false, _) if self.seen.has(page) => Fate::Unknown,
+            (false, ..) | (true, false, _) => Fate::Base,
+        }
+    }
+
+    /// Pages were taken away; with their page table where they were unmapped.
+    pub fn take(&mut self, (start, end): Extent, unmapped: bool) {
+        for page in start..end {
+            self.seen.set(page, false);
+            self.zero.set(page, false);
+        }
+        for (index, size) in SIZES.into_iter().enumerate() {
+            for first in (start / size * size..end).step_by(width(size)) {
+                if start <= first && first + size <= end {
+                    self.whole.set(size, first, false);
+                } else if self.whole.has(size, first) {
+                    let gone = &mut self.gone.get_or_insert_default()[index];
+                    (first.max(start)..(first + size).min(end))
+                        .for_each(|page| gone.set(page, true));
+                }
+            }
+        }
+        self.table &= !(unmapped && (start, end) == (0, PAGES));
+    }
+
+    /// The same pages in another process, which has touched none.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { touched: Pages::default(), ever: Windows::default(), ..self.clone() }
+    }
+
+    /// Whether none of it could come as a page of the block's size, though it was allowed.
+    pub fn is_in_pieces(&self) -> bool {
+        !self.denied && !self.ever.has(PAGES, 0)
+    }
+
+    /// Pages with a first touch.
+    pub fn pages(&self) -> u64 {
+        self.touched.count(0, PAGES)
+    }
+
+    /// Windows of a size that ever came as one page, and the pages touched in them.
+    pub fn windows(&self, size: u64) -> (u64, u64) {
+        let firsts = (0..PAGES).step_by(width(size)).filter(|first| self.ever.has(size, *first));
+        firsts.fold((0, 0), |(windows, pages), first| {
+            (windows + 1, pages + self.touched.count(first, size))
+        })
+    }
+}
+
+fn width(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(512)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: Extent = (0, PAGES);
+
+    #[test]
+    fn memory_that_grows_behind_its_touches_gets_no_page_of_2m() {
+        // Four steps of 128 pages; each is touched before the next one is mapped.
+        let mut block = Block::default();
+        let mut fates = Vec::new();
+        for page in 0..PAGES {
+            let mapped = (page / 128 + 1) * 128;
+            fates.push(block.first(page, (0, mapped), true));
+        }
+        let count = |size: usize, fate| fates.iter().filter(|fates| fates[size] == fate).count();
+        assert_eq!((count(7, Fate::Base), count(6, Fate::Base)), (512, 512), "2m and 1m");
+        assert_eq!((count(5, Fate::Whole), count(5, Fate::Covered)), (4, 508), "512k");
+        assert_eq!(block.windows(PAGES), (0, 0));
+        assert_eq!(block.windows(16), (32, 512));
+    }
+
+    #[test]
+    fn a_page_that_is_there_keeps_its_window_from_coming() {
+        let mut block = Block::default();
+        block.other(5, true);
+        let fates = block.first(4, ALL, true);
+        assert_eq!(fates, [Fate::Base; 8]);
+        assert_eq!(block.first(16, ALL, true)[..3], [Fate::Whole, Fate::Whole, Fate::Whole]);
+        assert_eq!(block.page(5), (true, true));
+    }
+
+    #[test]
+    fn what_was_given_back_comes_again_as_it_came() {
+        let mut block = Block::default();
+        for _ in 0..3 {
+            assert_eq!(block.first(0, ALL, true), [Fate::Whole; 8]);
+            assert_eq!(block.first(511, ALL, true)[7], Fate::Covered);
+            block.take(ALL, false);
+        }
+        // A part of a window is no window.
+        block.first(0, ALL, true);
+        block.take((0, 2), false);
+        assert_eq!(block.first(0, ALL, true)[0], Fate::Base);
+        // Nobody said that it went away.
+        assert_eq!(block.first(0, ALL, true)[0], Fate::Unknown);
+        // A small window came again, in a large one that had stayed.
+        block.take(ALL, false);
+        block.first(0, ALL, true);
+        block.take((0, 4), false);
+        assert_eq!(block.first(0, ALL, true)[..2], [Fate::Whole, Fate::Base]);
+        assert_eq!(block.first(1, ALL, true)[..2], [Fate::Covered, Fate::Base]);
+    }
+
+    #[test]
+    fn a_page_table_that_is_there_stays_until_it_is_unmapped() {
+        let mut block = Block::default();
+        assert_eq!(block.first(0, (0, 256), true)[7], Fate::Base);
+        block.take(ALL, false);
+        assert_eq!(block.first(0, ALL, true)[7], Fate::Base);
+        block.take(ALL, true);
+        assert_eq!(block.first(0, ALL, true)[7], Fate::Whole);
+    }
+
+    #[test]
+    fn where_nobody_knows_what_was_there_nothing_is_promised() {
+        assert_eq!(Block::default().first(0, ALL, false), [Fate::Unknown; 8]);
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_agree_with_a_naive_count(
+            pages in prop::collection::btree_set(0_u64..PAGES, 1..300),
+        ) {
+            let mut block = Block::default();
+            let mut whole = [0_u64; SIZES.len()];
+            for page in &pages {
+                let fates = block.first(*page, ALL, true);
+                for (whole, fate) in whole.iter_mut().zip(fates) {
+                    prop_assert!(matches!(fate, Fate::Whole | Fate::Covered));
+                    *whole += u64::from(fate == Fate::Whole);
+                }
+            }
+            for (size, whole) in SIZES.iter().zip(whole) {
+                let naive: std::collections::BTreeSet<u64> =
+                    pages.iter().map(|page| page / size).collect();
+                prop_assert_eq!(whole, naive.len() as u64);
+                prop_assert_eq!(block.windows(*size), (whole, pages.len() as u64));
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What makes the record of a program true, and what to know about it.
+//!
+//! The claims: what was told and what was lost is what perf counted; every fault that was told is
+//! in one group; no program of the tree was one that the kernel let nobody watch, and of a single
+//! process `wait4` counted no fewer.
+
+use pagelab_record::{Claim, Measured};
+use pagelab_sys::perf::Told;
+
+use super::{record::number, watch::Watched};
+
+/// Adds what was proven.
+pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
+    let Ok([minor, major, _]) = &watched.told else { return };
+    let mut claim = |text: &str, expected: u64, observed: u64| {
+        let claim = Claim::check(text, "program", number(expected), number(observed), 0);
+        measured.witness.push(claim);
+    };
+    for (text, told) in [
+        ("minor faults that perf counted were told or lost", minor),
+        ("major faults that perf counted were told or lost", major),
+    ] {
+        claim(text, told.counted, told.samples + lost(told));
+    }
+    let groups = watched.seen.groups.values().map(|count| count.faults).sum();
+    claim("faults that were told are in one group each", minor.samples + major.samples, groups);
+    let hidden = watched.seen.hidden.len() as u64;
+    claim("programs that the kernel let nobody watch", 0, hidden);
+    // The kernel's other account also has what was populated inside calls, so it is at least as
+    // large; of more than one process it has only those that were waited for.
+    if watched.ended.is_some() && watched.seen.processes <= 1 {
+        let counted = minor.counted + watched.before_exec;
+        let text = "minor faults that perf counted are among those of wait4";
+        claim(text, counted, watched.counted.0.min(counted));
+        let text = "major faults that perf counted are among those of wait4";
+        claim(text, major.counted, watched.counted.1.min(major.counted));
+    }
+}
+
+/// What a ring had no room for, as the kernel says; kernels before 6.0 say it only in passing.
+fn lost(told: &Told) -> u64 {
+    let missing = told.counted.saturating_sub(told.samples);
+    told.lost.unwrap_or(if told.lost_told <= missing { missing } else { told.lost_told })
+}
+
+/// Adds what to know about what was seen.
+pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
+    let mut warn = |text: String| measured.warnings.push(text);
+    match &watched.told {
+        Err(why) => warn(format!(
+            "perf is not allowed, so only totals are known: {why} (sysctl \
+             kernel.perf_event_paranoid=2, or run as root; in a container: allow perf_event_open \
+             in its seccomp profile)"
+        )),
+        Ok([minor, major, mappings]) => {
+            let lost = lost(minor) + lost(major);
+            if lost > 0 {
+                warn(format!(
+                    "{lost} of {} faults came faster than they were read; their kinds are taken \
+                     to be those of the others",
+                    minor.counted + major.counted
+                ));
+            }
+            if mappings.lost_told > 0 {
+                warn(format!(
+                    "{} records of mappings, names and ends came faster than they were read, so \
+                     places and names may be wrong",
+                    mappings.lost_told
+                ));
+            }
+            if let Some(first) = watched.seen.hidden.first() {
+                let others = match watched.seen.hidden.len() - 1 {
+                    0 => String::new(),
+                    others => format!(" and {others} more"),
+                };
+                warn(format!(
+                    "the kernel ends the watching when a user starts a program that is setuid or \
+                     not readable: {first}{others} and what it started were not seen (run as root)"
+                ));
+            }
+            let sight = watched.sight;
+            if !sight.kernel {
+                warn(
+                    "faults inside system calls are not seen (run as root, or sysctl \
+                     kernel.perf_event_paranoid=1)"
+                        .to_owned(),
+                );
+            }
+            if !(sight.exceptions && sight.allocations) {
+                warn(
+                    "tracepoints are not allowed, so kinds and page sizes are assumed from the \
+                     mapping (run as root, or with CAP_PERFMON and tracefs mounted readable)"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    if watched.seen.threads > 1 && !watched.sight.exceptions {
+        warn(format!(
+            "{} threads of one process took faults; which of them at the same time is not known \
+             without tracepoints, so contention is not in the prices",
+            watched.seen.threads
+        ));
+    }
+    if watched.cut_short {
+        warn("the watching was interrupted before the program ended".to_owned());
+    }
+}

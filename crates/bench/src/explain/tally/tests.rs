@@ -1,0 +1,172 @@
+//! Streams of records whose faults are known.
+
+use pagelab_sys::perf::Mapping;
+
+use super::*;
+
+/// A tally with faults, mappings, exceptions and allocations, and a clock.
+struct Stream {
+    tally: Tally,
+    now: u64,
+}
+
+const MINOR: usize = 0;
+const MAJOR: usize = 1;
+const EXCEPTION: usize = 3;
+const ALLOCATION: usize = 4;
+const ANON: u64 = 0x10_0000;
+const STORE: u64 = 6;
+
+impl Stream {
+    fn new() -> Self {
+        let point = |name: &str, fields: &[&str]| {
+            let field = |(index, field): (usize, &&str)| {
+                format!("\tfield:unsigned long {field};\toffset:{};\tsize:8;\n", index * 8)
+            };
+            let fields: String = fields.iter().enumerate().map(field).collect();
+            Tracepoint::parse(name, &format!("ID: 7\nformat:\n{fields}")).unwrap()
+        };
+        let roles = vec![
+            Role::Handled { major: false },
+            Role::Handled { major: true },
+            Role::Mappings,
+            Role::Exception(point("exception", &["address", "error_code"])),
+            Role::Allocation(point("allocation", &["gfp_flags", "order"])),
+        ];
+        let mut stream = Self { tally: Tally::new(roles), now: 0 };
+        stream.map(1, ANON, 1 << 20, "//anon");
+        stream
+    }
+
+    fn take(&mut self, source: usize, (pid, tid): (u32, u32), body: Body) {
+        self.now += 10;
+        self.tally.take(&Record { source, pid, tid, time_ns: self.now, body });
+    }
+
+    fn sample(&mut self, source: usize, thread: (u32, u32), addr: u64, words: &[u64]) {
+        let raw = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        // Each thread runs on a CPU of its own.
+        let (ip, cpu, kernel, chain) = (0x40_0000, thread.1, false, Vec::new());
+        self.take(source, thread, Body::Sample { ip, addr, cpu, kernel, chain, raw });
+    }
+
+    fn map(&mut self, pid: u32, start: u64, length: u64, name: &str) {
+        let (offset, protection, flags, inode) = (0, 3, 2, 0);
+        let name = name.to_owned();
+        let mapping = Mapping { start, length, offset, protection, flags, inode, name };
+        self.take(2, (pid, pid), Body::Map(mapping));
+    }
+
+    fn raise(&mut self, thread: (u32, u32), address: u64, error: u64) {
+        self.sample(EXCEPTION, thread, 0, &[address, error]);
+    }
+
+    fn store(&mut self, thread: (u32, u32), address: u64) {
+        self.raise(thread, address, STORE);
+        self.sample(ALLOCATION, thread, 0, &[GFP_MOVABLE, 0]);
+        self.sample(MINOR, thread, address, &[]);
+    }
+
+    fn finish(self) -> Seen {
+        self.tally.finish()
+    }
+}
+
+fn counts(seen: &Seen) -> Vec<(String, u64)> {
+    seen.groups.iter().map(|(group, count)| (group.to_string(), count.faults)).collect()
+}
+
+#[test]
+fn a_fault_is_from_its_exception_to_its_end_with_what_was_allocated_between() {
+    let mut stream = Stream::new();
+    stream.raise((1, 1), ANON, STORE);
+    stream.sample(ALLOCATION, (1, 1), 0, &[GFP_ZERO, 0]);
+    stream.sample(ALLOCATION, (1, 1), 0, &[GFP_MOVABLE, 4]);
+    // Of another thread that is in no fault: not of this one.
+    stream.sample(ALLOCATION, (1, 2), 0, &[GFP_MOVABLE, 9]);
+    stream.sample(MINOR, (1, 1), ANON, &[]);
+    let seen = stream.finish();
+    assert_eq!(counts(&seen), [("write/64k/anonymous".to_owned(), 1)]);
+    let count = seen.groups.values().next().unwrap();
+    assert_eq!((count.tables, count.assumed, count.timed, count.seen_ns), (1, 0, 1, 40));
+    assert_eq!((count.crowded, seen.unhandled), (0, 0));
+}
+
+#[test]
+fn a_page_is_read_then_stored_to_then_found_in_swap() {
+    let mut stream = Stream::new();
+    stream.raise((1, 1), ANON, 4);
+    stream.sample(MINOR, (1, 1), ANON, &[]);
+    stream.raise((1, 1), ANON, 7);
+    stream.sample(ALLOCATION, (1, 1), 0, &[GFP_MOVABLE, 0]);
+    stream.sample(MINOR, (1, 1), ANON, &[]);
+    stream.raise((1, 1), ANON, 4);
+    stream.sample(MAJOR, (1, 1), ANON, &[]);
+    let seen = stream.finish();
+    let kinds = ["read/4k/anonymous", "zero-write/4k/anonymous", "swap/4k/anonymous"];
+    assert_eq!(counts(&seen), kinds.map(|kind| (kind.to_owned(), 1)));
+    assert_eq!(seen.groups.values().map(|count| count.major).collect::<Vec<_>>(), [0, 0, 1]);
+}
+
+#[test]
+fn threads_that_fault_at_once_are_crowded_and_processes_are_not() {
+    let mut stream = Stream::new();
+    stream.take(2, (2, 2), Body::Fork { parent: 1 });
+    stream.raise((1, 1), ANON, STORE);
+    stream.raise((1, 3), ANON + 4096, STORE);
+    stream.raise((2, 2), ANON, STORE);
+    for thread in [(1, 1), (1, 3), (2, 2)] {
+        let address = if thread.1 == 3 { ANON + 4096 } else { ANON };
+        stream.sample(ALLOCATION, thread, 0, &[GFP_MOVABLE, 0]);
+        stream.sample(MINOR, thread, address, &[]);
+    }
+    let seen = stream.finish();
+    assert_eq!((seen.processes, seen.threads), (2, 2));
+    let count = seen.groups.values().next().unwrap();
+    let (crowded, crowd, shared) = (count.crowded, count.crowd, count.shared);
+    assert_eq!((count.faults, crowded, crowd, shared), (3, 2, 4, 2));
+}
+
+#[test]
+fn a_store_after_a_fork_copies_and_after_an_exec_nothing_is_known() {
+    let mut stream = Stream::new();
+    stream.store((1, 1), ANON);
+    stream.take(2, (2, 2), Body::Fork { parent: 1 });
+    stream.raise((2, 2), ANON, 7);
+    stream.sample(ALLOCATION, (2, 2), 0, &[GFP_MOVABLE, 0]);
+    stream.sample(MINOR, (2, 2), ANON, &[]);
+    stream.take(2, (2, 2), Body::Name { name: "other".to_owned(), exec: true });
+    stream.store((2, 2), ANON);
+    let seen = stream.finish();
+    let expected =
+        [("write/4k/anonymous", 1), ("write/4k/unknown", 1), ("fork-cow/4k/anonymous", 1)];
+    assert_eq!(counts(&seen), expected.map(|(kind, count)| (kind.to_owned(), count)));
+    assert_eq!(seen.crews["other"].groups.len(), 1);
+}
+
+#[test]
+fn what_nobody_handled_is_no_fault() {
+    let mut stream = Stream::new();
+    stream.raise((1, 1), ANON, STORE);
+    stream.raise((1, 1), ANON + 4096, STORE);
+    // An exception somewhere else is not that of this fault.
+    stream.sample(MINOR, (1, 1), ANON + 8192, &[]);
+    stream.raise((1, 1), ANON, STORE);
+    stream.take(2, (1, 1), Body::Exit);
+    // The kernel's own addresses are no program's.
+    stream.raise((1, 5), u64::MAX - 4095, STORE);
+    let seen = stream.finish();
+    assert_eq!(seen.unhandled, 2);
+    let count = seen.groups.values().next().unwrap();
+    assert_eq!((count.faults, count.timed, count.assumed), (1, 0, 1));
+}
+
+#[test]
+fn a_process_outlives_its_first_thread() {
+    let mut stream = Stream::new();
+    stream.take(2, (1, 3), Body::Fork { parent: 1 });
+    stream.store((1, 1), ANON);
+    stream.take(2, (1, 1), Body::Exit);
+    stream.store((1, 3), ANON + 4096);
+    assert_eq!(counts(&stream.finish()), [("write/4k/anonymous".to_owned(), 2)]);
+}
