@@ -16,6 +16,7 @@ pub mod counts;
 pub mod kind;
 pub mod places;
 pub mod prices;
+pub mod proof;
 pub mod record;
 pub mod symbols;
 pub mod tally;

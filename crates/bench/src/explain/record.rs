@@ -3,22 +3,21 @@
 //! The one idea: a record holds counts; what they cost and what would change follow from it and
 //! from the prices of the same run when a report is made. Tables are named after what they are
 //! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`.
-//!
-//! The claims: what was told and what was lost is what perf counted, and every fault that was told
-//! is in one group.
+//! What makes it true, and what to know about it, is in [`super::proof`].
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use pagelab_record::{
-    Case, Claim, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit,
-    schema, units::display_bytes,
+    Case, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit, schema,
+    units::display_bytes,
 };
-use pagelab_sys::{arch, environment, perf::Told};
+use pagelab_sys::{arch, environment};
 
 use super::{
     blocks::{Density, SIZES, Whole},
     counts::{Count, Frame, Groups, Mapped, Seen},
     kind::Place,
+    proof,
     symbols::Symbols,
     threads::Crew,
     watch::Watched,
@@ -60,8 +59,8 @@ pub fn measured(watched: &Watched) -> Measured {
     measured.tables.extend(thread_tables(seen));
     measured.tables.extend(density_tables(seen));
     counters(watched, &mut measured);
-    claims(watched, &mut measured);
-    warnings(watched, &mut measured);
+    proof::claims(watched, &mut measured);
+    proof::warnings(watched, &mut measured);
     measured
 }
 
@@ -79,7 +78,7 @@ fn series(name: &str, clock: Clock, ns: u64) -> Series {
     }
 }
 
-fn number(value: u64) -> i64 {
+pub(super) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
@@ -306,101 +305,5 @@ fn counters(watched: &Watched, measured: &mut Measured) {
             (None, Some(signal)) => set("exit_signal", u64::from(signal.unsigned_abs())),
             (None, None) => (),
         }
-    }
-}
-
-fn claims(watched: &Watched, measured: &mut Measured) {
-    let Ok([minor, major, _]) = &watched.told else { return };
-    let mut claim = |text: &str, expected: u64, observed: u64| {
-        let claim = Claim::check(text, "program", number(expected), number(observed), 0);
-        measured.witness.push(claim);
-    };
-    for (text, told) in [
-        ("minor faults that perf counted were told or lost", minor),
-        ("major faults that perf counted were told or lost", major),
-    ] {
-        claim(text, told.counted, told.samples + lost(told));
-    }
-    let groups = watched.seen.groups.values().map(|count| count.faults).sum();
-    claim("faults that were told are in one group each", minor.samples + major.samples, groups);
-    let hidden = watched.seen.hidden.len() as u64;
-    claim("programs that the kernel let nobody watch", 0, hidden);
-    // The kernel's other account also has what was populated inside calls, so it is at least as
-    // large; of more than one process it has only those that were waited for.
-    if watched.ended.is_some() && watched.seen.processes <= 1 {
-        let counted = minor.counted + watched.before_exec;
-        let text = "minor faults that perf counted are among those of wait4";
-        claim(text, counted, watched.counted.0.min(counted));
-        let text = "major faults that perf counted are among those of wait4";
-        claim(text, major.counted, watched.counted.1.min(major.counted));
-    }
-}
-
-/// What a ring had no room for, as the kernel says; kernels before 6.0 say it only in passing.
-fn lost(told: &Told) -> u64 {
-    let missing = told.counted.saturating_sub(told.samples);
-    told.lost.unwrap_or(if told.lost_told <= missing { missing } else { told.lost_told })
-}
-
-fn warnings(watched: &Watched, measured: &mut Measured) {
-    let mut warn = |text: String| measured.warnings.push(text);
-    match &watched.told {
-        Err(why) => warn(format!(
-            "perf is not allowed, so only totals are known: {why} (sysctl \
-             kernel.perf_event_paranoid=2, or run as root; in a container: allow perf_event_open \
-             in its seccomp profile)"
-        )),
-        Ok([minor, major, mappings]) => {
-            let lost = lost(minor) + lost(major);
-            if lost > 0 {
-                warn(format!(
-                    "{lost} of {} faults came faster than they were read; their kinds are taken \
-                     to be those of the others",
-                    minor.counted + major.counted
-                ));
-            }
-            if mappings.lost_told > 0 {
-                warn(format!(
-                    "{} records of mappings, names and ends came faster than they were read, so \
-                     places and names may be wrong",
-                    mappings.lost_told
-                ));
-            }
-            if let Some(first) = watched.seen.hidden.first() {
-                let others = match watched.seen.hidden.len() - 1 {
-                    0 => String::new(),
-                    others => format!(" and {others} more"),
-                };
-                warn(format!(
-                    "the kernel ends the watching when a user starts a program that is setuid or \
-                     not readable: {first}{others} and what it started were not seen (run as root)"
-                ));
-            }
-            let sight = watched.sight;
-            if !sight.kernel {
-                warn(
-                    "faults inside system calls are not seen (run as root, or sysctl \
-                     kernel.perf_event_paranoid=1)"
-                        .to_owned(),
-                );
-            }
-            if !(sight.exceptions && sight.allocations) {
-                warn(
-                    "tracepoints are not allowed, so kinds and page sizes are assumed from the \
-                     mapping (run as root, or with CAP_PERFMON and tracefs mounted readable)"
-                        .to_owned(),
-                );
-            }
-        }
-    }
-    if watched.seen.threads > 1 && !watched.sight.exceptions {
-        warn(format!(
-            "{} threads of one process took faults; which of them at the same time is not known \
-             without tracepoints, so contention is not in the prices",
-            watched.seen.threads
-        ));
-    }
-    if watched.cut_short {
-        warn("the watching was interrupted before the program ended".to_owned());
     }
 }

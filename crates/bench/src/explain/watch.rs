@@ -113,6 +113,17 @@ pub enum Blocked {
     Sys(#[from] SysError),
 }
 
+impl Blocked {
+    /// Whether the limit of open files is in the way, and not a right.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        let Self::Denied { source, .. } = self else { return false };
+        source.source.raw_os_error() == Some(EMFILE)
+    }
+}
+
+/// `EMFILE`: too many open files of this process.
+const EMFILE: i32 = 24;
+
 /// Watches.
 ///
 /// # Errors
@@ -172,8 +183,7 @@ struct Eyes {
 }
 
 impl Eyes {
-    fn open(target: Target) -> Result<Self, SysError> {
-        let process = target.process();
+    fn open(process: u32, target: Target) -> Result<Self, SysError> {
         let (sources, mut roles) = sources();
         let session = Session::open(&Plan { target, sources })?;
         let mut sight = Sight { kernel: session.sees_kernel(), ..Sight::default() };
@@ -215,7 +225,7 @@ fn program(words: &[OsString]) -> Result<Watched, Blocked> {
     let mut command = Command::new(&name);
     command.args(&words[1..]);
     let waiting = Waiting::prepare(command).map_err(not_started)?;
-    let mut eyes = Eyes::open(Target::OnExec(waiting.pid()));
+    let mut eyes = Eyes::open(waiting.pid(), Target::OnExec(waiting.pid()));
     let before_exec = faults_of(waiting.pid()).map_or(0, |(minor, _)| minor);
     let start = monotonic_raw_ns();
     let mut running = waiting.go().map_err(not_started)?;
@@ -273,7 +283,7 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
         Some(3) => Blocked::NoProcess(pid),
         _ => Blocked::Sys(SysError::new("pidfd_open", pid.to_string(), error)),
     })?;
-    let mut eyes = match Eyes::open(Target::Threads(threads_of(pid))) {
+    let mut eyes = match Eyes::open(pid, Target::Threads(threads_of(pid))) {
         Ok(eyes) => eyes,
         Err(source) => return Err(Blocked::Denied { pid, source }),
     };

@@ -240,6 +240,10 @@ fn refused(blocked: Blocked, subject: &Subject) -> Failure {
         Blocked::Program { .. } | Blocked::NoProcess(_) => Failure::usage(blocked),
         Blocked::Denied { .. } => {
             let Subject::Process { pid, .. } = subject else { return Failure::host(blocked) };
+            if blocked.is_out_of_descriptors() {
+                let cure = "raise it and try again: ulimit -n, or as root";
+                return Failure::host(anyhow::anyhow!("{blocked}: {cure}"));
+            }
             Failure::host(anyhow::anyhow!(
                 "{blocked}: run as root or as the owner of the process: sudo pagelab explain \
                  --pid {pid} (in a container: allow perf_event_open in its seccomp profile)"

@@ -2,8 +2,9 @@
 //!
 //! The one idea: each knob is arithmetic on what was counted and what was measured. A larger page
 //! takes as many faults as blocks of its size would have come at the moment of a touch, and brings
-//! along what nobody touched in them; what lay in no such block then is not promised. Populating takes no faults and costs a call for each page. What cannot be known from here
-//! is an upper bound and says so.
+//! along what nobody touched in them; what lay in no such block then is not promised. Populating
+//! takes no faults and costs a call for each page. What cannot be known from here is an upper
+//! bound and says so.
 
 use pagelab_record::{
     Measured, Table,

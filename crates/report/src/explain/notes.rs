@@ -28,17 +28,19 @@ pub(super) fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
         String::new()
     };
     // The most frequent first: its cure is the one that is shown.
-    let mut kinds: Vec<[&str; 2]> = without.iter().map(|g| [g.parts()[0], g.parts()[1]]).collect();
-    let mut said_already = std::collections::BTreeSet::new();
-    kinds.retain(|kind| said_already.insert(*kind));
+    let kinds: Vec<[&str; 2]> = without.iter().map(|g| [g.parts()[0], g.parts()[1]]).collect();
     let said = |of: &dyn Fn(&[&str; 2]) -> String| {
-        kinds.iter().map(of).filter(|text| !text.is_empty()).collect::<Vec<_>>()
+        let mut said = std::collections::BTreeSet::new();
+        let texts = kinds.iter().map(of).filter(|text| !text.is_empty());
+        texts.filter(|text| said.insert(text.clone())).collect::<Vec<_>>()
     };
-    let share = faults / all;
+    let (share, is_one) = (faults / all, faults < 1.5);
     let text = format!(
-        "{} faults ({}) have no price and are not in the sum: {}{seen}",
+        "{} {} ({}) {} not in the sum: {}{seen}",
         group_thousands(faults),
+        if is_one { "fault" } else { "faults" },
         Quantity::exact(share, Unit::Share).display(),
+        if is_one { "has no price and is" } else { "have no price and are" },
         said(&|[kind, page]| format!("{kind}{}", why(entries, kind, page))).join(", "),
     );
     // A handful, as every program takes while it starts.
@@ -72,7 +74,8 @@ fn why(entries: &[Entry], kind: &str, page: &str) -> String {
         Some(Outcome::Measured(_)) => " (its measurement failed its proof)".to_owned(),
         Some(Outcome::Skipped { need, .. }) => format!(" (its measurement needs {need})"),
         Some(Outcome::Failed { .. }) => " (its measurement failed)".to_owned(),
-        None => String::new(),
+        None if kind == "other" => " (no kind that can be measured)".to_owned(),
+        None => " (not measured in this run)".to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! An open event makes every fault dearer. Nothing that is timed may have one open.
 
 mod count;
+mod descriptors;
 mod parse;
 mod session;
 pub mod tracefs;

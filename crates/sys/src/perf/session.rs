@@ -17,17 +17,16 @@
 
 use std::{io, os::fd::AsRawFd, time::Duration};
 
-use perf_event::{
-    Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler,
-    events::{Software, Tracepoint as Numbered},
-};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use super::{
+    descriptors,
     parse::{Body, Record, Shape, parse},
     tracefs::Tracepoint,
 };
 use crate::{SysError, clock::monotonic_raw_ns, topology::Topology};
+use perf_event::{
+    Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler,
+    events::{Software, Tracepoint as Numbered},
+};
 
 /// What a source is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,19 +61,8 @@ pub struct Source {
 pub enum Target {
     /// A process that waits to `execve`: watched from then on, with all that it starts.
     OnExec(u32),
-    /// These threads of one process from [`Session::start`] on, the first thread first, with all
-    /// that they start.
+    /// These threads from [`Session::start`] on, with all that they start.
     Threads(Vec<u32>),
-}
-
-impl Target {
-    /// The process.
-    pub fn process(&self) -> u32 {
-        match self {
-            Self::OnExec(process) => *process,
-            Self::Threads(threads) => threads.first().copied().unwrap_or_default(),
-        }
-    }
 }
 
 /// What to watch.
@@ -142,7 +130,7 @@ impl Session {
     /// When a required source is not allowed (`perf_event_paranoid` above 2, a seccomp filter,
     /// somebody else's process) or there are too many descriptors.
     pub fn open(plan: &Plan) -> Result<Self, SysError> {
-        raise_descriptors();
+        descriptors::raise(plan)?;
         // Tracepoints aside, an unprivileged user may watch user space only.
         match Self::open_with(plan, true) {
             Err(error) if is_denied(&error.source) => Self::open_with(plan, false),
@@ -402,10 +390,4 @@ fn is_denied(error: &io::Error) -> bool {
 
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH))
-}
-
-/// One descriptor for each source, CPU and thread is more than the usual soft limit.
-fn raise_descriptors() {
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
