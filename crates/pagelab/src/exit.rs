@@ -1,6 +1,6 @@
 //! Exit codes: the first that applies, in the order of the manual.
 
-use std::{fmt, process::ExitCode};
+use std::process::ExitCode;
 
 /// How a command ended. The order of the variants is the order in which they take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,20 +45,6 @@ pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
     /// The code.
     pub(crate) exit: Exit,
-}
-
-impl fmt::Display for Failure {
-    /// What went wrong and why; many errors say their cause themselves, and it is said once.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = String::new();
-        for cause in self.error.chain().map(ToString::to_string) {
-            if !said.contains(&cause) {
-                said.push_str(if said.is_empty() { "" } else { ": " });
-                said.push_str(&cause);
-            }
-        }
-        f.write_str(&said)
-    }
 }
 
 impl Failure {

@@ -45,11 +45,7 @@ fn main() -> ExitCode {
     match cmd::dispatch(&matches) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-<<<<<<< Updated upstream
             output::warn(&format!("error: {}", failure.sentence()));
-=======
-            output::warn(&format!("error: {failure}"));
->>>>>>> Stashed changes
             failure.exit.into()
         }
     }

@@ -269,6 +269,8 @@ fn what_cannot_be_watched_is_refused_by_name() {
         let ended = lab.pagelab(&words);
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        // A cause is said once.
+        assert!(ended.stderr.matches("(os error").count() <= 1, "{}", ended.stderr);
     };
     refused(&["--", "./nope"], 2, "nope");
     lab.file("plain", "no program");
@@ -356,6 +358,48 @@ fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
     ended.exits(0).shows(&["What faults cost this program"]);
     assert!(runs_on);
     assert!(!explained(&lab, "run").counters.contains_key("exit_code"));
+}
+
+#[test]
+fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut sleepers = Command::new(&program);
+    sleepers.args(["sleepers", "500", "fault"]);
+    if is_root() {
+        sleepers.uid(65534).gid(65534);
+    }
+    let mut sleepers = sleepers.spawn().unwrap();
+    let pid = sleepers.id().to_string();
+    let tasks = format!("/proc/{pid}/task");
+    until("500 threads", || (fs::read_dir(&tasks).ok()?.count() > 500).then_some(()));
+    // Root writes nothing where others may write.
+    let own = Lab::new();
+    let watch = |lab: &Lab, user: u32| {
+        let mut pagelab = Command::new("sh");
+        pagelab.args(["-c", "ulimit -n 512; exec \"$@\"", "sh"]).arg(binary());
+        pagelab.args(["explain", "-o", "run", "--costs", "none"]);
+        pagelab.args(["--duration", "0.1", "--pid", &pid]);
+        if is_root() {
+            pagelab.uid(user).gid(user);
+        }
+        pagelab.current_dir(lab.path(".")).output()
+    };
+    let (user, root) = (watch(&lab, 65534), watch(&own, 0));
+    sleepers.kill().unwrap();
+    sleepers.wait().unwrap();
+    if let Ok(output) = user {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("the limit is 512") && said.contains("ulimit -n"), "{said}");
+        assert!(!said.contains("sudo pagelab"), "it lacks no right: {said}");
+    }
+    if is_root() {
+        let output = root.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+    }
 }
 
 #[test]

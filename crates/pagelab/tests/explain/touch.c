@@ -120,6 +120,24 @@ static void *store_half(void *which)
 	return NULL;
 }
 
+static void *sleep_on(void *nothing)
+{
+	pause();
+	return nothing;
+}
+
+/* As many threads as pages, and none of them does anything. */
+static int sleepers(void)
+{
+	pthread_t thread;
+
+	for (size_t i = 0; i < pages; i++)
+		if (pthread_create(&thread, NULL, sleep_on, NULL))
+			return 2;
+	pause();
+	return 0;
+}
+
 static int two_threads(char *p)
 {
 	pthread_t threads[2];
@@ -181,6 +199,8 @@ int main(int argc, char **argv)
 		if (populated)
 			populate(p, MADV_POPULATE_WRITE);
 		return two_threads(p);
+	} else if (!strcmp(kind, "sleepers")) {
+		return sleepers();
 	} else if (!strcmp(kind, "grow")) {
 		p = map(MADV_NORMAL, 2UL << 20);
 		munmap(p, pages * PAGE);

@@ -207,3 +207,59 @@ fn without_perf_there_are_totals_and_no_price() {
     assert!(text.contains("600 minor and 2 major faults; nothing more is known"), "{text}");
     assert!(!text.contains("stalled it for"));
 }
+
+#[test]
+fn a_program_without_faults_took_none_and_may_still_gain_by_larger_pages() {
+    let mut record = program();
+    let Outcome::Measured(seen) = &mut record.outcome else { unreachable!("it is measured") };
+    seen.tables.clear();
+    seen.counters = counters(&[("sees_perf", 1), ("perf_minor", 0)]);
+    let report = report(&[record]);
+    let text = section(&report);
+    assert!(text.contains(" 0 faults.") && text.contains("Faults are not translation"), "{text}");
+    assert!(!report.terminal(PLAIN).contains("-0") && !report.json().contains("-0.0"), "{text}");
+}
+
+/// 40 000 first touches of which 30 720 would have come in 60 pages of 2 MiB.
+fn with_density(unknown: i64, room: Option<u64>) -> Vec<Record> {
+    let mut records = prices();
+    let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
+    let names = ["block", "blocks", "faults", "pages", "waves", "unknown", "denied", "late"];
+    let column = |name: &&str| Column { name: (*name).to_owned(), unit: "count".to_owned() };
+    let rows = vec![
+        vec![4096, 40_000, 40_000, 40_000, 40_000, 0, 1_000, 0],
+        vec![2 << 20, 60, 30_720, 30_464, 60, unknown, 0, 512],
+    ];
+    let name = "density/anonymous".to_owned();
+    seen.tables.push(Table { name, columns: names.iter().map(column).collect(), rows });
+    if let Some(room) = room {
+        seen.counters.insert("cgroup_room_bytes".to_owned(), room);
+    }
+    let mut huge = latency("write", 100_000);
+    huge.case = case(&[("kind", "write"), ("page", "2m"), ("size", "64m")]);
+    records.push(huge);
+    records
+}
+
+#[test]
+fn what_nobody_knows_bounds_a_saving_and_promises_none() {
+    let known = number(&report(&with_density(0, None)), "page-2m", "saved");
+    near(known[0], 30_720.0 * 980.0 - 60.0 * 99_980.0);
+    let [value, low, high] = number(&report(&with_density(5_000, None)), "page-2m", "saved");
+    near(value, known[0]);
+    near(low, known[1]);
+    near(high, known[2] + 5_000.0 * 980.0);
+    let text = section(&report(&with_density(0, None)));
+    assert!(text.contains("No larger pages: 1 000 first touches"), "{text}");
+    assert!(text.contains("khugepaged: 2.00 MiB came page by page"), "{text}");
+}
+
+#[test]
+fn where_the_cgroup_had_no_room_a_saving_is_an_upper_bound() {
+    // 1 MiB of the 60 pages was never touched.
+    let [_, low, _] = number(&report(&with_density(0, Some(2 << 20))), "page-2m", "saved");
+    assert!(low > 0.0);
+    let tight = report(&with_density(0, Some(64 << 10)));
+    assert!(number(&tight, "page-2m", "saved")[1] == 0.0);
+    assert!(tight.markdown().contains("the memory cgroup had room for 64.0 KiB more"));
+}
