@@ -100,9 +100,9 @@ pub(crate) fn section(entries: &[Entry], families: &[&str]) -> Option<Section> {
     let shared = parameters::shared(&cases, &shown);
     section.blocks.push(Block::Text(format!(
         "All rows: {shared}. The median empty timer pair is subtracted. + table: faults that also \
-         allocate a page-table page, + host: whose memory the host had to back first, both kept \
-         apart. Response: from when a touch was due (--rate). Control: \
-         the median of the same loop over present pages. Of clear: the rate of the \
+         allocated a page of page table. + host: faults whose memory the host had to find first. \
+         Both are kept apart. Response: from when a touch was due (--rate). Control: the median of \
+         the same loop over pages that are present. Of clear: the rate of the \
          median fault over the clear limit, for faults that clear. {INTERVALS}",
     )));
     section.blocks.extend(around(&mine).map(Block::Text));
@@ -274,10 +274,10 @@ fn stalls(entries: &[&Entry]) -> Option<String> {
     let share =
         |counter| Quantity::exact(of(counter) as f64 / loops.max(1) as f64, Unit::Share).display();
     Some(format!(
-        "Stalls (above 20 medians and 20 µs, the control's included): {stalls}, {} of the time of \
-         all loops. The kernel's counts could explain {} by preemption, {} by steal, {} by \
-         interrupts; {} are left. Upper bounds: the longest are charged first, and no count says \
-         which sample it hit. Steal was {} of the time.",
+        "Stalls (samples above 20 medians and 20 µs, the control's included): {stalls}, {} of the \
+         time of all loops. By the kernel's counts at most {} were preemptions, {} steal and {} \
+         interrupts; unexplained: {}. No count says which sample it hit, so the longest are \
+         charged first. Steal took {} of the time.",
         share("stalls_us"),
         of("stalls_preempted"),
         of("stalls_stolen"),

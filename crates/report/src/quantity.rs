@@ -66,9 +66,9 @@ pub(crate) struct Quantity {
 }
 
 /// How to read an interval; said once in each section that shows some.
-pub(crate) const INTERVALS: &str = "Intervals: the span of the processes' medians, which holds \
-    the true median with 75 % for three processes and 94 % for five; from six on, a 95 % \
-    bootstrap; for one process it speaks of its repetitions only.";
+pub(crate) const INTERVALS: &str = "Intervals cover 95 % from six processes on (a bootstrap). With \
+    fewer they are the span of the processes' medians: 75 % for three, 94 % for five. With one \
+    they say nothing of other processes.";
 
 impl Quantity {
     /// A number that has no interval.

@@ -136,7 +136,7 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
             id: "bandwidth",
             nth: 0,
             title: "Fresh memory by page size, against the clear limit".to_owned(),
-            caption: "Bytes a second from map to last touch; whiskers are intervals. The \
+            caption: "Bytes a second, from mapping to the last touch; whiskers are intervals. The \
                       dashed line is what one thread clears in DRAM."
                 .to_owned(),
         }));

@@ -119,9 +119,9 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
         }
     }
     let text = format!(
-        "Faults a second of all workers together. Efficiency: over as many times the rate of one \
-         worker. Threads share one address space; where each has a VMA of its own they share its \
-         locks no longer, only the page table. {INTERVALS}"
+        "Faults a second of all workers together. Efficiency: that rate over as many times the \
+         rate of one worker. Threads share an address space; where each has a VMA of its own, they \
+         share the page table and no longer the VMA's lock. {INTERVALS}"
     );
     let section = Section::new("workers", "Threads and processes");
     Some(section.with(Block::Table(table)).with(Block::Text(text)))
@@ -186,7 +186,8 @@ pub(crate) fn beside_section(entries: &[Entry]) -> Option<Section> {
         "One more thread of the same address space calls munmap, mprotect or madvise on 16 pages \
          of its own. Faults slow by: a touch with calls beside it over one without. Flushing \
          costs: a call beside threads that touch present memory over one with nobody beside it. \
-         Faulting costs: beside threads that fault over beside threads that do not. {INTERVALS}"
+         Faulting costs: a call beside threads that fault over one beside threads that do not. \
+         {INTERVALS}"
     );
     let section = Section::new("beside", "Calls beside faults");
     Some(section.with(Block::Table(table)).with(Block::Text(text)))

@@ -140,8 +140,8 @@ fn generate_writes_completions_and_man_pages() {
 fn help_names_every_exit_code_and_no_hidden_command() {
     let lab = Lab::new();
     let help = lab.pagelab(&["--help"]);
-    help.exits(0).shows(&["Exit codes", "130 interrupted", "6 a witness failed"]);
-    assert!(!help.stdout.contains("__") && !help.stdout.contains("generate"), "{}", help.stdout);
+    help.exits(0).shows(&["Exit codes", "130 interrupted", "6 a witness failed", "generate --out"]);
+    assert!(!help.stdout.contains("__"), "{}", help.stdout);
     let help = lab.pagelab(&["run", "fault/latency", "--help"]);
     help.exits(0).shows(&["--kind", "--arms"]);
     assert!(!help.stdout.contains("--clock"), "{}", help.stdout);

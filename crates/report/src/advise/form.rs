@@ -76,7 +76,7 @@ fn answer(advice: &Advice<'_>, choice: &Choice, tag: &'static str) -> Block {
         all.filter(|place| *place != choice.named).map(|place| advice.name(place)).collect();
     if !others.is_empty() {
         text.push_str(&format!(
-            " Not to be told apart from it: {}; it is named because it takes the least to set up.",
+            " It cannot be told apart from {}, and is named because it takes the least to set up.",
             others.join(", ")
         ));
     }

@@ -49,11 +49,11 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
         text.push_str(&format!(" Clear limit in DRAM, one thread: {}.", clear.display()));
     }
     text.push_str(
-        " Issue: until the last store was issued, which is not until it is complete. As timed: \
-         until the end that the test names. Complete: until an sfence and an mfence after \
-         everything. Of C: the rate over that of the same loop in C, process by process. × WB: \
-         over the same test in WB memory, of other processes. Of limit: complete stores over the \
-         clear limit, loads over the read limit; what a cache holds can pass it. ",
+        " Issue: until the last store was issued, which is before it is complete. As timed: until \
+         the end that the test names. Complete: until an sfence and an mfence after everything. Of \
+         C: the rate over that of the same loop in C, process by process. × WB: the rate over that \
+         of the same test in WB memory, in other processes. Of limit: complete stores over the \
+         clear limit, loads over the read limit; what a cache holds can exceed it. ",
     );
     section.blocks.push(Block::Text(text + INTERVALS));
     section.blocks.extend(withheld(&mine));

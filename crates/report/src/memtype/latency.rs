@@ -34,9 +34,9 @@ pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
     let shown = parameters::columns(&cases, &["type"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));
     section.blocks.push(Block::Text(format!(
-        "All rows: {}. The median empty timer pair is subtracted. A store ends when it was issued, \
-         a store with a fence when the fence is done. × WB: the median over that of the same \
-         operation on WB memory whose lines are in the cache. {INTERVALS}",
+        "All rows: {}. The median empty timer pair is subtracted. A store ends when it has been \
+         issued, a store with a fence when the fence has completed. × WB: the median over that of \
+         the same operation on WB memory whose lines are in the cache. {INTERVALS}",
         parameters::shared(&cases, &shown)
     )));
     section.blocks.extend(withheld(&mine));

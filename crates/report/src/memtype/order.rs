@@ -92,10 +92,10 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     let mut section = Section::new("memtype-order", "Memory types: order of stores")
         .with(Block::Table(Table { columns, rows }));
     section.blocks.push(Block::Text(format!(
-        "One CPU stores data, then what the row names as fence, then a flag; another CPU loads the \
-         flag, then the data. Observed: it saw the new flag. A reordering: the data was still old \
-         then. In a million: of those observed. Where the processor manual allows a reordering, \
-         none seen is no proof that none happens. All rows: {}.",
+        "One CPU stores data, then the fence of the row, then a flag; another CPU loads the flag, \
+         then the data. Observed: it saw the new flag. A reordering: the data was still old. In a \
+         million: of those observed. Where the processor manual allows a reordering, seeing none \
+         proves nothing. All rows: {}.",
         parameters::shared(&cases, &shown)
     )));
     section.blocks.extend(withheld(&mine));

@@ -116,7 +116,7 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
          of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
          are ties and grey, because the layout of the code alone moves a loop that much. \
          Operations and bytes a second are by elapsed time. Digest: of the value and order of \
-         every load; noop forgets, so its own differs. {INTERVALS}",
+         every load; noop forgets, so its digest differs. {INTERVALS}",
         TIE * 100.0
     )));
     Some(section)

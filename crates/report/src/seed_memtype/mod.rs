@@ -32,12 +32,11 @@ pub(crate) fn section(entries: &[Entry], published: &[Entry], limits: &Limits) -
     let both = Both { entries, published, limits };
     let mut section = Section::new("memory-types", "memcachetest: memory types, repeated");
     section.blocks.push(Block::Text(
-        "The summary of the original with this run beside, in MiB/s (it prints \"MB/s\" and \
-         divides by 2^20). Published are 50 rounds of 16 MiB on another machine that is not named, \
-         total bytes over total time; here is the median round. Compare rows with their like. UC \
-         is what pgprot_noncached gives, UC-, there and here. The nofence tests are timed until \
-         the last store was issued, there and here; the table after the next says when they were \
-         complete."
+        "memcachetest's summary beside this run, in MiB/s (it prints \"MB/s\" and divides by \
+         2^20). Published: 50 rounds of 16 MiB on a machine that is not named, total bytes over \
+         total time. Here: the median round. Compare rows of the same kind. UC is what \
+         pgprot_noncached gives, UC-, there and here. The nofence tests are timed until the last \
+         store was issued, there and here; the table after the next says when they were complete."
             .to_owned(),
     ));
     section.blocks.extend(invalid(entries).into_iter().map(Block::Note));

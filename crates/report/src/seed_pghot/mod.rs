@@ -32,9 +32,9 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     }
     let mut section = Section::new("pghot", "pghot: published beside simulated");
     section.blocks.push(Block::Text(
-        "Times there are a machine's, here a model's. identity: the model was given this number; \
-         fitted: a constant was chosen so that it comes out; predicted: neither, so it is the \
-         test. σ: the difference in standard deviations of the published mean, as far as the \
+        "Published times are a machine's, ours a model's. identity: the model was given this \
+         number; fitted: a constant was chosen so that it comes out; predicted: neither, so it is \
+         the test. σ: the difference in standard deviations of the published mean, as far as the \
          model's own chance explains any."
             .to_owned(),
     ));

@@ -40,9 +40,9 @@ pub(crate) fn section(entries: &[Entry], published: &[Entry], limits: &Limits) -
     let both = Both { entries, published, limits };
     let mut section = Section::new("fast-memory", "fast-mem: the worklog, repeated");
     section.blocks.push(Block::Text(
-        "What each step of the worklog takes over decoding alone (noop), there and here. Published \
-         are single replays of 1.2 and 44 GB on another machine, reading included; here is CPU \
-         time, of backends from memory, over generated traces that are like the two. Compare \
+        "What each step of the worklog takes over decoding alone (noop), there and here. \
+         Published: single replays of 1.2 and 44 GB on another machine, reading included. Here: \
+         CPU time, backends read from memory, over generated traces that are like the two. Compare \
          ratios, not times. Where a step timed no noop of its own, its times are set against that \
          of the hash functions."
             .to_owned(),

@@ -21,11 +21,10 @@ pub(crate) fn section(entries: &[Entry], charts: &TierCharts) -> Option<Section>
         return None;
     }
     let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
-        "Times and counts of a model, of no machine. Regret is the time above that of the oracle, \
-         which knows the expected accesses, starts from the best placement without a move, and \
-         pays for the later ones. A promotion is wasted when \
-         its page is not used often enough to pay for the move before it leaves again or the run \
-         ends."
+        "Times and counts are a model's. Regret is the time above that of the oracle, which knows \
+         the expected accesses, starts from the best placement without a move, and pays for the \
+         later ones. A promotion is wasted when its page is not used often enough to pay for the \
+         move before it leaves again or the run ends."
             .to_owned(),
     ));
     if let Some(heat) = heat(&mine) {
