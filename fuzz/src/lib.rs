@@ -5,15 +5,16 @@
 
 use std::{
     env,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{Seek, Write},
     os::fd::AsRawFd,
     path::{Path, PathBuf},
-    process,
     sync::LazyLock,
 };
 
+use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_trace::raw::{self, HEAD_BYTES};
+use rustix::fs::MemfdFlags;
 
 /// The variable that names the folder for seeds; without it, none are written.
 pub const SEEDS: &str = "PAGELAB_FUZZ_SEEDS";
@@ -51,12 +52,11 @@ pub fn mend(bytes: &mut [u8]) {
     }
 }
 
-/// The one file without a name, and a path to it: nothing is left behind, however a target ends.
+/// The one file, which lies in memory and has no name, and a path to it: nothing is left behind,
+/// however a target ends.
 static INPUT: LazyLock<(File, PathBuf)> = LazyLock::new(|| {
-    let name = env::temp_dir().join(format!("pagelab-fuzz-{}", process::id()));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&name);
-    let file = file.expect("the folder for temporary files can be written");
-    fs::remove_file(&name).expect("our own file can be removed");
+    let file = rustix::fs::memfd_create("pagelab-fuzz", MemfdFlags::CLOEXEC);
+    let file = File::from(file.expect("the kernel makes files in memory"));
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     (file, path)
 });
@@ -76,3 +76,12 @@ pub fn file_of(bytes: &[u8]) -> &'static Path {
 
 /// What a pass over a file may give, before it is cut off: a few bytes can ask for gigabytes.
 pub const BYTES_MAX: u64 = 16 << 20;
+
+/// A short text: any bytes that the rest of the input starts with, as far as they are UTF-8.
+///
+/// # Errors
+/// None: an input that is too short gives less.
+pub fn text(input: &mut Unstructured<'_>) -> arbitrary::Result<String> {
+    let length = input.int_in_range(0..=24)?.min(input.len());
+    Ok(String::from_utf8_lossy(input.bytes(length)?).into_owned())
+}

@@ -2,26 +2,38 @@
 //!
 //! The targets lie in `fuzz/`, a workspace of its own, because they need a nightly compiler and a
 //! sanitizer. Each describes its seeds in code and writes them into its corpus, which grows from
-//! run to run and is not committed. Every target runs, also when one before it failed.
+//! run to run and is not committed. Every target runs, also when one before it failed; the last
+//! lines say how often each was executed and what it found.
 
-use std::{env, fs, path::Path, process::Command};
+mod tally;
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, value_parser};
 
+use self::tally::{Tally, table};
 use crate::{
     nightly,
-    shell::{program, run},
+    shell::{line, program, run},
 };
 
 /// Every target, and what it must not do.
 const TARGETS: &[Target] = &[
-    Target { name: "decode", memory_mib: 512 },
+    Target { name: "decode", memory_mib: 512, bytes_max: 128 },
     // One window of 128 MiB is allowed at once, and the sanitizer keeps what was freed for a while.
-    Target { name: "file", memory_mib: 1024 },
-    Target { name: "image", memory_mib: 512 },
-    Target { name: "journal", memory_mib: 1024 },
-    Target { name: "stats", memory_mib: 1024 },
+    Target { name: "file", memory_mib: 1024, bytes_max: 1024 },
+    Target { name: "image", memory_mib: 512, bytes_max: 512 },
+    Target { name: "journal", memory_mib: 1024, bytes_max: 1024 },
+    Target { name: "preset", memory_mib: 1024, bytes_max: 4096 },
+    Target { name: "report", memory_mib: 1024, bytes_max: 256 },
+    Target { name: "stats", memory_mib: 1024, bytes_max: 256 },
+    Target { name: "suite", memory_mib: 1024, bytes_max: 2048 },
 ];
 
 /// A row of the table of targets: `fuzz/fuzz_targets/<name>.rs`.
@@ -29,15 +41,21 @@ struct Target {
     name: &'static str,
     /// All that a run may take, the sanitizer's share included; a quarter at once.
     memory_mib: u32,
+    /// The longest input: as short as it may be to reach everything, because short ones are quick.
+    bytes_max: u32,
 }
 
 /// The variable that names the folder for seeds.
 const SEEDS: &str = "PAGELAB_FUZZ_SEEDS";
 /// No input may take longer, on a slow machine with a sanitizer.
 const INPUT_SECONDS_MAX: u32 = 10;
+/// How long a target runs when nobody says how long or how often.
+const SECONDS: u32 = 60;
 
 /// What the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
+    let number =
+        |name: &'static str, help: String| Arg::new(name).long(name).value_name("N").help(help);
     command
         .arg(
             Arg::new("target")
@@ -45,32 +63,57 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
                 .help("Run this one only"),
         )
         .arg(
-            Arg::new("seconds")
-                .long("seconds")
-                .value_name("N")
-                .value_parser(value_parser!(u32).range(1..))
-                .default_value("60")
-                .help("How long each target runs"),
+            number("seconds", format!("How long each target runs; {SECONDS} without --runs"))
+                .value_parser(value_parser!(u32).range(1..)),
         )
+        .arg(
+            number("runs", "How many inputs each target takes".to_owned())
+                .value_parser(value_parser!(u64).range(1..)),
+        )
+        .arg(
+            Arg::new("sanitizer")
+                .long("sanitizer")
+                .value_parser(["address", "none"])
+                .default_value("address")
+                .help("none: ten times the inputs, and no look at the memory of unsafe code"),
+        )
+}
+
+/// How long, how often and with what.
+struct Asked<'m> {
+    seconds: Option<u32>,
+    runs: Option<u64>,
+    sanitizer: &'m str,
+}
+
+impl<'m> Asked<'m> {
+    fn of(matches: &'m ArgMatches) -> Self {
+        let (seconds, runs) =
+            (matches.get_one("seconds").copied(), matches.get_one("runs").copied());
+        let seconds = if runs.is_none() { seconds.or(Some(SECONDS)) } else { seconds };
+        let sanitizer = matches.get_one("sanitizer").map_or("address", String::as_str);
+        Self { seconds, runs, sanitizer }
+    }
 }
 
 /// Runs the targets that were asked for.
 pub(crate) fn fuzz(matches: &ArgMatches) -> Result<()> {
     let only = matches.get_one::<String>("target");
-    let seconds = *matches.get_one::<u32>("seconds").context("--seconds has a default")?;
+    let asked = Asked::of(matches);
     nightly::ensure()?;
     install()?;
     lock_as_shipped()?;
-    let asked = |target: &&Target| only.is_none_or(|only| only == target.name);
-    let failed: Vec<_> = TARGETS
-        .iter()
-        .filter(asked)
-        .filter(|target| {
-            let done = command(target, seconds).and_then(|mut command| run("fuzz", &mut command));
-            done.inspect_err(|error| eprintln!("[fuzz] {}: {error:#}", target.name)).is_err()
-        })
-        .map(|target| target.name)
-        .collect();
+    let targets = TARGETS.iter().filter(|target| only.is_none_or(|only| only == target.name));
+    let (mut tallies, mut failed) = (Vec::new(), Vec::new());
+    for target in targets {
+        let mut tally = Tally::default();
+        if let Err(error) = watch(&mut command(target, &asked)?, &mut tally) {
+            eprintln!("[fuzz] {}: {error:#}", target.name);
+            failed.push(target.name);
+        }
+        tallies.push((target.name, tally));
+    }
+    print!("\n{}", table(&tallies));
     if failed.is_empty() {
         return Ok(());
     }
@@ -79,6 +122,25 @@ pub(crate) fn fuzz(matches: &ArgMatches) -> Result<()> {
          `cargo +nightly fuzz run <target> <input>`, shorten it with `cargo +nightly fuzz tmin`",
         failed.join(", ")
     );
+}
+
+/// Runs a target and counts; what it says of its progress is kept back.
+fn watch(command: &mut Command, tally: &mut Tally) -> Result<()> {
+    eprintln!("\n[fuzz] {}", line(command));
+    let mut child = command.stderr(Stdio::piped()).spawn().context("starting cargo fuzz")?;
+    let stderr = child.stderr.take().context("its stderr is a pipe")?;
+    for said in BufReader::new(stderr).split(b'\n') {
+        let said = said.context("reading what the fuzzer says")?;
+        let said = String::from_utf8_lossy(&said);
+        if !tally.reads(&said) {
+            eprintln!("{said}");
+        }
+    }
+    let status = child.wait().context("waiting for cargo fuzz")?;
+    if !status.success() {
+        bail!("{status}");
+    }
+    Ok(())
 }
 
 fn install() -> Result<()> {
@@ -104,16 +166,18 @@ pub(crate) fn lock_as_shipped() -> Result<()> {
 }
 
 /// Builds and runs a target.
-fn command(target: &Target, seconds: u32) -> Result<Command> {
+fn command(target: &Target, asked: &Asked<'_>) -> Result<Command> {
     let here = env::current_dir().context("reading the working directory")?;
-    let mut command = nightly::cargo(["fuzz", "run", target.name, "--"]);
+    let mut command = nightly::cargo(["fuzz", "run"]);
+    command.args(["--sanitizer", asked.sanitizer, target.name, "--"]);
+    command.args(asked.seconds.map(|seconds| format!("-max_total_time={seconds}")));
+    command.args(asked.runs.map(|runs| format!("-runs={runs}")));
     command.args([
-        format!("-max_total_time={seconds}"),
+        format!("-max_len={}", target.bytes_max),
         format!("-timeout={INPUT_SECONDS_MAX}"),
         format!("-rss_limit_mb={}", target.memory_mib),
         format!("-malloc_limit_mb={}", target.memory_mib / 4),
         "-print_final_stats=1".to_owned(),
-        "-verbosity=0".to_owned(),
         "-print_funcs=0".to_owned(),
     ]);
     command.env(SEEDS, here.join("fuzz/corpus").join(target.name));
@@ -150,25 +214,41 @@ mod tests {
         assert!(library.contains(&format!("\"{SEEDS}\"")));
     }
 
-    #[test]
-    fn a_target_runs_for_so_long_with_its_seeds() {
-        let command = command(&TARGETS[0], 7).unwrap();
-        let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        assert!(arguments.contains(&"-max_total_time=7".into()), "{arguments:?}");
+    fn words(words: &[&str]) -> Result<Vec<String>, clap::Error> {
+        let line = [&["fuzz"], words].concat();
+        let matches = arguments(clap::Command::new("fuzz")).try_get_matches_from(line)?;
+        let command = command(&TARGETS[0], &Asked::of(&matches)).unwrap();
         let seeds = command.get_envs().find(|(name, _)| *name == SEEDS).unwrap().1.unwrap();
         assert!(Path::new(seeds).ends_with("fuzz/corpus/decode"));
+        Ok(command.get_args().map(|word| word.to_string_lossy().into_owned()).collect())
     }
 
     #[test]
-    fn the_command_line_takes_a_target_and_a_time() {
-        let parse = |words: &[&str]| {
-            let line = [&["fuzz"], words].concat();
-            arguments(clap::Command::new("fuzz")).try_get_matches_from(line)
-        };
-        assert_eq!(parse(&[]).unwrap().get_one("seconds"), Some(&60_u32));
-        let matches = parse(&["decode", "--seconds", "5"]).unwrap();
-        assert_eq!(matches.get_one("target"), Some(&"decode".to_owned()));
-        assert!(parse(&["nothing"]).is_err());
-        assert!(parse(&["--seconds", "0"]).is_err());
+    fn a_target_runs_for_so_long_or_so_often_with_its_seeds() {
+        let has = |words: &[String], word: &str| words.iter().any(|one| one == word);
+        let plain = words(&[]).unwrap();
+        assert!(has(&plain, "-max_total_time=60") && has(&plain, "address"), "{plain:?}");
+        let often = words(&["decode", "--runs", "1000", "--sanitizer", "none"]).unwrap();
+        assert!(has(&often, "-runs=1000") && has(&often, "none"), "{often:?}");
+        assert!(!often.iter().any(|word| word.contains("max_total_time")), "{often:?}");
+        let both = words(&["--runs", "9", "--seconds", "5"]).unwrap();
+        assert!(has(&both, "-runs=9") && has(&both, "-max_total_time=5"), "{both:?}");
+    }
+
+    #[test]
+    fn what_is_no_target_and_no_time_is_refused() {
+        for mistake in [&["nothing"][..], &["--seconds", "0"], &["--runs", "0"]] {
+            assert!(words(mistake).is_err(), "{mistake:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_target_says_is_counted_also_when_it_fails() {
+        let said =
+            "echo '#9\tNEW cov: 12 ft: 3'; echo 'stat::number_of_executed_units: 40'; exit 1";
+        let mut shell = program("sh", ["-c", &format!("({said}) >&2; exit 1")]);
+        let mut tally = Tally::default();
+        assert!(watch(&mut shell, &mut tally).is_err());
+        assert_eq!((tally.executions, tally.coverage), (40, 12));
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
     entry::Entry,
     limits::Limits,
-    numbers::{Numbers, Time, clock_of, elapsed},
+    numbers::{Numbers, Time, clock_of, elapsed, total},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     throughput::counts,
@@ -264,9 +264,8 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
 
 /// Where the stalls of all valid cases could have come from, as a sentence.
 fn stalls(entries: &[&Entry]) -> Option<String> {
-    let of = |counter: &str| {
-        entries.iter().filter(|e| e.is_valid()).map(|e| e.counter(counter)).sum::<u64>()
-    };
+    let of =
+        |counter: &str| total(entries.iter().filter(|e| e.is_valid()).map(|e| e.counter(counter)));
     let (stalls, loops) = (of("stalls"), of("loop_us"));
     if stalls == 0 {
         return None;

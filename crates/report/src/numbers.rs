@@ -234,11 +234,18 @@ pub(crate) fn summed(
         };
         for other in series.iter().filter(mine).filter(same) {
             if let Data::Values(more) = &other.data {
-                values.iter_mut().zip(more).for_each(|(value, more)| *value += more);
+                for (value, more) in values.iter_mut().zip(more) {
+                    *value = value.saturating_add(*more);
+                }
             }
         }
     }
     sums
+}
+
+/// The sum of numbers that a foreign journal may have chosen.
+pub(crate) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 fn unit_of(unit: SeriesUnit) -> Unit {

@@ -10,13 +10,14 @@ use pagelab_record::{Claim, Outcome};
 use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::{Entry, display_claim},
+    numbers::total,
 };
 
 /// The witness in a sentence or two: how many claims, and which do not hold.
 pub(crate) fn witness(entries: &[Entry]) -> Section {
     let claims = || entries.iter().filter_map(Entry::measured).flat_map(|m| &m.witness);
     let count = claims().count();
-    let checks: u64 = claims().map(|claim| claim.checks).sum();
+    let checks = total(claims().map(|claim| claim.checks));
     let broken = claims().filter(|claim| !claim.holds).count();
     let cases = entries.iter().filter(|entry| entry.has_row()).count();
     let verdict = match broken {

@@ -10,6 +10,7 @@ use pagelab_record::{Clock, Data, Outcome, Series};
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
+    numbers::total,
     quantity::group_thousands,
     throughput::{ARM, WORKLOAD},
 };
@@ -51,7 +52,7 @@ impl Totals {
             named.map(sum).sum::<f64>() / 1e9
         };
         let touches = || series().filter(|s| s.name == "touch");
-        let rounds = touches().map(observations).sum::<u64>();
+        let rounds = total(touches().map(observations));
         let bytes = touches().map(|s| s.bytes as f64 * observations(s) as f64).sum();
         (rounds > 0).then(|| Self {
             map_seconds: seconds(&["map"]),

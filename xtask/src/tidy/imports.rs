@@ -16,7 +16,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("pagelab", &["record", "trace", "sys", "emu", "tier", "bench", "report"]),
     ("preload", &["sys"]),
     ("capture", &["trace"]),
-    ("fuzz", &["record", "trace"]),
+    ("fuzz", &["record", "trace", "tier", "sys", "bench", "report"]),
     ("vm", &["record", "sys"]),
     ("xtask", &[]),
 ];

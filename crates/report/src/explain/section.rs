@@ -15,7 +15,7 @@ use super::{
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
-    numbers::{At, Time, elapsed},
+    numbers::{self, At, Time, elapsed},
     quantity::{Quantity, Unit, group_thousands},
 };
 
@@ -130,7 +130,8 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
         }
     }
     text.push('.');
-    let known = counter("perf_minor").unwrap_or(0) + counter("minflt_before_exec").unwrap_or(0);
+    let known =
+        numbers::total(["perf_minor", "minflt_before_exec"].into_iter().filter_map(counter));
     if let Some(inside) = counter("minflt").and_then(|all| all.checked_sub(known))
         && inside > 0
         && counter("processes") == Some(1)

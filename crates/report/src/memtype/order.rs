@@ -10,7 +10,7 @@ use super::{ORDER, display_type, mine, withheld};
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::{Entry, Standing},
-    parameters,
+    numbers, parameters,
     quantity::group_thousands,
 };
 
@@ -31,7 +31,7 @@ pub(crate) fn count(entry: &Entry) -> Option<Count> {
     let mut count = Count::default();
     for series in &measured.series {
         let Data::Values(values) = &series.data else { continue };
-        let sum = values.iter().fold(0_u64, |sum, value| sum.saturating_add(*value));
+        let sum = numbers::total(values.iter().copied());
         let (total, more) = match series.name.as_str() {
             "round" => (&mut count.rounds, series.ops.saturating_mul(values.len() as u64)),
             "observed" => (&mut count.observed, sum),

@@ -125,10 +125,11 @@ fn shares(measured: &Measured, arm: &str) -> Option<Shares> {
     let slow = (nodes >= 2).then_some(nodes)?;
     let point = |row: &Vec<i64>| {
         let pages = row.get(1..=slow)?;
-        let all: i64 = pages.iter().sum();
+        // Not as whole numbers: a foreign journal may say anything, and its sum need not be one.
+        let sum = |pages: &[i64]| pages.iter().map(|pages| *pages as f64).sum::<f64>();
         // The last tier is the slowest; everything above it is fast.
-        let fast: i64 = pages[..pages.len() - 1].iter().sum();
-        (all > 0).then(|| (row[0] as f64, fast as f64 / all as f64))
+        let (all, fast) = (sum(pages), sum(&pages[..pages.len() - 1]));
+        (all > 0.0).then(|| (row[0] as f64, fast / all))
     };
     let points: Vec<_> = table.rows.iter().filter_map(point).collect();
     (!points.is_empty()).then(|| Shares { label: arm.to_owned(), points })

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pagelab_record::{Nature, journal::Damage};
+use pagelab_record::{Nature, Record, journal::Damage};
 use pagelab_report::{Report, Style};
 use serde_json::Value;
 
@@ -43,6 +43,40 @@ fn no_number_of_an_invalid_record_is_shown_in_any_form() {
     let lines: Vec<&str> = csv.lines().filter(|line| line.contains(",invalid,")).collect();
     assert_eq!(lines.len(), 3);
     assert!(lines.iter().all(|line| line.ends_with(",,,,,,,,")));
+}
+
+/// The same document with another number in place of each.
+fn with_numbers(value: &Value, number: &Value) -> Value {
+    match value {
+        Value::Number(_) => number.clone(),
+        Value::Array(items) => items.iter().map(|item| with_numbers(item, number)).collect(),
+        Value::Object(fields) => {
+            // These have 32 bits, and the schema refuses more.
+            let is_small = |name: &str| matches!(name, "process" | "repetition");
+            let with = |(name, field): (&String, &Value)| {
+                let with = if is_small(name) { field } else { &with_numbers(field, number) };
+                (name.clone(), with.clone())
+            };
+            fields.iter().map(with).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn a_journal_may_say_any_number() {
+    let golden = golden::journal();
+    let documents: Vec<Value> =
+        golden.records.iter().map(|record| serde_json::to_value(record).unwrap()).collect();
+    for number in [0.into(), 1.into(), u64::MAX.into(), i64::MAX.into(), i64::MIN.into()] {
+        let read = |document| serde_json::from_value(with_numbers(document, &number)).ok();
+        let records: Vec<Record> = documents.iter().filter_map(read).collect();
+        let report = Report::of(&golden.header, &records, None, &golden::published("pghot"));
+        for form in [report.terminal(PLAIN), report.markdown(), report.csv(), report.html()] {
+            assert!(!form.is_empty(), "{number}");
+        }
+        assert!(serde_json::from_str::<Value>(&report.json()).is_ok(), "{number}");
+    }
 }
 
 #[test]

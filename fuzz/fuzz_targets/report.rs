@@ -1,0 +1,164 @@
+//! A report of any records: no panic in any of its forms, and what is JSON reads back.
+//!
+//! The one idea: bytes that are a journal are rare, so the fuzzer edits one that is: it takes
+//! records of the golden journal and of what was published, and puts other values at any place of
+//! theirs. What the schema refuses then is left out, as a reader would.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::{
+    arbitrary::{self, Arbitrary, Unstructured},
+    fuzz_target,
+};
+use pagelab_fuzz::{sow, text};
+use pagelab_record::{
+    Record, RunHeader,
+    journal::{self, Damage},
+};
+use pagelab_report::{Report, Style};
+use serde_json::{Number, Value};
+
+/// So many series of a record, so many values of each: more say nothing else, and take longer.
+const ITEMS_MAX: usize = 6;
+
+/// What is edited.
+struct Golden {
+    header: Value,
+    records: Vec<Value>,
+    published: Vec<(&'static str, Vec<Record>)>,
+}
+
+static GOLDEN: LazyLock<Golden> = LazyLock::new(|| {
+    let values = |text: &'static str| -> Vec<Value> {
+        let read = |line| short(serde_json::from_str(line).expect("our own journal"));
+        text.lines().map(read).collect()
+    };
+    let texts = [
+        ("micro-pagefault", include_str!("../../published/micro-pagefault.jsonl")),
+        ("page-fault-latency", include_str!("../../published/page-fault-latency.jsonl")),
+        ("fast-memory", include_str!("../../published/fast-memory.jsonl")),
+        ("memory-types", include_str!("../../published/memory-types.jsonl")),
+        ("pghot", include_str!("../../published/pghot.jsonl")),
+    ];
+    let mut records = values(include_str!("../../tests/data/golden.jsonl"));
+    let header = records.remove(0);
+    // One record in so many is enough of each table.
+    records.extend(texts.iter().flat_map(|(_, text)| values(text).into_iter().step_by(9)));
+    let read = |(name, text)| (name, journal::read_records(text).expect("published records"));
+    Golden { header, records, published: texts.map(read).into() }
+});
+
+/// The same with less in it.
+fn short(value: Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let most = if items.iter().all(Value::is_u64) { 4 } else { ITEMS_MAX };
+            items.into_iter().take(most).map(short).collect()
+        }
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, field)| (name, short(field))).collect()
+        }
+        other => other,
+    }
+}
+
+/// Puts something else at a place of a document; places are counted as a walk meets them.
+fn edit(at: &mut usize, value: &mut Value, with: &Value) {
+    if *at == 0 {
+        value.clone_from(with);
+    }
+    *at = at.wrapping_sub(1);
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| edit(at, item, with)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| edit(at, item, with)),
+        _ => {}
+    }
+}
+
+fn places(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(places).sum(),
+        Value::Object(fields) => fields.values().map(places).sum(),
+        _ => 0,
+    }
+}
+
+fn instead(input: &mut Unstructured<'_>) -> arbitrary::Result<Value> {
+    Ok(match input.int_in_range(0..=11)? {
+        0 => Value::Null,
+        1 => Value::from(0),
+        2 => Value::from(u64::MAX),
+        3 => Value::from(i64::MIN),
+        4 => Value::from(u64::arbitrary(input)? >> input.int_in_range(0..=63)?),
+        5 => Value::from(-i64::from(u32::arbitrary(input)?)),
+        6 => Number::from_f64(f64::arbitrary(input)?).map_or(Value::Null, Value::Number),
+        7 => Value::Bool(bool::arbitrary(input)?),
+        8 => Value::Array(Vec::new()),
+        9 => Value::from(vec![u64::arbitrary(input)?, 0, u64::MAX]),
+        10 => Value::from("4k,64k"),
+        _ => Value::from(text(input)?),
+    })
+}
+
+/// What is there once more, with some of it replaced.
+fn edited(input: &mut Unstructured<'_>, value: &Value) -> arbitrary::Result<Value> {
+    let mut value = value.clone();
+    for _ in 0..input.int_in_range(0..=4)? {
+        let mut at = input.choose_index(places(&value))?;
+        edit(&mut at, &mut value, &instead(input)?);
+    }
+    Ok(value)
+}
+
+struct Asked {
+    header: RunHeader,
+    records: Vec<Record>,
+    published: &'static [Record],
+    width: usize,
+    color: bool,
+}
+
+fn asked(input: &mut Unstructured<'_>) -> arbitrary::Result<Option<Asked>> {
+    let golden = &*GOLDEN;
+    let (width, color) = (usize::from(u8::arbitrary(input)?), bool::arbitrary(input)?);
+    // Seldom: to read them takes longer than all the rest.
+    let (suite, published) = match golden.published.get(input.int_in_range(0..=31)?) {
+        Some((name, records)) => (*name, &records[..]),
+        None => ("", &[][..]),
+    };
+    let mut header = edited(input, &golden.header)?;
+    if let Some(name) = header.get_mut("suite") {
+        *name = Value::from(suite);
+    }
+    let Ok(header) = serde_json::from_value(header) else { return Ok(None) };
+    let mut records = Vec::new();
+    for _ in 0..input.int_in_range(0..=4)? {
+        let golden = &golden.records[input.choose_index(golden.records.len())?];
+        let record = edited(input, golden)?.to_string();
+        records.extend(journal::read_records(&record).unwrap_or_default());
+    }
+    Ok(Some(Asked { header, records, published, width, color }))
+}
+
+fuzz_target!(init: sow(seeds()), |input: &[u8]| {
+    let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
+    let Asked { header, records, published, width, color } = asked;
+    let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
+    let report = Report::of(&header, &records, damage.as_ref(), published);
+    let style = Style { color, width };
+    assert!(!report.terminal(style).is_empty() && !report.markdown().is_empty());
+    assert!(!report.csv().is_empty());
+    // A page is the same document and the same JSON in a template that takes its time.
+    assert!(!width.is_multiple_of(8) || !report.html().is_empty());
+    assert!(serde_json::from_str::<Value>(&report.json()).is_ok());
+    let _ = report.advice(style);
+    if let Some(advice) = report.advice_json() {
+        assert!(serde_json::from_str::<Value>(&advice).is_ok());
+    }
+});
+
+/// Choices and edits, which a mutation changes.
+fn seeds() -> Vec<Vec<u8>> {
+    (0..100).map(|step| (0..90_u8).map(|byte| byte.wrapping_mul(step) ^ step).collect()).collect()
+}
