@@ -6,16 +6,25 @@ use std::{
     path::Path,
 };
 
-use pagelab_report::Style;
+use pagelab_report::{Style, visible};
 use pagelab_sys::folder::{self, Existing, FolderError, Target};
 
 use crate::exit::Failure;
 
-/// Prints a result. `| head` closes the pipe early; that ends the output and nothing else.
+/// Prints a result, which may quote names of others. `| head` closes the pipe early; that ends the
+/// output and nothing else.
 ///
 /// # Errors
 /// When stdout cannot be written for any other reason.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    drawn(&visible(text))
+}
+
+/// Prints what a report drew: it is harmless already, and its colours are its own.
+///
+/// # Errors
+/// When stdout cannot be written, but for a closed pipe.
+pub(crate) fn drawn(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     match written {
@@ -58,8 +67,13 @@ pub(crate) fn write(mut target: Target, path: &Path, text: &str) -> Result<(), F
     }
 }
 
-/// Says something to the person, beside the result.
+/// Says something to the person, beside the result; it may quote names of others.
 pub(crate) fn warn(text: &str) {
+    warn_drawn(&visible(text));
+}
+
+/// The same with what a report drew.
+pub(crate) fn warn_drawn(text: &str) {
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -16,6 +16,7 @@ use pagelab_record::{
     Outcome, Record,
     units::{display_number, display_rate},
 };
+use pagelab_report::visible;
 use pagelab_sys::{clock::monotonic_raw_ns, pulse::Beat};
 
 use crate::output;
@@ -49,7 +50,7 @@ impl Progress {
                 if let Some(bar) = &self.bar {
                     let forks = u64::from(planned.method.forks.max(1));
                     let share = u64::from(process) * estimated_ms(planned) / forks;
-                    bar.set_message(brief(planned));
+                    bar.set_message(visible(&brief(planned)));
                     bar.set_position(self.done_ms + share);
                     bar.tick();
                 }
@@ -73,7 +74,7 @@ impl Progress {
                 if beat.end > 0 {
                     bar.set_position(self.done_ms + per_mille(beat) * whole_ms / 1000);
                 }
-                bar.set_message(message);
+                bar.set_message(visible(&message));
                 bar.tick();
             }
             None if self.speed.is_line_due() => output::warn(&message),
@@ -125,7 +126,7 @@ impl Work {
         match &self.bar {
             Some(bar) => {
                 bar.set_position(per_mille(beat));
-                bar.set_message(format!("{}: {speed}", self.what));
+                bar.set_message(visible(&format!("{}: {speed}", self.what)));
             }
             None if self.speed.is_line_due() => output::warn(&format!("{}: {speed}", self.what)),
             None => (),

@@ -282,7 +282,7 @@ pub(crate) fn measure(
 /// When the journal or the report cannot be written.
 pub(crate) fn execute(runner: Runner, run: Run, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
     let done = carry_out(runner, run, plan, quiet)?;
-    output::result(&done.report.terminal(output::style()))?;
+    output::drawn(&done.report.terminal(output::style()))?;
     done.tell();
     Ok(done.exit)
 }

@@ -8,6 +8,8 @@
 
 use serde::Serialize;
 
+use crate::visible::{visible, visible_line};
+
 /// A whole report.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Document {
@@ -21,6 +23,47 @@ pub(crate) struct Document {
     pub(crate) headlines: Vec<Headline>,
     /// Everything else.
     pub(crate) sections: Vec<Section>,
+}
+
+impl Document {
+    /// The document as it may be shown: no text in it can be obeyed by a terminal or break a line.
+    pub(crate) fn harmless(mut self) -> Self {
+        let line = |text: &mut String| *text = visible_line(text);
+        let note = |note: &mut Note| {
+            line(&mut note.text);
+            line(&mut note.cure);
+        };
+        line(&mut self.title);
+        for (name, fact) in &mut self.facts {
+            line(name);
+            line(fact);
+        }
+        self.alerts.iter_mut().for_each(note);
+        for headline in &mut self.headlines {
+            line(&mut headline.value);
+            line(&mut headline.label);
+            line(&mut headline.detail);
+        }
+        for section in &mut self.sections {
+            line(&mut section.title);
+            for block in &mut section.blocks {
+                match block {
+                    Block::Heading(text) | Block::Text(text) => line(text),
+                    Block::Note(said) => note(said),
+                    Block::Table(table) => {
+                        table.columns.iter_mut().for_each(|column| line(&mut column.name));
+                        table.rows.iter_mut().flatten().for_each(|cell| line(&mut cell.text));
+                    }
+                    Block::Frame(text) => *text = visible(text),
+                    Block::Chart(place) => {
+                        line(&mut place.title);
+                        line(&mut place.caption);
+                    }
+                }
+            }
+        }
+        self
+    }
 }
 
 /// One of the main numbers.

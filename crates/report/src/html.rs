@@ -69,7 +69,7 @@ fn bars(report: &Report) -> Value {
 
 /// JSON that no text inside can end: `<` is the only character that could.
 fn script_safe(value: &Value) -> String {
-    value.to_string().replace('<', "\\u003c")
+    crate::visible::visible(&value.to_string()).replace('<', "\\u003c")
 }
 
 #[cfg(test)]

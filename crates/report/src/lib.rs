@@ -43,8 +43,10 @@ mod tier;
 mod trace;
 mod userfaultfd;
 mod verify;
+mod visible;
 mod workers;
 
 pub use noise::{NoiseCell, NoiseFloor, noise_floor};
 pub use report::Report;
 pub use terminal::Style;
+pub use visible::visible;

@@ -9,7 +9,7 @@ use crate::document::{Block, Column, Document, Note, Table};
 
 /// The document as markdown.
 pub(crate) fn render(document: &Document) -> String {
-    let mut text = format!("# pagelab: {}\n\n", document.title);
+    let mut text = format!("# pagelab: {}\n\n", escaped(&document.title));
     for (name, fact) in &document.facts {
         let _ = writeln!(text, "- {name}: {}", escaped(fact));
     }
@@ -20,11 +20,12 @@ pub(crate) fn render(document: &Document) -> String {
             "" => String::new(),
             detail => format!(" ({detail})"),
         };
-        let _ = writeln!(text, "- **{}** {}{detail}", headline.value, headline.label);
+        let said = escaped(&format!("{}{detail}", headline.label));
+        let _ = writeln!(text, "- **{}** {said}", escaped(&headline.value));
     }
     for section in document.sections.iter().filter(|section| !section.page_only) {
         text.truncate(text.trim_end().len());
-        let _ = writeln!(text, "\n\n## {}\n", section.title);
+        let _ = writeln!(text, "\n\n## {}\n", escaped(&section.title));
         for block in &section.blocks {
             match block {
                 Block::Heading(heading) => {
@@ -36,7 +37,8 @@ pub(crate) fn render(document: &Document) -> String {
                 Block::Note(said) => note(&mut text, said),
                 Block::Table(rows) => table(&mut text, rows),
                 Block::Frame(frame) => {
-                    let _ = writeln!(text, "```\n{}\n```\n", frame.trim_end());
+                    let fence = "`".repeat(backticks(frame).max(2) + 1);
+                    let _ = writeln!(text, "{fence}\n{}\n{fence}\n", frame.trim_end());
                 }
                 Block::Chart(_) => {}
             }
@@ -50,7 +52,7 @@ pub(crate) fn render(document: &Document) -> String {
 fn note(text: &mut String, note: &Note) {
     let _ = writeln!(text, "- **{}** {}", note.tag, escaped(&note.text));
     if !note.cure.is_empty() {
-        let _ = writeln!(text, "  - cure: `{}`", note.cure);
+        let _ = writeln!(text, "  - cure: {}", code(&note.cure));
     }
 }
 
@@ -86,6 +88,31 @@ fn table(text: &mut String, table: &Table) {
     text.push('\n');
 }
 
+/// Words in which a table, a page, a link and code cannot begin.
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;")
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '|' | '`' | '[' | ']' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A command as code that nothing in it ends.
+fn code(command: &str) -> String {
+    match backticks(command) {
+        0 => format!("`{command}`"),
+        most => {
+            let fence = "`".repeat(most + 1);
+            format!("{fence} {command} {fence}")
+        }
+    }
+}
+
+/// The most backticks in a row.
+fn backticks(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

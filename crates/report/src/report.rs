@@ -17,7 +17,9 @@ use crate::{
     markdown, memtype, other, outcomes, parameters, replay, seed_latency, seed_memtype, seed_pghot,
     seed_replay, seed_throughput, stages,
     terminal::{self, Style},
-    throughput, tier, trace, userfaultfd, verify, workers,
+    throughput, tier, trace, userfaultfd, verify,
+    visible::visible,
+    workers,
 };
 
 /// One run, ready to be read.
@@ -63,6 +65,7 @@ impl Report {
             headlines: headline::headlines(&entries, &limits, &fits),
             sections: sections(header, &entries, &published, &limits, &fits, &charts),
         };
+        let document = document.harmless();
         let (header, damage) = (header.clone(), damage.cloned());
         Self { header, damage, entries, published, limits, fits, charts, document }
     }
@@ -74,7 +77,7 @@ impl Report {
 
     /// Every derived number with its interval, unit and validity, as one JSON document.
     pub fn json(&self) -> String {
-        json::document(self)
+        visible(&json::document(self))
     }
 
     /// The answer of a run that advises, for a terminal; `None` where nothing was asked.
@@ -82,18 +85,19 @@ impl Report {
         let advice = Advice::of(&self.header, &self.entries, &self.limits)?;
         let alerts = self.document.alerts.clone();
         let (title, sections) = (self.document.title.clone(), vec![advise::section(&advice)]);
-        Some(terminal::render(&Document { title, alerts, sections, ..Document::default() }, style))
+        let document = Document { title, alerts, sections, ..Document::default() };
+        Some(terminal::render(&document.harmless(), style))
     }
 
     /// The same as JSON, `pagelab.advice/1`.
     pub fn advice_json(&self) -> Option<String> {
         let advice = Advice::of(&self.header, &self.entries, &self.limits)?;
-        Some(format!("{:#}\n", advise::value(&advice)))
+        Some(visible(&format!("{:#}\n", advise::value(&advice))))
     }
 
     /// One line for each case, arm, series and statistic, with a heading line.
     pub fn csv(&self) -> String {
-        json::csv(self)
+        visible(&json::csv(self))
     }
 
     /// Tables that survive a mail or a pull request.

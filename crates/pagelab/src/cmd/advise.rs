@@ -140,7 +140,7 @@ pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
         Some("json") => done.report.advice_json(),
         _ => done.report.advice(output::style()),
     };
-    output::result(&answer.unwrap_or_default())?;
+    output::drawn(&answer.unwrap_or_default())?;
     done.tell();
     Ok(done.exit)
 }

@@ -144,9 +144,9 @@ impl Sink {
 
     fn take(self, report: &Report) -> Result<(), Failure> {
         match self {
-            Self::Stdout => output::result(&report.terminal(output::style())),
+            Self::Stdout => output::drawn(&report.terminal(output::style())),
             Self::Stderr => {
-                output::warn(&report.terminal(output::style_of(&io::stderr())));
+                output::warn_drawn(&report.terminal(output::style_of(&io::stderr())));
                 Ok(())
             }
             Self::File(target, path) => {

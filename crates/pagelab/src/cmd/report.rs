@@ -25,7 +25,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<Exit, Failure> {
     let whole = whole(&runs, format)?;
     match out.zip(file) {
         Some((out, path)) => output::write(out, path, &whole)?,
-        None => output::result(&whole)?,
+        None => output::drawn(&whole)?,
     }
     Ok(Exit::Good)
 }

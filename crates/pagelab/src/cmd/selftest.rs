@@ -48,7 +48,7 @@ pub(crate) fn selftest(matches: &ArgMatches) -> Result<Exit, Failure> {
     })?;
     drop(runner);
     let floor = noise_floor(&sides[0].records, &sides[1].records);
-    output::result(&match text(matches, "format") {
+    output::drawn(&match text(matches, "format") {
         Some("json") => floor.json(),
         _ => floor.terminal(output::style()),
     })?;

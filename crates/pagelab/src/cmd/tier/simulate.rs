@@ -74,7 +74,7 @@ pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let mut run = Run::start(&place, header)?;
     let end = grid::simulate(&mut run, &plan, matches.get_flag("quiet"))?;
     let done = run.conclude(end)?;
-    output::result(&match text(matches, "format") {
+    output::drawn(&match text(matches, "format") {
         Some("json") => rows::json(&done.records),
         Some("html") => done.report.html(),
         _ => {

@@ -24,7 +24,7 @@ pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
     let Some(done) = ran(matches, &EmuReplay)? else {
         return Ok(Exit::Interrupted);
     };
-    output::result(&match text(matches, "format") {
+    output::drawn(&match text(matches, "format") {
         Some("json") => json_lines(done.records.iter().map(json_of).collect()),
         _ => done.report.terminal(output::style()),
     })?;
