@@ -4,7 +4,7 @@
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{cell::RefCell, fs::File, ops::Range, path::PathBuf, process::Command, rc::Rc};
+use std::{cell::RefCell, fs::File, ops::Range, rc::Rc};
 
 use pagelab_record::{Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
@@ -69,7 +69,6 @@ pub type Progress<'p> = dyn FnMut(Step) + 'p;
 pub struct Runner {
     run: String,
     boot: String,
-    executable: PathBuf,
     watchdog: Vec<String>,
     child: Vec<String>,
     place: Place,
@@ -78,14 +77,13 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner for the run of this name; `child` and `watchdog` are the sub-commands of
-    /// `executable` that play these parts.
-    pub fn new(run: &str, executable: PathBuf, child: &[&str], watchdog: &[&str]) -> Self {
+    /// A runner for the run of this name; `child` and `watchdog` are the sub-commands of this
+    /// program that play these parts.
+    pub fn new(run: &str, child: &[&str], watchdog: &[&str]) -> Self {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
         Self {
             run: run.to_owned(),
             boot: environment::boot_id(),
-            executable,
             watchdog: words(watchdog),
             child: words(child),
             place: Place::machine(),
@@ -102,7 +100,7 @@ impl Runner {
     pub fn take_knobs(&mut self, plan: &[Planned]) -> Result<(), KnobError> {
         let needs_one = |planned: &Planned| planned.needs().iter().any(|n| n.pending().is_some());
         if rights::is_root() && self.knobs.is_none() && plan.iter().any(needs_one) {
-            let mut watchdog = Command::new(&self.executable);
+            let mut watchdog = child::this_program();
             watchdog.args(&self.watchdog).arg(self.place.directory());
             self.knobs = Some(Knobs::acquire(&self.place, &self.run, watchdog)?);
         }
@@ -232,7 +230,7 @@ impl Runner {
             handed: Loaded::handed(loaded, &shared, guards.obtained()),
         };
         let request = serde_json::to_vec(&request).expect("a request has text keys");
-        let mut command = Command::new(&self.executable);
+        let mut command = child::this_program();
         command.args(&self.child);
         let mut heirlooms = vec![&shared];
         heirlooms.extend(loaded.into_iter().flat_map(Loaded::heirlooms));

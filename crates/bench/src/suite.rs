@@ -104,6 +104,9 @@ pub fn published(name: &str) -> Result<Vec<Record>, String> {
         .map_err(|damage| format!("published/{name}.jsonl:{}: {}", damage.line, damage.why))
 }
 
+/// The longest file that is read as a suite.
+pub const BYTES_MAX: u64 = 1 << 20;
+
 /// Reads a suite.
 ///
 /// # Errors

@@ -13,7 +13,10 @@ mod session;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
-use pagelab_sys::knobs::{Place, WATCHDOG_COMMAND, watchdog_main};
+use pagelab_sys::{
+    child::take_name,
+    knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
+};
 
 use crate::exit::{Exit, Failure};
 
@@ -25,9 +28,13 @@ fn main() -> ExitCode {
     // start without a thread and without output.
     let words: Vec<OsString> = std::env::args_os().collect();
     match words.get(1).and_then(|word| word.to_str()) {
-        Some(CASE_COMMAND) => return case(),
+        Some(CASE_COMMAND) => {
+            take_name();
+            return case();
+        }
         Some(WATCHDOG_COMMAND) => {
             let directory = words.get(2).map_or(Path::new(""), Path::new);
+            take_name();
             let code = watchdog_main(&Place::at(directory));
             return ExitCode::from(u8::try_from(code).unwrap_or(70));
         }

@@ -221,13 +221,10 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
 /// A runner whose children and watchdog are this executable.
 ///
 /// # Errors
-/// When the executable cannot be found, or another run still holds the knobs that the plan needs
+/// When another run still holds the knobs that the plan needs
 /// when the `patience` is over.
 pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
-    // Not current_exe(): a binary that was replaced meanwhile is still this one here.
-    let executable = PathBuf::from("/proc/self/exe");
-    let executable = fs::read_link(&executable).unwrap_or(executable);
-    let mut runner = Runner::new(run, executable, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
+    let mut runner = Runner::new(run, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
     let mut tell = |held: &KnobError| output::warn(&format!("waiting: {held}"));
     match patiently(patience, &mut tell, || runner.take_knobs(plan)) {
         Err(KnobError::Held { .. }) if interrupted() => {

@@ -1,8 +1,8 @@
 //! Text of others made harmless for whoever reads it: program names, paths, names of threads.
 //!
 //! The one idea: what a terminal would obey, and what makes text look like other text, is written
-//! out as JSON writes it (`\u001b`), so that a JSON document stays what it was. It is done where text
-//! leaves, for all of it: nobody has to remember which words came from elsewhere.
+//! out as JSON writes it (`\u001b`), so that a JSON document stays what it was. It is done where
+//! text leaves, for all of it: nobody has to remember which words came from elsewhere.
 
 use std::fmt::Write as _;
 
@@ -31,8 +31,8 @@ fn shown(text: &str, keeps: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Control characters (C0, DEL, C1), marks and overrides of direction (UAX #9), separators of lines,
-/// what has no width, and tags.
+/// Control characters (C0, DEL, C1), marks and overrides of direction (UAX #9), separators of
+/// lines, what has no width, and tags.
 fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -28,6 +28,20 @@ use crate::{SysError, clock::monotonic_raw_ns, crew::interrupted};
 /// The descriptor that a child answers on.
 const ANSWER_FD: i32 = 3;
 
+/// A command that starts this very program: not the file that has its name by now, which a build
+/// may have replaced meanwhile.
+pub fn this_program() -> Command {
+    // The link is followed in the child before it executes anything: it is a copy of us until then.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("pagelab");
+    command
+}
+
+/// In a child: takes the name that [`this_program`] gave it, instead of the link's.
+pub fn take_name() {
+    let _ = rustix::thread::set_name(c"pagelab");
+}
+
 /// How a child ended.
 #[derive(Debug)]
 pub enum Ended {

@@ -189,7 +189,10 @@ fn mapped(layout: Layout, backing: Backing) -> Result<Area, SysError> {
 }
 
 /// Opens a file for which the directory has no name, as soon as that is possible.
-pub(crate) fn nameless(directory: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// When nothing can be written there, or, as root, another user could interfere.
+pub fn nameless(directory: &Path) -> io::Result<File> {
     Folder::open(directory).map_err(io::Error::other)?.nameless()
 }
 

@@ -18,8 +18,8 @@ use std::{
 use pagelab_sys::{
     environment::boot_id,
     knobs::{
-        Door, KnobError, Knobs, Outcome, Place, WATCHDOG_COMMAND, patiently, restore_leftovers,
-        thp::HugePages, watchdog_command, watchdog_main,
+        Door, KnobError, Knobs, Outcome, Place, WATCHDOG_COMMAND, leftovers, patiently,
+        restore_leftovers, thp::HugePages, watchdog_command, watchdog_main,
     },
 };
 use rustix::{
@@ -297,12 +297,16 @@ fn what_a_dead_run_and_its_dead_watchdog_left_is_restored_the_latest_first() {
         machine.line(3, "thp", "never", "always"),
     ];
     machine.write_journal(&(journal.join("\n") + "\n" + r#"{"id":4,"boot":"x","pa"#));
+    let left = leftovers(&machine.place());
+    assert_eq!(left.len(), 3);
+    assert!(left[1].contains("pool was set to \"8\" by a killed run, and was \"0\""), "{left:?}");
     let restored = restore_leftovers(&machine.place()).unwrap();
     assert_eq!(restored.len(), 3);
     assert!(restored.iter().all(|one| one.outcome == Outcome::PutBack), "{restored:?}");
     assert_eq!((machine.read("thp"), machine.read("pool")), ("madvise".into(), "0".into()));
     assert_eq!(machine.journal(), "", "the torn line is gone too");
     assert_eq!(restore_leftovers(&machine.place()).unwrap(), []);
+    assert_eq!(leftovers(&machine.place()), [""; 0]);
 }
 
 #[test]

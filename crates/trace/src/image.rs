@@ -9,7 +9,7 @@
 use std::{
     ffi::OsString,
     fmt,
-    fs::File,
+    fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
 };
@@ -21,6 +21,9 @@ use elf::{
 };
 
 use crate::synth::address;
+
+/// The longest file that is read as an image: it is held in memory, and up to twice.
+const BYTES_MAX: u64 = 4 << 30;
 
 /// Bytes at an address.
 #[derive(Clone, PartialEq, Eq)]
@@ -63,6 +66,12 @@ pub enum Why {
     /// It is no regular file.
     #[error("an image is a regular file")]
     NotAFile,
+    /// It is longer than what is read.
+    #[error("an image has at most 4 GiB, this file has {bytes} bytes")]
+    TooLong {
+        /// How long it is.
+        bytes: u64,
+    },
     /// The ELF file makes no sense.
     #[error("not a valid ELF file: {0}")]
     Elf(#[from] elf::ParseError),
@@ -215,12 +224,15 @@ impl Segment {
 
 /// The bytes of a regular file, no more than it had when it was opened.
 fn read_whole(path: &Path) -> Result<Vec<u8>, Why> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
+    // Asked before it is opened: opening a pipe waits for whoever writes to it.
+    let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(Why::NotAFile);
     }
+    if metadata.len() > BYTES_MAX {
+        return Err(Why::TooLong { bytes: metadata.len() });
+    }
     let mut bytes = Vec::new();
-    file.take(metadata.len()).read_to_end(&mut bytes)?;
+    File::open(path)?.take(metadata.len()).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

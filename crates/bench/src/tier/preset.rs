@@ -4,8 +4,9 @@
 //! stand beside what comes out ([`Published`]). The presets are such files, built in; anybody's own
 //! is read the same way, and a mistake names its line.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, path::Path};
 
+use pagelab_record::input;
 use pagelab_tier::{PolicySpec, WorkSpec};
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -364,6 +365,9 @@ impl Preset {
     }
 }
 
+/// The longest preset that is read.
+const BYTES_MAX: u64 = 1 << 20;
+
 /// The scenario of that name, or in the file at that path.
 ///
 /// # Errors
@@ -372,7 +376,7 @@ pub fn load(name: &str) -> Result<Preset, String> {
     if let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) {
         return parse(text).map_err(|why| format!("preset {name}: {why}"));
     }
-    let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+    let text = input::text(Path::new(name), BYTES_MAX).map_err(|why| format!("{name}: {why}"))?;
     parse(&text).map_err(|why| format!("{name}: {why}"))
 }
 

@@ -9,16 +9,16 @@ use std::{
     io::{Read, Seek, Write},
 };
 
-use pagelab_record::units::display_bytes;
+use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::{
-    child::Heirloom, crew::interrupted, knobs::Obtained, memfd, pagecache, pulse::Beat,
+    child::Heirloom, crew::interrupted, knobs::Obtained, memfd, pagecache, pulse::Beat, scratch,
     topology::Topology,
 };
 use pagelab_trace::{RecordError, raw};
 
 use super::{
     door::{self, Opened},
-    source::Source,
+    source::{Source, ops_of},
     stream::EMPTY,
     tally::Counter,
 };
@@ -132,6 +132,21 @@ pub fn load(supply: &Supply, watch: &mut dyn FnMut(Beat)) -> Result<Loaded, Stop
     Ok(Loaded { facts, trace, image })
 }
 
+/// Reads the file that a complete case names, as far as the case wants it, and does nothing else.
+///
+/// # Errors
+/// When it cannot be read, holds a record that makes no sense, or the user interrupts.
+pub fn check_whole(case: &Case) -> Result<(), Stopped> {
+    let Source::File(path) = Source::of(case) else { return Ok(()) };
+    let mut counter = Counter::up_to(ops_of(case).unwrap_or(u64::MAX));
+    let mut reader: Box<dyn Read> = match door::open(&path)? {
+        Opened::Plain(file) => Box::new(file),
+        Opened::Packed(reader) => reader,
+    };
+    let told = &mut |c: &Counter| tell(&mut |_| (), c.tally.ops, 0, 0);
+    pump(&mut reader, &mut counter, &path.display().to_string(), &mut |_| Ok(()), told).map(drop)
+}
+
 /// Says how far it has come, unless the user had enough.
 fn tell(watch: &mut dyn FnMut(Beat), ops: u64, position: u64, end: u64) -> Result<(), Stopped> {
     if interrupted() {
@@ -211,7 +226,7 @@ impl Made {
             Medium::Memory => memfd::create("pagelab-trace").map_err(|error| error.to_string())?,
             Medium::File => {
                 let directory = std::env::temp_dir();
-                tempfile::tempfile_in(&directory).map_err(|error| {
+                scratch::nameless(&directory).map_err(|error| {
                     format!("a file in {}: {error} (TMPDIR names another)", directory.display())
                 })?
             }

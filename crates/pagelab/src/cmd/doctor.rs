@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use pagelab_bench::{Need, WORKLOADS, plan, suite::Entry};
 use pagelab_sys::{
     environment,
-    knobs::{KnobError, Place, patiently, restore_leftovers},
+    knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
 };
 use serde_json::{Value, json};
 
@@ -28,15 +28,28 @@ pub(crate) fn doctor(matches: &ArgMatches) -> Result<Exit, Failure> {
     let findings: Vec<Finding> = Need::catalogue().into_iter().map(Finding::of).collect();
     let facts = environment::facts();
     let warnings = environment::warnings(&facts);
+    let left = leftovers(&Place::machine());
     let printed = if text(matches, "format") == Some("json") {
         let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
         let facts: Vec<Value> = facts
             .iter()
             .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}))
             .collect();
-        format!("{:#}\n", json!({"needs": findings, "warnings": warnings, "facts": facts}))
+        format!(
+            "{:#}\n",
+            json!({
+                "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts
+            })
+        )
     } else {
         let mut text: String = findings.iter().map(Finding::line).collect();
+        if !left.is_empty() {
+            text.push_str("\nwhat a killed run left changed\n");
+            for one in &left {
+                text.push_str(&format!("  {one}\n"));
+            }
+            text.push_str("   cure    sudo pagelab doctor --restore\n");
+        }
         if !warnings.is_empty() {
             text.push_str("\nwhat may disturb results here\n");
         }

@@ -1,6 +1,6 @@
 //! `pagelab run`: the main job.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -10,7 +10,10 @@ use pagelab_bench::{
     runner,
     suite::{self, Entry, Suite},
 };
-use pagelab_record::units::{display_bytes, display_ns};
+use pagelab_record::{
+    input,
+    units::{display_bytes, display_ns},
+};
 use pagelab_sys::clock::ClockChoice;
 
 use super::{clock, text};
@@ -115,7 +118,7 @@ pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
     if !name.contains(['/', '.']) {
         return suite::built_in(name).map_err(Failure::usage_text);
     }
-    let text = fs::read_to_string(name)
+    let text = input::text(Path::new(name), suite::BYTES_MAX)
         .with_context(|| format!("cannot read the suite {name}"))
         .map_err(Failure::usage)?;
     suite::parse(&text).map_err(|why| Failure::usage_text(format!("{name}: {why}")))

@@ -121,6 +121,8 @@ fn what_a_run_and_its_watchdog_left_is_put_back_on_request() {
         lock.try_lock().ok()
     });
     assert_ne!(folio.now(), folio.found());
+    let left = ["a killed run left changed", "hugepages-64kB", "sudo pagelab doctor --restore"];
+    lab.pagelab(&["doctor"]).exits(0).shows(&left);
     lab.pagelab(&["doctor", "--restore"]).exits(0).shows(&["hugepages-64kB"]);
     folio.is_back();
     lab.pagelab(&["doctor", "--restore"]).exits(0).shows(&["nothing was left changed"]);

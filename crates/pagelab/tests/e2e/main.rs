@@ -13,6 +13,7 @@ mod capture;
 mod children;
 mod commands;
 mod damage;
+mod edges;
 mod explain;
 mod interruption;
 mod kinds_anon;

@@ -358,7 +358,7 @@ fn a_damaged_record_is_named_by_its_offset_with_what_can_be_used() {
         }
         // Statistics are collected on the way: the damage is found in the middle.
         let words = ["trace", "stats", name, "-o", name.strip_suffix(".bin").unwrap()];
-        lab.pagelab(&words).exits(1).complains(&named);
+        lab.pagelab(&words).exits(2).complains(&named);
         // What comes before the damage is good.
         lab.pagelab(&["trace", "stats", name, "--ops", "12"]).exits(0).shows(&["ops: 12"]);
         replay(&lab, &[name, "--ops", "12", "--backend", "noop"]).exits(0);

@@ -9,7 +9,7 @@ use std::{fmt, io, path::PathBuf};
 use super::{
     KnobError, Place,
     belonging::Made,
-    journal::{Change, Journal, Setting},
+    journal::{Change, Entry, Journal, Setting},
     lock::Lock,
     value,
 };
@@ -137,6 +137,25 @@ pub fn restore_leftovers(place: &Place) -> Result<Vec<Restored>, KnobError> {
     let _lock = Lock::take(place, "doctor --restore")?;
     let (_, restored) = all(place)?;
     Ok(restored)
+}
+
+/// What a run and its watchdog, both killed, have left changed, in a sentence each; nothing while a
+/// run is alive, nor for who may not read the journal.
+pub fn leftovers(place: &Place) -> Vec<String> {
+    let Ok(journal) = Journal::load(place.journal()) else { return Vec::new() };
+    let boot = crate::environment::boot_id();
+    let is_left = |entry: &&Entry| {
+        entry.boot == boot || matches!(entry.change, Change::Made(Made::SwapFile { .. }))
+    };
+    let sentence = |entry: &Entry| match &entry.change {
+        Change::Made(made) => format!("{}, {made}, is left of a killed run", made.path().display()),
+        Change::Set(Setting { path, old, new, .. }) => {
+            format!("{} was set to {new:?} by a killed run, and was {old:?}", path.display())
+        }
+    };
+    let left: Vec<String> = journal.entries().iter().filter(is_left).map(sentence).collect();
+    // The lock last: a run that is alive is hardly ever disturbed by the question.
+    if left.is_empty() || Lock::take(place, "doctor").is_err() { Vec::new() } else { left }
 }
 
 /// Restores every entry of the journal, the latest first; what failed stays in it.

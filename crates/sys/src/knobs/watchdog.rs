@@ -15,10 +15,7 @@
 
 use std::{
     io::{self, Read, Write},
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
+    os::{fd::OwnedFd, unix::net::UnixStream},
     path::Path,
     process::{Child, Command},
     time::Duration,
@@ -29,6 +26,7 @@ use super::{
     lock::{self, Lock},
     restore,
 };
+use crate::child::this_program;
 
 /// The hidden sub-command that a program must route to [`watchdog_main`].
 pub const WATCHDOG_COMMAND: &str = "__knob-watchdog";
@@ -40,9 +38,8 @@ const READY: u8 = b'R';
 
 /// The command that runs this same program as the watchdog of `directory`.
 pub fn watchdog_command(directory: &Path) -> Command {
-    // Not `current_exe`: a program that was rebuilt meanwhile is not the one that runs.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("pagelab").arg(WATCHDOG_COMMAND).arg(directory);
+    let mut command = this_program();
+    command.arg(WATCHDOG_COMMAND).arg(directory);
     command
 }
 

@@ -10,6 +10,7 @@ use pagelab_bench::{
     tier::{preset::PRESETS, simulation::Simulation},
 };
 use pagelab_record::Outcome;
+use pagelab_report::visible;
 
 use super::{grid, rows};
 use crate::{
@@ -75,11 +76,11 @@ pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let end = grid::simulate(&mut run, &plan, matches.get_flag("quiet"))?;
     let done = run.conclude(end)?;
     output::drawn(&match text(matches, "format") {
-        Some("json") => rows::json(&done.records),
+        Some("json") => visible(&rows::json(&done.records)),
         Some("html") => done.report.html(),
         _ => {
             let report = done.report.terminal(output::style());
-            format!("{report}{}", rows::remarks(&done.records))
+            format!("{report}{}", visible(&rows::remarks(&done.records)))
         }
     })?;
     for record in &done.records {

@@ -22,6 +22,7 @@ use pagelab_bench::{
     trace::{Source, load::Stopped},
 };
 use pagelab_record::{Outcome, Record};
+use pagelab_report::visible;
 use pagelab_sys::crew::catch_interrupts;
 use serde_json::{Map, Value, json};
 
@@ -175,5 +176,5 @@ fn about(record: &Record) -> Map<String, Value> {
 /// One object for one case, an array where a flag made several.
 fn json_lines(mut cases: Vec<Value>) -> String {
     let value = if cases.len() == 1 { cases.remove(0) } else { Value::from(cases) };
-    format!("{value:#}\n")
+    visible(&format!("{value:#}\n"))
 }

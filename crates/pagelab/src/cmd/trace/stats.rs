@@ -1,8 +1,13 @@
 //! `pagelab trace stats`: what a trace looks like, in the layout of fast-mem's tool.
 
 use clap::{ArgMatches, Command};
-use pagelab_bench::trace::{stats::TraceStats, stats_of};
+use pagelab_bench::trace::{
+    load::{Stopped, check_whole},
+    stats::TraceStats,
+    stats_of,
+};
 use pagelab_record::{Outcome, Record};
+use pagelab_report::visible;
 use serde_json::{Value, json};
 
 use super::{json_lines, ran, short_name, text};
@@ -24,10 +29,10 @@ pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
     let Some(done) = ran(matches, &TraceStats)? else {
         return Ok(Exit::Interrupted);
     };
-    output::result(&match text(matches, "format") {
+    output::drawn(&match text(matches, "format") {
         Some("json") => json_lines(done.records.iter().map(json_of).collect()),
         Some("html") => done.report.html(),
-        _ => done.records.iter().map(layout).collect::<Vec<_>>().join("\n"),
+        _ => visible(&done.records.iter().map(layout).collect::<Vec<_>>().join("\n")),
     })?;
     for record in &done.records {
         match &record.outcome {
@@ -39,7 +44,14 @@ pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
         }
     }
     done.tell();
-    Ok(done.exit)
+    // Statistics are collected on the way: only here is it known that the file is at fault.
+    Ok(if done.records.iter().any(is_damaged) { Exit::Usage } else { done.exit })
+}
+
+/// Whether a case failed because of its trace: a file that was named for it.
+fn is_damaged(record: &Record) -> bool {
+    matches!(record.outcome, Outcome::Failed { .. })
+        && matches!(check_whole(&record.case), Err(Stopped::Failed(_)))
 }
 
 /// The author's layout.

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -20,10 +20,15 @@ pub(crate) struct Live {
 impl Live {
     /// Starts it; what it says goes to files, so that a full pipe never holds it up.
     pub(crate) fn start(lab: &Lab, words: &[&str]) -> Self {
+        Self::start_as(&binary(), lab, words)
+    }
+
+    /// The same with another file as the program.
+    pub(crate) fn start_as(program: &Path, lab: &Lab, words: &[&str]) -> Self {
         let name = words.last().unwrap_or(&"command").replace('/', "-");
         let (stdout, stderr) =
             (lab.path(format!("{name}.stdout")), lab.path(format!("{name}.stderr")));
-        let child = Command::new(binary())
+        let child = Command::new(program)
             .args(words)
             .current_dir(lab.path("."))
             .envs(let_in())
