@@ -83,6 +83,14 @@ fn dress_below(mut command: Command, path: &str) -> Command {
         command = command
             .after_help(format!("{title}:\n  pagelab {lines}\n{after}").trim_end().to_owned());
     }
+    // In capitals, as the others: clap would take the name as it is.
+    command = command.mut_args(|arg| {
+        if arg.get_action().takes_values() && arg.get_value_names().is_none() {
+            let name = arg.get_id().as_str().to_uppercase();
+            return arg.value_name(name);
+        }
+        arg
+    });
     let of_workload = |arg: &Arg| arg.get_help_heading() == Some(WORKLOAD);
     if path == "run" || command.get_arguments().any(of_workload) {
         command = command.mut_args(|arg| match arg.get_help_heading() {
@@ -162,6 +170,15 @@ mod tests {
             let entry = Entry::new(name, args::axes(workload, grid));
             let planned = plan::of_cases(&entry, ClockChoice::Raw, args::overrides(run));
             assert!(planned.is_ok_and(|plan| !plan.cases.is_empty()), "{example}");
+        }
+    }
+
+    #[test]
+    fn what_a_flag_takes_is_in_capitals() {
+        for (path, command) in all() {
+            let mut names = command.get_arguments().filter_map(Arg::get_value_names).flatten();
+            let small = names.find(|name| name.chars().any(|c| c.is_ascii_lowercase()));
+            assert_eq!(small, None, "{path}");
         }
     }
 

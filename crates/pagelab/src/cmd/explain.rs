@@ -40,7 +40,7 @@ pub(crate) fn command() -> Command {
              Runs the program and receives every fault of it and of what it starts, then measures \
              what such faults cost here. The program keeps stdin, stdout and stderr; an interrupt \
              goes to it. The report follows on stderr, or is written to --report FILE. Faults are \
-             dearer while they are watched: the costs are those without.",
+             dearer while they are watched; the costs are those of faults that nobody watches.",
         )
         .arg(
             Arg::new("pid")
