@@ -278,7 +278,14 @@ pub(crate) fn measure(
 /// # Errors
 /// When the journal or the report cannot be written.
 pub(crate) fn execute(runner: Runner, run: Run, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
-    let done = carry_out(runner, run, plan, quiet)?;
+    tell(&carry_out(runner, run, plan, quiet)?)
+}
+
+/// Prints the report of a run.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub(crate) fn tell(done: &Done) -> Result<Exit, Failure> {
     output::drawn(&done.report.terminal(output::style()))?;
     done.tell();
     Ok(done.exit)

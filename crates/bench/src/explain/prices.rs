@@ -6,8 +6,9 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
-use pagelab_record::{Case, Measured, Record, units::format_bytes};
+use pagelab_record::{Case, Measured, Outcome, Record, RunHeader, units::format_bytes};
 use pagelab_sys::{clock::ClockChoice, topology::Topology};
+use serde_json::{Value, json};
 
 use super::{kind::Kind, watch::Subject};
 use crate::{
@@ -59,6 +60,23 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
         add(&mut plan, &Throughput, &pairs, clock);
     }
     plan
+}
+
+/// What the header of a run says that measures prices, or takes those of another run.
+pub fn asked(are_measured: bool) -> Value {
+    json!({ "command": "explain", "prices": are_measured })
+}
+
+/// Every case that prices the programs of a run, where it measures prices: as many as there were
+/// to measure, whether they were or not. Of an invalid record nothing is priced.
+pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Plan {
+    let mine = |record: &&Record| record.workload == super::WORKLOAD;
+    let measured = records.iter().filter(mine).find_map(|record| match &record.outcome {
+        Outcome::Measured(measured) if measured.is_valid() => Some(measured),
+        _ => None,
+    });
+    let measured = measured.filter(|_| header.asked == asked(true));
+    measured.map(|measured| plan(measured, clock)).unwrap_or_default()
 }
 
 /// The cases of records that came out invalid, once more.

@@ -13,7 +13,7 @@ use std::{
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pagelab_bench::{
     explain::{
-        WORKLOAD, prices,
+        prices,
         record::record,
         watch::{Blocked, Subject, Watched, watch},
     },
@@ -97,7 +97,9 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
     let case = planned.case.clone();
     let plan = Plan { cases: vec![planned], ..Plan::default() };
     let place = Place::choose(text(matches, "output").map(Path::new));
-    let header = session::header(&place.run, "", &[], &plan);
+    let mut header = session::header(&place.run, "", &[], &plan);
+    // What prices the faults is known when they were seen; a run that stops before goes on there.
+    header.asked = prices::asked(costs.is_none());
     let mut run = Run::start(&place, header)?;
     catch_interrupts();
     let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;
@@ -110,7 +112,8 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
             run.keep(record)?;
         }
     } else {
-        end = measure_prices(&mut run, clock, matches)?;
+        let plan = prices::of_run(&run.header, &run.records, clock);
+        end = measure_prices(&mut run, &plan, matches)?;
     }
     let done = run.conclude(end)?;
     sink.take(&done.report)?;
@@ -184,27 +187,23 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
     Ok(records)
 }
 
-/// Measures what prices the faults that were seen; nothing where they are not quoted.
-fn measure_prices(
+/// Measures what prices the faults that were seen.
+///
+/// # Errors
+/// When a process cannot be started or a record cannot be kept.
+pub(super) fn measure_prices(
     run: &mut Run,
-    clock: pagelab_sys::clock::ClockChoice,
+    plan: &Plan,
     matches: &ArgMatches,
 ) -> Result<Exit, Failure> {
     let (quiet, patience) = (matches.get_flag("quiet"), args::wait(matches));
-    let measured = run.records.iter().find_map(|record| match &record.outcome {
-        Outcome::Measured(measured) if record.workload == WORKLOAD => {
-            measured.is_valid().then_some(measured)
-        }
-        _ => None,
-    });
-    let plan = measured.map(|measured| prices::plan(measured, clock)).unwrap_or_default();
     // Where another run holds the settings, cases that need one are skipped with their cure.
     let runner = session::runner(&run.header.run, &plan.cases, patience)
         .or_else(|_| session::runner(&run.header.run, &[], patience))?;
     // Others on the machine may take a file's pages out of memory meanwhile: what comes out invalid
     // is measured once more, and that is kept however it comes out.
     let mut invalid = Vec::new();
-    let end = session::measure(&runner, &plan, quiet, &mut |record| match &record.outcome {
+    let end = session::measure(&runner, plan, quiet, &mut |record| match &record.outcome {
         Outcome::Measured(measured) if !measured.is_valid() => {
             invalid.push(record);
             Ok(())
@@ -219,7 +218,7 @@ fn measure_prices(
         let kind = record.case.get("kind").unwrap_or_default();
         output::warn(&format!("the price of {kind} failed its proof, so it is measured again"));
     }
-    let plan = prices::again(&invalid, clock);
+    let plan = prices::again(&invalid, clock(matches));
     run.measure(&runner, &plan, quiet)
 }
 
@@ -241,7 +240,7 @@ fn refused(blocked: Blocked, subject: &Subject) -> Failure {
         Blocked::Denied { .. } => {
             let Subject::Process { pid, .. } = subject else { return Failure::host(blocked) };
             if blocked.is_out_of_descriptors() {
-                let cure = "raise it and try again: ulimit -n, or as root";
+                let cure = "raise it with ulimit -n; beyond its hard limit with CAP_SYS_RESOURCE";
                 return Failure::host(anyhow::anyhow!("{blocked}: {cure}"));
             }
             Failure::host(anyhow::anyhow!(

@@ -27,17 +27,26 @@ pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
     let directory = Path::new(text(matches, "run").unwrap_or_default());
     let directory =
         if directory.is_file() { directory.parent().unwrap_or(Path::new(".")) } else { directory };
-    let run = Run::resume(directory)?;
-    let plan = remaining(&run.header, &run.records, clock(matches))?;
-    let (done, all) = (run.records.len(), run.header.plan.len());
-    output::warn(&format!("{done} of {all} cases are done, {} are left", plan.cases.len()));
+    let mut run = Run::resume(directory)?;
+    let (plan, all) = remaining(&run.header, &run.records, clock(matches))?;
+    let left = plan.cases.len();
+    output::warn(&format!("{done} of {all} cases are done, {left} are left", done = all - left));
     let quiet = matches.get_flag("quiet");
+    if run.header.asked == explain::prices::asked(true) {
+        let end = super::explain::measure_prices(&mut run, &plan, matches)?;
+        return session::tell(&run.conclude(end)?);
+    }
     let runner = session::runner(&run.header.run, &plan.cases, args::wait(matches))?;
     session::execute(runner, run, &plan, quiet)
 }
 
-/// What of the plan has no record yet. The clock is calibrated anew: the machine may have rebooted.
-fn remaining(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Result<Plan, Failure> {
+/// What of the plan has no record yet, and of how many cases in all. The clock is calibrated anew:
+/// the machine may have rebooted.
+fn remaining(
+    header: &RunHeader,
+    records: &[Record],
+    clock: ClockChoice,
+) -> Result<(Plan, usize), Failure> {
     let methods: Vec<Method> = serde_json::from_value(header.method.clone())
         .map_err(|error| Failure::usage_text(format!("the header's method: {error}")))?;
     if methods.len() != header.plan.len() {
@@ -45,10 +54,13 @@ fn remaining(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Resu
     }
     let mut done: Vec<(&str, &Case)> =
         records.iter().map(|record| (record.workload.as_str(), &record.case)).collect();
+    let mut is_done = |workload: &str, case: &Case| {
+        let index = done.iter().position(|d| *d == (workload, case));
+        index.map(|index| done.swap_remove(index)).is_some()
+    };
     let mut plan = Plan::default();
     for ((workload, case), method) in header.plan.iter().zip(methods) {
-        if let Some(index) = done.iter().position(|d| *d == (workload.as_str(), case)) {
-            done.swap_remove(index);
+        if is_done(workload, case) {
             continue;
         }
         if workload == explain::WORKLOAD {
@@ -63,5 +75,10 @@ fn remaining(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Resu
         let method = Method { clock, ..method };
         plan.cases.push(Planned { workload: workload.clone(), case: case.clone(), method });
     }
-    Ok(plan)
+    // What prices the faults of a program is no part of the header: it follows from what was seen.
+    let mut prices = explain::prices::of_run(header, records, clock).cases;
+    let all = header.plan.len() + prices.len();
+    prices.retain(|planned| !is_done(&planned.workload, &planned.case));
+    plan.cases.extend(prices);
+    Ok((plan, all))
 }
