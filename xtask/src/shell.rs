@@ -15,7 +15,9 @@ use anyhow::{Context, Result, bail};
 
 /// Makes the repository's root the working directory, wherever `cargo xtask` was called.
 pub(crate) fn enter_root() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask/ has a parent")?;
+    // What cargo says now: a program from a copied `target` was compiled somewhere else.
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    let root = Path::new(&manifest).parent().context("xtask/ has a parent")?;
     env::set_current_dir(root).with_context(|| format!("entering {}", root.display()))
 }
 
