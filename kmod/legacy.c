@@ -5,13 +5,16 @@
  * Three regions of scattered pages, made at load. ioctl 0 writes the length as u64; mmap maps up to
  * that length and always starts at page 0, whatever its offset. Unlike the older driver's, the
  * types are those of every mapping of the pages, and MAP_PRIVATE is refused: its first store would
- * go to an ordinary page.
+ * go to an ordinary page. What programs that have a node open at the same time store, they share;
+ * whoever opens it after the last of them finds zeroes.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/highmem.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
 
@@ -36,13 +39,15 @@ MODULE_PARM_DESC(numa_node, "Node of the memory of /dev/memcache_*; makes them l
  * struct legacy_node - one of the three
  * @misc: the device
  * @memtype: of its region
- * @file: what pl_file_region() reads
+ * @file: what pl_file_region() reads; its lock guards @opens
+ * @opens: open files; one that is mapped is open
  * @registered: by misc_register()
  */
 struct legacy_node {
 	struct miscdevice misc;
 	u32 memtype;
 	struct pl_file file;
+	unsigned long opens;
 	bool registered;
 };
 
@@ -56,7 +61,29 @@ static int legacy_open(struct inode *inode, struct file *file)
 	/* Pairs with the release in pl_legacy_admit(). */
 	if (!smp_load_acquire(&admitted))
 		return -ENODEV;
+	if (mutex_lock_killable(&node->file.lock))
+		return -EINTR;
+	node->opens++;
+	mutex_unlock(&node->file.lock);
 	file->private_data = &node->file;
+	return 0;
+}
+
+/* The last one out leaves zeroes; who opens meanwhile waits for them. */
+static int legacy_release(struct inode *inode, struct file *file)
+{
+	struct legacy_node *node = container_of(file->private_data, struct legacy_node, file);
+	const struct pl_region *region = pl_file_region(file);
+	unsigned long page;
+
+	mutex_lock(&node->file.lock);
+	node->opens--;
+	for (page = 0; !node->opens && page < region->nr_pages; page++) {
+		clear_highpage(pfn_to_page(pl_region_pfn(region, page)));
+		if (!(page % PL_BATCH))
+			cond_resched();
+	}
+	mutex_unlock(&node->file.lock);
 	return 0;
 }
 
@@ -81,6 +108,7 @@ static int legacy_mmap(struct file *file, struct vm_area_struct *vma)
 static const struct file_operations legacy_fops = {
 	.owner = THIS_MODULE,
 	.open = legacy_open,
+	.release = legacy_release,
 	.unlocked_ioctl = legacy_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = legacy_mmap,

@@ -259,6 +259,7 @@ int pl_mmap(struct file *file, struct vm_area_struct *vma)
 	return leaf_pages > 1 ? fill_large_later(file, vma) : fill_small(vma, region);
 }
 
+#if PL_HUGE_PMD
 /**
  * pl_get_unmapped_area() - an address aligned as the leaves of the region are
  * @file: /dev/pagelab
@@ -293,3 +294,4 @@ unsigned long pl_get_unmapped_area(struct file *file, unsigned long addr, unsign
 	found = thp_get_unmapped_area(file, 0, padded, pgoff, flags);
 	return IS_ERR_VALUE(found) ? found : ALIGN(found, leaf);
 }
+#endif

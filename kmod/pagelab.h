@@ -103,8 +103,13 @@ void pl_reserved_free(struct pl_region *region);
 
 /* map.c: mmap and faults */
 int pl_mmap(struct file *file, struct vm_area_struct *vma);
+#if PL_HUGE_PMD
 unsigned long pl_get_unmapped_area(struct file *file, unsigned long addr, unsigned long len,
 				   unsigned long pgoff, unsigned long flags);
+#else
+/* Any address will do for leaves of 4K; thp_get_unmapped_area() is not there without THP. */
+#define pl_get_unmapped_area NULL
+#endif
 bool pl_vma_is_of(const struct vm_area_struct *vma, const struct file *file);
 
 /* query.c: the page table, read back */

@@ -14,6 +14,9 @@ pub(crate) enum Kernel {
     /// The oldest that we support: Debian 12's own.
     #[serde(rename = "6.1")]
     V6_1,
+    /// The same with `PREEMPT_RT`, which has no transparent huge pages: for the module.
+    #[serde(rename = "6.1-rt")]
+    V6_1Rt,
     /// Debian 13's own, as built for Debian 12.
     #[serde(rename = "6.12")]
     V6_12,
@@ -22,8 +25,10 @@ pub(crate) enum Kernel {
     Newest,
 }
 
-/// Every kernel, the oldest first.
+/// Every kernel that the whole of pagelab is tried on, the oldest first.
 pub(crate) const ALL: &[Kernel] = &[Kernel::V6_1, Kernel::V6_12, Kernel::Newest];
+/// The same and the one that only the module is tried on.
+pub(crate) const MODULE: &[Kernel] = &[Kernel::V6_1, Kernel::V6_1Rt, Kernel::V6_12, Kernel::Newest];
 /// Those with large folios, `PAGEMAP_SCAN` and everything else that came after 6.1.
 pub(crate) const RECENT: &[Kernel] = &[Kernel::V6_12, Kernel::Newest];
 

@@ -30,7 +30,7 @@ pub(crate) const NOBODY: u32 = 65534;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Orders {
-    /// Name of the kernel: `6.1`, `6.12`, `newest`.
+    /// Name of the kernel: `6.1`, `6.1-rt`, `6.12`, `newest`.
     pub(crate) kernel: String,
     /// Name of the machine.
     pub(crate) machine: String,

@@ -150,6 +150,7 @@ fn major(text: &str) -> Option<u32> {
 fn packages_of(name: &str, apt: &Apt) -> Result<Vec<String>> {
     let pattern = match name {
         "6.1" => r"^linux-image-6\.1\.0-[0-9]+-cloud-amd64$",
+        "6.1-rt" => r"^linux-image-6\.1\.0-[0-9]+-rt-amd64$",
         "6.12" => r"^linux-image-6\.12\.[0-9.]+\+deb12-cloud-amd64$",
         _ => r"^linux-(image|binary)-[0-9.]+\+deb1[0-9]-cloud-amd64$",
     };

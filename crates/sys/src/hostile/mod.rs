@@ -29,7 +29,7 @@ pub use forked::{
 pub use ground::{Ground, Mapping, POPULATE, PRIVATE, READ, SHARED, WRITE};
 pub use tally::Tally;
 
-/// A device node of the module.
+/// A device node of the module, or of what the kernel leaves alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// `/dev/pagelab`.
@@ -40,6 +40,8 @@ pub enum Door {
     LegacyUc,
     /// `/dev/memcache_wc`.
     LegacyWc,
+    /// `/dev/mem`: physical memory, of which a kernel with `STRICT_DEVMEM` gives nobody its own.
+    Memory,
 }
 
 impl Door {
@@ -50,6 +52,7 @@ impl Door {
             Self::LegacyWb => "/dev/memcache_wb",
             Self::LegacyUc => "/dev/memcache_uc",
             Self::LegacyWc => "/dev/memcache_wc",
+            Self::Memory => "/dev/mem",
         }
     }
 }
@@ -96,7 +99,7 @@ impl Node {
         let mut buffer = [0_u8; ARGUMENT_BYTES];
         buffer[..argument.len()].copy_from_slice(argument);
         // SAFETY: the node is one of our module's, which reads and writes what the number announces
-        // (or 8 bytes for the legacy number 0), and the buffer is larger.
+        // (or 8 bytes for the legacy number 0), and the buffer is larger; `/dev/mem` has no ioctl.
         let result = unsafe { ioctl(self.0.as_raw_fd(), number, buffer.as_mut_ptr() as u64) };
         argument.copy_from_slice(&buffer[..argument.len()]);
         answer(result).map(|value| i32::try_from(value).unwrap_or(i32::MAX))

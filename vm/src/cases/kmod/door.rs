@@ -3,9 +3,12 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagelab_sys::hostile::{Door, End, Errno, Node, Nowhere, fork, fork_as};
+use pagelab_sys::hostile::{
+    Door, End, Errno, Ground, Mapping, Node, Nowhere, READ, SHARED, WRITE, fork, fork_as,
+};
 
 use super::{
+    REGION,
     abi::{Alloc, Device, MIB, VERSION, WC},
     frames::{all_back, parameter},
     load, refused,
@@ -35,8 +38,11 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     for (parameters, why) in NO_PARAMETERS {
         guest.part(&format!("not loaded with {why}"), not_loaded(guest, parameters));
     }
+    if guest.machine() == "reserved" {
+        guest.part("reserved memory is as it was", untouched(guest));
+    }
     let loaded = load(guest, "")?;
-    guest.part("mode", mode());
+    guest.part("mode", mode(Door::Pagelab));
     guest.part("unprivileged", unprivileged());
     guest.part("version", version());
     guest.part("parameters", parameters());
@@ -64,8 +70,35 @@ fn not_loaded(guest: &Guest, parameters: &str) -> Result<Verdict> {
     }
 }
 
-fn mode() -> Result<Verdict> {
-    let node = std::fs::metadata(Door::Pagelab.path())?;
+/// Whoever reserved memory may use it: loading and unloading leave every word, with and without the
+/// parameters that name it.
+fn untouched(guest: &Guest) -> Result<Verdict> {
+    let bytes = 1 << 30;
+    let look = || -> Result<Ground> {
+        let memory = Node::open(Door::Memory, true).context("opening /dev/mem")?;
+        let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: REGION };
+        Ground::anywhere(&memory, how).context("mapping the region")
+    };
+    let word = |at: usize| !(at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let looks = || (0..bytes).step_by(MIB);
+    let ground = look()?;
+    looks().for_each(|at| ground.store(at, word(at)));
+    drop(ground);
+    for (parameters, what) in
+        [(String::new(), "unnamed"), (format!("phys={REGION:#x} phys_len={bytes:#x}"), "named")]
+    {
+        guest.load("pagelab", &parameters)?.unload()?;
+        let ground = look()?;
+        for at in looks() {
+            let found = ground.load(at);
+            ensure!(found == word(at), "{what}, the word at {at:#x} became {found:#x}");
+        }
+    }
+    Verdict::ok(format!("{} words, unnamed and named", looks().count()))
+}
+
+pub(super) fn mode(door: Door) -> Result<Verdict> {
+    let node = std::fs::metadata(door.path())?;
     ensure!(node.file_type().is_char_device(), "it is no character device");
     let access = (node.mode() & 0o7777, node.uid(), node.gid());
     ensure!(access == (0o600, 0, 0), "mode, user and group are {access:?}");

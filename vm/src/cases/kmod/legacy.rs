@@ -9,6 +9,7 @@ use pagelab_sys::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE, READ, SH
 
 use super::{
     abi::{Device, MIB, PAGE, TYPES, UC_MINUS, WB, WC},
+    door::mode,
     frames::{Recorded, parameter},
     load, refused,
 };
@@ -26,6 +27,10 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     }
     guest.part("frames", frames(guest, 7 * MIB));
     let loaded = load(guest, "size_mb=2")?;
+    for (door, _) in NODES {
+        guest.part(&format!("mode of {}", door.path()), mode(door));
+    }
+    guest.part("the last close leaves zeroes", zeroed());
     guest.part("refusals", refusals());
     guest.part("an offset is ignored", offset());
     guest.part("open while unloading", busy());
@@ -126,6 +131,35 @@ fn refusals() -> Result<Verdict> {
         map(Mapping { bytes: PAGE, ..good }).context("a part")?;
     }
     Verdict::ok("ENOTTY, EINVAL")
+}
+
+/// What one program stored, another sees while both are there, and none that comes after them.
+fn zeroed() -> Result<Verdict> {
+    let bytes = 2 * MIB;
+    for (door, _) in NODES {
+        let open = || -> Result<(Node, Ground)> {
+            let node = Node::open(door, true).with_context(|| door.path().to_owned())?;
+            let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: 0 };
+            let ground = Ground::anywhere(&node, how)?;
+            Ok((node, ground))
+        };
+        let (first, ground) = open()?;
+        (0..bytes).step_by(8).for_each(|at| ground.store(at, !0));
+        let (second, shared) = open()?;
+        drop((first, ground));
+        ensure!(shared.load(bytes - 8) == !0, "{}: zeroed under a second program", door.path());
+        // A mapping keeps it open.
+        drop(second);
+        let (third, seen) = open()?;
+        ensure!(seen.load(0) == !0, "{}: zeroed under a mapping", door.path());
+        drop((third, seen, shared));
+        let (_node, next) = open()?;
+        for at in (0..bytes).step_by(8) {
+            let found = next.load(at);
+            ensure!(found == 0, "{}: the next program reads {found:#x} at {at:#x}", door.path());
+        }
+    }
+    Verdict::ok("three nodes, every word")
 }
 
 fn offset() -> Result<Verdict> {

@@ -18,12 +18,12 @@ use anyhow::{Result, bail};
 use pagelab_sys::hostile::Errno;
 
 use crate::{
-    case::{ALL, Case, Machine, Place, Verdict},
+    case::{ALL, Case, MODULE, Machine, Place, Verdict},
     guest::{Guest, Loaded},
 };
 
-const BASE: Place = Place { machine: Machine::Base, kernels: ALL };
-const RESERVED: Place = Place { machine: Machine::Reserved, kernels: ALL };
+const BASE: Place = Place { machine: Machine::Base, kernels: MODULE };
+const RESERVED: Place = Place { machine: Machine::Reserved, kernels: MODULE };
 const RESERVED_LARGE: Place = Place { machine: Machine::ReservedLarge, kernels: ALL };
 const TWO_NODES: Place = Place { machine: Machine::Hmat2, kernels: ALL };
 
@@ -91,6 +91,7 @@ pub(super) const MAPPINGS: Case = Case {
 pub(super) const LEGACY: Case = Case {
     name: "kmod/legacy",
     about: "Programs written for the driver with three nodes run unmodified.",
+    places: &[BASE],
     run: legacy::run,
     ..OURS
 };
@@ -98,6 +99,7 @@ pub(super) const LEGACY: Case = Case {
 pub(super) const TOOL: Case = Case {
     name: "kmod/tool",
     about: "The tool measures memory of every type, and its witness agrees.",
+    places: &[BASE],
     run: tool::run,
     ..OURS
 };
@@ -107,7 +109,10 @@ pub(super) const HOSTILE: Case = Case {
     // Half a minute on an idle host: the others would have little of a boot's 120 s left.
     alone: true,
     about: "Random calls from several processes and threads leave a quiet log and no page behind.",
-    places: &[BASE, RESERVED],
+    places: &[
+        Place { machine: Machine::Base, kernels: ALL },
+        Place { machine: Machine::Reserved, kernels: ALL },
+    ],
     run: hostile::run,
     ..OURS
 };
