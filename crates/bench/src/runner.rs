@@ -13,7 +13,7 @@ use pagelab_sys::{
     clock::ClockChoice,
     counters::Counters,
     environment::{self, Class, Fact},
-    knobs::{BelongingGuard, KnobError, KnobGuard, Knobs, Obtained, Place},
+    knobs::{BelongingGuard, KnobError, KnobGuard, Knobs, Obtained, Place, restore_unattended},
     pulse::{Beat, Pulse},
     rights,
 };
@@ -73,6 +73,8 @@ pub struct Runner {
     child: Vec<String>,
     place: Place,
     knobs: Option<Knobs>,
+    /// What was put back before the run began, for its first record.
+    leftovers: RefCell<Vec<String>>,
     traces: RefCell<Vec<(Supply, Rc<Loaded>)>>,
 }
 
@@ -88,6 +90,7 @@ impl Runner {
             child: words(child),
             place: Place::machine(),
             knobs: None,
+            leftovers: RefCell::default(),
             traces: RefCell::default(),
         }
     }
@@ -95,11 +98,18 @@ impl Runner {
     /// Takes the machine's knobs if any case of the plan needs one, or a thing of its own, and this
     /// process may.
     ///
+    /// What a run that was killed together with its watchdog left is put back before: a need that
+    /// it happens to meet would not be asked for, and nobody would put it back.
+    ///
     /// # Errors
     /// When another run holds them.
     pub fn take_knobs(&mut self, plan: &[Planned]) -> Result<(), KnobError> {
+        if !rights::is_root() || self.knobs.is_some() {
+            return Ok(());
+        }
+        self.leftovers = restore_unattended(&self.place)?.into();
         let needs_one = |planned: &Planned| planned.needs().iter().any(|n| n.pending().is_some());
-        if rights::is_root() && self.knobs.is_none() && plan.iter().any(needs_one) {
+        if plan.iter().any(needs_one) {
             let mut watchdog = child::this_program();
             watchdog.args(&self.watchdog).arg(self.place.directory());
             self.knobs = Some(Knobs::acquire(&self.place, &self.run, watchdog)?);
@@ -282,6 +292,7 @@ impl Runner {
         let facts = environment::facts();
         let about_knobs = self.knobs.as_ref().map(Knobs::take_warnings).unwrap_or_default();
         if let Outcome::Measured(measured) = &mut outcome {
+            measured.warnings.append(&mut self.leftovers.borrow_mut());
             measured.warnings.extend(about_knobs);
             // What disturbs times says nothing where there are none, or only scripted ones.
             let is_scripted = matches!(planned.method.clock, ClockChoice::Scripted { .. });

@@ -105,12 +105,9 @@ fn a_pool_is_as_it_was_after_the_whole_process_group_was_killed() {
     all_is_over();
 }
 
-#[test]
-fn what_a_run_and_its_watchdog_left_is_put_back_on_request() {
-    let Some(_machine) = Machine::as_root() else { return };
-    let Some(folio) = small_folio() else { return };
-    let lab = Lab::new();
-    let run = endless(&lab, "run", ENDLESS_FOLIO, &folio);
+/// A run in the middle of a case that needs a folio size, killed with its watchdog.
+fn left_by_a_run_and_its_watchdog(lab: &Lab, folio: &Saved) {
+    let run = endless(lab, "run", ENDLESS_FOLIO, folio);
     let watchdog = watchdog_of(run.pid());
     signal("KILL", watchdog);
     run.kill_group();
@@ -121,6 +118,27 @@ fn what_a_run_and_its_watchdog_left_is_put_back_on_request() {
         lock.try_lock().ok()
     });
     assert_ne!(folio.now(), folio.found());
+}
+
+#[test]
+fn what_was_left_is_put_back_by_the_next_run_also_where_it_meets_its_needs() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some(folio) = small_folio() else { return };
+    for (name, case) in [("same", FOLIO), ("none", "fault/latency page=4k size=1m rounds=2")] {
+        let lab = Lab::new();
+        left_by_a_run_and_its_watchdog(&lab, &folio);
+        lab.measure(name, &[case]).exits(0);
+        folio.is_back();
+        all_is_over();
+    }
+}
+
+#[test]
+fn what_a_run_and_its_watchdog_left_is_put_back_on_request() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some(folio) = small_folio() else { return };
+    let lab = Lab::new();
+    left_by_a_run_and_its_watchdog(&lab, &folio);
     let left = ["a killed run left changed", "hugepages-64kB", "sudo pagelab doctor --restore"];
     lab.pagelab(&["doctor"]).exits(0).shows(&left);
     lab.pagelab(&["doctor", "--restore"]).exits(0).shows(&["hugepages-64kB"]);

@@ -53,7 +53,7 @@ use journal::{Change, Journal, Setting};
 use lock::Lock;
 pub use lock::{Door, patiently};
 pub use place::Place;
-pub use restore::{Outcome, Restored, leftovers, restore_leftovers};
+pub use restore::{Outcome, Restored, leftovers, restore_leftovers, restore_unattended};
 pub use value::selected;
 use watchdog::Watchdog;
 pub use watchdog::{WATCHDOG_COMMAND, watchdog_command, watchdog_main};

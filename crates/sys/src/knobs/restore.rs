@@ -4,7 +4,7 @@
 //! write left there was changed by someone else since, and stays as they want it. The same holds
 //! for what was made: something else that has its name by now is not touched.
 
-use std::{fmt, io, path::PathBuf};
+use std::{fmt, fs, io, path::PathBuf};
 
 use super::{
     KnobError, Place,
@@ -156,6 +156,22 @@ pub fn leftovers(place: &Place) -> Vec<String> {
     let left: Vec<String> = journal.entries().iter().filter(is_left).map(sentence).collect();
     // The lock last: a run that is alive is hardly ever disturbed by the question.
     if left.is_empty() || Lock::take(place, "doctor").is_err() { Vec::new() } else { left }
+}
+
+/// The same before a run, in sentences; none where nothing is changed, or by a run that is alive.
+///
+/// # Errors
+/// When lock and journal cannot be used.
+pub fn restore_unattended(place: &Place) -> Result<Vec<String>, KnobError> {
+    let lists_changes = fs::symlink_metadata(place.journal()).is_ok_and(|file| file.len() > 0);
+    if !lists_changes {
+        return Ok(Vec::new());
+    }
+    match restore_leftovers(place) {
+        Ok(left) => Ok(left.iter().map(Restored::to_string).collect()),
+        Err(KnobError::Held { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Restores every entry of the journal, the latest first; what failed stays in it.
