@@ -82,13 +82,12 @@ impl Progress {
         }
     }
 
-    /// A case is done.
-    pub(crate) fn case(&mut self, index: usize, planned: &Planned, record: &Record) {
+    /// A case is done and its record is kept: whoever reads this line relies on it.
+    pub(crate) fn case(&mut self, index: usize, planned: &Planned, outcome: &str) {
         self.done_ms += estimated_ms(planned);
         if let Some(bar) = &self.bar {
             bar.set_position(self.done_ms);
         } else if !self.quiet {
-            let outcome = describe(&record.outcome);
             output::warn(&format!("[{}/{}] {}: {outcome}", index + 1, self.cases, brief(planned)));
         }
         self.speed = Speed::default();
@@ -234,8 +233,9 @@ fn shorter(value: &str) -> String {
     }
 }
 
-fn describe(outcome: &Outcome) -> String {
-    match outcome {
+/// What came of a case, in a few words.
+pub(crate) fn outcome(record: &Record) -> String {
+    match &record.outcome {
         Outcome::Measured(measured) if measured.is_valid() => "measured".to_owned(),
         Outcome::Measured(measured) => {
             let broken = measured.witness.iter().find(|claim| !claim.holds);

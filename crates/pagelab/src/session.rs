@@ -36,7 +36,7 @@ use crate::{
     CASE_COMMAND,
     exit::{Exit, Failure},
     output,
-    progress::Progress,
+    progress::{self, Progress},
 };
 
 /// What a run is called and where it goes.
@@ -260,8 +260,9 @@ pub(crate) fn measure(
         };
         match attempt {
             Attempt::Done(record) => {
-                progress.case(index, planned, &record);
+                let outcome = progress::outcome(&record);
                 keep(*record)?;
+                progress.case(index, planned, &outcome);
             }
             Attempt::Interrupted => {
                 end = Exit::Interrupted;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pagelab_record::Record;
 
-use crate::support::{Lab, Live, measured, signal, until};
+use crate::support::{Lab, Live, binary, measured, signal, until};
 
 /// Five different cases, each long enough to be stopped in the middle.
 const CASES: &[&str] = &[
@@ -162,4 +162,17 @@ fn a_run_that_is_complete_is_resumed_without_measuring() {
     again.exits(0).complains(&["1 of 1 cases are done, 0 are left"]);
     assert!(!again.stderr.contains("[1/"), "{}", again.stderr);
     assert_eq!(lab.lines("run"), before);
+}
+
+#[test]
+fn a_record_is_not_said_to_be_finished_before_it_is_in_the_journal() {
+    let lab = Lab::new();
+    let suite = lab.suite(&["fault/latency page=4k size=1m rounds=2"]);
+    // Room for the header and a part of the record.
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" run --suite \"$1\" -o run";
+    let mut command = assert_cmd::Command::new("sh");
+    let ended = lab.ended(command.args(["-c", script]).arg(binary()).arg(suite));
+    assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(lab.lines("run").len(), 1, "only the header fits");
+    assert!(!ended.stderr.contains("[1/1]"), "{}", ended.stderr);
 }

@@ -23,7 +23,7 @@ use pagelab_sys::crew::{catch_interrupts, interrupted};
 
 use crate::{
     exit::{Exit, Failure},
-    progress::Progress,
+    progress::{self, Progress},
     session::{self, Run},
 };
 
@@ -58,8 +58,9 @@ pub(super) fn simulate(run: &mut Run, plan: &Plan, quiet: bool) -> Result<Exit, 
         for (index, attempt) in news {
             match attempt {
                 Ok(Attempt::Done(record)) => {
-                    progress.case(index, &plan.cases[index], &record);
+                    let outcome = progress::outcome(&record);
                     kept.keep(index, *record)?;
+                    progress.case(index, &plan.cases[index], &outcome);
                 }
                 Ok(Attempt::Interrupted) => end = Exit::Interrupted,
                 Err(failure) => {
