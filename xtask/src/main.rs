@@ -25,6 +25,7 @@ mod nightly;
 mod portable;
 mod shell;
 mod splice;
+mod storm;
 mod tidy;
 mod vm;
 
@@ -74,6 +75,12 @@ const TASKS: &[Task] = &[
         about: "Run the cases that need real kernels, in virtual machines",
         arguments: vm::arguments,
         run: vm::vm,
+    },
+    Task {
+        name: "storm",
+        about: "Kill runs at random moments; nothing is lost, doubled or left changed",
+        arguments: storm::arguments,
+        run: storm::storm,
     },
     Task::plain("tidy", "Check what no compiler checks", |_| tidy::tidy()),
     Task::plain("schema", "Rewrite docs/record.schema.json", |_| schema()),

@@ -1,0 +1,194 @@
+//! What became of the records: lost, doubled, or each there once.
+//!
+//! The one idea: a function of what the journals of one run held at some moments, in their order.
+//! A line that was whole at one moment is there, unchanged and at its place, at every later one;
+//! what the run said was finished is among them; and when the run has been resumed to its end, each
+//! planned case has one record. Journals are read as JSON, so that a mistake in the program's own
+//! reader does not hide one in its writer.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// The journals of a run, by their paths, as they were at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// Their bytes.
+    pub(super) journals: BTreeMap<String, Vec<u8>>,
+    /// How many records, over all journals, the program had said were finished.
+    pub(super) told: usize,
+}
+
+impl Moment {
+    /// Records that can be read.
+    pub(super) fn records(&self) -> usize {
+        self.journals.values().map(|bytes| records(bytes).count()).sum()
+    }
+}
+
+/// What is wrong, in sentences, and how many records there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Judged {
+    /// Records that can be read in the end.
+    pub(super) records: usize,
+    /// What was there, or was said to be, and is not.
+    pub(super) lost: Vec<String>,
+    /// What is there more than once.
+    pub(super) doubled: Vec<String>,
+}
+
+/// Judges the moments of one run, the last of them after it was resumed to its end where
+/// `complete`.
+pub(super) fn judge(moments: &[Moment], complete: bool) -> Judged {
+    let mut judged = Judged::default();
+    for pair in moments.windows(2) {
+        for (name, before) in &pair[0].journals {
+            let after = pair[1].journals.get(name).map_or(&[][..], Vec::as_slice);
+            let after: Vec<_> = whole_lines(after).collect();
+            for (index, line) in whole_lines(before).enumerate() {
+                if after.get(index) != Some(&line) {
+                    judged.lost.push(format!("{name}: line {} was there whole", index + 1));
+                }
+            }
+        }
+    }
+    for moment in moments {
+        let there = moment.records();
+        if there < moment.told {
+            let told = moment.told;
+            judged.lost.push(format!("{told} records were said to be finished, {there} are there"));
+        }
+    }
+    let Some(last) = moments.last() else { return judged };
+    for (name, bytes) in &last.journals {
+        journal(name, bytes, complete, &mut judged);
+    }
+    judged
+}
+
+/// One journal, as it was last.
+fn journal(name: &str, bytes: &[u8], complete: bool, judged: &mut Judged) {
+    let mut planned: BTreeMap<String, usize> = BTreeMap::new();
+    let mut lines = whole_lines(bytes);
+    let Some(header) = lines.next() else { return };
+    match serde_json::from_slice::<Value>(header) {
+        Ok(header) => {
+            for case in header["plan"].as_array().into_iter().flatten() {
+                *planned.entry(case.to_string()).or_default() += 1;
+            }
+        }
+        Err(error) => judged.lost.push(format!("{name}: the header cannot be read: {error}")),
+    }
+    for (index, line) in lines.enumerate() {
+        if let Err(error) = serde_json::from_slice::<Value>(line) {
+            judged.lost.push(format!("{name}: line {} cannot be read: {error}", index + 2));
+        }
+    }
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for record in records(bytes) {
+        judged.records += 1;
+        let case = Value::Array(vec![record["workload"].clone(), record["case"].clone()]);
+        *found.entry(case.to_string()).or_default() += 1;
+    }
+    for (case, times) in &found {
+        // What no plan names (the prices of `explain`) is there once, too.
+        let wanted = planned.get(case).copied().unwrap_or(1);
+        if *times > wanted {
+            judged.doubled.push(format!("{name}: {times} records, not {wanted}, of {case}"));
+        }
+    }
+    for (case, wanted) in planned.iter().filter(|_| complete) {
+        let times = found.get(case).copied().unwrap_or(0);
+        if times < *wanted {
+            judged.lost.push(format!("{name}: {times} records, not {wanted}, of {case}"));
+        }
+    }
+}
+
+/// The lines that end.
+fn whole_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"))
+}
+
+/// The records that can be read: whole lines behind the header.
+fn records(bytes: &[u8]) -> impl Iterator<Item = Value> {
+    whole_lines(bytes).skip(1).filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = r#"{"schema":"run","plan":[["w",{"a":"1"}],["w",{"a":"2"}]]}"#;
+
+    fn record(case: &str, outcome: &str) -> String {
+        format!(r#"{{"workload":"w","case":{{"a":"{case}"}},"outcome":"{outcome}"}}"#)
+    }
+
+    fn moment(told: usize, lines: &[&str], torn: &str) -> Moment {
+        let text = lines.iter().chain([&torn]).copied().collect::<Vec<_>>().join("\n");
+        Moment { journals: [("j".to_owned(), text.into_bytes())].into(), told }
+    }
+
+    #[test]
+    fn records_that_stay_and_are_completed_are_neither_lost_nor_doubled() {
+        let (one, two) = (record("1", "ok"), record("2", "ok"));
+        let moments = [
+            moment(0, &[], ""),
+            moment(1, &[HEADER, &one], &two[..9]),
+            moment(2, &[HEADER, &one, &two], ""),
+        ];
+        let judged = judge(&moments, true);
+        assert_eq!(judged, Judged { records: 2, ..Judged::default() });
+    }
+
+    #[test]
+    fn a_record_that_disappears_or_is_changed_is_lost() {
+        let (one, two) = (record("1", "ok"), record("2", "ok"));
+        let before = moment(0, &[HEADER, &one, &two], "");
+        let gone = judge(&[before.clone(), moment(0, &[HEADER, &one], "")], false);
+        assert_eq!((gone.lost.len(), gone.records), (1, 1), "{gone:?}");
+        let again = record("1", "measured again");
+        let changed = judge(&[before.clone(), moment(0, &[HEADER, &again, &two], "")], true);
+        assert_eq!(changed.lost, ["j: line 2 was there whole"]);
+        let removed = judge(&[before, Moment::default()], false);
+        assert_eq!(removed.lost.len(), 3);
+    }
+
+    #[test]
+    fn a_record_that_was_told_and_is_not_there_is_lost() {
+        let torn = judge(&[moment(1, &[HEADER], r#"{"workload":"#)], false);
+        assert_eq!(torn.lost, ["1 records were said to be finished, 0 are there"]);
+        let none = judge(&[Moment { told: 2, ..Moment::default() }], false);
+        assert_eq!(none.lost.len(), 1);
+    }
+
+    #[test]
+    fn a_case_without_its_record_is_lost_only_when_the_run_is_complete() {
+        let one = record("1", "ok");
+        let moments = [moment(1, &[HEADER, &one], "")];
+        assert_eq!(judge(&moments, false).lost, [""; 0]);
+        assert_eq!(judge(&moments, true).lost, [r#"j: 0 records, not 1, of ["w",{"a":"2"}]"#]);
+    }
+
+    #[test]
+    fn a_case_measured_twice_is_doubled_unless_it_was_planned_twice() {
+        let (one, again) = (record("1", "ok"), record("1", "failed"));
+        let twice = [moment(0, &[HEADER, &one, &again], "")];
+        assert_eq!(judge(&twice, false).doubled.len(), 1);
+        let planned = r#"{"plan":[["w",{"a":"1"}],["w",{"a":"1"}]]}"#;
+        let judged = judge(&[moment(2, &[planned, &one, &again], "")], true);
+        assert_eq!(judged, Judged { records: 2, ..Judged::default() });
+        // What no plan names is there once at most.
+        let other = record("9", "ok");
+        assert_eq!(judge(&[moment(0, &[HEADER, &other], "")], false).doubled, [""; 0]);
+        assert_eq!(judge(&[moment(0, &[HEADER, &other, &other], "")], false).doubled.len(), 1);
+    }
+
+    #[test]
+    fn a_whole_line_that_cannot_be_read_is_lost() {
+        let judged = judge(&[moment(0, &[HEADER, "{torn and continued}"], "")], false);
+        assert_eq!(judged.lost.len(), 1, "{judged:?}");
+        assert_eq!(judge(&[moment(0, &["no header"], "")], false).lost.len(), 1);
+    }
+}
