@@ -89,7 +89,7 @@ pub(crate) fn skipped(entries: &[Entry]) -> Option<Section> {
     let mut needs: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for entry in entries {
         let Outcome::Skipped { need, cure } = &entry.record.outcome else { continue };
-        let case = format!("{} {}", entry.record.workload, entry.case());
+        let case = format!("{} {}", entry.record.workload, entry.case()).trim_end().to_owned();
         match needs.iter_mut().find(|(n, c, _)| n == need && c == cure) {
             Some((_, _, cases)) => cases.push(case),
             None => needs.push((need, cure, vec![case])),
@@ -132,7 +132,7 @@ pub(crate) fn warnings(entries: &[Entry]) -> Option<Section> {
         let Some((warning, first)) = told.first() else { continue };
         let differ = told.iter().any(|(other, _)| other != warning);
         let whose = match told.len() {
-            1 => format!("{} {}", first.record.workload, first.case()),
+            1 => format!("{} {}", first.record.workload, first.case()).trim_end().to_owned(),
             count if differ => format!("{count} cases, each with its own numbers"),
             count => format!("{count} cases"),
         };
