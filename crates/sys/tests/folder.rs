@@ -5,7 +5,7 @@ use std::{
     fs,
     io::Write,
     os::unix::{
-        fs::{PermissionsExt, chown, lchown, symlink},
+        fs::{MetadataExt, PermissionsExt, chown, lchown, symlink},
         process::CommandExt,
     },
     path::{Path, PathBuf},
@@ -147,17 +147,19 @@ fn a_file_with_a_second_name_is_replaced_and_not_emptied() {
 fn a_link_planted_between_any_two_steps_leads_nowhere() {
     let Some(stage) = Stage::set() else { return };
     let folder = Folder::open(&stage.path("shared")).unwrap();
-    let _other = stage.meanwhile("ln -s ../root/secret page; ln ../root/secret page; rm -f page");
+    let _other = stage.meanwhile("ln -s ../root/secret page; rm -f page; touch page; rm -f page");
     for _ in 0..2000 {
         folder.replace("page", b"ours").unwrap();
         // It is root's now, which the second user cannot remove.
         assert_eq!(fs::symlink_metadata(stage.path("shared/page")).unwrap().len(), 4);
         folder.remove("page").unwrap();
         if let Ok(mut file) = folder.create("page") {
+            assert_eq!(file.metadata().unwrap().uid(), 0, "nobody else's file is opened");
             file.write_all(b"ours").unwrap();
             folder.remove("page").unwrap();
         }
         if let Ok(mut target) = target(&stage.path("shared/page"), Existing::Keep) {
+            assert_eq!(target.file.metadata().unwrap().uid(), 0);
             target.file.write_all(b"ours").unwrap();
         }
     }
@@ -221,6 +223,8 @@ fn a_file_that_is_replaced_leaves_nothing_beside_it_even_where_it_fails() {
     folder.replace("page", b"one").unwrap();
     folder.replace("page", b"two").unwrap();
     assert_eq!(fs::read(room.path().join("a/b/page")).unwrap(), b"two");
+    assert!(folder.create("page").is_err(), "what is there is not opened");
+    assert!(folder.create_private("page").is_err());
     fs::create_dir(room.path().join("a/b/directory")).unwrap();
     assert!(folder.replace("directory", b"no").is_err());
     assert_eq!(fs::read_dir(room.path().join("a/b")).unwrap().count(), 2);
