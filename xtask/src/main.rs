@@ -21,6 +21,7 @@ mod kmod;
 mod layouts;
 mod lint;
 mod miri;
+mod mutants;
 mod nightly;
 mod portable;
 mod shell;
@@ -96,6 +97,12 @@ const TASKS: &[Task] = &[
         about: "Feed whatever reads a file with what no program would write",
         arguments: fuzz::arguments,
         run: fuzz::fuzz,
+    },
+    Task {
+        name: "mutants",
+        about: "Make mistakes in what must not fail, and see whether a test notices",
+        arguments: mutants::arguments,
+        run: mutants::mutants,
     },
     Task::plain("miri", "Run what an interpreter can of the unsafe code", |_| miri::miri()),
     Task::plain("portable", "Check what is meant for every system for three others", |_| {

@@ -111,6 +111,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_measured_so_far_can_be_looked_at() {
+        let mut all = process(0);
+        all.join(process(0));
+        all.warn(&["loud".to_owned(), "quiet".to_owned()]);
+        assert_eq!((all.processes(), all.measured().counters["faults"]), (2, 10));
+        assert_eq!(all.measured().warnings, ["loud", "quiet"]);
+    }
+
+    #[test]
+    fn another_claim_that_does_not_hold_is_no_lost_memory() {
+        let mut all = process(0);
+        let witness = vec![Claim::check("faults", "", 1, 2, 0)];
+        all.add(Measured { witness, ..Measured::default() }, BTreeMap::new());
+        assert!(!all.lost_memory());
+    }
+
+    #[test]
     fn memory_lost_to_the_host_is_seen_before_it_is_mixed_in() {
         assert!(process(1).lost_memory());
         assert!(!process(0).lost_memory());

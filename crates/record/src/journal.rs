@@ -360,6 +360,16 @@ mod tests {
     }
 
     #[test]
+    fn records_without_a_header_may_have_blank_lines_and_a_bad_one_is_numbered() {
+        let line = serde_json::to_string(&record("why")).unwrap();
+        let text = format!("\n{line}\n \n{line}\n");
+        assert_eq!(read_records(&text).unwrap(), [record("why"), record("why")]);
+        let damage = read_records(&format!("{text}{{}}\n")).unwrap_err();
+        assert_eq!(damage.line, 5);
+        assert!(damage.why.contains("schema"), "{}", damage.why);
+    }
+
+    #[test]
     fn a_newer_schema_is_named() {
         let (directory, bytes) = written(1);
         let text = String::from_utf8(bytes).unwrap().replace("record/1", "record/9");

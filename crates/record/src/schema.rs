@@ -354,11 +354,12 @@ mod tests {
     #[test]
     fn the_worst_check_of_a_claim_is_kept_and_all_are_counted() {
         let mut witness = Vec::new();
-        for observed in [10, 12, 11, 10] {
+        // 12 is as far off as 8: the first stays.
+        for observed in [10, 11, 8, 12, 10] {
             claim(observed).fold_into(&mut witness);
         }
         assert_eq!(witness.len(), 1);
-        assert_eq!((witness[0].observed, witness[0].checks, witness[0].holds), (12, 4, false));
+        assert_eq!((witness[0].observed, witness[0].checks, witness[0].holds), (8, 5, false));
     }
 
     #[test]

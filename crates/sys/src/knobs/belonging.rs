@@ -223,3 +223,50 @@ impl Knobs {
         Ok(BelongingGuard { making, obtained })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_is_named_with_its_size_and_its_place() {
+        let algorithm = Some("zstd".to_owned());
+        let swap_file = Belonging::SwapFile { bytes: (1 << 20) + 1, directory: "/var".into() };
+        for (what, said) in [
+            (Belonging::Zram { bytes: 4 << 20, algorithm }, "a zram device of 4 MiB as swap, zstd"),
+            (Belonging::Zram { bytes: 1, algorithm: None }, "a zram device of 1 MiB as swap"),
+            (swap_file, "a swap file of 2 MiB in /var"),
+            (Belonging::MemoryGroup { limit: 1 << 30 }, "a memory cgroup with a limit of 1024 MiB"),
+        ] {
+            assert_eq!(what.to_string(), said);
+        }
+    }
+
+    #[test]
+    fn what_was_made_has_a_path_and_a_name() {
+        let file = || PathBuf::from("/var/pagelab-swap-1-0");
+        for (made, path, said) in [
+            (
+                Made::Zram { number: 3, bytes: 1 << 20, diskseq: None },
+                PathBuf::from("/dev/zram3"),
+                "a zram device of 1 MiB",
+            ),
+            (Made::SwapFile { path: file() }, file(), "a swap file"),
+            (Made::MemoryGroup { path: file(), enabled_in: None }, file(), "a memory cgroup"),
+        ] {
+            assert_eq!((made.path(), made.to_string().as_str()), (path, said));
+        }
+    }
+
+    #[test]
+    fn a_name_that_something_has_is_not_used_again() {
+        let root = tempfile::tempdir().unwrap();
+        let mut names = Vec::new();
+        for _ in 0..3 {
+            let name = unused_name(root.path(), "pagelab-");
+            assert!(!names.contains(&name) && name.starts_with(root.path()));
+            std::fs::write(&name, "").unwrap();
+            names.push(name);
+        }
+    }
+}

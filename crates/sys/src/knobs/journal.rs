@@ -201,6 +201,8 @@ fn line(entry: &Entry) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn set(path: &str, old: &str, new: &str) -> Change {
@@ -222,15 +224,54 @@ mod tests {
         journal.settle(first, "1").unwrap();
         let made = journal.append(Change::Made(zram(None))).unwrap();
         journal.remake(made, &zram(Some(7))).unwrap();
+        let settings: Vec<_> = journal.entries.iter().map(|entry| entry.change.clone()).collect();
+        let mut settled = set("/sys/a", "0", "1");
+        let Change::Set(setting) = &mut settled else { panic!("it is a setting") };
+        setting.holds = Some("1".to_owned());
+        let expected = [settled, set("/sys/b", "2", "3"), Change::Made(zram(Some(7)))];
+        assert_eq!(settings, expected);
         let text = fs::read(&path).unwrap();
-        for cut in 0..text.len() {
+        for cut in 0..=text.len() {
             fs::write(&path, &text[..cut]).unwrap();
             let read = Journal::load(path.clone()).unwrap();
             let whole = text[..cut].split(|byte| *byte == b'\n').count() - 1;
             // A line that lacks nothing but its newline is whole.
             assert!(read.entries.len() - whole <= 1);
             assert_eq!(read.entries[..], journal.entries[..read.entries.len()]);
+            assert_eq!(read.torn, cut > 0 && text[cut - 1] != b'\n', "{cut}");
         }
+    }
+
+    #[test]
+    fn a_foreign_line_is_cut_off_before_another_follows() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("knobs.jsonl");
+        fs::write(&path, "not ours\n").unwrap();
+        let mut journal = Journal::load(path.clone()).unwrap();
+        assert!(journal.torn);
+        let ids = [(); 3].map(|()| journal.append(set("/sys/a", "0", "1")).unwrap());
+        assert_eq!(ids, [1, 2, 3]);
+        assert!(!journal.torn && !fs::read_to_string(&path).unwrap().contains("ours"));
+        fs::write(&path, "not ours\n").unwrap();
+        Journal::load(path.clone()).unwrap().mend().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn the_file_is_private_and_reached_by_no_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, victim) = (directory.path().join("knobs.jsonl"), directory.path().join("x"));
+        let mut journal = Journal::load(path.clone()).unwrap();
+        assert_eq!(journal.path(), path);
+        journal.append(set("/sys/a", "0", "1")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&path).unwrap();
+        fs::write(&victim, "").unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        journal.append(set("/sys/a", "0", "1")).unwrap_err();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "");
+        let nowhere = Journal::load(victim.join("knobs.jsonl")).unwrap_err();
+        assert_ne!(nowhere.kind(), io::ErrorKind::NotFound, "that would be an empty journal");
     }
 
     #[test]

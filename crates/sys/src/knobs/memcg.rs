@@ -242,6 +242,88 @@ mod tests {
         assert!(!is_offered(&tree));
     }
 
+    /// A group whose files are ordinary ones.
+    fn group(unified: bool, files: &[(&str, &str)]) -> (tempfile::TempDir, MemoryGroup) {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            fs::write(root.path().join(file), text).unwrap();
+        }
+        let group = MemoryGroup { path: root.path().to_owned(), unified, limit: 1 };
+        (root, group)
+    }
+
+    #[test]
+    fn a_group_is_limited_and_read_by_the_files_of_its_version() {
+        let stat = "anon 1\nactive_file 3\ninactive_file 4\nfile 99\n";
+        for (unified, limit, swap, used) in [
+            (true, "memory.max", "memory.swap.max", "memory.current"),
+            (false, "memory.limit_in_bytes", "memory.swappiness", "memory.usage_in_bytes"),
+        ] {
+            let files = [
+                (limit, ""),
+                (swap, ""),
+                (used, "4096\n"),
+                ("memory.stat", stat),
+                ("cgroup.procs", ""),
+            ];
+            let (root, group) = group(unified, &files);
+            let text = |file: &str| fs::read_to_string(root.path().join(file)).unwrap();
+            group.set_limit(77).unwrap();
+            group.keep_from_swap().unwrap();
+            assert_eq!((text(limit).as_str(), text(swap).as_str()), ("77", "0"));
+            assert_eq!((group.used(), group.file_cache()), (Some(4096), Some(7)));
+            group.door().unwrap().write_all(b"0").unwrap();
+            assert_eq!(text("cgroup.procs"), "0");
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_swap_keeps_out_of_it_and_other_errors_are_said() {
+        let (root, group) = group(true, &[]);
+        group.keep_from_swap().unwrap();
+        fs::create_dir(root.path().join("memory.swap.max")).unwrap();
+        group.keep_from_swap().unwrap_err();
+        assert!(group.set_limit(1).is_err() && group.door().is_err());
+        assert_eq!((group.used(), group.file_cache()), (None, None));
+    }
+
+    #[test]
+    fn the_controller_that_was_switched_on_for_a_group_is_switched_off_with_it() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::at(root.path().join("lab")).with_root(root.path());
+        let control = root.path().join("cgroup.subtree_control");
+        let ours = root.path().join("pagelab-1-0");
+        fs::create_dir(&ours).unwrap();
+        fs::write(&control, "cpu memory\n").unwrap();
+        assert_eq!(remove(&place, &ours, Some(root.path())).unwrap(), Outcome::Removed);
+        assert!(fs::read_to_string(&control).unwrap().starts_with("-memory"));
+        // Already gone, and the controller as well.
+        fs::write(&control, "cpu\n").unwrap();
+        assert_eq!(remove(&place, &ours, Some(root.path())).unwrap(), Outcome::NotThere);
+        assert_eq!(fs::read_to_string(&control).unwrap(), "cpu\n");
+    }
+
+    #[test]
+    fn a_group_that_holds_something_for_good_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let ours = root.path().join("pagelab-1-0");
+        fs::create_dir_all(ours.join("below")).unwrap();
+        // Not busy but not empty: nothing to wait for.
+        remove_when_empty(&ours).unwrap_err();
+        assert!(ours.exists());
+    }
+
+    #[test]
+    fn who_is_in_a_group_is_moved_above_it() {
+        let root = tempfile::tempdir().unwrap();
+        let ours = root.path().join("pagelab-1-0");
+        fs::create_dir(&ours).unwrap();
+        fs::write(ours.join("cgroup.procs"), "17\n").unwrap();
+        fs::write(root.path().join("cgroup.procs"), "").unwrap();
+        move_out(&ours);
+        assert_eq!(fs::read_to_string(root.path().join("cgroup.procs")).unwrap(), "17");
+    }
+
     #[test]
     fn only_a_group_named_as_ours_and_in_its_place_is_removed() {
         let root = tempfile::tempdir().unwrap();

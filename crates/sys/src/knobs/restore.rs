@@ -248,3 +248,35 @@ fn undo(place: &Place, setting: &Setting) -> Outcome {
         Err(error) => failed(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_is_said_and_what_is_to_be_wondered_about_is_not_clean() {
+        let (found, why) = ("2".to_owned(), "busy".to_owned());
+        let all = [
+            (Outcome::PutBack, true, true, "put back from \"1\" to \"0\""),
+            (Outcome::AlreadyBack, true, true, "holds \"0\" again already"),
+            (Outcome::Inherited, true, true, "by a later change"),
+            (Outcome::ChangedByOthers { found: found.clone() }, false, true, "left at \"2\""),
+            (Outcome::Short { found }, false, true, "but holds \"2\""),
+            (Outcome::Gone, false, true, "is gone; it was \"0\""),
+            (Outcome::OtherBoot, true, true, "reset by a reboot"),
+            (Outcome::Refused, false, true, "is not a knob"),
+            (Outcome::Failed { why: why.clone() }, false, false, "back to \"0\": busy"),
+            (Outcome::Removed, true, true, "was removed"),
+            (Outcome::NotThere, true, true, "is not there any more"),
+            (Outcome::NotOurs { why: why.clone() }, false, true, "left alone"),
+            (Outcome::Remains { why }, false, false, "could not be removed: busy"),
+        ];
+        for (outcome, is_clean, is_over, said) in all {
+            let (path, old, new) = ("/sys/a".into(), "0".into(), "1".into());
+            let restored = Restored { path, old, new, outcome };
+            assert_eq!((restored.is_clean(), restored.is_over()), (is_clean, is_over));
+            let text = restored.to_string();
+            assert!(text.starts_with("/sys/a") && text.contains(said), "{text}");
+        }
+    }
+}

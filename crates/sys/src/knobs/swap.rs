@@ -309,6 +309,54 @@ mod tests {
     }
 
     #[test]
+    fn a_backslash_without_three_digits_is_itself() {
+        for (word, plain) in [
+            ("/a\\040", "/a "),
+            ("/a\\04", "/a\\04"),
+            ("/a\\", "/a\\"),
+            ("\\134b\\040\\011c", "\\b \tc"),
+            ("/a\\999", "/a\\999"),
+            ("", ""),
+        ] {
+            assert_eq!(unescape(word), PathBuf::from(plain), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_swaps_where_it_lists_its_swap() {
+        let (root, tree) = machine("");
+        assert!(is_offered(&tree) && in_use(&tree).is_empty());
+        assert_eq!(priority_above_all(&tree).unwrap(), PRIORITY);
+        fs::remove_file(root.path().join("proc/swaps")).unwrap();
+        assert!(!is_offered(&tree) && in_use(&tree).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_swap_is_neither_switched_on_nor_off() {
+        let (root, tree) = machine("");
+        let path = root.path().join("file");
+        fs::write(&path, "").unwrap();
+        on(&path, PRIORITY).unwrap_err();
+        off(&tree, &path).unwrap();
+        // The list says that it is; the kernel knows better, and is asked.
+        let (_root, tree) = machine(&format!("{} file\t8\t\t0\t\t-2\n", path.display()));
+        off(&tree, &path).unwrap_err();
+    }
+
+    #[test]
+    fn a_file_is_filled_to_its_last_byte() {
+        for bytes in [1, 1 << 20, (1 << 20) + 7, 3 << 20] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            io::Write::write_all(&mut file, b"not zero").unwrap();
+            fill(file.as_file(), bytes).unwrap();
+            let found = fs::read(file.path()).unwrap();
+            assert_eq!(found.len() as u64, bytes.max(8));
+            let filled = usize::try_from(bytes).unwrap();
+            assert!(found[..filled].iter().all(|byte| *byte == 0), "{bytes}");
+        }
+    }
+
+    #[test]
     fn swap_of_the_highest_priority_cannot_be_gone_before() {
         let (_root, tree) = machine("/dev/sda2 partition\t8\t\t0\t\t-2\n");
         assert_eq!(priority_above_all(&tree).unwrap(), PRIORITY);

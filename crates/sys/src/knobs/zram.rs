@@ -165,7 +165,10 @@ fn write(path: &PathBuf, value: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+    use crate::knobs::Place;
 
     /// A machine with one device, of which these files say these things.
     fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
@@ -209,6 +212,60 @@ mod tests {
         assert_eq!(removed(&tree), "");
         let (_root, tree) = machine(&[("initstate", "0\n"), ("diskseq", "11\n")]);
         assert_eq!(remove(&tree, 1, None).unwrap(), Outcome::Removed);
+    }
+
+    /// Knobs of a machine, over which a shell watches that does nothing.
+    fn knobs(root: &tempfile::TempDir, tree: Tree) -> Knobs {
+        let place = Place::at(root.path().join("lab")).with_tree(tree);
+        let mut watchdog = Command::new("sh");
+        watchdog.args(["-c", "printf R >&0; exec cat"]);
+        Knobs::acquire(&place, "test", watchdog).unwrap()
+    }
+
+    /// One kernel's answer to `hot_add`: the device that is there, set up by then.
+    fn machine_that_adds_1() -> (tempfile::TempDir, Tree) {
+        let files = [
+            ("initstate", "1\n"),
+            ("diskseq", "11\n"),
+            ("comp_algorithm", "[lzo] zstd\n"),
+            ("disksize", ""),
+            ("reset", ""),
+        ];
+        let (root, tree) = machine(&files);
+        fs::write(root.path().join(CONTROL).join("hot_add"), "1\n").unwrap();
+        (root, tree)
+    }
+
+    #[test]
+    fn a_device_is_set_up_step_by_step_and_goes_again_when_swap_refuses_it() {
+        let (root, tree) = machine_that_adds_1();
+        assert!(is_offered(&tree));
+        fs::create_dir(root.path().join("dev")).unwrap();
+        fs::write(root.path().join("dev/zram1"), "").unwrap();
+        let knobs = knobs(&root, tree.clone());
+        // An ordinary file that is shorter than its header says is no swap for any kernel.
+        let error = make(&knobs, 1 << 20, Some("zstd")).unwrap_err();
+        assert!(error.to_string().contains("swapon"), "{error}");
+        let text = |file: &str| tree.text(format!("sys/block/zram1/{file}")).unwrap();
+        assert!(text("comp_algorithm").starts_with("zstd"));
+        assert_eq!(text("disksize"), "1048576");
+        let header = fs::read(root.path().join("dev/zram1")).unwrap();
+        assert!(header.ends_with(b"SWAPSPACE2"));
+        // By its number of disks it is ours, though it is at work: the journal was told.
+        assert_eq!((text("reset").as_str(), removed(&tree).as_str()), ("1", "1"));
+        assert_eq!(knobs.take_warnings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_device_that_does_not_appear_or_refuses_is_named_and_goes_again() {
+        let (root, tree) = machine_that_adds_1();
+        let knobs = knobs(&root, tree.clone());
+        let error = make(&knobs, 1 << 20, None).unwrap_err();
+        assert!(error.to_string().contains("devtmpfs"), "{error}");
+        assert_eq!(removed(&tree), "1");
+        fs::remove_file(root.path().join("sys/block/zram1/comp_algorithm")).unwrap();
+        let error = make(&knobs, 1 << 20, Some("zstd")).unwrap_err();
+        assert!(matches!(error, KnobError::Rejected { .. }), "{error}");
     }
 
     #[test]
