@@ -83,6 +83,7 @@ pub fn encode(op: Op, to: &mut Vec<u8>) {
 ///
 /// # Errors
 /// When the bytes are no record; `offset` is where they stand in the trace.
+#[inline] // into loops that are measured: without LTO it would be a call there
 pub fn decode_one(bytes: &[u8], offset: u64) -> Result<Option<(Op, usize)>, RecordError> {
     let Some([op, width, addr @ ..]) = bytes.first_chunk::<HEAD_BYTES>().copied() else {
         return Ok(None);
