@@ -93,7 +93,7 @@ fn install_musl_tools() -> Result<()> {
     find("musl-gcc").map(drop).context("musl-tools brought no musl-gcc")
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     output(&mut program("id", ["--user"])).is_ok_and(|id| id.trim() == "0")
 }
 

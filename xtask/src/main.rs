@@ -16,6 +16,7 @@ mod advise_score;
 mod deny;
 mod dist;
 mod elf;
+mod flake;
 mod fuzz;
 mod kmod;
 mod layouts;
@@ -27,13 +28,14 @@ mod portable;
 mod shell;
 mod splice;
 mod storm;
+mod test;
 mod tidy;
 mod vm;
 
-use std::{env, ffi::OsString, process::ExitCode};
+use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 
 use crate::shell::{cargo, run};
 
@@ -59,7 +61,7 @@ impl Task {
 
 /// Every task, in the order of `--help`.
 const TASKS: &[Task] = &[
-    Task::plain("ci", "What CI runs: lint, then test", ci),
+    Task::plain("ci", "What CI runs: lint, then test, then vm", ci),
     Task::plain(
         "lint",
         "Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies",
@@ -67,9 +69,15 @@ const TASKS: &[Task] = &[
     ),
     Task {
         name: "test",
-        about: "Run every test, then `vm`; arguments go to `cargo test`, and leave `vm` out",
-        arguments: test_arguments,
-        run: test,
+        about: "Run every test, and `pagelab check` on three kernels; arguments go to `cargo test`",
+        arguments: test::arguments,
+        run: test::test,
+    },
+    Task {
+        name: "flake",
+        about: "Run the tests again and again, quiet and disturbed in three ways",
+        arguments: flake::arguments,
+        run: flake::flake,
     },
     Task {
         name: "vm",
@@ -152,48 +160,10 @@ fn command() -> Command {
         .subcommands(TASKS.iter().map(task))
 }
 
-fn test_arguments(command: Command) -> Command {
-    command.arg(
-        Arg::new("args")
-            .value_parser(clap::value_parser!(OsString))
-            .action(ArgAction::Append)
-            .num_args(0..)
-            .trailing_var_arg(true)
-            .allow_hyphen_values(true)
-            .help("For `cargo test`, for example `-p pagelab-record` or a test's name"),
-    )
-}
-
 fn ci(_: &ArgMatches) -> Result<()> {
     lint::lint()?;
-    run("test", &mut test_command(&[]))?;
-    vm::after_tests()
-}
-
-fn test(_: &ArgMatches) -> Result<()> {
-    let passed_on = passed_on(env::args_os());
-    run("test", &mut test_command(&passed_on))?;
-    // Whoever narrows it asks for less than everything.
-    if passed_on.is_empty() { vm::after_tests() } else { Ok(()) }
-}
-
-/// What follows the task's name, word for word: clap would drop a `--` that is the first of it.
-fn passed_on(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    words.skip_while(|word| word != "test").skip(1).collect()
-}
-
-/// Narrowing to packages replaces `--workspace`, which would override it.
-fn test_command(passed_on: &[OsString]) -> std::process::Command {
-    let mut command = cargo("test");
-    let narrowed = |argument: &OsString| {
-        let text = argument.to_string_lossy();
-        text.starts_with("-p") || text.starts_with("--package")
-    };
-    if !passed_on.iter().take_while(|argument| *argument != "--").any(narrowed) {
-        command.arg("--workspace");
-    }
-    command.arg("--no-fail-fast").args(passed_on);
-    command
+    test::all()?;
+    vm::whole()
 }
 
 fn schema() -> Result<()> {
@@ -206,30 +176,14 @@ fn schema() -> Result<()> {
 mod tests {
     use super::*;
 
-    fn arguments_of(command: &std::process::Command) -> Vec<String> {
-        command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
-    }
-
     #[test]
     fn the_command_line_is_well_formed() {
         command().debug_assert();
     }
 
     #[test]
-    fn whatever_follows_test_is_passed_on_word_for_word() {
+    fn test_takes_whatever_cargo_test_takes() {
         let line = ["xtask", "test", "-p", "xtask", "--", "--nocapture"];
         assert!(command().try_get_matches_from(line).is_ok());
-        let arguments = arguments_of(&test_command(&passed_on(line.map(Into::into).into_iter())));
-        assert!(arguments.ends_with(&["-p", "xtask", "--", "--nocapture"].map(String::from)));
-        assert!(!arguments.contains(&"--workspace".to_owned()));
-        let line = ["xtask", "test", "--", "test"].map(Into::into);
-        assert_eq!(passed_on(line.into_iter()), ["--", "test"]);
-    }
-
-    #[test]
-    fn test_alone_means_the_whole_workspace() {
-        assert!(arguments_of(&test_command(&[])).contains(&"--workspace".to_owned()));
-        let filter = [OsString::from("--"), OsString::from("-p")];
-        assert!(arguments_of(&test_command(&filter)).contains(&"--workspace".to_owned()));
     }
 }

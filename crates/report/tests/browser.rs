@@ -48,7 +48,7 @@ fn every_chart_is_drawn_and_the_console_is_silent() {
     let Some(Visit { document, console }) = visit(&path, &folder.path().join("profile")) else {
         #[expect(clippy::print_stderr, reason = "a skipped test must say so, and how to run it")]
         {
-            eprintln!("SKIPPED: no Chromium; cure: sudo apt-get install chromium");
+            eprintln!("skipped: no Chromium; to run it: sudo apt-get install chromium");
         }
         return;
     };

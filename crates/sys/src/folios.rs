@@ -58,7 +58,7 @@ mod tests {
     #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn a_page_of_the_heap_is_there_and_the_first_page_is_not() {
         let Some(mut folios) = Folios::open() else {
-            return eprintln!("skipped: page frames are not shown (run as root)");
+            return eprintln!("skipped: page frames are not shown; to run it: sudo");
         };
         let value = Box::new(7_u64);
         let address = std::ptr::from_ref(&*value) as u64;

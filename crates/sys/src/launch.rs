@@ -248,7 +248,7 @@ mod tests {
         match Session::open(&plan) {
             Ok(session) => Some((waiting, session)),
             Err(error) => {
-                eprintln!("skipped: {error} (sysctl kernel.perf_event_paranoid=2)");
+                eprintln!("skipped: {error}; to run it: sudo sysctl kernel.perf_event_paranoid=2");
                 None
             }
         }

@@ -93,7 +93,9 @@ mod tests {
         let target = Target::Threads(vec![crate::sched::thread_id()]);
         let plan = Plan { target, sources: vec![source] };
         let Ok(mut session) = Session::open(&plan) else {
-            eprintln!("skipped: no perf events here (perf_event_paranoid 2 or less allows them)");
+            eprintln!(
+                "skipped: no perf events here; to run it: sudo sysctl kernel.perf_event_paranoid=2"
+            );
             return;
         };
         session.start().unwrap();

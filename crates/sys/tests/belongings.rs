@@ -115,7 +115,9 @@ fn possible(root: &Path) -> Vec<Belonging> {
         None if swap::is_offered(&tree) => {
             possible.push(Belonging::SwapFile { bytes: BYTES, directory: root.to_owned() });
         }
-        why => eprintln!("skipped: no swap file here: {why:?}"),
+        why => {
+            eprintln!("skipped: no swap file here: {why:?}; to run it: a /var/tmp on ext4 or xfs");
+        }
     }
     if memcg::is_offered(&tree) {
         possible.push(Belonging::MemoryGroup { limit: BYTES });

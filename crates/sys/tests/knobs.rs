@@ -463,13 +463,13 @@ fn whoever_shuts_the_door_keeps_everybody_out_but_whom_it_lets_in() {
 
 #[test]
 fn a_real_knob_is_set_refuses_nonsense_and_is_left_as_found() {
-    let skip = |why: &str| eprintln!("skipped: {why}");
+    let skip = |why: &str| eprintln!("skipped: {why}; to run it: sudo, on Linux 6.8");
     if !rustix::process::geteuid().is_root() {
         return skip("setting a real knob needs root");
     }
     let pages = HugePages::machine();
     let Some(path) = pages.enabled_path(64 << 10) else {
-        return skip("this kernel offers no 64 kB transparent huge pages (needs Linux 6.8)");
+        return skip("this kernel offers no 64 kB transparent huge pages");
     };
     let watchdog = || child("watchdog of the machine", Path::new("/"));
     let acquire = || Knobs::acquire(&Place::machine(), "test", watchdog());

@@ -11,7 +11,7 @@ fn the_c_header_has_the_layout_of_the_golden_file() {
     let mut compile = Command::new("cc");
     compile.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
     let Ok(status) = compile.arg(folder.join("layout.c")).status() else {
-        eprintln!("skipped: there is no C compiler; cure: sudo apt-get install gcc");
+        eprintln!("skipped: there is no C compiler; to run it: sudo apt-get install gcc");
         return;
     };
     assert!(status.success(), "the header does not compile");

@@ -33,9 +33,10 @@ use super::{
 use crate::shell;
 
 /// Logs of the boots.
-pub(super) const LOGS: &str = "target/vm/logs";
-/// `pagelab check` takes every kind of fault: half of this on a host that does nothing else.
-const LIMIT: Duration = Duration::from_secs(360);
+pub(crate) const LOGS: &str = "target/vm/logs";
+/// `pagelab check` takes every kind of fault: three minutes on a host that does nothing else, and
+/// `cargo xtask test` compiles and tests beside it.
+const LIMIT: Duration = Duration::from_secs(900);
 /// With `--soak` there is no reason to hurry.
 const LIMIT_SOAK: Duration = Duration::from_secs(3600);
 
@@ -61,6 +62,10 @@ pub(super) struct Booted {
     pub(super) failures: Vec<String>,
     /// All of it, for a person.
     pub(super) text: String,
+    /// Name of the kernel.
+    pub(super) kernel: String,
+    /// From start to end.
+    pub(super) seconds: u64,
 }
 
 impl Lane {
@@ -85,7 +90,8 @@ impl Lane {
             while let Some((round, boot)) = next() {
                 let booted = self.boot(boot, round).unwrap_or_else(|error| {
                     let text = format!("\n[vm] FAILED: {}: {error:#}", boot.name());
-                    Booted { failures: vec![format!("{error:#}")], text, ..Booted::default() }
+                    let (kernel, failures) = (boot.kernel.clone(), vec![format!("{error:#}")]);
+                    Booted { failures, text, kernel, ..Booted::default() }
                 });
                 let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
                 println!("{}", booted.text);
@@ -134,7 +140,13 @@ impl Lane {
         let place = (boot.kernel.as_str(), boot.machine.as_str());
         let mut failures = judged.failures.clone();
         failures.extend(skips::wrong(&self.expected, place, &judged.findings));
-        let mut booted = Booted { judged, failures, text: String::new() };
+        let mut booted = Booted {
+            judged,
+            failures,
+            text: String::new(),
+            kernel: boot.kernel.clone(),
+            seconds: took.as_secs(),
+        };
         booted.text = booted.describe(&name, took, &base);
         if round > 0 && booted.is_good() {
             for kind in ["console", "results"] {

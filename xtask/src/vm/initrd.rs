@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn cpio_reads_what_was_written() {
         if find("cpio").is_none() {
-            eprintln!("skipped: no cpio; sudo apt-get install cpio");
+            eprintln!("skipped: no cpio; to run it: sudo apt-get install cpio");
             return;
         }
         let mut archive = Archive::new();

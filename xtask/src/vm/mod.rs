@@ -28,18 +28,24 @@ use std::{env, fs, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
+pub(crate) use self::boot::LOGS;
 use self::{
     boot::Lane,
     summary::Summary,
     table::{Asked, KERNELS},
 };
-use crate::shell;
+use crate::{dist, shell, test::summary as test};
 
 /// `off` leaves the lane out of `cargo xtask test`.
 const VARIABLE: &str = "PAGELAB_VM";
 
+/// The case that is `pagelab check`, whole.
+const CHECK: &str = "check/everything";
+/// What to do where the lane lacks something.
+const CURE: &str = "run `cargo xtask vm` once as root, on Debian, with a network";
+
 /// Machines that run at once. Each has two processors of which one is busy as a rule.
-const JOBS: &str = "2";
+const JOBS: usize = 2;
 
 /// What the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
@@ -66,7 +72,7 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
                     Ok(jobs) if jobs > 0 => Ok(jobs),
                     _ => Err("a number above 0"),
                 })
-                .default_value(JOBS)
+                .default_value(JOBS.to_string())
                 .help("Run this many machines at once"),
         )
         .arg(
@@ -80,13 +86,19 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
 }
 
 /// What was asked for, besides which cases.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Options {
     keep: bool,
     soak: bool,
     update: bool,
     repeat: u32,
     jobs: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { keep: false, soak: false, update: false, repeat: 1, jobs: JOBS }
+    }
 }
 
 /// The task.
@@ -110,14 +122,35 @@ pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
     lane(&asked, options)
 }
 
-/// The lane as a part of `cargo xtask test`.
-pub(crate) fn after_tests() -> Result<()> {
+/// The whole lane, as a part of `cargo xtask ci`.
+pub(crate) fn whole() -> Result<()> {
+    lane(&Asked::default(), Options::default())
+}
+
+/// What came of `pagelab check` on every kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    pub(crate) boots: Vec<test::Boot>,
+    /// Why nothing was booted.
+    pub(crate) lack: Option<String>,
+}
+
+/// `pagelab check` on every kernel: what `cargo xtask test` boots.
+pub(crate) fn check() -> Result<Checked> {
     if env::var_os(VARIABLE).is_some_and(|value| value == "off") {
-        shell::warn(&format!("{VARIABLE}=off: nothing was tested on real kernels"));
-        return Ok(());
+        return Ok(Checked { lack: Some(format!("{VARIABLE}=off")), ..Checked::default() });
     }
-    let jobs = JOBS.parse().context("the default is a number")?;
-    lane(&Asked::default(), Options { repeat: 1, jobs, ..Options::default() })
+    let asked = Asked { filters: vec![CHECK.to_owned()], ..Asked::default() };
+    Ok(match run(&asked, Options::default())? {
+        Ok(summary) => Checked { boots: summary.checked(), lack: None },
+        Err(lack) => Checked { lack: Some(format!("{lack:#}; {CURE}")), ..Checked::default() },
+    })
+}
+
+/// What the machines need, and what of it is installed.
+pub(crate) fn needs() -> String {
+    let how = if dist::is_root() { "are installed where missing" } else { "are root's to install" };
+    format!("the machines take qemu-system-x86 and kernels of Debian, 300 MiB: they {how}")
 }
 
 fn list(asked: &Asked) -> Result<()> {
@@ -142,13 +175,12 @@ fn lane(asked: &Asked, options: Options) -> Result<()> {
     match outcome? {
         Ok(summary) => {
             println!("\n[vm] {summary}, {:.0} s", took.as_secs_f64());
-            if summary.is_good() { Ok(()) } else { bail!("the logs are in {}", boot::LOGS) }
+            if summary.is_good() { Ok(()) } else { bail!("the logs are in {LOGS}") }
         }
         Err(lack) => {
             shell::warn(&format!(
                 "NOTHING WAS TESTED ON REAL KERNELS: the lane lacks what it needs.\n{lack:#}\n\
-                 Cure: run `cargo xtask vm` once as root, on Debian, with a network; \
-                 {VARIABLE}=off leaves it out"
+                 Cure: {CURE}"
             ));
             Ok(())
         }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{boot::Booted, verdict::Outcome};
+use super::{boot::Booted, table::KERNELS, verdict::Outcome};
+use crate::test::summary as test;
 
 /// Sums over boots.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,7 @@ pub(super) struct Summary {
     skipped: usize,
     failed: usize,
     parts: usize,
+    checked: Vec<test::Boot>,
 }
 
 impl Summary {
@@ -20,6 +22,7 @@ impl Summary {
     pub(super) fn add(&mut self, booted: &Booted) {
         self.boots += 1;
         self.boots_bad += usize::from(!booted.is_good());
+        self.checked.push(checked(booted));
         for finding in &booted.judged.findings {
             let count = match &finding.outcome {
                 Outcome::Skip { .. } => &mut self.skipped,
@@ -31,15 +34,45 @@ impl Summary {
         }
     }
 
+    /// What each boot checked, the oldest kernel first.
+    pub(super) fn checked(mut self) -> Vec<test::Boot> {
+        let age = |boot: &test::Boot| KERNELS.iter().position(|name| *name == boot.kernel);
+        self.checked.sort_by_key(age);
+        self.checked
+    }
+
     /// Whether every boot is good.
     pub(super) fn is_good(&self) -> bool {
         self.boots_bad == 0
     }
 }
 
+/// What a boot checked: the parts of its cases.
+fn checked(booted: &Booted) -> test::Boot {
+    let mut boot = test::Boot {
+        kernel: booted.kernel.clone(),
+        release: booted.judged.release.clone(),
+        is_good: booted.is_good(),
+        seconds: booted.seconds,
+        ..test::Boot::default()
+    };
+    for finding in booted.judged.findings.iter().filter(|finding| finding.part.is_some()) {
+        match &finding.outcome {
+            Outcome::Ok(note) => {
+                boot.cases += 1;
+                let claims = note.split_once(" claims hold").map(|(count, _)| count.parse());
+                boot.claims += claims.and_then(Result::<usize, _>::ok).unwrap_or_default();
+            }
+            Outcome::Skip { .. } => boot.skipped += 1,
+            Outcome::Fail(_) => (),
+        }
+    }
+    boot
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { boots, boots_bad, ok, skipped, failed, parts } = self;
+        let Self { boots, boots_bad, ok, skipped, failed, parts, .. } = self;
         write!(f, "{boots} boots, {boots_bad} of them bad; ")?;
         write!(f, "cases: {ok} ok (and {parts} parts), {skipped} skipped, {failed} failed")
     }
@@ -52,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_boot_without_failed_cases_can_be_bad() {
-        let ok = Outcome::Ok(String::new());
+        let ok = Outcome::Ok("7 claims hold".into());
         let finding = Finding { case: "a/b".into(), part: None, outcome: ok };
         let part = Finding { part: Some("x".into()), ..finding.clone() };
         let judged = Judged { findings: vec![finding, part], ..Judged::default() };
@@ -60,6 +93,8 @@ mod tests {
         let failures = vec!["console: WARNING".into()];
         summary.add(&Booted { judged, failures, ..Booted::default() });
         assert!(!summary.is_good());
+        let [boot] = &summary.checked[..] else { panic!("one boot") };
+        assert_eq!((boot.is_good, boot.cases, boot.claims), (false, 1, 7));
         let text = summary.to_string();
         assert_eq!(text, "1 boots, 1 of them bad; cases: 1 ok (and 1 parts), 0 skipped, 0 failed");
     }

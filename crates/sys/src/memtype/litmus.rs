@@ -269,7 +269,7 @@ mod tests {
     fn what_the_manual_forbids_is_not_seen() {
         let cpus = Topology::machine().cpus().allowed;
         let [first, second, ..] = cpus[..] else {
-            eprintln!("skipped: one CPU; run on a machine with two");
+            eprintln!("skipped: one CPU; to run it: a machine with two");
             return;
         };
         let clock = Clock::new(ClockChoice::Scripted { step_ns: 1 });

@@ -145,7 +145,9 @@ mod tests {
         match &found[0] {
             Some(point) => assert!(point.id > 0 && point.has_field("error_code")),
             None => {
-                eprintln!("skipped: no tracepoints here (run as root, on a kernel with tracefs)");
+                eprintln!(
+                    "skipped: no tracepoints here; to run it: sudo, on a kernel with tracefs"
+                );
             }
         }
         assert_eq!(mounts(), before);

@@ -1,0 +1,186 @@
+//! The test binaries: built once by cargo, run by us, and read.
+//!
+//! The one idea: what a test says is captured by its harness, so a skip is a line that begins with
+//! [`SKIPPED`], shown with `--show-output`. Nothing is tried twice.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::summary::Skip;
+use crate::shell::{self, cargo};
+
+/// How a test says that it did nothing here.
+const SKIPPED: &str = "skipped: ";
+/// What comes before the cure.
+const CURE: &str = "; to run it: ";
+/// Lines of a failure that are shown; all of them are in its log.
+const LINES_SHOWN: usize = 80;
+
+/// A binary that cargo has built of some tests.
+#[derive(Debug, Clone)]
+pub(crate) struct Binary {
+    /// The package's name, and the target's where that is another.
+    pub(crate) name: String,
+    executable: PathBuf,
+    /// The package's folder, where cargo runs tests.
+    folder: PathBuf,
+}
+
+/// What came of the tests of a binary.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) passed: usize,
+    pub(crate) failed: Vec<String>,
+    pub(crate) skips: Vec<Skip>,
+    pub(crate) took: Duration,
+    /// What a person wants to see of a failure.
+    pub(crate) failure: String,
+}
+
+/// Builds every test of the workspace.
+pub(crate) fn build() -> Result<Vec<Binary>> {
+    let mut command = cargo("test");
+    command.args(["--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    eprintln!("\n[test] {}", shell::line(&command));
+    let messages = shell::output(&mut command)?;
+    let binaries: Vec<_> = messages.lines().filter_map(binary).collect();
+    ensure!(!binaries.is_empty(), "cargo has built no tests");
+    Ok(binaries)
+}
+
+/// The binary that a message of cargo tells of.
+fn binary(line: &str) -> Option<Binary> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let executable = PathBuf::from(message["executable"].as_str()?);
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let package = folder.file_name()?.to_str()?;
+    let target = message["target"]["name"].as_str()?;
+    let is_lib = message["target"]["kind"] == "lib" || target.ends_with(package);
+    let name = if is_lib { package.to_owned() } else { format!("{package}/{target}") };
+    Some(Binary { name, executable, folder })
+}
+
+impl Binary {
+    /// Whether these are tests of the program, not of a crate.
+    pub(crate) fn is_end_to_end(&self) -> bool {
+        self.name == "pagelab/e2e"
+    }
+
+    /// Runs its tests; all that it says goes to `log`.
+    pub(crate) fn run(&self, log: &Path) -> Result<Ran> {
+        if let Some(folder) = log.parent() {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        let file = File::create(log).with_context(|| log.display().to_string())?;
+        let mut command = Command::new(&self.executable);
+        command
+            .arg("--show-output")
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .stdin(Stdio::null())
+            .stderr(file.try_clone().context("a second descriptor")?)
+            .stdout(file);
+        let (status, took) = shell::timed(|| command.status());
+        let status = status.with_context(|| format!("starting {}", self.executable.display()))?;
+        let text = fs::read(log).with_context(|| log.display().to_string())?;
+        Ok(read(&String::from_utf8_lossy(&text), status.success(), took))
+    }
+}
+
+/// Reads what a harness said.
+fn read(text: &str, is_good: bool, took: Duration) -> Ran {
+    let mut ran = Ran { took, ..Ran::default() };
+    let mut results = 0;
+    for line in text.lines() {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            results += 1;
+            let passed = counts.split("; ").next().and_then(|text| text.split(' ').nth_back(1));
+            ran.passed += passed.and_then(|count| count.parse::<usize>().ok()).unwrap_or_default();
+        } else if let Some(name) =
+            line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"))
+        {
+            ran.failed.push(name.to_owned());
+        } else if let Some(said) = line.strip_prefix(SKIPPED) {
+            let (reason, cure) = said.split_once(CURE).unwrap_or((said, "it does not say"));
+            add(&mut ran.skips, &Skip { tests: 1, reason: reason.into(), cure: cure.into() });
+        }
+    }
+    // A binary without a harness is one test.
+    if results == 0 && is_good {
+        ran.passed += 1;
+    }
+    if !is_good && ran.failed.is_empty() {
+        ran.failed.push("it ended without a result".to_owned());
+    }
+    if !is_good {
+        let from = text.find("\nfailures:\n").unwrap_or_default();
+        let lines: Vec<_> = text[from..].lines().filter(|line| !is_of_a_backtrace(line)).collect();
+        ran.failure = lines[..lines.len().min(LINES_SHOWN)].join("\n");
+    }
+    ran.passed = ran.passed.saturating_sub(ran.skips.iter().map(|skip| skip.tests).sum());
+    ran
+}
+
+fn is_of_a_backtrace(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("at ") || line.split_once(": ").is_some_and(|(n, _)| n.parse::<u32>().is_ok())
+}
+
+/// Adds skips to others of the same reason.
+pub(crate) fn add(skips: &mut Vec<Skip>, more: &Skip) {
+    match skips.iter_mut().find(|skip| skip.reason == more.reason) {
+        Some(skip) => skip.tests += more.tests,
+        None => skips.push(more.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_failures_and_skips_are_read_from_what_a_harness_says() {
+        let text = "running 3 tests\ntest a ... ok\ntest b::c ... FAILED\n\nsuccesses:\n\n\
+            ---- a stdout ----\nskipped: no zram here; to run it: sudo modprobe zram\n\n\
+            failures:\n\n---- b::c stdout ----\nassertion failed\n   0: rust_begin_unwind\n\n\
+            test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
+        let ran = read(text, false, Duration::ZERO);
+        let cure = "sudo modprobe zram".to_owned();
+        let skip = Skip { tests: 1, reason: "no zram here".into(), cure };
+        assert_eq!(
+            (ran.passed, &ran.failed[..], &ran.skips[..]),
+            (1, &["b::c".into()][..], &[skip][..])
+        );
+        assert!(ran.failure.contains("assertion failed") && !ran.failure.contains("unwind"));
+    }
+
+    #[test]
+    fn a_binary_without_a_harness_is_one_test_and_a_crash_is_a_failure() {
+        assert_eq!(read("fine", true, Duration::ZERO).passed, 1);
+        let ran = read("running 9 tests\n", false, Duration::ZERO);
+        assert_eq!(ran.failed, ["it ended without a result"]);
+    }
+
+    #[test]
+    fn only_tests_that_were_built_are_binaries() {
+        let line = |test: bool| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/sys/Cargo.toml",
+                "target":{{"kind":["test"],"name":"knobs"}},"profile":{{"test":{test}}},
+                "executable":"/w/target/debug/deps/knobs-1"}}"#
+            )
+        };
+        assert_eq!(binary(&line(true)).unwrap().name, "sys/knobs");
+        assert!(binary(&line(false)).is_none() && binary("{}").is_none());
+    }
+}
