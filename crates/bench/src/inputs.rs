@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A trace that a case needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Supply {
     /// Where it comes from.
     pub source: Source,
@@ -35,7 +35,7 @@ pub struct Supply {
 }
 
 /// Where a trace goes that is generated or decompressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Medium {
     /// A sealed file in memory.
     Memory,

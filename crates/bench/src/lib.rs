@@ -4,9 +4,11 @@
 //! process and [`runner`] turns what comes back into a record. Nothing here draws or prints.
 
 pub mod advise;
+pub mod asked;
 pub mod emu;
 pub mod explain;
 pub mod fault;
+mod grid;
 pub mod inputs;
 pub mod limit;
 pub mod measure;

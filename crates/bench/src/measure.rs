@@ -3,21 +3,22 @@
 //! Arms alternate A B, B A, A B …, so that drift hits all of them alike. The first repetition of
 //! each arm is warm-up and leaves nothing; it also makes the host back the memory that the next
 //! ones touch. A repetition during which the machine handed free memory back to its host is
-//! thrown away and taken again: what it touched may have been cold. So is one whose file somebody
-//! else reclaimed from the page cache.
+//! thrown away and taken again: what it touched may have been cold. One that lasts longer than the
+//! host ever rests is kept, and what was cold in it is filed apart. One whose file somebody else
+//! reclaimed from the page cache is thrown away, too.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use pagelab_record::{Case, Data, Measured, Series, Unit};
 use pagelab_sys::{
-    clock::{Clock, ClockChoice},
+    clock::{Clock, ClockChoice, monotonic_raw_ns},
     counters::reported_kib,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     inputs::Inputs,
-    meter::{Meter, Witness},
+    meter::{COLD, Meter, Witness},
     workload::{Error, Trial, Workload},
 };
 
@@ -36,7 +37,7 @@ pub struct Method {
     pub precision: f64,
     /// Nanoseconds after which a process counts as hung.
     pub limit_ns: u64,
-    /// Attempts at one repetition, all lost to the host, before the case gives up and says so.
+    /// Attempts at one repetition; memory that the host took back during the last is filed apart.
     #[serde(default = "attempts_max")]
     pub attempts_max: u32,
     /// How time is read.
@@ -48,10 +49,15 @@ pub(crate) const fn attempts_max() -> u32 {
     12
 }
 
-/// The claim of a case whose repetitions are taken again when the host takes memory back.
-pub(crate) const LOST: &str = "repetitions that lost memory to the host in every attempt";
+/// Repetitions that were kept although the host took memory back meanwhile.
+pub(crate) const KEPT_COLD: &str = "repetitions_with_cold_memory";
 
-/// The same of those whose file was reclaimed; claimed where that happened at all.
+/// Attempts are given up when together they took longer than this: the kernel hands free memory to
+/// the host every two seconds (`PAGE_REPORTING_DELAY`, `mm/page_reporting.c`) while there is any,
+/// so that a repetition as long as this is hardly ever spared.
+pub(crate) const REST_NS: u64 = 2_000_000_000;
+
+/// Claimed of a case whose file was reclaimed; claimed where that happened at all.
 const RECLAIMED: &str = "repetitions whose file was reclaimed meanwhile in every attempt";
 
 /// Waited before the second attempt; each one after it waits this much longer, 2.6 s in all: what
@@ -123,9 +129,10 @@ fn repeat(
     witness: &mut Witness,
     losses: &mut Losses,
 ) -> Result<bool, Error> {
-    let mut last = None;
-    for attempt in 0..losses.attempts_max {
-        std::thread::sleep(WAIT * attempt);
+    let mut took_ns = 0;
+    for attempt in 1..=losses.attempts_max {
+        std::thread::sleep(WAIT * (attempt - 1));
+        let start = monotonic_raw_ns();
         meter.begin(trial.arm(), repetition);
         witness.begin(trial.arm());
         losses.host.before();
@@ -133,21 +140,24 @@ fn repeat(
         trial.run(meter)?;
         let is_cold = !losses.host.after() && trial.is_first_touch();
         let was_reclaimed = trial.was_reclaimed();
+        took_ns += monotonic_raw_ns() - start;
+        let is_last = attempt == losses.attempts_max || took_ns > REST_NS;
+        let is_kept = is_cold && !was_reclaimed && is_last;
+        if is_kept && repetition.is_some() {
+            trial.set_cold_apart(meter);
+            losses.kept_cold += 1;
+        }
         trial.verify(witness)?;
         if repetition.is_none() {
             witness.keep_lasting();
         }
-        if !is_cold && !was_reclaimed {
+        if is_kept || !(is_cold || was_reclaimed) {
             return Ok(true);
         }
-        let loss = if is_cold { &mut losses.cold } else { &mut losses.reclaimed };
-        loss.repetitions += 1;
-        last = Some(loss);
+        *(if was_reclaimed { &mut losses.reclaimed } else { &mut losses.cold }) += 1;
     }
     // A warm-up that never succeeded is no loss: the repetitions are judged by themselves.
-    if let Some(loss) = last.filter(|_| repetition.is_some()) {
-        loss.given_up += 1;
-    }
+    losses.given_up += u32::from(repetition.is_some());
     Ok(false)
 }
 
@@ -156,55 +166,67 @@ fn repeat(
 struct Losses {
     attempts_max: u32,
     host: HostWatch,
-    cold: Loss,
-    reclaimed: Loss,
-}
-
-/// Repetitions thrown away for one reason.
-#[derive(Debug, Clone, Copy, Default)]
-struct Loss {
-    repetitions: u32,
+    /// Thrown away because the host took memory back, and kept although it did.
+    cold: u32,
+    kept_cold: u32,
+    /// Thrown away because a file was reclaimed, and repetitions that always lost it.
+    reclaimed: u32,
     given_up: u32,
 }
 
 impl Losses {
     fn testify(&self, witness: &mut Witness) {
         witness.begin("");
-        if self.host.seen.is_some() {
-            witness.expect(LOST, 0, u64::from(self.cold.given_up));
-        }
-        if self.cold.repetitions > 0 {
-            witness.count("repetitions_discarded_reporting", u64::from(self.cold.repetitions));
+        if self.cold > 0 {
+            witness.count("repetitions_discarded_reporting", u64::from(self.cold));
             witness.warn(format!(
                 "free page reporting handed memory back to the host {} times: those repetitions \
                  were thrown away and taken again; less idle memory, or a host without a balloon \
                  device, avoids it",
-                self.cold.repetitions
+                self.cold
             ));
         }
-        if self.reclaimed.repetitions > 0 {
-            witness.expect(RECLAIMED, 0, u64::from(self.reclaimed.given_up));
-            witness.count("repetitions_discarded_reclaim", u64::from(self.reclaimed.repetitions));
+        if self.kept_cold > 0 {
+            witness.count(KEPT_COLD, u64::from(self.kept_cold));
+            witness.warn(format!(
+                "free page reporting handed memory back to the host during {} repetitions that \
+                 last too long to be spared: what the host may have had to back again is filed \
+                 apart, in series that end in {COLD}, and is in no other number; a smaller --size \
+                 avoids it",
+                self.kept_cold
+            ));
+        }
+        if self.reclaimed > 0 {
+            witness.expect(RECLAIMED, 0, u64::from(self.given_up));
+            witness.count("repetitions_discarded_reclaim", u64::from(self.reclaimed));
             witness.warn(format!(
                 "pages of the file left the page cache {} times before they were touched: those \
                  repetitions were thrown away and taken again; more free memory, or no proactive \
                  reclaim (DAMON, memory.reclaim) beside it, avoids it",
-                self.reclaimed.repetitions
+                self.reclaimed
             ));
         }
     }
 }
 
 /// Watches whether free memory was handed back to the host.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct HostWatch {
+    /// KiB handed back so far, where the kernel says.
+    reported: fn() -> Option<u64>,
     seen: Option<u64>,
     moved_before: bool,
 }
 
+impl Default for HostWatch {
+    fn default() -> Self {
+        Self { reported: reported_kib, seen: None, moved_before: false }
+    }
+}
+
 impl HostWatch {
     fn before(&mut self) {
-        let now = reported_kib();
+        let now = (self.reported)();
         // Memory given back since the last repetition is cold now: this one only warms it.
         self.moved_before = self.seen.is_some() && now != self.seen;
         self.seen = now;
@@ -212,7 +234,7 @@ impl HostWatch {
 
     /// Whether nothing was given back since the end of the repetition before this one.
     fn after(&mut self) -> bool {
-        let now = reported_kib();
+        let now = (self.reported)();
         let moved = now != self.seen;
         self.seen = now;
         !moved && !self.moved_before
@@ -223,7 +245,8 @@ impl HostWatch {
 /// (95 %, order statistics over repetitions).
 fn is_narrow(kept: &[Series], precision: f64) -> bool {
     let mut by_series: BTreeMap<_, (f64, Vec<u64>)> = BTreeMap::new();
-    for series in kept.iter().filter(|series| series.unit == Unit::Ns) {
+    let is_wanted = |s: &&Series| s.unit == Unit::Ns && !s.name.ends_with(COLD);
+    for series in kept.iter().filter(is_wanted) {
         if let Some((median, time)) = median_and_time(series) {
             let key = (series.name.as_str(), series.arm.as_str(), series.clock);
             let (total, medians) = by_series.entry(key).or_default();
@@ -256,7 +279,8 @@ fn median_and_time(series: &Series) -> Option<(u64, f64)> {
         Data::Values(values) => {
             let mut values = values.clone();
             values.sort_unstable();
-            let median = values.get(values.len() / 2).copied()?;
+            // In thousandths for each operation: a repetition may lack what was cold in it.
+            let median = values.get(values.len() / 2)?.saturating_mul(1000) / series.ops.max(1);
             Some((median, values.iter().sum::<u64>() as f64))
         }
         Data::Histogram(text) => {
@@ -270,9 +294,70 @@ fn median_and_time(series: &Series) -> Option<(u64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use pagelab_record::Clock as Source;
 
     use super::*;
+
+    thread_local! {
+        static REPORTED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A host that takes memory back all the time.
+    #[expect(clippy::unnecessary_wraps, reason = "in place of what a kernel may not say")]
+    fn never_rests() -> Option<u64> {
+        Some(REPORTED.replace(REPORTED.get() + 1))
+    }
+
+    /// An arm that proves a repetition and cannot tell what was cold in it.
+    #[derive(Debug)]
+    struct Touches;
+
+    impl Trial for Touches {
+        fn arm(&self) -> &'static str {
+            "a"
+        }
+
+        fn is_first_touch(&self) -> bool {
+            true
+        }
+
+        fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+            meter.time("touch", 1, 4096, || ());
+            Ok(())
+        }
+
+        fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+            witness.expect("minor faults of the touch", 7, 7);
+            witness.count("faults", 7);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_repetition_that_the_host_never_spares_is_proven_and_filed_apart() {
+        let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
+        let mut witness = Witness::default();
+        let host = HostWatch { reported: never_rests, ..HostWatch::default() };
+        let mut losses = Losses { attempts_max: 2, host, ..Losses::default() };
+        for repetition in [None, Some(0), Some(1), Some(2)] {
+            let is_kept = repeat(&mut Touches, repetition, &mut meter, &mut witness, &mut losses);
+            assert!(is_kept.unwrap());
+            if repetition.is_some() {
+                meter.keep();
+                witness.keep();
+            }
+        }
+        losses.testify(&mut witness);
+        witness.keep();
+        let (measured, _) = witness.finish(meter.finish());
+        let names: Vec<&str> = measured.series.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["touch-cold"; 3]);
+        assert!(measured.is_valid());
+        assert_eq!((measured.counters["faults"], measured.counters[KEPT_COLD]), (21, 3));
+        assert!(measured.warnings.iter().any(|said| said.contains("-cold")), "it says so");
+    }
 
     fn series(repetition: u32, value: u64) -> Series {
         Series {

@@ -9,6 +9,9 @@ use hdrhistogram::Histogram;
 use pagelab_record::{Claim, Data, Measured, Series, Table, Unit, latency, schema};
 use pagelab_sys::{clock::Clock, usage};
 
+/// How the name of a series ends whose memory the host may have had to back first.
+pub(crate) const COLD: &str = "-cold";
+
 /// Collects the observations of a case in one process.
 #[derive(Debug)]
 pub struct Meter {
@@ -122,6 +125,18 @@ impl Meter {
             bytes,
             data,
         });
+    }
+
+    /// Files all times of this repetition as those of memory that the host may have had to back.
+    pub fn all_cold(&mut self) {
+        for series in self.draft.iter_mut().filter(|series| series.unit == Unit::Ns) {
+            series.name.push_str(COLD);
+        }
+    }
+
+    /// Takes back what this repetition has filed under a name.
+    pub fn withdraw(&mut self, name: &str) {
+        self.draft.retain(|series| series.name != name);
     }
 
     /// Starts a repetition of an arm (`None` warms up); what was drafted before is thrown away.

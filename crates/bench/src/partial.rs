@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::Measured;
 
-use crate::measure::LOST;
+use crate::measure::KEPT_COLD;
 
 /// What processes of one case answered so far.
 #[derive(Debug, Clone, Default)]
@@ -42,9 +42,9 @@ impl Partial {
         }
     }
 
-    /// Whether a repetition was lost to the host in every attempt, which makes all of it invalid.
+    /// Whether the host took memory back during a repetition that was kept all the same.
     pub fn lost_memory(&self) -> bool {
-        self.all.witness.iter().any(|claim| claim.claim == LOST && !claim.holds)
+        self.all.counters.get(KEPT_COLD).is_some_and(|count| *count > 0)
     }
 
     /// What was measured so far.
@@ -85,11 +85,11 @@ mod tests {
 
     use super::*;
 
-    fn process(lost: i64) -> Partial {
+    fn process(lost: u64) -> Partial {
         let mut partial = Partial::default();
         let measured = Measured {
-            counters: BTreeMap::from([("faults".to_owned(), 5)]),
-            witness: vec![Claim::check(LOST, "", 0, lost, 0)],
+            counters: BTreeMap::from([("faults".to_owned(), 5), (KEPT_COLD.to_owned(), lost)]),
+            witness: vec![Claim::check("major faults", "", 0, 0, 0)],
             warnings: vec!["loud".to_owned()],
             ..Measured::default()
         };

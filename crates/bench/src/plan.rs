@@ -1,13 +1,17 @@
-//! From what was asked to the list of cases: completion, grids, and how each case is measured.
+//! From what was asked to the list of cases, and how each of them is measured.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::clock::ClockChoice;
 
+pub use crate::grid::{CASES_MAX, check, complete, grid};
 use crate::{
-    Kind, Need, Role,
+    Need,
+    asked::{Forks, Repetitions, Seconds, Share},
+    grid::{grid_beside, too_many},
     inputs::Supply,
     measure::{self, Method},
-    params::PageSize,
     remedy::Remedy,
     suite::{Entry, Suite},
     workload::Workload,
@@ -37,107 +41,13 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overrides {
     /// Fresh processes for each case.
-    pub forks: Option<u32>,
-    /// Seconds for the whole run.
-    pub budget_s: Option<f64>,
-    /// Seconds after which a process counts as hung.
-    pub limit_s: Option<f64>,
+    pub forks: Option<Forks>,
+    /// Time for the whole run.
+    pub budget: Option<Seconds>,
+    /// Time after which a process counts as hung.
+    pub limit: Option<Seconds>,
     /// Width of the interval at which a case is done.
-    pub precision: Option<f64>,
-}
-
-/// A complete case from some parameters: canonical, defaults filled in, nothing left to decide.
-///
-/// # Errors
-/// A sentence that names the parameter or the combination and what to do instead.
-pub fn complete(workload: &dyn Workload, pairs: &[(&str, &str)]) -> Result<Case, String> {
-    let mut case = Case::default();
-    for param in workload.params() {
-        case = case.with(param.name, param.default);
-    }
-    for (name, value) in pairs {
-        let Some(param) = workload.params().iter().find(|param| param.name == *name) else {
-            return Err(unknown_parameter(workload, name));
-        };
-        let canonical: Result<Vec<String>, String> = match param.role {
-            Role::Axis => param.canonical(value).map(|value| vec![value]),
-            Role::Arms | Role::List => value.split(',').map(|word| param.canonical(word)).collect(),
-        };
-        case = case.with(name, &canonical?.join(","));
-    }
-    let case = workload.resolve(case);
-    workload.refuse(&case)?;
-    Ok(case)
-}
-
-fn unknown_parameter(workload: &dyn Workload, name: &str) -> String {
-    let names: Vec<&str> = workload.params().iter().map(|param| param.name).collect();
-    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    format!("{} has no parameter `{name}`; it has {known}", workload.name())
-}
-
-/// Every case of a grid: one for each combination of the values of its axes.
-///
-/// Combinations that the workload refuses are left out with their reason, unless all are.
-///
-/// # Errors
-/// When a parameter or value is unknown, or nothing is left.
-pub fn grid(
-    workload: &dyn Workload,
-    axes: &[(String, Vec<String>)],
-) -> Result<(Vec<Case>, Vec<String>), String> {
-    let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
-    for (name, values) in axes {
-        let Some(param) = workload.params().iter().find(|param| param.name == *name) else {
-            return Err(unknown_parameter(workload, name));
-        };
-        let values = match (param.role, param.kind) {
-            (Role::Arms | Role::List, _) => vec![values.join(",")],
-            (Role::Axis, Kind::Page) => every_page(values),
-            (Role::Axis, _) => values.clone(),
-        };
-        combinations = combinations
-            .iter()
-            .flat_map(|start| {
-                values.iter().map(|value| {
-                    let mut longer = start.clone();
-                    longer.push((name.clone(), value.clone()));
-                    longer
-                })
-            })
-            .collect();
-    }
-    let is_grid = combinations.len() > 1;
-    let (mut cases, mut left_out) = (Vec::new(), Vec::new());
-    for combination in &combinations {
-        let pairs: Vec<(&str, &str)> =
-            combination.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        match complete(workload, &pairs) {
-            Ok(case) if !cases.contains(&case) => cases.push(case),
-            Ok(_) => (),
-            // A value that is not understood is a mistake; a combination may be part of a grid.
-            Err(why) if why.starts_with("--") || !is_grid => return Err(why),
-            Err(why) => left_out.push(why),
-        }
-    }
-    left_out.dedup();
-    if cases.is_empty() { Err(left_out.join("; ")) } else { Ok((cases, left_out)) }
-}
-
-/// `all` stands for every page size that this kernel offers, `large` for all but the base page.
-fn every_page(values: &[String]) -> Vec<String> {
-    let offered = |least: PageSize| {
-        let wanted = PageSize::offered().into_iter().filter(move |page| *page >= least);
-        wanted.map(|page| page.to_string()).collect()
-    };
-    values
-        .iter()
-        .flat_map(|value| match value.as_str() {
-            "all" => offered(PageSize::Base),
-            "large" => offered(PageSize::Folio(0)),
-            _ => vec![value.clone()],
-        })
-        .collect()
+    pub precision: Option<Share>,
 }
 
 /// The plan of a suite.
@@ -145,14 +55,13 @@ fn every_page(values: &[String]) -> Vec<String> {
 /// # Errors
 /// A sentence that names the suite, its entry and what is wrong with it.
 pub fn of_suite(suite: &Suite, clock: ClockChoice, over: Overrides) -> Result<Plan, String> {
-    let mut plan = Plan::default();
+    let mut planner = Planner::new(clock, over);
     for (index, entry) in suite.entries.iter().enumerate() {
-        add(&mut plan, entry, clock, over).map_err(|why| {
+        planner.add(entry).map_err(|why| {
             format!("suite `{}`, case {} ({}): {why}", suite.name, index + 1, entry.workload)
         })?;
     }
-    fit(&mut plan, over.budget_s);
-    Ok(plan)
+    Ok(planner.finish())
 }
 
 /// The plan of a grid given on the command line, with the limits that results are shares of.
@@ -165,16 +74,15 @@ pub fn of_grid(
     clock: ClockChoice,
     over: Overrides,
 ) -> Result<Plan, String> {
-    let mut plan = Plan::default();
+    let mut planner = Planner::new(clock, over);
     let is_one_pass = crate::workload(&entry.workload)?.is_one_pass();
     if !entry.workload.starts_with("limit/") && !is_one_pass {
         for limit in &limits.entries {
-            add(&mut plan, limit, clock, over)?;
+            planner.add(limit)?;
         }
     }
-    add(&mut plan, entry, clock, over)?;
-    fit(&mut plan, over.budget_s);
-    Ok(plan)
+    planner.add(entry)?;
+    Ok(planner.finish())
 }
 
 /// The plan of a grid without anything beside it.
@@ -182,53 +90,72 @@ pub fn of_grid(
 /// # Errors
 /// A sentence that names the parameter or the combination.
 pub fn of_cases(entry: &Entry, clock: ClockChoice, over: Overrides) -> Result<Plan, String> {
-    let mut plan = Plan::default();
-    add(&mut plan, entry, clock, over)?;
-    fit(&mut plan, over.budget_s);
-    Ok(plan)
+    let mut planner = Planner::new(clock, over);
+    planner.add(entry)?;
+    Ok(planner.finish())
 }
 
-fn add(plan: &mut Plan, entry: &Entry, clock: ClockChoice, over: Overrides) -> Result<(), String> {
-    let workload = crate::workload(&entry.workload)?;
-    let (cases, left_out) = grid(workload, &entry.axes)?;
-    plan.left_out.extend(left_out);
-    let forks = over.forks.unwrap_or(entry.forks).max(1);
-    let forks = if workload.is_one_pass() { 1 } else { forks };
-    let method = Method {
-        forks,
-        repetitions_min: entry.repetitions_min,
-        repetitions_max: 100_000,
-        budget_ns: nanoseconds(entry.budget_s) / u64::from(forks),
-        precision: over.precision.unwrap_or(entry.precision),
-        limit_ns: nanoseconds(over.limit_s.unwrap_or(entry.limit_s)),
-        attempts_max: measure::attempts_max(),
-        clock,
-    };
-    for case in cases {
-        // The first entry that names a case decides how it is measured.
-        if plan.cases.iter().any(|c| c.workload == entry.workload && c.case == case) {
-            continue;
-        }
-        let mut method = method;
-        if over.limit_s.is_none() {
-            // Even a host that backs memory at 100 MB/s finishes a case that was asked for.
-            let rounds = u64::from(workload.repetitions(&case).unwrap_or(4)) + 1;
-            method.limit_ns += workload.footprint(&case).saturating_mul(rounds).saturating_mul(10);
-            method.limit_ns += nanoseconds(workload.seconds(&case) * rounds as f64 * 20.0);
-        }
-        plan.cases.push(Planned { workload: entry.workload.clone(), case, method });
+/// A plan that grows entry by entry.
+struct Planner {
+    plan: Plan,
+    clock: ClockChoice,
+    over: Overrides,
+    known: HashMap<&'static str, HashSet<Case>>,
+}
+
+impl Planner {
+    fn new(clock: ClockChoice, over: Overrides) -> Self {
+        Self { plan: Plan::default(), clock, over, known: HashMap::new() }
     }
-    Ok(())
-}
 
-/// Scales the cases' budgets so that together they fit into so many seconds.
-fn fit(plan: &mut Plan, budget_s: Option<f64>) {
-    let Some(budget_s) = budget_s else { return };
-    let total: u64 =
-        plan.cases.iter().map(|c| c.method.budget_ns * u64::from(c.method.forks)).sum();
-    for planned in &mut plan.cases {
-        let share = planned.method.budget_ns as f64 / total.max(1) as f64;
-        planned.method.budget_ns = nanoseconds(budget_s * share);
+    fn add(&mut self, entry: &Entry) -> Result<(), String> {
+        let (plan, over) = (&mut self.plan, self.over);
+        let workload = crate::workload(&entry.workload)?;
+        // The first entry that names a case decides how it is measured.
+        let known = self.known.entry(workload.name()).or_default();
+        let (cases, left_out) = grid_beside(workload, &entry.axes, known)?;
+        let all = plan.cases.len() + cases.len();
+        if all > CASES_MAX {
+            return Err(too_many(all as u128));
+        }
+        plan.left_out.extend(left_out);
+        let forks = over.forks.unwrap_or(entry.forks).get();
+        let forks = if workload.is_one_pass() { 1 } else { forks };
+        let method = Method {
+            forks,
+            repetitions_min: entry.repetitions_min.get(),
+            repetitions_max: Repetitions::MAX.get(),
+            budget_ns: entry.budget.ns() / u64::from(forks),
+            precision: over.precision.unwrap_or(entry.precision).get(),
+            limit_ns: over.limit.unwrap_or(entry.limit).ns(),
+            attempts_max: measure::attempts_max(),
+            clock: self.clock,
+        };
+        for case in cases {
+            let mut method = method;
+            if over.limit.is_none() {
+                // Even a host that backs memory at 100 MB/s finishes a case that was asked for.
+                let rounds = u64::from(workload.repetitions(&case).unwrap_or(4)) + 1;
+                let backed = workload.footprint(&case).saturating_mul(rounds).saturating_mul(10);
+                let slow = nanoseconds(workload.seconds(&case) * rounds as f64 * 20.0);
+                method.limit_ns = method.limit_ns.saturating_add(backed).saturating_add(slow);
+            }
+            plan.cases.push(Planned { workload: entry.workload.clone(), case, method });
+        }
+        Ok(())
+    }
+
+    /// The plan, its budgets scaled so that together they fit into the one that was asked for.
+    fn finish(self) -> Plan {
+        let Self { mut plan, over, .. } = self;
+        let Some(budget) = over.budget else { return plan };
+        let spent = |c: &Planned| c.method.budget_ns as f64 * f64::from(c.method.forks);
+        let total: f64 = plan.cases.iter().map(spent).sum();
+        for planned in &mut plan.cases {
+            let share = planned.method.budget_ns as f64 / total.max(1.0);
+            planned.method.budget_ns = nanoseconds(budget.get() * share);
+        }
+        plan
     }
 }
 
@@ -250,13 +177,16 @@ impl Plan {
 
     /// What the run would change and make: each remedy, and for how many cases.
     pub fn remedies(&self) -> Vec<(Remedy, usize)> {
+        // Each need is looked at once, however many cases have it.
+        let mut needs: BTreeMap<Need, usize> = BTreeMap::new();
+        for need in self.cases.iter().flat_map(Planned::needs) {
+            *needs.entry(need).or_default() += 1;
+        }
         let mut remedies: Vec<(Remedy, usize)> = Vec::new();
-        for planned in &self.cases {
-            for remedy in planned.needs().iter().filter_map(Need::pending) {
-                match remedies.iter_mut().find(|(known, _)| *known == remedy) {
-                    Some((_, cases)) => *cases += 1,
-                    None => remedies.push((remedy, 1)),
-                }
+        for (remedy, count) in needs.iter().filter_map(|(need, n)| Some((need.pending()?, n))) {
+            match remedies.iter_mut().find(|(known, _)| *known == remedy) {
+                Some((_, cases)) => *cases += count,
+                None => remedies.push((remedy, *count)),
             }
         }
         remedies
@@ -323,7 +253,10 @@ impl Planned {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::Hash;
+
     use super::*;
+    use crate::grid::Unique;
     use crate::{fault::throughput::Throughput, suite};
 
     fn axes(pairs: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
@@ -370,11 +303,105 @@ mod tests {
         assert!(error.contains("sideways") && error.contains("random"), "{error}");
     }
 
+    /// A thing that counts how often it is compared.
+    #[derive(Debug, Clone)]
+    struct Counted<'c>(u32, &'c std::cell::Cell<u64>);
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.1.set(self.1.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    impl Hash for Counted<'_> {
+        fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn finding_what_is_known_takes_a_comparison_each() {
+        let compared = std::cell::Cell::new(0);
+        let mut unique = Unique::default();
+        for number in 0..20_000 {
+            unique.add(Counted(number / 2, &compared));
+        }
+        assert_eq!(unique.all.len(), 10_000);
+        assert!(compared.get() < 30_000, "{}", compared.get());
+    }
+
+    #[test]
+    fn a_grid_that_is_too_large_is_refused_with_its_number_before_it_is_made() {
+        let numbers = |to: u32| (1..=to).map(|n| n.to_string()).collect::<Vec<_>>();
+        let rounds = ("rounds".to_owned(), numbers(1000));
+        let mut axes = vec![rounds, ("threads".to_owned(), numbers(1000))];
+        let error = grid(&Throughput, &axes).unwrap_err();
+        assert!(error.contains("1000000 cases") && error.contains("at most 120000"), "{error}");
+        // As many as no machine can count.
+        axes.extend((0..16).map(|_| ("rounds".to_owned(), numbers(1000))));
+        assert!(grid(&Throughput, &axes).unwrap_err().contains("too many"));
+    }
+
+    #[test]
+    fn a_thousand_cases_are_planned_once_each_in_the_order_of_the_axes() {
+        let numbers = |to: u32| (1..=to).map(|n| n.to_string()).collect::<Vec<_>>();
+        let axes = [("rounds".to_owned(), numbers(40)), ("cpu".to_owned(), numbers(25))];
+        let mut entry = Entry::new("fault/throughput", axes.to_vec());
+        let plan = |entry: &Entry| of_cases(entry, ClockChoice::Raw, Overrides::default()).unwrap();
+        let once = plan(&entry);
+        entry.axes[0].1.extend(numbers(40));
+        assert_eq!((once.cases.len(), plan(&entry)), (1000, once.clone()));
+        let value = |index: usize, name| once.cases[index].case.get(name).unwrap();
+        assert_eq!((value(24, "rounds"), value(24, "cpu")), ("1", "25"));
+    }
+
+    #[test]
+    fn an_axis_without_a_value_is_named() {
+        let error = grid(&Throughput, &axes(&[("page", &[])])).unwrap_err();
+        assert!(error.contains("`page` has no value"), "{error}");
+    }
+
+    #[test]
+    fn a_case_of_another_version_is_refused_by_parameter_and_value() {
+        let case = complete(&Throughput, &[]).unwrap();
+        assert_eq!(check("fault/throughput", &case), Ok(()));
+        for (name, value) in [
+            ("page", "3k"),
+            ("page", "4096"),
+            ("size", "auto"),
+            ("size", "12q"),
+            ("touch", "nowhere"),
+            ("rounds", "0"),
+            ("arms", "rust"),
+            ("align", "ragged"),
+            ("nosuch", "1"),
+        ] {
+            let error = check("fault/throughput", &case.clone().with(name, value)).unwrap_err();
+            assert!(error.contains("fault/throughput") && error.contains(name), "{error}");
+            assert!(name == "nosuch" || error.contains(value), "{error}");
+        }
+        let mut short = case;
+        short.0.remove("page");
+        assert!(check("fault/throughput", &short).unwrap_err().contains("`page`"));
+        assert!(check("fault/nosuch", &short).unwrap_err().contains("fault/nosuch"));
+    }
+
+    #[test]
+    fn a_time_that_is_too_long_is_none_and_the_longest_does_not_wrap() {
+        let longest: Seconds = "31536000".parse().unwrap();
+        let entry = Entry { limit: longest, ..Entry::new("fault/throughput", Vec::new()) };
+        let plan = of_cases(&entry, ClockChoice::Raw, Overrides::default()).unwrap();
+        assert!(plan.cases[0].method.limit_ns >= longest.ns());
+    }
+
     #[test]
     fn a_budget_is_shared_among_the_cases() {
         let suite = suite::built_in("quick").unwrap();
         let clock = ClockChoice::Raw;
-        let over = Overrides { budget_s: Some(3.0), ..Overrides::default() };
+        let over = Overrides { budget: Some("3".parse().unwrap()), ..Overrides::default() };
         let plan = of_suite(&suite, clock, over).unwrap();
         let total: u64 =
             plan.cases.iter().map(|c| c.method.budget_ns * u64::from(c.method.forks)).sum();

@@ -4,7 +4,7 @@
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{cell::RefCell, fs::File, ops::Range, rc::Rc};
+use std::{cell::RefCell, collections::BTreeSet, fs::File, ops::Range, rc::Rc};
 
 use pagelab_record::{Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
@@ -108,8 +108,8 @@ impl Runner {
             return Ok(());
         }
         self.leftovers = restore_unattended(&self.place)?.into();
-        let needs_one = |planned: &Planned| planned.needs().iter().any(|n| n.pending().is_some());
-        if plan.iter().any(needs_one) {
+        let needs: BTreeSet<Need> = plan.iter().flat_map(Planned::needs).collect();
+        if needs.iter().any(|need| need.pending().is_some()) {
             let mut watchdog = child::this_program();
             watchdog.args(&self.watchdog).arg(self.place.directory());
             self.knobs = Some(Knobs::acquire(&self.place, &self.run, watchdog)?);
@@ -136,15 +136,9 @@ impl Runner {
         Ok(Some(loaded))
     }
 
-    /// Lets go of the traces that none of these cases needs.
-    pub fn keep_traces_of(&self, rest: &[Planned]) {
-        let mut traces = self.traces.borrow_mut();
-        if !traces.is_empty() {
-            let wanted: Vec<_> = rest.iter().map(Planned::supply).collect();
-            traces.retain(|(supply, _)| {
-                wanted.iter().any(|wanted| matches!(wanted, Ok(Some(wanted)) if wanted == supply))
-            });
-        }
+    /// Lets go of the traces that are not wanted any more.
+    pub fn keep_traces(&self, is_wanted: impl Fn(&Supply) -> bool) {
+        self.traces.borrow_mut().retain(|(supply, _)| is_wanted(supply));
     }
 
     /// Runs one case; `progress` is told how it comes along.
@@ -380,9 +374,6 @@ pub fn host(facts: &[Fact]) -> Host {
 
 /// The needs of a plan that this host does not meet and no knob would.
 pub fn unmet(plan: &Plan) -> Vec<Need> {
-    let mut unmet: Vec<Need> =
-        plan.cases.iter().flat_map(Planned::needs).filter(Need::is_lacking).collect();
-    unmet.sort();
-    unmet.dedup();
-    unmet
+    let needs: BTreeSet<Need> = plan.cases.iter().flat_map(Planned::needs).collect();
+    needs.into_iter().filter(Need::is_lacking).collect()
 }

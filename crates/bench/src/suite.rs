@@ -3,8 +3,12 @@
 //! A suite names cases just as the command line does; every key but a few of its own is a parameter
 //! of the workload, and an array of values is an axis.
 
+use std::str::FromStr;
+
 use pagelab_record::{Record, journal};
 use toml::{Table, Value};
+
+use crate::asked::{Forks, Repetitions, Seconds, Share};
 
 /// The built-in suites: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[
@@ -48,15 +52,15 @@ pub struct Entry {
     /// Parameters with their values.
     pub axes: Vec<(String, Vec<String>)>,
     /// Fresh processes for each case.
-    pub forks: u32,
-    /// Seconds for each case, over all its processes.
-    pub budget_s: f64,
-    /// Seconds after which a process counts as hung.
-    pub limit_s: f64,
+    pub forks: Forks,
+    /// Time for each case, over all its processes.
+    pub budget: Seconds,
+    /// Time after which a process counts as hung.
+    pub limit: Seconds,
     /// Fewest repetitions in a process.
-    pub repetitions_min: u32,
+    pub repetitions_min: Repetitions,
     /// Width of the interval at which a case is done.
-    pub precision: f64,
+    pub precision: Share,
 }
 
 impl Entry {
@@ -65,11 +69,11 @@ impl Entry {
         Self {
             workload: workload.to_owned(),
             axes,
-            forks: 5,
-            budget_s: 5.0,
-            limit_s: 60.0,
-            repetitions_min: 3,
-            precision: 0.005,
+            forks: Forks::of(5),
+            budget: Seconds::of_ms(5_000),
+            limit: Seconds::of_ms(60_000),
+            repetitions_min: Repetitions::of(3),
+            precision: Share::of_thousandths(5),
         }
     }
 }
@@ -95,17 +99,20 @@ pub fn built_in(name: &str) -> Result<Suite, String> {
 /// # Errors
 /// A sentence that lists the names there are.
 pub fn published(name: &str) -> Result<Vec<Record>, String> {
-    let found = PUBLISHED.iter().find(|(known, _)| *known == name);
-    let Some((_, text)) = found else {
-        let names: Vec<&str> = PUBLISHED.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no published results `{name}`; there are {}", names.join(", ")));
-    };
-    journal::read_records(text)
+    journal::read_records(text_of_published(name)?)
         .map_err(|damage| format!("published/{name}.jsonl:{}: {}", damage.line, damage.why))
 }
 
 /// The longest file that is read as a suite.
 pub const BYTES_MAX: u64 = 1 << 20;
+
+fn text_of_published(name: &str) -> Result<&'static str, String> {
+    let found = PUBLISHED.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        let names: Vec<&str> = PUBLISHED.iter().map(|(name, _)| *name).collect();
+        format!("no published results are called `{name}`; there are {}", names.join(", "))
+    })
+}
 
 /// Reads a suite.
 ///
@@ -120,6 +127,8 @@ pub fn parse(text: &str) -> Result<Suite, String> {
         None => Vec::new(),
         Some(value) => texts("published", value, true)?,
     };
+    // Known before anything is measured, not when the report is drawn.
+    published.iter().try_for_each(|name| text_of_published(name).map(|_| ()))?;
     take_method(&mut table, &mut defaults)?;
     let Some(Value::Array(cases)) = table.remove("case") else {
         return Err("the suite has no `[[case]]`".to_owned());
@@ -149,12 +158,10 @@ fn entry(case: &mut Table, defaults: &Entry) -> Result<Entry, String> {
     take_method(case, &mut entry)?;
     for (key, value) in std::mem::take(case) {
         let Some(param) = workload.params().iter().find(|param| param.name == key) else {
-            let names: Vec<&str> = workload.params().iter().map(|param| param.name).collect();
-            return Err(format!(
-                "`{key}` is no parameter of {}; there are {}, and {METHOD_KEYS}",
-                entry.workload,
-                names.join(", ")
-            ));
+            let mut names: Vec<&str> = workload.params().iter().map(|param| param.name).collect();
+            names.push(METHOD_KEYS);
+            let (workload, names) = (&entry.workload, names.join(", "));
+            return Err(format!("`{key}` is no parameter of {workload}; there are {names}"));
         };
         entry.axes.push((key.clone(), texts(&key, value, !param.kind.has_commas())?));
     }
@@ -162,21 +169,11 @@ fn entry(case: &mut Table, defaults: &Entry) -> Result<Entry, String> {
 }
 
 fn take_method(table: &mut Table, entry: &mut Entry) -> Result<(), String> {
-    let whole = |number: f64| -> u32 {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let whole = number as u32;
-        whole.max(1)
-    };
-    if let Some(forks) = take_number(table, "forks")? {
-        entry.forks = whole(forks);
-    }
-    if let Some(least) = take_number(table, "repetitions-min")? {
-        entry.repetitions_min = whole(least);
-    }
-    entry.budget_s = take_number(table, "budget")?.unwrap_or(entry.budget_s);
-    entry.limit_s = take_number(table, "limit")?.unwrap_or(entry.limit_s);
-    entry.precision = take_number(table, "precision")?.unwrap_or(entry.precision);
-    Ok(())
+    take_number(table, "forks", &mut entry.forks)?;
+    take_number(table, "repetitions-min", &mut entry.repetitions_min)?;
+    take_number(table, "budget", &mut entry.budget)?;
+    take_number(table, "limit", &mut entry.limit)?;
+    take_number(table, "precision", &mut entry.precision)
 }
 
 fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, String> {
@@ -187,14 +184,19 @@ fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, String> {
     }
 }
 
-fn take_number(table: &mut Table, key: &str) -> Result<Option<f64>, String> {
-    let number = match table.remove(key) {
-        None => return Ok(None),
-        Some(Value::Integer(number)) => number as f64,
-        Some(Value::Float(number)) => number,
+/// Reads a number as its flag is read, into a place that keeps its value where there is none.
+fn take_number<T>(table: &mut Table, key: &str, into: &mut T) -> Result<(), String>
+where
+    T: FromStr<Err = String>,
+{
+    let text = match table.remove(key) {
+        None => return Ok(()),
+        Some(Value::Integer(number)) => number.to_string(),
+        Some(Value::Float(number)) => number.to_string(),
         Some(_) => return Err(format!("`{key}` is not a number")),
     };
-    if number > 0.0 { Ok(Some(number)) } else { Err(format!("`{key}` is not above 0")) }
+    *into = text.parse().map_err(|why| format!("`{key}` = {text}: {why}"))?;
+    Ok(())
 }
 
 /// A value or an array of them as texts; whether a comma in a text stands between two of them.
@@ -245,6 +247,17 @@ mod tests {
             ("name = 'x'\n[[case]]\nworkload = 'limit/clear'\nlevels = 'l1'", "`levels`"),
             ("name = 'x'\nforks = 0\n[[case]]\nworkload = 'limit/timer'", "`forks`"),
             ("name = 'x\n", "line"),
+            ("name = 'x'\npublished = 'nosuch'\n[[case]]\nworkload = 'limit/timer'", "`nosuch`"),
+            ("name = 'x'\nlimit = inf\n[[case]]\nworkload = 'limit/timer'", "`limit` = inf"),
+            ("name = 'x'\nlimit = 1e12\n[[case]]\nworkload = 'limit/timer'", "`limit`"),
+            ("name = 'x'\nbudget = inf\n[[case]]\nworkload = 'limit/timer'", "`budget` = inf"),
+            (
+                "name = 'x'\nforks = 1_000_000_000\n[[case]]\nworkload = 'limit/timer'",
+                "`forks` = 1000000000: expected a whole number from 1 to 1000",
+            ),
+            ("name = 'x'\nforks = 2.5\n[[case]]\nworkload = 'limit/timer'", "`forks` = 2.5"),
+            ("name = 'x'\nprecision = nan\n[[case]]\nworkload = 'limit/timer'", "`precision`"),
+            ("name = 'x'\n[[case]]\nworkload = 'limit/timer'\nsped = 1", "there are forks, budget"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(named), "{text}: {error}");

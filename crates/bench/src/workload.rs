@@ -99,6 +99,12 @@ pub trait Trial {
         false
     }
 
+    /// Files what the host had to back first under names of its own, after `run`: the host took
+    /// memory back meanwhile, and the repetition is kept. All of it, where a trial cannot tell.
+    fn set_cold_apart(&mut self, meter: &mut Meter) {
+        meter.all_cold();
+    }
+
     /// Whether somebody else reclaimed what the touches were to find in memory; asked after each
     /// repetition, which is then thrown away and taken again.
     fn was_reclaimed(&mut self) -> bool {

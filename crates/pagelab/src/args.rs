@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use pagelab_bench::{Kind, Param, Role, WORKLOADS, Workload, plan::Overrides, suite};
+use pagelab_bench::{
+    Kind, Param, Role, WORKLOADS, Workload,
+    asked::{Forks, Seconds, Share},
+    plan::Overrides,
+    suite,
+};
 
 use crate::examples::{WORKLOAD, dress};
 
@@ -178,7 +183,7 @@ pub(crate) fn method(command: Command) -> Command {
             .long(name)
             .value_name("SECONDS")
             .global(true)
-            .value_parser(positive)
+            .value_parser(value_parser!(Seconds))
             .help(help)
     };
     command
@@ -189,7 +194,7 @@ pub(crate) fn method(command: Command) -> Command {
                 .long("forks")
                 .value_name("N")
                 .global(true)
-                .value_parser(value_parser!(u32).range(1..=1000))
+                .value_parser(value_parser!(Forks))
                 .help("Fresh processes for each case"),
         )
         .arg(
@@ -197,7 +202,7 @@ pub(crate) fn method(command: Command) -> Command {
                 .long("precision")
                 .value_name("SHARE")
                 .global(true)
-                .value_parser(positive)
+                .value_parser(value_parser!(Share))
                 .help("A process is done when its median is known this well (0.005 is 0.5 %)"),
         )
 }
@@ -244,9 +249,7 @@ pub(crate) fn wait_flag() -> Arg {
         .default_missing_value(FOR_EVER)
         .value_parser(|text: &str| match text {
             FOR_EVER => Ok(Duration::MAX),
-            number => positive(number).and_then(|seconds| {
-                Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-            }),
+            number => number.parse().map(|seconds: Seconds| Duration::from_nanos(seconds.ns())),
         })
         .help(
             "Where another pagelab holds the machine's settings, wait until it ends, or for so \
@@ -269,22 +272,13 @@ pub(crate) fn clock() -> Arg {
         .default_value("auto")
 }
 
-/// A number above 0.
-pub(crate) fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
-        _ => Err("expected a number above 0".to_owned()),
-    }
-}
-
 /// What the measuring flags say.
 pub(crate) fn overrides(matches: &ArgMatches) -> Overrides {
-    let seconds = |name| matches.get_one::<f64>(name).copied();
     Overrides {
-        forks: matches.get_one::<u32>("forks").copied(),
-        budget_s: seconds("budget"),
-        limit_s: seconds("time-limit"),
-        precision: seconds("precision"),
+        forks: matches.get_one("forks").copied(),
+        budget: matches.get_one("budget").copied(),
+        limit: matches.get_one("time-limit").copied(),
+        precision: matches.get_one("precision").copied(),
     }
 }
 

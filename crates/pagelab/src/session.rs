@@ -4,6 +4,7 @@
 //! the next case starts, so whatever ends the run, what was done can be read and resumed.
 
 use std::{
+    collections::HashMap,
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
@@ -12,6 +13,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use pagelab_bench::{
+    inputs::Supply,
     plan::{Plan, Planned},
     runner::{Attempt, Runner},
     suite,
@@ -35,6 +37,7 @@ use serde_json::Value;
 use crate::{
     CASE_COMMAND,
     exit::{Exit, Failure},
+    latest::{latest, tidy_up},
     output,
     progress::{self, Progress},
 };
@@ -105,11 +108,11 @@ impl Run {
         let file = folder.append_to(journal::FILE);
         let file = file.with_context(|| path.display().to_string()).map_err(Failure::usage)?;
         let resumed = Journal::resume(file, &path, || aside(&folder));
-        let (journal, contents) = resumed.map_err(|error| match error {
+        let (journal, mut contents) = resumed.map_err(|error| match error {
             JournalError::Aside { .. } => Failure::host(error),
             error => Failure::usage(error),
         })?;
-        warn_of_damage(&path, &contents);
+        tidy_up(&path, &mut contents);
         Ok(Self { folder, journal, header: contents.header, records: contents.records })
     }
 
@@ -154,7 +157,8 @@ impl Run {
     /// When the page cannot be written.
     pub(crate) fn conclude(self, end: Exit) -> Result<Done, Failure> {
         let Self { folder, header, records, .. } = self;
-        let report = report(&header, &records, None)?;
+        let records = latest(records);
+        let report = report(&header, &records, None);
         let page = folder.path().join(PAGE);
         folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
             let (kept, directory) = (records.len(), folder.path().display());
@@ -249,8 +253,14 @@ pub(crate) fn measure(
     catch_interrupts();
     let mut progress = Progress::start(plan, quiet);
     let mut end = Exit::Good;
+    // A trace is kept until the last case that needs it.
+    let needing = plan.cases.iter().enumerate().filter_map(|(index, planned)| {
+        let supply = planned.supply().ok()??;
+        Some((supply, index))
+    });
+    let last_need: HashMap<Supply, usize> = needing.collect();
     for (index, planned) in plan.cases.iter().enumerate() {
-        runner.keep_traces_of(&plan.cases[index..]);
+        runner.keep_traces(|supply| last_need.get(supply).is_some_and(|last| *last >= index));
         let attempt = if interrupted() {
             Attempt::Interrupted
         } else {
@@ -336,20 +346,17 @@ pub(crate) fn carry_out(
     run.conclude(end)
 }
 
-/// The report of a run, with the published results that belong beside it.
-///
-/// # Errors
-/// When the header names published results that this version does not have.
-pub(crate) fn report(
-    header: &RunHeader,
-    records: &[Record],
-    damage: Option<&Damage>,
-) -> Result<Report, Failure> {
+/// The report of a run, with the published results that belong beside it; a person is told of
+/// those that this version does not have.
+pub(crate) fn report(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Report {
     let mut published = Vec::new();
     for name in &header.published {
-        published.extend(suite::published(name).map_err(Failure::usage_text)?);
+        match suite::published(name) {
+            Ok(records) => published.extend(records),
+            Err(why) => output::warn(&format!("warning: {why}; the report does without them")),
+        }
     }
-    Ok(Report::of(header, records, damage, &published))
+    Report::of(header, records, damage, &published)
 }
 
 /// Reads a run, telling the person about a damaged end.
@@ -357,19 +364,9 @@ pub(crate) fn report(
 /// # Errors
 /// When it is no run.
 pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
-    let contents = journal::read(path).map_err(Failure::usage)?;
-    warn_of_damage(path, &contents);
+    let mut contents = journal::read(path).map_err(Failure::usage)?;
+    tidy_up(path, &mut contents);
     Ok(contents)
-}
-
-fn warn_of_damage(path: &Path, contents: &Contents) {
-    if let Some(Damage { line, why }) = &contents.damage {
-        output::warn(&format!(
-            "warning: {}: line {line} cannot be read ({why}); the {} records before it are used",
-            path.display(),
-            contents.records.len()
-        ));
-    }
 }
 
 /// The exit code that some records come to.

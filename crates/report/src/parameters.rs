@@ -3,7 +3,10 @@
 //! A case is complete, so it names a dozen parameters that are the same in every row. A table shows
 //! the ones that differ, and states the others once.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use pagelab_record::{Case, units};
 
@@ -34,17 +37,18 @@ const FOLLOWING: [&str; 3] = ["dir", "rounds", "size"];
 
 /// Parameters that get a column: `always`, and those that tell two of the cases apart.
 pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
-    let mut names: Vec<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();
-    names.sort_unstable_by_key(|name| (rank(name), *name));
-    names.dedup();
+    let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();
+    let mut names: Vec<&String> = names.into_iter().collect();
+    names.sort_by_key(|name| rank(name));
     names.retain(|name| !ARMS.contains(&name.as_str()));
     let differs = |name: &str| {
-        let follows = FOLLOWING.contains(&name);
-        let same = |a: &Case, b: &Case, name| a.get(name) == b.get(name);
-        let leads = |a: &Case, b: &Case| same(a, b, "page") && same(a, b, "kind");
-        let comparable = |a: &Case, b: &Case| !follows || leads(a, b);
-        let unlike = |a: &Case, b: &Case| comparable(a, b) && a.get(name) != b.get(name);
-        cases.iter().enumerate().any(|(at, a)| cases[at..].iter().any(|b| unlike(a, b)))
+        // All that are comparable with each other are like the first of them, or some differ.
+        let leads: &[&str] = if FOLLOWING.contains(&name) { &["page", "kind"] } else { &[] };
+        let mut first = BTreeMap::new();
+        cases.iter().any(|case| {
+            let comparable: Vec<Option<&str>> = leads.iter().map(|lead| case.get(lead)).collect();
+            *first.entry(comparable).or_insert(case.get(name)) != case.get(name)
+        })
     };
     let shown = |name: &&String| always.contains(&name.as_str()) || differs(name);
     names.into_iter().filter(shown).cloned().collect()
@@ -128,14 +132,15 @@ pub(crate) fn labels(groups: &[&BTreeMap<String, String>], alone: &str) -> Vec<S
     let cases: Vec<Case> = groups.iter().map(|group| Case((*group).clone())).collect();
     let cases: Vec<&Case> = cases.iter().collect();
     let names = columns(&cases, &[]);
-    let usual = usual(&cases);
-    let goes_without = |name: &String, value: &str| {
+    let mut usual = usual(&cases);
+    usual.retain(|name, value| {
         let has = |case: &&&Case| case.get(name) == Some(value);
         cases.len() >= MANY
             && !["kind", "page"].contains(&name.as_str())
-            && usual.get(name).is_some_and(|usual| usual == value)
             && 2 * cases.iter().filter(has).count() > cases.len()
-    };
+    });
+    let goes_without =
+        |name: &String, value: &str| usual.get(name).is_some_and(|usual| usual == value);
     let label = |case: &&Case| {
         let said = names.iter().filter_map(|name| {
             let value = case.get(name).filter(|value| !goes_without(name, value))?;

@@ -5,14 +5,15 @@
 //! original: its fault count is one short, its rate is in MiB/s whatever the label says, and its
 //! 10 GiB are written into the formula. Faults inside `MAP_POPULATE`, which it cannot see, count.
 
+use std::collections::BTreeSet;
+
 use pagelab_record::{Clock, Data, Outcome, Series};
 
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
-    numbers::total,
     quantity::group_thousands,
-    throughput::{ARM, WORKLOAD},
+    throughput::{ARM, COLD, TOUCH_COLD, WORKLOAD},
 };
 
 /// The suite whose report this is.
@@ -48,11 +49,13 @@ impl Totals {
         };
         let series = || measured.series.iter().filter(mine);
         let seconds = |names: &[&str]| {
-            let named = series().filter(|s| names.contains(&s.name.as_str()));
+            let name = |s: &Series| s.name.strip_suffix(COLD).unwrap_or(&s.name).to_owned();
+            let named = series().filter(|s| names.contains(&name(s).as_str()));
             named.map(sum).sum::<f64>() / 1e9
         };
-        let touches = || series().filter(|s| s.name == "touch");
-        let rounds = total(touches().map(observations));
+        let touches = || series().filter(|s| matches!(s.name.as_str(), "touch" | TOUCH_COLD));
+        // A round may have both.
+        let rounds = touches().map(|s| s.repetition).collect::<BTreeSet<_>>().len() as u64;
         let bytes = touches().map(|s| s.bytes as f64 * observations(s) as f64).sum();
         (rounds > 0).then(|| Self {
             map_seconds: seconds(&["map"]),
@@ -111,6 +114,15 @@ pub(crate) fn section(entries: &[Entry], published: &[Entry]) -> Option<Section>
             .to_owned(),
     ));
     section.blocks.push(Block::Table(comparison(&ours, &published)));
+    let cold = |entry: &&Entry| entry.counter("repetitions_with_cold_memory") > 0;
+    if ours.iter().any(cold) {
+        section.blocks.push(Block::Text(
+            "By that definition a round counts as a whole, with what the host had to back first \
+             because this kernel had handed free memory back to it. The sections below tell the \
+             two apart."
+                .to_owned(),
+        ));
+    }
     section.blocks.push(Block::Text(
         "Published rows come from another machine, which the source does not name: compare ratios \
          between rows, not rows with ours."

@@ -3,6 +3,7 @@
 //! The one idea: what a user waits for is map + populate + touch, whichever of the three the faults
 //! hide in; so bandwidth and its share of the clear limit are taken over their sum, and the cost of
 //! one fault only where it is the touches that fault. Release is a row of its own, never inside.
+//! What the host may have had to back first is in series that end in `-cold`: a column of its own.
 
 use pagelab_record::{Case, Clock, Measured, Series, stats::Samples};
 
@@ -21,6 +22,10 @@ use crate::{
 pub(crate) const WORKLOAD: &str = "fault/throughput";
 /// The name of map, populate and touch taken together.
 pub(crate) const FAULT_IN: &str = "fault-in";
+/// How the names of series end whose memory the host may have had to back first.
+pub(crate) const COLD: &str = "-cold";
+/// The touches among them; a repetition has these, `touch`, or a share of both.
+pub(crate) const TOUCH_COLD: &str = "touch-cold";
 /// The arm that the headline comes from.
 pub(crate) const ARM: &str = "pagelab";
 /// The arm of the minimal C loop.
@@ -47,11 +52,10 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
     for arm in [ARM, TWIN, PEERS[0].0, PEERS[1].0, ALONE] {
         for time in [Time::Elapsed, Time::Cpu] {
             let Some(clock) = clock_of(&measured.series, "touch", arm, time) else { continue };
-            let touch = measured.series.iter().find(|s| s.name == "touch" && s.arm == arm);
-            let Some(Series { ops, bytes, .. }) = touch else { continue };
+            let Some((ops, bytes)) = lap(&measured.series, arm, clock) else { continue };
             let at = At { arm, series: "touch", time };
             if faults > 0.0 && touches_fault(case) {
-                let touches_per_fault = *ops as f64 / faults;
+                let touches_per_fault = ops as f64 / faults;
                 let per_fault =
                     numbers.get(at, "p50").map(|q| q.times(touches_per_fault, Unit::Ns));
                 let rate = per_fault.and_then(|per_fault| per_fault.under(1e9, Unit::PerSecond));
@@ -70,15 +74,15 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             let Some(per_touch) = Samples::of(&whole, "touch", arm, clock).estimate(0.5) else {
                 continue;
             };
-            let total = Quantity::of(&per_touch, Unit::Ns).times(*ops as f64, Unit::Ns);
+            let total = Quantity::of(&per_touch, Unit::Ns).times(ops as f64, Unit::Ns);
             numbers.add(at, "p50", Some(total));
             if let Some(page) = case.get("page").and_then(parameters::page_bytes) {
-                let pages = *bytes as f64 / page as f64;
+                let pages = bytes as f64 / page as f64;
                 let per_page = (pages > 0.0).then(|| total.times(1.0 / pages, Unit::Ns));
                 numbers.add(at, "per_page", per_page);
             }
-            if time == Time::Elapsed && *bytes > 0 {
-                let bandwidth = total.under(*bytes as f64 * 1e9, Unit::BytesPerSecond);
+            if time == Time::Elapsed && bytes > 0 {
+                let bandwidth = total.under(bytes as f64 * 1e9, Unit::BytesPerSecond);
                 numbers.add(at, "bandwidth", bandwidth);
                 // The limit is one thread's: of several together it would be no limit.
                 if !is_parallel(case) {
@@ -87,6 +91,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             }
         }
     }
+    numbers.add(elapsed(ARM, TOUCH_COLD), "per_page", cold_page(case, measured));
     numbers.add(elapsed(ARM, "touch"), "ratio_to_c", ratio_to_twin(measured));
     let series = &measured.series;
     for time in [Time::Elapsed, Time::Cpu] {
@@ -101,6 +106,30 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             numbers.add(At { arm: ARM, series: CYCLE, time }, PEERS[0].1, ratio);
         }
     }
+}
+
+/// Touches and bytes of a whole repetition of an arm, whichever names its touches have.
+fn lap(series: &[Series], arm: &str, clock: Clock) -> Option<(u64, u64)> {
+    let touches = |s: &&Series| {
+        s.arm == arm && s.clock == clock && matches!(s.name.as_str(), "touch" | TOUCH_COLD)
+    };
+    let first = series.iter().find(touches)?;
+    let same = |s: &&Series| (s.process, s.repetition) == (first.process, first.repetition);
+    let whole = series.iter().filter(touches).filter(same);
+    Some(whole.fold((0, 0), |(ops, bytes), s| (ops + s.ops, bytes + s.bytes)))
+}
+
+/// What a page costs that the host may have had to back first.
+fn cold_page(case: &Case, measured: &Measured) -> Option<Quantity> {
+    let series = &measured.series;
+    let clock = clock_of(series, TOUCH_COLD, ARM, Time::Elapsed)?;
+    let (ops, bytes) = lap(series, ARM, clock)?;
+    let calls = [format!("map{COLD}"), format!("populate{COLD}")];
+    let whole = summed(series, &[&calls[0], &calls[1]], TOUCH_COLD, ARM, clock);
+    let per_touch = Samples::of(&whole, TOUCH_COLD, ARM, clock).estimate(0.5)?;
+    let page = case.get("page").and_then(parameters::page_bytes)?;
+    let touches_per_page = ops as f64 * page as f64 / bytes.max(1) as f64;
+    Some(Quantity::of(&per_touch, Unit::Ns).times(touches_per_page, Unit::Ns))
 }
 
 /// Map, touch and release of ours, taken together, over one pass of the loop of `page_fault1`.
@@ -148,6 +177,12 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
     if let Some(clear) = limits.clear() {
         said = format!("{said} Clear limit in DRAM, one thread: {}.", clear.display());
     }
+    if mine.iter().any(|entry| cold_page_of(entry).is_some()) {
+        said.push_str(
+            " A cold page is one that the host may have had to back first, because this kernel \
+             had handed free memory back to it; it is in no other column.",
+        );
+    }
     section.blocks.push(Block::Text(format!("{said} {INTERVALS}")));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
     Some(section)
@@ -157,6 +192,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
     let any = |of: &dyn Fn(&Entry) -> bool| entries.iter().any(|entry| of(entry));
     let populated = any(&|entry| !touches_fault(entry.case()));
     let twin = any(&|entry| entry.numbers.get(elapsed(ARM, "touch"), "ratio_to_c").is_some());
+    let cold = any(&|entry| cold_page_of(entry).is_some());
     let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
     columns.push(Column::number("per fault"));
     if populated {
@@ -165,6 +201,9 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
     columns.push(Column::number("faults/s"));
     columns.push(Column::number("bandwidth"));
     columns.push(Column::number("of clear"));
+    if cold {
+        columns.push(Column::number("cold page").rank(1));
+    }
     columns.push(Column::number("CPU/fault").rank(3));
     columns.push(Column::number("release/page").rank(5));
     if twin {
@@ -192,6 +231,9 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         row.push(plain(of(touch, "faults_per_second")));
         row.push(plain(of(whole, "bandwidth")));
         row.push(plain(of(whole, "share_of_clear")));
+        if cold {
+            row.push(spread(cold_page_of(entry)));
+        }
         row.push(plain(of(cpu(ARM, "touch"), "per_fault")));
         row.push(plain(release_per_page(entry)));
         if twin {
@@ -205,12 +247,16 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
     Table { columns, rows: entries.iter().map(row).collect() }
 }
 
+fn cold_page_of(entry: &Entry) -> Option<Quantity> {
+    entry.numbers.get(elapsed(ARM, TOUCH_COLD), "per_page")
+}
+
 fn release_per_page(entry: &Entry) -> Option<Quantity> {
     let release = entry.numbers.get(elapsed(ARM, "release"), "p50")?;
     let series = entry.measured()?.series.iter().find(|s| s.name == "release" && s.arm == ARM)?;
-    let touch = entry.measured()?.series.iter().find(|s| s.name == "touch" && s.arm == ARM)?;
+    let (_, bytes) = lap(&entry.measured()?.series, ARM, series.clock)?;
     let page = parameters::page_bytes(entry.parameter("page"))? as f64;
-    let pages = touch.bytes as f64 / page;
+    let pages = bytes as f64 / page;
     (pages > 0.0).then(|| release.times(series.ops as f64 / pages, Unit::Ns))
 }
 
@@ -222,4 +268,49 @@ pub(crate) fn counts(processes: Option<Quantity>, repetitions: Option<Quantity>)
     let each = repetitions.value / processes.value;
     let digits = usize::from(each.fract() > 0.0 && each < 10.0);
     Cell::toned(format!("{:.0}×{each:.digits$}", processes.value), Tone::Quiet)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pagelab_record::{Data, schema};
+
+    use super::*;
+
+    #[test]
+    fn what_the_host_had_to_back_is_a_number_of_its_own_and_in_no_other() {
+        // A hundred pages in each repetition, at 100 ns where warm and at 500 where cold.
+        let series = |name: &str, repetition: u32, pages: u64, ns: u64| Series {
+            name: name.to_owned(),
+            arm: ARM.to_owned(),
+            process: 0,
+            repetition,
+            clock: Clock::Wall,
+            unit: schema::Unit::Ns,
+            ops: pages,
+            bytes: pages * 4096,
+            data: Data::Values(vec![pages * ns]),
+        };
+        let measured = Measured {
+            series: vec![
+                series("touch", 0, 75, 100),
+                series(TOUCH_COLD, 0, 25, 500),
+                series("touch", 1, 100, 100),
+                series(TOUCH_COLD, 2, 100, 500),
+            ],
+            counters: BTreeMap::from([("faults_per_repetition".to_owned(), 100)]),
+            ..Measured::default()
+        };
+        let case = Case::default().with("page", "4k").with("populate", "touch");
+        let mut numbers = Numbers::of(&measured);
+        derive(&case, &measured, &Limits::default(), &mut numbers);
+        let is = |series, statistic, value: f64| {
+            let got = numbers.get(elapsed(ARM, series), statistic).map(|q| q.value);
+            assert!(got.is_some_and(|got| (got - value).abs() < 1e-6), "{statistic}: {got:?}");
+        };
+        is("touch", "per_fault", 100.0);
+        is(FAULT_IN, "p50", 10_000.0);
+        is(TOUCH_COLD, "per_page", 500.0);
+    }
 }

@@ -80,7 +80,14 @@ impl Trial for Faults {
 
     fn is_first_touch(&self) -> bool {
         // A cold case is about memory that was given back: nothing more of it spoils a repetition.
-        self.setup.host != Host::Cold
+        self.setup.host != Host::Cold && self.setup.space.takes_free_memory()
+    }
+
+    fn set_cold_apart(&mut self, meter: &mut Meter) {
+        // The samples of a host's fault are set apart in every repetition.
+        if self.host.is_none() {
+            meter.all_cold();
+        }
     }
 
     fn was_reclaimed(&mut self) -> bool {

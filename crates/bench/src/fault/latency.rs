@@ -28,6 +28,7 @@ use super::{
     kinds::{self, kind_of, swap},
     leave_unmarked,
     note::Note,
+    pieces,
     populate::{self, Populate},
     pressure,
     samples::{Host, Setup},
@@ -254,7 +255,7 @@ impl Workload for Latency {
         let cold = if is_cold(case) { 5.0 } else { 0.0 };
         // Writing a page out takes 10 to 20 us.
         let swapped = if is_swap(case) { touches * 25e-6 } else { 0.0 };
-        self.footprint(case) as f64 / 2e9 + 0.002 + paced + cold + swapped
+        pieces::seconds(self.footprint(case)) + paced + cold + swapped
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {

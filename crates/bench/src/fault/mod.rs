@@ -13,6 +13,7 @@ pub mod latency;
 mod note;
 pub mod outcome;
 mod peers;
+mod pieces;
 pub mod populate;
 mod pressure;
 pub mod round;

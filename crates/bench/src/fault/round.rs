@@ -19,6 +19,7 @@ use super::{
     beside::{Beside, Part, touch_beside},
     kinds::Stage,
     outcome::{Outcome, Phase, UNKNOWN, phase, try_phase},
+    pieces::Pieces,
     populate::{Populate, locked_by},
     space::Space,
 };
@@ -48,16 +49,18 @@ pub struct Plan {
 }
 
 /// Runs one round in the calling thread (and in `plan.threads` of its own for the touch); with
-/// `beside` in threads in any case, so that the arms of that question differ in nothing else.
+/// `beside` in threads in any case, so that the arms of that question differ in nothing else. With
+/// `pieces` the touch, which is one worker's then, leaves the time of each.
 ///
 /// # Errors
 /// When the machine refuses.
-pub fn round(
+pub(super) fn round(
     plan: &Plan,
     clock: &Clock,
     barrier: &Barrier,
     stage: &mut dyn Stage,
     beside: Option<&mut Beside>,
+    mut pieces: Option<&mut Pieces>,
 ) -> Result<Outcome, Error> {
     let space = &plan.space;
     let scanner = Scanner::open()?;
@@ -89,7 +92,7 @@ pub fn round(
     barrier.wait();
     // Both counters are read once before they count: their own code may be fresh, and a stage that
     // forked leaves a stack whose pages fault once more.
-    phase(clock, &mut || touch_share(plan, &area, 0, 0));
+    phase(clock, &mut || lap(plan, &area, clock, pieces.as_deref_mut(), 0));
     perf.as_mut().and_then(FaultCounter::faults);
     let perf_before = perf.as_mut().and_then(FaultCounter::faults);
     if let Some(beside) = beside {
@@ -98,15 +101,19 @@ pub fn round(
         (outcome.populate, outcome.touch, outcome.again_minor) =
             touch_in_threads(plan, &area, clock, outcome.populate)?;
     } else {
-        outcome.touch = phase(clock, &mut || touch(plan, &area));
+        let bytes = area.layout().bytes();
+        let mut lap = || lap(plan, &area, clock, pieces.as_deref_mut(), bytes);
+        outcome.touch = phase(clock, &mut lap);
         if let (Some(before), Some(after)) =
             (perf_before, perf.as_mut().and_then(FaultCounter::faults))
         {
             outcome.perf_faults = after - before;
         }
-        outcome.again_minor = phase(clock, &mut || touch(plan, &area)).minor;
+        outcome.again_minor =
+            settled(|| Ok(phase(clock, &mut || touch(plan, &area)).minor), |minor| *minor)?;
     }
-    let residency = scanner.scan(&area)?;
+    let touched = space.expectation(plan.stride).present;
+    let residency = settled(|| scanner.scan(&area), |found| touched.saturating_sub(found.present))?;
     (outcome.present, outcome.huge) = (residency.present, residency.huge);
     outcome.zero = residency.zero.unwrap_or(UNKNOWN);
     outcome.elsewhere = pages_elsewhere(&area, space)?;
@@ -125,6 +132,35 @@ pub fn round(
 /// The touch loop of one worker.
 fn touch(plan: &Plan, area: &Area) {
     touch_share(plan, area, 0, area.layout().bytes());
+}
+
+/// The best of a few looks, the first one without a flaw if there is one. Whoever compacts memory
+/// migrates pages of ours: for that moment they are not present, and an access waits in a fault
+/// (`migration_entry_wait`). What is really missing is missing in every look.
+fn settled<T>(
+    mut look: impl FnMut() -> Result<T, SysError>,
+    flaws: impl Fn(&T) -> u64,
+) -> Result<T, SysError> {
+    const LOOKS: u32 = 8;
+    let mut best = look()?;
+    for _ in 1..LOOKS {
+        if flaws(&best) == 0 {
+            break;
+        }
+        let next = look()?;
+        if flaws(&next) < flaws(&best) {
+            best = next;
+        }
+    }
+    Ok(best)
+}
+
+/// The touch loop of one worker from the start to here, in pieces where these are asked for.
+fn lap(plan: &Plan, area: &Area, clock: &Clock, pieces: Option<&mut Pieces>, to: usize) {
+    match pieces {
+        Some(pieces) => pieces.lap(to, clock, &|from, to| touch_share(plan, area, from, to)),
+        None => touch_share(plan, area, 0, to),
+    }
 }
 
 /// The touch loop over a part of the area; a list is touched whole, unless the part is empty.
@@ -188,4 +224,22 @@ fn pages_elsewhere(area: &Area, space: &Space) -> Result<u64, SysError> {
     let mut nodes = [-1; ASKED];
     nodes_of(&addresses, &mut nodes)?;
     Ok(nodes.iter().filter(|found| usize::try_from(**found) != Ok(node)).count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_away_for_a_moment_is_not_missing_and_one_that_stays_away_is() {
+        let mut seen = [20_u64, 0, 20].into_iter();
+        assert_eq!(settled(|| Ok(seen.next().unwrap()), |missing| *missing).unwrap(), 0);
+        let mut looks = 0;
+        let look = || {
+            looks += 1;
+            Ok(3 + looks % 2)
+        };
+        assert_eq!(settled(look, |missing| *missing).unwrap(), 3);
+        assert_eq!(looks, 8, "never for ever");
+    }
 }

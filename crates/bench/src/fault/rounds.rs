@@ -19,6 +19,7 @@ use super::{
     beside::{Beside, Part},
     kinds::Untouched,
     outcome::{Outcome, Phase, UNKNOWN, WORDS},
+    pieces::{Pieces, Share},
     populate::{self, Populate},
     round::{Plan, round},
     said::{SAID, Said},
@@ -30,6 +31,9 @@ use crate::{
     workload::{Error, Trial},
 };
 
+/// The touches of memory that the host may have had to back first.
+const TOUCH_COLD: &str = "touch-cold";
+
 /// The arm that measures: rounds by one worker or many.
 #[derive(Debug)]
 pub(super) struct Rounds {
@@ -38,6 +42,8 @@ pub(super) struct Rounds {
     /// Whether the kind is a first store, which alone allocates in the touch and nowhere else.
     is_plain: bool,
     beside: Option<Beside>,
+    /// Where the host may take memory back during a repetition and its touch can tell.
+    pieces: Option<Pieces>,
     latest: Option<(Outcome, Said)>,
     folio_kib: Option<u64>,
     moved: Counters,
@@ -47,7 +53,15 @@ impl Rounds {
     pub(super) fn new(plan: Plan, stages: SharedStages, is_plain: bool) -> Self {
         let folio_kib = folio_kib(plan.space.page);
         let (latest, moved) = (None, Counters::default());
-        Self { plan, stages, is_plain, beside: None, latest, folio_kib, moved }
+        Self { plan, stages, is_plain, beside: None, pieces: None, latest, folio_kib, moved }
+    }
+
+    /// The same with its touch in pieces.
+    pub(super) fn in_pieces(self) -> Self {
+        let Plan { space, stride, .. } = &self.plan;
+        let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+        let pieces = Some(Pieces::of(space.layout.bytes(), page, stride.step));
+        Self { pieces, ..self }
     }
 
     /// The same with calls beside it, or as the arm that lacks them.
@@ -70,7 +84,8 @@ impl Rounds {
         let stage = stages[0].stage.as_mut();
         let mut attempt = 0;
         loop {
-            let outcome = round(&self.plan, meter.clock(), &alone, stage, self.beside.as_mut())?;
+            let (beside, pieces) = (self.beside.as_mut(), self.pieces.as_mut());
+            let outcome = round(&self.plan, meter.clock(), &alone, stage, beside, pieces)?;
             if self.beside.as_ref().is_none_or(|beside| beside.is_enough(attempt)) {
                 return Ok(outcome);
             }
@@ -92,7 +107,16 @@ impl Trial for Rounds {
     }
 
     fn is_first_touch(&self) -> bool {
-        true
+        self.plan.space.takes_free_memory()
+    }
+
+    fn set_cold_apart(&mut self, meter: &mut Meter) {
+        let Some(pieces) = &self.pieces else { return meter.all_cold() };
+        let shares = pieces.apart(self.plan.space.layout.bytes());
+        meter.withdraw("touch");
+        for (name, share) in ["touch", TOUCH_COLD].into_iter().zip(shares) {
+            self.observe_touch(name, share, meter);
+        }
     }
 
     fn was_reclaimed(&mut self) -> bool {
@@ -108,6 +132,10 @@ impl Trial for Rounds {
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         self.plan.by_perf = meter.is_warm_up();
+        if meter.elapsed() == schema::Clock::Scripted {
+            // Each reading would count.
+            self.pieces = None;
+        }
         let processes = self.processes();
         let before = Counters::read(self.folio_kib);
         let (outcome, said) = if processes == 1 {
@@ -136,7 +164,10 @@ impl Trial for Rounds {
             ("touch", outcome.touch, touches),
             ("release", outcome.release, calls),
         ] {
-            if phase.span != Span::default() {
+            if let Some(pieces) = self.pieces.as_mut().filter(|_| name == "touch") {
+                let whole = pieces.whole(self.plan.space.layout.bytes());
+                self.observe_touch(name, whole, meter);
+            } else if phase.span != Span::default() {
                 let ns = meter.clock().elapsed_ns(phase.span);
                 meter.observe(name, elapsed, ops, bytes, ns);
                 meter.observe(name, schema::Clock::Cpu, ops, bytes, phase.cpu_ns);
@@ -160,6 +191,17 @@ impl Trial for Rounds {
 }
 
 impl Rounds {
+    /// Files the touches of some pieces, if there are any.
+    fn observe_touch(&self, name: &str, share: Share, meter: &mut Meter) {
+        let Share { bytes, ns, cpu_ns } = share;
+        let touches = bytes / self.plan.stride.step as u64;
+        for (clock, ns) in [(meter.elapsed(), ns), (schema::Clock::Cpu, cpu_ns)] {
+            if bytes > 0 {
+                meter.observe(name, clock, touches, bytes, ns);
+            }
+        }
+    }
+
     /// Each worker in a forked process, with an address space of its own.
     fn round_in_processes(&self, meter: &Meter) -> Result<(Outcome, Said), Error> {
         let mut stages = self.stages.borrow_mut();
@@ -183,11 +225,11 @@ impl Rounds {
                 small.space.layout = Layout::contiguous(16 << 12);
                 small.stride.step = 4096;
                 small.stride.bytes = 8;
-                round(&small, meter.clock(), &alone, &mut Untouched, None)?;
+                round(&small, meter.clock(), &alone, &mut Untouched, None, None)?;
                 let mut stages = stages.borrow_mut();
                 let Staged { space, stage } = &mut stages[worker];
                 let plan = Plan { space: *space, ..self.plan.clone() };
-                let outcome = round(&plan, meter.clock(), &barrier, stage.as_mut(), None)?;
+                let outcome = round(&plan, meter.clock(), &barrier, stage.as_mut(), None, None)?;
                 let mut witness = Witness::default();
                 stage.verify(&mut witness)?;
                 Ok::<_, Error>((outcome, Said::of(witness.drafted())))

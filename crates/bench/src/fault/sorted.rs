@@ -40,8 +40,13 @@ impl HostLevel {
         Self { run: usize::try_from(run).expect("a run is short"), warm_ns: None }
     }
 
+    /// The lowest median of a run so far.
+    pub(super) fn warm_ns(&self) -> Option<u64> {
+        self.warm_ns
+    }
+
     /// Learns from a repetition that may be warm, in part or in whole.
-    fn learn(&mut self, samples: &[u64]) {
+    pub(super) fn learn(&mut self, samples: &[u64]) {
         let lowest = samples.chunks_exact(self.run).filter_map(median).min();
         self.warm_ns = self.warm_ns.into_iter().chain(lowest).min();
     }

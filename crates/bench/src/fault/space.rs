@@ -4,6 +4,8 @@
 //! ragged ends, windows for large folios), the formula for the number of faults, and the lies:
 //! ways of telling the kernel something else than the case says, which the witness must notice.
 
+use std::sync::LazyLock;
+
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -195,6 +197,12 @@ impl Space {
         }
     }
 
+    /// Whether what is touched is taken from free memory, which the kernel may hand to its host
+    /// meanwhile; a hugetlb page stays in its pool.
+    pub fn takes_free_memory(&self) -> bool {
+        !matches!(self.page, PageSize::Hugetlb(_))
+    }
+
     /// Reserves the address space.
     ///
     /// # Errors
@@ -294,9 +302,12 @@ pub fn size_of(case: &Case) -> u64 {
 /// cache the median of a write fault wandered by ±4 % from run to run, with four by ±2.5 %).
 /// Never more than `most`, which a kind of fault may say.
 pub fn automatic_size(page: PageSize, most: u64) -> String {
-    let topology = Topology::machine();
-    let caches = topology.caches(topology.default_cpu().unwrap_or(0));
-    let bytes = (4 * caches.llc.unwrap_or(32 << 20)).next_power_of_two();
+    // Asked once, not for each case of a grid.
+    static LLC: LazyLock<Option<u64>> = LazyLock::new(|| {
+        let topology = Topology::machine();
+        topology.caches(topology.default_cpu().unwrap_or(0)).llc
+    });
+    let bytes = (4 * LLC.unwrap_or(32 << 20)).next_power_of_two();
     let bytes = bytes.clamp(128 << 20, 512 << 20).min(most).max(page.bytes());
     pagelab_record::units::format_bytes(bytes)
 }

@@ -16,7 +16,7 @@ use pagelab_record::{
     Case,
     units::{format_bytes, parse_bytes},
 };
-use pagelab_sys::{sched::Pinned, touch::Access};
+use pagelab_sys::{counters::reported_kib, sched::Pinned, touch::Access};
 
 use super::{
     beside::{self, Beside, Idle, Part},
@@ -24,6 +24,7 @@ use super::{
     kinds::{self, kind_of, swap},
     leave_unmarked,
     peers::{Peer, Tool},
+    pieces,
     populate::{self, Populate},
     pressure,
     round::Plan,
@@ -254,6 +255,10 @@ impl Workload for Throughput {
         size_of(case)
     }
 
+    fn seconds(&self, case: &Case) -> f64 {
+        pieces::seconds(self.footprint(case))
+    }
+
     fn repetitions(&self, case: &Case) -> Option<u32> {
         case.get("rounds").and_then(|rounds| rounds.parse().ok())
     }
@@ -286,6 +291,13 @@ impl Workload for Throughput {
         let pinned = if processes == 1 { plan.cpus[0].map(Pinned::to).transpose()? } else { None };
         let is_plain = kind.name() == "write";
         let rounds = || Rounds::new(plan.clone(), SharedStages::clone(&stages), is_plain);
+        let is_one = threads * processes == 1 && plan.list.is_none();
+        let tells_cold = is_one
+            && is_plain
+            && plan.populate.touches_fault()
+            && plan.space.takes_free_memory()
+            && !pressure::is_pressed(case)
+            && reported_kib().is_some();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
         for arm in arms(case) {
             match (arm, call) {
@@ -294,6 +306,7 @@ impl Workload for Throughput {
                     trials.push(Box::new(Peer::new(Tool::PageFault1, &plan, processes)));
                 }
                 ("pft", _) => trials.push(Box::new(Peer::new(Tool::Pft, &plan, processes))),
+                (_, None) if tells_cold => trials.push(Box::new(rounds().in_pieces())),
                 (_, None) => trials.push(Box::new(rounds())),
                 (_, Some(call)) => {
                     for part in [Part::Both, Part::Alone, Part::Present] {

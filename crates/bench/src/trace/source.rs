@@ -16,7 +16,7 @@ use super::{count::parse_count, door};
 const RECORD_BYTES: u64 = 11;
 
 /// Where a trace comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A file, possibly compressed.
     File(PathBuf),

@@ -9,6 +9,7 @@ use std::path::Path;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use pagelab_bench::{
     advise::{Course, Policy, Question, Refused, Turn, out_of_time},
+    asked::Seconds,
     plan::{Plan, Planned},
     runner::{Came, Runner},
 };
@@ -71,7 +72,7 @@ pub(crate) fn command() -> Command {
             Arg::new("budget")
                 .long("budget")
                 .value_name("SECONDS")
-                .value_parser(args::positive)
+                .value_parser(value_parser!(Seconds))
                 .default_value("5")
                 .help("Seconds that the answer may take"),
         )
@@ -150,7 +151,7 @@ fn question(matches: &ArgMatches) -> Question {
         size: matches.get_one("size").copied().unwrap_or_default(),
         threads: matches.get_one("threads").copied().unwrap_or(1),
         policy: Policy::of(text(matches, "policy").unwrap_or_default()),
-        budget_s: matches.get_one("budget").copied().unwrap_or(5.0),
+        budget_s: matches.get_one::<Seconds>("budget").map_or(5.0, |budget| budget.get()),
         fifo: matches.get_flag("fifo"),
     }
 }

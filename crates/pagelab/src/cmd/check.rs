@@ -7,6 +7,7 @@
 use clap::ArgMatches;
 use pagelab_bench::{
     WORKLOADS,
+    asked::{Forks, Repetitions, Seconds},
     plan::{self, Plan},
     runner::Runner,
     suite::{Entry, Suite},
@@ -120,9 +121,9 @@ fn smallest() -> Suite {
             |(name, values)| ((*name).to_owned(), values.iter().map(ToString::to_string).collect()),
         ));
         let entry = |axes| Entry {
-            forks: 1,
-            budget_s: 0.001,
-            repetitions_min: 1,
+            forks: Forks::of(1),
+            budget: Seconds::of_ms(1),
+            repetitions_min: Repetitions::of(1),
             ..Entry::new(workload.name(), axes)
         };
         let mut all = vec![entry(axes.clone())];

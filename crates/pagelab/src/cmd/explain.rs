@@ -12,6 +12,7 @@ use std::{
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pagelab_bench::{
+    asked::Seconds,
     explain::{
         prices,
         record::record,
@@ -55,7 +56,7 @@ pub(crate) fn command() -> Command {
                 .long("duration")
                 .value_name("SECONDS")
                 .requires("pid")
-                .value_parser(args::positive)
+                .value_parser(value_parser!(Seconds))
                 .default_value("10")
                 .help("How long a running process is watched"),
         )
@@ -163,7 +164,8 @@ impl Sink {
 fn subject(matches: &ArgMatches) -> Subject {
     match matches.get_one::<u32>("pid") {
         Some(pid) => {
-            let seconds = matches.get_one::<f64>("duration").copied().unwrap_or(10.0);
+            let seconds =
+                matches.get_one::<Seconds>("duration").map_or(10.0, |seconds| seconds.get());
             Subject::Process { pid: *pid, at_most: Duration::from_secs_f64(seconds.min(1e6)) }
         }
         None => {

@@ -35,8 +35,7 @@ fn whole(runs: &[&String], format: &str) -> Result<String, Failure> {
     let mut whole = String::new();
     for run in runs {
         let contents = session::read(Path::new(run))?;
-        let report =
-            session::report(&contents.header, &contents.records, contents.damage.as_ref())?;
+        let report = session::report(&contents.header, &contents.records, contents.damage.as_ref());
         whole.push_str(&match format {
             "html" => report.html(),
             "json" => report.json(),

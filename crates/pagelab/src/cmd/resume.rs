@@ -1,12 +1,12 @@
 //! `pagelab resume`: go on where a run stopped; a finished case is never measured again.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use clap::ArgMatches;
 use pagelab_bench::{
     explain,
     measure::Method,
-    plan::{Plan, Planned},
+    plan::{self, Plan, Planned},
 };
 use pagelab_record::{Case, Record, RunHeader};
 use pagelab_sys::clock::ClockChoice;
@@ -28,7 +28,8 @@ pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
     let directory =
         if directory.is_file() { directory.parent().unwrap_or(Path::new(".")) } else { directory };
     let mut run = Run::resume(directory)?;
-    let (plan, all) = remaining(&run.header, &run.records, clock(matches))?;
+    let (plan, all) = remaining(&run.header, &run.records, clock(matches))
+        .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
     let left = plan.cases.len();
     output::warn(&format!("{done} of {all} cases are done, {left} are left", done = all - left));
     let quiet = matches.get_flag("quiet");
@@ -42,22 +43,22 @@ pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 /// What of the plan has no record yet, and of how many cases in all. The clock is calibrated anew:
 /// the machine may have rebooted.
+///
+/// # Errors
+/// A sentence that says what this version cannot go on with.
 fn remaining(
     header: &RunHeader,
     records: &[Record],
     clock: ClockChoice,
-) -> Result<(Plan, usize), Failure> {
+) -> Result<(Plan, usize), String> {
     let methods: Vec<Method> = serde_json::from_value(header.method.clone())
-        .map_err(|error| Failure::usage_text(format!("the header's method: {error}")))?;
+        .map_err(|error| format!("the header's method: {error}"))?;
     if methods.len() != header.plan.len() {
-        return Err(Failure::usage_text("the header's method and plan differ in length"));
+        return Err("the header's method and plan differ in length".to_owned());
     }
-    let mut done: Vec<(&str, &Case)> =
+    let done: HashSet<(&str, &Case)> =
         records.iter().map(|record| (record.workload.as_str(), &record.case)).collect();
-    let mut is_done = |workload: &str, case: &Case| {
-        let index = done.iter().position(|d| *d == (workload, case));
-        index.map(|index| done.swap_remove(index)).is_some()
-    };
+    let is_done = |workload: &str, case: &Case| done.contains(&(workload, case));
     let mut plan = Plan::default();
     for ((workload, case), method) in header.plan.iter().zip(methods) {
         if is_done(workload, case) {
@@ -65,9 +66,11 @@ fn remaining(
         }
         if workload == explain::WORKLOAD {
             let why = "the program was not watched to an end: start again with pagelab explain";
-            return Err(Failure::usage_text(why));
+            return Err(why.to_owned());
         }
-        pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
+        plan::check(workload, case).map_err(|why| {
+            format!("this version cannot measure {why}; go on with the version that began it")
+        })?;
         let clock = match method.clock {
             scripted @ ClockChoice::Scripted { .. } => scripted,
             _ => clock,

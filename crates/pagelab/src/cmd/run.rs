@@ -1,6 +1,6 @@
 //! `pagelab run`: the main job.
 
-use std::path::Path;
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -138,20 +138,12 @@ pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
 /// The plan for people.
 fn describe(plan: &Plan) -> String {
     let mut text = String::new();
+    // Each need is looked at once, however many cases have it.
+    let mut notes: BTreeMap<Need, Note> = BTreeMap::new();
     for planned in &plan.cases {
-        let needs = planned.needs();
-        let is_root = pagelab_sys::rights::is_root();
-        let lack = needs.iter().find(|n| n.is_lacking() || (!is_root && !n.check()));
-        let note = match lack {
-            Some(need) => format!("   [skipped, needs {need}]"),
-            None => {
-                needs.iter().find_map(Need::pending).map_or_else(String::new, |remedy| match remedy
-                {
-                    Remedy::Set(path, value) => format!("   [sets {} to {value}]", path.display()),
-                    Remedy::Create(what) => format!("   [makes {what}]"),
-                })
-            }
-        };
+        let needs = planned.needs().into_iter();
+        let of_needs = needs.map(|need| notes.entry(need).or_insert_with_key(Note::of).clone());
+        let note = of_needs.min_by_key(Note::rank).unwrap_or(Note::Nothing);
         let time = display_ns(planned.estimated_seconds() * 1e9);
         let memory = display_bytes(planned.footprint() as f64);
         text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));
@@ -181,6 +173,47 @@ fn describe(plan: &Plan) -> String {
         list(&mut text, &belongings);
     }
     text
+}
+
+/// What a need of a case means for it.
+#[derive(Debug, Clone)]
+enum Note {
+    Skipped(String),
+    Remedied(String),
+    Nothing,
+}
+
+impl Note {
+    /// The lowest of a case is what is said of it.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Skipped(_) => 0,
+            Self::Remedied(_) => 1,
+            Self::Nothing => 2,
+        }
+    }
+
+    fn of(need: &Need) -> Self {
+        if need.is_lacking() || (!pagelab_sys::rights::is_root() && !need.check()) {
+            return Self::Skipped(format!("   [skipped, needs {need}]"));
+        }
+        match need.pending() {
+            Some(Remedy::Set(path, value)) => {
+                Self::Remedied(format!("   [sets {} to {value}]", path.display()))
+            }
+            Some(Remedy::Create(what)) => Self::Remedied(format!("   [makes {what}]")),
+            None => Self::Nothing,
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Skipped(text) | Self::Remedied(text) => f.write_str(text),
+            Self::Nothing => Ok(()),
+        }
+    }
 }
 
 /// A line for each remedy.

@@ -94,8 +94,11 @@ fn a_size_that_is_none_is_refused_by_name() {
 fn a_count_out_of_bounds_is_refused_with_the_bounds() {
     is_refused(&["run", "fault/throughput", "--threads", "0"], &["--threads", "from 1 to"]);
     is_refused(&["run", "fault/throughput", "--rounds", "x"], &["--rounds", "from 1 to"]);
-    is_refused(&["run", "fault/throughput", "--forks", "0"], &["--forks", "1..=1000"]);
+    is_refused(&["run", "fault/throughput", "--forks", "0"], &["--forks", "from 1 to 1000"]);
     is_refused(&["run", "fault/throughput", "--budget=-1"], &["--budget"]);
+    for time in ["inf", "1e12"] {
+        is_refused(&["run", "--time-limit", time], &["--time-limit", time, "at most 31536000"]);
+    }
 }
 
 #[test]
@@ -157,6 +160,35 @@ fn an_unknown_workload_or_value_of_a_suite_is_refused_by_name() {
     suite_is_refused(suite, &["./mine.toml", "`fault/late`"]);
     let suite = "name = 'x'\n[[case]]\nworkload = 'fault/latency'\nsize = '4q'\n";
     suite_is_refused(suite, &["`x`", "case 1", "4q"]);
+}
+
+#[test]
+fn a_suite_has_the_bounds_of_the_flags() {
+    let case = "[[case]]\nworkload = 'fault/latency'\n";
+    for (key, bounds) in [
+        ("limit = inf", "at most 31536000"),
+        ("limit = 1e12", "at most 31536000"),
+        ("budget = inf", "at most 31536000"),
+        ("forks = 1_000_000_000", "from 1 to 1000"),
+    ] {
+        let name = key.split(' ').next().unwrap();
+        suite_is_refused(&format!("name = 'x'\n{key}\n{case}"), &["./mine.toml", name, bounds]);
+        suite_is_refused(&format!("name = 'x'\n{case}{key}\n"), &["case 1", name, bounds]);
+    }
+}
+
+#[test]
+fn published_results_that_do_not_exist_are_refused_before_anything_is_measured() {
+    let suite = "name = 'x'\npublished = 'nosuch'\n[[case]]\nworkload = 'fault/latency'\n";
+    suite_is_refused(suite, &["./mine.toml", "`nosuch`", "micro-pagefault"]);
+}
+
+#[test]
+fn a_product_of_a_million_cases_is_refused_with_their_number() {
+    let numbers: Vec<String> = (1..=1000).map(|number| number.to_string()).collect();
+    let numbers = numbers.join(",");
+    let words = ["run", "fault/throughput", "--rounds", &numbers, "--threads", &numbers];
+    is_refused(&words, &["1000000 cases", "at most 120000"]);
 }
 
 #[test]
@@ -276,7 +308,7 @@ fn a_place_that_may_not_be_written_is_told_before_measuring() {
     let closed = lab.path("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
-    for (place, named) in [("closed", "cannot write into closed"), ("closed/run", "closed/run")] {
+    for (place, named) in [("closed", "closed/journal.jsonl"), ("closed/run", "closed/run")] {
         let words = ["run", "--suite", &suite, "-o", place];
         let Some(ended) = unprivileged(&lab, &words) else { return };
         place_is_refused(&ended, &[named, "ermission denied"]);

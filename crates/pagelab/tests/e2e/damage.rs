@@ -161,3 +161,50 @@ fn a_journal_may_be_named_itself() {
     three(&lab);
     lab.pagelab(&["report", "run/journal.jsonl"]).exits(0).shows(&["3 of 3 cases valid"]);
 }
+
+#[test]
+fn published_results_that_this_version_does_not_have_are_left_out_of_a_report() {
+    let lab = Lab::new();
+    let lines = three(&lab);
+    let whole = String::from_utf8(lines.concat()).unwrap();
+    rewrite(&lab, whole.replace("\"published\":[]", "\"published\":[\"nosuch\"]").as_bytes());
+    for command in ["report", "resume"] {
+        let ended = lab.pagelab(&[command, "run"]);
+        ended.exits(0).shows(&["3 of 3 cases valid"]).complains(&["`nosuch`", "does without"]);
+    }
+}
+
+#[test]
+fn a_planned_value_that_this_version_does_not_know_is_named_and_nothing_is_measured() {
+    let lab = Lab::new();
+    let lines = three(&lab);
+    let header = String::from_utf8(lines[0].clone()).unwrap();
+    for (known, unknown) in [
+        ("\"size\":\"4m\"", "\"size\":\"auto\""),
+        ("\"size\":\"4m\"", "\"size\":\"much\""),
+        ("\"page\":\"4k\"", "\"page\":\"3k\""),
+        ("\"kind\":\"write\"", "\"kind\":\"wrote\""),
+        ("\"order\":", "\"ordering\":"),
+    ] {
+        rewrite(&lab, header.replace(known, unknown).as_bytes());
+        let refused = lab.pagelab(&["resume", "run"]);
+        let (name, value) = unknown.split_once(':').unwrap();
+        let (name, value) = (name.trim_matches('"'), value.trim_matches('"'));
+        refused.exits(2).complains(&["run: ", "fault/latency", name, value]);
+        assert_eq!(lab.lines("run").len(), 1, "nothing was measured");
+    }
+}
+
+#[test]
+fn of_two_records_of_one_case_the_last_one_counts() {
+    let lab = Lab::new();
+    let lines = three(&lab);
+    // The second half of a journal, written twice.
+    let twice = [&lines[..], &lines[2..]].concat().concat();
+    rewrite(&lab, &twice);
+    let said = ["5 records are of 3 cases: the last record of each counts"];
+    lab.pagelab(&["report", "run"]).exits(0).shows(&["3 of 3 cases valid"]).complains(&said);
+    let resumed = lab.pagelab(&["resume", "run"]);
+    resumed.exits(0).complains(&said).complains(&["3 of 3 cases are done, 0 are left"]);
+    assert_eq!(lab.lines("run").concat(), twice, "no line is taken away");
+}

@@ -1,0 +1,139 @@
+//! The numbers with which a person says how to measure: a flag and a key of a suite are read by the
+//! same parser, with the same bounds.
+
+use std::{fmt, str::FromStr};
+
+/// The longest time that can be asked for: a year.
+const SECONDS_MAX: f64 = 365.0 * 86_400.0;
+
+/// A time, above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seconds(f64);
+
+impl Seconds {
+    /// So many milliseconds.
+    pub const fn of_ms(ms: u32) -> Self {
+        Self(ms as f64 / 1000.0)
+    }
+
+    /// As a number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// In nanoseconds.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
+    pub fn ns(self) -> u64 {
+        (self.0 * 1e9) as u64
+    }
+}
+
+impl FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().parse() {
+            Ok(seconds) if seconds > 0.0 && seconds <= SECONDS_MAX => Ok(Self(seconds)),
+            _ => Err(format!("expected seconds, above 0 and at most {SECONDS_MAX} (a year)")),
+        }
+    }
+}
+
+/// A share of a value, above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share(f64);
+
+impl Share {
+    /// So many thousandths.
+    pub const fn of_thousandths(thousandths: u32) -> Self {
+        Self(thousandths as f64 / 1000.0)
+    }
+
+    /// As a number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().parse() {
+            Ok(share) if share > 0.0 && share <= 1.0 => Ok(Self(share)),
+            _ => Err("expected a share, above 0 and at most 1 (0.005 is 0.5 %)".to_owned()),
+        }
+    }
+}
+
+/// A whole number from 1 to `MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole<const MAX: u32>(u32);
+
+/// Fresh processes for a case.
+pub type Forks = Whole<1000>;
+
+/// Repetitions in a process.
+pub type Repetitions = Whole<100_000>;
+
+impl<const MAX: u32> Whole<MAX> {
+    /// The largest.
+    pub const MAX: Self = Self(MAX);
+
+    /// This many.
+    ///
+    /// # Panics
+    /// When that is out of bounds: for numbers written in code.
+    pub const fn of(number: u32) -> Self {
+        assert!(number >= 1 && number <= MAX, "out of bounds");
+        Self(number)
+    }
+
+    /// As a number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl<const MAX: u32> fmt::Display for Whole<MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<const MAX: u32> FromStr for Whole<MAX> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().parse() {
+            Ok(number) if (1..=MAX).contains(&number) => Ok(Self(number)),
+            _ => Err(format!("expected a whole number from 1 to {MAX}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_clock_can_count_is_no_time() {
+        for text in ["inf", "nan", "1e12", "0", "-1", "-inf", "5s", ""] {
+            let error = text.parse::<Seconds>().unwrap_err();
+            assert!(error.contains("at most 31536000"), "{text}: {error}");
+        }
+        assert_eq!("0.3".parse::<Seconds>().unwrap().ns(), 300_000_000);
+        assert_eq!("31536000".parse::<Seconds>().unwrap().ns(), 31_536_000_000_000_000);
+    }
+
+    #[test]
+    fn counts_and_shares_have_bounds() {
+        for text in ["0", "1001", "1000000000", "2.5", "-1", "4294967297"] {
+            assert!(text.parse::<Forks>().unwrap_err().contains("from 1 to 1000"), "{text}");
+        }
+        for text in ["0", "1.5", "inf", "nan"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+        assert_eq!(("7".parse(), "1".parse()), (Ok(Forks::of(7)), Ok(Share(1.0))));
+    }
+}

@@ -1,0 +1,199 @@
+//! From values of parameters to cases: completion, products of axes, and what is no case.
+//!
+//! The one idea: a case is complete and canonical or there is none. A product is counted before it
+//! is made, and what is known is found by its hash.
+
+use std::{collections::HashSet, hash::Hash};
+
+use pagelab_record::Case;
+
+use crate::{Kind, Param, Role, params::PageSize, workload::Workload};
+
+/// A complete case from some parameters: canonical, defaults filled in, nothing left to decide.
+///
+/// # Errors
+/// A sentence that names the parameter or the combination and what to do instead.
+pub fn complete(workload: &dyn Workload, pairs: &[(&str, &str)]) -> Result<Case, String> {
+    let mut case = defaults(workload);
+    for (name, value) in pairs {
+        case = case.with(name, &canonical(parameter(workload, name)?, value)?);
+    }
+    settle(workload, case)
+}
+
+/// Every parameter of a workload as it is when nobody says anything.
+fn defaults(workload: &dyn Workload) -> Case {
+    let pairs = workload.params().iter().map(|param| (param.name.into(), param.default.into()));
+    Case(pairs.collect())
+}
+
+fn parameter(workload: &dyn Workload, name: &str) -> Result<&'static Param, String> {
+    let found = workload.params().iter().find(|param| param.name == name);
+    found.ok_or_else(|| unknown_parameter(workload, name))
+}
+
+/// The canonical spelling of a value of a case, which may be a list.
+fn canonical(param: &Param, value: &str) -> Result<String, String> {
+    match param.role {
+        Role::Axis => param.canonical(value),
+        Role::Arms | Role::List => {
+            let words: Result<Vec<String>, String> =
+                value.split(',').map(|word| param.canonical(word)).collect();
+            words.map(|words| words.join(","))
+        }
+    }
+}
+
+/// Decides what is left to decide, or refuses the combination.
+fn settle(workload: &dyn Workload, case: Case) -> Result<Case, String> {
+    let case = workload.resolve(case);
+    workload.refuse(&case)?;
+    Ok(case)
+}
+
+/// Whether a case that was planned elsewhere, by another version perhaps, is one of this version.
+///
+/// # Errors
+/// A sentence that names the parameter and its value.
+pub fn check(workload: &str, case: &Case) -> Result<(), String> {
+    let row = crate::workload(workload)?;
+    let said = |why| format!("{workload}: {why}");
+    for (name, value) in &case.0 {
+        let known = canonical(parameter(row, name)?, value).map_err(said)?;
+        if known != *value {
+            return Err(format!("{workload}: --{name} {value}: this version writes {known}"));
+        }
+    }
+    if let Some(param) = row.params().iter().find(|param| case.get(param.name).is_none()) {
+        return Err(format!("{workload}: the case has no `{}`", param.name));
+    }
+    let settled = settle(row, case.clone()).map_err(said)?;
+    match case.0.iter().find(|(name, value)| settled.get(name) != Some(value)) {
+        Some((name, value)) => Err(format!("{workload}: --{name} {value}: that is not decided")),
+        None => Ok(()),
+    }
+}
+
+fn unknown_parameter(workload: &dyn Workload, name: &str) -> String {
+    let names: Vec<&str> = workload.params().iter().map(|param| param.name).collect();
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("{} has no parameter `{name}`; it has {known}", workload.name())
+}
+
+/// Every case of a grid: one for each combination of the values of its axes.
+///
+/// Combinations that the workload refuses are left out with their reason, unless all are.
+///
+/// # Errors
+/// When a parameter or value is unknown, there are too many, or nothing is left.
+pub fn grid(
+    workload: &dyn Workload,
+    axes: &[(String, Vec<String>)],
+) -> Result<(Vec<Case>, Vec<String>), String> {
+    grid_beside(workload, axes, &mut HashSet::new())
+}
+
+/// The cases of a grid that are not known yet; known they are afterwards.
+pub(crate) fn grid_beside(
+    workload: &dyn Workload,
+    axes: &[(String, Vec<String>)],
+    known: &mut HashSet<Case>,
+) -> Result<(Vec<Case>, Vec<String>), String> {
+    let mut canonical_axes = Vec::new();
+    for (name, values) in axes {
+        let param = parameter(workload, name)?;
+        let values = match (param.role, param.kind) {
+            (Role::Arms | Role::List, _) => vec![values.join(",")],
+            (Role::Axis, Kind::Page) => every_page(values),
+            (Role::Axis, _) => values.clone(),
+        };
+        if values.is_empty() {
+            return Err(format!("`{name}` has no value"));
+        }
+        let values: Result<Vec<_>, _> = values.iter().map(|v| canonical(param, v)).collect();
+        canonical_axes.push((name.as_str(), values?));
+    }
+    let combinations = count(canonical_axes.iter().map(|(_, values)| values.len()))?;
+    let base = defaults(workload);
+    let (mut cases, mut accepted) = (Vec::new(), false);
+    let mut left_out = Unique::default();
+    for combination in 0..combinations {
+        let mut case = base.clone();
+        // The last axis changes fastest.
+        let mut rest = combination;
+        for (name, values) in canonical_axes.iter().rev() {
+            case = case.with(name, &values[rest % values.len()]);
+            rest /= values.len();
+        }
+        match settle(workload, case) {
+            Ok(case) => {
+                accepted = true;
+                if known.insert(case.clone()) {
+                    cases.push(case);
+                }
+            }
+            // A value that is not understood is a mistake; a combination may be part of a grid.
+            Err(why) if why.starts_with("--") || combinations == 1 => return Err(why),
+            Err(why) => left_out.add(why),
+        }
+    }
+    if accepted { Ok((cases, left_out.all)) } else { Err(left_out.all.join("; ")) }
+}
+
+/// How many cases a run may have: their records are just as long as a journal may be.
+pub const CASES_MAX: usize = 120_000;
+
+/// The number of combinations, known before the first one is made.
+fn count(axes: impl Iterator<Item = usize>) -> Result<usize, String> {
+    let product = axes.fold(1_u128, |product, values| product.saturating_mul(values as u128));
+    match usize::try_from(product) {
+        Ok(count) if count <= CASES_MAX => Ok(count),
+        _ => Err(too_many(product)),
+    }
+}
+
+pub(crate) fn too_many(cases: u128) -> String {
+    format!(
+        "{cases} cases are too many: a run has at most {CASES_MAX}; name fewer values, or divide \
+         them among several runs"
+    )
+}
+
+/// Things in the order in which they came first. Each is looked up by its hash, so that a hundred
+/// thousand take no longer each than ten.
+#[derive(Debug)]
+pub(crate) struct Unique<T> {
+    pub(crate) all: Vec<T>,
+    known: HashSet<T>,
+}
+
+impl<T> Default for Unique<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), known: HashSet::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Unique<T> {
+    pub(crate) fn add(&mut self, thing: T) {
+        if !self.known.contains(&thing) {
+            self.known.insert(thing.clone());
+            self.all.push(thing);
+        }
+    }
+}
+
+/// `all` stands for every page size that this kernel offers, `large` for all but the base page.
+fn every_page(values: &[String]) -> Vec<String> {
+    let offered = |least: PageSize| {
+        let wanted = PageSize::offered().into_iter().filter(move |page| *page >= least);
+        wanted.map(|page| page.to_string()).collect()
+    };
+    values
+        .iter()
+        .flat_map(|value| match value.as_str() {
+            "all" => offered(PageSize::Base),
+            "large" => offered(PageSize::Folio(0)),
+            _ => vec![value.clone()],
+        })
+        .collect()
+}
