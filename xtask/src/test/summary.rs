@@ -73,7 +73,7 @@ impl Summary {
 pub(crate) fn render(summary: &Summary) -> String {
     let mut text = String::new();
     let mut row = |what: &str, came: &str, seconds: u64| {
-        text.push_str(&format!("{what:<14}{came:<52}{seconds:>5} s\n"));
+        text.push_str(&format!("{what:<16}{came:<50}{seconds:>5} s\n"));
     };
     for (what, count) in [("units", &summary.units), ("end to end", &summary.end_to_end)] {
         let mut came = format!("{} passed", count.passed);
@@ -131,7 +131,7 @@ mod tests {
         Summary {
             units: Count { passed: 1834, skipped: 0, failed: Vec::new(), seconds: 61 },
             end_to_end: Count { passed: 279, skipped: 9, failed: Vec::new(), seconds: 143 },
-            boots: vec![boot("6.1", "6.1.0-41-amd64"), boot("newest", "6.17.8+deb13-amd64")],
+            boots: vec![boot("6.1", "6.1.0-41-amd64"), boot("newest", "6.17.128+deb13-amd64")],
             lack: None,
             skips: ["a", "b", "c", "d"].map(skip).to_vec(),
             seconds: 421,
@@ -143,7 +143,10 @@ mod tests {
         let text = render(&good());
         assert!(text.lines().count() <= 12, "{text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
-        assert!(text.contains("279 passed, 9 skipped") && text.contains("Linux 6.1.0"), "{text}");
+        assert!(
+            text.contains("279 passed, 9 skipped") && text.contains("Linux 6.17.128  check"),
+            "{text}"
+        );
         assert!(
             text.contains("for 1 more reasons") && text.ends_with("cargo xtask vm\n"),
             "{text}"
