@@ -14,7 +14,10 @@ use anyhow::{Context, Result};
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use serde_json::Value;
 
-use crate::shell::{output, program};
+use crate::{
+    shell::{output, program},
+    test::summary::{Summary, render},
+};
 
 /// Where they are kept.
 pub(super) const FOLDER: &str = "records";
@@ -44,13 +47,19 @@ impl Records {
         }
     }
 
-    /// The report of a run as a terminal shows it.
+    /// The report of a run as a terminal shows it; of the tests, what they came to.
     ///
     /// # Errors
     /// When there is no such run, or the program does not read it.
     pub(super) fn report(&mut self, name: &str) -> Result<String> {
         if let Some(report) = self.reports.get(name) {
             return Ok(report.clone());
+        }
+        let tests = self.folder.join(format!("{name}.json"));
+        if let Ok(summary) = fs::read_to_string(&tests) {
+            let summary: Summary = serde_json::from_str(&summary)
+                .with_context(|| format!("reading {}", tests.display()))?;
+            return Ok(render(&summary));
         }
         let packed = self.folder.join(format!("{name}.jsonl.xz"));
         let journal = unpack(&packed).with_context(|| format!("reading {}", packed.display()))?;
@@ -116,6 +125,18 @@ mod tests {
         let line = r#"{"host":{"settings":{"aslr":2,"kernel_command_line":"x"}},"mean":0.1}"#;
         let kept = public(line).unwrap();
         assert_eq!(kept, "{\"host\":{\"settings\":{\"aslr\":2}},\"mean\":0.1}\n");
+    }
+
+    #[test]
+    fn a_summary_of_tests_is_shown_as_the_tests_print_it() {
+        let root = std::env::temp_dir().join(format!("pagelab-summary-{}", std::process::id()));
+        fs::create_dir_all(root.join(FOLDER)).unwrap();
+        let summary = Summary { seconds: 61, ..Summary::default() };
+        let json = serde_json::to_string(&summary).unwrap();
+        fs::write(root.join(FOLDER).join("test.json"), json).unwrap();
+        let shown = Records::new(&root, Path::new("none")).report("test").unwrap();
+        assert_eq!(shown, render(&summary));
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]
