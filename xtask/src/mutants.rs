@@ -62,7 +62,7 @@ const PARTS: &[Part] = &[
 /// Less than this share of the mistakes noticed is an error.
 const NOTICED_LEAST: f64 = 0.9;
 /// Seconds after which tests with a mistake in the code hang.
-const HANG_SECONDS: u32 = 120;
+const HANG_SECONDS: u32 = 60;
 /// What comes of a part is kept here.
 const OUTPUT: &str = "target/mutants";
 

@@ -320,6 +320,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_whole_is_counted_so_that_a_torn_line_can_be_cut_off() {
+        let directory = tempfile::tempdir().unwrap();
+        let length = || fs::metadata(directory.path().join(FILE)).unwrap().len();
+        let mut journal = create(directory.path());
+        assert_eq!(journal.good_bytes, length());
+        journal.append(&record("one")).unwrap();
+        assert_eq!(journal.good_bytes, length());
+        drop(journal);
+        let (mut journal, _) = resume(directory.path()).unwrap();
+        journal.append(&record("two")).unwrap();
+        assert_eq!(journal.good_bytes, length());
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_to_be_a_journal_is_refused_before_it_is_read() {
+        let (directory, _) = written(1);
+        open(directory.path(), false).unwrap().set_len(BYTES_MAX + 1).unwrap();
+        let error = read(directory.path()).unwrap_err();
+        let expected = input::too_long(BYTES_MAX).to_string();
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+
+    #[test]
     fn what_is_appended_reads_back() {
         let (directory, _) = written(3);
         let contents = read(directory.path()).unwrap();

@@ -62,7 +62,9 @@ fn enter(directory: &Path, words: &[OsString]) -> Result<Command> {
         let group = group.display();
         format!("mkdir -p {group} && echo $$ > {group}/cgroup.procs && ")
     });
-    let unshare = "exec unshare --mount --pid --fork --kill-child --mount-proc sh -ec \"$0\" sh";
+    // It ends with us, also when we are killed because its tests hang.
+    let unshare = "exec setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child \
+                   --mount-proc sh -ec \"$0\" sh";
     command.arg(format!("{join}{unshare} \"$@\"")).arg(PREPARE).arg(directory).args(words);
     Ok(command)
 }
