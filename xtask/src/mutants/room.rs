@@ -82,9 +82,8 @@ fn group() -> Option<PathBuf> {
 /// Takes away what a program before has left in its room.
 fn clear(directory: &Path) -> Result<()> {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    for path in ours(&swaps, directory) {
-        output(&mut program("swapoff", [path]))
-            .context("switching off a swap file of the tests")?;
+    for path in files(directory).iter().filter(|path| is_on(&swaps, directory, path)) {
+        output(program("swapoff", [""; 0]).arg(path)).context("switching off a swap file")?;
     }
     if directory.exists() {
         fs::remove_dir_all(directory)
@@ -101,10 +100,19 @@ fn clear(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The swap files in a room.
-fn ours<'s>(swaps: &'s str, directory: &Path) -> Vec<&'s str> {
-    let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    paths.filter(|path| Path::new(path).starts_with(directory)).collect()
+/// Every file in a directory and those below.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let found = entries.map(|entry| entry.path());
+    found.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Whether the kernel swaps to a file of a room. Once the room is gone, the kernel names it from
+/// where the room had it mounted.
+fn is_on(swaps: &str, directory: &Path, path: &Path) -> bool {
+    let Ok(inside) = path.strip_prefix(directory) else { return false };
+    let named = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    named.map(Path::new).any(|named| named.ends_with(inside))
 }
 
 #[cfg(test)]
@@ -114,10 +122,12 @@ mod tests {
     #[test]
     fn only_swap_in_the_room_is_switched_off() {
         let swaps = "Filename Type Size Used Priority\n\
-                     /a/room/x/pagelab-swap-1-0 file 16380 0 32512\n\
-                     /a/roommate/y file 16380 0 1\n\
+                     /.tmpA/pagelab-swap-1-0 file 16380 0 32512\n\
+                     /a/room/.tmpB/y file 16380 0 1\n\
                      /dev/sda2 partition 8 0 -2\n";
-        assert_eq!(ours(swaps, Path::new("/a/room")), ["/a/room/x/pagelab-swap-1-0"]);
+        let is_on = |path| is_on(swaps, Path::new("/a/room"), Path::new(path));
+        assert!(is_on("/a/room/.tmpA/pagelab-swap-1-0") && is_on("/a/room/.tmpB/y"));
+        assert!(!is_on("/a/room/.tmpC/pagelab-swap-1-0") && !is_on("/dev/sda2"));
     }
 
     #[test]
