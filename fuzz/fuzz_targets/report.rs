@@ -133,7 +133,7 @@ fn asked(input: &mut Unstructured<'_>) -> arbitrary::Result<Option<Asked>> {
     }
     let Ok(header) = serde_json::from_value(header) else { return Ok(None) };
     let mut records = Vec::new();
-    for _ in 0..input.int_in_range(0..=4)? {
+    for _ in 0..input.int_in_range(0..=2)? {
         let golden = &golden.records[input.choose_index(golden.records.len())?];
         let record = edited(input, golden)?.to_string();
         records.extend(journal::read_records(&record).unwrap_or_default());
@@ -147,14 +147,18 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
     let report = Report::of(&header, &records, damage.as_ref(), published);
     let style = Style { color, width };
-    assert!(!report.terminal(style).is_empty() && !report.markdown().is_empty());
-    assert!(!report.csv().is_empty());
-    // A page is the same document and the same JSON in a template that takes its time.
-    assert!(!width.is_multiple_of(8) || !report.html().is_empty());
-    assert!(serde_json::from_str::<Value>(&report.json()).is_ok());
-    let _ = report.advice(style);
-    if let Some(advice) = report.advice_json() {
-        assert!(serde_json::from_str::<Value>(&advice).is_ok());
+    // One form each time: all are views of what was derived above, which takes the longest.
+    match width % 7 {
+        0 => assert!(!report.html().is_empty()),
+        1 | 2 => assert!(!report.terminal(style).is_empty()),
+        3 => assert!(!report.markdown().is_empty()),
+        4 => assert!(!report.csv().is_empty()),
+        5 => assert!(serde_json::from_str::<Value>(&report.json()).is_ok()),
+        _ => {
+            let advice = report.advice_json();
+            assert_eq!(report.advice(style).is_some(), advice.is_some());
+            assert!(advice.is_none_or(|json| serde_json::from_str::<Value>(&json).is_ok()));
+        }
     }
 });
 
