@@ -96,6 +96,11 @@ impl Param {
     /// A sentence that names the value and says what is accepted.
     pub fn canonical(&self, value: &str) -> Result<String, String> {
         let value = value.trim();
+        // Only what is `auto` by itself is decided by its workload.
+        if self.kind == Kind::Size && value == "auto" && self.default != value {
+            let why = "nothing chooses this size: write a whole number and k, m, g or t";
+            return Err(format!("--{} {value}: {why}", self.name));
+        }
         self.kind.canonical(value).map_err(|why| format!("--{} {value}: {why}", self.name))
     }
 
@@ -356,6 +361,17 @@ mod tests {
             ("hugetlb-1g", "hugetlb-1g"),
         ] {
             assert_eq!(PAGE.canonical(text).as_deref(), Ok(canonical), "{text}");
+        }
+    }
+
+    #[test]
+    fn auto_is_a_size_only_where_a_workload_chooses_one() {
+        for workload in crate::WORKLOADS {
+            for param in workload.params().iter().filter(|param| param.kind == Kind::Size) {
+                let found = crate::plan::complete(*workload, &[(param.name, "auto")]);
+                let chosen = param.default == "auto";
+                assert_eq!(found.is_ok(), chosen, "{} {}", workload.name(), param.name);
+            }
         }
     }
 
