@@ -85,14 +85,17 @@ impl Run {
             .with_context(|| format!("cannot write a run into {directory}"))
             .map_err(Failure::usage)?;
         let path = place.directory.join(journal::FILE);
-        let file = folder.create(journal::FILE).map_err(|error| match error.kind() {
+        // A journal that is there has its header: what is killed before leaves no half of a run.
+        let made =
+            folder.create_filled(journal::FILE, |file| Journal::create(file, &path, &header));
+        let journal = made.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::usage_text(format!(
                 "{directory} holds a run already: choose another directory, or: pagelab resume \
                  {directory}"
             )),
             _ => Failure::usage(anyhow!("cannot create {}: {error}", path.display())),
         })?;
-        let journal = Journal::create(file, &path, &header).map_err(Failure::host)?;
+        let journal = journal.map_err(Failure::host)?;
         // The name must survive a crash as well as the bytes do.
         folder.sync().map_err(Failure::host)?;
         Ok(Self { folder, journal, header, records: Vec::new() })

@@ -21,7 +21,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat},
+    fs::{
+        AtFlags, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat, renameat_with,
+        statat, unlinkat,
+    },
     io::Errno,
 };
 
@@ -153,6 +156,45 @@ impl Folder {
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         self.file(name.as_ref(), flags)
+    }
+
+    /// Makes a file that was not there, open as [`Folder::create`] has it, and gives it its name
+    /// only once `fill` is done with it: a kill in between leaves nothing of this name.
+    ///
+    /// # Errors
+    /// When there is anything of this name, a link too, or no file can be made; inside, what `fill`
+    /// answers.
+    pub fn create_filled<T, E>(
+        &self,
+        name: impl AsRef<OsStr>,
+        fill: impl FnOnce(File) -> Result<T, E>,
+    ) -> io::Result<Result<T, E>> {
+        let name = Path::new(name.as_ref());
+        if self.has(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let beside = unused(&format!(".{}.", name.display()));
+        let filled = fill(self.create(&beside)?);
+        let named = match &filled {
+            Err(_) => Err(None),
+            Ok(_) => self.name_anew(Path::new(&beside), name).map_err(Some),
+        };
+        match named {
+            Ok(()) => Ok(filled),
+            Err(why) => {
+                let _ = self.remove(&beside);
+                why.map_or(Ok(filled), |errno| Err(errno.into()))
+            }
+        }
+    }
+
+    /// Renames a file of our own, and puts it in the place of nothing.
+    fn name_anew(&self, from: &Path, to: &Path) -> Result<(), Errno> {
+        match renameat_with(&self.at, from, &self.at, to, RenameFlags::NOREPLACE) {
+            // Not every file system knows the flag (`renameat2(2)`): NFS does not.
+            Err(Errno::INVAL) if !self.has(to) => renameat(&self.at, from, &self.at, to),
+            renamed => renamed,
+        }
     }
 
     /// Makes a file that was not there and that nobody else can open.

@@ -230,3 +230,26 @@ fn a_file_that_is_replaced_leaves_nothing_beside_it_even_where_it_fails() {
     assert_eq!(fs::read_dir(room.path().join("a/b")).unwrap().count(), 2);
     folder.sync().unwrap();
 }
+
+#[test]
+fn a_file_that_is_filled_first_has_its_name_only_then_and_never_anothers() {
+    let room = tempfile::tempdir().unwrap();
+    let folder = Folder::open(room.path()).unwrap();
+    let place = room.path().join("journal");
+    let filled = folder.create_filled("journal", |mut file| {
+        assert!(!place.exists(), "a kill now would leave half of it under its name");
+        file.write_all(b"header")
+    });
+    filled.unwrap().unwrap();
+    assert_eq!(fs::read(&place).unwrap(), b"header");
+    let again = folder.create_filled("journal", |_| -> Result<(), ()> { panic!("it is there") });
+    assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    let late = folder.create_filled("late", |_| fs::write(room.path().join("late"), "first"));
+    assert_eq!(late.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    assert_eq!(folder.create_filled("failed", |_| Err::<(), _>(7)).unwrap(), Err(7));
+    let mut left: Vec<_> =
+        fs::read_dir(room.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["journal", "late"]);
+    assert_eq!(fs::read(room.path().join("late")).unwrap(), b"first");
+}
