@@ -96,7 +96,8 @@ pub struct Seen {
     pub hidden: Vec<String>,
     /// Processes that were seen.
     pub processes: u64,
-    /// Threads of one process that took faults, where they are most; see [`Threads::busy`].
+    /// Threads of one process that took faults, where they are most:
+    /// [`busy`](super::threads::Threads::busy).
     pub threads: u64,
     /// Faults by the name of the thread.
     pub crews: BTreeMap<Rc<str>, Crew>,
