@@ -88,9 +88,14 @@ impl Page {
     fn note(&mut self, note: &Note) {
         let tag = self.painted(note.tag, note.tone);
         let indent = " ".repeat(note.tag.chars().count() + 2);
-        let start = self.text.len();
-        self.wrapped(&note.text, &indent);
-        self.text.replace_range(start..start + indent.len(), &format!("{tag}: "));
+        if note.text.trim().is_empty() {
+            // A foreign journal gives no reason.
+            self.line(&format!("{tag}:"));
+        } else {
+            let start = self.text.len();
+            self.wrapped(&note.text, &indent);
+            self.text.replace_range(start..start + indent.len(), &format!("{tag}: "));
+        }
         if !note.cure.is_empty() {
             self.line(&format!("{indent}cure: {}", note.cure));
         }
@@ -189,4 +194,23 @@ fn width_of(grid: &Grid) -> usize {
     let columns = grid.column_max_content_widths();
     let gaps = columns.len().saturating_sub(1) * 2;
     columns.iter().map(|width| usize::from(*width)).sum::<usize>() + gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Section;
+
+    #[test]
+    fn a_note_without_words_is_its_tag() {
+        for (text, expected) in [("", "FAILED:\n"), (" \n", "FAILED:\n"), ("why", "FAILED: why\n")]
+        {
+            let text = text.to_owned();
+            let note = Note { tone: Tone::Bad, tag: "FAILED", text, cure: String::new() };
+            let sections = vec![Section::new("failed", "Failed").with(Block::Note(note))];
+            let document = Document { sections, ..Document::default() };
+            let said = render(&document, Style { color: false, width: 80 });
+            assert!(said.ends_with(expected), "{said}");
+        }
+    }
 }
