@@ -192,7 +192,8 @@ impl Folder {
         }
         let suite = folder.path.join("suite.toml");
         fs::write(&suite, text).with_context(|| suite.display().to_string())?;
-        let anybody = Permissions::from_mode(0o777);
+        // Sticky, as /tmp is: whoever runs it writes here, and root does so nowhere else.
+        let anybody = Permissions::from_mode(0o1777);
         let opened = fs::set_permissions(&folder.path, anybody);
         opened.with_context(|| folder.path.display().to_string())?;
         Ok(folder)
