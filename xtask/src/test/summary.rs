@@ -102,7 +102,8 @@ pub(crate) fn render(summary: &Summary) -> String {
     }
     if summary.skips.len() > SKIPS_SHOWN {
         let more = summary.skips.len() - SKIPS_SHOWN;
-        text.push_str(&format!("skipped for {more} more reasons: target/test.json\n"));
+        let reasons = if more == 1 { "reason" } else { "reasons" };
+        text.push_str(&format!("skipped for {more} more {reasons}: target/test.json\n"));
     }
     if let Some(lack) = &summary.lack {
         text.push_str(&format!("NO KERNEL WAS BOOTED: {lack}\n"));
@@ -148,7 +149,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("for 1 more reasons") && text.ends_with("cargo xtask vm\n"),
+            text.contains("for 1 more reason:") && text.ends_with("cargo xtask vm\n"),
             "{text}"
         );
     }
