@@ -75,7 +75,7 @@ fn options(input: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
 
 fn ops(mut input: Unstructured<'_>) -> arbitrary::Result<Vec<Op>> {
     let (raw, mended, repeat) =
-        (input.ratio(1, 3)?, bool::arbitrary(&mut input)?, input.ratio(1, 8)?);
+        (input.ratio(1, 3)?, bool::arbitrary(&mut input)?, input.ratio(1, 64)?);
     let mut ops = Vec::new();
     if raw {
         let mut bytes: Box<[u8]> = input.take_rest().into();
