@@ -175,6 +175,11 @@ fn a_value_that_the_knob_holds_is_neither_written_nor_journalled() {
     );
     assert_eq!(machine.journal(), "");
     assert_eq!(guard.restore(), None);
+    let _other = knobs.set(machine.knob("thp"), "always").unwrap();
+    let _same = knobs.set(machine.knob("pool"), "0").unwrap();
+    assert_eq!(machine.journal().lines().count(), 1, "another knob's change is no reason");
+    let guard = knobs.set(machine.knob("pool"), "8").unwrap();
+    assert_eq!(guard.obtained_number(), Some(8));
 }
 
 #[test]
