@@ -8,7 +8,10 @@
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::{
+        fd::OwnedFd,
+        unix::{fs::PermissionsExt, net::UnixStream, process::CommandExt},
+    },
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -404,9 +407,13 @@ fn watchdog_of(machine: &Machine) -> Pid {
 fn the_watchdog_does_nothing_when_it_was_started_by_hand() {
     let machine = Machine::new();
     machine.write_journal(&(machine.line(1, "thp", "never", "madvise") + "\n"));
+    // All is as pagelab does it, but for the lock.
+    let (line, its_end) = UnixStream::pair().unwrap();
     let mut by_hand = child("watchdog", machine.root.path());
-    let status = by_hand.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert_eq!(status.unwrap().code(), Some(2));
+    by_hand.stdin(OwnedFd::from(its_end)).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut by_hand = by_hand.spawn().unwrap();
+    drop(line);
+    assert_eq!(by_hand.wait().unwrap().code(), Some(2));
     assert_eq!(machine.read("thp"), "madvise");
 }
 
