@@ -9,7 +9,7 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_bench::tier::{
+use pagelab_workloads::tier::{
     preset::{self, PRESETS, Preset, Run},
     scenario::scenario,
 };

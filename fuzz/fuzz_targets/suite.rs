@@ -11,7 +11,7 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_bench::{
+use pagelab_workloads::{
     Kind, Param, WORKLOADS,
     plan::{self, Overrides, Plan},
     suite,
@@ -153,7 +153,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         let _ = (planned.supply(), planned.needs(), planned.is_one_pass());
         assert!(planned.method.forks > 0 && planned.method.limit_ns > 0, "{planned:?}");
         let _ = Duration::from_nanos(planned.method.limit_ns);
-        let workload = pagelab_bench::workload(&planned.workload).expect("it was planned");
+        let workload = pagelab_workloads::workload(&planned.workload).expect("it was planned");
         let pairs: Vec<(&str, &str)> =
             planned.case.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let again = plan::complete(workload, &pairs);

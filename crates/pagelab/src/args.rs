@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use pagelab_bench::{
+use pagelab_workloads::{
     Kind, Param, Role, WORKLOADS, Workload,
     asked::{Forks, Seconds, Share},
     plan::Overrides,
@@ -395,7 +395,7 @@ mod tests {
         let matches = command().try_get_matches_from(words).unwrap();
         let (_, run) = matches.subcommand().unwrap();
         let (name, grid) = run.subcommand().unwrap();
-        let axes = axes(pagelab_bench::workload(name).unwrap(), grid);
+        let axes = axes(pagelab_workloads::workload(name).unwrap(), grid);
         let values = |name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.join(" "));
         assert_eq!(values("fifo").as_deref(), Some("on"));
         assert_eq!(values("page").as_deref(), Some("4k 2m"));

@@ -109,8 +109,8 @@ fn dress_below(mut command: Command, path: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_bench::{plan, suite::Entry};
     use pagelab_sys::clock::ClockChoice;
+    use pagelab_workloads::{plan, suite::Entry};
 
     use super::*;
     use crate::args;
@@ -166,7 +166,7 @@ mod tests {
             let Ok(matches) = args::command().try_get_matches_from(words) else { continue };
             let Some(("run", run)) = matches.subcommand() else { continue };
             let Some((name, grid)) = run.subcommand() else { continue };
-            let workload = pagelab_bench::workload(name).unwrap();
+            let workload = pagelab_workloads::workload(name).unwrap();
             let entry = Entry::new(name, args::axes(workload, grid));
             let planned = plan::of_cases(&entry, ClockChoice::Raw, args::overrides(run));
             assert!(planned.is_ok_and(|plan| !plan.cases.is_empty()), "{example}");

@@ -1,6 +1,6 @@
 //! The `pagelab` binary: arguments in, one command, an exit code out.
 //!
-//! Everything that measures is in `pagelab-bench`, everything that draws a report in
+//! Everything that measures is in `pagelab-workloads`, everything that draws a report in
 //! `pagelab-report`; here they meet, and only here is anything printed.
 
 mod args;
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 }
 
 fn case() -> ExitCode {
-    match pagelab_bench::runner::case_main() {
+    match pagelab_workloads::runner::case_main() {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             output::warn(&why);

@@ -8,16 +8,16 @@
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagelab_bench::{
-    plan::{Plan, Planned},
-    runner::Step,
-};
 use pagelab_record::{
     Outcome, Record,
     units::{display_number, display_rate},
 };
 use pagelab_report::visible;
 use pagelab_sys::{clock::monotonic_raw_ns, pulse::Beat};
+use pagelab_workloads::{
+    plan::{Plan, Planned},
+    runner::Step,
+};
 
 use crate::output;
 
@@ -207,7 +207,7 @@ fn estimated_ms(planned: &Planned) -> u64 {
 /// The case without what it leaves at its default.
 pub(crate) fn brief(planned: &Planned) -> String {
     let mut text = planned.workload.clone();
-    let Ok(workload) = pagelab_bench::workload(&planned.workload) else { return text };
+    let Ok(workload) = pagelab_workloads::workload(&planned.workload) else { return text };
     for param in workload.params() {
         match planned.case.get(param.name) {
             Some(value)

@@ -12,12 +12,6 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use pagelab_bench::{
-    inputs::Supply,
-    plan::{Plan, Planned},
-    runner::{Attempt, Runner},
-    suite,
-};
 use pagelab_record::{
     Outcome, Record, RunHeader,
     journal::{self, Contents, Damage, Journal, JournalError},
@@ -30,6 +24,12 @@ use pagelab_sys::{
     environment,
     folder::Folder,
     knobs::{KnobError, WATCHDOG_COMMAND, patiently},
+};
+use pagelab_workloads::{
+    inputs::Supply,
+    plan::{Plan, Planned},
+    runner::{Attempt, Runner},
+    suite,
 };
 
 use serde_json::Value;

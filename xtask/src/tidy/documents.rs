@@ -48,12 +48,12 @@ fn page_of(workload: &str) -> String {
     format!("{PAGES}{}.md", workload.replace('/', "-"))
 }
 
-/// Names of workloads, and where: the strings that a `fn name(&self)` of `bench` may return.
+/// Names of workloads, and where: the strings that a `fn name(&self)` of `workloads` may return.
 fn workloads(tree: &Tree) -> BTreeMap<&str, (&str, usize)> {
     const FUNCTION: &str = "fn name(&self)";
     let mut found = BTreeMap::new();
     for (file, text) in tree.with_extension("rs") {
-        if !file.starts_with("crates/bench/src/") {
+        if !file.starts_with("crates/workloads/src/") {
             continue;
         }
         let text = before_tests(text);
@@ -175,7 +175,7 @@ fn leads_somewhere(tree: &Tree, from: &str, target: &str) -> bool {
 mod tests {
     use super::*;
 
-    const BENCH: &str = "crates/bench/src/fault.rs";
+    const BENCH: &str = "crates/workloads/src/fault.rs";
     const CODE: &str = "impl Workload for T {\n    fn name(&self) -> &'static str {\n        \
                         \"fault/throughput\"\n    }\n}\n";
 

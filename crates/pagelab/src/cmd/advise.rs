@@ -7,16 +7,16 @@
 use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use pagelab_bench::{
-    advise::{Course, Policy, Question, Refused, Turn, out_of_time},
-    asked::Seconds,
-    plan::{Plan, Planned},
-    runner::{Came, Runner},
-};
+use pagelab_advisor::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
 use pagelab_record::units::parse_bytes;
 use pagelab_sys::{
     clock::monotonic_raw_ns,
     crew::{catch_interrupts, interrupted},
+};
+use pagelab_workloads::{
+    asked::Seconds,
+    plan::{Plan, Planned},
+    runner::{Came, Runner},
 };
 
 use super::{clock, text};

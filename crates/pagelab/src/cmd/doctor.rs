@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::ArgMatches;
-use pagelab_bench::{Need, WORKLOADS, plan, suite::Entry};
 use pagelab_sys::{
     environment,
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
 };
+use pagelab_workloads::{Need, WORKLOADS, plan, suite::Entry};
 use serde_json::{Value, json};
 
 use super::text;

@@ -11,18 +11,15 @@ use std::{
 };
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use pagelab_bench::{
-    asked::Seconds,
-    explain::{
-        prices,
-        record::record,
-        watch::{Blocked, Subject, Watched, watch},
-    },
-    plan::Plan,
+use pagelab_advisor::explain::{
+    prices,
+    record::record,
+    watch::{Blocked, Subject, Watched, watch},
 };
 use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
 use pagelab_sys::{crew::catch_interrupts, folder::Target};
+use pagelab_workloads::{asked::Seconds, plan::Plan};
 
 use super::{clock, text};
 use crate::{

@@ -1,7 +1,7 @@
 //! `pagelab list`: the tables, as they are in the code.
 
 use clap::ArgMatches;
-use pagelab_bench::{WORKLOADS, Workload, suite};
+use pagelab_workloads::{WORKLOADS, Workload, suite};
 use serde_json::{Value, json};
 
 use super::text;
@@ -24,7 +24,7 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<Exit, Failure> {
         })),
         None => overview()?,
         Some(name) => {
-            let workload = pagelab_bench::workload(name).map_err(Failure::usage_text)?;
+            let workload = pagelab_workloads::workload(name).map_err(Failure::usage_text)?;
             if is_json { pretty(&row(workload)) } else { details(workload) }
         }
     };

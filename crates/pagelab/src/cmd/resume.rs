@@ -3,13 +3,13 @@
 use std::{collections::HashSet, path::Path};
 
 use clap::ArgMatches;
-use pagelab_bench::{
-    explain,
+use pagelab_advisor::explain;
+use pagelab_record::{Case, Record, RunHeader};
+use pagelab_sys::clock::ClockChoice;
+use pagelab_workloads::{
     measure::Method,
     plan::{self, Plan, Planned},
 };
-use pagelab_record::{Case, Record, RunHeader};
-use pagelab_sys::clock::ClockChoice;
 
 use super::{clock, text};
 use crate::{

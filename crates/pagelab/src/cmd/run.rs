@@ -4,17 +4,17 @@ use std::{collections::BTreeMap, fmt, path::Path};
 
 use anyhow::Context;
 use clap::ArgMatches;
-use pagelab_bench::{
-    Need, Remedy,
-    plan::{self, Plan},
-    runner,
-    suite::{self, Entry, Suite},
-};
 use pagelab_record::{
     input,
     units::{display_bytes, display_ns},
 };
 use pagelab_sys::clock::ClockChoice;
+use pagelab_workloads::{
+    Need, Remedy,
+    plan::{self, Plan},
+    runner,
+    suite::{self, Entry, Suite},
+};
 
 use super::{clock, text};
 use crate::{
@@ -72,7 +72,7 @@ fn plan_of_grid(
             "--{given} before the workload speaks of a suite: write it after {workload}"
         )));
     }
-    let row = pagelab_bench::workload(workload).map_err(Failure::usage_text)?;
+    let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
     let entry = Entry::new(workload, args::axes(row, grid));
     let limits = suite::built_in("limits").map_err(Failure::usage_text)?;
     let plan = plan::of_grid(&entry, &limits, clock, args::overrides(matches))
@@ -93,7 +93,7 @@ fn chosen_suite(matches: &ArgMatches) -> Result<Suite, Failure> {
         let Some(value) = value else { continue };
         let mut used = false;
         for entry in &mut suite.entries {
-            let row = pagelab_bench::workload(&entry.workload).map_err(Failure::usage_text)?;
+            let row = pagelab_workloads::workload(&entry.workload).map_err(Failure::usage_text)?;
             if row.params().iter().any(|param| param.name == name) {
                 entry.axes.retain(|(axis, _)| axis != name);
                 entry.axes.push((name.to_owned(), vec![value.to_owned()]));

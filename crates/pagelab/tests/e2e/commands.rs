@@ -15,7 +15,7 @@ fn json(ended: &Ended) -> Value {
 fn list_shows_every_workload_and_suite() {
     let listed = Lab::new().pagelab(&["list"]);
     listed.exits(0).shows(&["workloads", "suites", "page-fault-latency", "micro-pagefault"]);
-    for workload in pagelab_bench::WORKLOADS {
+    for workload in pagelab_workloads::WORKLOADS {
         listed.shows(&[workload.name(), workload.summary()]);
     }
 }
@@ -24,7 +24,7 @@ fn list_shows_every_workload_and_suite() {
 fn list_of_a_workload_shows_its_parameters_and_refusals() {
     let listed = Lab::new().pagelab(&["list", "fault/throughput"]);
     listed.exits(0).shows(&["refused, because they would measure something else", "align=ragged"]);
-    for param in pagelab_bench::workload("fault/throughput").unwrap().params() {
+    for param in pagelab_workloads::workload("fault/throughput").unwrap().params() {
         listed.shows(&[&format!("{} {}", param.name, param.help)]);
         listed.shows(&[&format!("default {}", param.default)]);
     }
@@ -40,7 +40,7 @@ fn list_as_json_holds_the_same_table() {
         .iter()
         .map(|w| w["name"].as_str().unwrap())
         .collect();
-    let expected: Vec<&str> = pagelab_bench::WORKLOADS.iter().map(|w| w.name()).collect();
+    let expected: Vec<&str> = pagelab_workloads::WORKLOADS.iter().map(|w| w.name()).collect();
     assert_eq!(names, expected);
     assert!(listed["suites"].as_array().unwrap().contains(&Value::from("quick")));
     let one = json(&lab.pagelab(&["list", "fault/latency", "--format", "json"]));
@@ -86,7 +86,7 @@ fn check_in_the_kernels_test_protocol_is_numbered_throughout() {
 #[test]
 fn doctor_gives_every_need_with_its_cure() {
     let lab = Lab::new();
-    let needs = pagelab_bench::Need::catalogue();
+    let needs = pagelab_workloads::Need::catalogue();
     let printed = lab.pagelab(&["doctor"]);
     printed.exits(0);
     let findings =

@@ -37,7 +37,7 @@ const AS_GOOD_AT_BEST: f64 = 1.2;
 /// The series that stands for all that makes memory present.
 const PRESENT: &str = "map";
 
-/// What was asked: see `pagelab-bench`, which writes it.
+/// What was asked: see `pagelab-workloads`, which writes it.
 #[derive(Debug, Clone, Deserialize)]
 struct Asked {
     command: String,

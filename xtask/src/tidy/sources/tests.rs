@@ -3,7 +3,7 @@
 use super::*;
 
 fn rust(text: &str) -> Tree {
-    Tree::of(&[("crates/bench/src/lib.rs", text)])
+    Tree::of(&[("crates/workloads/src/lib.rs", text)])
 }
 
 fn lines_of(problems: &[Problem]) -> Vec<usize> {
@@ -73,7 +73,7 @@ fn tests_do_not_make_a_file_long() {
 
 #[test]
 fn a_ratchet_tolerates_what_it_names_and_may_only_shrink() {
-    let file = "crates/bench/src/lib.rs";
+    let file = "crates/workloads/src/lib.rs";
     let tree = rust(&"line\n".repeat(450));
     assert_eq!(long_files(&tree, &[(file, 450)]), []);
     assert_eq!(long_files(&tree, &[(file, 449)]).len(), 1);
@@ -85,7 +85,7 @@ fn a_ratchet_tolerates_what_it_names_and_may_only_shrink() {
 
 #[test]
 fn long_lines_have_a_ratchet_of_their_own() {
-    let file = "crates/bench/src/lib.rs";
+    let file = "crates/workloads/src/lib.rs";
     let tree = rust(&format!("{0}\n{0}\n", "x".repeat(101)));
     assert_eq!(long_lines(&tree, &[(file, 2)]), []);
     assert_eq!(lines_of(&long_lines(&tree, &[(file, 1)])), [1, 2]);

@@ -1,11 +1,11 @@
 //! What `tier simulate` prints: the rows of each case as JSON, and what a file says about them.
 
-use pagelab_bench::tier::{
+use pagelab_record::{Measured, Outcome, Record};
+use pagelab_workloads::tier::{
     compare::Kind,
     preset::{self, Preset},
     tables,
 };
-use pagelab_record::{Measured, Outcome, Record};
 use serde_json::{Map, Value, json};
 
 /// One object for one case, an array that says which for several.

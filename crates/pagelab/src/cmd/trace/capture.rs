@@ -24,8 +24,8 @@ use std::{
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use pagelab_bench::trace::parse_count;
 use pagelab_sys::crew::{catch_interrupts, interrupted};
+use pagelab_workloads::trace::parse_count;
 
 use self::{
     files::{Asked, Files},

@@ -4,14 +4,14 @@
 //! shares in hundredths of a percent. Both sides become percentages under the same names, and the
 //! table has a row for each that was published.
 
-use pagelab_bench::{
-    suite,
-    trace::{stats_counters, stats_tables},
-};
 use pagelab_record::{Measured, Nature, Outcome};
 use pagelab_trace::{
     decode,
     stats::{Collector, Options},
+};
+use pagelab_workloads::{
+    suite,
+    trace::{stats_counters, stats_tables},
 };
 
 /// The published results that generators imitate.

@@ -14,16 +14,16 @@ mod verify;
 use std::{path::Path, time::Duration};
 
 use clap::{Arg, ArgMatches, Command};
-use pagelab_bench::{
+use pagelab_record::{Outcome, Record};
+use pagelab_report::visible;
+use pagelab_sys::crew::catch_interrupts;
+use pagelab_workloads::{
     Workload,
     plan::{self, Plan, Planned},
     runner::{Runner, Step},
     suite::Entry,
     trace::{Source, load::Stopped},
 };
-use pagelab_record::{Outcome, Record};
-use pagelab_report::visible;
-use pagelab_sys::crew::catch_interrupts;
 use serde_json::{Map, Value, json};
 
 use super::{clock, run::refuse_what_cannot_fit, text};

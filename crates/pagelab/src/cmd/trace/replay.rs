@@ -1,8 +1,8 @@
 //! `pagelab trace replay`: the backends of emulated memory over one trace, side by side.
 
 use clap::{ArgMatches, Command};
-use pagelab_bench::emu::{Arm, replay::EmuReplay};
 use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
+use pagelab_workloads::emu::{Arm, replay::EmuReplay};
 use serde_json::{Map, Value, json};
 
 use super::{json_lines, ran, short_name, text};

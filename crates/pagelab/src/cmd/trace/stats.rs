@@ -1,13 +1,13 @@
 //! `pagelab trace stats`: what a trace looks like, in the layout of fast-mem's tool.
 
 use clap::{ArgMatches, Command};
-use pagelab_bench::trace::{
+use pagelab_record::{Outcome, Record};
+use pagelab_report::visible;
+use pagelab_workloads::trace::{
     load::{Stopped, check_whole},
     stats::TraceStats,
     stats_of,
 };
-use pagelab_record::{Outcome, Record};
-use pagelab_report::visible;
 use serde_json::{Value, json};
 
 use super::{json_lines, ran, short_name, text};

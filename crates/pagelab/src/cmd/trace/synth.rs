@@ -10,7 +10,6 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use pagelab_bench::trace::{Counter, generators, parse_count};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     crew::{catch_interrupts, interrupted},
@@ -22,6 +21,7 @@ use pagelab_trace::{
     image::{Image, sidecar},
     synth::Spec,
 };
+use pagelab_workloads::trace::{Counter, generators, parse_count};
 
 use super::{fit::Fit, text};
 use crate::{

@@ -1,8 +1,8 @@
 //! `pagelab trace verify`: every backend beside a naive memory, load by load.
 
 use clap::{ArgMatches, Command};
-use pagelab_bench::emu::{Arm, verify::EmuVerify};
 use pagelab_record::{Measured, Outcome, Record};
+use pagelab_workloads::emu::{Arm, verify::EmuVerify};
 use serde_json::{Value, json};
 
 use super::{json_lines, ran, short_name, text};

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use pagelab_record::{Clock, Data, Measured, Outcome};
+use pagelab_workloads::{partial::Partial, plan::Planned};
 
 use super::Populate;
-use crate::{partial::Partial, plan::Planned};
 
 /// Rounds after which more would not change the answer: of a small sample so many take no longer
 /// than the budget, and rivals a few per cent apart need them.

@@ -12,6 +12,7 @@ use pagelab_record::{
     units::display_bytes,
 };
 use pagelab_sys::{arch, environment};
+use pagelab_workloads::runner::host;
 
 use super::{
     blocks::{Density, SIZES, Whole},
@@ -22,7 +23,6 @@ use super::{
     threads::Crew,
     watch::Watched,
 };
-use crate::runner::host;
 
 /// Call sites and mappings that are told one by one.
 const SHOWN: usize = 40;

@@ -14,10 +14,7 @@ use pagelab_record::{
     units::{display_bytes, format_bytes},
 };
 use pagelab_sys::{clock::ClockChoice, topology::Topology};
-use serde::Serialize;
-
-pub use self::course::{Course, Turn, out_of_time};
-use crate::{
+use pagelab_workloads::{
     Need, Workload,
     fault::{populate::Populate, space, throughput::Throughput},
     limit,
@@ -25,6 +22,9 @@ use crate::{
     params::PageSize,
     plan::{self, Planned},
 };
+use serde::Serialize;
+
+pub use self::course::{Course, Turn, out_of_time};
 
 /// The largest part of the memory that a sample takes.
 pub const SHARE_MAX: u64 = 4;
@@ -157,7 +157,7 @@ pub struct Strategy {
     pub name: String,
     /// The parameters that tell its record from others.
     pub page: String,
-    /// See [`crate::fault::populate`].
+    /// See [`pagelab_workloads::fault::populate`].
     pub populate: String,
     /// Threads that work.
     pub threads: u32,

@@ -8,16 +8,16 @@
 
 use pagelab_record::{Case, Measured, Outcome, Record, RunHeader, units::format_bytes};
 use pagelab_sys::{clock::ClockChoice, topology::Topology};
-use serde_json::{Value, json};
-
-use super::{kind::Kind, watch::Subject};
-use crate::{
+use pagelab_workloads::{
     fault::{kinds, latency::Latency, throughput::Throughput},
     measure::Method,
     params::PageSize,
     plan::{Plan, Planned, complete},
     workload::Workload,
 };
+use serde_json::{Value, json};
+
+use super::{kind::Kind, watch::Subject};
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";

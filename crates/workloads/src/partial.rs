@@ -20,7 +20,7 @@ pub struct Partial {
 
 impl Partial {
     /// Adds what one process measured; `constants` are counters that do not add up.
-    pub(crate) fn add(&mut self, measured: Measured, constants: BTreeMap<String, u64>) {
+    pub fn add(&mut self, measured: Measured, constants: BTreeMap<String, u64>) {
         self.append(measured);
         self.constants.extend(constants);
         self.processes += 1;

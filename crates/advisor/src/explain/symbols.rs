@@ -149,7 +149,10 @@ mod tests {
         let at = address - area.start + area.offset;
         let frame = Frame { file: Rc::clone(&area.name), at };
         let name = Symbols::default().name(&frame);
-        assert!(name.starts_with("pagelab_bench::explain::symbols::Functions::read+0x0"), "{name}");
+        assert!(
+            name.starts_with("pagelab_advisor::explain::symbols::Functions::read+0x0"),
+            "{name}"
+        );
     }
 
     #[test]

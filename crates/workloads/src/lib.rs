@@ -3,10 +3,8 @@
 //! A [`Workload`] turns a case into trials, one for each arm; [`measure`] repeats them in a fresh
 //! process and [`runner`] turns what comes back into a record. Nothing here draws or prints.
 
-pub mod advise;
 pub mod asked;
 pub mod emu;
-pub mod explain;
 pub mod fault;
 mod grid;
 pub mod inputs;

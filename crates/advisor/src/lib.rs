@@ -1,0 +1,8 @@
+//! Questions about a program or a machine that one case does not answer.
+//!
+//! [`advise`] measures the ways of getting fresh memory against each other, [`explain`] counts the
+//! faults of a program and has each kind of them priced. Both plan ordinary cases; what comes out
+//! is read by the report.
+
+pub mod advise;
+pub mod explain;
