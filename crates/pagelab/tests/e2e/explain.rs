@@ -135,20 +135,15 @@ fn a_program_that_a_user_may_not_watch_makes_the_record_invalid() {
     }
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };
-    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = lab.binary_for_everybody();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     let script = format!("{} write 4096 fault; exit 0", program.to_str().unwrap());
     let itself = [program.to_str().unwrap(), "write", "4096", "fault"];
     for (run, words) in [("itself", &itself[..]), ("child", &["sh", "-c", &script])] {
-        let mut pagelab = Command::new(binary());
+        let mut pagelab = Command::new(&binary);
         pagelab.args(["explain", "-o", run, "--costs", "none", "--"]).args(words);
         pagelab.uid(65534).gid(65534).current_dir(lab.path("."));
-        let output = match pagelab.output() {
-            Err(why) => {
-                return skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx");
-            }
-            Ok(output) => output,
-        };
+        let output = pagelab.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let measured = measured(&lab.records(run)[0]).clone();
         if !sees(&measured, "sees_perf") {
@@ -401,7 +396,7 @@ fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
 fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named() {
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };
-    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = lab.binary_for_everybody();
     let mut sleepers = Command::new(&program);
     sleepers.args(["sleepers", "500", "fault"]);
     if is_root() {
@@ -415,30 +410,27 @@ fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named(
     let own = Lab::new();
     let watch = |lab: &Lab, user: u32| {
         let mut pagelab = Command::new("sh");
-        pagelab.args(["-c", "ulimit -n 512; exec \"$@\"", "sh"]).arg(binary());
+        pagelab.args(["-c", "ulimit -n 512; exec \"$@\"", "sh"]).arg(&binary);
         pagelab.args(["explain", "-o", "run", "--costs", "none"]);
         pagelab.args(["--duration", "0.1", "--pid", &pid]);
         if is_root() {
             pagelab.uid(user).gid(user);
         }
-        pagelab.current_dir(lab.path(".")).output()
+        pagelab.current_dir(lab.path(".")).output().unwrap()
     };
     let (user, root) = (watch(&lab, 65534), watch(&own, 0));
     sleepers.kill().unwrap();
     sleepers.wait().unwrap();
-    if let Ok(output) = user {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains("the limit is 512") && said.contains("ulimit -n"), "{said}");
-        assert!(!said.contains("sudo pagelab"), "it lacks no right: {said}");
-    }
+    let said = String::from_utf8_lossy(&user.stderr).into_owned();
+    assert_eq!(user.status.code(), Some(3), "{said}");
+    assert!(said.contains("the limit is 512") && said.contains("ulimit -n"), "{said}");
+    assert!(!said.contains("sudo pagelab"), "it lacks no right: {said}");
     let may_raise = Command::new("sh").args(["-c", "ulimit -n 512; ulimit -Hn 1024"]).status();
     if !is_root() || !may_raise.unwrap().success() {
         skip("a hard limit may not be raised here", "run as root with CAP_SYS_RESOURCE");
     } else {
-        let output = root.unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        let said = String::from_utf8_lossy(&root.stderr).into_owned();
+        assert_eq!(root.status.code(), Some(0), "{said}");
     }
 }
 
@@ -448,17 +440,12 @@ fn somebody_elses_process_is_refused_with_a_cure() {
         return skip("becoming somebody else takes root", "run as root");
     }
     let lab = Lab::new();
-    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
-    let mut pagelab = Command::new(binary());
+    let mut pagelab = Command::new(lab.binary_for_everybody());
     pagelab.args(["explain", "-o", "run", "--pid", "1"]).uid(65534).gid(65534);
-    match pagelab.current_dir(lab.path(".")).output() {
-        Err(why) => skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx"),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(3), "{said}");
-            assert!(said.contains("process 1") && said.contains("sudo pagelab"), "{said}");
-        }
-    }
+    let output = pagelab.current_dir(lab.path(".")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("process 1") && said.contains("sudo pagelab"), "{said}");
 }
 
 #[test]
@@ -468,14 +455,10 @@ fn an_ordinary_user_is_told_what_was_not_seen() {
     }
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };
-    fs::set_permissions(lab.path("."), fs::Permissions::from_mode(0o777)).unwrap();
-    let mut pagelab = Command::new(binary());
+    let mut pagelab = Command::new(lab.binary_for_everybody());
     pagelab.args(["explain", "-o", "run", "--costs", "none", "--"]).arg(&program);
     pagelab.args(["write", "512", "fault"]).uid(65534).gid(65534);
-    let output = match pagelab.current_dir(lab.path(".")).output() {
-        Err(why) => return skip(&format!("nobody may not run the binary ({why})"), "chmod a+rx"),
-        Ok(output) => output,
-    };
+    let output = pagelab.current_dir(lab.path(".")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let measured = explained(&lab, "run");
     let warned = |text: &str| measured.warnings.iter().any(|warning| warning.contains(text));
