@@ -16,10 +16,13 @@ const PACKAGES: &[&str] = &["pagelab-record", "pagelab-trace", "pagelab-emu"];
 const TARGETS: &[&str] =
     &["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
 
+/// Lean, as most people take them, and with every feature.
+const FORMS: &[&str] = &["--no-default-features", "--all-features"];
+
 /// Installs the targets where they are missing, and checks every crate for every one.
 pub(crate) fn portable() -> Result<()> {
     add_targets()?;
-    run("portable", &mut check())
+    check_all()
 }
 
 /// The same, but for a machine that cannot install the targets, where it is skipped.
@@ -31,7 +34,7 @@ pub(crate) fn portable_where_possible() -> Result<()> {
         ));
         return Ok(());
     }
-    run("portable", &mut check())
+    check_all()
 }
 
 fn add_targets() -> Result<()> {
@@ -46,8 +49,13 @@ fn add_targets() -> Result<()> {
     run("portable", add.args(missing)).context("this Rust lacks the libraries of other systems")
 }
 
-fn check() -> Command {
+fn check_all() -> Result<()> {
+    FORMS.iter().try_for_each(|form| run("portable", &mut check(form)))
+}
+
+fn check(form: &str) -> Command {
     let mut command = cargo("check");
+    command.arg(form);
     command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
     command.args(TARGETS.iter().flat_map(|target| ["--target", target]));
     command
@@ -59,7 +67,7 @@ mod tests {
 
     #[test]
     fn every_crate_is_checked_for_every_target() {
-        let command = check();
+        let command = check(FORMS[0]);
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         for (option, values) in [("--package", PACKAGES), ("--target", TARGETS)] {
             let given = words.windows(2).filter(|pair| pair[0] == option).map(|pair| &*pair[1]);

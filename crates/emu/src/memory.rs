@@ -4,6 +4,8 @@
 //! and may be overridden by whoever can do it faster. All methods take `&mut self`, loads too:
 //! fast memories cache.
 
+use std::fmt;
+
 use pagelab_trace::image::Image;
 
 /// Bytes of a page.
@@ -27,8 +29,8 @@ pub enum Kind {
     Fetch,
 }
 
-impl std::fmt::Display for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Load => "load",
             Self::Store => "store",
@@ -38,10 +40,9 @@ impl std::fmt::Display for Kind {
 }
 
 /// Why an access was refused. A store that faults has written nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// The access reaches over the end of the 2^64 bytes, and the policy is to trap.
-    #[error("{kind} of {bytes} bytes at {addr:#x} reaches over the end of the address space")]
     OutOfRange {
         /// Where it starts.
         addr: u64,
@@ -51,7 +52,6 @@ pub enum Fault {
         kind: Kind,
     },
     /// Nothing was ever written there, and the policy is that this faults.
-    #[error("{kind} at {addr:#x}: the page is absent")]
     Absent {
         /// The first address that is absent.
         addr: u64,
@@ -59,7 +59,6 @@ pub enum Fault {
         kind: Kind,
     },
     /// The page's permissions forbid it.
-    #[error("{kind} at {addr:#x}: the page's permissions forbid it")]
     Denied {
         /// The first address that is forbidden.
         addr: u64,
@@ -67,7 +66,6 @@ pub enum Fault {
         kind: Kind,
     },
     /// A page more than the limit would be needed.
-    #[error("store at {addr:#x}: needs a page more than the limit of {limit} bytes")]
     PageLimit {
         /// The address whose page is missing.
         addr: u64,
@@ -75,11 +73,33 @@ pub enum Fault {
         limit: u64,
     },
     /// The host has no memory for another page.
-    #[error("store at {addr:#x}: the host has no memory for another page")]
     OutOfMemory {
         /// The address whose page is missing.
         addr: u64,
     },
+}
+
+impl std::error::Error for Fault {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange { addr, bytes, kind } => {
+                let over = "reaches over the end of the address space";
+                write!(f, "{kind} of {bytes} bytes at {addr:#x} {over}")
+            }
+            Self::Absent { addr, kind } => write!(f, "{kind} at {addr:#x}: the page is absent"),
+            Self::Denied { addr, kind } => {
+                write!(f, "{kind} at {addr:#x}: the page's permissions forbid it")
+            }
+            Self::PageLimit { addr, limit } => {
+                write!(f, "store at {addr:#x}: needs a page more than the limit of {limit} bytes")
+            }
+            Self::OutOfMemory { addr } => {
+                write!(f, "store at {addr:#x}: the host has no memory for another page")
+            }
+        }
+    }
 }
 
 /// 2^64 bytes, addressed by `u64`, little-endian; unaligned and page-crossing accesses included.

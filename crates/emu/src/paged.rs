@@ -13,11 +13,9 @@ use std::{
         hash_map::{Entry, RandomState},
     },
     fmt,
-    hash::{BuildHasher, BuildHasherDefault},
+    hash::BuildHasher,
 };
 
-use ahash::AHasher;
-use nohash_hasher::BuildNoHashHasher;
 use rustc_hash::FxBuildHasher;
 
 pub use crate::raw::cache::PageCache;
@@ -34,11 +32,13 @@ pub type PageMap<S> = HashMap<u64, Box<Page>, S>;
 /// `paged-sip`: a map with the standard library's hasher.
 pub type PagedSip = Paged<PageMap<RandomState>>;
 /// `paged-ahash`: a map with `AHash`; always the same keys, so that runs can be compared.
-pub type PagedAhash = Paged<PageMap<BuildHasherDefault<AHasher>>>;
+#[cfg(feature = "hashers")]
+pub type PagedAhash = Paged<PageMap<std::hash::BuildHasherDefault<ahash::AHasher>>>;
 /// `paged-fx`: a map with `FxHash`.
 pub type PagedFx = Paged<PageMap<FxBuildHasher>>;
 /// `paged-nohash`: a map whose hash is the page number.
-pub type PagedNohash = Paged<PageMap<BuildNoHashHasher<u64>>>;
+#[cfg(feature = "hashers")]
+pub type PagedNohash = Paged<PageMap<nohash_hasher::BuildNoHashHasher<u64>>>;
 /// `paged-last`: remembers the last page that it found.
 pub type PagedLast = Paged<PageCache<1, false>>;
 /// `paged-cache-N`: remembers `N` pages, direct-mapped.

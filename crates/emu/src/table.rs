@@ -6,10 +6,7 @@
 use crate::{
     Flat, Memory, Policy, Tlb,
     noop::Noop,
-    paged::{
-        Paged, PagedAhash, PagedCache, PagedCacheNeg, PagedFx, PagedLast, PagedNohash, PagedSip,
-        Pages,
-    },
+    paged::{Paged, PagedCache, PagedCacheNeg, PagedFx, PagedLast, PagedSip, Pages},
     raw::{flat::WINDOW_BITS, tlb::SLOTS},
     replay::{Player, Replay},
 };
@@ -28,9 +25,16 @@ pub struct Backend {
 }
 
 /// Why a backend cannot be made: what it lacks here, and what to use instead.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit(pub String);
+
+impl std::error::Error for Unfit {}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// fast-mem's best configuration, decoded as fast-mem does: what others are compared with.
 pub const BASE: &str = "paged-cache-32-neg";
@@ -44,9 +48,15 @@ pub const MEMORIES: &[Backend] = &[
         make: |_| Ok(playing(Noop::default())),
     },
     paged("paged-sip", "a map of pages, the standard library's hasher", make::<PagedSip>),
-    paged("paged-ahash", "a map of pages, AHash", make::<PagedAhash>),
+    #[cfg(feature = "hashers")]
+    paged("paged-ahash", "a map of pages, AHash", make::<crate::paged::PagedAhash>),
     paged("paged-fx", "a map of pages, FxHash", make::<PagedFx>),
-    paged("paged-nohash", "a map of pages, hashed by their number", make::<PagedNohash>),
+    #[cfg(feature = "hashers")]
+    paged(
+        "paged-nohash",
+        "a map of pages, hashed by their number",
+        make::<crate::paged::PagedNohash>,
+    ),
     paged("paged-last", "paged-fx behind the last page", make::<PagedLast>),
     paged("paged-cache-4", "paged-fx behind 4 pages, direct-mapped", make::<PagedCache<4>>),
     paged("paged-cache-8", "paged-fx behind 8 pages, direct-mapped", make::<PagedCache<8>>),

@@ -9,7 +9,9 @@
 
 mod compression;
 mod encode;
+mod error;
 mod output;
+#[cfg(feature = "zst")]
 mod zst;
 
 use std::{
@@ -22,116 +24,19 @@ use std::{
 pub use self::{
     compression::{Compression, WINDOW_BYTES_MAX},
     encode::{Encoder, Writer},
+    error::{FileError, StreamError},
     output::{Output, create},
 };
 use crate::{
     decode,
     op::Visit,
-    raw::{self, HEAD_BYTES, Halt, RecordError},
+    raw::{self, HEAD_BYTES, Halt},
 };
 
 /// Bytes that are handed out at once, and a little more.
 const PIECE_BYTES: usize = 1 << 20;
 /// Bytes that are read from a file at once.
 const READ_BYTES: usize = 1 << 18;
-
-/// What is wrong with a file as a whole.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// It cannot be opened.
-    #[error("cannot open {}: {source}", path.display())]
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It cannot be read to its end, or decompressed.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It has no bytes, or decompresses to none.
-    #[error(
-        "{} is empty{}: a trace has at least one record",
-        path.display(), inside(*.compression)
-    )]
-    Empty {
-        /// Which.
-        path: PathBuf,
-        /// How it is compressed.
-        compression: Compression,
-    },
-    /// Its first bytes are no record.
-    #[error(
-        "{} is no trace{}: it starts with {}; expected operation 1 or 2 and width 1, 2, 4 or 8, \
-         or a gz, xz or zst file of that",
-        path.display(), inside(*.compression), hexadecimal(.start)
-    )]
-    NotATrace {
-        /// Which.
-        path: PathBuf,
-        /// How it is compressed.
-        compression: Compression,
-        /// Its first bytes, decompressed.
-        start: Vec<u8>,
-    },
-    /// It must be mapped, and is compressed.
-    #[error("{} is compressed ({compression}): it can be read, not mapped", path.display())]
-    Compressed {
-        /// Which.
-        path: PathBuf,
-        /// How it is compressed.
-        compression: Compression,
-    },
-}
-
-fn inside(compression: Compression) -> String {
-    match compression {
-        Compression::None => String::new(),
-        packed => format!(" inside its {packed}"),
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.join(" ")
-}
-
-/// Why a trace could not be streamed to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum StreamError<S: fmt::Display> {
-    /// The file itself.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A record makes no sense, or the last one is cut off.
-    #[error("{}: {error}", path.display())]
-    Record {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong, and at which byte of the decompressed trace.
-        error: RecordError,
-    },
-    /// Whoever takes the operations had enough.
-    #[error("{}: {stop}", path.display())]
-    Taker {
-        /// Which file.
-        path: PathBuf,
-        /// What it said.
-        stop: S,
-    },
-}
 
 /// What was streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +96,7 @@ pub fn open(path: &Path) -> Result<TraceFile, FileError> {
         (start, Inner::Plain(file))
     } else {
         let whole = BufReader::with_capacity(READ_BYTES, Cursor::new(magic).chain(file));
-        let mut reader = compression.reader(whole);
+        let mut reader = compression.reader(whole).map_err(reading)?;
         let start = read_up_to(&mut reader, HEAD_BYTES).map_err(reading)?;
         (start, Inner::Packed(reader))
     };

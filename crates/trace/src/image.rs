@@ -14,16 +14,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use elf::{
-    ElfBytes,
-    abi::{ELFMAGIC, PT_LOAD},
-    endian::{AnyEndian, EndianParse},
-};
-
 use crate::synth::address;
 
 /// The longest file that is read as an image: it is held in memory, and up to twice.
 const BYTES_MAX: u64 = 4 << 30;
+/// What an ELF file starts with.
+const ELF_MAGIC: &[u8] = b"\x7fELF";
+/// The type of a program header that says what to load.
+const PT_LOAD: u32 = 1;
 
 /// Bytes at an address.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,8 +46,7 @@ pub struct Image {
 }
 
 /// What is wrong with an image.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {why}", path.display())]
+#[derive(Debug)]
 pub struct ImageError {
     /// Which file.
     pub path: PathBuf,
@@ -57,41 +54,78 @@ pub struct ImageError {
     pub why: Why,
 }
 
+impl std::error::Error for ImageError {}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.why)
+    }
+}
+
 /// Why an image could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum Why {
     /// The file cannot be read.
-    #[error("cannot read the image: {0}")]
-    Read(#[from] io::Error),
+    Read(io::Error),
     /// It is no regular file.
-    #[error("an image is a regular file")]
     NotAFile,
     /// It is longer than what is read.
-    #[error("an image has at most 4 GiB, this file has {bytes} bytes")]
     TooLong {
         /// How long it is.
         bytes: u64,
     },
     /// The ELF file makes no sense.
-    #[error("not a valid ELF file: {0}")]
-    Elf(#[from] elf::ParseError),
+    Elf(String),
+    /// This build does not read ELF files.
+    NoElf,
     /// Another byte order.
-    #[error("big-endian programs are not supported")]
     BigEndian,
     /// There is nothing to load.
-    #[error("the ELF file has nothing to load (no PT_LOAD segment with bytes)")]
     NothingToLoad,
     /// The segments hold the same bytes over and over.
-    #[error("the segments of the ELF file hold more bytes than the file")]
     TooLarge,
     /// It reaches over the end.
-    #[error("{bytes} bytes at {addr:#x} reach over the end of the address space")]
     OutOfRange {
         /// Where it starts.
         addr: u64,
         /// How long it is.
         bytes: u64,
     },
+}
+
+impl std::error::Error for Why {}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => write!(f, "cannot read the image: {error}"),
+            Self::NotAFile => f.write_str("an image is a regular file"),
+            Self::TooLong { bytes } => {
+                write!(f, "an image has at most 4 GiB, this file has {bytes} bytes")
+            }
+            Self::Elf(why) => write!(f, "not a valid ELF file: {why}"),
+            Self::NoElf => f.write_str(
+                "this build reads no ELF files: pagelab-trace needs its feature `elf` for that, \
+                 or FILE@ADDRESS for raw bytes",
+            ),
+            Self::BigEndian => f.write_str("big-endian programs are not supported"),
+            Self::NothingToLoad => {
+                f.write_str("the ELF file has nothing to load (no PT_LOAD segment with bytes)")
+            }
+            Self::TooLarge => {
+                f.write_str("the segments of the ELF file hold more bytes than the file")
+            }
+            Self::OutOfRange { addr, bytes } => {
+                write!(f, "{bytes} bytes at {addr:#x} reach over the end of the address space")
+            }
+        }
+    }
+}
+
+impl From<io::Error> for Why {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
+    }
 }
 
 /// The name of the image that belongs to a trace: `FILE.image`.
@@ -122,7 +156,7 @@ impl Image {
         let read = || {
             let bytes = read_whole(path)?;
             match addr {
-                None if bytes.starts_with(&ELFMAGIC) => Self::from_elf(&bytes),
+                None if bytes.starts_with(ELF_MAGIC) => Self::from_elf(&bytes),
                 addr => Self::from_raw(addr.unwrap_or(0), bytes),
             }
         };
@@ -141,9 +175,24 @@ impl Image {
     /// The `PT_LOAD` segments of an ELF file of 32 or 64 bits, at their virtual addresses.
     ///
     /// # Errors
+    /// When it makes no sense, is big-endian, or loads nothing; always without the feature `elf`.
+    #[cfg(not(feature = "elf"))]
+    pub fn from_elf(_: &[u8]) -> Result<Self, Why> {
+        Err(Why::NoElf)
+    }
+
+    /// The `PT_LOAD` segments of an ELF file of 32 or 64 bits, at their virtual addresses.
+    ///
+    /// # Errors
     /// When it makes no sense, is big-endian, or loads nothing.
+    #[cfg(feature = "elf")]
     pub fn from_elf(bytes: &[u8]) -> Result<Self, Why> {
-        let file = ElfBytes::<AnyEndian>::minimal_parse(bytes)?;
+        use elf::{
+            ElfBytes,
+            endian::{AnyEndian, EndianParse},
+        };
+        let broken = |error: elf::ParseError| Why::Elf(error.to_string());
+        let file = ElfBytes::<AnyEndian>::minimal_parse(bytes).map_err(broken)?;
         if !file.ehdr.endianness.is_little() {
             return Err(Why::BigEndian);
         }
@@ -152,7 +201,7 @@ impl Image {
         let headers = file.segments().into_iter().flatten();
         for header in headers.filter(|header| header.p_type == PT_LOAD) {
             // What is longer in memory than in the file is zero, and need not be stored.
-            let data = file.segment_data(&header)?;
+            let data = file.segment_data(&header).map_err(broken)?;
             left = left.checked_sub(data.len()).ok_or(Why::TooLarge)?;
             segments.extend(Segment::new(header.p_vaddr, data.to_vec())?);
         }
@@ -183,7 +232,7 @@ impl Image {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         };
         // Magic, 64 bits, little-endian, version 1; no particular system.
-        let mut head = [&ELFMAGIC[..], &[2, 1, 1, 0], &[0; 8]].concat();
+        let mut head = [ELF_MAGIC, &[2, 1, 1, 0], &[0; 8]].concat();
         head.extend(EXECUTABLE.to_le_bytes());
         head.extend([0; 2]); // machine: none
         head.extend(1_u32.to_le_bytes()); // version

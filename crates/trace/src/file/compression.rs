@@ -2,18 +2,14 @@
 
 use std::{
     fmt,
-    io::{BufRead, Read},
+    io::{self, BufRead, Read},
     path::Path,
 };
-
-use flate2::bufread::MultiGzDecoder;
-use lzma_rust2::XzReader;
-
-use super::zst::Frames;
 
 /// Largest window or dictionary that a file may ask for: that of `xz -9` and `zstd -22` twice over.
 pub const WINDOW_BYTES_MAX: u64 = 128 << 20;
 /// What the decoder of xz needs beside its dictionary, in KiB, amply.
+#[cfg(feature = "xz")]
 const XZ_EXTRA_KIB: u64 = 1 << 10;
 
 /// How a trace is compressed.
@@ -56,17 +52,39 @@ impl Compression {
     }
 
     /// Decompresses; nothing is read before the first read.
-    pub(super) fn reader(self, packed: impl BufRead + Send + 'static) -> Box<dyn Read + Send> {
-        match self {
+    ///
+    /// # Errors
+    /// When this build cannot.
+    #[cfg_attr(
+        all(feature = "gz", feature = "xz", feature = "zst"),
+        expect(clippy::unnecessary_wraps, reason = "a leaner build lacks some")
+    )]
+    pub(super) fn reader(
+        self,
+        packed: impl BufRead + Send + 'static,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
             Self::None => Box::new(packed),
-            Self::Gz => Box::new(MultiGzDecoder::new(packed)),
+            #[cfg(feature = "gz")]
+            Self::Gz => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+            #[cfg(feature = "xz")]
             Self::Xz => {
                 let kib = WINDOW_BYTES_MAX / 1024 + XZ_EXTRA_KIB;
                 let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-                Box::new(XzReader::new_mem_limit(packed, true, kib))
+                Box::new(lzma_rust2::XzReader::new_mem_limit(packed, true, kib))
             }
-            Self::Zst => Box::new(Frames::new(packed)),
-        }
+            #[cfg(feature = "zst")]
+            Self::Zst => Box::new(super::zst::Frames::new(packed)),
+            #[cfg(not(all(feature = "gz", feature = "xz", feature = "zst")))]
+            missing => return Err(missing.unsupported()),
+        })
+    }
+
+    /// That this build was made without it.
+    #[cfg(not(all(feature = "gz", feature = "xz", feature = "zst")))]
+    pub(super) fn unsupported(self) -> io::Error {
+        let why = format!("this build has no {self}: pagelab-trace needs its feature `{self}`");
+        io::Error::new(io::ErrorKind::Unsupported, why)
     }
 }
 

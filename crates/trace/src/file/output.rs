@@ -7,29 +7,48 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flate2::{Compression as Level, write::GzEncoder};
-use lzma_rust2::{XzOptions, XzWriter};
+use super::{Compression, FileError};
 
-use super::{Compression, FileError, zst::FrameWriter};
-
-/// How hard xz tries: levels above give little for traces, and take several times as long.
-const XZ_PRESET: u32 = 1;
-/// How hard gz tries.
-const GZ_LEVEL: Level = Level::new(4);
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 18;
 
 /// A file that is being written; [`Output::finish`] ends it.
 pub struct Output {
     path: PathBuf,
-    inner: Inner,
+    inner: Box<dyn Packer + Send>,
 }
 
-enum Inner {
-    Plain(BufWriter<File>),
-    Gz(GzEncoder<BufWriter<File>>),
-    Xz(Box<XzWriter<BufWriter<File>>>),
-    Zst(FrameWriter<BufWriter<File>>),
+/// A file behind what compresses.
+trait Packer: Write {
+    /// Writes the end that the compression needs; what is left to write is the file's.
+    fn end(self: Box<Self>) -> io::Result<BufWriter<File>>;
+}
+
+impl Packer for BufWriter<File> {
+    fn end(self: Box<Self>) -> io::Result<BufWriter<File>> {
+        Ok(*self)
+    }
+}
+
+#[cfg(feature = "gz")]
+impl Packer for flate2::write::GzEncoder<BufWriter<File>> {
+    fn end(self: Box<Self>) -> io::Result<BufWriter<File>> {
+        self.finish()
+    }
+}
+
+#[cfg(feature = "xz")]
+impl Packer for lzma_rust2::XzWriter<BufWriter<File>> {
+    fn end(self: Box<Self>) -> io::Result<BufWriter<File>> {
+        self.finish()
+    }
+}
+
+#[cfg(feature = "zst")]
+impl Packer for super::zst::FrameWriter<BufWriter<File>> {
+    fn end(self: Box<Self>) -> io::Result<BufWriter<File>> {
+        self.finish()
+    }
 }
 
 impl fmt::Debug for Output {
@@ -45,20 +64,31 @@ impl fmt::Debug for Output {
 /// should not cost a run.
 ///
 /// # Errors
-/// When the start of it cannot be written.
+/// When the start of it cannot be written, or this build has no such compression.
 pub fn create(file: File, path: &Path) -> Result<Output, FileError> {
     let file = BufWriter::with_capacity(WRITE_BYTES, file);
-    let inner = match Compression::of_path(path) {
-        Compression::None => Inner::Plain(file),
-        Compression::Gz => Inner::Gz(GzEncoder::new(file, GZ_LEVEL)),
-        Compression::Xz => {
-            let writer = XzWriter::new(file, XzOptions::with_preset(XZ_PRESET));
-            let failed = |source| FileError::Write { path: path.to_owned(), source };
-            Inner::Xz(Box::new(writer.map_err(failed)?))
-        }
-        Compression::Zst => Inner::Zst(FrameWriter::new(file)),
-    };
+    let failed = |source| FileError::Write { path: path.to_owned(), source };
+    let inner = packer(Compression::of_path(path), file).map_err(failed)?;
     Ok(Output { path: path.to_owned(), inner })
+}
+
+/// Levels above give little for traces, and take several times as long.
+fn packer(compression: Compression, file: BufWriter<File>) -> io::Result<Box<dyn Packer + Send>> {
+    Ok(match compression {
+        Compression::None => Box::new(file),
+        #[cfg(feature = "gz")]
+        Compression::Gz => {
+            Box::new(flate2::write::GzEncoder::new(file, flate2::Compression::new(4)))
+        }
+        #[cfg(feature = "xz")]
+        Compression::Xz => {
+            Box::new(lzma_rust2::XzWriter::new(file, lzma_rust2::XzOptions::with_preset(1))?)
+        }
+        #[cfg(feature = "zst")]
+        Compression::Zst => Box::new(super::zst::FrameWriter::new(file)),
+        #[cfg(not(all(feature = "gz", feature = "xz", feature = "zst")))]
+        missing => return Err(missing.unsupported()),
+    })
 }
 
 impl Output {
@@ -78,33 +108,17 @@ impl Output {
     /// When the file cannot be written.
     pub fn finish(self) -> Result<(), FileError> {
         let Self { path, inner } = self;
-        let packed = match inner {
-            Inner::Plain(file) => Ok(file),
-            Inner::Gz(encoder) => encoder.finish(),
-            Inner::Xz(writer) => writer.finish(),
-            Inner::Zst(writer) => writer.finish(),
-        };
-        let done = packed.and_then(|mut file| file.flush());
+        let done = inner.end().and_then(|mut file| file.flush());
         done.map_err(|source| FileError::Write { path, source })
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.inner {
-            Inner::Plain(file) => file.write(bytes),
-            Inner::Gz(encoder) => encoder.write(bytes),
-            Inner::Xz(writer) => writer.write(bytes),
-            Inner::Zst(writer) => writer.write(bytes),
-        }
+        self.inner.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.inner {
-            Inner::Plain(file) => file.flush(),
-            Inner::Gz(encoder) => encoder.flush(),
-            Inner::Xz(writer) => writer.flush(),
-            Inner::Zst(writer) => writer.flush(),
-        }
+        self.inner.flush()
     }
 }

@@ -9,10 +9,10 @@
 use std::mem::replace;
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 
 /// What a direct-mapped cache of pages would have done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct DirectMapped {
     /// How many pages it holds; page `p` goes to slot `p % entries`.
     pub entries: u64,

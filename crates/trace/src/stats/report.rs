@@ -1,11 +1,10 @@
 //! The statistics themselves: plain numbers, and the shares that follow from them.
 
-use serde::Serialize;
-
 use super::{Bucket, DirectMapped, Reach, StackDistances};
 
 /// What a trace looks like.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Stats {
     /// Pages are `2^page_shift` bytes, here and below but in `tlb`.
     pub page_shift: u32,
@@ -45,7 +44,8 @@ pub struct Stats {
 }
 
 /// A page and its operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PageOps {
     /// The page's number: its address shifted right.
     pub page: u64,
@@ -54,7 +54,8 @@ pub struct PageOps {
 }
 
 /// How pages are used again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Reuse {
     /// Differences of operation indices to the previous operation on the same page; 1 means
     /// consecutive.
@@ -66,7 +67,8 @@ pub struct Reuse {
 }
 
 /// Reads of pages that nothing was written to before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Absent {
     /// How many there are.
     pub reads: u64,

@@ -10,8 +10,6 @@
 
 mod lru;
 
-use serde::Serialize;
-
 use super::{Stack, pages::Pages, share};
 use lru::Lru;
 
@@ -21,7 +19,8 @@ pub const TLB_ENTRIES: [u64; 7] = [16, 64, 512, 1024, 1536, 2048, 4096];
 pub const TLB_SHIFTS: [u32; 3] = [12, 21, 30];
 
 /// How deep in an LRU stack pages are found: which caches would hold them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct StackDistances {
     /// Pages are `2^page_shift` bytes.
     pub page_shift: u32,
@@ -38,12 +37,13 @@ pub struct StackDistances {
     pub curve: Vec<Point>,
     /// Accesses by distance in steps of `one_in` pages, without those of distance 0 and without
     /// first ones. Not serialised: it may have as many entries as there are pages.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub distances: Vec<u64>,
 }
 
 /// A point of a miss-ratio curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Point {
     /// Size of a fully associative LRU cache, in pages.
     pub pages: u64,
@@ -98,7 +98,8 @@ impl StackDistances {
 }
 
 /// What TLBs of several sizes would miss, for one page size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Reach {
     /// Pages are `2^page_shift` bytes.
     pub page_shift: u32,
@@ -109,7 +110,8 @@ pub struct Reach {
 }
 
 /// What a fully associative LRU TLB would miss.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TlbMisses {
     /// How many translations it holds.
     pub entries: u64,

@@ -3,10 +3,9 @@
 //! The one idea: nearly all values fit into a byte. Those are kept elsewhere and counted here many
 //! at a time, by comparisons: a counter that is found by its index waits until it was written.
 
-use serde::Serialize;
-
 /// One bucket of a histogram that is not empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Bucket {
     /// The smallest value that it holds, a power of two.
     pub min: u64,
