@@ -312,7 +312,7 @@ impl Claim {
 }
 
 /// The first line of a journal: what the run set out to do, so that it can be resumed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunHeader {
     /// Always [`RUN_SCHEMA`].
     pub schema: String,

@@ -14,9 +14,6 @@ const TOGETHER_MAX: usize = 12;
 /// Curves of one pair of charts.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Family {
-    /// What they have in common, empty where they are all there are.
-    #[serde(skip)]
-    pub(crate) name: String,
     curves: Vec<Curve>,
 }
 
@@ -31,38 +28,47 @@ struct Curve {
     steps: Vec<(u64, u64)>,
 }
 
+/// The cases that are drawn together, and what they have in common.
+pub(crate) struct Members<'a> {
+    /// Empty where they are all there are.
+    pub(crate) name: &'static str,
+    entries: Vec<&'a Entry>,
+}
+
 /// Every family of the latency cases that are valid.
-pub(crate) fn families(entries: &[Entry]) -> Vec<Family> {
+pub(crate) fn members(entries: &[Entry]) -> Vec<Members<'_>> {
     let mine = entries.iter().filter(|entry| entry.record.workload == latency::WORKLOAD);
     let mine: Vec<&Entry> = mine.filter(|entry| entry.is_valid() && has_faults(entry)).collect();
     if mine.len() <= TOGETHER_MAX {
-        return family(String::new(), &mine).into_iter().collect();
+        let all = Members { name: "", entries: mine };
+        return if all.entries.is_empty() { Vec::new() } else { vec![all] };
     }
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let usual = parameters::usual(&cases);
     let like_most = |entry: &&&Entry| parameters::unusual(entry.case(), &usual, &["kind", "page"]);
     let ordinary: Vec<&Entry> = mine.iter().filter(|e| like_most(e) == 0).copied().collect();
-    let of = |name: &str, value: &str| -> Vec<&Entry> {
-        ordinary.iter().filter(|entry| entry.parameter(name) == value).copied().collect()
+    let of = |(name, parameter, value): (&'static str, &str, &str)| {
+        let mine = ordinary.iter().filter(|entry| entry.parameter(parameter) == value);
+        Members { name, entries: mine.copied().collect() }
     };
-    let mut families = Vec::new();
-    for (name, members) in [
-        ("4 KiB pages, by kind of fault", of("page", "4k")),
-        ("kind=write, by page size", of("kind", "write")),
-        ("2 MiB pages, by kind of fault", of("page", "2m")),
-    ] {
-        if members.len() > 1 {
-            families.extend(family(name.to_owned(), &members));
-        }
-    }
-    families
+    let families = [
+        ("4 KiB pages, by kind of fault", "page", "4k"),
+        ("kind=write, by page size", "kind", "write"),
+        ("2 MiB pages, by kind of fault", "page", "2m"),
+    ];
+    families.map(of).into_iter().filter(|family| family.entries.len() > 1).collect()
+}
+
+/// The curves of every family.
+pub(crate) fn families(entries: &[Entry]) -> Vec<Family> {
+    members(entries).iter().map(|members| family(&members.entries)).collect()
 }
 
 fn has_faults(entry: &Entry) -> bool {
-    entry.measured().is_some_and(|m| !latency::steps(m, latency::FAULT, latency::ARM).is_empty())
+    entry.measured().is_some_and(|m| latency::has_steps(m, latency::FAULT, latency::ARM))
 }
 
-fn family(name: String, entries: &[&Entry]) -> Option<Family> {
+fn family(entries: &[&Entry]) -> Family {
     let groups: Vec<_> =
         entries.iter().map(|e| parameters::without(e.case(), &["size", "dir"])).collect();
     let labels = parameters::labels(&groups.iter().collect::<Vec<_>>(), "fault");
@@ -96,5 +102,5 @@ fn family(name: String, entries: &[&Entry]) -> Option<Family> {
     curves.sort_by_key(|curve| {
         (curve.control, curve.kind.clone(), parameters::page_rank(&curve.page))
     });
-    (!curves.is_empty()).then_some(Family { name, curves })
+    Family { curves }
 }

@@ -8,11 +8,8 @@ use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
 use crate::{
     document::{Cell, Note, Tone},
-    latency,
-    limits::Limits,
-    memtype,
     numbers::Numbers,
-    replay, stages, throughput, tier, trace,
+    views,
 };
 
 /// What a record is worth.
@@ -70,16 +67,7 @@ impl Entry {
         let numbers = match &record.outcome {
             Outcome::Measured(measured) if standing == Standing::Valid => {
                 let mut numbers = Numbers::of(measured);
-                match record.workload.as_str() {
-                    replay::WORKLOAD => replay::derive(&record.case, measured, &mut numbers),
-                    trace::WORKLOAD => trace::derive(measured, &mut numbers),
-                    memtype::BANDWIDTH => {
-                        memtype::derive(&record.case, measured, &mut numbers);
-                    }
-                    tier::WORKLOAD => tier::derive(measured, &mut numbers),
-                    stages::WORKLOAD => stages::derive(measured, &mut numbers),
-                    _ => {}
-                }
+                views::derive(record, measured, &mut numbers);
                 numbers
             }
             _ => Numbers::default(),
@@ -87,18 +75,12 @@ impl Entry {
         Self { record: record.clone(), standing, numbers }
     }
 
-    /// Adds what a record implies beside the limits of its machine.
-    pub(crate) fn derive(&mut self, limits: &Limits) {
-        if self.standing != Standing::Valid {
-            return;
-        }
-        let Outcome::Measured(measured) = &self.record.outcome else { return };
-        let case = &self.record.case;
-        match self.record.workload.as_str() {
-            throughput::WORKLOAD => throughput::derive(case, measured, limits, &mut self.numbers),
-            latency::WORKLOAD => latency::derive(case, limits, &mut self.numbers),
-            memtype::BANDWIDTH => memtype::derive_shares(case, limits, &mut self.numbers),
-            _ => {}
+    /// Adds what else a record implies, where its numbers may be quoted.
+    pub(crate) fn derive(&mut self, derive: impl FnOnce(&Case, &Measured, &mut Numbers)) {
+        if let (Standing::Valid, Outcome::Measured(measured)) =
+            (self.standing, &self.record.outcome)
+        {
+            derive(&self.record.case, measured, &mut self.numbers);
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
-    entry::Entry,
+    views::Run,
 };
 
 /// One class of facts: name, meaning, and where it is in a host.
@@ -45,12 +45,12 @@ pub(crate) fn facts(header: &RunHeader, records: &[Record]) -> Vec<(String, Stri
 }
 
 /// The three classes as tables, for the page.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("environment", "Environment");
     section.page_only = true;
     for (name, meaning, class) in CLASSES {
         let mut facts: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-        for entry in entries {
+        for entry in &run.entries {
             for (name, value) in class(&entry.record.host) {
                 let values = facts.entry(name).or_default();
                 if !values.contains(&value) {

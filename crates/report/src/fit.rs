@@ -9,16 +9,20 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Case,
     stats::{self, Line},
+    units,
 };
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
-    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
     entry::Entry,
     latency,
     numbers::elapsed,
     parameters,
     quantity::{Quantity, Unit},
     throughput,
+    views::Run,
 };
 
 /// Parameters that change with the page size by themselves, so that they do not tell cases apart.
@@ -87,14 +91,62 @@ fn groups(
     labels.into_iter().zip(unusual).zip(groups.into_values()).map(fit).collect()
 }
 
+/// Cost by page size, and the line through it.
+#[derive(Debug, Clone, Serialize)]
+struct Cost {
+    label: String,
+    /// KiB of the page; value and ends of its interval, nanoseconds.
+    points: Vec<(f64, f64, f64, f64)>,
+    /// Nanoseconds at no size, and for each KiB.
+    line: Option<(f64, f64)>,
+}
+
+/// Cost by page size, of every group that has two.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    let fits = &run.fits;
+    let both = fits.iter().any(|fit| fit.workload != fits[0].workload);
+    let cost = |fit: &Fit| Cost {
+        label: match (both, fit.workload) {
+            (true, latency::WORKLOAD) => format!("{}, one fault", fit.label),
+            (true, _) => format!("{}, in bulk", fit.label),
+            (false, _) => fit.label.clone(),
+        },
+        points: fit
+            .points
+            .iter()
+            .map(|(x, Quantity { value, low, high, .. })| (*x, *value, *low, *high))
+            .collect(),
+        line: fit.line.map(|line| (line.intercept, line.slope)),
+    };
+    let drawn: Vec<Cost> = fits.iter().filter(|fit| is_drawn(fit)).map(cost).collect();
+    vec![("cost", json!(drawn))]
+}
+
+fn is_drawn(fit: &Fit) -> bool {
+    fit.points.len() > 1
+}
+
+/// The fixed cost of the case that people ask for.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let fitted = run.fits.iter().filter_map(|fit| Some((fit, fit.line?)));
+    let headline = |(fit, line): (&Fit, Line)| Headline {
+        value: units::display_ns(line.intercept),
+        label: format!("fixed cost of a fault ({})", fit.label),
+        detail: format!("+ {} ns/KiB, R² {:.3}", units::display_number(line.slope), line.r_squared),
+        tone: Tone::Plain,
+    };
+    fitted.min_by_key(|(fit, _)| fit.unusual).map(headline).into_iter().collect()
+}
+
 /// The table of lines, where there is at least one.
-pub(crate) fn section(fits: &[Fit], chart: bool) -> Option<Section> {
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let fits = &run.fits;
     let fitted: Vec<(&Fit, Line)> = fits.iter().filter_map(|fit| Some((fit, fit.line?))).collect();
     if fitted.is_empty() {
         return None;
     }
     let mut section = Section::new("fit", "Fixed cost and cost by size");
-    if chart {
+    if fitted.iter().any(|(fit, _)| is_drawn(fit)) {
         section.blocks.push(Block::Chart(ChartPlace {
             id: "cost",
             nth: 0,

@@ -33,7 +33,9 @@ pub(crate) fn render(report: &Report) -> String {
     let page = Page {
         document: &report.document,
         limits: bars(report),
-        data: script_safe(&json!({"charts": report.charts, "report": numbers::value(report)})),
+        data: script_safe(
+            &json!({"charts": report.run.charts(), "report": numbers::value(report)}),
+        ),
         style: STYLE,
         script: SCRIPT,
         uplot: UPLOT,
@@ -49,7 +51,7 @@ pub(crate) fn render(report: &Report) -> String {
 
 /// Bandwidth of each level and operation, with its part of the largest, for bars without scripts.
 fn bars(report: &Report) -> Value {
-    let levels = &report.limits.levels;
+    let levels = &report.run.limits.levels;
     let all = levels.iter().flat_map(|level| level.best.iter().flatten());
     let largest = all.map(|best| best.bandwidth.value).fold(0.0, f64::max);
     let bar = |(name, best): (&&str, &Option<crate::limits::Best>)| {

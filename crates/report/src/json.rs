@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use pagelab_record::{Measured, Outcome};
 use serde_json::{Map, Value, json};
 
-use crate::{entry::Entry, fit::Fit, limits::Limits, report::Report};
+use crate::{entry::Entry, fit::Fit, limits::Limits, report::Report, views::Run};
 
 /// The schema of [`document`].
 const SCHEMA: &str = "pagelab.report/1";
@@ -23,7 +23,7 @@ pub(crate) fn document(report: &Report) -> String {
 
 /// The whole report as a JSON value.
 pub(crate) fn value(report: &Report) -> Value {
-    let Report { header, damage, entries, published, limits, fits, .. } = report;
+    let Run { header, damage, entries, published, limits, fits } = &report.run;
     let mut limits = limits_value(limits);
     limits["fits"] = fits.iter().map(fit_value).collect();
     json!({
@@ -105,7 +105,7 @@ pub(crate) fn csv(report: &Report) -> String {
     let heading =
         "run,workload,case,standing,nature,arm,series,time,statistic,value,low,high,unit\n";
     let mut text = heading.to_owned();
-    for entry in report.entries.iter().chain(&report.published) {
+    for entry in report.run.entries.iter().chain(&report.run.published) {
         let record = &entry.record;
         let nature = match serde_json::to_value(record.nature) {
             Ok(Value::String(nature)) => nature,

@@ -6,15 +6,19 @@
 //! memory maps the shared zero page and clears nothing.
 
 use pagelab_record::{Case, Data, Measured, stats::Samples};
+use serde_json::{Value, json};
 
 use crate::{
-    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    distributions,
+    document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
     entry::Entry,
+    headline::{base_case, with_interval},
     limits::Limits,
     numbers::{Numbers, Time, clock_of, elapsed, total},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     throughput::counts,
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -46,7 +50,7 @@ const AROUND: &str = "pages_mapped_by_a_fault";
 pub(crate) const AS_PUBLISHED: &str = "as-published";
 
 /// Adds what a latency case implies beside the limits: the rate at which a fault provides memory.
-pub(crate) fn derive(case: &Case, limits: &Limits, numbers: &mut Numbers) {
+pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut Numbers) {
     let at = elapsed(ARM, FAULT);
     let page = case.get("page").and_then(parameters::page_bytes);
     if let (Some("write"), Some(page)) = (case.get("kind"), page) {
@@ -62,20 +66,23 @@ pub(crate) fn derive(case: &Case, limits: &Limits, numbers: &mut Numbers) {
     }
 }
 
-/// All observations of a series of an arm, as one distribution in nanoseconds: value and count.
-pub(crate) fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u64)> {
-    let Some(clock) = clock_of(&measured.series, series, arm, Time::Elapsed) else {
-        return Vec::new();
-    };
+/// Whether a series of an arm is a distribution.
+pub(crate) fn has_steps(measured: &Measured, series: &str, arm: &str) -> bool {
     let is_distribution = |s: &pagelab_record::Series| match &s.data {
         Data::Histogram(_) => true,
         Data::Values(values) => s.ops == 1 && values.len() > 1,
         Data::Summary(_) => false,
     };
     let mut mine = measured.series.iter().filter(|s| s.name == series && s.arm == arm);
-    if !mine.any(is_distribution) {
+    mine.any(is_distribution)
+}
+
+/// All observations of a series of an arm, as one distribution in nanoseconds: value and count.
+pub(crate) fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u64)> {
+    let clock = clock_of(&measured.series, series, arm, Time::Elapsed);
+    let Some(clock) = clock.filter(|_| has_steps(measured, series, arm)) else {
         return Vec::new();
-    }
+    };
     let merged = Samples::of(&measured.series, series, arm, clock).merged();
     let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
         (step.value_iterated_to(), step.count_since_last_iteration())
@@ -84,15 +91,14 @@ pub(crate) fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u
 }
 
 /// The table of latency cases, where there are any.
-pub(crate) fn section(entries: &[Entry], families: &[&str]) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }
     let mut section = Section::new("latency", "Fault latency");
-    for (nth, family) in families.iter().enumerate() {
-        section.blocks.extend(charts(nth, family));
+    for (nth, family) in distributions::members(&run.entries).iter().enumerate() {
+        section.blocks.extend(places(nth, family.name));
     }
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let shown = parameters::columns(&cases, &["kind", "page"]);
@@ -112,8 +118,28 @@ pub(crate) fn section(entries: &[Entry], families: &[&str]) -> Option<Section> {
     Some(section)
 }
 
+/// The curves of every family.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    vec![("distributions", json!(distributions::families(&run.entries)))]
+}
+
+/// The write fault that everybody asks for.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let at = elapsed(ARM, FAULT);
+    let found = base_case(&run.entries, WORKLOAD, Some("write"), (at, "p50"));
+    let Some((entry, median)) = found else { return Vec::new() };
+    let control = entry.numbers.get(elapsed(CONTROL, FAULT), "p50");
+    let control = control.map(|q| format!("present page {}", q.display())).unwrap_or_default();
+    vec![Headline {
+        value: median.display(),
+        label: "one 4 KiB write fault, median".to_owned(),
+        detail: with_interval(median, &control),
+        tone: Tone::Strong,
+    }]
+}
+
 /// The two charts of a family of curves.
-fn charts(nth: usize, family: &str) -> [Block; 2] {
+fn places(nth: usize, family: &str) -> [Block; 2] {
     let place = |id, title: &str, caption: &str| {
         let title = match family {
             "" => title.to_owned(),

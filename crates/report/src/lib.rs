@@ -8,7 +8,6 @@
 //! Nothing here measures, prints, or knows the machine it runs on.
 
 mod advise;
-mod charts;
 mod distributions;
 mod document;
 mod entry;
@@ -43,6 +42,7 @@ mod tier;
 mod trace;
 mod userfaultfd;
 mod verify;
+mod views;
 mod visible;
 mod workers;
 

@@ -5,12 +5,15 @@
 //! left out, never guessed.
 
 use pagelab_record::units;
+use serde_json::{Value, json};
 
 use crate::{
-    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::{Entry, Standing},
+    headline::with_interval,
     numbers::elapsed,
     quantity::{Quantity, Unit},
+    views::Run,
 };
 
 /// Levels of the memory hierarchy, nearest first.
@@ -22,9 +25,13 @@ const OPERATIONS: [(&str, &str, &str); 3] = [
     ("limit/read", "read", "read"),
 ];
 
+/// The workloads that measure a limit.
+pub(crate) const WORKLOADS: [&str; 5] =
+    ["limit/clear", "limit/copy", "limit/read", "limit/timer", "limit/syscall"];
+
 /// Whether a workload measures a limit.
-pub(crate) fn is_limit(workload: &str) -> bool {
-    workload.starts_with("limit/")
+fn is_limit(workload: &str) -> bool {
+    WORKLOADS.contains(&workload)
 }
 
 /// A ceiling and what reached it.
@@ -84,26 +91,6 @@ impl Limits {
         bandwidth?.over(self.clear()?, Unit::Share)
     }
 
-    /// The section on limits, where there are any.
-    pub(crate) fn section(&self, entries: &[Entry]) -> Option<Section> {
-        let notes = entries.iter().filter(|entry| is_limit(&entry.record.workload));
-        let mut notes: Vec<Block> =
-            notes.flat_map(|entry| entry.notes(&[])).map(Block::Note).collect();
-        notes.extend(emulated(entries).map(Block::Note));
-        if self.levels.is_empty() && self.costs.is_empty() && notes.is_empty() {
-            return None;
-        }
-        let mut section = Section::new("limits", "Limits of this machine");
-        if !self.levels.is_empty() {
-            section.blocks.push(Block::Table(self.table()));
-        }
-        if !self.costs.is_empty() {
-            section.blocks.push(Block::Table(self.costs_table()));
-        }
-        section.blocks.extend(notes);
-        Some(section)
-    }
-
     fn table(&self) -> Table {
         let mut columns = vec![Column::words("level"), Column::number("buffer").rank(1)];
         for (_, _, heading) in OPERATIONS {
@@ -136,6 +123,42 @@ impl Limits {
         };
         Table { columns, rows: self.costs.iter().map(row).collect() }
     }
+}
+
+/// The section on limits, where there are any.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let Run { entries, limits, .. } = run;
+    let notes = entries.iter().filter(|entry| is_limit(&entry.record.workload));
+    let mut notes: Vec<Block> = notes.flat_map(|entry| entry.notes(&[])).map(Block::Note).collect();
+    notes.extend(emulated(entries).map(Block::Note));
+    if limits.levels.is_empty() && limits.costs.is_empty() && notes.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("limits", "Limits of this machine");
+    if !limits.levels.is_empty() {
+        section.blocks.push(Block::Table(limits.table()));
+    }
+    if !limits.costs.is_empty() {
+        section.blocks.push(Block::Table(limits.costs_table()));
+    }
+    section.blocks.extend(notes);
+    Some(section)
+}
+
+/// Bandwidth of clearing DRAM, bytes a second.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    vec![("clear", json!(run.limits.clear().map(|clear| clear.value)))]
+}
+
+/// What bounds a fault that must clear.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let headline = |clear: Quantity| Headline {
+        value: clear.display(),
+        label: "clear limit, one thread, DRAM".to_owned(),
+        detail: with_interval(clear, ""),
+        tone: Tone::Plain,
+    };
+    run.limits.clear().map(headline).into_iter().collect()
 }
 
 /// What is said instead of the limits of an emulated machine, which have no rows.

@@ -6,31 +6,17 @@
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
-    explain, latency, limits, memtype,
     numbers::{At, Number, Time},
     quantity::Quantity,
-    replay, stages, throughput, tier, trace, userfaultfd, verify,
+    views::{self, Run},
 };
 
 /// The medians of every other workload, where there are any.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let known = |workload: &str| {
-        const WITH_SECTIONS: [&str; 9] = [
-            explain::WORKLOAD,
-            latency::WORKLOAD,
-            userfaultfd::WORKLOAD,
-            throughput::WORKLOAD,
-            replay::WORKLOAD,
-            verify::WORKLOAD,
-            trace::WORKLOAD,
-            tier::WORKLOAD,
-            stages::WORKLOAD,
-        ];
-        limits::is_limit(workload)
-            || memtype::is_mine(workload)
-            || WITH_SECTIONS.contains(&workload)
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = || {
+        let ran = run.entries.iter().filter(|entry| entry.has_row());
+        ran.filter(|entry| !views::is_shown(&entry.record.workload))
     };
-    let mine = || entries.iter().filter(|e| e.has_row() && !known(&e.record.workload));
     mine().next()?;
     let columns = vec![
         Column::words("workload"),

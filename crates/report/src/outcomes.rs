@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use pagelab_record::{Claim, Outcome};
 
 use crate::{
-    document::{Block, Cell, Column, Note, Section, Table, Tone},
-    entry::{Entry, display_claim},
+    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
+    entry::{Entry, Standing, display_claim},
     numbers::total,
+    views::{self, Run},
 };
 
 /// The witness in a sentence or two: how many claims, and which do not hold.
-pub(crate) fn witness(entries: &[Entry]) -> Section {
+pub(crate) fn witness(run: &Run) -> Section {
+    let entries = &run.entries;
     let claims = || entries.iter().filter_map(Entry::measured).flat_map(|m| &m.witness);
     let count = claims().count();
     let checks = total(claims().map(|claim| claim.checks));
@@ -32,12 +34,7 @@ pub(crate) fn witness(entries: &[Entry]) -> Section {
             section.blocks.push(Block::Note(Note {
                 tone: Tone::Bad,
                 tag: "INVALID",
-                text: format!(
-                    "{} {}: {}",
-                    entry.record.workload,
-                    entry.case(),
-                    display_claim(claim)
-                ),
+                text: format!("{}: {}", views::short(entry), display_claim(claim)),
                 cure: String::new(),
             }));
         }
@@ -45,8 +42,31 @@ pub(crate) fn witness(entries: &[Entry]) -> Section {
     section
 }
 
+/// How many cases may be believed.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let entries = &run.entries;
+    let count = |standing| entries.iter().filter(|entry| entry.standing == standing).count();
+    let claims = entries.iter().filter_map(Entry::measured).map(|m| m.witness.len()).sum::<usize>();
+    let told = [
+        (count(Standing::Invalid), "invalid"),
+        (count(Standing::Emulated), "emulated"),
+        (count(Standing::Failed), "failed"),
+        (count(Standing::Skipped), "skipped"),
+    ];
+    let told: Vec<String> =
+        told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let bad = [Standing::Invalid, Standing::Failed, Standing::Emulated];
+    let bad = bad.into_iter().any(|standing| count(standing) > 0);
+    vec![Headline {
+        value: format!("{} of {}", count(Standing::Valid), entries.len()),
+        label: "cases valid by their witness".to_owned(),
+        detail: [vec![format!("{claims} claims")], told].concat().join(", "),
+        tone: if bad { Tone::Warn } else { Tone::Good },
+    }]
+}
+
 /// Every claim, for the page.
-pub(crate) fn claims(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn claims(run: &Run) -> Option<Section> {
     let columns = vec![
         Column::words("workload"),
         Column::words("case"),
@@ -78,18 +98,18 @@ pub(crate) fn claims(entries: &[Entry]) -> Option<Section> {
         let claims = measured.map_or(&[][..], |measured| &measured.witness);
         claims.iter().map(|claim| row(entry, claim)).collect::<Vec<_>>()
     };
-    let rows: Vec<Vec<Cell>> = entries.iter().flat_map(of).collect();
+    let rows: Vec<Vec<Cell>> = run.entries.iter().flat_map(of).collect();
     let section = Section::new("claims", "Every claim of the witness");
     let section = Section { page_only: true, ..section };
     (!rows.is_empty()).then(|| section.with(Block::Table(Table { columns, rows })))
 }
 
 /// Cases that the host cannot run, grouped by what it lacks.
-pub(crate) fn skipped(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn skipped(run: &Run) -> Option<Section> {
     let mut needs: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for entry in entries {
+    for entry in &run.entries {
         let Outcome::Skipped { need, cure } = &entry.record.outcome else { continue };
-        let case = format!("{} {}", entry.record.workload, entry.case()).trim_end().to_owned();
+        let case = views::short(entry);
         match needs.iter_mut().find(|(n, c, _)| n == need && c == cure) {
             Some((_, _, cases)) => cases.push(case),
             None => needs.push((need, cure, vec![case])),
@@ -105,11 +125,11 @@ pub(crate) fn skipped(entries: &[Entry]) -> Option<Section> {
 }
 
 /// Cases that died, hung, or could not be set up.
-pub(crate) fn failed(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn failed(run: &Run) -> Option<Section> {
     let mut section = Section::new("failed", "Failed");
-    for entry in entries {
+    for entry in &run.entries {
         if let Outcome::Failed { reason } = &entry.record.outcome {
-            let text = format!("{} {}: {reason}", entry.record.workload, entry.case());
+            let text = format!("{}: {reason}", views::short(entry));
             let (tag, cure) = ("FAILED", String::new());
             section.blocks.push(Block::Note(Note { tone: Tone::Bad, tag, text, cure }));
         }
@@ -119,9 +139,9 @@ pub(crate) fn failed(entries: &[Entry]) -> Option<Section> {
 
 /// What may have disturbed results; a warning that many records share is said once, even if its
 /// numbers differ.
-pub(crate) fn warnings(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn warnings(run: &Run) -> Option<Section> {
     let mut warnings: BTreeMap<String, Vec<(&str, &Entry)>> = BTreeMap::new();
-    for entry in entries {
+    for entry in &run.entries {
         for warning in entry.measured().into_iter().flat_map(|m| &m.warnings) {
             let same_but_numbers = warning.replace(|c: char| c.is_ascii_digit(), "");
             warnings.entry(same_but_numbers).or_default().push((warning, entry));
@@ -132,7 +152,7 @@ pub(crate) fn warnings(entries: &[Entry]) -> Option<Section> {
         let Some((warning, first)) = told.first() else { continue };
         let differ = told.iter().any(|(other, _)| other != warning);
         let whose = match told.len() {
-            1 => format!("{} {}", first.record.workload, first.case()).trim_end().to_owned(),
+            1 => views::short(first),
             count if differ => format!("{count} cases, each with its own numbers"),
             count => format!("{count} cases"),
         };

@@ -7,31 +7,17 @@ use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
     advise::{self, Advice},
-    charts::Charts,
-    document::{Document, Note, Section, Tone},
-    entry::Entry,
-    environment, explain,
-    fit::{self, Fit},
-    headline, html, json, latency,
-    limits::Limits,
-    markdown, memtype, other, outcomes, parameters, replay, seed_latency, seed_memtype, seed_pghot,
-    seed_replay, seed_throughput, stages,
+    document::{Document, Note, Tone},
+    environment, html, json, markdown,
     terminal::{self, Style},
-    throughput, tier, trace, userfaultfd, verify,
+    views::Run,
     visible::visible,
-    workers,
 };
 
 /// One run, ready to be read.
 #[derive(Debug, Clone)]
 pub struct Report {
-    pub(crate) header: RunHeader,
-    pub(crate) damage: Option<Damage>,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) published: Vec<Entry>,
-    pub(crate) limits: Limits,
-    pub(crate) fits: Vec<Fit>,
-    pub(crate) charts: Charts,
+    pub(crate) run: Run,
     pub(crate) document: Document,
 }
 
@@ -43,31 +29,15 @@ impl Report {
         damage: Option<&Damage>,
         published: &[Record],
     ) -> Self {
-        let mut entries: Vec<Entry> = records.iter().map(Entry::of).collect();
-        // Grids interleave their axes; a reader looks for a page size.
-        entries.sort_by_cached_key(|entry| {
-            let kind = entry.parameter("kind").to_owned();
-            let first = records.iter().position(|record| record.workload == entry.record.workload);
-            (first, kind, parameters::page_rank(entry.parameter("page")))
-        });
-        let limits = Limits::of(&entries);
-        for entry in &mut entries {
-            entry.derive(&limits);
-        }
-        explain::derive(&mut entries);
-        let published: Vec<Entry> = published.iter().map(Entry::of).collect();
-        let fits = fit::fits(&entries);
-        let charts = Charts::of(&entries, &published, &limits, &fits);
+        let run = Run::of(header, records, damage, published);
         let document = Document {
             title: header.run.clone(),
             facts: environment::facts(header, records),
             alerts: alerts(header, records, damage),
-            headlines: headline::headlines(&entries, &limits, &fits),
-            sections: sections(header, &entries, &published, &limits, &fits, &charts),
+            headlines: run.headlines(),
+            sections: run.sections(),
         };
-        let document = document.harmless();
-        let (header, damage) = (header.clone(), damage.cloned());
-        Self { header, damage, entries, published, limits, fits, charts, document }
+        Self { run, document: document.harmless() }
     }
 
     /// For a terminal, or a log where `style` has no colour.
@@ -82,16 +52,16 @@ impl Report {
 
     /// The answer of a run that advises, for a terminal; `None` where nothing was asked.
     pub fn advice(&self, style: Style) -> Option<String> {
-        let advice = Advice::of(&self.header, &self.entries, &self.limits)?;
+        let sections = vec![advise::section(&self.run)?];
         let alerts = self.document.alerts.clone();
-        let (title, sections) = (self.document.title.clone(), vec![advise::section(&advice)]);
+        let title = self.document.title.clone();
         let document = Document { title, alerts, sections, ..Document::default() };
         Some(terminal::render(&document.harmless(), style))
     }
 
     /// The same as JSON, `pagelab.advice/1`.
     pub fn advice_json(&self) -> Option<String> {
-        let advice = Advice::of(&self.header, &self.entries, &self.limits)?;
+        let advice = Advice::of(&self.run)?;
         Some(visible(&format!("{:#}\n", advise::value(&advice))))
     }
 
@@ -109,57 +79,6 @@ impl Report {
     pub fn html(&self) -> String {
         html::render(self)
     }
-}
-
-fn sections(
-    header: &RunHeader,
-    entries: &[Entry],
-    published: &[Entry],
-    limits: &Limits,
-    fits: &[Fit],
-    charts: &Charts,
-) -> Vec<Section> {
-    // A suite of somebody's own may put the published results beside its cases, too.
-    let is_about = |name: &str| header.suite == name || header.published.iter().any(|p| p == name);
-    let micro_pagefault = is_about(seed_throughput::SUITE);
-    let latency_note = is_about(seed_latency::SUITE);
-    let fast_memory = is_about(seed_replay::SUITE);
-    let memory_types = is_about(seed_memtype::SUITE);
-    let advice = Advice::of(header, entries, limits);
-    [
-        advice.as_ref().map(advise::section),
-        micro_pagefault.then(|| seed_throughput::section(entries, published)).flatten(),
-        latency_note.then(|| seed_latency::section(entries, published, limits)).flatten(),
-        fast_memory.then(|| seed_replay::section(entries, published, limits)).flatten(),
-        memory_types.then(|| seed_memtype::section(entries, published, limits)).flatten(),
-        seed_pghot::section(entries),
-        explain::section(entries),
-        latency::section(entries, &charts.families()),
-        userfaultfd::section(entries),
-        stages::section(entries),
-        throughput::section(entries, limits, charts.has_bandwidth()),
-        workers::section(entries),
-        workers::beside_section(entries),
-        fit::section(fits, charts.has_cost()),
-        replay::section(entries),
-        verify::section(entries),
-        trace::section(entries, published, &charts.trace),
-        memtype::bandwidth_section(entries, limits, !charts.memtype_bandwidth.is_empty()),
-        memtype::latency_section(entries, !charts.memtype_latency.is_empty()),
-        memtype::order_section(entries),
-        tier::section(entries, &charts.tier),
-        other::section(entries),
-        limits.section(entries),
-        Some(outcomes::witness(entries)),
-        outcomes::skipped(entries),
-        outcomes::failed(entries),
-        outcomes::warnings(entries),
-        environment::section(entries),
-        outcomes::claims(entries),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 /// What went wrong with the run as a whole.

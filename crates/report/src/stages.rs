@@ -6,7 +6,7 @@
 //! The estimate spreads the measured cost of the events evenly: half of an event's cost before its
 //! stamp, half after it.
 
-use pagelab_record::Measured;
+use pagelab_record::{Case, Measured};
 
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
@@ -15,6 +15,7 @@ use crate::{
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     throughput::counts,
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -41,7 +42,7 @@ const STAGES: [(&str, &str); 5] = [
 const BAR: usize = 30;
 
 /// Adds the share of each stage, what it would take without events, and what an event costs.
-pub(crate) fn derive(measured: &Measured, numbers: &mut Numbers) {
+pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
     let median = |arm, series| numbers.get(elapsed(arm, series), "p50");
     let stages: Vec<(&str, Quantity)> =
         STAGES.iter().filter_map(|(stage, _)| Some((*stage, median(TRACED, stage)?))).collect();
@@ -72,9 +73,8 @@ pub(crate) fn derive(measured: &Measured, numbers: &mut Numbers) {
 }
 
 /// The stages of each kind, where any were measured.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }

@@ -14,6 +14,7 @@ use crate::{
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     throughput::counts,
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -24,9 +25,8 @@ const BATCH: &str = "batch";
 const RESOLVER: [&str; 3] = ["handler", "op", "page"];
 
 /// The table of resolvers, where there are any.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }
@@ -34,7 +34,7 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     let mut shown = parameters::columns(&cases, &[]);
     shown.retain(|name| !RESOLVER.contains(&name.as_str()));
     let named = [RESOLVER.map(str::to_owned).to_vec(), shown].concat();
-    let rows = mine.iter().map(|entry| row(entry, &named, entries)).collect();
+    let rows = mine.iter().map(|entry| row(entry, &named, &run.entries)).collect();
     let mut columns: Vec<Column> = named.iter().map(|name| Column::words(name)).collect();
     columns.extend([
         Column::number("n").rank(6),

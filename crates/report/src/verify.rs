@@ -12,6 +12,7 @@ use crate::{
     parameters,
     quantity::group_thousands,
     trace::display_trace,
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -21,9 +22,8 @@ const DIFFER: &str = "loads that differ";
 const OPERATIONS: &str = "operations of the trace";
 
 /// The verdict on every arm, where there is one.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }

@@ -17,6 +17,7 @@ use crate::{
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
     throughput::{ARM, WORKLOAD},
+    views::Run,
 };
 
 /// What differs between the cases of one line.
@@ -65,9 +66,9 @@ impl Way {
 type Rates = BTreeMap<(u32, Way), Quantity>;
 
 /// The table of several workers, where otherwise equal cases differ in them.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut groups: BTreeMap<BTreeMap<String, String>, Rates> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.record.workload == WORKLOAD) {
+    for entry in run.rows(WORKLOAD) {
         let Some(rate) = entry.numbers.get(elapsed(ARM, "touch"), "faults_per_second") else {
             continue;
         };
@@ -139,13 +140,10 @@ fn each(entry: &Entry, series: &str, arm: &str) -> Cell {
 }
 
 /// The table of calls beside faults, where there are any.
-pub(crate) fn beside_section(entries: &[Entry]) -> Option<Section> {
+pub(crate) fn beside_section(run: &Run) -> Option<Section> {
     let has_calls = |series: &Series| series.name == BESIDE;
-    let mine: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| entry.record.workload == WORKLOAD && entry.is_valid())
-        .filter(|entry| entry.measured().is_some_and(|m| m.series.iter().any(has_calls)))
-        .collect();
+    let mut mine = run.valid(WORKLOAD);
+    mine.retain(|entry| entry.measured().is_some_and(|m| m.series.iter().any(has_calls)));
     if mine.is_empty() {
         return None;
     }

@@ -13,7 +13,7 @@ use crate::{
 use pagelab_record::units::display_bytes;
 
 /// The answer, its price, and the table behind it.
-pub(crate) fn section(advice: &Advice<'_>) -> Section {
+pub(super) fn section(advice: &Advice<'_>) -> Section {
     let mut section = Section::new("advise", &title(&advice.asked));
     match &advice.any {
         None => {

@@ -13,20 +13,22 @@ mod form;
 use std::collections::BTreeSet;
 
 use pagelab_record::{
-    Data, RunHeader, Series,
+    Data, Series,
     stats::Samples,
     units::{display_bytes, parse_bytes},
 };
 use serde::Deserialize;
 
-pub(crate) use self::form::{section, value};
+pub(crate) use self::form::value;
 use crate::{
+    document::Section,
     entry::Entry,
     limits::Limits,
     numbers::{Time, clock_of, summed},
     quantity::{Quantity, Unit},
     ratio,
     throughput::{ARM, WORKLOAD, is_parallel, touches_fault},
+    views::Run,
 };
 
 /// A strategy this little slower than the fastest is as good, if some round says so too.
@@ -74,6 +76,11 @@ struct Lack {
     cure: String,
 }
 
+/// What is advised, where it was asked.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    Advice::of(run).as_ref().map(form::section)
+}
+
 /// A strategy and what came of it.
 #[derive(Debug)]
 struct Row<'a> {
@@ -112,7 +119,8 @@ pub(crate) struct Advice<'a> {
 
 impl<'a> Advice<'a> {
     /// The advice of a run, where one was asked for.
-    pub(crate) fn of(header: &'a RunHeader, entries: &'a [Entry], limits: &Limits) -> Option<Self> {
+    pub(crate) fn of(run: &'a Run) -> Option<Self> {
+        let Run { header, entries, limits, .. } = run;
         let asked = Asked::deserialize(&header.asked).ok()?;
         if asked.command != "advise" {
             return None;

@@ -22,6 +22,7 @@ use crate::{
     entry::Entry,
     numbers::{At, Time, elapsed, tally},
     quantity::{Quantity, Unit},
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -203,7 +204,11 @@ pub(crate) fn derive(entries: &mut [Entry]) {
 }
 
 /// What the faults of the program cost.
-pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    headline(&run.entries).into_iter().collect()
+}
+
+fn headline(entries: &[Entry]) -> Option<Headline> {
     let mine = entries.iter().find(|entry| entry.record.workload == WORKLOAD)?;
     let stall = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
     let share = mine.numbers.get(elapsed(ARM, ALL), "share_of_cpu");

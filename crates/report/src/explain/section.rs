@@ -17,15 +17,16 @@ use crate::{
     entry::Entry,
     numbers::{self, At, Time, elapsed},
     quantity::{Quantity, Unit, group_thousands},
+    views::Run,
 };
 
 /// Call sites and mappings that a table shows.
 const ROWS: usize = 12;
 
 /// What was seen of the programs of a run, where there are any.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let entries = &run.entries;
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }

@@ -5,16 +5,16 @@
 //! not said again in columns.
 
 use super::{
-    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, display_gb, display_mib,
+    ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, charts, display_gb, display_mib,
     display_type, mine, number, test_of, withheld,
 };
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
     entry::Entry,
-    limits::Limits,
     parameters,
     quantity::{INTERVALS, Quantity, Unit, group_thousands},
     throughput::counts,
+    views::Run,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.
@@ -23,13 +23,13 @@ const NAMED: [&str; 6] = ["store", "fence", "verify", "load", "sum", "fence-word
 const PLACE: [&str; 3] = ["type", "frames", "leaf"];
 
 /// The table of bandwidth cases, where there are any.
-pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option<Section> {
-    let mine = mine(entries, BANDWIDTH);
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = mine(&run.entries, BANDWIDTH);
     if mine.is_empty() {
         return None;
     }
     let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
-    if chart {
+    if !charts::bandwidth(run).is_empty() {
         section.blocks.push(Block::Chart(ChartPlace {
             id: "memtype-bandwidth",
             nth: 0,
@@ -45,7 +45,7 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
     section.blocks.push(Block::Table(table(&mine, &shown)));
     let said: Vec<String> = shown.iter().cloned().chain(NAMED.map(str::to_owned)).collect();
     let mut text = format!("All rows: {}.", parameters::shared(&cases, &said));
-    if let Some(clear) = limits.clear() {
+    if let Some(clear) = run.limits.clear() {
         text.push_str(&format!(" Clear limit in DRAM, one thread: {}.", clear.display()));
     }
     text.push_str(

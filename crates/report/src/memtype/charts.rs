@@ -4,15 +4,26 @@
 //! group for each test or operation and a bar for each type; the published run is hollow beside.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, display_type, mine, number, test_of,
 };
-use crate::{entry::Entry, numbers::elapsed};
+use crate::{entry::Entry, numbers::elapsed, views::Run};
+
+/// Rates of stores and loads by memory type.
+pub(crate) fn bandwidth_chart(run: &Run) -> Vec<(&'static str, Value)> {
+    vec![("memtype_bandwidth", json!(bandwidth(run)))]
+}
+
+/// One operation by memory type.
+pub(crate) fn latency_chart(run: &Run) -> Vec<(&'static str, Value)> {
+    vec![("memtype_latency", json!(latency(run)))]
+}
 
 /// Bars in groups.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct Grouped {
+pub(super) struct Grouped {
     categories: Vec<String>,
     series: Vec<Bars>,
 }
@@ -27,7 +38,7 @@ struct Bars {
 }
 
 impl Grouped {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
 
@@ -46,7 +57,8 @@ impl Grouped {
 }
 
 /// Rates in bytes a second of the tests that have names, by memory type.
-pub(crate) fn bandwidth(entries: &[Entry], published: &[Entry]) -> Grouped {
+pub(super) fn bandwidth(run: &Run) -> Grouped {
+    let Run { entries, published, .. } = run;
     let of = |entries: &[Entry], memory_type: &str, test: &str, arm: &str| {
         let mine = mine(entries, BANDWIDTH);
         let mut rates = mine.iter().filter_map(|entry| {
@@ -74,8 +86,8 @@ pub(crate) fn bandwidth(entries: &[Entry], published: &[Entry]) -> Grouped {
 }
 
 /// Medians in nanoseconds of operations, by memory type and state.
-pub(crate) fn latency(entries: &[Entry]) -> Grouped {
-    let mine = mine(entries, LATENCY);
+pub(super) fn latency(run: &Run) -> Grouped {
+    let mine = mine(&run.entries, LATENCY);
     let mut operations: Vec<String> = Vec::new();
     for arm in mine.iter().flat_map(|entry| arms(entry, "op")) {
         if !operations.iter().any(|known| known == arm) {

@@ -3,26 +3,27 @@
 //! The one idea: arms are operations, so a row is an operation of a case, as a distribution; the
 //! same operation on WB memory stands beside it, of other processes.
 
-use super::{LATENCY, OP, TYPES, arms, display_type, mine, number, withheld};
+use super::{LATENCY, OP, TYPES, arms, charts, display_type, mine, number, withheld};
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
     entry::Entry,
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     throughput::counts,
+    views::Run,
 };
 
 /// What differs between types without being compared.
 const PLACE: [&str; 4] = ["type", "frames", "leaf", "samples"];
 
 /// The table of latency cases, where there are any.
-pub(crate) fn section(entries: &[Entry], chart: bool) -> Option<Section> {
-    let mine = mine(entries, LATENCY);
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = mine(&run.entries, LATENCY);
     if mine.is_empty() {
         return None;
     }
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
-    if chart {
+    if !charts::latency(run).is_empty() {
         section.blocks.push(Block::Chart(ChartPlace {
             id: "memtype-latency",
             nth: 0,

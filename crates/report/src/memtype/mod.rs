@@ -7,7 +7,7 @@
 //! What memcachetest published is in `seed_memtype`; each workload has its section in a file below.
 
 mod bandwidth;
-pub(crate) mod charts;
+mod charts;
 mod latency;
 mod order;
 
@@ -20,9 +20,11 @@ use crate::{
     numbers::{At, Number, Numbers, Time, clock_of, elapsed},
     quantity::{Quantity, Unit, group_thousands},
     ratio,
+    views::Run,
 };
 pub(crate) use {
     bandwidth::section as bandwidth_section,
+    charts::{bandwidth_chart, latency_chart},
     latency::section as latency_section,
     order::{Count, count, section as order_section},
 };
@@ -142,7 +144,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
 }
 
 /// Adds what it implies beside the limits: stores against clearing, loads against reading.
-pub(crate) fn derive_shares(case: &Case, limits: &Limits, numbers: &mut Numbers) {
+pub(crate) fn derive_shares(case: &Case, _: &Measured, limits: &Limits, numbers: &mut Numbers) {
     // A limit is one thread's, and of ordinary memory.
     if case.get("threads").is_some_and(|threads| threads != "1") {
         return;
@@ -232,7 +234,11 @@ fn withheld(entries: &[&Entry]) -> Vec<Block> {
 }
 
 /// The rate of plain stores by memory type.
-pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    headline(&run.entries).into_iter().collect()
+}
+
+fn headline(entries: &[Entry]) -> Option<Headline> {
     let rate = |memory_type: &str| {
         let mine = mine(entries, BANDWIDTH).into_iter();
         let mut mine =

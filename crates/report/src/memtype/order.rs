@@ -12,6 +12,7 @@ use crate::{
     entry::{Entry, Standing},
     numbers, parameters,
     quantity::group_thousands,
+    views::Run,
 };
 
 /// What the two CPUs counted, over all repetitions.
@@ -65,8 +66,8 @@ fn verdict(entry: &Entry, count: Count) -> Cell {
 }
 
 /// The table of order cases, where there are any.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine = mine(entries, ORDER);
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = mine(&run.entries, ORDER);
     if mine.is_empty() {
         return None;
     }

@@ -6,9 +6,11 @@
 //!
 //! The readers' table is in [`readers`]; what fast-mem published is in `seed_replay`.
 
+mod charts;
 mod readers;
 
 use pagelab_record::{Case, Measured, units};
+use serde_json::{Value, json};
 
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Headline, Note, Section, Table, Tone},
@@ -19,6 +21,7 @@ use crate::{
     ratio::{self, TIE},
     throughput::counts,
     trace::{display_trace, titles},
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -89,9 +92,8 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
 }
 
 /// The tables of every case and of every set of readers, where there are any.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }
@@ -129,11 +131,12 @@ pub(crate) fn is_drawn(entry: &Entry) -> bool {
     measured.is_some_and(|m| arms(entry.case(), m).iter().filter(|arm| timed(arm)).count() > 1)
 }
 
-/// The cases whose arms are drawn, in the order of their charts.
-pub(crate) fn drawn(entries: &[Entry]) -> Vec<&Entry> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
-    mine.iter().copied().filter(|e| !readers::takes(e, &mine) && is_drawn(e)).collect()
+/// The backends of each case whose arms are drawn, in the order of their charts.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    let mine = run.rows(WORKLOAD);
+    let drawn = mine.iter().filter(|e| !readers::takes(e, &mine) && is_drawn(e));
+    let drawn: Vec<_> = drawn.map(|entry| charts::backends(entry)).collect();
+    vec![("replay", json!(drawn))]
 }
 
 fn chart(nth: usize, trace: &str) -> Block {
@@ -269,7 +272,11 @@ fn notes(entry: &Entry, shown: &[String]) -> Vec<Note> {
 }
 
 /// The replay that a run is remembered by: pagelab's default memory, or else the fastest.
-pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    headline(&run.entries).into_iter().collect()
+}
+
+fn headline(entries: &[Entry]) -> Option<Headline> {
     const OURS: &str = "tlb";
     let of = |entry: &Entry, arm: &str, statistic| entry.numbers.get(cpu(arm, REPLAY), statistic);
     let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);

@@ -6,6 +6,7 @@
 
 use pagelab_record::Measured;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     RUN, WORKLOAD, arms, count,
@@ -16,11 +17,17 @@ use crate::{
     document::{Block, ChartPlace},
     entry::Entry,
     numbers::elapsed,
+    views::Run,
 };
+
+/// What is drawn of the simulations of a run.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    vec![("tier", json!(TierCharts::of(&run.valid(WORKLOAD))))]
+}
 
 /// Everything that is drawn of simulations.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct TierCharts {
+pub(super) struct TierCharts {
     /// Each valid case, in the order of the section.
     cases: Vec<Simulated>,
     /// Regret by case and policy.
@@ -60,10 +67,8 @@ struct Heat {
 }
 
 impl TierCharts {
-    /// Of the simulations of a run.
-    pub(crate) fn of(entries: &[Entry]) -> Self {
-        let mine: Vec<&Entry> =
-            entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid()).collect();
+    /// Of some simulations.
+    pub(super) fn of(mine: &[&Entry]) -> Self {
         let simulated = |entry: &&Entry| {
             let measured = entry.measured()?;
             let arms = arms(measured);
@@ -73,11 +78,11 @@ impl TierCharts {
                 promotions: arms.iter().filter_map(|arm| promotions(measured, arm)).collect(),
             })
         };
-        Self { cases: mine.iter().filter_map(simulated).collect(), heat: heat(&mine) }
+        Self { cases: mine.iter().filter_map(simulated).collect(), heat: heat(mine) }
     }
 
     /// Where the charts of a case stand.
-    pub(crate) fn places(&self, nth: usize) -> Vec<Block> {
+    pub(super) fn places(&self, nth: usize) -> Vec<Block> {
         let Some(case) = self.cases.get(nth) else { return Vec::new() };
         let place = |id, title: &str, caption: &str| {
             let (title, caption) = (title.to_owned(), caption.to_owned());
@@ -105,7 +110,7 @@ impl TierCharts {
     }
 
     /// Where the grid of regrets stands.
-    pub(crate) fn heat_place(&self) -> Option<Block> {
+    pub(super) fn heat_place(&self) -> Option<Block> {
         self.heat.as_ref().map(|_| {
             Block::Chart(ChartPlace {
                 id: "tier-heat",

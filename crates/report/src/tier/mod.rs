@@ -4,21 +4,22 @@
 //! `what/arm` and tables named `what/arm`; shares, waste and regret follow from them here, under
 //! names that tables, charts, JSON and CSV share.
 //!
-//! Tables are in [`mod@section`], drawings in [`charts`], the published results beside in
+//! Tables are in [`mod@section`], drawings in [`mod@charts`], the published results beside in
 //! [`crate::seed_pghot`]. Nothing here simulates.
 
-pub(crate) mod charts;
+mod charts;
 mod section;
 
 use pagelab_record::{Case, Measured, Table};
 
-pub(crate) use self::section::section;
+pub(crate) use self::{charts::charts, section::section};
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
     numbers::{Numbers, elapsed, tally},
     parameters,
     quantity::{Quantity, Unit},
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -66,7 +67,7 @@ pub(crate) fn table<'m>(measured: &'m Measured, what: &str, arm: &str) -> Option
 }
 
 /// Adds what the counters and tables of a simulation imply.
-pub(crate) fn derive(measured: &Measured, numbers: &mut Numbers) {
+pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
     let time = |numbers: &Numbers, arm: &str| numbers.get(elapsed(arm, RUN), "p50");
     let (oracle, still) = (time(numbers, ORACLE), time(numbers, NONE));
     for arm in arms(measured) {
@@ -128,10 +129,12 @@ pub(crate) fn title(case: &Case) -> String {
 }
 
 /// The policy that is least above the oracle in the median workload, of those in all of them.
-pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid()).collect();
-    let with = section::with_regret(&mine);
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    headline(&run.valid(WORKLOAD)).into_iter().collect()
+}
+
+fn headline(mine: &[&Entry]) -> Option<Headline> {
+    let with = section::with_regret(mine);
     let median = |policy: &str| {
         let each = with.iter().map(|e| e.numbers.get(elapsed(policy, RUN), "regret"));
         let mut all: Vec<Quantity> = each.collect::<Option<_>>()?;
@@ -227,7 +230,8 @@ pub(crate) mod tests {
     #[test]
     fn two_cases_with_an_oracle_make_a_heat_map() {
         let entries = [entry("zipf"), entry("gups")];
-        let charts = TierCharts::of(&entries);
+        let all: Vec<&Entry> = entries.iter().collect();
+        let charts = TierCharts::of(&all);
         assert!(charts.heat_place().is_some());
         let told = serde_json::to_string(&charts).unwrap();
         for said in [
@@ -239,9 +243,9 @@ pub(crate) mod tests {
         ] {
             assert!(told.contains(said), "no `{said}` in {told}");
         }
-        assert!(TierCharts::of(&entries[..1]).heat_place().is_none());
-        let section = section(&entries, &charts).unwrap();
-        let text = serde_json::to_string(&section.blocks).unwrap();
+        assert!(TierCharts::of(&all[..1]).heat_place().is_none());
+        let run = Run { entries: entries.into(), ..Run::default() };
+        let text = serde_json::to_string(&section(&run).unwrap().blocks).unwrap();
         assert!(text.contains("Regret against the oracle") && text.contains("tier-shares"));
     }
 

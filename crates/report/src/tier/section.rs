@@ -11,15 +11,16 @@ use crate::{
     entry::Entry,
     numbers::{elapsed, tally},
     quantity::{Quantity, group_thousands},
+    views::Run,
 };
 
 /// What every simulation of a run came to.
-pub(crate) fn section(entries: &[Entry], charts: &TierCharts) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }
+    let charts = TierCharts::of(&run.valid(WORKLOAD));
     let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
         "Times and counts are a model's. Regret is the time above that of the oracle, which knows \
          the expected accesses, starts from the best placement without a move, and pays for the \

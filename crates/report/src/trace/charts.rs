@@ -5,17 +5,24 @@
 //! differ. Points stand in the tables as well.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{WORKLOAD, name_of, titles};
 use crate::{
     document::{Block, ChartPlace},
     entry::Entry,
     numbers::counted,
+    views::Run,
 };
+
+/// What is drawn of the traces of a run.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    vec![("trace", json!(TraceCharts::of(run)))]
+}
 
 /// Everything that is drawn of traces.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(crate) struct TraceCharts {
+pub(super) struct TraceCharts {
     /// Shares of reads and writes by width.
     widths: Bars,
     /// Run lengths by powers of two.
@@ -87,13 +94,12 @@ impl Drawn<'_> {
 
 impl TraceCharts {
     /// Of the traces of a run, each followed by what was published of it.
-    pub(crate) fn of(entries: &[Entry], published: &[Entry]) -> Self {
+    pub(super) fn of(run: &Run) -> Self {
         let mut all = Vec::new();
-        let mine = entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
-        let mine: Vec<&Entry> = mine.collect();
+        let mine = run.valid(WORKLOAD);
         for (&entry, label) in mine.iter().zip(titles(&mine, &[])) {
             let shift = entry.parameter("page-shift");
-            let theirs = published.iter().filter(|other| {
+            let theirs = run.published.iter().filter(|other| {
                 other.record.workload == WORKLOAD
                     && name_of(other.case()) == name_of(entry.case())
                     && other.case().get("page-shift").is_none_or(|theirs| theirs == shift)
@@ -126,7 +132,7 @@ impl TraceCharts {
     }
 
     /// Where they stand in the section.
-    pub(crate) fn places(&self) -> Vec<Block> {
+    pub(super) fn places(&self) -> Vec<Block> {
         let place = |id, is_there: bool, title: &str, caption: &str| {
             let (title, caption) = (title.to_owned(), caption.to_owned());
             is_there.then_some(Block::Chart(ChartPlace { id, nth: 0, title, caption }))

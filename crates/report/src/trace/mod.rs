@@ -4,20 +4,21 @@
 //! same name here, so that the two can stand beside each other. A published record that has shares
 //! only leaves the counts out.
 //!
-//! Tables and charts are in [`mod@section`] and [`charts`]; nothing here looks at a trace.
+//! Tables and charts are in [`mod@section`] and [`mod@charts`]; nothing here looks at a trace.
 
-pub(crate) mod charts;
+mod charts;
 mod section;
 
 use pagelab_record::{Case, Measured, units};
 
-pub(crate) use self::section::section;
+pub(crate) use self::{charts::charts, section::section};
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
     numbers::{Numbers, counted},
     parameters,
     quantity::{Quantity, Unit, group_thousands},
+    views::Run,
 };
 
 /// The workload that this file reads.
@@ -28,7 +29,7 @@ pub(crate) const WHOLE: &str = "trace";
 const BASIS_POINTS: f64 = 10_000.0;
 
 /// Adds what the counters and tables of a trace imply.
-pub(crate) fn derive(measured: &Measured, numbers: &mut Numbers) {
+pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
     let ops = totals(measured, numbers);
     let mut add = |series: &str, statistic, value: Option<Quantity>| {
         numbers.add(counted(series), statistic, value);
@@ -217,7 +218,11 @@ pub(crate) fn percent(share: Quantity) -> String {
 }
 
 /// What one looks at first in a trace, where nothing was timed.
-pub(crate) fn headline(entries: &[Entry]) -> Option<Headline> {
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    headline(&run.entries).into_iter().collect()
+}
+
+fn headline(entries: &[Entry]) -> Option<Headline> {
     let of = |entry: &Entry, statistic| entry.numbers.get(counted(WHOLE), statistic);
     let known = |entry: &&Entry| of(entry, "transition_share").is_some();
     // A trace that stays on its page has little to tell.

@@ -16,6 +16,7 @@ use crate::{
     parameters,
     quantity::{Quantity, group_thousands},
     trace::charts::TraceCharts,
+    views::Run,
 };
 
 /// Pages of the list that a table shows; the JSON has all.
@@ -92,20 +93,15 @@ fn points((here, there): (Quantity, Quantity)) -> String {
 }
 
 /// The tables of every trace, where there is one.
-pub(crate) fn section(
-    entries: &[Entry],
-    published: &[Entry],
-    charts: &TraceCharts,
-) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }
     let mut section = Section::new("trace-stats", "Trace statistics");
-    section.blocks.extend(charts.places());
+    section.blocks.extend(TraceCharts::of(run).places());
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
-        let traced = Traced::of(entry, published);
+        let traced = Traced::of(entry, &run.published);
         section.blocks.push(Block::Heading(title));
         section.blocks.push(Block::Text(conditions(&traced)));
         if !entry.is_valid() {

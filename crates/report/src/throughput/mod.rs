@@ -5,16 +5,23 @@
 //! one fault only where it is the touches that fault. Release is a row of its own, never inside.
 //! What the host may have had to back first is in series that end in `-cold`: a column of its own.
 
+mod charts;
+
 use pagelab_record::{Case, Clock, Measured, Series, stats::Samples};
+use serde_json::{Value, json};
+
+use self::charts::bandwidth;
 
 use crate::{
-    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
     entry::Entry,
+    headline::{base_case, with_interval},
     limits::Limits,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, summed},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
+    views::Run,
     workers::ALONE,
 };
 
@@ -152,15 +159,56 @@ fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
     ratio::of_arms(&measured.series, "touch", clock, [ARM, TWIN])
 }
 
+/// Bandwidth by page size.
+pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
+    let (pages, lines) = bandwidth(&run.entries);
+    vec![("pages", json!(pages)), ("bandwidth", json!(lines))]
+}
+
+/// The rate of base pages, and the page size that comes closest to clearing.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    [rate_of(&run.entries), best_page(&run.entries)].into_iter().flatten().collect()
+}
+
+fn rate_of(entries: &[Entry]) -> Option<Headline> {
+    let at = elapsed(ARM, "touch");
+    let (entry, rate) = base_case(entries, WORKLOAD, None, (at, "faults_per_second"))?;
+    let bandwidth = entry.numbers.get(elapsed(ARM, FAULT_IN), "bandwidth");
+    let bandwidth = bandwidth.map(Quantity::display).unwrap_or_default();
+    Some(Headline {
+        value: rate.display(),
+        label: "4 KiB faults a second".to_owned(),
+        detail: with_interval(rate, &bandwidth),
+        tone: Tone::Strong,
+    })
+}
+
+/// The page size that comes closest to the clear limit.
+fn best_page(entries: &[Entry]) -> Option<Headline> {
+    let at = elapsed(ARM, FAULT_IN);
+    let share = |entry: &Entry| entry.numbers.get(at, "share_of_clear");
+    let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
+    let candidates = mine.filter_map(|entry| Some((entry, share(entry)?)));
+    let (best, most) = candidates.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
+    let base = base_case(entries, WORKLOAD, None, (at, "share_of_clear"));
+    let base = base.filter(|(entry, _)| entry.case() != best.case());
+    let against = base.map(|(_, share)| format!("4k pages {}", share.display()));
+    Some(Headline {
+        value: most.display(),
+        label: format!("of the clear limit with {} pages", best.parameter("page")),
+        detail: with_interval(most, &against.unwrap_or_default()),
+        tone: Tone::Plain,
+    })
+}
+
 /// The table of throughput cases, where there are any.
-pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option<Section> {
-    let mine: Vec<&Entry> =
-        entries.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row()).collect();
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mine = run.rows(WORKLOAD);
     if mine.is_empty() {
         return None;
     }
     let mut section = Section::new("throughput", "Fault throughput");
-    if chart {
+    if bandwidth(&run.entries).1.iter().any(|line| line.points.len() > 1) {
         section.blocks.push(Block::Chart(ChartPlace {
             id: "bandwidth",
             nth: 0,
@@ -174,7 +222,7 @@ pub(crate) fn section(entries: &[Entry], limits: &Limits, chart: bool) -> Option
     let shown = parameters::columns(&cases, &["page", "backing", "populate"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));
     let mut said = format!("All rows: {}.", parameters::shared(&cases, &shown));
-    if let Some(clear) = limits.clear() {
+    if let Some(clear) = run.limits.clear() {
         said = format!("{said} Clear limit in DRAM, one thread: {}.", clear.display());
     }
     if mine.iter().any(|entry| cold_page_of(entry).is_some()) {

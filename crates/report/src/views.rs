@@ -1,0 +1,293 @@
+//! The parts of a report: one table, a row for each.
+//!
+//! The one idea: a part says in one row which workloads it shows, what their records imply, its
+//! section, what it draws, its headlines and the short name of a case. Everything that a reader
+//! meets is a walk over [`VIEWS`], whose order is that of reading; so a part of a report is a file
+//! and a row here.
+//!
+//! No part decides whether a number may be shown: [`crate::entry`] does.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
+use serde_json::Value;
+
+use crate::{
+    advise,
+    document::{Headline, Section},
+    entry::Entry,
+    environment, explain,
+    fit::{self, Fit},
+    latency,
+    limits::{self, Limits},
+    memtype,
+    numbers::Numbers,
+    other, outcomes, parameters, replay, seed_latency, seed_memtype, seed_pghot, seed_replay,
+    seed_throughput, stages, throughput, tier, trace, userfaultfd, verify, workers,
+};
+
+/// A part of a report.
+pub(crate) struct View {
+    /// The workloads whose records it shows.
+    workloads: &'static [&'static str],
+    /// What their records imply.
+    derive: &'static [Derive],
+    /// Its sections, in the order of reading.
+    sections: Sections,
+    /// What the page draws: data by name, as `report.js` asks for it.
+    charts: fn(&Run) -> Vec<(&'static str, Value)>,
+    /// The numbers that a run is remembered by.
+    headlines: fn(&Run) -> Vec<Headline>,
+    /// What to call a case of its workloads among others.
+    short: fn(&Case) -> String,
+}
+
+/// What records imply, by what it follows from. The three are derived one after the other.
+enum Derive {
+    /// From the record alone.
+    Alone(fn(&Case, &Measured, &mut Numbers)),
+    /// From the record beside the limits of its machine.
+    Limits(fn(&Case, &Measured, &Limits, &mut Numbers)),
+    /// From the records of a run together.
+    Together(fn(&mut [Entry])),
+}
+
+/// The sections of a view.
+enum Sections {
+    None,
+    One(fn(&Run) -> Option<Section>),
+    Many(fn(&Run) -> Vec<Section>),
+}
+
+use Derive::{Alone, Together};
+use Sections::{Many, One};
+
+/// A view that shows nothing: what a row does not say.
+const NOTHING: View = View {
+    workloads: &[],
+    derive: &[],
+    sections: Sections::None,
+    charts: |_| Vec::new(),
+    headlines: |_| Vec::new(),
+    short: Case::to_string,
+};
+
+/// Every part of a report, in the order of reading.
+const VIEWS: &[View] = &[
+    View { sections: One(advise::section), ..NOTHING },
+    View { sections: Many(publications), ..NOTHING },
+    View {
+        workloads: &[explain::WORKLOAD],
+        derive: &[Together(explain::derive)],
+        sections: One(explain::section),
+        headlines: explain::headlines,
+        ..NOTHING
+    },
+    View {
+        workloads: &[latency::WORKLOAD],
+        derive: &[Derive::Limits(latency::derive)],
+        sections: One(latency::section),
+        charts: latency::charts,
+        headlines: latency::headlines,
+        ..NOTHING
+    },
+    View { workloads: &[userfaultfd::WORKLOAD], sections: One(userfaultfd::section), ..NOTHING },
+    View {
+        workloads: &[stages::WORKLOAD],
+        derive: &[Alone(stages::derive)],
+        sections: One(stages::section),
+        ..NOTHING
+    },
+    View {
+        workloads: &[throughput::WORKLOAD],
+        derive: &[Derive::Limits(throughput::derive)],
+        sections: One(throughput::section),
+        charts: throughput::charts,
+        headlines: throughput::headlines,
+        ..NOTHING
+    },
+    View { sections: One(workers::section), ..NOTHING },
+    View { sections: One(workers::beside_section), ..NOTHING },
+    View { sections: One(fit::section), charts: fit::charts, headlines: fit::headlines, ..NOTHING },
+    View {
+        workloads: &[replay::WORKLOAD],
+        derive: &[Alone(replay::derive)],
+        sections: One(replay::section),
+        charts: replay::charts,
+        headlines: replay::headlines,
+        ..NOTHING
+    },
+    View { workloads: &[verify::WORKLOAD], sections: One(verify::section), ..NOTHING },
+    View {
+        workloads: &[trace::WORKLOAD],
+        derive: &[Alone(trace::derive)],
+        sections: One(trace::section),
+        charts: trace::charts,
+        headlines: trace::headlines,
+        ..NOTHING
+    },
+    View {
+        workloads: &[memtype::BANDWIDTH],
+        derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
+        sections: One(memtype::bandwidth_section),
+        charts: memtype::bandwidth_chart,
+        headlines: memtype::headlines,
+        ..NOTHING
+    },
+    View {
+        workloads: &[memtype::LATENCY],
+        sections: One(memtype::latency_section),
+        charts: memtype::latency_chart,
+        ..NOTHING
+    },
+    View { workloads: &[memtype::ORDER], sections: One(memtype::order_section), ..NOTHING },
+    View {
+        workloads: &[tier::WORKLOAD],
+        derive: &[Alone(tier::derive)],
+        sections: One(tier::section),
+        charts: tier::charts,
+        headlines: tier::headlines,
+        ..NOTHING
+    },
+    View { sections: One(other::section), ..NOTHING },
+    View {
+        workloads: &limits::WORKLOADS,
+        sections: One(limits::section),
+        charts: limits::charts,
+        headlines: limits::headlines,
+        ..NOTHING
+    },
+    View {
+        sections: Many(|run| vec![outcomes::witness(run)]),
+        headlines: outcomes::headlines,
+        ..NOTHING
+    },
+    View { sections: One(outcomes::skipped), ..NOTHING },
+    View { sections: One(outcomes::failed), ..NOTHING },
+    View { sections: One(outcomes::warnings), ..NOTHING },
+    View { sections: One(environment::section), ..NOTHING },
+    View { sections: One(outcomes::claims), ..NOTHING },
+];
+
+/// Published results beside the run.
+fn publications(run: &Run) -> Vec<Section> {
+    let Run { entries, published, limits, .. } = run;
+    // A suite of somebody's own may put the published results beside its cases, too.
+    let is_about = |name: &str| {
+        run.header.suite == name || run.header.published.iter().any(|other| other == name)
+    };
+    let about =
+        |name: &str, section: &dyn Fn() -> Option<Section>| is_about(name).then(section).flatten();
+    [
+        about(seed_throughput::SUITE, &|| seed_throughput::section(entries, published)),
+        about(seed_latency::SUITE, &|| seed_latency::section(entries, published, limits)),
+        about(seed_replay::SUITE, &|| seed_replay::section(entries, published, limits)),
+        about(seed_memtype::SUITE, &|| seed_memtype::section(entries, published, limits)),
+        seed_pghot::section(entries),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The view that shows the records of a workload, where there is one.
+fn of(workload: &str) -> Option<&'static View> {
+    VIEWS.iter().find(|view| view.workloads.contains(&workload))
+}
+
+/// Whether a workload has a view of its own.
+pub(crate) fn is_shown(workload: &str) -> bool {
+    of(workload).is_some()
+}
+
+/// A case among others of its run.
+pub(crate) fn short(entry: &Entry) -> String {
+    let case = of(&entry.record.workload).map_or(NOTHING.short, |view| view.short)(entry.case());
+    format!("{} {case}", entry.record.workload).trim_end().to_owned()
+}
+
+/// Adds what a record implies by itself.
+pub(crate) fn derive(record: &Record, measured: &Measured, numbers: &mut Numbers) {
+    for derive in of(&record.workload).map_or(&[][..], |view| view.derive) {
+        if let Alone(derive) = derive {
+            derive(&record.case, measured, numbers);
+        }
+    }
+}
+
+/// A run with everything that is derived from it: what every view reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Run {
+    pub(crate) header: RunHeader,
+    pub(crate) damage: Option<Damage>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) published: Vec<Entry>,
+    pub(crate) limits: Limits,
+    pub(crate) fits: Vec<Fit>,
+}
+
+impl Run {
+    /// Derives every number of a journal's contents and of the published results beside it.
+    pub(crate) fn of(
+        header: &RunHeader,
+        records: &[Record],
+        damage: Option<&Damage>,
+        published: &[Record],
+    ) -> Self {
+        let mut entries: Vec<Entry> = records.iter().map(Entry::of).collect();
+        // Grids interleave their axes; a reader looks for a page size.
+        entries.sort_by_cached_key(|entry| {
+            let kind = entry.parameter("kind").to_owned();
+            let first = records.iter().position(|record| record.workload == entry.record.workload);
+            (first, kind, parameters::page_rank(entry.parameter("page")))
+        });
+        let limits = Limits::of(&entries);
+        for entry in &mut entries {
+            for derive in of(&entry.record.workload).map_or(&[][..], |view| view.derive) {
+                if let Derive::Limits(derive) = derive {
+                    entry
+                        .derive(|case, measured, numbers| derive(case, measured, &limits, numbers));
+                }
+            }
+        }
+        for derive in VIEWS.iter().flat_map(|view| view.derive) {
+            if let Together(derive) = derive {
+                derive(&mut entries);
+            }
+        }
+        let fits = fit::fits(&entries);
+        let published = published.iter().map(Entry::of).collect();
+        Self { header: header.clone(), damage: damage.cloned(), entries, published, limits, fits }
+    }
+
+    /// The records of a workload that ran: each has a row in its table.
+    pub(crate) fn rows(&self, workload: &str) -> Vec<&Entry> {
+        let mine = |entry: &&Entry| entry.record.workload == workload && entry.has_row();
+        self.entries.iter().filter(mine).collect()
+    }
+
+    /// The records of a workload whose numbers may be quoted.
+    pub(crate) fn valid(&self, workload: &str) -> Vec<&Entry> {
+        self.rows(workload).into_iter().filter(|entry| entry.is_valid()).collect()
+    }
+
+    /// Every section that the records support.
+    pub(crate) fn sections(&self) -> Vec<Section> {
+        let sections = |view: &View| match view.sections {
+            Sections::None => Vec::new(),
+            One(section) => section(self).into_iter().collect(),
+            Many(sections) => sections(self),
+        };
+        VIEWS.iter().flat_map(sections).collect()
+    }
+
+    /// Every headline that the records support.
+    pub(crate) fn headlines(&self) -> Vec<Headline> {
+        VIEWS.iter().flat_map(|view| (view.headlines)(self)).collect()
+    }
+
+    /// Everything that the page draws.
+    pub(crate) fn charts(&self) -> BTreeMap<&'static str, Value> {
+        VIEWS.iter().flat_map(|view| (view.charts)(self)).collect()
+    }
+}
