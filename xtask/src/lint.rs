@@ -14,7 +14,7 @@ use crate::{
 type Check = (&'static str, fn() -> Result<()>);
 
 const CHECKS: &[Check] = &[
-    ("tidy", tidy::tidy),
+    ("tidy", tidy::check_all),
     ("fmt", fmt),
     ("clippy", clippy),
     ("doc", doc),

@@ -91,7 +91,12 @@ const TASKS: &[Task] = &[
         arguments: storm::arguments,
         run: storm::storm,
     },
-    Task::plain("tidy", "Check what no compiler checks", |_| tidy::tidy()),
+    Task {
+        name: "tidy",
+        about: "Check what no compiler checks; --lines counts the code",
+        arguments: tidy::arguments,
+        run: tidy::tidy,
+    },
     Task::plain("schema", "Rewrite docs/record.schema.json", |_| schema()),
     Task {
         name: "splice",

@@ -164,7 +164,7 @@ fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
-fn is_test(file: &str) -> bool {
+pub(crate) fn is_test(file: &str) -> bool {
     file.starts_with("tests/") || file.contains("/tests/") || file.ends_with("/tests.rs")
 }
 
@@ -180,19 +180,19 @@ fn has_word(line: &str, word: &str) -> bool {
         .any(|(at, _)| !line[..at].ends_with(part) && !line[at + word.len()..].starts_with(part))
 }
 
-fn tolerated(ratchet: &[Entry], file: &str) -> usize {
+pub(crate) fn tolerated(ratchet: &[Entry], file: &str) -> usize {
     ratchet.iter().find(|(name, _)| *name == file).map_or(0, |(_, allowed)| *allowed)
 }
 
 /// A ratchet that has slack is tightened.
-fn slack(file: &str, found: usize, allowed: usize) -> Option<Problem> {
+pub(crate) fn slack(file: &str, found: usize, allowed: usize) -> Option<Problem> {
     let what = format!("is better than its entry: {found}, not {allowed}");
     let cure = "lower or remove the entry in xtask/src/tidy/ratchet.rs";
     (found < allowed).then(|| Problem::new(file, 0, what, cure))
 }
 
-fn gone(tree: &Tree, ratchet: &[Entry]) -> impl Iterator<Item = Problem> {
-    let gone = ratchet.iter().filter(|(file, _)| !tree.files.contains_key(*file));
+pub(crate) fn gone(tree: &Tree, ratchet: &[Entry]) -> impl Iterator<Item = Problem> {
+    let gone = ratchet.iter().filter(|(file, _)| !tree.exists(file));
     let cure = "remove the entry in xtask/src/tidy/ratchet.rs";
     gone.map(move |(file, _)| Problem::new(file, 0, "is gone, its entry is not", cure))
 }
