@@ -17,7 +17,7 @@ use pagelab_workloads::{
     suite,
 };
 use pagelab_fuzz::{sow, text};
-use pagelab_sys::clock::ClockChoice;
+use pagelab_sys::time::clock::ClockChoice;
 use toml::{Table, Value};
 
 /// Values that mean something to one kind of parameter or another.

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use pagelab_record::{Nature, Record, journal};
-use pagelab_sys::guest as kernel;
+use pagelab_sys::vm::guest as kernel;
 use serde::{Deserialize, Serialize};
 
 use crate::{case::Verdict, conduct};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use pagelab_sys::guest as kernel;
+use pagelab_sys::vm::guest as kernel;
 use serde_json::json;
 
 use crate::{

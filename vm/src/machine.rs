@@ -31,7 +31,7 @@ pub(crate) fn set_up(machine: &str) -> Result<()> {
     match machine {
         "disk" => {
             let device = wait("a disk", || Path::new(DISK).exists().then_some(DISK))?;
-            Ok(pagelab_sys::guest::mount_disk(device, "ext4", SCRATCH)?)
+            Ok(pagelab_sys::vm::guest::mount_disk(device, "ext4", SCRATCH)?)
         }
         "daxkmem" => {
             wait("a dax device", || names(&format!("{DAX}/devices"), "dax").into_iter().next())?;

@@ -53,7 +53,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "knobs",
         package: "pagelab-sys",
-        files: &["crates/sys/src/knobs/**/*.rs"],
+        files: &["crates/sys/src/knobs/**/*.rs", "crates/sys/src/machine/value.rs"],
         only: "",
         tests: &["--lib", "--test", "knobs", "--test", "belongings"],
     },

@@ -109,7 +109,7 @@ fn dress_below(mut command: Command, path: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_sys::clock::ClockChoice;
+    use pagelab_sys::time::clock::ClockChoice;
     use pagelab_workloads::{plan, suite::Entry};
 
     use super::*;

@@ -15,8 +15,8 @@ mod session;
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use pagelab_sys::{
-    child::take_name,
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
+    process::child::take_name,
 };
 
 use crate::exit::{Exit, Failure};

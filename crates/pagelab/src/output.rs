@@ -7,7 +7,7 @@ use std::{
 };
 
 use pagelab_report::{Style, visible};
-use pagelab_sys::folder::{self, Existing, FolderError, Target};
+use pagelab_sys::files::folder::{self, Existing, FolderError, Target};
 
 use crate::exit::Failure;
 
@@ -91,6 +91,6 @@ pub(crate) fn style_of(stream: &(impl AsFd + IsTerminal)) -> Style {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     // Whoever sets COLUMNS means it, for a file or a pipe too.
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let drawn = || pagelab_sys::rights::terminal_columns(stream).filter(|_| is_terminal);
+    let drawn = || pagelab_sys::machine::rights::terminal_columns(stream).filter(|_| is_terminal);
     Style { color, width: asked.or_else(drawn).unwrap_or(120) }
 }

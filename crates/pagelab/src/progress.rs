@@ -13,7 +13,7 @@ use pagelab_record::{
     units::{display_number, display_rate},
 };
 use pagelab_report::visible;
-use pagelab_sys::{clock::monotonic_raw_ns, pulse::Beat};
+use pagelab_sys::{process::pulse::Beat, time::clock::monotonic_raw_ns};
 use pagelab_workloads::{
     plan::{Plan, Planned},
     runner::Step,

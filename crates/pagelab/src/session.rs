@@ -19,11 +19,11 @@ use pagelab_record::{
 };
 use pagelab_report::Report;
 use pagelab_sys::{
-    clock::unix_seconds,
-    crew::{catch_interrupts, interrupted},
-    environment,
-    folder::Folder,
+    files::folder::Folder,
     knobs::{KnobError, WATCHDOG_COMMAND, patiently},
+    machine::environment,
+    process::crew::{catch_interrupts, interrupted},
+    time::clock::unix_seconds,
 };
 use pagelab_workloads::{
     inputs::Supply,

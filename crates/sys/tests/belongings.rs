@@ -17,13 +17,11 @@ use std::{
 };
 
 use pagelab_sys::{
-    environment::boot_id,
     knobs::{
         Belonging, Knobs, Obtained, Outcome, Place, memcg, restore_leftovers, swap, watchdog_main,
         zram,
     },
-    rights,
-    topology::Tree,
+    machine::{environment::boot_id, rights, topology::Tree},
 };
 use rustix::{
     process::{Pid, Signal, kill_process, kill_process_group},

@@ -13,8 +13,8 @@ use std::{
 };
 
 use pagelab_sys::{
-    folder::{Existing, Folder, FolderError, target},
-    rights,
+    files::folder::{Existing, Folder, FolderError, target},
+    machine::rights,
 };
 
 /// The second user: nobody.

@@ -19,11 +19,11 @@ use std::{
 };
 
 use pagelab_sys::{
-    environment::boot_id,
     knobs::{
         Door, KnobError, Knobs, Outcome, Place, WATCHDOG_COMMAND, leftovers, patiently,
-        restore_leftovers, thp::HugePages, watchdog_command, watchdog_main,
+        restore_leftovers, watchdog_command, watchdog_main,
     },
+    machine::{environment::boot_id, thp::HugePages},
 };
 use rustix::{
     process::{Pid, Signal, kill_process, kill_process_group},

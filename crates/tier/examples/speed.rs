@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use pagelab_sys::clock::thread_cpu_ns;
+use pagelab_sys::time::clock::thread_cpu_ns;
 use pagelab_tier::{
     Curve, PolicySpec, Scenario, Source, Tiers, Work, WorkSpec,
     map::{Default8, HotMap, Layout, Precision32},

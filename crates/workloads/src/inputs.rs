@@ -8,9 +8,9 @@
 use std::{fs::File, rc::Rc};
 
 use pagelab_sys::{
-    SysError, child,
+    SysError,
     knobs::{Obtained, memcg::MemoryGroup, swap::SwapSpace},
-    pulse::Pulse,
+    process::{child, pulse::Pulse},
 };
 use serde::{Deserialize, Serialize};
 

@@ -11,8 +11,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pagelab_record::{Case, Data, Measured, Series, Unit};
 use pagelab_sys::{
-    clock::{Clock, ClockChoice, monotonic_raw_ns},
-    counters::reported_kib,
+    counts::counters::reported_kib,
+    time::clock::{Clock, ClockChoice, monotonic_raw_ns},
 };
 use serde::{Deserialize, Serialize};
 

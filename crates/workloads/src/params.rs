@@ -10,7 +10,7 @@ use pagelab_record::{
     Case,
     units::{format_bytes, parse_bytes},
 };
-use pagelab_sys::{knobs::thp::HugePages, touch::Stride};
+use pagelab_sys::{loops::touch::Stride, machine::thp::HugePages};
 
 use crate::{
     tier,
@@ -171,8 +171,10 @@ impl Kind {
                 Ok(touch.to_string())
             }
             Self::Cpus(words) if words.contains(&value) => Ok(value.to_owned()),
-            Self::Cpus(words) => match pagelab_sys::topology::parse_list(value) {
-                Some(cpus) if !cpus.is_empty() => Ok(pagelab_sys::topology::format_list(&cpus)),
+            Self::Cpus(words) => match pagelab_sys::machine::topology::parse_list(value) {
+                Some(cpus) if !cpus.is_empty() => {
+                    Ok(pagelab_sys::machine::topology::format_list(&cpus))
+                }
                 _ => Err(format!("expected CPU numbers such as 0-3, or {}", one_of(words))),
             },
             Self::Node(words) if words.contains(&value) => Ok(value.to_owned()),

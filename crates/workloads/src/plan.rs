@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pagelab_record::{Case, units::display_bytes};
-use pagelab_sys::clock::ClockChoice;
+use pagelab_sys::time::clock::ClockChoice;
 
 pub use crate::grid::{CASES_MAX, check, complete, grid};
 use crate::{

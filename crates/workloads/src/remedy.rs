@@ -6,9 +6,9 @@
 use std::{fmt, path::PathBuf};
 
 use pagelab_sys::{
-    knobs::{Belonging, memcg, swap, thp::HugePages, zram},
-    rights, scratch,
-    topology::Tree,
+    files::scratch,
+    knobs::{Belonging, memcg, swap, zram},
+    machine::{rights, thp::HugePages, topology::Tree},
 };
 
 use crate::Need;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use pagelab_record::{Case, Measured};
-use pagelab_sys::child;
+use pagelab_sys::process::child;
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -9,13 +9,17 @@ use std::{cell::RefCell, collections::BTreeSet, fs::File, ops::Range, rc::Rc};
 use pagelab_record::{Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
     SysError, arch,
-    child::{self, Care, Ended, Heirloom},
-    clock::ClockChoice,
-    counters::Counters,
-    environment::{self, Class, Fact},
+    counts::counters::Counters,
     knobs::{BelongingGuard, KnobError, KnobGuard, Knobs, Obtained, Place, restore_unattended},
-    pulse::{Beat, Pulse},
-    rights,
+    machine::{
+        environment::{self, Class, Fact},
+        rights,
+    },
+    process::{
+        child::{self, Care, Ended, Heirloom},
+        pulse::{Beat, Pulse},
+    },
+    time::clock::ClockChoice,
 };
 
 use crate::{

@@ -216,7 +216,7 @@ fn texts(key: &str, value: Value, splits: bool) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_sys::clock::ClockChoice;
+    use pagelab_sys::time::clock::ClockChoice;
 
     use super::*;
     use crate::plan::{Overrides, of_suite};

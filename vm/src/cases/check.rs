@@ -35,7 +35,7 @@ fn everything(guest: &Guest) -> Result<Verdict> {
     let before = settings();
     // Each case counts its faults by an event of its own, and the first and the last one open have
     // the kernel patch itself, which an emulated second processor may run into half done.
-    let _open = pagelab_sys::perf::FaultCounter::open();
+    let _open = pagelab_sys::counts::perf::FaultCounter::open();
     let ran = guest.run(&["check", "--ktap"])?;
     let (ok, skipped) = parts(guest, &ran)?;
     ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);

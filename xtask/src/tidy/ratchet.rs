@@ -31,7 +31,6 @@ pub(crate) const FOLDER_CIRCLES: &[Entry] = &[
     ("crates/emu", 4),
     ("crates/pagelab", 2),
     ("crates/report", 26),
-    ("crates/sys", 5),
     ("crates/tier", 3),
     ("crates/trace", 5),
     ("crates/workloads", 11),

@@ -226,7 +226,7 @@ fn kindest(measured: &Measured, populate: Populate) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use pagelab_record::{Series, Unit};
-    use pagelab_sys::clock::ClockChoice;
+    use pagelab_sys::time::clock::ClockChoice;
     use proptest::prelude::*;
 
     use super::*;

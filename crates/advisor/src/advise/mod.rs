@@ -13,7 +13,7 @@ use pagelab_record::{
     Case,
     units::{display_bytes, format_bytes},
 };
-use pagelab_sys::{clock::ClockChoice, topology::Topology};
+use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
     Need, Workload,
     fault::{populate::Populate, space, throughput::Throughput},

@@ -185,7 +185,7 @@ fn page_of(address: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_sys::perf::Mapping;
+    use pagelab_sys::counts::perf::Mapping;
 
     use super::*;
 

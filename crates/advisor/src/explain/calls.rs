@@ -4,7 +4,7 @@
 //! given back comes again, what is advised against stays small. Each is told when it is entered,
 //! in order with the faults; that it may fail is neglected.
 
-use pagelab_sys::perf::tracefs::Tracepoint;
+use pagelab_sys::counts::perf::tracefs::Tracepoint;
 
 /// The tracepoints, which take root and `CONFIG_FTRACE_SYSCALLS`.
 pub const POINTS: [&str; 4] = [

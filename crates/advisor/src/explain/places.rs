@@ -15,7 +15,7 @@ use std::{
     rc::Rc,
 };
 
-use pagelab_sys::{pagecache::is_tmpfs, perf::Mapping};
+use pagelab_sys::{counts::perf::Mapping, files::pagecache::is_tmpfs};
 
 use super::kind::Place;
 

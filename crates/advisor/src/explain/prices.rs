@@ -7,7 +7,7 @@
 //! what it costs as many at once: the difference is what crowding adds.
 
 use pagelab_record::{Case, Measured, Outcome, Record, RunHeader, units::format_bytes};
-use pagelab_sys::{clock::ClockChoice, topology::Topology};
+use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
     fault::{kinds, latency::Latency, throughput::Throughput},
     measure::Method,

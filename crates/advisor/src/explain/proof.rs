@@ -5,7 +5,7 @@
 //! process `wait4` counted no fewer.
 
 use pagelab_record::{Claim, Measured};
-use pagelab_sys::perf::Told;
+use pagelab_sys::counts::perf::Told;
 
 use super::{record::number, watch::Watched};
 

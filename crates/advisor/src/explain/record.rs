@@ -11,7 +11,7 @@ use pagelab_record::{
     Case, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit, schema,
     units::display_bytes,
 };
-use pagelab_sys::{arch, environment};
+use pagelab_sys::{arch, machine::environment};
 use pagelab_workloads::runner::host;
 
 use super::{

@@ -14,8 +14,8 @@ use std::{
 };
 
 use pagelab_sys::{
-    folios::Folios,
-    perf::{Body, Record, tracefs::Tracepoint},
+    counts::perf::{Body, Record, tracefs::Tracepoint},
+    memory::folios::Folios,
 };
 
 use super::{

@@ -14,11 +14,13 @@ use std::{
 
 use pagelab_sys::{
     SysError,
-    clock::monotonic_raw_ns,
-    crew::{forget_interrupts, interrupted},
-    launch::{Ended, Other, Running, Waiting},
-    perf::{Event, Plan, Session, Source, Target, Told, tracefs::tracepoints},
-    topology::Topology,
+    counts::perf::{Event, Plan, Session, Source, Target, Told, tracefs::tracepoints},
+    machine::topology::Topology,
+    process::{
+        crew::{forget_interrupts, interrupted},
+        launch::{Ended, Other, Running, Waiting},
+    },
+    time::clock::monotonic_raw_ns,
 };
 
 use super::{

@@ -10,8 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, v
 use pagelab_advisor::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
 use pagelab_record::units::parse_bytes;
 use pagelab_sys::{
-    clock::monotonic_raw_ns,
-    crew::{catch_interrupts, interrupted},
+    process::crew::{catch_interrupts, interrupted},
+    time::clock::monotonic_raw_ns,
 };
 use pagelab_workloads::{
     asked::Seconds,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use pagelab_sys::{
-    environment,
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
+    machine::environment,
 };
 use pagelab_workloads::{Need, WORKLOADS, plan, suite::Entry};
 use serde_json::{Value, json};

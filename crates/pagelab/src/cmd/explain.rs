@@ -18,7 +18,7 @@ use pagelab_advisor::explain::{
 };
 use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
-use pagelab_sys::{crew::catch_interrupts, folder::Target};
+use pagelab_sys::{files::folder::Target, process::crew::catch_interrupts};
 use pagelab_workloads::{asked::Seconds, plan::Plan};
 
 use super::{clock, text};

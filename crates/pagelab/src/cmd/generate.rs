@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
-use pagelab_sys::folder::Folder;
+use pagelab_sys::files::folder::Folder;
 
 use super::text;
 use crate::{

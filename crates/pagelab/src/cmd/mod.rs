@@ -14,7 +14,7 @@ pub(crate) mod tier;
 pub(crate) mod trace;
 
 use clap::ArgMatches;
-use pagelab_sys::clock::ClockChoice;
+use pagelab_sys::time::clock::ClockChoice;
 
 use crate::exit::{Exit, Failure};
 

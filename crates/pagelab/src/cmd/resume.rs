@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::Path};
 use clap::ArgMatches;
 use pagelab_advisor::explain;
 use pagelab_record::{Case, Record, RunHeader};
-use pagelab_sys::clock::ClockChoice;
+use pagelab_sys::time::clock::ClockChoice;
 use pagelab_workloads::{
     measure::Method,
     plan::{self, Plan, Planned},

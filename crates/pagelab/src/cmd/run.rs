@@ -8,7 +8,7 @@ use pagelab_record::{
     input,
     units::{display_bytes, display_ns},
 };
-use pagelab_sys::clock::ClockChoice;
+use pagelab_sys::time::clock::ClockChoice;
 use pagelab_workloads::{
     Need, Remedy,
     plan::{self, Plan},
@@ -160,7 +160,7 @@ fn describe(plan: &Plan) -> String {
     if knobs.is_empty() {
         text.push_str("no setting of this machine would be changed\n");
     } else {
-        let may = if pagelab_sys::rights::is_root() {
+        let may = if pagelab_sys::machine::rights::is_root() {
             "settings that would be changed for their cases and put back:"
         } else {
             "settings that these cases need; without root they are skipped:"
@@ -194,7 +194,7 @@ impl Note {
     }
 
     fn of(need: &Need) -> Self {
-        if need.is_lacking() || (!pagelab_sys::rights::is_root() && !need.check()) {
+        if need.is_lacking() || (!pagelab_sys::machine::rights::is_root() && !need.check()) {
             return Self::Skipped(format!("   [skipped, needs {need}]"));
         }
         match need.pending() {

@@ -113,7 +113,7 @@ fn shared_memory_that_is_there_is_only_mapped() {
 #[test]
 fn a_directory_in_memory_skips_what_needs_a_disk_and_says_so() {
     // Every Linux with POSIX shared memory has a tmpfs there.
-    if pagelab_sys::scratch::notes_writes("/dev/shm".as_ref()) {
+    if pagelab_sys::files::scratch::notes_writes("/dev/shm".as_ref()) {
         return crate::support::skip("/dev/shm is on a disk", "mount a tmpfs on it");
     }
     for kind in ["mkwrite", "file-major"] {

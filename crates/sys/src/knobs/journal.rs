@@ -110,7 +110,7 @@ impl Journal {
     pub(super) fn append(&mut self, change: Change) -> io::Result<u64> {
         let entry = Entry {
             id: self.entries.iter().map(|entry| entry.id).max().unwrap_or(0) + 1,
-            boot: crate::environment::boot_id(),
+            boot: crate::machine::environment::boot_id(),
             pid: std::process::id(),
             change,
         };

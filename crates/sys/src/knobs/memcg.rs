@@ -20,7 +20,7 @@ use super::{
     KnobError, Knobs, Outcome, Place,
     belonging::{Made, Making, unused_name},
 };
-use crate::topology::{
+use crate::machine::topology::{
     Tree,
     cgroup::{self, Group},
 };

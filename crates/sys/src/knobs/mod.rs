@@ -36,7 +36,6 @@ pub mod memcg;
 mod place;
 mod restore;
 pub mod swap;
-pub mod thp;
 mod value;
 mod watchdog;
 pub mod zram;
@@ -54,7 +53,6 @@ use lock::Lock;
 pub use lock::{Door, patiently};
 pub use place::Place;
 pub use restore::{Outcome, Restored, leftovers, restore_leftovers, restore_unattended};
-pub use value::selected;
 use watchdog::Watchdog;
 pub use watchdog::{WATCHDOG_COMMAND, watchdog_command, watchdog_main};
 

@@ -143,7 +143,7 @@ pub fn restore_leftovers(place: &Place) -> Result<Vec<Restored>, KnobError> {
 /// run is alive, nor for who may not read the journal.
 pub fn leftovers(place: &Place) -> Vec<String> {
     let Ok(journal) = Journal::load(place.journal()) else { return Vec::new() };
-    let boot = crate::environment::boot_id();
+    let boot = crate::machine::environment::boot_id();
     let is_left = |entry: &&Entry| {
         entry.boot == boot || matches!(entry.change, Change::Made(Made::SwapFile { .. }))
     };
@@ -189,7 +189,7 @@ pub(super) fn all(place: &Place) -> Result<(Journal, Vec<Restored>), KnobError> 
 /// Undoes one change and removes it from the journal; `None` when the journal has no such change.
 pub(super) fn one(place: &Place, journal: &mut Journal, id: u64) -> Option<Restored> {
     let entry = journal.get(id)?.clone();
-    let is_of_this_boot = entry.boot == crate::environment::boot_id();
+    let is_of_this_boot = entry.boot == crate::machine::environment::boot_id();
     let mut restored = match entry.change {
         Change::Made(made) => unmake(place, &made, is_of_this_boot),
         Change::Set(setting) => {

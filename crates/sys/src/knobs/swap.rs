@@ -30,7 +30,7 @@ use super::{
     KnobError, Knobs, Outcome,
     belonging::{Made, Making, unused_name},
 };
-use crate::{folder::Folder, topology::Tree};
+use crate::{files::folder::Folder, machine::topology::Tree};
 
 /// `SWAP_FLAG_PREFER` of `linux/swap.h`: the low 15 bits are a priority.
 const PREFER: i32 = 0x8000;

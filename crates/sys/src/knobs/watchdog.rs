@@ -26,7 +26,7 @@ use super::{
     lock::{self, Lock},
     restore,
 };
-use crate::child::this_program;
+use crate::process::child::this_program;
 
 /// The hidden sub-command that a program must route to [`watchdog_main`].
 pub const WATCHDOG_COMMAND: &str = "__knob-watchdog";

@@ -20,7 +20,7 @@ use super::{
     belonging::{Made, Making},
     swap::{self, SwapSpace},
 };
-use crate::topology::Tree;
+use crate::machine::{topology::Tree, value};
 
 const CONTROL: &str = "sys/class/zram-control";
 
@@ -39,7 +39,7 @@ pub fn algorithms(tree: &Tree) -> Vec<String> {
     let mut devices = tree.numbered("sys/block", "zram").into_iter();
     let text = devices.find_map(|n| tree.text(format!("sys/block/zram{n}/comp_algorithm")));
     let text = text.unwrap_or_default();
-    let default = super::selected(&text).to_owned();
+    let default = value::selected(&text).to_owned();
     let mut names: Vec<String> =
         text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect();
     names.sort_by_key(|name| *name != default);

@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     arch,
-    clock::{Clock, Tsc},
-    touch::{Dropped, MARK, TouchList, word_at},
+    loops::touch::{Dropped, MARK, TouchList},
+    memory::area::word_at,
+    time::clock::{Clock, Tsc},
 };
 
 /// What one sample does.
@@ -227,7 +228,7 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::ClockChoice;
+    use crate::time::clock::ClockChoice;
 
     #[test]
     fn every_operation_takes_every_sample_and_stores_where_it_says() {

@@ -17,7 +17,12 @@ use super::{
     fence::{FenceAt, with_fence},
     spec::Fence,
 };
-use crate::{SysError, arch, clock::Clock, crew, sched::Pinned, touch::word_at};
+use crate::{
+    SysError, arch,
+    memory::area::word_at,
+    process::{crew, sched::Pinned},
+    time::clock::Clock,
+};
 
 /// Bytes between two slots: the data and flag words of a round lie in a slot of their own.
 const LINE: usize = 64;
@@ -95,7 +100,7 @@ pub fn message_passing(
     let (plot, meeting) = (&*plot, &Meeting::default());
     let barrier = crew::Barrier::new(2)?;
     let failed = AtomicBool::new(false);
-    let span = std::sync::Mutex::new(crate::clock::Span::default());
+    let span = std::sync::Mutex::new(crate::time::clock::Span::default());
     let results = crew::threads(2, |index| {
         let pinned = Pinned::to(cpus[index]);
         failed.fetch_or(pinned.is_err(), Ordering::Relaxed);
@@ -235,7 +240,7 @@ impl Side<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{clock::ClockChoice, memtype::FenceWord, topology::Topology};
+    use crate::{machine::topology::Topology, memtype::FenceWord, time::clock::ClockChoice};
 
     #[test]
     fn no_two_words_of_any_slots_share_a_line() {

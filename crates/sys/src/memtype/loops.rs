@@ -20,7 +20,12 @@ use super::{
     spec::{Engine, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Verify},
     stamps::{elapsed_ns, stamped},
 };
-use crate::{SysError, clock::Clock, crew, sched::Pinned, twin, usage};
+use crate::{
+    SysError,
+    loops::twin,
+    process::{crew, sched::Pinned},
+    time::{clock::Clock, usage},
+};
 
 /// Stores every word of a plot once in each round: word `i` in round `k` becomes `i + k`.
 ///
@@ -231,9 +236,9 @@ fn twin_round(
 mod tests {
     use super::*;
     use crate::{
-        clock::ClockChoice,
+        machine::topology::Topology,
         memtype::{Fence, FenceWord, Width, values},
-        topology::Topology,
+        time::clock::ClockChoice,
     };
 
     fn scripted() -> Clock {

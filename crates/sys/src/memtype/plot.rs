@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{
     Area, SysError, arch,
-    area::{Advice, Backing, Layout},
-    touch::{Stride, word_at},
+    loops::touch::Stride,
+    memory::area::word_at,
+    memory::area::{Advice, Backing, Layout},
 };
 
 const BASE_PAGE: usize = 4096;
@@ -206,7 +207,7 @@ fn map(at: usize, bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::residency::Scanner;
+    use crate::memory::residency::Scanner;
 
     #[test]
     fn an_ordinary_plot_is_present_and_holds_what_it_was_filled_with() {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     arch,
-    clock::{Clock, Tsc, monotonic_raw_ns},
+    time::clock::{Clock, Tsc, monotonic_raw_ns},
 };
 
 /// A clock whose kind is known when the round is compiled.

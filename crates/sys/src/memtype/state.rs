@@ -7,7 +7,7 @@
 use std::{fmt, path::Path};
 
 use super::{device::NODE, uapi};
-use crate::topology::Tree;
+use crate::machine::topology::Tree;
 
 /// What is known of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]

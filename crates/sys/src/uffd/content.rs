@@ -9,7 +9,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use crate::{Area, SysError, touch::word_at};
+use crate::{Area, SysError, memory::area::word_at};
 
 const BASE_PAGE: usize = 4096;
 const LINE: usize = 64;

@@ -15,8 +15,9 @@ use std::{cell::Cell, marker::PhantomPinned, pin::Pin, ptr, sync::OnceLock};
 use super::{resolver::Resolver, tally::Tally};
 use crate::{
     Area, SysError, arch,
-    clock::Clock,
-    touch::{Dropped, TouchList, time_each, word_at},
+    loops::touch::{Dropped, TouchList, time_each},
+    memory::area::word_at,
+    time::clock::Clock,
 };
 
 /// `BUS_ADRERR` of siginfo.h: a fault that userfaultfd left to the thread.

@@ -5,11 +5,13 @@ use std::{os::fd::AsRawFd, thread};
 use super::*;
 use crate::{
     Area,
-    area::{Advice, Backing, Layout},
-    clock::{Clock, ClockChoice},
-    memfd,
-    residency::Scanner,
-    touch::{Access, Stride, TouchList},
+    loops::touch::{Access, Stride, TouchList},
+    memory::{
+        area::{Advice, Backing, Layout},
+        memfd,
+        residency::Scanner,
+    },
+    time::clock::{Clock, ClockChoice},
 };
 
 const PAGE: usize = 4096;

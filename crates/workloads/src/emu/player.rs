@@ -10,7 +10,11 @@ use std::{
 use pagelab_emu::{Policy, replay::Replay};
 use pagelab_record::schema;
 use pagelab_sys::{
-    bulk::Buffer, clock::Clock, memfd, pagecache, pulse::Pulse, sched::Pinned, usage,
+    files::pagecache,
+    loops::bulk::Buffer,
+    memory::memfd,
+    process::{pulse::Pulse, sched::Pinned},
+    time::{clock::Clock, usage},
 };
 
 use super::{

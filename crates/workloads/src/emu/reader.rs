@@ -10,7 +10,10 @@ use pagelab_emu::{
     replay::{Decoder, Replay},
 };
 use pagelab_record::Case;
-use pagelab_sys::{SysError, bytes::HugeBytes, filemap::FileMap, memfd};
+use pagelab_sys::{
+    SysError,
+    memory::{bytes::HugeBytes, filemap::FileMap, memfd},
+};
 use pagelab_trace::{Halt, raw::RECORD_BYTES_MAX};
 
 use crate::{inputs::Trace, workload::Error};

@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use pagelab_record::Case;
-use pagelab_sys::sched::Pinned;
+use pagelab_sys::process::sched::Pinned;
 
 use super::{
     arm::Arm,
@@ -106,7 +106,7 @@ impl Workload for EmuReplay {
 
     fn needs(&self, case: &Case) -> Vec<Need> {
         let mut needs = vec![Need::Memory(self.footprint(case))];
-        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::topology::parse_list) {
+        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
             needs.push(Need::Cpus(cpus));
         }
         needs

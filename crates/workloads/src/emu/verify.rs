@@ -10,7 +10,7 @@ use pagelab_emu::{
     verify::{Verdict, Verifier},
 };
 use pagelab_record::Case;
-use pagelab_sys::pulse::Pulse;
+use pagelab_sys::process::pulse::Pulse;
 
 use super::{arm::Arm, player::image};
 use crate::{

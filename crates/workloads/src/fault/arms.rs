@@ -8,12 +8,14 @@ use std::{cell::RefCell, rc::Rc};
 
 use pagelab_sys::{
     Area,
-    clock::{Clock, Span},
-    counters::{Counters, wait_for_reporting},
-    locked::Everything,
-    residency::{Residency, Scanner},
-    sched::Fifo,
-    touch::Stride,
+    counts::counters::{Counters, wait_for_reporting},
+    loops::touch::Stride,
+    memory::{
+        locked::Everything,
+        residency::{Residency, Scanner},
+    },
+    process::sched::Fifo,
+    time::clock::{Clock, Span},
 };
 
 use super::{

@@ -6,7 +6,10 @@
 //! piece, until a piece turns out to be cold, and kept while the case runs: what is mapped next
 //! comes from the tail as well.
 
-use pagelab_sys::{Area, SysError, clock::monotonic_raw_ns, topology::Topology, touch::Stride};
+use pagelab_sys::{
+    Area, SysError, loops::touch::Stride, machine::topology::Topology,
+    time::clock::monotonic_raw_ns,
+};
 
 use super::{populate::Populate, space::Space};
 

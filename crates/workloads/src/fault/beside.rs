@@ -22,11 +22,12 @@ use hdrhistogram::Histogram;
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
     Area, SysError,
-    beside::{Call, Ground, PAGES},
-    clock::Clock,
-    crew::Barrier,
-    sched::{Fifo, Pinned},
-    usage,
+    loops::beside::{Call, Ground, PAGES},
+    process::{
+        crew::Barrier,
+        sched::{Fifo, Pinned},
+    },
+    time::{clock::Clock, usage},
 };
 
 use super::{

@@ -3,7 +3,7 @@
 //! It maps, touches and releases as a kernel developer would on one page, with its own clock; its
 //! ratio to our loop says what the harness costs. It proves its faults and nothing else.
 
-use pagelab_sys::{twin, usage};
+use pagelab_sys::{loops::twin, time::usage};
 
 use super::round::Plan;
 use crate::{

@@ -18,9 +18,9 @@ use pagelab_record::{
 };
 use pagelab_sys::{
     arch,
-    sched::Pinned,
-    scratch,
-    touch::{Access, TouchList},
+    files::scratch,
+    loops::touch::{Access, TouchList},
+    process::sched::Pinned,
 };
 
 use super::{

@@ -28,7 +28,7 @@ pub mod throughput;
 pub mod userfaultfd;
 mod workers;
 
-use pagelab_sys::hints::Unmarking;
+use pagelab_sys::loops::hints::Unmarking;
 
 /// Keeps NUMA balancing, which is on by default where there are two nodes, from marking the memory
 /// of a case's process: hint faults would fall into what is counted. Where a page is allocated

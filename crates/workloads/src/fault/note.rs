@@ -4,7 +4,7 @@
 //! It is there to be compared with; it proves nothing but how many samples it took.
 
 use pagelab_record::Unit;
-use pagelab_sys::{clock::Clock, crew, note};
+use pagelab_sys::{loops::note, process::crew, time::clock::Clock};
 
 use crate::{
     meter::{Meter, Witness},

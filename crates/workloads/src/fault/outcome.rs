@@ -5,9 +5,11 @@
 
 use pagelab_sys::{
     SysError,
-    clock::{Clock, Span},
-    sched::current_cpu,
-    usage,
+    process::sched::current_cpu,
+    time::{
+        clock::{Clock, Span},
+        usage,
+    },
 };
 
 use super::space::Expectation;

@@ -6,9 +6,11 @@
 
 use pagelab_record::schema;
 use pagelab_sys::{
-    crew::{self, Barrier},
-    peers::{PeerRound, PftMemory, WORDS, page_fault1},
-    sched::{Fifo, Pinned, disable_thp},
+    loops::peers::{PeerRound, PftMemory, WORDS, page_fault1},
+    process::{
+        crew::{self, Barrier},
+        sched::{Fifo, Pinned, disable_thp},
+    },
 };
 
 use super::round::Plan;

@@ -10,7 +10,7 @@
 
 use std::sync::LazyLock;
 
-use pagelab_sys::{clock::Clock, counters::reported_kib};
+use pagelab_sys::{counts::counters::reported_kib, time::clock::Clock};
 
 use super::sorted::HostLevel;
 use crate::measure::REST_NS;
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn pieces_cover_every_byte_once_in_order() {
         use std::cell::RefCell;
-        let clock = Clock::new(pagelab_sys::clock::ClockChoice::Scripted { step_ns: 7 });
+        let clock = Clock::new(pagelab_sys::time::clock::ClockChoice::Scripted { step_ns: 7 });
         let mut pieces = Pieces::of(5 * MIB / 4, 4096, 4096);
         let seen = RefCell::new(Vec::new());
         pieces.lap(5 * MIB / 4, &clock, &|from, to| seen.borrow_mut().push((from, to)));

@@ -10,10 +10,12 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    area::Advice,
-    clock::{Clock, Span},
-    locked::{Everything, Which, locked_bytes},
-    sched::disable_thp,
+    memory::{
+        area::Advice,
+        locked::{Everything, Which, locked_bytes},
+    },
+    process::sched::disable_thp,
+    time::clock::{Clock, Span},
 };
 
 use super::space::{Expectation, Space, size_of};

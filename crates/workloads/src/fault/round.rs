@@ -7,12 +7,14 @@
 
 use pagelab_sys::{
     Area, SysError,
-    clock::Clock,
-    crew::Barrier,
-    perf::FaultCounter,
-    residency::{Scanner, nodes_of},
-    sched::{Fifo, Pinned},
-    touch::{Access, Stride, TouchList},
+    counts::perf::FaultCounter,
+    loops::touch::{Access, Stride, TouchList},
+    memory::residency::{Scanner, nodes_of},
+    process::{
+        crew::Barrier,
+        sched::{Fifo, Pinned},
+    },
+    time::clock::Clock,
 };
 
 use super::{
@@ -185,7 +187,7 @@ fn touch_in_threads(
     let each = plan.populate == Populate::MadviseEach;
     let barrier = Barrier::new(u32::try_from(plan.threads).expect("a few threads"))?;
     let share = area.layout().bytes() / plan.threads;
-    let results = pagelab_sys::crew::threads(plan.threads, |worker| {
+    let results = pagelab_sys::process::crew::threads(plan.threads, |worker| {
         // A worker that cannot start ends the case: the others would wait for it for ever.
         let stop = |error: SysError| -> ! { panic!("{error}") };
         let _pinned = plan.cpus[worker].map(|cpu| Pinned::to(cpu).unwrap_or_else(|e| stop(e)));

@@ -7,12 +7,14 @@ use std::cell::RefCell;
 
 use pagelab_record::schema;
 use pagelab_sys::{
-    area::{Backing, Layout},
-    clock::Span,
-    counters::Counters,
-    crew::{self, Barrier},
-    sched::Pinned,
-    touch::TouchList,
+    counts::counters::Counters,
+    loops::touch::TouchList,
+    memory::area::{Backing, Layout},
+    process::{
+        crew::{self, Barrier},
+        sched::Pinned,
+    },
+    time::clock::Span,
 };
 
 use super::{

@@ -7,10 +7,10 @@ use hdrhistogram::Histogram;
 use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     Area,
-    perf::FaultCounter,
-    sched::{Fifo, current_cpu},
-    touch::{Access, MIGRATED, Paced, TouchList},
-    usage::{self, Usage},
+    counts::perf::FaultCounter,
+    loops::touch::{Access, MIGRATED, Paced, TouchList},
+    process::sched::{Fifo, current_cpu},
+    time::usage::{self, Usage},
 };
 
 use super::{

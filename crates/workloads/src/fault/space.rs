@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    area::{Advice, Backing, Layout},
-    topology::Topology,
-    touch::Stride,
+    loops::touch::Stride,
+    machine::topology::Topology,
+    memory::area::{Advice, Backing, Layout},
 };
 
 use super::populate::Populate;
@@ -324,7 +324,7 @@ pub fn cpus_of(case: &Case, workers: usize) -> Vec<Option<usize>> {
     let list: Vec<usize> = match case.get("cpu") {
         Some("none") => return vec![None; workers],
         None | Some("auto") => automatic_cpus(case),
-        Some(list) => pagelab_sys::topology::parse_list(list).unwrap_or_default(),
+        Some(list) => pagelab_sys::machine::topology::parse_list(list).unwrap_or_default(),
     };
     (0..workers).map(|worker| list.get(worker % list.len().max(1)).copied()).collect()
 }
@@ -376,7 +376,7 @@ pub fn needs(case: &Case, footprint: u64, asks_early: bool) -> Vec<Need> {
     if case.get("fifo") == Some("on") {
         needs.push(Need::Fifo);
     }
-    if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::topology::parse_list) {
+    if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
         needs.push(Need::Cpus(cpus));
     }
     if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {

@@ -12,9 +12,11 @@
 
 use hdrhistogram::Histogram;
 use pagelab_sys::{
-    clock::monotonic_raw_ns,
-    disturbance::{Disturbance, tick_ns},
-    sched::current_cpu,
+    process::sched::current_cpu,
+    time::{
+        clock::monotonic_raw_ns,
+        disturbance::{Disturbance, tick_ns},
+    },
 };
 
 use crate::meter::Witness;

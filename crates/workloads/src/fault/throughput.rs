@@ -16,7 +16,7 @@ use pagelab_record::{
     Case,
     units::{format_bytes, parse_bytes},
 };
-use pagelab_sys::{counters::reported_kib, sched::Pinned, touch::Access};
+use pagelab_sys::{counts::counters::reported_kib, loops::touch::Access, process::sched::Pinned};
 
 use super::{
     beside::{self, Beside, Idle, Part},
@@ -198,7 +198,7 @@ impl Workload for Throughput {
             once_a_page && is("populate", "touch") && is("backing", "anon") && !ragged;
         let lies = !is("lie", "none");
         let has_beside = beside::call_of(case).is_some();
-        let list = case.get("cpu").and_then(pagelab_sys::topology::parse_list);
+        let list = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list);
         let lacks_cpus = is("cpu", "none") || list.is_some_and(|cpus| cpus.len() <= threads);
         kind.refuse(case)?;
         let refused = [

@@ -7,7 +7,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_record::Case;
-use pagelab_sys::{area::Layout, touch::TouchList};
+use pagelab_sys::{loops::touch::TouchList, memory::area::Layout};
 
 use super::{
     kinds::{Stage, kind_of},

@@ -9,8 +9,8 @@ use std::{cell::RefCell, rc::Rc};
 use pagelab_record::Case;
 use pagelab_sys::{
     arch,
-    bulk::{Buffer, Store},
-    topology::Topology,
+    loops::bulk::{Buffer, Store},
+    machine::topology::Topology,
 };
 
 use crate::{

@@ -4,7 +4,7 @@
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
 use pagelab_record::Case;
-use pagelab_sys::bulk::cheapest_syscalls;
+use pagelab_sys::loops::bulk::cheapest_syscalls;
 
 use crate::{
     Need, Param,

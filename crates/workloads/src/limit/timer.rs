@@ -8,9 +8,11 @@
 use hdrhistogram::Histogram;
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
-    clock::{Clock, empty_pairs},
-    touch::{TouchList, sample_nothing},
-    usage,
+    loops::touch::{TouchList, sample_nothing},
+    time::{
+        clock::{Clock, empty_pairs},
+        usage,
+    },
 };
 
 use crate::{

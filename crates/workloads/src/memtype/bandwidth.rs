@@ -15,7 +15,7 @@ use std::{cell::RefCell, rc::Rc};
 use pagelab_record::Case;
 use pagelab_sys::{
     memtype::{Engine, MemoryType, Width},
-    sched::Pinned,
+    process::sched::Pinned,
 };
 
 use super::{
@@ -209,7 +209,7 @@ impl Workload for Bandwidth {
         let (point, space) = (Point::of(case), Space::of(case));
         let workers = space::workers(case);
         let may_overlap = is("type", "uc") && (point.has_uc_fence() || point.is_read());
-        let cpus = case.get("cpu").and_then(pagelab_sys::topology::parse_list);
+        let cpus = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list);
         let refused = [
             point.is_read() && point.load == Loads::None,
             point.is_read() && point.fence != Fence::None,

@@ -11,13 +11,13 @@ use std::{cell::RefCell, rc::Rc};
 use hdrhistogram::Histogram;
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
+    loops::touch::{Dropped, TouchList},
     memtype::{
         MemoryType, Plot,
         latency::{Op, State, time_each},
     },
-    sched::Pinned,
-    touch::{Dropped, TouchList},
-    usage,
+    process::sched::Pinned,
+    time::usage,
 };
 
 use super::{

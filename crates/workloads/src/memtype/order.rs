@@ -107,7 +107,7 @@ impl Workload for Order {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let cpus = case.get("cpus").and_then(pagelab_sys::topology::parse_list);
+        let cpus = case.get("cpus").and_then(pagelab_sys::machine::topology::parse_list);
         let refused = [
             !params::bytes(case, "pattern").is_multiple_of(64),
             cpus.is_some_and(|cpus| cpus.len() != 2),

@@ -11,12 +11,12 @@
 
 use pagelab_sys::{
     arch,
-    clock::{Clock, ClockChoice},
+    loops::touch::TouchList,
     memtype::{
         MemoryType, Plot,
         latency::{Op, State, time_each},
     },
-    touch::TouchList,
+    time::clock::{Clock, ClockChoice},
 };
 
 use crate::{meter::Witness, workload::Error};

@@ -9,9 +9,9 @@ use std::fmt;
 
 use pagelab_record::{Case, units::format_bytes};
 use pagelab_sys::{
+    machine::topology::{Topology, Tree},
+    memory::residency::{Scanner, nodes_of},
     memtype::{self, Device, DeviceError, Leaf, MemoryType, Plot, Request},
-    residency::{Scanner, nodes_of},
-    topology::{Topology, Tree},
 };
 
 use super::params::{bytes, count};
@@ -248,7 +248,7 @@ fn memory_type(case: &Case) -> MemoryType {
 
 /// CPUs of the workers: those that the case names, or the least busy one and on from there.
 pub(super) fn cpus_of(case: &Case, name: &str, workers: usize) -> Vec<usize> {
-    if let Some(cpus) = case.get(name).and_then(pagelab_sys::topology::parse_list) {
+    if let Some(cpus) = case.get(name).and_then(pagelab_sys::machine::topology::parse_list) {
         return cpus.into_iter().take(workers).collect();
     }
     let topology = Topology::machine();
@@ -265,7 +265,7 @@ pub(super) fn cpus_of(case: &Case, name: &str, workers: usize) -> Vec<usize> {
 /// What the CPUs of a case need.
 pub(super) fn cpu_needs(case: &Case, name: &str, workers: usize) -> Need {
     case.get(name)
-        .and_then(pagelab_sys::topology::parse_list)
+        .and_then(pagelab_sys::machine::topology::parse_list)
         .map_or(Need::CpuCount(workers), Need::Cpus)
 }
 

@@ -2,10 +2,11 @@
 
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
-    blocks::FreeMemory,
-    scratch,
-    shortage::scratch_directory,
-    topology::{Topology, Tree},
+    files::{scratch, shortage::scratch_directory},
+    machine::{
+        blocks::FreeMemory,
+        topology::{Topology, Tree},
+    },
     uffd::Ability,
 };
 
@@ -62,14 +63,14 @@ impl Need {
                 let allowed = Topology::machine().cpus().allowed;
                 format!(
                     "choose among CPUs {} (see also taskset -p $$)",
-                    pagelab_sys::topology::format_list(&allowed)
+                    pagelab_sys::machine::topology::format_list(&allowed)
                 )
             }
             Self::Node(_) | Self::FarNode => {
                 let nodes: Vec<usize> = Topology::machine().nodes().iter().map(|n| n.id).collect();
                 format!(
                     "use a machine with such a node; this one has {}",
-                    pagelab_sys::topology::format_list(&nodes)
+                    pagelab_sys::machine::topology::format_list(&nodes)
                 )
             }
             Self::PageReporting => "use a virtual machine with a balloon device that reports free \

@@ -12,18 +12,18 @@ use std::path::PathBuf;
 
 use pagelab_sys::{
     arch,
-    area::has_populate_write,
-    blocks::FreeMemory,
-    calls::has_collapse,
-    counters::reported_kib,
-    knobs::{
-        selected,
+    counts::counters::reported_kib,
+    files::{scratch, shortage::scratch_directory},
+    loops::calls::has_collapse,
+    machine::{
+        blocks::FreeMemory,
+        rights,
         thp::{HugePages, Policy},
+        topology::{Topology, Tree},
+        value::selected,
     },
+    memory::area::has_populate_write,
     memtype::latency::can_flush,
-    rights, scratch,
-    shortage::scratch_directory,
-    topology::{Topology, Tree},
     uffd::Ability,
 };
 

@@ -26,7 +26,7 @@ impl fmt::Display for Need {
             Self::PopulateWrite => f.write_str("MADV_POPULATE_WRITE"),
             Self::Fifo => f.write_str("the right to use SCHED_FIFO"),
             Self::Cpus(cpus) => {
-                write!(f, "CPUs {}", pagelab_sys::topology::format_list(cpus))
+                write!(f, "CPUs {}", pagelab_sys::machine::topology::format_list(cpus))
             }
             Self::CpuCount(count) => write!(f, "{count} CPUs"),
             Self::Node(node) => write!(f, "memory node {node}"),

@@ -18,7 +18,7 @@ use std::{
 };
 
 use pagelab_record::{Case, schema};
-use pagelab_sys::pulse::Pulse;
+use pagelab_sys::process::pulse::Pulse;
 use pagelab_tier::{
     Outcome, Scenario, Work,
     sim::{TraceWork, check},

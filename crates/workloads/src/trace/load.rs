@@ -11,8 +11,11 @@ use std::{
 
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::{
-    child::Heirloom, crew::interrupted, knobs::Obtained, memfd, pagecache, pulse::Beat, scratch,
-    topology::Topology,
+    files::{pagecache, scratch},
+    knobs::Obtained,
+    machine::topology::Topology,
+    memory::memfd,
+    process::{child::Heirloom, crew::interrupted, pulse::Beat},
 };
 use pagelab_trace::{RecordError, raw};
 

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use pagelab_record::{Case, schema};
-use pagelab_sys::pulse::Pulse;
+use pagelab_sys::process::pulse::Pulse;
 use pagelab_trace::stats::{Collector, Options, Stack, Stats};
 
 use super::{

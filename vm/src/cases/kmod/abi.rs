@@ -5,7 +5,7 @@
 //! field can be wrong on purpose.
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::hostile::{Door, Errno, Ground, Mapping, Node, READ, SHARED, WRITE};
+use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, READ, SHARED, WRITE};
 
 pub(super) const VERSION: u32 = 0x8004_dc00;
 pub(super) const INFO: u32 = 0x80a0_dc01;

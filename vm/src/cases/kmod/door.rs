@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagelab_sys::hostile::{
+use pagelab_sys::vm::hostile::{
     Door, End, Errno, Ground, Mapping, Node, Nowhere, READ, SHARED, WRITE, fork, fork_as,
 };
 
@@ -136,7 +136,7 @@ fn parameters() -> Result<Verdict> {
 
 fn while_open() -> Result<Verdict> {
     let device = Device::open()?;
-    ensure!(pagelab_sys::guest::unload_module("pagelab").is_err(), "it was unloaded");
+    ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "it was unloaded");
     ensure!(device.info()?.version == 1, "it is gone");
     Verdict::ok("refused")
 }
@@ -145,7 +145,7 @@ fn while_mapped() -> Result<Verdict> {
     let device = Device::with(&Alloc::pages(WC, MIB))?;
     let ground = device.map(MIB, 0)?;
     drop(device);
-    ensure!(pagelab_sys::guest::unload_module("pagelab").is_err(), "it was unloaded");
+    ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "it was unloaded");
     ground.store(8, 7);
     let child = fork(|| u8::from(ground.load(8) != 7))?;
     ensure!(child.wait()? == End::Exited(0), "the child sees something else");

@@ -5,7 +5,7 @@
 //! cannot.
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE, READ, SHARED, WRITE};
+use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE, READ, SHARED, WRITE};
 
 use super::{
     abi::{Device, MIB, PAGE, TYPES, UC_MINUS, WB, WC},
@@ -183,7 +183,7 @@ fn busy() -> Result<Verdict> {
     let how = Mapping { bytes: PAGE, protection: READ | WRITE, flags: SHARED, offset: 0 };
     let ground = Ground::anywhere(&node, how)?;
     drop(node);
-    ensure!(pagelab_sys::guest::unload_module("pagelab").is_err(), "unloaded under a mapping");
+    ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "unloaded under a mapping");
     ground.store(0, 1);
     Verdict::ok("refused")
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::hostile::{End, Errno, Ground, Mapping, READ, SHARED, WRITE, fork};
+use pagelab_sys::vm::hostile::{End, Errno, Ground, Mapping, READ, SHARED, WRITE, fork};
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},

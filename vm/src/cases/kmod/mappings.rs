@@ -6,7 +6,7 @@
 use std::os::unix::fs::FileExt;
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::hostile::{
+use pagelab_sys::vm::hostile::{
     End, Errno, Ground, Mapping, POPULATE, READ, SHARED, Touch, WRITE, touch_in_a_child,
 };
 
@@ -120,7 +120,7 @@ fn battery(guest: &Guest, name: &str, want: &Alloc) {
 
 fn fork(field: &Field) -> Result<Verdict> {
     let Field { ground, device, .. } = field;
-    let child = pagelab_sys::hostile::fork(|| {
+    let child = pagelab_sys::vm::hostile::fork(|| {
         let same = (0..MIB).step_by(PAGE).all(|at| field.is(MIB + at, at).is_ok());
         ground.store(MIB + 8, 77);
         // What it maps itself is of the type too.
@@ -297,7 +297,7 @@ fn large(want: &Alloc) -> Result<Verdict> {
     ensure!(stored == End::SEGMENTATION, "a store to PROT_READ: {stored:?}");
     ground.protect(leaf, leaf, READ | WRITE)?;
     is(leaf + 8, 21)?;
-    let child = pagelab_sys::hostile::fork(|| {
+    let child = pagelab_sys::vm::hostile::fork(|| {
         u8::from(is(leaf + 16, 21).is_err() || is(6 * leaf + 16, 21).is_err())
     })?;
     ensure!(child.wait()? == End::Exited(0), "a child has other leaves");

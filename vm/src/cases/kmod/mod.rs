@@ -15,7 +15,7 @@ mod table;
 mod tool;
 
 use anyhow::{Result, bail};
-use pagelab_sys::hostile::Errno;
+use pagelab_sys::vm::hostile::Errno;
 
 use crate::{
     case::{ALL, Case, MODULE, Machine, Place, Verdict},

@@ -4,7 +4,7 @@
 //! be the reason. What is right is asked for too, at the end of each group.
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::hostile::{
+use pagelab_sys::vm::hostile::{
     Door, Errno, Ground, Mapping, Node, Nowhere, PRIVATE, READ, SHARED, WRITE, fork_as,
 };
 
@@ -199,7 +199,7 @@ fn unprivileged(device: &Device, ground: &Ground) -> Result<Verdict> {
         Err(_) => 2,
     })?;
     let end = child.wait()?;
-    ensure!(end == pagelab_sys::hostile::End::Exited(0), "{end:?}");
+    ensure!(end == pagelab_sys::vm::hostile::End::Exited(0), "{end:?}");
     Verdict::ok("the type, and no address")
 }
 

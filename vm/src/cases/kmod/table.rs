@@ -4,7 +4,7 @@
 //! that is not offered must be refused. Large cells are sampled.
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::hostile::{Errno, Ground};
+use pagelab_sys::vm::hostile::{Errno, Ground};
 
 use super::{
     abi::{

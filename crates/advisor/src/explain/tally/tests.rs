@@ -1,6 +1,6 @@
 //! Streams of records whose faults are known.
 
-use pagelab_sys::perf::Mapping;
+use pagelab_sys::counts::perf::Mapping;
 
 use super::*;
 

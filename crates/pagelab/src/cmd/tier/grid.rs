@@ -15,7 +15,7 @@ use std::{
 };
 
 use pagelab_record::Record;
-use pagelab_sys::crew::{catch_interrupts, interrupted};
+use pagelab_sys::process::crew::{catch_interrupts, interrupted};
 use pagelab_workloads::{
     plan::Plan,
     runner::{Attempt, Runner},

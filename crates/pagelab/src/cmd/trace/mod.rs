@@ -16,7 +16,7 @@ use std::{path::Path, time::Duration};
 use clap::{Arg, ArgMatches, Command};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
-use pagelab_sys::crew::catch_interrupts;
+use pagelab_sys::process::crew::catch_interrupts;
 use pagelab_workloads::{
     Workload,
     plan::{self, Plan, Planned},

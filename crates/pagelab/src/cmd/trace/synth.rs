@@ -12,9 +12,11 @@ use std::{
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
-    crew::{catch_interrupts, interrupted},
-    folder::{self, Existing, FolderError, Made, Target},
-    pulse::Beat,
+    files::folder::{self, Existing, FolderError, Made, Target},
+    process::{
+        crew::{catch_interrupts, interrupted},
+        pulse::Beat,
+    },
 };
 use pagelab_trace::{
     file::{self, FileError, Output},

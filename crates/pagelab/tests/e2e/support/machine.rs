@@ -6,9 +6,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pagelab_sys::knobs::{
-    Door, KnobError, Place, patiently, selected,
-    thp::{HugePages, Policy, Pool},
+use pagelab_sys::{
+    knobs::{Door, KnobError, Place, patiently},
+    machine::{
+        thp::{HugePages, Policy, Pool},
+        value::selected,
+    },
 };
 
 use super::{DEADLINE, skip, until};
@@ -97,7 +100,7 @@ impl Drop for Saved {
 
 /// Whether the tests run as root.
 pub(crate) fn is_root() -> bool {
-    pagelab_sys::rights::is_root()
+    pagelab_sys::machine::rights::is_root()
 }
 
 /// The setting of 64 KiB folios, where this kernel has them and they are off.

@@ -15,7 +15,7 @@ use std::{
 pub(crate) use live::{Live, signal, state};
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
 use pagelab_record::{Measured, Outcome, Record, journal};
-use pagelab_sys::{clock::monotonic_raw_ns, knobs::Door};
+use pagelab_sys::{knobs::Door, time::clock::monotonic_raw_ns};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, on a machine that others use too.

@@ -8,7 +8,10 @@
 //! a few pages decides what is claimed, and the series is called `touch` where nothing faults.
 
 use pagelab_record::Case;
-use pagelab_sys::{Area, account, area::Ranges};
+use pagelab_sys::{
+    Area,
+    memory::{account, area::Ranges},
+};
 
 use super::{
     FaultKind, Stage,

@@ -1,7 +1,7 @@
 //! Anonymous memory that nobody else has: first touches, the zero page, and no fault at all.
 
 use pagelab_record::Case;
-use pagelab_sys::{Area, touch::Access};
+use pagelab_sys::{Area, loops::touch::Access};
 
 use super::{
     FaultKind, Stage,

@@ -8,10 +8,12 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
-    area::Advice,
-    residency::{Residency, Scanner},
-    scratch::{Scratch, word_of},
-    touch::Stride,
+    files::scratch::{Scratch, word_of},
+    loops::touch::Stride,
+    memory::{
+        area::Advice,
+        residency::{Residency, Scanner},
+    },
 };
 
 use super::{FaultKind, Stage, anon::base_only};
@@ -298,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_reclaimed_is_noticed_and_made_anew() {
-        let directory = pagelab_sys::scratch::default_directory();
+        let directory = pagelab_sys::files::scratch::default_directory();
         let mut space = space();
         let scratch = Scratch::in_directory(&directory, space.layout.bytes()).unwrap();
         let state = (Before::Clean, Mapping::Shared);

@@ -6,7 +6,9 @@
 //! The call also empties the page lists of every CPU: part of its cost on large machines.
 
 use pagelab_record::Case;
-use pagelab_sys::{Area, SysError, clock::Clock, sched::disable_thp, touch::TouchList};
+use pagelab_sys::{
+    Area, SysError, loops::touch::TouchList, process::sched::disable_thp, time::clock::Clock,
+};
 
 use super::{
     FaultKind, Stage,

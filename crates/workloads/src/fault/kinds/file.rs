@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pagelab_record::Case;
-use pagelab_sys::{area::Layout, scratch::Scratch, touch::Access};
+use pagelab_sys::{files::scratch::Scratch, loops::touch::Access, memory::area::Layout};
 
 use super::{
     FaultKind, Stage,

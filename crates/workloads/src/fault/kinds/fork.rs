@@ -12,10 +12,9 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
-    account::Frames,
-    area::Ranges,
-    counters::Counters,
-    fork::{self, Holder},
+    counts::counters::Counters,
+    loops::fork::{self, Holder},
+    memory::{account::Frames, area::Ranges},
 };
 
 use super::{

@@ -10,11 +10,14 @@
 //! instead. Again one page is asked, before anything is claimed.
 
 use pagelab_sys::{
-    Area, account,
-    area::{Advice, Ranges},
-    counters::Counters,
-    residency::{Residency, Scanner},
-    touch::Stride,
+    Area,
+    counts::counters::Counters,
+    loops::touch::Stride,
+    memory::{
+        account,
+        area::{Advice, Ranges},
+        residency::{Residency, Scanner},
+    },
 };
 
 use super::{Stage, state};

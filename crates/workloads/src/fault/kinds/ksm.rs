@@ -12,7 +12,11 @@ use std::{path::Path, time::Duration};
 
 use pagelab_record::Case;
 use pagelab_sys::{
-    Area, account::Frames, area::Ranges, clock::monotonic_raw_ns, counters::Counters, rights,
+    Area,
+    counts::counters::Counters,
+    machine::rights,
+    memory::{account::Frames, area::Ranges},
+    time::clock::monotonic_raw_ns,
 };
 
 use super::{

@@ -27,9 +27,9 @@ use std::fmt;
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    clock::Clock,
-    residency::Residency,
-    touch::{Access, TouchList},
+    loops::touch::{Access, TouchList},
+    memory::residency::Residency,
+    time::clock::Clock,
 };
 
 use super::space::{Expectation, Space};

@@ -13,12 +13,14 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    area::Ranges,
-    clock::Clock,
-    counters::Counters,
-    fork::visit,
-    hints::{Marking, await_passes},
-    touch::TouchList,
+    counts::counters::Counters,
+    loops::{
+        fork::visit,
+        hints::{Marking, await_passes},
+        touch::TouchList,
+    },
+    memory::area::Ranges,
+    time::clock::Clock,
 };
 
 use super::{

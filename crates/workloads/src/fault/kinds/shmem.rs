@@ -1,7 +1,7 @@
 //! Shared memory (a memfd): pages that are allocated for the file, and pages that it has already.
 
 use pagelab_record::Case;
-use pagelab_sys::scratch::Scratch;
+use pagelab_sys::files::scratch::Scratch;
 
 use super::{
     FaultKind, Stage,

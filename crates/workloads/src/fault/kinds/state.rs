@@ -8,10 +8,12 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
-    area::Layout,
-    residency::{Residency, Scanner},
-    touch::Stride,
-    usage,
+    loops::touch::Stride,
+    memory::{
+        area::Layout,
+        residency::{Residency, Scanner},
+    },
+    time::usage,
 };
 
 use super::FaultKind;

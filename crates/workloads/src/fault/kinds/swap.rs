@@ -15,14 +15,14 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    clock::Clock,
-    counters::Counters,
+    counts::counters::Counters,
     knobs::swap::{InUse, SwapSpace, in_use},
     knobs::zram,
-    residency::{Scanner, Swapped, in_core},
-    sched::Pinned,
-    topology::{Topology, Tree},
-    touch::{Access, TouchList},
+    loops::touch::{Access, TouchList},
+    machine::topology::{Topology, Tree},
+    memory::residency::{Scanner, Swapped, in_core},
+    process::sched::Pinned,
+    time::clock::Clock,
 };
 
 use super::{FaultKind, Stage, anon::base_only};
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn half_of_the_content_has_small_words() {
-        use pagelab_sys::area::{Backing, Layout};
+        use pagelab_sys::memory::area::{Backing, Layout};
         let mut area =
             Area::reserve(Layout::contiguous(8192), Backing::Anonymous, 4096, 0).unwrap();
         area.open().unwrap();

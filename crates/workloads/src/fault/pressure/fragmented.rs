@@ -14,11 +14,15 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
-    area::{Advice, Backing, Layout},
-    blocks::FreeMemory,
-    counters::Counters,
-    residency::Residency,
-    topology::{Topology, Tree},
+    counts::counters::Counters,
+    machine::{
+        blocks::FreeMemory,
+        topology::{Topology, Tree},
+    },
+    memory::{
+        area::{Advice, Backing, Layout},
+        residency::Residency,
+    },
 };
 
 use super::pieces::Pieces;

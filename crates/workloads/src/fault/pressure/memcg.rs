@@ -20,11 +20,13 @@ use std::{
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    counters::Counters,
+    counts::counters::Counters,
+    files::{
+        pagecache,
+        shortage::{scratch_directory, scratch_file},
+    },
     knobs::memcg::MemoryGroup,
-    pagecache,
-    residency::Residency,
-    shortage::{scratch_directory, scratch_file},
+    memory::residency::Residency,
 };
 
 use super::pieces::Pieces;

@@ -5,8 +5,8 @@
 
 use pagelab_sys::{
     Area,
-    counters::Counters,
-    residency::{Residency, Scanner},
+    counts::counters::Counters,
+    memory::residency::{Residency, Scanner},
 };
 
 use crate::{fault::space::Expectation, meter::Witness, params::PageSize, workload::Error};

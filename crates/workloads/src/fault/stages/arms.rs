@@ -8,11 +8,13 @@ use hdrhistogram::Histogram;
 use pagelab_record::{Unit, latency, schema::Clock};
 use pagelab_sys::{
     Area,
-    perf::{Session, Told as Account},
-    sched::{Fifo, current_cpu},
-    stamped::Stamps,
-    touch::{Access, Stride, TouchList},
-    usage::{self, Usage},
+    counts::perf::{Session, Told as Account},
+    loops::{
+        stamped::Stamps,
+        touch::{Access, Stride, TouchList},
+    },
+    process::sched::{Fifo, current_cpu},
+    time::usage::{self, Usage},
 };
 
 use super::{

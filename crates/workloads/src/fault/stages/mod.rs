@@ -17,8 +17,8 @@ mod sources;
 
 use pagelab_record::Case;
 use pagelab_sys::{
-    sched::Pinned,
-    touch::{Access, TouchList},
+    loops::touch::{Access, TouchList},
+    process::sched::Pinned,
 };
 
 pub use sources::may_trace;

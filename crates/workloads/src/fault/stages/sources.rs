@@ -6,11 +6,11 @@
 
 use pagelab_sys::{
     SysError,
-    perf::{
+    counts::perf::{
         Body, Event, Plan, Record, Session, Source, Target,
         tracefs::{Tracepoint, tracepoints},
     },
-    sched::thread_id,
+    process::sched::thread_id,
 };
 
 use super::marks::Told;

@@ -5,8 +5,8 @@ use std::{cell::RefCell, rc::Rc};
 
 use pagelab_record::Unit;
 use pagelab_sys::{
-    residency::{Residency, Scanner},
-    touch::TouchList,
+    loops::touch::TouchList,
+    memory::residency::{Residency, Scanner},
     uffd,
 };
 

@@ -5,8 +5,8 @@
 
 use pagelab_record::Case;
 use pagelab_sys::{
-    topology::Topology,
-    touch::Access,
+    loops::touch::Access,
+    machine::topology::Topology,
     uffd::{Ability, Mode, Op, Wait},
 };
 

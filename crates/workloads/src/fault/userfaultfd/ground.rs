@@ -7,9 +7,11 @@ use std::{fs::File, os::fd::AsRawFd};
 
 use pagelab_sys::{
     Area,
-    area::{Advice, Backing, Layout},
-    memfd,
-    touch::Stride,
+    loops::touch::Stride,
+    memory::{
+        area::{Advice, Backing, Layout},
+        memfd,
+    },
     uffd::{self, Resolver, Uffd},
 };
 

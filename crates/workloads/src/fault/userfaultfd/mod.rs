@@ -17,7 +17,7 @@ mod team;
 use std::rc::Rc;
 
 use pagelab_record::Case;
-use pagelab_sys::{sched::Pinned, touch::TouchList};
+use pagelab_sys::{loops::touch::TouchList, process::sched::Pinned};
 
 use self::{
     arms::{Control, Faults, Setup, Shared},
@@ -204,7 +204,7 @@ impl Workload for Userfaultfd {
         if choice.fifo {
             needs.push(Need::Fifo);
         }
-        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::topology::parse_list) {
+        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
             needs.push(Need::Cpus(cpus));
         }
         if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {

@@ -4,12 +4,13 @@ use hdrhistogram::Histogram;
 use pagelab_record::latency;
 use pagelab_sys::{
     Area,
-    clock::{Clock, Span},
-    crew::Barrier,
-    perf::FaultCounter,
-    sched::current_cpu,
-    touch::{Access, Dropped, TouchList},
-    usage::{self, Usage},
+    counts::perf::FaultCounter,
+    loops::touch::{Access, Dropped, TouchList},
+    process::{crew::Barrier, sched::current_cpu},
+    time::{
+        clock::{Clock, Span},
+        usage::{self, Usage},
+    },
 };
 
 /// How a touch is made.

@@ -11,12 +11,16 @@ use std::thread;
 
 use pagelab_sys::{
     SysError,
-    clock::{Clock, Span},
-    crew::Barrier,
-    sched::{Fifo, Pinned, current_cpu},
-    touch::TouchList,
+    loops::touch::TouchList,
+    process::{
+        crew::Barrier,
+        sched::{Fifo, Pinned, current_cpu},
+    },
+    time::{
+        clock::{Clock, Span},
+        usage,
+    },
     uffd::{Armed, Counts, Stop, Tally, serve},
-    usage,
 };
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use pagelab_sys::hostile::{
+use pagelab_sys::vm::hostile::{
     End, Errno, Mapping, Nowhere, PRIVATE, READ, SHARED, Touch, WRITE, touch_in_a_child,
 };
 

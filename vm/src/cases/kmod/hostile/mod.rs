@@ -12,8 +12,8 @@ mod worker;
 
 use anyhow::{Context, Result, bail, ensure};
 use pagelab_sys::{
-    crew::{self, Barrier},
-    hostile::{End, Errno, Ground, Tally, adopt_orphans, fork, wait_for_all},
+    process::crew::{self, Barrier},
+    vm::hostile::{End, Errno, Ground, Tally, adopt_orphans, fork, wait_for_all},
 };
 
 use self::{

@@ -1,6 +1,6 @@
 //! One thread of a hostile process: its files, its ground, and what must hold.
 
-use pagelab_sys::hostile::{End, Errno, Forked, Ground, Tally, fork};
+use pagelab_sys::vm::hostile::{End, Errno, Forked, Ground, Tally, fork};
 
 use super::{
     super::abi::{Alloc, Device, PAGE},
@@ -153,7 +153,8 @@ impl<'a> Worker<'a> {
     fn open(&mut self) -> Result<(), Errno> {
         let index = self.dice.below(SLOTS);
         let write = !self.dice.once_in(8);
-        let node = pagelab_sys::hostile::Node::open(pagelab_sys::hostile::Door::Pagelab, write)?;
+        let node =
+            pagelab_sys::vm::hostile::Node::open(pagelab_sys::vm::hostile::Door::Pagelab, write)?;
         self.slots[index] =
             Some(Slot { device: Device(node), memtype: None, is_own: true, mark: None });
         // Otherwise most files would be closed before anybody allocates.

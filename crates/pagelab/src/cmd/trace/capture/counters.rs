@@ -100,7 +100,7 @@ pub(super) fn place(file: &impl AsRawFd) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_sys::memfd;
+    use pagelab_sys::memory::memfd;
 
     use super::*;
 

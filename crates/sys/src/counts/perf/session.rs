@@ -1,0 +1,393 @@
+#![expect(unsafe_code, reason = "PERF_EVENT_IOC_SET_OUTPUT has no wrapper")]
+//! Events of other processes, received while they happen.
+//!
+//! The one idea: a session has *sources* (kinds of events); each source has one event and one ring
+//! for each CPU, because events that forked children inherit may not share one across CPUs. Records
+//! come out in order of time over all rings, are handed on one by one, and none is kept: memory is
+//! bounded by the rings. What the kernel had no room for is counted, and can be told from what did
+//! not happen: a source's count is what it told plus what was lost.
+//!
+//! The clock is `CLOCK_MONOTONIC_RAW`, so that records compare with stamps of our own.
+//!
+//! It interprets nothing: that is for its user.
+//!
+//! Rules for the unsafe block:
+//! 1. `PERF_EVENT_IOC_SET_OUTPUT` takes two descriptors that the caller holds open, and changes
+//!    where the kernel writes, never what is mapped here.
+
+use std::{io, os::fd::AsRawFd, time::Duration};
+
+use super::{
+    descriptors,
+    parse::{Body, Record, Shape, parse},
+    tracefs::Tracepoint,
+};
+use crate::{SysError, machine::topology::Topology, time::clock::monotonic_raw_ns};
+use perf_event::{
+    Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler,
+    events::{Software, Tracepoint as Numbered},
+};
+
+/// What a source is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Faults that needed no I/O, told when they are handled.
+    MinorFaults,
+    /// Faults that did.
+    MajorFaults,
+    /// Nothing of its own: for [`Source::mappings`].
+    Nothing,
+    /// A tracepoint.
+    Tracepoint(Tracepoint),
+}
+
+/// One kind of events to be told.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// What it is about.
+    pub event: Event,
+    /// Whether samples have callers.
+    pub chain: bool,
+    /// Whether mappings, names, forks and exits are told too.
+    pub mappings: bool,
+    /// Bytes of the ring of each CPU; halved until the kernel allows it.
+    pub ring_bytes: usize,
+    /// Whether the session makes no sense without it.
+    pub required: bool,
+}
+
+/// Whom a session watches.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A process that waits to `execve`: watched from then on, with all that it starts.
+    OnExec(u32),
+    /// These threads from [`Session::start`] on, with all that they start.
+    Threads(Vec<u32>),
+}
+
+/// What to watch.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Whom.
+    pub target: Target,
+    /// For what.
+    pub sources: Vec<Source>,
+}
+
+/// What became of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Told {
+    /// Events that the kernel counted.
+    pub counted: u64,
+    /// Samples that came through the rings.
+    pub samples: u64,
+    /// Records of any type that the rings had no room for, as records in the rings say; those lost
+    /// last may be missing.
+    pub lost_told: u64,
+    /// The same as the kernel's own counter says (since Linux 6.0).
+    pub lost: Option<u64>,
+}
+
+/// Records younger than this are held back: an older one may still be on its way.
+const SETTLE_NS: u64 = 5_000_000;
+/// Callers that are asked for.
+const CALLERS: u16 = 24;
+/// The smallest ring worth having.
+const RING_MIN: usize = 32 << 10;
+
+/// Events being received.
+#[derive(Debug)]
+pub struct Session {
+    rings: Vec<Ring>,
+    /// Events of further threads, which write into the rings of the first.
+    others: Vec<(usize, Counter)>,
+    shapes: Vec<Shape>,
+    told: Vec<Told>,
+    open: Vec<bool>,
+    pending: Vec<Record>,
+    sees_kernel: bool,
+}
+
+struct Ring {
+    source: usize,
+    cpu: usize,
+    sampler: Sampler,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring")
+            .field("source", &self.source)
+            .field("cpu", &self.cpu)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens every source on every CPU, with the kernel's part where that is allowed.
+    ///
+    /// # Errors
+    /// When a required source is not allowed (`perf_event_paranoid` above 2, a seccomp filter,
+    /// somebody else's process) or there are too many descriptors.
+    pub fn open(plan: &Plan) -> Result<Self, SysError> {
+        descriptors::raise(plan)?;
+        // Tracepoints aside, an unprivileged user may watch user space only.
+        match Self::open_with(plan, true) {
+            Err(error) if is_denied(&error.source) => Self::open_with(plan, false),
+            result => result,
+        }
+    }
+
+    fn open_with(plan: &Plan, sees_kernel: bool) -> Result<Self, SysError> {
+        let count = plan.sources.len();
+        let shape = |source: &Source| Shape {
+            chain: source.chain,
+            raw: matches!(source.event, Event::Tracepoint(_)),
+        };
+        let mut session = Self {
+            rings: Vec::new(),
+            others: Vec::new(),
+            shapes: plan.sources.iter().map(shape).collect(),
+            told: vec![Told::default(); count],
+            open: vec![false; count],
+            pending: Vec::new(),
+            sees_kernel,
+        };
+        for (index, source) in plan.sources.iter().enumerate() {
+            match session.open_source(index, source, &plan.target) {
+                Ok(()) => session.open[index] = true,
+                Err(error) if source.required => return Err(error),
+                // What is left of it would count without being read.
+                Err(_) => {
+                    session.rings.retain(|ring| ring.source != index);
+                    session.others.retain(|(source, _)| *source != index);
+                }
+            }
+        }
+        Ok(session)
+    }
+
+    fn open_source(
+        &mut self,
+        index: usize,
+        source: &Source,
+        target: &Target,
+    ) -> Result<(), SysError> {
+        let (threads, on_exec): (&[u32], bool) = match target {
+            Target::OnExec(process) => (std::slice::from_ref(process), true),
+            Target::Threads(threads) => (threads, false),
+        };
+        for cpu in Topology::machine().cpus().online {
+            for thread in threads {
+                let counter = match self.event(source, *thread, cpu, on_exec) {
+                    Ok(counter) => counter,
+                    // The CPU went away, or the thread did.
+                    Err(error) if is_gone(&error) && (!on_exec || cpu > 0) => continue,
+                    Err(error) => {
+                        let on = format!("{} of thread {thread}", source.event.name());
+                        return Err(SysError::new("perf_event_open", on, error));
+                    }
+                };
+                let ring = self.rings.iter().find(|r| (r.source, r.cpu) == (index, cpu));
+                if let Some(ring) = ring {
+                    redirect(&counter, &ring.sampler)?;
+                    self.others.push((index, counter));
+                } else {
+                    let sampler = map(counter, source.ring_bytes, || {
+                        self.event(source, *thread, cpu, on_exec)
+                    })?;
+                    self.rings.push(Ring { source: index, cpu, sampler });
+                }
+            }
+        }
+        if self.rings.iter().any(|ring| ring.source == index) {
+            return Ok(());
+        }
+        let on = format!("{}: no thread is left", source.event.name());
+        Err(SysError::new("perf_event_open", on, io::Error::from_raw_os_error(libc::ESRCH)))
+    }
+
+    fn event(
+        &self,
+        source: &Source,
+        thread: u32,
+        cpu: usize,
+        on_exec: bool,
+    ) -> io::Result<Counter> {
+        let mut builder = match &source.event {
+            Event::MinorFaults => Builder::new(Software::PAGE_FAULTS_MIN),
+            Event::MajorFaults => Builder::new(Software::PAGE_FAULTS_MAJ),
+            Event::Nothing => Builder::new(Software::DUMMY),
+            Event::Tracepoint(tracepoint) => Builder::new(Numbered::with_id(tracepoint.id)),
+        };
+        let head = SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME;
+        builder.sample(head | SampleFlag::ADDR | SampleFlag::CPU);
+        if source.chain {
+            builder.sample(SampleFlag::CALLCHAIN);
+            builder.exclude_callchain_kernel(true).sample_max_stack(CALLERS);
+        }
+        if matches!(source.event, Event::Tracepoint(_)) {
+            builder.sample(SampleFlag::RAW);
+        }
+        let mappings = source.mappings;
+        builder.mmap(mappings).mmap2(mappings).mmap_data(mappings);
+        builder.comm(mappings).comm_exec(mappings).task(mappings);
+        builder
+            .observe_pid(i32::try_from(thread).map_err(io::Error::other)?)
+            .one_cpu(cpu)
+            .inherit(true)
+            .enable_on_exec(on_exec)
+            .exclude_kernel(!self.sees_kernel)
+            .exclude_hv(!self.sees_kernel)
+            .sample_period(1)
+            .sample_id_all(true)
+            .clockid(Clock::MONOTONIC_RAW)
+            .read_format(ReadFormat::LOST);
+        match builder.build() {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                builder.read_format(ReadFormat::empty()).build()
+            }
+            result => result,
+        }
+    }
+
+    /// Whether this source could be opened.
+    pub fn has(&self, source: usize) -> bool {
+        self.open.get(source).copied().unwrap_or(false)
+    }
+
+    /// Whether faults taken in kernel mode are told too.
+    pub fn sees_kernel(&self) -> bool {
+        self.sees_kernel
+    }
+
+    /// Starts the events of [`Target::Threads`].
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn start(&mut self) -> Result<(), SysError> {
+        let failed = |error| SysError::new("ioctl", "PERF_EVENT_IOC_ENABLE", error);
+        for ring in &mut self.rings {
+            ring.sampler.as_counter_mut().enable().map_err(failed)?;
+        }
+        for (_, counter) in &mut self.others {
+            counter.enable().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what has happened so far, in order of time; what is too young comes next time.
+    pub fn drain(&mut self, on_record: &mut dyn FnMut(Record)) {
+        let settled = monotonic_raw_ns().saturating_sub(SETTLE_NS);
+        self.gather();
+        self.hand_on(settled, on_record);
+    }
+
+    /// Ends the events, hands on what is left, and says what became of each source.
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
+    pub fn stop(&mut self, on_record: &mut dyn FnMut(Record)) -> Result<Vec<Told>, SysError> {
+        let failed = |error| SysError::new("read", "a perf counter", error);
+        for ring in &mut self.rings {
+            ring.sampler.as_counter_mut().disable().map_err(failed)?;
+        }
+        for (_, counter) in &mut self.others {
+            counter.disable().map_err(failed)?;
+        }
+        // A handler that was running on another CPU has left by then.
+        std::thread::sleep(Duration::from_millis(1));
+        self.gather();
+        self.hand_on(u64::MAX, on_record);
+        let mut told = std::mem::take(&mut self.told);
+        for ring in &mut self.rings {
+            add(&mut told[ring.source], ring.sampler.as_counter_mut()).map_err(failed)?;
+        }
+        for (source, counter) in &mut self.others {
+            add(&mut told[*source], counter).map_err(failed)?;
+        }
+        Ok(told)
+    }
+
+    fn gather(&mut self) {
+        for ring in &mut self.rings {
+            let (source, shape) = (ring.source, self.shapes[ring.source]);
+            while let Some(record) = ring.sampler.next_record() {
+                let (kind, misc) = (record.ty(), record.misc());
+                let parsed = parse(source, kind, misc, &record.to_contiguous(), shape);
+                let Some(parsed) = parsed else { continue };
+                match parsed.body {
+                    Body::Sample { .. } => self.told[source].samples += 1,
+                    Body::Lost(count) => self.told[source].lost_told += count,
+                    _ => (),
+                }
+                self.pending.push(parsed);
+            }
+        }
+    }
+
+    fn hand_on(&mut self, settled: u64, on_record: &mut dyn FnMut(Record)) {
+        self.pending.sort_by_key(|record| record.time_ns);
+        let ready = self.pending.partition_point(|record| record.time_ns <= settled);
+        self.pending.drain(..ready).for_each(on_record);
+    }
+}
+
+impl Event {
+    /// What it is called where it cannot be had.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::MinorFaults => "minor-faults",
+            Self::MajorFaults => "major-faults",
+            Self::Nothing => "dummy",
+            Self::Tracepoint(tracepoint) => &tracepoint.name,
+        }
+    }
+}
+
+/// Adds what the kernel counted for one event and those inherited from it.
+fn add(told: &mut Told, counter: &mut Counter) -> io::Result<()> {
+    let data = counter.read_full()?;
+    told.counted += data.count();
+    if let Some(lost) = data.lost() {
+        *told.lost.get_or_insert(0) += lost;
+    }
+    Ok(())
+}
+
+/// Maps a ring, a smaller one where the user may not lock so much memory.
+fn map(
+    counter: Counter,
+    bytes: usize,
+    again: impl Fn() -> io::Result<Counter>,
+) -> Result<Sampler, SysError> {
+    let failed = |bytes| move |error| SysError::new("mmap", format!("a ring of {bytes}"), error);
+    let (mut counter, mut bytes) = (counter, bytes.next_power_of_two().max(RING_MIN));
+    loop {
+        match counter.sampled(bytes) {
+            Err(error) if is_denied(&error) && bytes > RING_MIN => {
+                bytes /= 2;
+                counter = again().map_err(failed(bytes))?;
+            }
+            result => return result.map_err(failed(bytes)),
+        }
+    }
+}
+
+/// Makes an event write into the ring of another.
+fn redirect(counter: &Counter, ring: &Sampler) -> Result<(), SysError> {
+    /// `_IO('$', 5)`.
+    const SET_OUTPUT: libc::c_ulong = 0x2405;
+    let (from, to) = (counter.as_raw_fd(), ring.as_raw_fd());
+    // SAFETY: rule 1: both descriptors are open, and the ring outlives the event in the session.
+    let result = unsafe { libc::ioctl(from, SET_OUTPUT as _, to) };
+    if result < 0 { Err(SysError::last("ioctl", "PERF_EVENT_IOC_SET_OUTPUT")) } else { Ok(()) }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ESRCH))
+}

@@ -1,0 +1,94 @@
+//! Page cache to be given up: a scratch file without a name, on a disk.
+//!
+//! The one idea: clean pages of a file are what the kernel can take back at once, without swap and
+//! without writing. The file has no name, so that nothing is left of it however the process ends.
+//! File systems that live in memory have nothing to give up and are not suitable.
+
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::statvfs;
+
+use crate::{
+    SysError,
+    files::{
+        pagecache,
+        scratch::{candidates, nameless},
+    },
+};
+
+/// Where a file of so many bytes can lie: the first scratch directory on a disk with room for it.
+///
+/// # Errors
+/// A sentence that says why nowhere.
+pub fn scratch_directory(bytes: u64) -> Result<PathBuf, String> {
+    let mut reasons = Vec::new();
+    for directory in candidates() {
+        match why_not_in(&directory, bytes) {
+            None => return Ok(directory),
+            Some(why) if reasons.contains(&why) => (),
+            Some(why) => reasons.push(why),
+        }
+    }
+    Err(reasons.join("; "))
+}
+
+fn why_not_in(directory: &Path, bytes: u64) -> Option<String> {
+    let shown = directory.display();
+    let Ok(file) = File::open(directory) else { return Some(format!("{shown} cannot be opened")) };
+    match pagecache::file_system(&file) {
+        Ok((magic, _)) if pagecache::is_in_memory(magic) => {
+            return Some(format!("{shown} lies in memory"));
+        }
+        Ok(_) => (),
+        Err(error) => return Some(format!("{shown}: {error}")),
+    }
+    let free = statvfs(directory).map_or(0, |found| found.f_bavail * found.f_frsize);
+    if free < bytes + (64 << 20) {
+        return Some(format!("{shown} has only {} MiB free", free >> 20));
+    }
+    let refused = nameless(directory).err();
+    refused.map(|error| format!("{shown} may not be written to: {error}"))
+}
+
+/// A file of so many bytes, written to the disk: no page of it is dirty or a hole.
+///
+/// # Errors
+/// When the disk is full, or the directory may not be written to.
+pub fn scratch_file(directory: &Path, bytes: u64) -> Result<File, SysError> {
+    let failed = |error| SysError::new("pwrite", format!("{bytes} bytes of a scratch file"), error);
+    let file = nameless(directory)
+        .map_err(|error| SysError::new("open", directory.display().to_string(), error))?;
+    let piece = vec![0xa5_u8; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        let part = usize::try_from(bytes - at).map_or(piece.len(), |left| left.min(piece.len()));
+        file.write_all_at(&piece[..part], at).map_err(failed)?;
+        at += part as u64;
+    }
+    file.sync_all().map_err(failed)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scratch_file_can_be_taken_out_of_memory_and_read_again() {
+        let Ok(directory) = scratch_directory(1 << 20) else { return };
+        let file = scratch_file(&directory, 1 << 20).unwrap();
+        pagecache::evict(&file).unwrap();
+        assert_eq!(pagecache::resident_pages(&file, 1 << 20).unwrap(), 0);
+        pagecache::fill(&file, 1 << 20).unwrap();
+        assert_eq!(pagecache::resident_pages(&file, 1 << 20).unwrap(), 256);
+    }
+
+    #[test]
+    fn no_directory_has_room_for_everything_and_says_so() {
+        assert!(scratch_directory(u64::MAX >> 2).unwrap_err().contains("MiB free"));
+    }
+}

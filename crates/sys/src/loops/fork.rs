@@ -1,0 +1,189 @@
+#![expect(unsafe_code, reason = "fork, and pages of this process touched where they lie")]
+//! A process that holds what this one has in memory, and does nothing else.
+//!
+//! The one idea: after a fork every private page has two owners, and a store by either takes the
+//! kernel's copy-on-write path. A [`Holder`] keeps the other ownership up for as long as it lives.
+//! It sleeps on a pipe, ends with the holder or with its parent, and in ten minutes anyway.
+//!
+//! A fork makes *every* private page of this process shared, those of the measured loop's own data
+//! too. [`settle`] takes those copies off the clock.
+//!
+//! Rules: (1) the child makes plain system calls and nothing else: it takes no lock and allocates
+//! nothing, so that it does not matter how many threads its parent has; (2) populating and loading
+//! change no contents; (3) memory is touched here only
+//! where `/proc/self/maps` says that it is ours and readable, and by the kernel, which answers
+//! where a mapping has gone since.
+
+use std::{
+    fs,
+    io::{self, PipeWriter},
+    os::fd::AsRawFd,
+};
+
+use linux_raw_sys::general as uapi;
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
+
+use crate::{
+    SysError,
+    memory::{account, area::Ranges},
+};
+
+/// Seconds after which a holder ends by itself.
+const LIFE_S: u32 = 600;
+
+/// A forked process that shares every private page of this one until it is dropped.
+#[derive(Debug)]
+pub struct Holder {
+    child: Option<Pid>,
+    /// Closing it ends the child.
+    _door: PipeWriter,
+}
+
+impl Holder {
+    /// Forks it.
+    ///
+    /// # Errors
+    /// When there are too many processes or descriptors.
+    pub fn fork() -> Result<Self, SysError> {
+        let (wait, door) =
+            io::pipe().map_err(|error| SysError::new("pipe", "of a holder", error))?;
+        // SAFETY: the child only makes system calls (rule 1).
+        match unsafe { libc::fork() } {
+            -1 => Err(SysError::last("fork", "a holder of this process's memory")),
+            0 => {
+                // SAFETY: asks for a signal when the parent ends; touches no memory.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                // SAFETY: as above: the signal's default action ends this process.
+                unsafe { libc::alarm(LIFE_S) };
+                // SAFETY: closes the child's copy, so that the parent's is the only one.
+                unsafe { libc::close(door.as_raw_fd()) };
+                let mut byte = 0_u8;
+                // SAFETY: the buffer holds the one byte that is asked for.
+                unsafe { libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1) };
+                // SAFETY: ends the child at once, without the parent's exit handlers.
+                unsafe { libc::_exit(0) }
+            }
+            pid => Ok(Self { child: Pid::from_raw(pid), _door: door }),
+        }
+    }
+}
+
+impl Drop for Holder {
+    /// Ends the child and waits until its memory is gone.
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            let _ = rustix::process::kill_process(child, Signal::KILL);
+            while matches!(waitpid(Some(child), WaitOptions::empty()), Err(rustix::io::Errno::INTR))
+            {
+            }
+        }
+    }
+}
+
+/// Makes every private writable page of this process outside `except` its own again and present:
+/// what the measured loop stores to must not fault because of a fork.
+///
+/// # Errors
+/// When `/proc` is not mounted, or the kernel has no `MADV_POPULATE_WRITE` (since Linux 5.14).
+pub fn settle(except: &Ranges) -> Result<(), SysError> {
+    for (start, end) in writable(except)? {
+        let (at, bytes) = (start as *mut libc::c_void, end - start);
+        // SAFETY: populating changes no contents, whatever lies there.
+        let result = unsafe { libc::madvise(at, bytes, uapi::MADV_POPULATE_WRITE.cast_signed()) };
+        let why = io::Error::last_os_error();
+        // A mapping that has gone since it was listed, or of a kind that cannot be populated, is
+        // none that the loop stores to.
+        let is_harmless = matches!(why.raw_os_error(), Some(libc::ENOMEM | libc::EFAULT));
+        if result != 0 && !is_harmless {
+            let on = "MADV_POPULATE_WRITE of this process's own data";
+            return Err(SysError::new("madvise", on, why));
+        }
+    }
+    Ok(())
+}
+
+/// A way of changing the signal mask that no kernel knows.
+const NO_WAY: i32 = -1;
+
+/// Has the kernel load from every present private page of this process outside `except`: what is
+/// marked for a hint fault takes it now.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn visit(except: &Ranges) -> Result<(), SysError> {
+    for (start, end) in writable(except)? {
+        for at in (start..end).step_by(4096) {
+            let (at, nothing) = (at as *const u8, std::ptr::null_mut::<u8>());
+            // The list itself lay in a mapping that may be gone, so the kernel loads: it answers
+            // that there is no such way of changing the mask, or EFAULT.
+            // SAFETY: reads eight bytes and changes no mask, because no way has this number.
+            unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NO_WAY, at, nothing, 8_usize) };
+        }
+    }
+    Ok(())
+}
+
+/// Bounds of the private writable mappings of this process that share nothing with `except`.
+fn writable(except: &Ranges) -> Result<Vec<(usize, usize)>, SysError> {
+    let path = "/proc/self/maps";
+    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    let mapping = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (start, end) = account::bounds(words.next()?)?;
+        let is_ours = words.next()?.starts_with("rw") && line.contains("p ");
+        (is_ours && !line.contains(" [v") && !except.overlap(start, end)).then_some((start, end))
+    };
+    Ok(text.lines().filter_map(mapping).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Area,
+        loops::touch::Stride,
+        memory::{
+            account::Frames,
+            area::{Advice, Backing, Layout},
+        },
+        time::usage,
+    };
+
+    #[test]
+    fn a_holder_makes_every_page_shared_and_its_end_leaves_them_to_be_reused() {
+        let _alone = crate::alone();
+        let layout = Layout::contiguous(64 << 12);
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::NoHugePage).unwrap();
+        let stride = Stride { step: 4096, bytes: 8 };
+        area.touch(0, layout.bytes(), stride);
+        let holder = Holder::fork().unwrap();
+        settle(&area.ranges()).unwrap();
+        assert_eq!(Frames::read(&area.ranges()).unwrap().exclusive(), 0);
+        drop(holder);
+        assert_eq!(Frames::read(&area.ranges()).unwrap().exclusive(), 64);
+        let before = usage::thread().minor_faults;
+        area.touch(0, layout.bytes(), stride);
+        assert_eq!(usage::thread().minor_faults - before, 64);
+    }
+
+    #[test]
+    fn visiting_survives_mappings_that_go_meanwhile() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..200).for_each(|_| drop(vec![1_u8; 1 << 20])));
+            (0..20).for_each(|_| visit(&Ranges::default()).unwrap());
+        });
+    }
+
+    #[test]
+    fn only_private_writable_mappings_are_listed() {
+        let own = 5_u8;
+        let address = &raw const own as usize;
+        let listed = writable(&Ranges::default()).unwrap();
+        assert!(listed.iter().any(|(start, end)| (*start..*end).contains(&address)));
+        let code = only_private_writable_mappings_are_listed as *const () as usize;
+        assert!(!listed.iter().any(|(start, end)| (*start..*end).contains(&code)));
+    }
+}

@@ -1,0 +1,162 @@
+#![expect(unsafe_code, reason = "memory policies have no safe wrapper")]
+//! Having the kernel mark this process's memory for NUMA hint faults, and then leave it alone.
+//!
+//! The one idea: the kernel marks memory in the context of a thread that has run for a while
+//! (`task_numa_work`), so a second thread runs, and the one that measures waits. The second one is
+//! needed for another reason too: a page that lies on the node of the CPU is marked only where more
+//! than one thread has the address space (`change_pte_range` and its `target_node` until Linux
+//! 6.18, `folio_can_map_prot_numa` since; `mm/mprotect.c`, `mm/mempolicy.c`). With one thread only
+//! far pages are, and their fault ends in a migration, which is another cost.
+//!
+//! Who measures must not mark: it would mark its own data while the clock runs. A thread whose
+//! policy lacks `MPOL_F_MOF` skips every mapping without a policy of its own (`vma_policy_mof`),
+//! and of the modes that any thread may choose `MPOL_LOCAL` alone allocates as no policy does. What
+//! the fault itself does with a page that is where it should be, it does with either:
+//! `mpol_misplaced` looks at the policy and leaves the page.
+//!
+//! It sets no knob: how long the kernel waits between two passes is `sched/numa_balancing` in
+//! debugfs, and whether it passes at all is `kernel.numa_balancing`.
+//!
+//! Rule: the calls below change where memory will be allocated and nothing about its contents.
+
+use std::thread;
+
+use crate::{
+    SysError,
+    memory::account::number_in,
+    process::sched,
+    time::clock::{monotonic_raw_ns, thread_cpu_ns},
+};
+
+/// Of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.
+const MPOL_DEFAULT: i32 = 0;
+const MPOL_LOCAL: i32 = 4;
+const MPOL_MF_MOVE: i32 = 2;
+
+/// Nanoseconds between two looks.
+const LOOK_NS: u64 = 2_000_000;
+
+/// The calling thread, and those that it starts, mark nothing until this is dropped.
+#[derive(Debug)]
+pub struct Unmarking(());
+
+impl Unmarking {
+    /// Gives the thread the policy of allocating where it runs.
+    ///
+    /// # Errors
+    /// When the kernel was built without NUMA.
+    pub fn begin() -> Result<Self, SysError> {
+        set_policy(MPOL_LOCAL).map(Self)
+    }
+}
+
+impl Drop for Unmarking {
+    fn drop(&mut self) {
+        // Going back to no policy needs no privilege and no memory.
+        let _ = set_policy(MPOL_DEFAULT);
+    }
+}
+
+/// What came of waiting for the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marking {
+    /// Passes over the whole address space that ended meanwhile.
+    pub passes: u64,
+    /// Nanoseconds for which the second thread ran.
+    pub ran_ns: u64,
+}
+
+/// Has a second thread run until the kernel has been through the whole address space `passes`
+/// times, or for `most_ns` nanoseconds. The calling thread sleeps meanwhile, so that every pass is
+/// one of the second thread's; it is on the CPUs of the caller, under the ordinary scheduler.
+///
+/// # Errors
+/// When there are too many threads, or the kernel does not count its passes (before Linux 6.15 that
+/// takes `CONFIG_SCHED_DEBUG`).
+pub fn await_passes(passes: u64, most_ns: u64) -> Result<Marking, SysError> {
+    empty_batches();
+    let begin = passes_so_far()?;
+    let deadline = monotonic_raw_ns() + most_ns;
+    let run = move || {
+        // Real-time threads are never asked to mark (`task_tick_fair` does that).
+        sched::be_ordinary()?;
+        set_policy(MPOL_DEFAULT)?;
+        loop {
+            spin(LOOK_NS);
+            let so_far = passes_so_far()?.saturating_sub(begin);
+            if so_far >= passes || monotonic_raw_ns() >= deadline {
+                return Ok(Marking { passes: so_far, ran_ns: thread_cpu_ns() });
+            }
+        }
+    };
+    let second = thread::Builder::new().name("marks".to_owned()).spawn(run);
+    let second = second.map_err(|error| SysError::new("clone", "of a second thread", error))?;
+    second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Times that the kernel has been through the whole address space of this process.
+fn passes_so_far() -> Result<u64, SysError> {
+    number_in("/proc/self/sched", "mm->numa_scan_seq")
+}
+
+/// Pages of other CPUs' and this one's batches go where they belong. A page that waits in one has a
+/// second reference, and before Linux 6.10 such a page is not marked.
+fn empty_batches() {
+    let (page, node, mut status) = (std::ptr::null::<u8>(), 0_i32, -1_i32);
+    let (one, flag) = (1_usize, MPOL_MF_MOVE);
+    let (page, node, status) = (&raw const page, &raw const node, &raw mut status);
+    // Nothing is mapped at 0, and so nothing moves; the batches are emptied first
+    // (`do_pages_move`). A refusal changes nothing: what is not marked is seen by who counts.
+    // SAFETY: each array has one entry and outlives the call.
+    let _ = unsafe { libc::syscall(libc::SYS_move_pages, 0, one, page, node, status, flag) };
+}
+
+/// Runs for so long: the kernel marks the memory of what runs, not of what sleeps.
+fn spin(ns: u64) {
+    let end = monotonic_raw_ns() + ns;
+    while monotonic_raw_ns() < end {
+        std::hint::spin_loop();
+    }
+}
+
+fn set_policy(mode: i32) -> Result<(), SysError> {
+    let none = std::ptr::null::<libc::c_ulong>();
+    // SAFETY: both modes are without nodes, so that the kernel reads no mask.
+    let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, none, 0_usize) };
+    match result {
+        0 => Ok(()),
+        _ => Err(SysError::last("set_mempolicy", format!("mode {mode}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_lasts_as_long_as_its_guard_and_threads_inherit_it() {
+        let Ok(guard) = Unmarking::begin() else { return };
+        assert_eq!(policy(), "local");
+        assert_eq!(thread::spawn(policy).join().unwrap(), "local");
+        drop(guard);
+        assert_eq!(policy(), "default");
+    }
+
+    #[test]
+    fn waiting_ends_also_where_nothing_passes() {
+        let Ok(found) = await_passes(u64::MAX, 20_000_000) else { return };
+        assert!(found.passes < u64::MAX);
+    }
+
+    /// The thread's policy, as `numa_maps` has it for its stack.
+    fn policy() -> String {
+        let text = std::fs::read_to_string("/proc/thread-self/numa_maps").unwrap();
+        let here = &raw const text as usize;
+        let bases = text.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((usize::from_str_radix(words.next()?, 16).ok()?, words.next()?))
+        });
+        let (_, word) = bases.filter(|(base, _)| *base <= here).max().unwrap();
+        word.to_owned()
+    }
+}

@@ -1,0 +1,147 @@
+//! The facts about a machine that a result may depend on.
+//!
+//! One idea: a table of probes, each a key, a class, its effect on a result in one clause, and a
+//! function of a [`Tree`] of kernel files. Nothing here fails: what this machine or this user
+//! cannot read is `null`, which is itself worth recording.
+//!
+//! The class says what a difference between two runs means ([`Class`]); so a fact that names a
+//! container or a moment is volatile, even when it looks like a setting.
+//!
+//! It is not a judgement, except for [`warnings()`], and changes nothing.
+
+mod identity;
+mod settings;
+mod volatile;
+mod warnings;
+
+use serde::Serialize;
+use serde_json::Value;
+pub use warnings::warnings;
+
+use crate::machine::topology::Tree;
+
+/// What a difference in a fact means to a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// What the machine is: a difference means another machine.
+    Identity,
+    /// How it is set up: a difference may explain a result.
+    Setting,
+    /// What it happened to be doing: differences are normal.
+    Volatile,
+}
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fact {
+    /// What a difference in it means.
+    pub class: Class,
+    /// Its name, unique over all classes.
+    pub key: &'static str,
+    /// `null` where it is not available.
+    pub value: Value,
+    /// What it does to a result, in one clause.
+    pub effect: &'static str,
+}
+
+/// How one fact is found.
+struct Probe {
+    class: Class,
+    key: &'static str,
+    effect: &'static str,
+    read: fn(&Tree) -> Value,
+}
+
+/// A row of the tables.
+const fn probe(
+    class: Class,
+    key: &'static str,
+    effect: &'static str,
+    read: fn(&Tree) -> Value,
+) -> Probe {
+    Probe { class, key, effect, read }
+}
+
+/// Every fact about this machine, now: identity first, volatile facts last.
+pub fn facts() -> Vec<Fact> {
+    facts_of(&Tree::machine())
+}
+
+/// Every fact that a tree tells; what needs no file (CPUID, limits) is this machine's.
+pub fn facts_of(tree: &Tree) -> Vec<Fact> {
+    let tables = [identity::PROBES, settings::PROBES, volatile::PROBES];
+    let fact = |probe: &Probe| Fact {
+        class: probe.class,
+        key: probe.key,
+        value: (probe.read)(tree),
+        effect: probe.effect,
+    };
+    tables.into_iter().flatten().map(fact).collect()
+}
+
+/// The kernel's random name of this boot; knobs and tick counts mean nothing across boots.
+pub fn boot_id() -> String {
+    let id = Tree::machine().text("proc/sys/kernel/random/boot_id");
+    id.unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The machine's own name.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The text of a file.
+fn text(tree: &Tree, path: &str) -> Value {
+    tree.text(path).into()
+}
+
+/// The word that is selected in a file.
+fn choice(tree: &Tree, path: &str) -> Value {
+    tree.choice(path).into()
+}
+
+/// The number in a file.
+fn number(tree: &Tree, path: &str) -> Value {
+    tree.number::<i64>(path).into()
+}
+
+/// A parameter that the kernel spells `Y`, `N`, `1` or `0`.
+fn switch(tree: &Tree, path: &str) -> Value {
+    tree.text(path).and_then(|text| on_or_off(&text)).into()
+}
+
+fn on_or_off(text: &str) -> Option<bool> {
+    match text {
+        "1" | "Y" | "y" | "on" | "true" => Some(true),
+        "0" | "N" | "n" | "off" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// The value of `name=…` on the kernel's command line, the last one as the kernel takes it; the
+/// empty text for a bare `name`. Anything after `--` is init's.
+fn boot_parameter(tree: &Tree, name: &str) -> Option<String> {
+    let line = tree.text("proc/cmdline")?;
+    let own = line.split_whitespace().take_while(|word| *word != "--");
+    let value = |word: &str| match word.split_once('=') {
+        Some((key, value)) => (key == name).then(|| value.to_owned()),
+        None => (word == name).then(String::new),
+    };
+    own.filter_map(value).last()
+}
+
+/// A kilobyte field of `/proc/meminfo` in bytes.
+fn meminfo_bytes(tree: &Tree, key: &str) -> Value {
+    tree.field_number("proc/meminfo", key).map(|kilobytes| kilobytes << 10).into()
+}
+
+/// A map from every name in a directory to what `read` makes of it; null when nothing is there.
+fn map_of(tree: &Tree, directory: &str, read: impl Fn(&str) -> Option<(String, Value)>) -> Value {
+    let map: serde_json::Map<String, Value> =
+        tree.names(directory).iter().filter_map(|name| read(name)).collect();
+    if map.is_empty() { Value::Null } else { map.into() }
+}
+
+#[cfg(test)]
+mod tests;

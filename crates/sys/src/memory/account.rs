@@ -1,0 +1,148 @@
+//! What the kernel keeps about pages of this process beyond their being there: who else maps them,
+//! which frame they lie in, whether they may be taken, what the page table itself costs.
+//!
+//! Read back off the clock, as evidence for kinds of fault that leave the same pages present. Frame
+//! numbers are for `CAP_SYS_ADMIN` only; everything else is for everybody.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+};
+
+use crate::{SysError, memory::area::Ranges};
+
+const BASE_PAGE: usize = 4096;
+const PAGEMAP: &str = "/proc/self/pagemap";
+/// Bits of a pagemap entry (`Documentation/admin-guide/mm/pagemap.rst`).
+const PRESENT: u64 = 1 << 63;
+/// Mapped by nobody else (since Linux 4.2).
+const EXCLUSIVE: u64 = 1 << 56;
+const FRAME: u64 = (1 << 55) - 1;
+
+/// The page-table entries of some ranges at one moment, one for each base page.
+#[derive(Debug, Clone, Default)]
+pub struct Frames(Vec<u64>);
+
+impl Frames {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When `/proc` is not mounted.
+    pub fn read(ranges: &Ranges) -> Result<Self, SysError> {
+        let failed = |call| move |error| SysError::new(call, PAGEMAP, error);
+        let file = File::open(PAGEMAP).map_err(failed("open"))?;
+        let mut bytes = vec![0_u8; ranges.bytes() / BASE_PAGE * 8];
+        let mut at = 0;
+        for (start, end) in ranges.iter() {
+            let length = (end - start) / BASE_PAGE * 8;
+            let from = start as u64 / BASE_PAGE as u64 * 8;
+            file.read_exact_at(&mut bytes[at..at + length], from).map_err(failed("pread"))?;
+            at += length;
+        }
+        let word = |entry: &[u8]| u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
+        Ok(Self(bytes.chunks_exact(8).map(word).collect()))
+    }
+
+    /// Base pages that are mapped.
+    pub fn present(&self) -> u64 {
+        self.0.iter().filter(|entry| **entry & PRESENT != 0).count() as u64
+    }
+
+    /// Base pages that are mapped here and by nobody else.
+    pub fn exclusive(&self) -> u64 {
+        let both = PRESENT | EXCLUSIVE;
+        self.0.iter().filter(|entry| **entry & both == both).count() as u64
+    }
+
+    /// Base pages that lie in another frame than they did `earlier`; `None` where the kernel does
+    /// not tell this user.
+    pub fn moved_since(&self, earlier: &Self) -> Option<u64> {
+        let known = |entry: &u64| entry & PRESENT != 0 && entry & FRAME != 0;
+        let pairs = || self.0.iter().zip(&earlier.0);
+        if self.0.len() != earlier.0.len() || !pairs().all(|(now, then)| known(now) && known(then))
+        {
+            return None;
+        }
+        Some(pairs().filter(|(now, then)| (*now ^ *then) & FRAME != 0).count() as u64)
+    }
+}
+
+/// A field of `/proc/self/smaps`, such as `LazyFree`, summed over the mappings inside the ranges.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn smaps_kib(ranges: &Ranges, field: &str) -> Result<u64, SysError> {
+    let path = "/proc/self/smaps";
+    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    Ok(sum_of(&text, field, |start, end| {
+        ranges.iter().any(|(low, high)| low <= start && end <= high)
+    }))
+}
+
+fn sum_of(smaps: &str, field: &str, counts: impl Fn(usize, usize) -> bool) -> u64 {
+    let (mut inside, mut total) = (false, 0);
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some(name) = first.strip_suffix(':') {
+            if inside && name == field {
+                total += words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+            }
+        } else if let Some((start, end)) = bounds(first) {
+            inside = counts(start, end);
+        }
+    }
+    total
+}
+
+/// Start and end of a mapping, from the first word of its line in `maps` or `smaps`.
+pub(crate) fn bounds(word: &str) -> Option<(usize, usize)> {
+    let (start, end) = word.split_once('-')?;
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+}
+
+/// KiB of page tables of this process.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn page_tables_kib() -> Result<u64, SysError> {
+    number_in("/proc/self/status", "VmPTE:")
+}
+
+/// The number after `name` in a file of words.
+pub(crate) fn number_in(path: &str, name: &str) -> Result<u64, SysError> {
+    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    let number = text.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?.trim_start().trim_start_matches(':');
+        rest.split_whitespace().next()?.parse().ok()
+    });
+    number.ok_or_else(|| {
+        SysError::new("read", path, std::io::Error::other(format!("no `{name}` in it")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_summed_over_the_mappings_that_count() {
+        let smaps = "1000-3000 rw-p 0 00:00 0\nRss:  8 kB\nLazyFree:  4 kB\n\
+                     3000-9000 rw-p 0 00:00 0\nRss:  16 kB\nLazyFree:  12 kB\n";
+        assert_eq!(sum_of(smaps, "LazyFree", |_, end| end <= 0x3000), 4);
+        assert_eq!(sum_of(smaps, "Rss", |_, _| true), 24);
+    }
+
+    #[test]
+    fn frames_are_compared_only_where_they_are_told() {
+        let frames = |list: &[u64]| Frames(list.iter().map(|frame| frame | PRESENT).collect());
+        assert_eq!(frames(&[5, 6]).moved_since(&frames(&[5, 7])), Some(1));
+        assert_eq!(frames(&[0, 0]).moved_since(&frames(&[0, 0])), None);
+        assert_eq!(Frames(vec![5]).moved_since(&frames(&[5])), None, "not present");
+    }
+
+    #[test]
+    fn a_process_has_page_tables() {
+        assert!(page_tables_kib().unwrap() > 0);
+    }
+}

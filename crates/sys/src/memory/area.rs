@@ -1,0 +1,439 @@
+#![expect(unsafe_code, reason = "mmap and friends hand out raw memory")]
+//! A piece of address space that is mapped, advised, populated, touched and released on demand.
+//!
+//! The one idea: address space is *reserved* first (off the clock), so that the page size under
+//! test decides the alignment, not the kernel's mood (it aligns large anonymous mappings by itself
+//! only since 6.7), and so that guards on both sides keep neighbours from merging with it. What is
+//! then timed is one plain call.
+//!
+//! Rules: (1) an `Area` owns its range from `reserve` to drop, nobody else maps into it; (2) memory
+//! is reached only through the methods here, by volatile access, while it is mapped; (3) no
+//! reference into the range ever leaves this file.
+
+mod advice;
+mod layout;
+
+use std::{io, os::fd::RawFd};
+
+use linux_raw_sys::general as uapi;
+
+use crate::{SysError, memory::heap};
+pub use advice::Ranges;
+pub use layout::Layout;
+
+const BASE_PAGE: usize = 4096;
+
+/// Where an area lies and what backs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    /// Anonymous memory wherever the kernel has room.
+    Anonymous,
+    /// Anonymous memory from a 1 GiB boundary, `MAP_FIXED_NOREPLACE`, as low as possible.
+    Fixed,
+    /// The heap, grown and shrunk by `brk`.
+    Brk,
+    /// The hugetlb pool of pages of 2 to this power.
+    Hugetlb(u32),
+    /// A file, or memory that has a descriptor; the bytes of the windows lie in it end to end.
+    ///
+    /// Whoever names the descriptor keeps it open until the area is mapped.
+    File {
+        /// Descriptor, open for reading and writing.
+        fd: RawFd,
+        /// `MAP_SHARED`; else stores stay private.
+        shared: bool,
+    },
+}
+
+/// What to tell the kernel about an area before anything in it faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// `MADV_HUGEPAGE`.
+    HugePage,
+    /// `MADV_NOHUGEPAGE`.
+    NoHugePage,
+    /// `MADV_RANDOM`: a fault on a file reads the one page.
+    Random,
+}
+
+/// Reserved address space, mapped or not. Dropping it returns everything.
+#[derive(Debug)]
+pub struct Area {
+    base: usize,
+    layout: Layout,
+    backing: Backing,
+    /// Everything that `reserve` took: start and length; empty for the heap.
+    reserved: (usize, usize),
+    mapped: bool,
+}
+
+impl Area {
+    /// Reserves address space for `layout` so that its base is `skew` bytes past a multiple of
+    /// `align`. Nothing is mapped yet.
+    ///
+    /// # Errors
+    /// When there is no room, or the heap cannot grow.
+    ///
+    /// # Panics
+    /// When `align` is no power of two, or `skew` is no multiple of the base page below it.
+    pub fn reserve(
+        layout: Layout,
+        backing: Backing,
+        align: usize,
+        skew: usize,
+    ) -> Result<Self, SysError> {
+        assert!(align.is_power_of_two() && align >= BASE_PAGE, "alignment {align}");
+        assert!(skew < align && skew.is_multiple_of(BASE_PAGE), "skew {skew} of {align}");
+        let extent = layout.extent();
+        let mut area = Self { base: 0, layout, backing, reserved: (0, 0), mapped: false };
+        match backing {
+            Backing::Brk => area.base = heap::extend_to(align, skew)?,
+            Backing::Fixed => {
+                // A page of guard on both sides, the boundary between them.
+                let start = (1..64_usize).find_map(|gib| {
+                    let start = (gib << 30) - BASE_PAGE;
+                    let fixed = uapi::MAP_FIXED_NOREPLACE;
+                    map(start, extent + skew + 2 * BASE_PAGE, 0, fixed).ok()
+                });
+                let Some(start) = start else {
+                    let why = io::Error::from_raw_os_error(libc::EEXIST);
+                    return Err(SysError::new("mmap", "every 1 GiB boundary below 64 GiB", why));
+                };
+                area.reserved = (start, extent + skew + 2 * BASE_PAGE);
+                area.base = start + BASE_PAGE + skew;
+            }
+            Backing::Anonymous | Backing::Hugetlb(_) | Backing::File { .. } => {
+                let length = extent + 2 * align + 2 * BASE_PAGE;
+                let start = map(0, length, 0, 0)?;
+                area.reserved = (start, length);
+                area.base = (start + BASE_PAGE).next_multiple_of(align) + skew;
+            }
+        }
+        Ok(area)
+    }
+
+    /// Leaves holes where the windows will be, so that [`Area::map`] is one plain call for each.
+    ///
+    /// Nothing else may map memory in this process before `map` does.
+    ///
+    /// # Errors
+    /// When the kernel refuses, which it has no reason to.
+    pub fn open(&mut self) -> Result<(), SysError> {
+        if self.backing != Backing::Brk {
+            for base in self.windows() {
+                unmap(base, self.layout.window)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps every window; `populate` adds `MAP_POPULATE`, which a heap does not have.
+    ///
+    /// # Errors
+    /// When memory or the hugetlb pool is short.
+    pub fn map(&mut self, populate: bool) -> Result<(), SysError> {
+        self.map_with(if populate { uapi::MAP_POPULATE } else { 0 })
+    }
+
+    /// Maps every window with `MAP_LOCKED`, which populates as far as it can and does not say how
+    /// far that was. A heap does not have it.
+    ///
+    /// # Errors
+    /// When the memlock limit is too low.
+    pub fn map_locked(&mut self) -> Result<(), SysError> {
+        self.map_with(uapi::MAP_LOCKED)
+    }
+
+    fn map_with(&mut self, flags: u32) -> Result<(), SysError> {
+        let flags = flags | uapi::MAP_FIXED_NOREPLACE;
+        match self.backing {
+            Backing::Brk => heap::grow(self.base, self.layout.window)?,
+            Backing::Hugetlb(shift) => {
+                let flags = flags | uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT;
+                for base in self.windows() {
+                    map(base, self.layout.window, READ_WRITE, flags)?;
+                }
+            }
+            Backing::Anonymous | Backing::Fixed => {
+                for base in self.windows() {
+                    map(base, self.layout.window, READ_WRITE, flags)?;
+                }
+            }
+            Backing::File { fd, shared } => {
+                let flags = flags | if shared { uapi::MAP_SHARED } else { uapi::MAP_PRIVATE };
+                for (index, base) in self.windows().enumerate() {
+                    let at = index * self.layout.window;
+                    map_file(base, self.layout.window, flags, (fd, at))?;
+                }
+            }
+        }
+        self.mapped = true;
+        Ok(())
+    }
+
+    /// Tells the kernel which pages are wanted.
+    ///
+    /// # Errors
+    /// When the kernel was built without transparent huge pages.
+    pub fn advise(&self, advice: Advice) -> Result<(), SysError> {
+        self.each_window(
+            "madvise",
+            match advice {
+                Advice::HugePage => Call::Advise(uapi::MADV_HUGEPAGE),
+                Advice::NoHugePage => Call::Advise(uapi::MADV_NOHUGEPAGE),
+                Advice::Random => Call::Advise(uapi::MADV_RANDOM),
+            },
+        )
+    }
+
+    /// `MADV_POPULATE_WRITE` (since Linux 5.14).
+    ///
+    /// # Errors
+    /// When memory is short; unlike `MAP_POPULATE` it says so.
+    pub fn populate_write(&self) -> Result<(), SysError> {
+        self.each_window("madvise", Call::Advise(uapi::MADV_POPULATE_WRITE))
+    }
+
+    /// `mlock`, or `mlock2(MLOCK_ONFAULT)`.
+    ///
+    /// # Errors
+    /// When the memlock limit is too low.
+    pub fn lock(&self, on_fault: bool) -> Result<(), SysError> {
+        self.each_window("mlock", if on_fault { Call::LockOnFault } else { Call::Lock })
+    }
+
+    /// `MADV_PAGEOUT` (since Linux 5.4): writes to swap what can be reclaimed now.
+    ///
+    /// # Errors
+    /// When the memory is locked.
+    pub fn page_out(&self) -> Result<(), SysError> {
+        self.each_window("madvise", Call::Advise(uapi::MADV_PAGEOUT))
+    }
+
+    /// Binds pages that are yet to be allocated to a memory node.
+    ///
+    /// # Errors
+    /// When the node does not exist or has no memory.
+    pub fn bind(&self, node: usize) -> Result<(), SysError> {
+        self.each_window("mbind", Call::Bind(node))
+    }
+
+    /// The address of the first byte, for the latency loop of this room and for read-back.
+    pub(crate) fn base_ptr(&self) -> *mut u8 {
+        assert!(self.mapped, "only mapped memory is reached");
+        self.base as *mut u8
+    }
+
+    /// Start addresses of the windows.
+    pub fn windows(&self) -> impl Iterator<Item = usize> + use<> {
+        let (base, layout) = (self.base, self.layout);
+        (0..layout.windows).map(move |index| base + index * layout.stride)
+    }
+
+    /// How its bytes lie.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Address of the first byte.
+    pub fn base(&self) -> usize {
+        self.base
+    }
+
+    /// Address after the last byte of the last window.
+    pub fn end(&self) -> usize {
+        self.base + self.layout.extent()
+    }
+
+    /// Unmaps every window (or shrinks the heap). The reservation's guards stay until drop.
+    ///
+    /// # Errors
+    /// When somebody else moved the end of the heap meanwhile: then it is left alone.
+    pub fn release(&mut self) -> Result<(), SysError> {
+        match self.backing {
+            Backing::Brk => heap::shrink(self.base, self.layout.window)?,
+            _ => {
+                for base in self.windows() {
+                    unmap(base, self.layout.window)?;
+                }
+            }
+        }
+        self.mapped = false;
+        Ok(())
+    }
+
+    fn each_window(&self, name: &'static str, call: Call) -> Result<(), SysError> {
+        let bytes = self.layout.window;
+        for base in self.windows() {
+            let at = base as *mut libc::c_void;
+            let result = match call {
+                // SAFETY: the range is ours; populate and huge page advice change no contents.
+                Call::Advise(advice) => unsafe { libc::madvise(at, bytes, advice.cast_signed()) },
+                // SAFETY: the range is ours and mapped; locking changes no contents.
+                Call::Lock => unsafe { libc::mlock(at, bytes) },
+                Call::LockOnFault => {
+                    let flags = uapi::MLOCK_ONFAULT;
+                    // SAFETY: as for mlock.
+                    let result = unsafe { libc::syscall(libc::SYS_mlock2, at, bytes, flags) };
+                    i32::from(result != 0)
+                }
+                Call::Bind(node) => {
+                    let mask = node_mask(node);
+                    let bits = mask.len() * 64 + 1;
+                    // SAFETY: the mask outlives the call and has as many bits as are announced.
+                    let result = unsafe {
+                        libc::syscall(libc::SYS_mbind, at, bytes, MPOL_BIND, mask.as_ptr(), bits, 0)
+                    };
+                    i32::from(result != 0)
+                }
+            };
+            if result != 0 {
+                return Err(SysError::last(name, format!("{bytes} bytes at {base:#x}, {call:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        if self.backing == Backing::Brk {
+            if self.mapped {
+                let _ = self.release();
+            }
+            return;
+        }
+        // Holes inside are no error to munmap; the kernel has no other reason to refuse.
+        let _ = unmap(self.reserved.0, self.reserved.1);
+    }
+}
+
+/// The word `offset` bytes above `base`: a page-aligned address and a multiple of 8.
+#[inline(always)]
+pub(crate) fn word_at(base: *mut u8, offset: usize) -> *mut u64 {
+    base.wrapping_add(offset).cast()
+}
+
+/// Whether this kernel has `MADV_POPULATE_WRITE`; the advice is checked before the (empty) range.
+pub fn has_populate_write() -> bool {
+    let nowhere = BASE_PAGE as *mut libc::c_void;
+    // SAFETY: an empty range: nothing is populated, the address is not looked at.
+    unsafe { libc::madvise(nowhere, 0, uapi::MADV_POPULATE_WRITE.cast_signed()) == 0 }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    Advise(u32),
+    Lock,
+    LockOnFault,
+    Bind(usize),
+}
+
+/// `MPOL_BIND` of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.
+const MPOL_BIND: i32 = 2;
+const READ_WRITE: u32 = uapi::PROT_READ | uapi::PROT_WRITE;
+
+fn node_mask(node: usize) -> [u64; 16] {
+    let mut mask = [0; 16];
+    mask[node / 64 % 16] = 1 << (node % 64);
+    mask
+}
+
+fn map(at: usize, bytes: usize, protection: u32, flags: u32) -> Result<usize, SysError> {
+    let flags = flags | uapi::MAP_PRIVATE | uapi::MAP_ANONYMOUS | uapi::MAP_NORESERVE;
+    let hint = at as *mut libc::c_void;
+    let (protection, flags) = (protection.cast_signed(), flags.cast_signed());
+    // SAFETY: a private anonymous mapping at a place of the kernel's choice, or at one of ours that
+    // MAP_FIXED_NOREPLACE refuses to take from anybody.
+    let address = unsafe { libc::mmap(hint, bytes, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(SysError::last("mmap", format!("{bytes} bytes at {at:#x}, anonymous")));
+    }
+    Ok(address as usize)
+}
+
+/// Maps `bytes` of a file from a position on.
+fn map_file(at: usize, bytes: usize, flags: u32, file: (RawFd, usize)) -> Result<(), SysError> {
+    let (fd, position) = file;
+    let (protection, flags) = (READ_WRITE.cast_signed(), flags.cast_signed());
+    let position = libc::off_t::try_from(position).expect("a position in a file has 63 bits");
+    let hint = at as *mut libc::c_void;
+    // SAFETY: MAP_FIXED_NOREPLACE (every caller's) takes no address from anybody.
+    let address = unsafe { libc::mmap(hint, bytes, protection, flags, fd, position) };
+    if address == libc::MAP_FAILED {
+        return Err(SysError::last("mmap", format!("{bytes} bytes of a file at {position}")));
+    }
+    Ok(())
+}
+
+fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {
+    // SAFETY: callers pass ranges that their `Area` reserved; no reference into them exists.
+    let result = unsafe { libc::munmap(at as *mut libc::c_void, bytes) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("munmap", format!("{bytes} at {at:#x}"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{loops::touch::Stride, memory::residency::Scanner, time::usage};
+
+    const STRIDE: Stride = Stride { step: BASE_PAGE, bytes: 8 };
+
+    /// A touched area and the faults of touching it; the first round takes those of the code.
+    fn touched(layout: Layout, backing: Backing, align: usize, skew: usize) -> (Area, u64) {
+        let once = || {
+            let mut area = Area::reserve(layout, backing, align, skew).unwrap();
+            area.open().unwrap();
+            area.map(false).unwrap();
+            area.advise(Advice::NoHugePage).unwrap();
+            let before = usage::thread().minor_faults;
+            area.touch(0, layout.bytes(), STRIDE);
+            let faults = usage::thread().minor_faults - before;
+            (area, faults)
+        };
+        drop(once());
+        once()
+    }
+
+    #[test]
+    fn the_base_is_where_it_was_asked_for() {
+        let _alone = crate::alone();
+        for (align, skew) in [(4096, 0), (2 << 20, 0), (2 << 20, 1 << 20), (1 << 30, 0)] {
+            let layout = Layout::contiguous(8 << 20);
+            let area = Area::reserve(layout, Backing::Anonymous, align, skew).unwrap();
+            assert_eq!(area.base() % align, skew);
+        }
+    }
+
+    #[test]
+    fn every_page_faults_once_and_is_present_afterwards() {
+        let _alone = crate::alone();
+        let layout = Layout::contiguous(64 * BASE_PAGE);
+        for backing in [Backing::Anonymous, Backing::Fixed, Backing::Brk] {
+            let (mut area, faults) = touched(layout, backing, 2 << 20, 0);
+            assert_eq!(faults, 64, "{backing:?}");
+            assert_eq!(Scanner::open().unwrap().scan(&area).unwrap().present, 64, "{backing:?}");
+            area.release().unwrap();
+        }
+    }
+
+    #[test]
+    fn windows_leave_gaps_that_are_not_mapped() {
+        let _alone = crate::alone();
+        let layout = Layout::windowed(4 << 20);
+        assert_eq!((layout.windows, layout.bytes()), (4, 4 << 20));
+        assert_eq!(layout.offset((1 << 20) + 5), (2 << 20) + 5);
+        assert_eq!(layout.position((2 << 20) + 5), (1 << 20) + 5);
+        let (area, faults) = touched(layout, Backing::Anonymous, 2 << 20, 0);
+        assert_eq!(faults, 1024);
+        drop(area);
+    }
+
+    #[test]
+    fn fixed_lies_on_a_gibibyte() {
+        let _alone = crate::alone();
+        let layout = Layout::contiguous(BASE_PAGE);
+        let area = Area::reserve(layout, Backing::Fixed, BASE_PAGE, 0).unwrap();
+        assert_eq!(area.base() % (1 << 30), 0);
+    }
+}

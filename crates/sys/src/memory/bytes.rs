@@ -1,0 +1,117 @@
+#![expect(unsafe_code, reason = "anonymous memory on huge pages is mapped by hand")]
+//! A copy of a file in anonymous memory, on huge pages where the kernel gives them: what it means
+//! for a trace to be in memory.
+//!
+//! The one idea: it is filled once and then read only, by the page table too, so that it can be
+//! handed out as a plain slice. It is no memory under test: that is behind [`crate::Area`].
+
+use std::{fs::File, io, ops::Deref, os::unix::fs::FileExt, ptr::NonNull};
+
+use crate::{SysError, memory::residency::Scanner};
+
+const HUGE: usize = 2 << 20;
+
+/// Bytes that nobody can change any more.
+#[derive(Debug)]
+pub struct HugeBytes {
+    /// Everything that was mapped: start and length.
+    map: (NonNull<u8>, usize),
+    /// Where the bytes start in it, at a boundary of huge pages, and how many they are.
+    bytes: (NonNull<u8>, usize),
+}
+
+// SAFETY: the bytes are never written after `read` has returned.
+unsafe impl Send for HugeBytes {}
+// SAFETY: as above.
+unsafe impl Sync for HugeBytes {}
+
+impl HugeBytes {
+    /// Copies the first `length` bytes of a file.
+    ///
+    /// # Errors
+    /// When memory is short, or the file is.
+    pub fn read(file: &File, length: usize) -> Result<Self, SysError> {
+        let whole = length.next_multiple_of(HUGE) + HUGE;
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh private mapping at a place of the kernel's choice.
+        let map = unsafe { libc::mmap(std::ptr::null_mut(), whole, protection, flags, -1, 0) };
+        let start = NonNull::new(map.cast::<u8>()).filter(|_| map != libc::MAP_FAILED);
+        let Some(start) = start else {
+            return Err(SysError::last("mmap", format!("{whole} bytes, anonymous")));
+        };
+        let skip = start.as_ptr().align_offset(HUGE);
+        // SAFETY: less than a huge page, and the mapping is longer than that.
+        let first = unsafe { start.add(skip) };
+        let copy = Self { map: (start, whole), bytes: (first, length) };
+        // Where there are no transparent huge pages the copy has base pages: `huge_bytes` tells.
+        // SAFETY: advice about our own mapping.
+        unsafe { libc::madvise(map, whole, libc::MADV_HUGEPAGE) };
+        // SAFETY: mapped, zeroed by the kernel, `length` bytes long, and seen by nobody else yet.
+        let target = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) };
+        fill(file, target).map_err(|error| SysError::new("pread", "a trace", error))?;
+        // SAFETY: ours; a stray write through a wild pointer is a fault from here on.
+        unsafe { libc::mprotect(map, whole, libc::PROT_READ) };
+        Ok(copy)
+    }
+
+    /// Bytes that lie on huge pages, by the page table; `None` where it cannot be read.
+    pub fn huge_bytes(&self) -> Option<u64> {
+        let start = self.bytes.0.as_ptr() as u64;
+        let end = start + self.bytes.1.next_multiple_of(4096) as u64;
+        let found = Scanner::open().ok()?.scan_range_of(start, end).ok()?;
+        Some(found.huge * 4096)
+    }
+}
+
+/// Like `read_exact_at`, in pieces that a signal may interrupt.
+fn fill(file: &File, target: &mut [u8]) -> io::Result<()> {
+    let mut at = 0;
+    for piece in target.chunks_mut(4 << 20) {
+        file.read_exact_at(piece, at)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
+}
+
+impl Deref for HugeBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: mapped for as long as `self` lives, initialised, and never written again.
+        unsafe { std::slice::from_raw_parts(self.bytes.0.as_ptr(), self.bytes.1) }
+    }
+}
+
+impl Drop for HugeBytes {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours; slices of it borrow `self` and are gone.
+        unsafe { libc::munmap(self.map.0.as_ptr().cast(), self.map.1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_copy_is_the_file() {
+        let _alone = crate::alone();
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let copy = HugeBytes::read(&file, bytes.len()).unwrap();
+        assert!(*copy == bytes);
+        assert!(copy.as_ptr().align_offset(HUGE) == 0);
+        assert!(copy.huge_bytes().is_none_or(|huge| huge <= 4 << 20));
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_refused_and_an_empty_one_is_empty() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(HugeBytes::read(&file, 1).unwrap_err().to_string().contains("pread"));
+        assert!(HugeBytes::read(&file, 0).unwrap().is_empty());
+    }
+}

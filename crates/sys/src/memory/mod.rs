@@ -1,0 +1,14 @@
+//! Memory under test: where it lies, what the kernel is told of it, and what it says of it.
+//!
+//! Everything that reaches memory stands on [`area::Area`].
+
+pub mod account;
+pub mod area;
+pub mod bytes;
+pub mod filemap;
+pub mod folios;
+mod heap;
+pub mod locked;
+pub mod memfd;
+mod populate;
+pub mod residency;

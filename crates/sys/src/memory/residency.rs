@@ -1,0 +1,370 @@
+#![expect(unsafe_code, reason = "PAGEMAP_SCAN fills an array through an ioctl")]
+//! What is really mapped: read back from the page table, never from what was asked for.
+//!
+//! `PAGEMAP_SCAN` (since Linux 6.7) answers for any range; before it, `/proc/self/pagemap` gives
+//! presence and `smaps` the huge part. Both count base pages.
+
+use std::{
+    fs::{self, File},
+    os::{fd::AsRawFd, unix::fs::FileExt},
+};
+
+use linux_raw_sys::general as uapi;
+
+use crate::{Area, SysError};
+
+const BASE_PAGE: u64 = 4096;
+
+/// Base pages of a range, by what the page table says of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Residency {
+    /// Mapped, zero page included.
+    pub present: u64,
+    /// Mapped by a PMD or larger.
+    pub huge: u64,
+    /// Mapped to the shared zero page; `None` where the kernel does not tell.
+    pub zero: Option<u64>,
+    /// Pages of a file or of shared memory, private copies left out.
+    pub file: u64,
+}
+
+/// Base pages that are in swap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swapped {
+    /// How many.
+    pub pages: u64,
+    /// In how many swap spaces.
+    pub spaces: u32,
+}
+
+/// An open page table of this process.
+#[derive(Debug)]
+pub struct Scanner {
+    pagemap: File,
+    /// The process that opened it.
+    process: u32,
+    has_scan: bool,
+}
+
+impl Scanner {
+    /// Opens the page table of the calling process and finds out how it may be read.
+    ///
+    /// # Errors
+    /// When `/proc` is not mounted.
+    pub fn open() -> Result<Self, SysError> {
+        let (pagemap, process) = (open_pagemap()?, std::process::id());
+        let mut scanner = Self { pagemap, process, has_scan: true };
+        scanner.has_scan = scanner.scan_range(0x1000, 0x2000).is_ok();
+        Ok(scanner)
+    }
+
+    /// Reads back every window of an area.
+    ///
+    /// # Errors
+    /// When the page table cannot be read.
+    pub fn scan(&self, area: &Area) -> Result<Residency, SysError> {
+        let window = area.layout().window as u64;
+        let mut total = Residency { zero: self.has_scan.then_some(0), ..Residency::default() };
+        for base in area.windows() {
+            let (start, end) = (base as u64, base as u64 + window);
+            let part =
+                if self.has_scan { self.scan_range(start, end) } else { self.read(start, end) }?;
+            total.present += part.present;
+            total.huge += part.huge;
+            total.zero = total.zero.zip(part.zero).map(|(a, b)| a + b);
+            total.file += part.file;
+        }
+        if !self.has_scan {
+            // Once for all windows: there may be thousands, and smaps tells of each.
+            total.huge = huge_pages(area.base() as u64, area.end() as u64)?;
+        }
+        Ok(total)
+    }
+
+    /// Base pages of an area that were stored to and not written back since, as `smaps` has them:
+    /// by the page table or by the page itself.
+    ///
+    /// # Errors
+    /// When `/proc/self/smaps` cannot be read.
+    pub fn dirty(&self, area: &Area) -> Result<u64, SysError> {
+        let fields = ["Private_Dirty:", "Shared_Dirty:"];
+        let kib = kib_of(&smaps()?, area.base() as u64, area.end() as u64, &fields);
+        Ok(kib * 1024 / BASE_PAGE)
+    }
+
+    /// Base pages of an area that are in swap, and in how many swap spaces they are, by
+    /// `/proc/self/pagemap`: bit 62, and bits 0-4 where this process may see them (as root), else
+    /// one.
+    ///
+    /// # Errors
+    /// When the page table cannot be read.
+    pub fn swapped(&self, area: &Area) -> Result<Swapped, SysError> {
+        const SWAPPED: u64 = 1 << 62;
+        let (mut pages, mut spaces) = (0, 0_u32);
+        let own = self.of_this_process()?;
+        let pagemap = own.as_ref().unwrap_or(&self.pagemap);
+        let mut entries = [0_u8; 4096];
+        for base in area.windows() {
+            let first = base as u64 / BASE_PAGE;
+            let end = first + area.layout().window as u64 / BASE_PAGE;
+            let mut page = first;
+            while page < end {
+                let left = usize::try_from(end - page).unwrap_or(entries.len());
+                let count = entries.len().min(left * 8);
+                pagemap
+                    .read_exact_at(&mut entries[..count], page * 8)
+                    .map_err(|error| SysError::new("pread", "/proc/self/pagemap", error))?;
+                for entry in entries[..count].chunks_exact(8) {
+                    let word = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
+                    if word & SWAPPED != 0 {
+                        pages += 1;
+                        spaces |= 1 << (word & 0x1f);
+                    }
+                }
+                page += count as u64 / 8;
+            }
+        }
+        Ok(Swapped { pages, spaces: spaces.count_ones() })
+    }
+
+    /// Reads back a part of an area: `bytes` bytes from `at` on of the windows laid end to end, all
+    /// in one window.
+    ///
+    /// # Errors
+    /// When the page table cannot be read.
+    pub fn scan_part(&self, area: &Area, at: usize, bytes: usize) -> Result<Residency, SysError> {
+        let start = (area.base() + area.layout().offset(at)) as u64;
+        self.scan_range_of(start, start + bytes as u64)
+    }
+
+    /// Reads back any range of this process that starts and ends with a page.
+    pub(crate) fn scan_range_of(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+        if self.has_scan {
+            return self.scan_range(start, end);
+        }
+        let huge = huge_pages(start, end)?;
+        Ok(Residency { huge, ..self.read(start, end)? })
+    }
+
+    /// In a process that was forked since: what was opened shows the page table of its parent.
+    fn of_this_process(&self) -> Result<Option<File>, SysError> {
+        (std::process::id() != self.process).then(open_pagemap).transpose()
+    }
+
+    fn scan_range(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+        let mut found = Residency { zero: Some(0), ..Residency::default() };
+        let own = self.of_this_process()?;
+        let pagemap = own.as_ref().unwrap_or(&self.pagemap);
+        let mut regions = [uapi::page_region { start: 0, end: 0, categories: 0 }; 64];
+        let wanted = u64::from(uapi::PAGE_IS_PRESENT);
+        let (huge, zero) = (u64::from(uapi::PAGE_IS_HUGE), u64::from(uapi::PAGE_IS_PFNZERO));
+        let file = u64::from(uapi::PAGE_IS_FILE);
+        let mut from = start;
+        while from < end {
+            let mut argument = uapi::pm_scan_arg {
+                size: size_of::<uapi::pm_scan_arg>() as u64,
+                flags: 0,
+                start: from,
+                end,
+                walk_end: 0,
+                vec: regions.as_mut_ptr() as u64,
+                vec_len: regions.len() as u64,
+                max_pages: 0,
+                category_inverted: 0,
+                category_mask: wanted,
+                category_anyof_mask: 0,
+                return_mask: wanted | huge | zero | file,
+            };
+            // SAFETY: the argument has the size that it announces, `vec` has `vec_len` entries,
+            // and both outlive the call.
+            let filled = unsafe {
+                // Not libc::ioctl: glibc and musl disagree about the type of a request.
+                let fd = pagemap.as_raw_fd();
+                libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument)
+            };
+            let Ok(filled) = usize::try_from(filled) else {
+                return Err(SysError::last("ioctl", "PAGEMAP_SCAN"));
+            };
+            for region in &regions[..filled] {
+                let pages = (region.end - region.start) / BASE_PAGE;
+                found.present += pages;
+                found.huge += if region.categories & huge != 0 { pages } else { 0 };
+                found.file += if region.categories & file != 0 { pages } else { 0 };
+                let zeros = if region.categories & zero != 0 { pages } else { 0 };
+                found.zero = found.zero.map(|zero| zero + zeros);
+            }
+            if argument.walk_end <= from {
+                break;
+            }
+            from = argument.walk_end;
+        }
+        Ok(found)
+    }
+
+    /// The way of kernels before 6.7; what is huge is not in it.
+    fn read(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+        const PRESENT: u64 = 1 << 63;
+        const FILE: u64 = 1 << 61;
+        let mut found = Residency::default();
+        let own = self.of_this_process()?;
+        let pagemap = own.as_ref().unwrap_or(&self.pagemap);
+        let mut entries = [0_u8; 4096];
+        let mut page = start / BASE_PAGE;
+        while page < end / BASE_PAGE {
+            let count =
+                entries.len().min(usize::try_from(end / BASE_PAGE - page).unwrap_or(4096) * 8);
+            pagemap
+                .read_exact_at(&mut entries[..count], page * 8)
+                .map_err(|error| SysError::new("pread", "/proc/self/pagemap", error))?;
+            for entry in entries[..count].chunks_exact(8) {
+                let word = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
+                found.present += u64::from(word & PRESENT != 0);
+                found.file += u64::from(word & PRESENT != 0 && word & FILE != 0);
+            }
+            page += count as u64 / 8;
+        }
+        Ok(found)
+    }
+}
+
+fn smaps() -> Result<String, SysError> {
+    let path = "/proc/self/smaps";
+    fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))
+}
+
+/// Base pages mapped huge in the VMAs inside `start..end`.
+fn huge_pages(start: u64, end: u64) -> Result<u64, SysError> {
+    const HUGE: &[&str] = &[
+        "AnonHugePages:",
+        "ShmemPmdMapped:",
+        "FilePmdMapped:",
+        "Private_Hugetlb:",
+        "Shared_Hugetlb:",
+    ];
+    Ok(kib_of(&smaps()?, start, end, HUGE) * 1024 / BASE_PAGE)
+}
+
+/// KiB of some fields of `smaps` in the VMAs that lie inside `start..end`.
+fn kib_of(smaps: &str, start: u64, end: u64, fields: &[&str]) -> u64 {
+    let mut inside = false;
+    let mut total = 0;
+    for line in smaps.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if let Some((low, high)) = first.split_once('-') {
+            let bounds = (u64::from_str_radix(low, 16), u64::from_str_radix(high, 16));
+            inside = matches!(bounds, (Ok(low), Ok(high)) if start <= low && high <= end);
+        } else if inside && fields.contains(&first) {
+            total += words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    total
+}
+
+/// `_IOWR('f', 16, struct pm_scan_arg)`.
+const PAGEMAP_SCAN: u64 =
+    3 << 30 | (size_of::<uapi::pm_scan_arg>() as u64) << 16 | (b'f' as u64) << 8 | 16;
+
+/// Writes the memory node of each page to `nodes`; a negative number for a page not present.
+///
+/// # Errors
+/// When the kernel was built without NUMA.
+///
+/// # Panics
+/// When the slices differ in length.
+pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), SysError> {
+    assert_eq!(addresses.len(), nodes.len(), "one answer for each page");
+    // SAFETY: both arrays have `addresses.len()` entries; null target nodes only ask.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            addresses.len(),
+            addresses.as_ptr(),
+            std::ptr::null::<i32>(),
+            nodes.as_mut_ptr(),
+            0,
+        )
+    };
+    if result < 0 {
+        return Err(SysError::last("move_pages", format!("{} pages", addresses.len())));
+    }
+    Ok(())
+}
+
+/// Base pages of an area that a touch would find in memory, in the page table or in the swap
+/// cache, by `mincore`; each of them is handed to `found` by its offset from the base.
+///
+/// # Errors
+/// When nothing is mapped there.
+pub fn in_core(area: &Area, mut found: impl FnMut(usize)) -> Result<u64, SysError> {
+    let window = area.layout().window;
+    let mut pages = vec![0_u8; window / 4096];
+    let mut count = 0;
+    for base in area.windows() {
+        // SAFETY: one byte is written for each page of the window, and the vector has as many.
+        let result = unsafe { libc::mincore(base as *mut _, window, pages.as_mut_ptr()) };
+        if result < 0 {
+            return Err(SysError::last("mincore", format!("{window} bytes")));
+        }
+        for (index, _) in pages.iter().enumerate().filter(|(_, byte)| **byte & 1 != 0) {
+            count += 1;
+            found(base - area.base() + index * 4096);
+        }
+    }
+    Ok(count)
+}
+
+fn open_pagemap() -> Result<File, SysError> {
+    let path = "/proc/self/pagemap";
+    File::open(path).map_err(|error| SysError::new("open", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        loops::touch::Stride,
+        memory::area::{Advice, Backing, Layout},
+    };
+
+    #[test]
+    fn a_forked_process_reads_its_own_page_table() {
+        let _alone = crate::alone();
+        let scanner = Scanner::open().unwrap();
+        let found = crate::process::crew::processes::<1>(1, |_| {
+            let layout = Layout::contiguous(1 << 20);
+            let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
+            area.open().unwrap();
+            area.map(false).unwrap();
+            area.touch(0, 1 << 20, Stride { step: 4096, bytes: 8 });
+            [scanner.scan(&area).unwrap().present]
+        });
+        assert_eq!(found.unwrap(), [[256]]);
+    }
+
+    #[test]
+    fn both_ways_of_reading_agree() {
+        let _alone = crate::alone();
+        let mut scanner = Scanner::open().unwrap();
+        let layout = Layout::contiguous(4 << 20);
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::NoHugePage).unwrap();
+        area.touch(0, 1 << 20, Stride { step: 4096, bytes: 8 });
+        let modern = scanner.scan(&area).unwrap();
+        scanner.has_scan = false;
+        let old = scanner.scan(&area).unwrap();
+        assert_eq!((modern.present, modern.huge), (256, 0));
+        assert_eq!((old.present, old.huge), (256, 0));
+    }
+
+    #[test]
+    fn only_areas_inside_the_range_count_as_huge() {
+        let _alone = crate::alone();
+        let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\n\
+                     3000-9000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n";
+        assert_eq!(kib_of(smaps, 0x1000, 0x3000, &["AnonHugePages:"]), 2048);
+    }
+}

@@ -1,0 +1,296 @@
+#![expect(unsafe_code, reason = "a child waits between fork and exec; wait4 fills a C struct")]
+//! Somebody's program, started so that it can be watched from its first instruction.
+//!
+//! The one idea: the child stands still between `fork` and `execve` until everything that watches
+//! it is ready. It keeps the terminal, the descriptors and the process group of its parent, as
+//! any program that is started from a shell.
+//!
+//! It is not how a case is measured: that is [`crate::process::child`].
+//!
+//! Rules for the unsafe blocks:
+//! 1. Between fork and exec the child makes plain system calls only: it writes its number, reads
+//!    one byte, and allocates nothing.
+//! 2. `wait4` is called once for a child that nobody else waits for, and writes one status and one
+//!    `struct rusage`.
+
+use std::{
+    io::{self, PipeReader, PipeWriter, Read, Write},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    process::{Child, Command, ExitStatus},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+    time::Timespec,
+};
+
+use crate::time::usage::{Usage, of_rusage};
+
+/// A program that waits to be started.
+#[derive(Debug)]
+pub struct Waiting {
+    pid: u32,
+    go: PipeWriter,
+    spawn: JoinHandle<io::Result<Child>>,
+}
+
+impl Waiting {
+    /// Forks; the child waits before it becomes the program.
+    ///
+    /// # Errors
+    /// When there can be no process.
+    pub fn prepare(mut command: Command) -> io::Result<Self> {
+        let (mut told, tell): (PipeReader, PipeWriter) = io::pipe()?;
+        let (may_go, go) = io::pipe()?;
+        // The parent's end must not stay open in the child, or it would never see the end.
+        let (tell_fd, wait_fd, go_fd) = (tell.as_raw_fd(), may_go.as_raw_fd(), go.as_raw_fd());
+        let wait = move || {
+            let number = std::process::id().to_le_bytes();
+            // SAFETY: rule 1: writes four bytes of the stack to a pipe that the parent reads.
+            let written = unsafe { libc::write(tell_fd, number.as_ptr().cast(), 4) };
+            // SAFETY: rule 1: closes the child's copy of the parent's end.
+            unsafe { libc::close(go_fd) };
+            let mut byte = [0_u8];
+            // SAFETY: rule 1: reads one byte to the stack.
+            let read = unsafe { libc::read(wait_fd, byte.as_mut_ptr().cast(), 1) };
+            // The parent went away, or gave up.
+            if written == 4 && read == 1 {
+                Ok(())
+            } else {
+                Err(io::Error::from_raw_os_error(libc::ECANCELED))
+            }
+        };
+        // SAFETY: rule 1: the closure makes plain system calls only.
+        unsafe { command.pre_exec(wait) };
+        // `spawn` returns when the child has become the program, so it needs a thread of its own.
+        let spawn = thread::spawn(move || {
+            let child = command.spawn();
+            drop((tell, may_go));
+            child
+        });
+        let mut number = [0; 4];
+        if told.read_exact(&mut number).is_err() {
+            let error = match spawn.join() {
+                Ok(Err(error)) => error,
+                _ => io::Error::other("the child told nothing"),
+            };
+            return Err(error);
+        }
+        Ok(Self { pid: u32::from_le_bytes(number), go, spawn })
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it become the program.
+    ///
+    /// # Errors
+    /// When there is no such program, or it may not be executed.
+    pub fn go(mut self) -> io::Result<Running> {
+        self.go.write_all(&[1])?;
+        let child = self.spawn.join().map_err(|_| io::Error::other("the launcher panicked"))??;
+        let pid = Pid::from_child(&child);
+        // Where the kernel has no such descriptors (before 5.3), waiting is sleeping.
+        let fd = pidfd_open(pid, PidfdFlags::empty()).ok();
+        Ok(Running { pid, fd })
+    }
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Running {
+    pid: Pid,
+    fd: Option<OwnedFd>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// Its exit code or signal.
+    pub status: ExitStatus,
+    /// What the kernel counted for it and for those of its children that it waited for, since the
+    /// fork.
+    pub usage: Usage,
+}
+
+impl Ended {
+    /// The signal that ended it.
+    pub fn signal(&self) -> Option<i32> {
+        self.status.signal()
+    }
+}
+
+impl Running {
+    /// Waits so long for its end; `None` while it runs.
+    ///
+    /// # Errors
+    /// When it is not our child any more.
+    pub fn wait(&mut self, at_most: Duration) -> io::Result<Option<Ended>> {
+        match &self.fd {
+            Some(fd) => wait_readable(fd, at_most),
+            None => thread::sleep(at_most),
+        }
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        let pid = self.pid.as_raw_nonzero().get();
+        // SAFETY: rule 2.
+        let done = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        match done {
+            0 => Ok(None),
+            -1 => Err(io::Error::last_os_error()),
+            _ => {
+                // SAFETY: zeroed at first, and filled by the call that found the child.
+                let usage = of_rusage(&unsafe { usage.assume_init() });
+                Ok(Some(Ended { status: ExitStatus::from_raw(status), usage }))
+            }
+        }
+    }
+
+    /// Hands a signal on to it.
+    pub fn interrupt(&self) {
+        let _ = kill_process(self.pid, Signal::INT);
+    }
+}
+
+/// A process that is not our child.
+#[derive(Debug)]
+pub struct Other(OwnedFd);
+
+impl Other {
+    /// # Errors
+    /// When there is no such process.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let pid = number.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
+    /// Waits so long for its end; whether it has ended.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        wait_readable(&self.0, at_most);
+        let mut sources = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut sources, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
+fn wait_readable(fd: &OwnedFd, at_most: Duration) {
+    let mut sources = [PollFd::new(fd, PollFlags::IN)];
+    let timeout = Timespec {
+        tv_sec: at_most.as_secs().cast_signed(),
+        tv_nsec: i64::from(at_most.subsec_nanos()),
+    };
+    // Interrupted by a signal: the caller looks around and comes back.
+    let _ = poll(&mut sources, Some(&timeout));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::perf::{Body, Event, Plan, Session, Source, Target};
+
+    fn finish(mut running: Running) -> Ended {
+        loop {
+            if let Some(ended) = running.wait(Duration::from_secs(1)).unwrap() {
+                return ended;
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_an_error() {
+        let _alone = crate::alone();
+        let waiting = Waiting::prepare(Command::new("/no/such/program")).unwrap();
+        assert_eq!(waiting.go().unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_end_of_a_program_is_told_with_what_it_used() {
+        let _alone = crate::alone();
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 7"]);
+        let ended = finish(Waiting::prepare(command).unwrap().go().unwrap());
+        assert_eq!((ended.status.code(), ended.signal()), (Some(7), None));
+        assert!(ended.usage.minor_faults > 0);
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -9 $$"]);
+        let ended = finish(Waiting::prepare(command).unwrap().go().unwrap());
+        assert_eq!(ended.signal(), Some(9));
+    }
+
+    #[test]
+    fn a_program_that_nobody_lets_go_is_no_program() {
+        let _alone = crate::alone();
+        let Waiting { go, spawn, .. } = Waiting::prepare(Command::new("true")).unwrap();
+        drop(go);
+        assert!(spawn.join().unwrap().is_err());
+    }
+
+    fn source(event: Event, mappings: bool, ring_bytes: usize) -> Source {
+        Source { event, chain: true, mappings, ring_bytes, required: true }
+    }
+
+    /// A shell that starts shells, and a session that watches it.
+    #[expect(clippy::print_stderr, reason = "a skip says so")]
+    fn watched(script: &str, sources: Vec<Source>) -> Option<(Waiting, Session)> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let waiting = Waiting::prepare(command).unwrap();
+        let plan = Plan { target: Target::OnExec(waiting.pid()), sources };
+        match Session::open(&plan) {
+            Ok(session) => Some((waiting, session)),
+            Err(error) => {
+                eprintln!("skipped: {error}; to run it: sudo sysctl kernel.perf_event_paranoid=2");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_tells_every_fault_of_a_program_from_its_first_instruction() {
+        let _alone = crate::alone();
+        let sources = vec![
+            source(Event::MinorFaults, false, 256 << 10),
+            source(Event::Nothing, true, 256 << 10),
+        ];
+        let Some((waiting, mut session)) = watched("sh -c : ; :", sources) else { return };
+        let pid = waiting.pid();
+        let ended = finish(waiting.go().unwrap());
+        let mut records = Vec::new();
+        let told = session.stop(&mut |record| records.push(record)).unwrap();
+        assert_eq!(told[0].samples + told[0].lost.unwrap_or(0), told[0].counted, "{told:?}");
+        assert!(told[0].counted > 20 && told[0].counted <= ended.usage.minor_faults, "{told:?}");
+        assert!(records.is_sorted_by_key(|record| record.time_ns));
+        let samples =
+            |record: &&crate::counts::perf::Record| matches!(record.body, Body::Sample { .. });
+        assert!(records.iter().filter(samples).any(|record| record.pid == pid));
+        assert!(records.iter().filter(samples).any(|record| record.pid != pid), "inherited");
+        let is_exec = |body: &Body| matches!(body, Body::Name { name, exec: true } if name == "sh");
+        assert!(records.iter().any(|record| is_exec(&record.body)));
+        let is_heap = |body: &Body| matches!(body, Body::Map(map) if map.name.contains("anon"));
+        assert!(records.iter().any(|record| is_heap(&record.body)));
+    }
+
+    #[test]
+    fn what_a_full_ring_had_no_room_for_is_counted() {
+        let _alone = crate::alone();
+        let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sh -c : ; done";
+        let sources = vec![source(Event::MinorFaults, false, 1)];
+        let Some((waiting, mut session)) = watched(script, sources) else { return };
+        finish(waiting.go().unwrap());
+        let told = session.stop(&mut |_| ()).unwrap()[0];
+        assert!(told.samples < told.counted, "{told:?}");
+        if let Some(lost) = told.lost {
+            assert_eq!(told.samples + lost, told.counted, "{told:?}");
+            assert!(told.lost_told <= lost);
+        }
+    }
+}
