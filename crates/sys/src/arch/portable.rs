@@ -4,17 +4,19 @@
 //! The same names as `x86_64.rs`; what is missing is said by [`has_reliable_tsc`] and
 //! [`HAS_STRING_STORE`], and the functions behind them are then never called.
 
+use super::Word;
+
 /// There is no string store: the arms that need one are skipped.
 pub const HAS_STRING_STORE: bool = false;
 
 /// No store can be stepped over here.
 pub const HAS_STEP_OVER: bool = false;
 
-pub(crate) fn store_or_step_over(_at: *mut u64) {
+pub(crate) fn store_or_step_over(_at: Word<'_>) {
     unreachable!("HAS_STEP_OVER is false here")
 }
 
-pub(crate) fn step_over_store(_context: *mut libc::c_void) -> bool {
+pub(crate) unsafe fn step_over_store(_context: *mut libc::c_void) -> bool {
     false
 }
 
@@ -50,16 +52,16 @@ pub fn vector_bytes() -> u64 {
     8
 }
 
-pub(crate) fn clear_string(_to: *mut u8, _bytes: usize) {
+pub(crate) unsafe fn clear_string(_to: *mut u8, _bytes: usize) {
     unreachable!("HAS_STRING_STORE is false here")
 }
 
-pub(crate) fn copy_string(_to: *mut u8, _from: *const u8, _bytes: usize) {
+pub(crate) unsafe fn copy_string(_to: *mut u8, _from: *const u8, _bytes: usize) {
     unreachable!("HAS_STRING_STORE is false here")
 }
 
 #[inline(never)]
-pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
+pub(crate) unsafe fn store_words(start: *mut u8, bytes: usize, step: usize) {
     for at in (0..bytes).step_by(step) {
         // SAFETY: `at` is below `bytes`, which the caller owns at `start`, aligned to 8.
         unsafe { start.add(at).cast::<u64>().write_volatile(0) };
@@ -67,7 +69,7 @@ pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
 }
 
 #[inline(never)]
-pub(crate) fn load_words(start: *const u8, bytes: usize, step: usize) {
+pub(crate) unsafe fn load_words(start: *const u8, bytes: usize, step: usize) {
     for at in (0..bytes).step_by(step) {
         // SAFETY: `at` is below `bytes`, which the caller owns at `start`, aligned to 8.
         let word = unsafe { start.add(at).cast::<u64>().read_volatile() };
@@ -76,19 +78,19 @@ pub(crate) fn load_words(start: *const u8, bytes: usize, step: usize) {
 }
 
 #[inline(never)]
-pub(crate) fn clear_nt(to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn clear_nt(to: *mut u8, bytes: usize) {
     // SAFETY: the caller owns `bytes` writable bytes at `to`.
     unsafe { std::ptr::write_bytes(to, 0, bytes) }
 }
 
 #[inline(never)]
-pub(crate) fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
+pub(crate) unsafe fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller owns both ranges, which do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
 #[inline(never)]
-pub(crate) fn read_all(from: *const u8, bytes: usize) {
+pub(crate) unsafe fn read_all(from: *const u8, bytes: usize) {
     for at in (0..bytes).step_by(8) {
         // SAFETY: `at` is below `bytes`, which the caller owns at `from`, aligned to 64 bytes.
         let word = unsafe { from.add(at).cast::<u64>().read_volatile() };

@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use super::Word;
+
 /// No non-temporal stores are wired up here.
 pub(crate) const HAS_NT_WORDS: bool = false;
 
@@ -23,47 +25,51 @@ pub(crate) fn has_nt_loads() -> bool {
 }
 
 #[inline(never)]
-pub(crate) fn store_counting(to: *mut u8, lines: usize, first: u64, _width: u64, _nt: bool) {
+pub(crate) unsafe fn store_counting(to: *mut u8, lines: usize, first: u64, _width: u64, _nt: bool) {
     for word in 0..lines * 8 {
-        store_word(to.cast::<u64>().wrapping_add(word), first.wrapping_add(word as u64));
+        // SAFETY: a word of the caller's lines.
+        let at = unsafe { Word::new(to.cast::<u64>().wrapping_add(word)) };
+        store_word(at, first.wrapping_add(word as u64));
     }
 }
 
 #[inline(never)]
-pub(crate) fn sum_words(from: *mut u8, lines: usize, _width: u64, _nt: bool) -> u64 {
-    let load = |word| load_word(from.cast::<u64>().wrapping_add(word));
+pub(crate) unsafe fn sum_words(from: *mut u8, lines: usize, _width: u64, _nt: bool) -> u64 {
+    // SAFETY: a word of the caller's lines.
+    let load = |word| load_word(unsafe { Word::new(from.cast::<u64>().wrapping_add(word)) });
     (0..lines * 8).fold(0, |sum, word| sum.wrapping_add(load(word)))
 }
 
 #[inline(never)]
-pub(crate) fn differing_words(
+pub(crate) unsafe fn differing_words(
     from: *mut u8,
     lines: usize,
     first: u64,
     _width: u64,
     _nt: bool,
 ) -> u64 {
-    let load = |word| load_word(from.cast::<u64>().wrapping_add(word));
+    // SAFETY: a word of the caller's lines.
+    let load = |word| load_word(unsafe { Word::new(from.cast::<u64>().wrapping_add(word)) });
     (0..lines * 8).fold(0, |all, word| all | (load(word) ^ first.wrapping_add(word as u64)))
 }
 
 #[inline(always)]
-pub(crate) fn store_word(to: *mut u64, value: u64) {
-    // SAFETY: the caller owns the word.
-    unsafe { to.write_volatile(value) }
+pub(crate) fn store_word(to: Word<'_>, value: u64) {
+    // SAFETY: the word is mapped and writable, by its type.
+    unsafe { to.ptr().write_volatile(value) }
 }
 
-pub(crate) fn store_word_nt(_to: *mut u64, _value: u64) {
+pub(crate) fn store_word_nt(_to: Word<'_>, _value: u64) {
     unreachable!("HAS_NT_WORDS is false here")
 }
 
 #[inline(always)]
-pub(crate) fn load_word(from: *const u64) -> u64 {
-    // SAFETY: the caller owns the word.
-    unsafe { from.read_volatile() }
+pub(crate) fn load_word(from: Word<'_>) -> u64 {
+    // SAFETY: the word is mapped, by its type.
+    unsafe { from.ptr().read_volatile() }
 }
 
-pub(crate) fn load_nt(_from: *const u64) {
+pub(crate) unsafe fn load_nt(_from: Word<'_>) {
     unreachable!("has_nt_loads is false here")
 }
 
@@ -82,6 +88,6 @@ pub(crate) fn lfence() {
     fence(Ordering::Acquire);
 }
 
-pub(crate) fn flush_line(_at: *const u64) {
+pub(crate) fn flush_line(_at: Word<'_>) {
     unreachable!("HAS_LINE_FLUSH is false here")
 }

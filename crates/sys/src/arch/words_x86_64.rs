@@ -8,6 +8,8 @@
 
 use std::{arch::asm, sync::OnceLock};
 
+use super::Word;
+
 /// Non-temporal stores exist.
 pub(crate) const HAS_NT_WORDS: bool = true;
 
@@ -121,8 +123,11 @@ macro_rules! store_64 {
 }
 
 /// Stores `first`, `first + 1`, … to the words of `lines` cache lines.
+///
+/// # Safety
+/// The lines are mapped writable at `to`, and the processor has stores of this width.
 #[inline(never)]
-pub(crate) fn store_counting(to: *mut u8, lines: usize, first: u64, width: u64, nt: bool) {
+pub(crate) unsafe fn store_counting(to: *mut u8, lines: usize, first: u64, width: u64, nt: bool) {
     if lines == 0 {
         return;
     }
@@ -180,8 +185,11 @@ macro_rules! sum_64 {
 /// The wrapping sum of the words of an even number of cache lines.
 ///
 /// Two lines at once, the load folded into the addition where it can be: 2 to 3 % faster than one.
+///
+/// # Safety
+/// The lines are mapped readable at `from`, and the processor has loads of this width.
 #[inline(never)]
-pub(crate) fn sum_words(from: *mut u8, lines: usize, width: u64, nt: bool) -> u64 {
+pub(crate) unsafe fn sum_words(from: *mut u8, lines: usize, width: u64, nt: bool) -> u64 {
     assert!(lines.is_multiple_of(2), "{lines} lines are not pairs");
     let pairs = lines / 2;
     if pairs == 0 {
@@ -281,8 +289,11 @@ macro_rules! differ_64 {
 }
 
 /// Not 0 when any word of `lines` cache lines differs from `first`, `first + 1`, …
+///
+/// # Safety
+/// The lines are mapped readable at `from`, and the processor has loads of this width.
 #[inline(never)]
-pub(crate) fn differing_words(
+pub(crate) unsafe fn differing_words(
     from: *mut u8,
     lines: usize,
     first: u64,
@@ -321,30 +332,37 @@ pub(crate) fn differing_words(
 
 /// One plain store.
 #[inline(always)]
-pub(crate) fn store_word(to: *mut u64, value: u64) {
-    // SAFETY: the caller owns the word.
+pub(crate) fn store_word(to: Word<'_>, value: u64) {
+    let to = to.ptr();
+    // SAFETY: the word is mapped and writable, by its type.
     unsafe { asm!("mov [{}], {}", in(reg) to, in(reg) value, options(nostack, preserves_flags)) }
 }
 
 /// One `movnti`.
 #[inline(always)]
-pub(crate) fn store_word_nt(to: *mut u64, value: u64) {
-    // SAFETY: the caller owns the word.
+pub(crate) fn store_word_nt(to: Word<'_>, value: u64) {
+    let to = to.ptr();
+    // SAFETY: the word is mapped and writable, by its type.
     unsafe { asm!("movnti [{}], {}", in(reg) to, in(reg) value, options(nostack, preserves_flags)) }
 }
 
 /// One plain load.
 #[inline(always)]
-pub(crate) fn load_word(from: *const u64) -> u64 {
+pub(crate) fn load_word(from: Word<'_>) -> u64 {
+    let from = from.ptr();
     let value;
-    // SAFETY: the caller owns the word.
+    // SAFETY: the word is mapped and writable, by its type.
     unsafe { asm!("mov {}, [{}]", out(reg) value, in(reg) from, options(nostack, preserves_flags)) }
     value
 }
 
 /// One `movntdqa` of 16 bytes, whose value nobody needs.
+///
+/// # Safety
+/// The 16 bytes are mapped, on a boundary of 16, and the processor has the load.
 #[inline(always)]
-pub(crate) fn load_nt(from: *const u64) {
+pub(crate) unsafe fn load_nt(from: Word<'_>) {
+    let from = from.ptr();
     // SAFETY: the caller owns 16 bytes, aligned to 16, and asked `has_nt_loads`.
     unsafe {
         asm!("movntdqa xmm0, [{}]", in(reg) from, out("xmm0") _, options(nostack, preserves_flags));
@@ -374,7 +392,8 @@ pub(crate) fn lfence() {
 
 /// Writes a line back and drops it from every cache.
 #[inline(always)]
-pub(crate) fn flush_line(at: *const u64) {
+pub(crate) fn flush_line(at: Word<'_>) {
+    let at = at.ptr();
     // SAFETY: the line is mapped; its contents stay.
     unsafe { asm!("clflush [{}]", in(reg) at, options(nostack, preserves_flags)) }
 }

@@ -6,11 +6,13 @@
 //!
 //! Rules of this file: (1) every asm block states what it clobbers and leaves the stack alone;
 //! (2) no block is `nomem`, so that the compiler moves no load or store across a time stamp;
-//! (3) bulk functions take pointers and lengths that the caller has checked against a mapping.
+//! (3) whoever calls a bulk function has checked its pointers and lengths against a mapping.
 
 use std::{arch::asm, sync::OnceLock};
 
 use raw_cpuid::CpuId;
+
+use super::Word;
 
 /// `rep stosb` and `rep movsb` exist.
 pub const HAS_STRING_STORE: bool = true;
@@ -83,8 +85,11 @@ pub(crate) fn ticks_plain() -> u64 {
 /// Stores a zero word at every `step` of `bytes`.
 ///
 /// The loop is aligned, so that every build has it at the same place in its cache line.
+///
+/// # Safety
+/// `bytes` (above 0) are mapped writable at `start`, and a whole word at each step.
 #[inline(never)]
-pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
+pub(crate) unsafe fn store_words(start: *mut u8, bytes: usize, step: usize) {
     // SAFETY: the caller owns `bytes` (above 0) writable bytes at `start`, and a word at each step.
     unsafe {
         asm!(
@@ -102,8 +107,11 @@ pub(crate) fn store_words(start: *mut u8, bytes: usize, step: usize) {
 }
 
 /// Loads a word at every `step` of `bytes`; aligned as [`store_words`] is.
+///
+/// # Safety
+/// `bytes` (above 0) are mapped readable at `start`, and a whole word at each step.
 #[inline(never)]
-pub(crate) fn load_words(start: *const u8, bytes: usize, step: usize) {
+pub(crate) unsafe fn load_words(start: *const u8, bytes: usize, step: usize) {
     // SAFETY: the caller owns `bytes` (above 0) readable bytes at `start`, and a word at each step.
     unsafe {
         asm!(
@@ -135,8 +143,11 @@ pub fn vector_bytes() -> u64 {
 }
 
 /// Clears with `rep stosb`, the instruction that the kernel clears pages with on ERMS machines.
+///
+/// # Safety
+/// `bytes` are mapped writable at `to`.
 #[inline(never)]
-pub(crate) fn clear_string(to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn clear_string(to: *mut u8, bytes: usize) {
     // SAFETY: the caller owns `bytes` writable bytes at `to`; the direction flag is clear by ABI.
     unsafe {
         asm!(
@@ -148,8 +159,11 @@ pub(crate) fn clear_string(to: *mut u8, bytes: usize) {
 }
 
 /// Copies with `rep movsb`.
+///
+/// # Safety
+/// `bytes` are mapped at both pointers, do not overlap, and are writable at `to`.
 #[inline(never)]
-pub(crate) fn copy_string(to: *mut u8, from: *const u8, bytes: usize) {
+pub(crate) unsafe fn copy_string(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: the caller owns both ranges, which do not overlap; the direction flag is clear.
     unsafe {
         asm!(
@@ -187,8 +201,11 @@ fn assert_blocks(bytes: usize) {
 }
 
 /// Clears with non-temporal stores, which go around the caches.
+///
+/// # Safety
+/// `bytes` are mapped writable at `to`, on a 64-byte boundary.
 #[inline(never)]
-pub(crate) fn clear_nt(to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn clear_nt(to: *mut u8, bytes: usize) {
     assert_blocks(bytes);
     let unused = to;
     match vector_bytes() {
@@ -219,8 +236,12 @@ pub(crate) fn clear_nt(to: *mut u8, bytes: usize) {
 }
 
 /// Copies with ordinary loads and non-temporal stores.
+///
+/// # Safety
+/// `bytes` are mapped at both pointers, on 64-byte boundaries, do not overlap, and are writable at
+/// `to`.
 #[inline(never)]
-pub(crate) fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
+pub(crate) unsafe fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
     assert_blocks(bytes);
     match vector_bytes() {
         64 => block_loop!(
@@ -261,8 +282,11 @@ pub(crate) fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
 }
 
 /// Loads every byte with the widest vectors and uses none of them.
+///
+/// # Safety
+/// `bytes` are mapped readable at `from`, on a 64-byte boundary.
 #[inline(never)]
-pub(crate) fn read_all(from: *const u8, bytes: usize) {
+pub(crate) unsafe fn read_all(from: *const u8, bytes: usize) {
     assert_blocks(bytes);
     let unused = from;
     match vector_bytes() {
@@ -297,17 +321,20 @@ const STORE: [u8; 3] = [0x48, 0x89, 0x07];
 
 /// Stores a zero word by the one instruction that [`step_over_store`] knows.
 #[inline(always)]
-pub(crate) fn store_or_step_over(at: *mut u64) {
-    // SAFETY: the caller owns a writable word at `at`; where its page is poisoned, the handler that
-    // is armed for it goes on behind the instruction.
+pub(crate) fn store_or_step_over(at: Word<'_>) {
+    // SAFETY: the word is writable; where its page is poisoned, the handler that is armed for it
+    // goes on behind the instruction.
     unsafe {
-        asm!("mov qword ptr [rdi], rax", in("rdi") at, in("rax") 0_u64, options(nostack));
+        asm!("mov qword ptr [rdi], rax", in("rdi") at.ptr(), in("rax") 0_u64, options(nostack));
     }
 }
 
 /// Lets a handler return behind the store that was interrupted; `false` where it was another
 /// instruction.
-pub(crate) fn step_over_store(context: *mut libc::c_void) -> bool {
+///
+/// # Safety
+/// `context` is what the kernel handed to a handler with `SA_SIGINFO`.
+pub(crate) unsafe fn step_over_store(context: *mut libc::c_void) -> bool {
     let context: *mut libc::ucontext_t = context.cast();
     // SAFETY: the kernel hands a ucontext to a handler with SA_SIGINFO, for it alone.
     let registers = unsafe { &mut (*context).uc_mcontext.gregs };

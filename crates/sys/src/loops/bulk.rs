@@ -44,8 +44,10 @@ impl Buffer {
         let to = self.0.base_ptr();
         for _ in 0..passes {
             match store {
-                Store::String => arch::clear_string(to, bytes),
-                Store::NonTemporal => arch::clear_nt(to, bytes),
+                // SAFETY: the bytes are the buffer's (asserted), which is mapped at a page.
+                Store::String => unsafe { arch::clear_string(to, bytes) },
+                // SAFETY: as above.
+                Store::NonTemporal => unsafe { arch::clear_nt(to, bytes) },
             }
         }
     }
@@ -57,8 +59,10 @@ impl Buffer {
         let (to, from) = (self.0.base_ptr(), other.0.base_ptr());
         for _ in 0..passes {
             match store {
-                Store::String => arch::copy_string(to, from, bytes),
-                Store::NonTemporal => arch::copy_nt(to, from, bytes),
+                // SAFETY: the bytes are the buffers' (asserted), two mappings at a page each.
+                Store::String => unsafe { arch::copy_string(to, from, bytes) },
+                // SAFETY: as above.
+                Store::NonTemporal => unsafe { arch::copy_nt(to, from, bytes) },
             }
         }
     }
@@ -67,7 +71,8 @@ impl Buffer {
     pub fn read(&self, bytes: usize, passes: u64) {
         assert!(bytes <= self.0.layout().bytes(), "outside the buffer");
         for _ in 0..passes {
-            arch::read_all(self.0.base_ptr(), bytes);
+            // SAFETY: the bytes are the buffer's (asserted), which is mapped at a page.
+            unsafe { arch::read_all(self.0.base_ptr(), bytes) };
         }
     }
 

@@ -83,8 +83,9 @@ pub(crate) struct StoreRound {
 
 /// Stores one round in C: four stamps of `CLOCK_MONOTONIC_RAW`, and not 0 when words differed.
 ///
-/// The caller owns the words, and the processor has the width.
-pub(crate) fn store_round(round: &StoreRound) -> ([u64; 4], u64) {
+/// # Safety
+/// The words and the fence's word are mapped writable, and the processor has the width.
+pub(crate) unsafe fn store_round(round: &StoreRound) -> ([u64; 4], u64) {
     let (fence, fence_word, value) = match round.fence {
         CFence::None => (0, std::ptr::null_mut(), 0),
         CFence::Sfence => (1, std::ptr::null_mut(), 0),
@@ -112,7 +113,15 @@ pub(crate) fn store_round(round: &StoreRound) -> ([u64; 4], u64) {
 }
 
 /// Sums words (their address, a multiple of 8 of them) in C: two stamps and the sum.
-pub(crate) fn read_round(from: *const u64, words: u64, width: u64, nt: bool) -> ([u64; 2], u64) {
+///
+/// # Safety
+/// The words are mapped, and the processor has the width.
+pub(crate) unsafe fn read_round(
+    from: *const u64,
+    words: u64,
+    width: u64,
+    nt: bool,
+) -> ([u64; 2], u64) {
     let mut ns = [0_u64; 2];
     let (width, nt) = (narrow(width), u32::from(nt));
     // SAFETY: the words are the caller's, and two stamps are written.

@@ -4,26 +4,25 @@ use super::{
     Plot,
     spec::{FENCE_WORD, Fence, FenceWord},
 };
-use crate::arch;
+use crate::arch::{self, Word};
 
 /// A fence with the address of its word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FenceAt {
+pub(super) enum FenceAt<'plot> {
     None,
     Sfence,
     Mfence,
-    /// Addresses are numbers here, so that threads can carry them.
-    Store(usize),
-    StoreLoad(usize),
+    Store(Word<'plot>),
+    StoreLoad(Word<'plot>),
 }
 
-impl FenceAt {
+impl<'plot> FenceAt<'plot> {
     /// Resolves a fence of a test on `plot`.
     ///
     /// # Panics
     /// When the word overlaps the plot and is not skipped.
-    pub(super) fn of(plot: &Plot, fence: Fence<'_>, skip: Option<u64>) -> Self {
-        let at = |word: FenceWord<'_>| {
+    pub(super) fn of(plot: &'plot Plot, fence: Fence<'plot>, skip: Option<u64>) -> Self {
+        let at = |word: FenceWord<'plot>| {
             let of = match word {
                 FenceWord::Own(own) => own,
                 FenceWord::Overlap => {
@@ -31,7 +30,7 @@ impl FenceAt {
                     plot
                 }
             };
-            of.base() + 8 * 511
+            of.at(511)
         };
         match fence {
             Fence::None => Self::None,
@@ -61,7 +60,7 @@ macro_rules! with_fence {
                 $body
             }
             $crate::memtype::fence::FenceAt::Store(at) => {
-                let $fence = || $crate::arch::store_word(at as *mut u64, $value);
+                let $fence = || $crate::arch::store_word(at, $value);
                 $body
             }
             $crate::memtype::fence::FenceAt::StoreLoad(at) => {
@@ -75,8 +74,7 @@ pub(super) use with_fence;
 
 /// Stores the word and loads it back.
 #[inline(always)]
-pub(super) fn store_load(at: usize, value: u64) {
-    let at = at as *mut u64;
+pub(super) fn store_load(at: Word<'_>, value: u64) {
     arch::store_word(at, value);
     std::hint::black_box(arch::load_word(at));
 }

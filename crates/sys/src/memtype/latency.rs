@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "each sample has a word of its own")]
 //! One access between two stamps: a load, a store, a store and its fence.
 //!
 //! The one idea: the closing stamp waits until the access has retired, not until its effect can
@@ -14,7 +15,7 @@ use super::{
     stamps::{Raw, Scripted, Stamp},
 };
 use crate::{
-    arch,
+    arch::{self, Word},
     loops::touch::{Dropped, MARK, TouchList},
     memory::area::word_at,
     time::clock::{Clock, Tsc},
@@ -113,9 +114,9 @@ pub fn time_each(
     let offsets = list.offsets();
     let is_whole = |offset: &u64| (offset & !MARK).is_multiple_of(16);
     assert!(offsets.iter().all(is_whole), "16 bytes are loaded at once");
-    let word = fence_word.map_or(std::ptr::null_mut(), |plot| {
-        word_at(plot.start(), usize::try_from(8 * FENCE_WORD).expect("within a page"))
-    });
+    // A word that no operation asks for is any word.
+    let word = usize::try_from(FENCE_WORD).expect("within a page");
+    let word = fence_word.unwrap_or(plot).at(word);
     let run = Run { base: plot.start(), word, offsets, state };
     match clock {
         Clock::Tsc(tsc) => run.op(op, TscPair { tsc, aux: arch::ticks_end().1 }, record),
@@ -163,19 +164,23 @@ impl<S: Stamp> Sampler for Pair<S> {
 /// Where samples are taken.
 struct Run<'list> {
     base: *mut u8,
-    word: *mut u64,
+    word: Word<'list>,
     offsets: &'list [u64],
     state: State,
 }
 
-impl Run<'_> {
+impl<'list> Run<'list> {
     fn op(&self, op: Op, sampler: impl Sampler, record: impl FnMut(u64)) -> Dropped {
         let word = self.word;
         match op {
             Op::Load => self.each(sampler, record, |at, _| {
                 std::hint::black_box(arch::load_word(at));
             }),
-            Op::LoadNt => self.each(sampler, record, |at, _| arch::load_nt(at)),
+            Op::LoadNt => self.each(sampler, record, |at, _| {
+                // SAFETY: offsets are multiples of 16 (asserted) with 16 bytes in the plot, and the
+                // processor has the load (asserted).
+                unsafe { arch::load_nt(at) };
+            }),
             Op::Store => self.each(sampler, record, arch::store_word),
             Op::StoreSfence => self.each(sampler, record, |at, value| {
                 arch::store_word(at, value);
@@ -195,9 +200,7 @@ impl Run<'_> {
                 arch::store_word(word, value);
             }),
             Op::UcStore => self.each(sampler, record, |_, value| arch::store_word(word, value)),
-            Op::UcStoreLoad => {
-                self.each(sampler, record, |_, value| store_load(word as usize, value))
-            }
+            Op::UcStoreLoad => self.each(sampler, record, |_, value| store_load(word, value)),
         }
     }
 
@@ -207,11 +210,13 @@ impl Run<'_> {
         &self,
         mut sampler: impl Sampler,
         mut record: impl FnMut(u64),
-        body: impl Fn(*mut u64, u64),
+        body: impl Fn(Word<'list>, u64),
     ) -> Dropped {
         let mut dropped = Dropped::default();
         for (value, offset) in self.offsets.iter().enumerate() {
             let at = word_at(self.base, usize::try_from(offset & !MARK).unwrap_or(0));
+            // SAFETY: the list lies within the plot (asserted), which is borrowed.
+            let at = unsafe { Word::new(at) };
             if self.state == State::Flushed {
                 arch::flush_line(at);
             }

@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "each round has words of its own")]
 //! Message passing: in which order another CPU sees two stores.
 //!
 //! The one idea: reading back on the CPU that stored proves nothing, for a CPU always sees its own
@@ -18,7 +19,8 @@ use super::{
     spec::Fence,
 };
 use crate::{
-    SysError, arch,
+    SysError,
+    arch::{self, Word},
     memory::area::word_at,
     process::{crew, sched::Pinned},
     time::clock::Clock,
@@ -62,16 +64,16 @@ pub struct Outcome {
 /// Words by which both CPUs meet, each on a line of its own (two, for the adjacent-line prefetch).
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Word(AtomicU64);
+struct Mark(AtomicU64);
 
 #[derive(Debug, Default)]
 struct Meeting {
     /// The round that the reader is ready for.
-    ready: Word,
+    ready: Mark,
     /// The round whose flag the reader has looked for.
-    looked: Word,
+    looked: Mark,
     /// The round whose stores have arrived.
-    done: Word,
+    done: Mark,
 }
 
 /// Stores and looks `rounds` times: the first CPU stores, the second one looks.
@@ -91,13 +93,13 @@ pub fn message_passing(
     assert_ne!(cpus[0], cpus[1], "one CPU always sees its own stores in order");
     assert!(litmus.data.has(Width::Bytes8), "no such stores: {:?}", litmus.data);
     let slots = Slots::of(plot.bytes(), litmus.distance);
-    let fence = FenceAt::of(plot, litmus.fence, None);
     plot.fill(0);
     for word in 0..plot.words() {
         plot.set_word(word, 0);
     }
     arch::mfence();
     let (plot, meeting) = (&*plot, &Meeting::default());
+    let fence = FenceAt::of(plot, litmus.fence, None);
     let barrier = crew::Barrier::new(2)?;
     let failed = AtomicBool::new(false);
     let span = std::sync::Mutex::new(crate::time::clock::Span::default());
@@ -172,9 +174,20 @@ struct Side<'run> {
     meeting: &'run Meeting,
 }
 
-impl Side<'_> {
+impl<'run> Side<'run> {
+    /// The data and the flag of a round.
+    #[inline(always)]
+    fn words(self, slot: usize) -> (Word<'run>, Word<'run>) {
+        let (data, flag) = self.slots.offsets(slot);
+        let [data, flag] = [data, flag].map(|offset| word_at(self.base, offset));
+        // SAFETY: slots lie within the plot (asserted where they are made), which is borrowed.
+        let data = unsafe { Word::new(data) };
+        // SAFETY: as above.
+        (data, unsafe { Word::new(flag) })
+    }
+
     /// The CPU that stores.
-    fn store(self, data: Stores, fence: FenceAt) {
+    fn store(self, data: Stores, fence: FenceAt<'_>) {
         match data {
             Stores::Plain => self.store_by(fence, arch::store_word),
             Stores::NonTemporal => self.store_by(fence, arch::store_word_nt),
@@ -182,12 +195,11 @@ impl Side<'_> {
     }
 
     #[inline(always)]
-    fn store_by(self, fence: FenceAt, store: impl Fn(*mut u64, u64)) {
+    fn store_by(self, fence: FenceAt<'_>, store: impl Fn(Word<'run>, u64)) {
         let Meeting { ready, looked, done } = self.meeting;
         let mut slot = 0;
         for round in 1..=self.rounds {
-            let (data, flag) = self.slots.offsets(slot);
-            let (data, flag) = (word_at(self.base, data), word_at(self.base, flag));
+            let (data, flag) = self.words(slot);
             while ready.0.load(Ordering::Acquire) < round {
                 std::hint::spin_loop();
             }
@@ -213,8 +225,7 @@ impl Side<'_> {
         let mut outcome = Outcome { rounds: self.rounds, ..Outcome::default() };
         let mut slot = 0;
         for round in 1..=self.rounds {
-            let (data, flag) = self.slots.offsets(slot);
-            let (data, flag) = (word_at(self.base, data), word_at(self.base, flag));
+            let (data, flag) = self.words(slot);
             ready.0.store(round, Ordering::Release);
             let mut looks = 0;
             let mut up = false;

@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "the C loop takes pointers")]
 //! The measured rounds: a store loop with its fence, or a read loop, by one thread or several.
 //!
 //! The one idea: a round has four stamps. `t0` is before the first store, `t1` after the last one
@@ -50,14 +51,14 @@ pub fn store_rounds(
         assert!(loads.has(width), "no such loads: {loads:?} {width:?}");
     }
     assert!(spec.engine == Engine::Pagelab || spec.skip.is_none(), "the C loop skips no word");
-    let fence = FenceAt::of(plot, spec.fence, spec.skip);
     let plot = &*plot;
+    let fence = FenceAt::of(plot, spec.fence, spec.skip);
     let last = rounds.end.wrapping_sub(1);
     let samples = work(plot, cpus, spec.skip, &rounds, |share, round| {
         let before = usage::thread();
         let (stamps, differs) = match spec.engine {
-            Engine::Pagelab => stamped(clock, plot, share, spec, fence, round),
-            Engine::C => twin_round(plot, share, spec, fence, round),
+            Engine::Pagelab => stamped(clock, share, spec, fence, round),
+            Engine::C => twin_round(share, spec, fence, round),
         };
         let faults = usage::thread().since(before).minor_faults;
         let verified = match spec.verify {
@@ -67,7 +68,7 @@ pub fn store_rounds(
             // Equal words have shown themselves; others are counted.
             Verify::ReadBack(..) => differs != 0,
         };
-        let wrong = verified.then(|| share.wrong_words(plot, round));
+        let wrong = verified.then(|| share.wrong_words(round));
         let read_back = matches!(spec.verify, Verify::ReadBack(..));
         Sample { stamps, faults, wrong: wrong.or(read_back.then_some(0)), sum: 0 }
     })?;
@@ -110,16 +111,16 @@ pub fn read_rounds(
     let samples = work(plot, cpus, None, &(0..rounds), |share, _| {
         let before = usage::thread();
         let mut sum = 0;
-        let base = plot.start();
         let (start, end) = match spec.engine {
             Engine::Pagelab => {
-                let span = clock.span(|| sum = share.sum(base, spec.loads, spec.width));
+                let span = clock.span(|| sum = share.sum(spec.loads, spec.width));
                 (span.start, span.end)
             }
             Engine::C => {
-                let (from, words, _) = share.whole(base).expect("a read skips nothing");
+                let (from, words, _) = share.whole().expect("a read skips nothing");
                 let (width, nt) = (spec.width.bytes(), spec.loads == Loads::NonTemporal);
-                let ([start, end], all) = twin::read_round(from, words, width, nt);
+                // SAFETY: the words are the share's, and the processor has the width (asserted).
+                let ([start, end], all) = unsafe { twin::read_round(from, words, width, nt) };
                 sum = all;
                 (start, end)
             }
@@ -166,7 +167,7 @@ fn work(
     cpus: &[usize],
     skip: Option<u64>,
     rounds: &Range<u64>,
-    body: impl Fn(&Share, u64) -> Sample + Sync,
+    body: impl Fn(&Share<'_>, u64) -> Sample + Sync,
 ) -> Result<Vec<Sample>, SysError> {
     assert!(!cpus.is_empty(), "a worker needs a CPU");
     let workers = cpus.len();
@@ -204,18 +205,17 @@ fn work(
 
 /// One round of one share by the C loop, on the clock of C.
 fn twin_round(
-    plot: &Plot,
-    share: &Share,
+    share: &Share<'_>,
     spec: &StoreSpec<'_>,
-    fence: FenceAt,
+    fence: FenceAt<'_>,
     round: u64,
 ) -> ([u64; 4], u64) {
-    let (at, words, first) = share.whole(plot.start()).expect("asserted: nothing is skipped");
+    let (at, words, first) = share.whole().expect("asserted: nothing is skipped");
     let (loads, load_width) = match spec.verify {
         Verify::ReadBack(loads, width) => (loads, width.bytes()),
         _ => (Loads::Plain, 0),
     };
-    twin::store_round(&twin::StoreRound {
+    let round = twin::StoreRound {
         to: at,
         words,
         first: first.wrapping_add(round),
@@ -225,11 +225,13 @@ fn twin_round(
             FenceAt::None => twin::CFence::None,
             FenceAt::Sfence => twin::CFence::Sfence,
             FenceAt::Mfence => twin::CFence::Mfence,
-            FenceAt::Store(at) => twin::CFence::Store(at as *mut u64, round),
-            FenceAt::StoreLoad(at) => twin::CFence::StoreLoad(at as *mut u64, round),
+            FenceAt::Store(at) => twin::CFence::Store(at.ptr(), round),
+            FenceAt::StoreLoad(at) => twin::CFence::StoreLoad(at.ptr(), round),
         },
         read_back: (load_width, loads == Loads::NonTemporal),
-    })
+    };
+    // SAFETY: the words are the share's and the fence's own, and the widths were asserted.
+    unsafe { twin::store_round(&round) }
 }
 
 #[cfg(test)]
@@ -357,9 +359,8 @@ mod tests {
             plot.set_word(word, plot.word(word) ^ 1 << 63);
             assert_eq!(values::wrong_words(&plot, 3, None), 1, "{word}");
             assert_eq!(values::wrong_words(&plot, 3, Some(word as u64)), 0, "{word}");
-            let base = plot.start();
             for (loads, width) in loads() {
-                let differs = Share::of(&plot, 0, 1, None).differs(base, 3, loads, width);
+                let differs = Share::of(&plot, 0, 1, None).differs(3, loads, width);
                 assert_eq!(differs, 1 << 63, "{loads:?} {width:?}, word {word}");
             }
             plot.set_word(word, plot.word(word) ^ 1 << 63);

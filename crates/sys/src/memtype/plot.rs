@@ -13,7 +13,8 @@ use super::{
     device::{self, DeviceError, Leaf, Request},
 };
 use crate::{
-    Area, SysError, arch,
+    Area, SysError,
+    arch::{self, Word},
     loops::touch::Stride,
     memory::area::word_at,
     memory::area::{Advice, Backing, Layout},
@@ -136,8 +137,7 @@ impl Plot {
     /// # Panics
     /// Outside the plot.
     pub fn word(&self, index: usize) -> u64 {
-        assert!(index < self.words(), "outside the plot");
-        arch::load_word(word_at(self.start(), index * 8))
+        arch::load_word(self.at(index))
     }
 
     /// Sets the word of this index.
@@ -145,14 +145,22 @@ impl Plot {
     /// # Panics
     /// Outside the plot.
     pub fn set_word(&mut self, index: usize, value: u64) {
-        assert!(index < self.words(), "outside the plot");
-        arch::store_word(word_at(self.start(), index * 8), value);
+        arch::store_word(self.at(index), value);
     }
 
     /// Word `i` becomes `first + i`, by plain stores, and has arrived when this returns.
     pub fn fill(&mut self, first: u64) {
-        arch::store_counting(self.start(), self.bytes / 64, first, Width::Bytes8.bytes(), false);
+        let (lines, width) = (self.bytes / 64, Width::Bytes8.bytes());
+        // SAFETY: the lines are the plot's, and every processor has words of 8 bytes.
+        unsafe { arch::store_counting(self.start(), lines, first, width, false) };
         arch::mfence();
+    }
+
+    /// The word of this index, for an instruction of its own.
+    pub(super) fn at(&self, index: usize) -> Word<'_> {
+        assert!(index < self.words(), "outside the plot");
+        // SAFETY: the word is the plot's (asserted), which is mapped writable while it lives.
+        unsafe { Word::new(word_at(self.start(), index * 8)) }
     }
 
     pub(super) fn start(&self) -> *mut u8 {

@@ -1,10 +1,11 @@
+#![expect(unsafe_code, reason = "loops over whole lines take pointers")]
 //! One worker's part of a plot: whole cache lines, with one word left out where that is asked for.
 //!
 //! The one idea: everything that must be worked out about a share is worked out before the clock
 //! starts, so that a round is a loop, at most one line by hand, and another loop.
 
 use super::{Loads, Plot, Stores, Width};
-use crate::arch;
+use crate::arch::{self, Word};
 
 const LINE: usize = 64;
 const LINE_WORDS: usize = LINE / 8;
@@ -12,8 +13,10 @@ const LINE_WORDS: usize = LINE / 8;
 const PAIR: usize = 2;
 
 /// Lines of a plot: those before the line of a word to be skipped, that line, those after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Share {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share<'plot> {
+    plot: &'plot Plot,
+    base: *mut u8,
     first: usize,
     before: usize,
     /// The word to be skipped and 1, or any word and 0.
@@ -21,12 +24,12 @@ pub(super) struct Share {
     after: usize,
 }
 
-impl Share {
+impl<'plot> Share<'plot> {
     /// The share of worker `index` of `workers`.
     ///
     /// # Panics
     /// When the word to be skipped lies outside the plot.
-    pub(super) fn of(plot: &Plot, index: usize, workers: usize, skip: Option<u64>) -> Self {
+    pub(super) fn of(plot: &'plot Plot, index: usize, workers: usize, skip: Option<u64>) -> Self {
         let pairs = plot.bytes() / LINE / PAIR;
         let [first, end] = [index, index + 1].map(|at| pairs * at / workers * PAIR);
         let skip = skip.map(|word| {
@@ -34,13 +37,12 @@ impl Share {
             assert!(word < plot.words(), "word {word} is outside the plot");
             word
         });
-        match skip.filter(|word| (first..end).contains(&(word / LINE_WORDS))) {
-            None => Self { first, before: end - first, skipped: (0, 0), after: 0 },
-            Some(word) => {
-                let line = word / LINE_WORDS;
-                Self { first, before: line - first, skipped: (word, 1), after: end - line - 1 }
-            }
-        }
+        let own = skip.filter(|word| (first..end).contains(&(word / LINE_WORDS)));
+        let (before, skipped, after) = own.map_or((end - first, (0, 0), 0), |word| {
+            let line = word / LINE_WORDS;
+            (line - first, (word, 1), end - line - 1)
+        });
+        Self { plot, base: plot.start(), first, before, skipped, after }
     }
 
     /// Words that a store loop over this share stores.
@@ -50,16 +52,17 @@ impl Share {
 
     /// Stores the values of a round.
     #[inline(always)]
-    pub(super) fn store(&self, base: *mut u8, round: u64, stores: Stores, width: Width) {
+    pub(super) fn store(&self, round: u64, stores: Stores, width: Width) {
         let nt = stores == Stores::NonTemporal;
         self.each_run(
             |line, lines| {
                 let first = (line * LINE_WORDS) as u64;
-                let at = base.wrapping_add(line * LINE);
-                arch::store_counting(at, lines, first.wrapping_add(round), width.bytes(), nt);
+                let (at, first) = (self.line(line), first.wrapping_add(round));
+                // SAFETY: the lines are the plot's, and callers have asserted the width.
+                unsafe { arch::store_counting(at, lines, first, width.bytes(), nt) };
             },
             |word| {
-                let (at, value) = (at(base, word), (word as u64).wrapping_add(round));
+                let (at, value) = (self.word(word), (word as u64).wrapping_add(round));
                 if nt { arch::store_word_nt(at, value) } else { arch::store_word(at, value) }
             },
         );
@@ -67,39 +70,40 @@ impl Share {
 
     /// The wrapping sum of every word, the skipped one included.
     #[inline(always)]
-    pub(super) fn sum(&self, base: *mut u8, loads: Loads, width: Width) -> u64 {
+    pub(super) fn sum(&self, loads: Loads, width: Width) -> u64 {
         let nt = loads == Loads::NonTemporal;
         let lines = self.before + self.skipped.1 + self.after;
-        arch::sum_words(base.wrapping_add(self.first * LINE), lines, width.bytes(), nt)
+        // SAFETY: the lines are the plot's, and callers have asserted the width.
+        unsafe { arch::sum_words(self.line(self.first), lines, width.bytes(), nt) }
     }
 
     /// Not 0 when a word differs from what the round stored.
     #[inline(always)]
-    pub(super) fn differs(&self, base: *mut u8, round: u64, loads: Loads, width: Width) -> u64 {
+    pub(super) fn differs(&self, round: u64, loads: Loads, width: Width) -> u64 {
         let nt = loads == Loads::NonTemporal;
         let mut all = 0;
         let mut by_word = 0;
         self.each_run(
             |line, lines| {
                 let first = (line * LINE_WORDS) as u64;
-                let at = base.wrapping_add(line * LINE);
-                let first = first.wrapping_add(round);
-                all |= arch::differing_words(at, lines, first, width.bytes(), nt);
+                let (at, first) = (self.line(line), first.wrapping_add(round));
+                // SAFETY: the lines are the plot's, and callers have asserted the width.
+                all |= unsafe { arch::differing_words(at, lines, first, width.bytes(), nt) };
             },
-            |word| by_word |= arch::load_word(at(base, word)) ^ (word as u64).wrapping_add(round),
+            |word| by_word |= arch::load_word(self.word(word)) ^ (word as u64).wrapping_add(round),
         );
         all | by_word
     }
 
     /// Words that differ from what the round stored: first a fast look at all, then a count.
-    pub(super) fn wrong_words(&self, plot: &Plot, round: u64) -> u64 {
+    pub(super) fn wrong_words(&self, round: u64) -> u64 {
         let width = Width::widest(Stores::Plain);
-        if self.differs(plot.start(), round, Loads::Plain, width) == 0 {
+        if self.differs(round, Loads::Plain, width) == 0 {
             return 0;
         }
         let mut wrong = 0;
         let mut count = |word: usize| {
-            wrong += u64::from(plot.word(word) != (word as u64).wrapping_add(round));
+            wrong += u64::from(self.plot.word(word) != (word as u64).wrapping_add(round));
         };
         let mut words = Vec::new();
         self.each_run(
@@ -113,10 +117,21 @@ impl Share {
     }
 
     /// The C twin's view: the address of its first word, its words, the index of the first.
-    pub(super) fn whole(&self, base: *mut u8) -> Option<(*mut u64, u64, u64)> {
+    pub(super) fn whole(&self) -> Option<(*mut u64, u64, u64)> {
         let first = self.first * LINE_WORDS;
         let words = (self.before * LINE_WORDS) as u64;
-        (self.skipped.1 == 0).then(|| (at(base, first), words, first as u64))
+        (self.skipped.1 == 0).then(|| (self.line(self.first).cast(), words, first as u64))
+    }
+
+    #[inline(always)]
+    fn line(&self, line: usize) -> *mut u8 {
+        self.base.wrapping_add(line * LINE)
+    }
+
+    #[inline(always)]
+    fn word(&self, word: usize) -> Word<'plot> {
+        // SAFETY: the share was made of words of the plot, which is borrowed.
+        unsafe { Word::new(self.base.wrapping_add(word * 8).cast()) }
     }
 
     /// Hands over runs of whole lines and the single words beside the one that is skipped.
@@ -132,9 +147,4 @@ impl Share {
         }
         run(self.first + self.before + lines, self.after);
     }
-}
-
-#[inline(always)]
-fn at(base: *mut u8, word: usize) -> *mut u64 {
-    base.wrapping_add(word * 8).cast()
 }

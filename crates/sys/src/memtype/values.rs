@@ -40,7 +40,7 @@ fn triangle(words: u64) -> u64 {
 /// # Panics
 /// When the word to be skipped lies outside the plot.
 pub fn wrong_words(plot: &Plot, round: u64, skip: Option<u64>) -> u64 {
-    Share::of(plot, 0, 1, skip).wrong_words(plot, round)
+    Share::of(plot, 0, 1, skip).wrong_words(round)
 }
 
 #[cfg(test)]

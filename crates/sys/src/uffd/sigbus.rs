@@ -14,7 +14,8 @@ use std::{cell::Cell, marker::PhantomPinned, pin::Pin, ptr, sync::OnceLock};
 
 use super::{resolver::Resolver, tally::Tally};
 use crate::{
-    Area, SysError, arch,
+    Area, SysError,
+    arch::{self, Word},
     loops::touch::{Dropped, TouchList, time_each},
     memory::area::word_at,
     time::clock::Clock,
@@ -137,9 +138,9 @@ extern "C" fn on_sigbus(
     let info = unsafe { &*info };
     // SAFETY: a SIGBUS of the kernel's has an address; of another's it is not looked at.
     let address = unsafe { info.si_addr() } as usize;
-    if !is_answered(info.si_code, address, context)
-        && let Some(former) = FORMER.get()
-    {
+    // SAFETY: the context is this handler's.
+    let answered = unsafe { is_answered(info.si_code, address, context) };
+    if !answered && let Some(former) = FORMER.get() {
         // SAFETY: sigaction is allowed in a handler; what was in force is in force again, and
         // meets the same fault next.
         unsafe { libc::sigaction(signal, former, ptr::null_mut()) };
@@ -148,8 +149,10 @@ extern "C" fn on_sigbus(
     unsafe { *errno = before };
 }
 
+/// # Safety
+/// `context` is what the kernel handed to the handler.
 #[inline(always)]
-fn is_answered(code: i32, address: usize, context: *mut libc::c_void) -> bool {
+unsafe fn is_answered(code: i32, address: usize, context: *mut libc::c_void) -> bool {
     let armed = ARMED.get();
     // SAFETY: null, or set by this thread to a value that still lives (rule 2).
     let Some(armed) = (unsafe { armed.as_ref() }) else { return false };
@@ -169,7 +172,8 @@ fn is_answered(code: i32, address: usize, context: *mut libc::c_void) -> bool {
     };
     if is_poisoned {
         armed.tally.poisoned();
-        return arch::step_over_store(context);
+        // SAFETY: the handler's own context.
+        return unsafe { arch::step_over_store(context) };
     }
     if !armed.answers {
         return false;
@@ -183,7 +187,8 @@ fn is_answered(code: i32, address: usize, context: *mut libc::c_void) -> bool {
         // Poisoned a while ago: the page is there, so to say.
         Ok(false) if armed.resolver.poisons() => {
             armed.tally.poisoned();
-            arch::step_over_store(context)
+            // SAFETY: the handler's own context.
+            unsafe { arch::step_over_store(context) }
         }
         Ok(false) => true,
         Err(error) => {
@@ -212,7 +217,8 @@ impl Area {
         list.assert_within(self.layout().windows * self.layout().stride, 8);
         let base = self.base_ptr();
         time_each(list.offsets(), clock, each, |offset| {
-            arch::store_or_step_over(word_at(base, offset));
+            // SAFETY: the list lies within the windows (asserted), which are mapped writable.
+            arch::store_or_step_over(unsafe { Word::new(word_at(base, offset)) });
         });
         dropped
     }

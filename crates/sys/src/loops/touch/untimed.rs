@@ -89,7 +89,8 @@ unsafe fn ascending(base: *mut u8, layout: Layout, from: usize, to: usize, strid
 /// One window; the common case of 8 bytes has a loop of its own.
 unsafe fn window(start: *mut u8, bytes: usize, stride: Stride) {
     if stride.bytes == 8 {
-        arch::store_words(start, bytes, stride.step);
+        // SAFETY: the window is mapped writable, and has a word at each step.
+        unsafe { arch::store_words(start, bytes, stride.step) };
         return;
     }
     let mut at = 0;
@@ -115,7 +116,8 @@ unsafe fn ascending_loads(base: *mut u8, layout: Layout, from: usize, to: usize,
         let end = to.min((at / layout.window + 1) * layout.window);
         // SAFETY: `at` is below `to`, hence inside a window, which lies in the caller's range.
         let start = unsafe { base.add(layout.offset(at)) };
-        arch::load_words(start, end - at, step);
+        // SAFETY: the bytes from `at` to `end` are one window's.
+        unsafe { arch::load_words(start, end - at, step) };
         at = end;
     }
 }
