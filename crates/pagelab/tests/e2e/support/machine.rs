@@ -1,6 +1,7 @@
 //! The settings of the machine: one test at a time, no other run beside, left as they were found.
 
 use std::{
+    cell::Cell,
     fs,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -19,6 +20,11 @@ use super::{DEADLINE, skip, until};
 /// Tests that change a setting, or whose meaning depends on one that others change.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+thread_local! {
+    /// Whether the test that this thread runs has shut the door.
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
 /// The right to change settings, or to rely on nobody changing them.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -29,7 +35,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Waits for its turn and for runs of other people on this machine to end, and keeps others
-    /// away until it is dropped. What this test starts is let in: see [`super::let_in`].
+    /// away until it is dropped. What this test starts is let in: see [`let_in`].
     pub(crate) fn alone() -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         #[expect(clippy::print_stderr, reason = "why a test takes long")]
@@ -40,6 +46,7 @@ impl Machine {
             Err(KnobError::Denied { .. }) => None,
             Err(error) => panic!("{error}"),
         };
+        IS_ALONE.set(true);
         Self { _door: door, _turn: turn }
     }
 
@@ -51,6 +58,19 @@ impl Machine {
         skip("settings of the machine are root's", "run the tests as root");
         None
     }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        IS_ALONE.set(false);
+    }
+}
+
+/// The environment of what a test starts: while the test is alone on the machine, its runs may
+/// take the knobs. Those of the tests beside it may not: a run that starts puts back what it finds
+/// changed by nobody alive, which is what some of these tests have made and look at.
+pub(crate) fn let_in() -> Option<(&'static str, String)> {
+    IS_ALONE.get().then(|| (Door::VARIABLE, std::process::id().to_string()))
 }
 
 /// A setting as it was found; put back should a failed test leave it changed.

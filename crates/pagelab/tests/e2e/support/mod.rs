@@ -13,9 +13,10 @@ use std::{
 };
 
 pub(crate) use live::{Live, signal, state};
+use machine::let_in;
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
 use pagelab_record::{Measured, Outcome, Record, journal};
-use pagelab_sys::{knobs::Door, time::clock::monotonic_raw_ns};
+use pagelab_sys::time::clock::monotonic_raw_ns;
 use tempfile::TempDir;
 
 /// Longer than anything here takes, on a machine that others use too.
@@ -24,12 +25,6 @@ const DEADLINE: Duration = Duration::from_secs(600);
 /// The binary under test.
 pub(crate) fn binary() -> PathBuf {
     assert_cmd::cargo::cargo_bin!("pagelab").to_owned()
-}
-
-/// The environment of what a test starts: while the test is alone on the machine it may take the
-/// knobs.
-pub(crate) fn let_in() -> [(&'static str, String); 1] {
-    [(Door::VARIABLE, std::process::id().to_string())]
 }
 
 /// Says why a test does nothing here, and what would change that.
