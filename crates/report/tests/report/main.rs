@@ -7,6 +7,8 @@ mod explain;
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod frozen;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod golden_memory;
