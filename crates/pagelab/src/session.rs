@@ -32,8 +32,6 @@ use pagelab_workloads::{
     suite,
 };
 
-use serde_json::Value;
-
 use crate::{
     CASE_COMMAND,
     exit::{Exit, Failure},
@@ -212,7 +210,7 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
         run: run.to_owned(),
         started: now(),
         pagelab: env!("CARGO_PKG_VERSION").to_owned(),
-        asked: Value::Null,
+        asked: None,
         suite: suite.to_owned(),
         published: published.to_vec(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),

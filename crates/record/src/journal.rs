@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{
     input,
-    schema::{RUN_SCHEMA, Record, RunHeader, SCHEMA},
+    schema::{Claim, Outcome, RUN_SCHEMA, Record, RunHeader, SCHEMA},
 };
 
 /// Name of the journal inside a run's directory.
@@ -192,7 +192,7 @@ fn read_open(file: &File, path: &Path) -> Result<Contents, JournalError> {
     let mut damage = None;
     let mut good_bytes = lines.good_bytes;
     while let Some(line) = lines.next_document().map_err(io_error(path))? {
-        match line.and_then(|value| document::<Record>(value, SCHEMA)) {
+        match line.and_then(record) {
             Ok(record) => records.push(record),
             Err(why) => {
                 damage = Some(Damage { line: lines.number, why });
@@ -214,7 +214,7 @@ pub fn read_records(text: &str) -> Result<Vec<Record>, Damage> {
         .map(|(line, text)| {
             serde_json::from_str(text)
                 .map_err(|error| error.to_string())
-                .and_then(|value| document(value, SCHEMA))
+                .and_then(record)
                 .map_err(|why| Damage { line, why })
         })
         .collect()
@@ -243,6 +243,15 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
+/// A record of any version, as this one would have written it.
+fn record(value: Value) -> Result<Record, String> {
+    let mut record: Record = document(value, SCHEMA)?;
+    if let Outcome::Measured(measured) = &mut record.outcome {
+        measured.witness.iter_mut().for_each(Claim::upgrade);
+    }
+    Ok(record)
+}
+
 fn document<T: serde::de::DeserializeOwned>(value: Value, schema: &str) -> Result<T, String> {
     match value.get("schema").and_then(Value::as_str) {
         Some(found) if found == schema => {
@@ -264,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schema::{Case, Host, Nature, Outcome};
+    use crate::schema::{Case, Host, Nature};
 
     fn header() -> RunHeader {
         RunHeader {
@@ -272,7 +281,7 @@ mod tests {
             run: "r".into(),
             started: String::new(),
             pagelab: "0".into(),
-            asked: Value::Null,
+            asked: None,
             suite: String::new(),
             published: Vec::new(),
             command: Vec::new(),
@@ -281,7 +290,7 @@ mod tests {
         }
     }
 
-    fn record(reason: &str) -> Record {
+    fn failed(reason: &str) -> Record {
         Record {
             schema: SCHEMA.into(),
             run: "r".into(),
@@ -313,7 +322,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut journal = create(directory.path());
         for index in 0..records {
-            journal.append(&record(&index.to_string())).unwrap();
+            journal.append(&failed(&index.to_string())).unwrap();
         }
         let bytes = fs::read(directory.path().join(FILE)).unwrap();
         (directory, bytes)
@@ -325,11 +334,11 @@ mod tests {
         let length = || fs::metadata(directory.path().join(FILE)).unwrap().len();
         let mut journal = create(directory.path());
         assert_eq!(journal.good_bytes, length());
-        journal.append(&record("one")).unwrap();
+        journal.append(&failed("one")).unwrap();
         assert_eq!(journal.good_bytes, length());
         drop(journal);
         let (mut journal, _) = resume(directory.path()).unwrap();
-        journal.append(&record("two")).unwrap();
+        journal.append(&failed("two")).unwrap();
         assert_eq!(journal.good_bytes, length());
     }
 
@@ -359,7 +368,7 @@ mod tests {
         assert_eq!(contents.damage.unwrap().line, 3);
         let copy = fs::read(directory.path().join("aside")).unwrap();
         assert_eq!(copy, &bytes[..bytes.len() - 7], "nothing is lost");
-        journal.append(&record("after")).unwrap();
+        journal.append(&failed("after")).unwrap();
         let contents = read(directory.path()).unwrap();
         assert_eq!((contents.records.len(), contents.damage), (2, None));
     }
@@ -384,9 +393,9 @@ mod tests {
 
     #[test]
     fn records_without_a_header_may_have_blank_lines_and_a_bad_one_is_numbered() {
-        let line = serde_json::to_string(&record("why")).unwrap();
+        let line = serde_json::to_string(&failed("why")).unwrap();
         let text = format!("\n{line}\n \n{line}\n");
-        assert_eq!(read_records(&text).unwrap(), [record("why"), record("why")]);
+        assert_eq!(read_records(&text).unwrap(), [failed("why"), failed("why")]);
         let damage = read_records(&format!("{text}{{}}\n")).unwrap_err();
         assert_eq!(damage.line, 5);
         assert!(damage.why.contains("schema"), "{}", damage.why);
@@ -399,6 +408,18 @@ mod tests {
         fs::write(directory.path().join(FILE), text).unwrap();
         let damage = read(directory.path()).unwrap().damage.unwrap();
         assert!(damage.why.contains("record/9"), "{}", damage.why);
+    }
+
+    #[test]
+    fn a_claim_of_a_journal_that_is_older_than_ids_gets_its_id() {
+        let measured = serde_json::json!({"measured": {"witness": [
+            {"claim": "reorderings that were seen", "expected": 0, "observed": 0, "holds": true},
+        ]}});
+        let mut value = serde_json::to_value(failed("")).unwrap();
+        value["outcome"] = measured;
+        let records = read_records(&value.to_string()).unwrap();
+        let Outcome::Measured(measured) = &records[0].outcome else { panic!("it was measured") };
+        assert_eq!(measured.witness[0].id, crate::vocabulary::claim::REORDERINGS);
     }
 
     proptest! {

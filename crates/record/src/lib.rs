@@ -4,16 +4,20 @@
 //! the thing measured is the thing named. A [`journal`] is a file of records that survives a crash.
 //! [`stats`] turns the series of a record into a median with its interval, and keeps the levels
 //! (observation, repetition, process) apart. [`units`] reads and prints sizes and times.
+//! [`vocabulary`] holds the names that who measures and who reports share, [`asked`] the questions.
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
+pub mod asked;
 pub mod input;
 pub mod journal;
 pub mod latency;
 pub mod schema;
 pub mod stats;
 pub mod units;
+pub mod vocabulary;
 
+pub use asked::Asked;
 pub use schema::{
     Case, Claim, Clock, Column, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series,
     Summary, Table, Unit,

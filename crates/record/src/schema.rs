@@ -13,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{asked::Asked, vocabulary};
+
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
 /// The schema of a [`RunHeader`].
@@ -260,6 +262,10 @@ pub struct Column {
 /// A claim is checked in every repetition; the record keeps the repetition that came out worst.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
+    /// What it claims, for programs: it stays when the sentence is said better. Empty where nobody
+    /// knows it.
+    #[serde(default)]
+    pub id: String,
     /// The claim, as a sentence.
     pub claim: String,
     /// The arm that it speaks of; empty where it speaks of the whole case.
@@ -283,6 +289,7 @@ impl Claim {
     /// One check of a claim.
     pub fn check(claim: &str, arm: &str, expected: i64, observed: i64, tolerance: i64) -> Self {
         Self {
+            id: vocabulary::claim::id_of(claim).to_owned(),
             claim: claim.to_owned(),
             arm: arm.to_owned(),
             expected,
@@ -290,6 +297,13 @@ impl Claim {
             tolerance,
             checks: 1,
             holds: expected.abs_diff(observed) <= tolerance.unsigned_abs(),
+        }
+    }
+
+    /// A claim of a journal that is older than ids, with its id.
+    pub(crate) fn upgrade(&mut self) {
+        if self.id.is_empty() {
+            vocabulary::claim::id_of(&self.claim).clone_into(&mut self.id);
         }
     }
 
@@ -325,8 +339,8 @@ pub struct RunHeader {
     pub pagelab: String,
     /// What the command asked beyond its cases, for the part of the report that answers it; null
     /// for a run that only measures.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub asked: Value,
+    #[serde(default, deserialize_with = "Asked::known", skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
     /// The suite, or empty for a grid given on the command line.
     #[serde(default)]
     pub suite: String,

@@ -100,8 +100,9 @@ impl Entry {
         }
     }
 
-    pub(crate) fn counter(&self, name: &str) -> u64 {
-        self.measured().and_then(|m| m.counters.get(name)).copied().unwrap_or_default()
+    /// What was counted under a name; `None` where nobody counted it.
+    pub(crate) fn counter(&self, name: &str) -> Option<u64> {
+        self.measured()?.counters.get(name).copied()
     }
 
     pub(crate) fn is_valid(&self) -> bool {
@@ -115,7 +116,7 @@ impl Entry {
 
     /// The last cell of its row: how much of the proof holds.
     pub(crate) fn proof(&self) -> Cell {
-        let claims = self.measured().map_or(&[][..], |measured| &measured.witness);
+        let claims = self.claims();
         let holding = claims.iter().filter(|claim| claim.holds).count();
         match self.standing {
             Standing::Valid if claims.is_empty() => Cell::toned("no claims", Tone::Quiet),
@@ -126,9 +127,14 @@ impl Entry {
         }
     }
 
+    /// The claims of its witness, whatever they are worth.
+    pub(crate) fn claims(&self) -> &[Claim] {
+        self.measured().map_or(&[][..], |measured| &measured.witness)
+    }
+
     /// Why its numbers are withheld: each claim that does not hold.
     pub(crate) fn failed_claims(&self) -> impl Iterator<Item = &Claim> {
-        self.measured().into_iter().flat_map(|m| &m.witness).filter(|claim| !claim.holds)
+        self.claims().iter().filter(|claim| !claim.holds)
     }
 
     /// What a table that shows these parameters says below its rows about this one.

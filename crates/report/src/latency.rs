@@ -5,7 +5,7 @@
 //! leads. Only a fault that must clear its page is set against the clear limit: a read of fresh
 //! memory maps the shared zero page and clears nothing.
 
-use pagelab_record::{Case, Data, Measured, stats::Samples};
+use pagelab_record::{Case, Data, Measured, stats::Samples, vocabulary::counter};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,33 +21,33 @@ use crate::{
     views::Run,
 };
 
-/// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "fault/latency";
-/// The series of all faults.
-pub(crate) const FAULT: &str = "fault";
-/// The series of touches of memory that a call made present: they take no fault.
-pub(crate) const TOUCH: &str = "touch";
 /// The call that made memory present, for each page.
-pub(crate) const CALL: &str = "call";
-/// The series of faults that also allocate a page-table page.
-pub(crate) const PAGE_TABLE: &str = "fault-pagetable";
+pub(crate) use pagelab_record::vocabulary::series::CALL;
+/// The series of all faults.
+pub(crate) use pagelab_record::vocabulary::series::FAULT;
 /// The series of faults whose memory the host had to back first.
-pub(crate) const COLD: &str = "fault-cold";
+pub(crate) use pagelab_record::vocabulary::series::FAULT_COLD as COLD;
 /// The series of faults that got a base page instead of the page under test.
-pub(crate) const FALLBACK: &str = "fault-fallback";
+pub(crate) use pagelab_record::vocabulary::series::FAULT_FALLBACK as FALLBACK;
+/// The series of faults that also allocate a page-table page.
+pub(crate) use pagelab_record::vocabulary::series::FAULT_PAGE_TABLE as PAGE_TABLE;
 /// The series of times from when a touch was due.
-pub(crate) const RESPONSE: &str = "fault-response";
+pub(crate) use pagelab_record::vocabulary::series::FAULT_RESPONSE as RESPONSE;
+/// The series of touches of memory that a call made present: they take no fault.
+pub(crate) use pagelab_record::vocabulary::series::TOUCH;
+/// The workload that this file reads.
+pub(crate) use pagelab_record::vocabulary::workload::LATENCY as WORKLOAD;
 /// What a row is about where there are no faults: touches of pages that a call made present, and
 /// calls that are timed themselves.
 const INSTEAD: [(&str, &str); 2] = [(TOUCH, "(no fault)"), (CALL, "(call)")];
-/// The arm that the headline comes from.
-pub(crate) const ARM: &str = "pagelab";
 /// The same loop over present pages.
-pub(crate) const CONTROL: &str = "control";
+pub(crate) use pagelab_record::vocabulary::arm::CONTROL;
+/// The arm that the headline comes from.
+pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
 /// The counter of pages that one fault maps.
-const AROUND: &str = "pages_mapped_by_a_fault";
+const AROUND: &str = counter::PAGES_MAPPED_BY_A_FAULT;
 /// The note's own method.
-pub(crate) const AS_PUBLISHED: &str = "as-published";
+pub(crate) use pagelab_record::vocabulary::arm::AS_PUBLISHED;
 
 /// Adds what a latency case implies beside the limits: the rate at which a fault provides memory.
 pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut Numbers) {
@@ -253,7 +253,8 @@ fn row(
 
 /// How many pages one fault mapped, where it was more than the one that was touched.
 fn around(entries: &[&Entry]) -> Option<String> {
-    let pages = |entry: &&Entry| (entry.parameter("kind").to_owned(), entry.counter(AROUND));
+    let pages =
+        |entry: &&Entry| (entry.parameter("kind").to_owned(), entry.counter(AROUND).unwrap_or(0));
     let mut told: Vec<_> = entries.iter().filter(|e| e.is_valid()).map(pages).collect();
     told.retain(|(_, pages)| *pages > 1);
     told.dedup();
@@ -277,11 +278,11 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
         ),
     ];
     REASONS.iter().filter_map(|(counter, reason)| {
-        let disturbed = entries.iter().filter(|e| e.is_valid() && e.counter(counter) > 0);
+        let disturbed = entries.iter().filter(|e| e.is_valid() && e.counter(counter) > Some(0));
         let told: Vec<String> = disturbed
             .map(|entry| {
                 let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
-                format!("{kind} {page} {}", entry.counter(counter))
+                format!("{kind} {page} {}", entry.counter(counter).unwrap_or(0))
             })
             .collect();
         (!told.is_empty()).then(|| format!("{reason}: {}.", told.join(", ")))
@@ -290,9 +291,9 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
 
 /// Where the stalls of all valid cases could have come from, as a sentence.
 fn stalls(entries: &[&Entry]) -> Option<String> {
-    let of =
-        |counter: &str| total(entries.iter().filter(|e| e.is_valid()).map(|e| e.counter(counter)));
-    let (stalls, loops) = (of("stalls"), of("loop_us"));
+    let valid = || entries.iter().filter(|entry| entry.is_valid());
+    let of = |counter: &str| total(valid().filter_map(|entry| entry.counter(counter)));
+    let (stalls, loops) = (of(counter::STALLS), of(counter::LOOP_US));
     if stalls == 0 {
         return None;
     }
@@ -303,7 +304,7 @@ fn stalls(entries: &[&Entry]) -> Option<String> {
          time of all loops. By the kernel's counts at most {} were preemptions, {} steal and {} \
          interrupts; unexplained: {}. No count says which sample it hit, so the longest are \
          charged first. Steal took {} of the time.",
-        share("stalls_us"),
+        share(counter::STALLS_US),
         of("stalls_preempted"),
         of("stalls_stolen"),
         of("stalls_interrupted"),

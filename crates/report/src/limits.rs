@@ -4,7 +4,13 @@
 //! instruction breaks was none. Only valid limits of the same run count; without them a share is
 //! left out, never guessed.
 
-use pagelab_record::units;
+use pagelab_record::{
+    units,
+    vocabulary::{
+        counter,
+        workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
+    },
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,15 +25,11 @@ use crate::{
 /// Levels of the memory hierarchy, nearest first.
 const LEVELS: [&str; 4] = ["l1", "l2", "llc", "dram"];
 /// Operations that have a ceiling: workload, series, and heading.
-const OPERATIONS: [(&str, &str, &str); 3] = [
-    ("limit/clear", "clear", "clear"),
-    ("limit/copy", "copy", "copy"),
-    ("limit/read", "read", "read"),
-];
+const OPERATIONS: [(&str, &str, &str); 3] =
+    [(CLEAR, "clear", "clear"), (COPY, "copy", "copy"), (READ, "read", "read")];
 
 /// The workloads that measure a limit.
-pub(crate) const WORKLOADS: [&str; 5] =
-    ["limit/clear", "limit/copy", "limit/read", "limit/timer", "limit/syscall"];
+pub(crate) const WORKLOADS: [&str; 5] = [CLEAR, COPY, READ, TIMER, SYSCALL];
 
 /// Whether a workload measures a limit.
 fn is_limit(workload: &str) -> bool {
@@ -69,7 +71,8 @@ impl Limits {
     /// Gathers the limits among the entries of a run.
     pub(crate) fn of(entries: &[Entry]) -> Self {
         let levels = LEVELS.iter().filter_map(|name| level(entries, name)).collect();
-        let tsc_hz = entries.iter().map(|entry| entry.counter("tsc_hz")).find(|hz| *hz > 0);
+        let tsc_hz =
+            entries.iter().filter_map(|entry| entry.counter(counter::TSC_HZ)).find(|hz| *hz > 0);
         let tsc_hz = tsc_hz.map(|hz| hz as f64);
         Self { levels, costs: costs(entries, tsc_hz), tsc_hz }
     }
@@ -184,7 +187,8 @@ fn level(entries: &[Entry], name: &str) -> Option<Level> {
         let mine =
             |entry: &&Entry| entry.record.workload == workload && entry.parameter("level") == name;
         for entry in entries.iter().filter(mine) {
-            level.buffer_bytes = level.buffer_bytes.max(entry.counter("buffer_bytes"));
+            level.buffer_bytes =
+                level.buffer_bytes.max(entry.counter(counter::BUFFER_BYTES).unwrap_or(0));
             for arm in entry.numbers.arms(series) {
                 let Some(bandwidth) = entry.numbers.get(elapsed(arm, series), "bandwidth") else {
                     continue;
@@ -200,15 +204,15 @@ fn level(entries: &[Entry], name: &str) -> Option<Level> {
 
 fn costs(entries: &[Entry], tsc_hz: Option<f64>) -> Vec<(&'static str, Quantity, &'static str)> {
     const COSTS: [(&str, &str, &str, &str); 4] = [
-        ("limit/timer", "pair", "empty timer pair", "median subtracted from every latency sample"),
+        (TIMER, "pair", "empty timer pair", "median subtracted from every latency sample"),
         (
-            "limit/timer",
+            TIMER,
             "sample",
             "latency loop, per sample",
             "pair, recording and loop; only the pair is in a sample",
         ),
-        ("limit/timer", "record", "recording a sample", "the histogram's part of that"),
-        ("limit/syscall", "getppid", "system call", "getppid: the way into the kernel and back"),
+        (TIMER, "record", "recording a sample", "the histogram's part of that"),
+        (SYSCALL, "getppid", "system call", "getppid: the way into the kernel and back"),
     ];
     let cost = |(workload, series, name, meaning)| {
         let entry = entries.iter().find(|entry| entry.record.workload == workload)?;

@@ -60,7 +60,8 @@ impl Totals {
         (rounds > 0).then(|| Self {
             map_seconds: seconds(&["map"]),
             total_seconds: seconds(&["map", "populate", "touch", "release"]),
-            faults: entry.counter("faults_per_repetition") as f64 * rounds as f64,
+            faults: entry.counter("faults_per_repetition").unwrap_or_default() as f64
+                * rounds as f64,
             bytes,
             rounds,
         })
@@ -74,7 +75,7 @@ impl Totals {
         Some(Self {
             map_seconds: sum(map) / 1e9,
             total_seconds: sum(total) / 1e9,
-            faults: entry.counter("faults") as f64,
+            faults: entry.counter("faults").unwrap_or_default() as f64,
             bytes: total.bytes as f64,
             rounds: map.ops,
         })
@@ -114,7 +115,8 @@ pub(crate) fn section(entries: &[Entry], published: &[Entry]) -> Option<Section>
             .to_owned(),
     ));
     section.blocks.push(Block::Table(comparison(&ours, &published)));
-    let cold = |entry: &&Entry| entry.counter("repetitions_with_cold_memory") > 0;
+    let cold =
+        |entry: &&Entry| entry.counter("repetitions_with_cold_memory").unwrap_or_default() > 0;
     if ours.iter().any(cold) {
         section.blocks.push(Block::Text(
             "By that definition a round counts as a whole, with what the host had to back first \

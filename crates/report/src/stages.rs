@@ -6,7 +6,7 @@
 //! The estimate spreads the measured cost of the events evenly: half of an event's cost before its
 //! stamp, half after it.
 
-use pagelab_record::{Case, Measured};
+use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
@@ -18,18 +18,18 @@ use crate::{
     views::Run,
 };
 
-/// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "fault/stages";
-/// Every event open.
-const TRACED: &str = "traced";
-/// The first event only.
-const ONE: &str = "one-event";
-/// No event.
-const UNTRACED: &str = "untraced";
 /// The same loop over present pages.
-const CONTROL: &str = "control";
+use pagelab_record::vocabulary::arm::CONTROL;
+/// The first event only.
+use pagelab_record::vocabulary::arm::ONE_EVENT as ONE;
+/// Every event open.
+use pagelab_record::vocabulary::arm::TRACED;
+/// No event.
+use pagelab_record::vocabulary::arm::UNTRACED;
 /// From stamp to stamp.
-const WHOLE: &str = "end-to-end";
+use pagelab_record::vocabulary::series::END_TO_END as WHOLE;
+/// The workload that this file reads.
+pub(crate) use pagelab_record::vocabulary::workload::STAGES as WORKLOAD;
 /// The stages, in the order in which a fault passes them, and where each ends.
 const STAGES: [(&str, &str); 5] = [
     ("entry", "exceptions:page_fault_user"),
@@ -51,7 +51,8 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
         return;
     };
     let one = median(ONE, WHOLE);
-    let events = measured.counters.get("events_per_fault").copied().unwrap_or(1).max(1) as f64;
+    let events =
+        measured.counters.get(counter::EVENTS_PER_FAULT).copied().unwrap_or(1).max(1) as f64;
     let cost = (traced.value - untraced.value) / events;
     let exact = |value: f64, unit| Some(Quantity::exact(value, unit));
     let last = stages.len().saturating_sub(1);

@@ -17,10 +17,10 @@ use crate::{
     views::Run,
 };
 
-/// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "fault/userfaultfd";
 /// The series of all samples added up, for each page.
-const BATCH: &str = "batch";
+use pagelab_record::vocabulary::series::BATCH;
+/// The workload that this file reads.
+pub(crate) use pagelab_record::vocabulary::workload::USERFAULTFD as WORKLOAD;
 /// What a resolver is made of.
 const RESOLVER: [&str; 3] = ["handler", "op", "page"];
 

@@ -4,7 +4,10 @@
 //! its loads differ from those of a naive memory. Where one does, the case is invalid, and the row
 //! says by how much: a count of mistakes is not a number that an invalid record must withhold.
 
-use pagelab_record::Claim;
+use pagelab_record::{
+    Claim,
+    vocabulary::{claim, counter},
+};
 
 use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
@@ -16,10 +19,7 @@ use crate::{
 };
 
 /// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "emu/verify";
-/// How the claims begin.
-const DIFFER: &str = "loads that differ";
-const OPERATIONS: &str = "operations of the trace";
+pub(crate) use pagelab_record::vocabulary::workload::VERIFY as WORKLOAD;
 
 /// The verdict on every arm, where there is one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -58,18 +58,18 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 }
 
 fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
-    let claims = entry.measured().map_or(&[][..], |measured| &measured.witness);
+    let claims = entry.claims();
     let mut arms: Vec<&str> = Vec::new();
     for claim in claims {
         if !arms.contains(&claim.arm.as_str()) {
             arms.push(&claim.arm);
         }
     }
-    let loads = group_thousands(entry.counter("loads") as f64);
+    let loads = entry.counter(counter::LOADS).map(|loads| group_thousands(loads as f64));
     let row = |arm: &&str| {
         let mine = || claims.iter().filter(|claim| claim.arm == *arm);
         let observed = |claim: &Claim| group_thousands(claim.observed as f64);
-        let differ = mine().find(|claim| claim.claim.starts_with(DIFFER));
+        let differ = mine().find(|claim| claim.id == claim::LOADS_THAT_DIFFER);
         let differ = differ.map_or_else(Cell::none, |claim| {
             let tone = if claim.holds { Tone::Good } else { Tone::Bad };
             Cell::toned(observed(claim), tone)
@@ -80,11 +80,11 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
             (value, _) => Cell::from(value),
         };
         let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
-        let ops = mine().find(|claim| claim.claim.starts_with(OPERATIONS));
+        let ops = mine().find(|claim| claim.id == claim::TRACE_OPERATIONS);
         row.extend([
             (*arm).into(),
             Cell::maybe(ops.map(observed)),
-            loads.clone().into(),
+            Cell::maybe(loads.clone()),
             differ,
             if holding == all {
                 Cell::toned(format!("{holding}/{all}"), Tone::Good)

@@ -23,13 +23,13 @@ use crate::{
 /// What differs between the cases of one line.
 const WORKERS: [&str; 4] = ["threads", "processes", "vmas", "size"];
 /// Faults without calls beside them.
-pub(crate) const ALONE: &str = "alone";
-/// Touches of present memory, with calls beside them.
-const PRESENT: &str = "present";
+pub(crate) use pagelab_record::vocabulary::arm::ALONE;
 /// Calls with nobody beside them.
-const IDLE: &str = "idle";
+use pagelab_record::vocabulary::arm::IDLE;
+/// Touches of present memory, with calls beside them.
+use pagelab_record::vocabulary::arm::PRESENT;
 /// The series of calls.
-const BESIDE: &str = "beside";
+use pagelab_record::vocabulary::series::BESIDE;
 
 /// How the workers of a case are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

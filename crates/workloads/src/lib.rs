@@ -73,6 +73,8 @@ mod tests {
         let names: BTreeSet<&str> = WORKLOADS.iter().map(|workload| workload.name()).collect();
         assert_eq!(names.len(), WORKLOADS.len());
         assert!(names.iter().all(|name| name.split('/').count() == 2));
+        let shared: BTreeSet<&str> = pagelab_record::vocabulary::workload::ALL.into();
+        assert_eq!(names, shared, "a report knows them by these names");
     }
 
     #[test]

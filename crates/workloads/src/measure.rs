@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use pagelab_record::{Case, Data, Measured, Series, Unit};
+use pagelab_record::{Case, Data, Measured, Series, Unit, vocabulary::counter};
 use pagelab_sys::{
     counts::counters::reported_kib,
     time::clock::{Clock, ClockChoice, monotonic_raw_ns},
@@ -108,7 +108,7 @@ pub fn measure(
     }
     losses.testify(&mut witness);
     if let Clock::Tsc(tsc) = meter.clock() {
-        witness.set("tsc_hz", tsc.hz);
+        witness.set(counter::TSC_HZ, tsc.hz);
         witness.set("timer_overhead_ticks", tsc.overhead_ticks);
     }
     witness.keep();

@@ -10,7 +10,7 @@ use pagelab_record::{Claim, Data, Measured, Series, Table, Unit, latency, schema
 use pagelab_sys::time::{clock::Clock, usage};
 
 /// How the name of a series ends whose memory the host may have had to back first.
-pub(crate) const COLD: &str = "-cold";
+pub(crate) use pagelab_record::vocabulary::series::COLD;
 
 /// Collects the observations of a case in one process.
 #[derive(Debug)]

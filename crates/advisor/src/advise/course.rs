@@ -235,7 +235,7 @@ mod tests {
     fn cases(count: usize, threads: u32) -> Vec<Planned> {
         let question =
             Question { size: 64 << 20, threads, policy: Policy::Base, budget_s: 5.0, fifo: false };
-        let (_, plan) = question.asked().unwrap().plan(ClockChoice::Raw);
+        let (_, plan) = question.survey().unwrap().plan(ClockChoice::Raw);
         plan.into_iter().cycle().take(count).collect()
     }
 

@@ -11,6 +11,7 @@ mod course;
 
 use pagelab_record::{
     Case,
+    asked::{Advise, Lack, Memory, Strategy},
     units::{display_bytes, format_bytes},
 };
 use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
@@ -22,9 +23,9 @@ use pagelab_workloads::{
     params::PageSize,
     plan::{self, Planned},
 };
-use serde::Serialize;
 
 pub use self::course::{Course, Turn, out_of_time};
+pub use pagelab_record::asked::Policy;
 
 /// The largest part of the memory that a sample takes.
 pub const SHARE_MAX: u64 = 4;
@@ -32,38 +33,6 @@ pub const SHARE_MAX: u64 = 4;
 const SAMPLE_MAX: u64 = 512 << 20;
 /// Bytes that can be measured in a second of budget, first round of all strategies included.
 const SAMPLED_PER_SECOND: f64 = 540.0 * 1_048_576.0;
-
-/// Which strategies may be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// All; as root settings are changed and put back to measure them.
-    Any,
-    /// Those that need no setting changed.
-    Keep,
-    /// Base pages only.
-    Base,
-    /// No hugetlb pool.
-    Transparent,
-    /// Those that lock the memory.
-    Locked,
-}
-
-impl Policy {
-    /// Their names, in the order of [`Policy::of`].
-    pub const NAMES: [&str; 5] = ["any", "keep", "base", "transparent", "locked"];
-
-    /// The policy of that name; the first where there is none.
-    pub fn of(name: &str) -> Self {
-        let all = [Self::Any, Self::Keep, Self::Base, Self::Transparent, Self::Locked];
-        let index = Self::NAMES.iter().position(|known| *known == name);
-        all[index.unwrap_or(0)]
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
@@ -150,67 +119,13 @@ const LOCKED_ROWS: &[Row] = &[
     (Pages::Base, "mlock-onfault", Crew::Many, 12, STARTED),
 ];
 
-/// One way of getting the memory, and what it takes for all of it.
-#[derive(Debug, Clone, Serialize)]
-pub struct Strategy {
-    /// What people call it: the way, the page size, the threads.
-    pub name: String,
-    /// The parameters that tell its record from others.
-    pub page: String,
-    /// See [`pagelab_workloads::fault::populate`].
-    pub populate: String,
-    /// Threads that work.
-    pub threads: u32,
-    /// How much there is to set up; of two equally fast ones the lower is named.
-    pub effort: u32,
-    /// What the memory costs beyond its size.
-    pub memory: Memory,
-    /// What to bear in mind, empty where there is nothing.
-    pub caveat: String,
-    /// What the machine lacks for all of the memory as it is set now, and how to get it.
-    pub lacks: Vec<Lack>,
-    /// The case over the sample.
-    #[serde(skip)]
-    pub case: Case,
-}
-
-/// What a strategy costs in memory, bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Memory {
-    /// Rounding up to whole pages.
-    pub rounding: u64,
-    /// Set aside in a pool that serves nothing else.
-    pub pool: u64,
-    /// Locked: never paged out, counted against the memlock limit.
-    pub locked: u64,
-}
-
-/// A need that is not met, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Lack {
-    /// What is missing.
-    pub need: String,
-    /// A command or sentence to act on.
-    pub cure: String,
-}
-
-/// What a run that advises was asked: the part of its header that the report reads.
-#[derive(Debug, Clone, Serialize)]
-pub struct Asked {
-    /// Always `advise`.
-    pub command: &'static str,
-    /// Bytes that shall be present.
-    pub size: u64,
-    /// Threads that may be used.
-    pub threads: u32,
-    /// Name of the policy.
-    pub policy: &'static str,
-    /// Bytes of the sample.
-    pub sample: u64,
-    /// Bytes of the last-level cache of the CPU that is used, 0 where it is not known.
-    pub cache: u64,
-    /// Every strategy that was considered.
-    pub strategies: Vec<Strategy>,
+/// What is asked of a run, with the case of each strategy.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// The part of the run's header that the report reads.
+    pub asked: Advise,
+    /// The case of each strategy over the sample, in the same order.
+    pub cases: Vec<Case>,
 }
 
 impl Question {
@@ -219,7 +134,7 @@ impl Question {
     /// # Errors
     /// A sentence that says what to ask for instead, when the memory is too small to be sampled or
     /// more than there is.
-    pub fn asked(&self) -> Result<Asked, Refused> {
+    pub fn survey(&self) -> Result<Survey, Refused> {
         let budget = Topology::machine().memory_budget();
         if self.size > budget.bytes {
             return Err(Refused::Host(format!(
@@ -231,26 +146,26 @@ impl Question {
         }
         let rows = self.rows(&PageSize::offered());
         let sample = self.sample(rows.len()).map_err(Refused::Question)?;
-        let mut strategies = Vec::with_capacity(rows.len());
+        let (mut strategies, mut cases) = (Vec::new(), Vec::new());
         for (page, populate, threads, effort, caveat) in rows {
             let strategy = self.strategy(page, populate, threads, sample);
-            let strategy = strategy.map_err(Refused::Question)?;
-            let strategy = Strategy { effort, caveat: caveat.to_owned(), ..strategy };
-            if self.policy != Policy::Keep || !needs_a_setting(&strategy.case) {
-                strategies.push(strategy);
+            let (strategy, case) = strategy.map_err(Refused::Question)?;
+            if self.policy != Policy::Keep || !needs_a_setting(&case) {
+                strategies.push(Strategy { effort, caveat: caveat.to_owned(), ..strategy });
+                cases.push(case);
             }
         }
         let topology = Topology::machine();
         let cache = topology.caches(topology.default_cpu().unwrap_or(0)).llc;
-        Ok(Asked {
-            command: "advise",
+        let asked = Advise {
             size: self.size,
             threads: self.threads,
-            policy: self.policy.name(),
+            policy: self.policy,
             sample,
             cache: cache.unwrap_or(0),
             strategies,
-        })
+        };
+        Ok(Survey { asked, cases })
     }
 
     /// The rows that the policy allows, for the page sizes of a kernel: page, way, threads, effort,
@@ -312,7 +227,7 @@ impl Question {
         populate: &str,
         threads: u32,
         sample: u64,
-    ) -> Result<Strategy, String> {
+    ) -> Result<(Strategy, Case), String> {
         let (page_name, threads_name) = (page.to_string(), threads.to_string());
         let of_size = |bytes: u64| {
             let size = format_bytes(bytes);
@@ -342,7 +257,7 @@ impl Question {
             locked: if Populate::of(&case).locks() { self.size } else { 0 },
         };
         let crew = if threads > 1 { format!(" ×{threads}") } else { String::new() };
-        Ok(Strategy {
+        let strategy = Strategy {
             name: format!("{populate} {page}{crew}"),
             page: page_name,
             populate: populate.to_owned(),
@@ -351,8 +266,8 @@ impl Question {
             memory,
             caveat: String::new(),
             lacks,
-            case,
-        })
+        };
+        Ok((strategy, case))
     }
 }
 
@@ -361,7 +276,7 @@ fn needs_a_setting(case: &Case) -> bool {
     Throughput.needs(case).iter().any(|need| need.pending().is_some())
 }
 
-impl Asked {
+impl Survey {
     /// The cases to measure: the clear limit first, where its buffer is within a quarter of the
     /// memory too, then the strategies in the order of the first round.
     pub fn plan(&self, clock: ClockChoice) -> (Option<Planned>, Vec<Planned>) {
@@ -377,16 +292,16 @@ impl Asked {
         };
         let limit = limit::bulk::CLEAR;
         let clear = Case::default().with("level", "dram");
-        let fits = limit.footprint(&clear) <= self.size / SHARE_MAX
+        let fits = limit.footprint(&clear) <= self.asked.size / SHARE_MAX
             && limit.needs(&clear).iter().all(Need::check);
         let clear = fits.then(|| Planned {
             workload: limit.name().to_owned(),
             case: clear,
             method: method(3, 100_000_000),
         });
-        let strategies = self.strategies.iter().map(|strategy| Planned {
+        let strategies = self.cases.iter().map(|case| Planned {
             workload: Throughput.name().to_owned(),
-            case: strategy.case.clone(),
+            case: case.clone(),
             method: method(2, 1),
         });
         (clear, strategies.collect())
@@ -394,8 +309,7 @@ impl Asked {
 
     /// The most memory that any case takes at once.
     pub fn footprint(&self) -> u64 {
-        let sizes = self.strategies.iter().map(|strategy| space::size_of(&strategy.case));
-        sizes.max().unwrap_or(0)
+        self.cases.iter().map(space::size_of).max().unwrap_or(0)
     }
 }
 
@@ -442,18 +356,19 @@ mod tests {
     #[test]
     fn every_strategy_is_a_case_that_is_accepted() {
         for policy in Policy::NAMES {
-            let asked = question(64 << 20, 2, Policy::of(policy)).asked().unwrap();
-            assert!(!asked.strategies.is_empty(), "{policy}");
-            assert_eq!((asked.policy, asked.sample), (policy, 16 << 20));
-            for strategy in &asked.strategies {
-                assert_eq!(space::size_of(&strategy.case), asked.sample, "{}", strategy.name);
+            let Survey { asked, cases } =
+                question(64 << 20, 2, Policy::of(policy)).survey().unwrap();
+            assert!(!cases.is_empty() && cases.len() == asked.strategies.len(), "{policy}");
+            assert_eq!((asked.policy.name(), asked.sample), (policy, 16 << 20));
+            for (case, strategy) in cases.iter().zip(&asked.strategies) {
+                assert_eq!(space::size_of(case), asked.sample, "{}", strategy.name);
             }
         }
     }
 
     #[test]
     fn memory_that_is_locked_or_set_aside_is_said() {
-        let asked = question((64 << 20) + 4096, 1, Policy::Any).asked().unwrap();
+        let asked = question((64 << 20) + 4096, 1, Policy::Any).survey().unwrap().asked;
         let memory = |name: &str| {
             let found = asked.strategies.iter().find(|strategy| strategy.name == name);
             found.map(|strategy| strategy.memory)
@@ -468,9 +383,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sampled_or_does_not_fit_is_refused_with_what_to_ask_for() {
-        let error = question(8 << 20, 2, Policy::Any).asked().unwrap_err();
+        let error = question(8 << 20, 2, Policy::Any).survey().unwrap_err();
         assert!(matches!(&error, Refused::Question(why) if why.contains("ask for 16m or more")));
-        let error = question(1 << 60, 2, Policy::Any).asked().unwrap_err();
+        let error = question(1 << 60, 2, Policy::Any).survey().unwrap_err();
         assert!(matches!(&error, Refused::Host(why) if why.contains("limited by")));
     }
 

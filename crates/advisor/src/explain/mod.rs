@@ -24,4 +24,4 @@ pub mod threads;
 pub mod watch;
 
 /// The workload that its records name.
-pub const WORKLOAD: &str = "explain/program";
+pub use pagelab_record::vocabulary::workload::PROGRAM as WORKLOAD;

@@ -6,7 +6,9 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
-use pagelab_record::{Case, Measured, Outcome, Record, RunHeader, units::format_bytes};
+use pagelab_record::{
+    Asked, Case, Measured, Outcome, Record, RunHeader, asked::Explain, units::format_bytes,
+};
 use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
     fault::{kinds, latency::Latency, throughput::Throughput},
@@ -15,7 +17,6 @@ use pagelab_workloads::{
     plan::{Plan, Planned, complete},
     workload::Workload,
 };
-use serde_json::{Value, json};
 
 use super::{kind::Kind, watch::Subject};
 
@@ -63,8 +64,8 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
 }
 
 /// What the header of a run says that measures prices, or takes those of another run.
-pub fn asked(are_measured: bool) -> Value {
-    json!({ "command": "explain", "prices": are_measured })
+pub fn asked(are_measured: bool) -> Option<Asked> {
+    Some(Asked::Explain(Explain { prices: are_measured }))
 }
 
 /// Every case that prices the programs of a run, where it measures prices: as many as there were

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use pagelab_advisor::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
-use pagelab_record::units::parse_bytes;
+use pagelab_record::{Asked, units::parse_bytes};
 use pagelab_sys::{
     process::crew::{catch_interrupts, interrupted},
     time::clock::monotonic_raw_ns,
@@ -95,14 +95,14 @@ pub(crate) fn command() -> Command {
 pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
     let start = monotonic_raw_ns();
     let question = question(matches);
-    let asked = question.asked().map_err(refused)?;
-    let (clear, strategies) = asked.plan(clock(matches));
+    let survey = question.survey().map_err(refused)?;
+    let (clear, strategies) = survey.plan(clock(matches));
     let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
     let place = Place::choose(text(matches, "output").map(Path::new));
     let runner = session::runner(&place.run, &cases, args::wait(matches))?;
     let plan = Plan { cases, left_out: Vec::new() };
     let mut header = session::header(&place.run, "", &[], &plan);
-    header.asked = serde_json::to_value(&asked).map_err(Failure::internal)?;
+    header.asked = Some(Asked::Advise(survey.asked.clone()));
     let mut run = Run::start(&place, header)?;
     catch_interrupts();
     let mut end = Exit::Good;

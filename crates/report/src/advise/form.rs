@@ -1,8 +1,12 @@
 //! The advice in words: what is named and why, the table behind it, and the same for programs.
 
+use pagelab_record::{
+    asked::{Advise, Lack, Policy, Strategy},
+    units::display_bytes,
+};
 use serde_json::{Value, json};
 
-use super::{Advice, Asked, Choice, Lack, PRESENT, Row, Strategy};
+use super::{Advice, Choice, PRESENT, Row};
 use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::{Entry, Standing},
@@ -10,11 +14,10 @@ use crate::{
     quantity::{INTERVALS, Quantity},
     throughput::{ARM, counts},
 };
-use pagelab_record::units::display_bytes;
 
 /// The answer, its price, and the table behind it.
 pub(super) fn section(advice: &Advice<'_>) -> Section {
-    let mut section = Section::new("advise", &title(&advice.asked));
+    let mut section = Section::new("advise", &title(advice.asked));
     match &advice.any {
         None => {
             let text = "no strategy was measured with a proof that holds".to_owned();
@@ -28,16 +31,15 @@ pub(super) fn section(advice: &Advice<'_>) -> Section {
     section
 }
 
-fn title(asked: &Asked) -> String {
-    let Asked { size, threads, policy, .. } = asked;
+fn title(asked: &Advise) -> String {
+    let Advise { size, threads, policy, .. } = asked;
     let s = if *threads == 1 { "" } else { "s" };
-    let allowed = match policy.as_str() {
-        "any" => "",
-        "keep" => ", settings as they are",
-        "base" => ", base pages only",
-        "transparent" => ", no hugetlb pool",
-        "locked" => ", locked",
-        other => other,
+    let allowed = match policy {
+        Policy::Any => "",
+        Policy::Keep => ", settings as they are",
+        Policy::Base => ", base pages only",
+        Policy::Transparent => ", no hugetlb pool",
+        Policy::Locked => ", locked",
     };
     format!("{} of fresh memory with {threads} thread{s}{allowed}", display_bytes(*size as f64))
 }
@@ -142,7 +144,7 @@ fn table(advice: &Advice<'_>) -> Table {
 
 /// What the numbers are and what they do not say.
 fn said(advice: &Advice<'_>) -> String {
-    let Asked { sample, cache, size, .. } = advice.asked;
+    let Advise { sample, cache, size, .. } = *advice.asked;
     let bytes = |bytes: u64| display_bytes(bytes as f64);
     let mut text = format!(
         "Measured on {}, in rounds in which each strategy has a fresh process; what was clearly \
@@ -195,7 +197,7 @@ pub(crate) fn value(advice: &Advice<'_>) -> Value {
         })
     };
     let row = |row: &Row<'_>| {
-        let Strategy { name, page, populate, threads, memory, caveat, lacks, .. } = &row.strategy;
+        let Strategy { name, page, populate, threads, memory, caveat, lacks, .. } = row.strategy;
         let lacks: Vec<Value> =
             lacks.iter().map(|lack| json!({"need": lack.need, "cure": lack.cure})).collect();
         json!({

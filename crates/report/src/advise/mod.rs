@@ -13,11 +13,11 @@ mod form;
 use std::collections::BTreeSet;
 
 use pagelab_record::{
-    Data, Series,
+    Asked, Data, Series,
+    asked::{Advise, Memory, Strategy},
     stats::Samples,
     units::{display_bytes, parse_bytes},
 };
-use serde::Deserialize;
 
 pub(crate) use self::form::value;
 use crate::{
@@ -37,44 +37,7 @@ const AS_GOOD: f64 = 1.05;
 /// two strategies look alike is mostly a disturbance of the faster one.
 const AS_GOOD_AT_BEST: f64 = 1.2;
 /// The series that stands for all that makes memory present.
-const PRESENT: &str = "map";
-
-/// What was asked: see `pagelab-workloads`, which writes it.
-#[derive(Debug, Clone, Deserialize)]
-struct Asked {
-    command: String,
-    size: u64,
-    threads: u64,
-    policy: String,
-    sample: u64,
-    cache: u64,
-    strategies: Vec<Strategy>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Strategy {
-    name: String,
-    page: String,
-    populate: String,
-    threads: u64,
-    effort: u64,
-    memory: Memory,
-    caveat: String,
-    lacks: Vec<Lack>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Memory {
-    rounding: u64,
-    pool: u64,
-    locked: u64,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Lack {
-    need: String,
-    cure: String,
-}
+use pagelab_record::vocabulary::series::MAP as PRESENT;
 
 /// What is advised, where it was asked.
 pub(crate) fn section(run: &Run) -> Option<Section> {
@@ -84,7 +47,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 /// A strategy and what came of it.
 #[derive(Debug)]
 struct Row<'a> {
-    strategy: Strategy,
+    strategy: &'a Strategy,
     entry: Option<&'a Entry>,
     /// Nanoseconds for 4 KiB, where it was measured and its proof holds.
     per_page: Option<Quantity>,
@@ -107,7 +70,7 @@ struct Choice {
 /// Everything that the records say about the question.
 #[derive(Debug)]
 pub(crate) struct Advice<'a> {
-    asked: Asked,
+    asked: &'a Advise,
     /// The fastest first, then what was not measured.
     rows: Vec<Row<'a>>,
     /// Over all that was measured.
@@ -121,11 +84,8 @@ impl<'a> Advice<'a> {
     /// The advice of a run, where one was asked for.
     pub(crate) fn of(run: &'a Run) -> Option<Self> {
         let Run { header, entries, limits, .. } = run;
-        let asked = Asked::deserialize(&header.asked).ok()?;
-        if asked.command != "advise" {
-            return None;
-        }
-        let row = |strategy: &Strategy| Row::of(strategy.clone(), entries, limits);
+        let Some(Asked::Advise(asked)) = &header.asked else { return None };
+        let row = |strategy: &'a Strategy| Row::of(strategy, entries, limits);
         let mut rows: Vec<Row<'a>> = asked.strategies.iter().map(row).collect();
         let time = |row: &Row<'_>| row.per_page.map_or(f64::INFINITY, |time| time.value);
         rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
@@ -151,7 +111,7 @@ impl<'a> Advice<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(strategy: Strategy, entries: &'a [Entry], limits: &Limits) -> Self {
+    fn of(strategy: &'a Strategy, entries: &'a [Entry], limits: &Limits) -> Self {
         let threads = strategy.threads.to_string();
         let is_mine = |entry: &&Entry| {
             entry.record.workload == WORKLOAD

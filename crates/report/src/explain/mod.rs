@@ -25,10 +25,10 @@ use crate::{
     views::Run,
 };
 
-/// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "explain/program";
 /// The arm of everything that was seen of the program.
-pub(crate) const ARM: &str = "program";
+pub(crate) use pagelab_record::vocabulary::arm::PROGRAM as ARM;
+/// The workload that this file reads.
+pub(crate) use pagelab_record::vocabulary::workload::PROGRAM as WORKLOAD;
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
 

@@ -4,6 +4,8 @@
 //! test names, and to completion stand side by side. What a name says about stores and fences is
 //! not said again in columns.
 
+use pagelab_record::vocabulary::counter;
+
 use super::{
     ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, charts, display_gb, display_mib,
     display_type, mine, number, test_of, withheld,
@@ -165,9 +167,7 @@ fn of_limit(entry: &Entry, arm: &str) -> Option<Quantity> {
 }
 
 fn rest(entry: &Entry, arm: &str) -> Vec<Cell> {
-    let counters = entry.measured().map(|measured| &measured.counters);
-    let wrong = counters.and_then(|counters| counters.get("wrong_words").copied());
-    let wrong = wrong.filter(|_| arm == ARM).map(|wrong| {
+    let wrong = entry.counter(counter::WRONG_WORDS).filter(|_| arm == ARM).map(|wrong| {
         let tone = if wrong == 0 { Tone::Good } else { Tone::Bad };
         Cell::toned(group_thousands(wrong as f64), tone)
     });

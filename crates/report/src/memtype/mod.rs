@@ -29,24 +29,24 @@ pub(crate) use {
     order::{Count, count, section as order_section},
 };
 
-/// Rates of stores and loads.
-pub(crate) const BANDWIDTH: &str = "memtype/bandwidth";
-/// One load, store or fence.
-pub(crate) const LATENCY: &str = "memtype/latency";
-/// Two CPUs and what one sees of the other.
-pub(crate) const ORDER: &str = "memtype/order";
 /// The arm that rates come from.
-pub(crate) const ARM: &str = "pagelab";
+pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
 /// The arm of the same loop in C.
-const TWIN: &str = "c";
-/// Start to the last store issued.
-pub(crate) const ISSUE: &str = "issue";
-/// Start to the end that the test names.
-pub(crate) const TEST: &str = "test";
+use pagelab_record::vocabulary::arm::TWIN;
 /// Start to the fences after everything.
-pub(crate) const COMPLETION: &str = "completion";
+pub(crate) use pagelab_record::vocabulary::series::COMPLETION;
+/// Start to the last store issued.
+pub(crate) use pagelab_record::vocabulary::series::ISSUE;
 /// The series of `memtype/latency`.
-pub(crate) const OP: &str = "op";
+pub(crate) use pagelab_record::vocabulary::series::OP;
+/// Start to the end that the test names.
+pub(crate) use pagelab_record::vocabulary::series::TEST;
+/// Rates of stores and loads.
+pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_BANDWIDTH as BANDWIDTH;
+/// One load, store or fence.
+pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_LATENCY as LATENCY;
+/// Two CPUs and what one sees of the other.
+pub(crate) use pagelab_record::vocabulary::workload::MEMTYPE_ORDER as ORDER;
 /// Memory types, in the order of memcachetest.
 pub(crate) const TYPES: [&str; 4] = ["wb", "uc", "wc", "wt"];
 /// The tests that have names, in the order of memcachetest's source.
@@ -179,8 +179,7 @@ pub(crate) fn display_gb(rate: Quantity) -> String {
 
 /// Two halves of 64 bits that a record keeps as counters.
 pub(crate) fn sum_of(entry: &Entry, name: &str) -> Option<u64> {
-    let counters = &entry.measured()?.counters;
-    let half = |end: &str| counters.get(&format!("{name}_{end}")).copied();
+    let half = |end: &str| entry.counter(&format!("{name}_{end}"));
     Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
 }
 

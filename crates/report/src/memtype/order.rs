@@ -4,7 +4,10 @@
 //! reordering the record claims that there is none; where it allows one there is no claim, and
 //! none seen is no proof that none happens.
 
-use pagelab_record::Data;
+use pagelab_record::{
+    Data,
+    vocabulary::{claim, series},
+};
 
 use super::{ORDER, display_type, mine, withheld};
 use crate::{
@@ -34,9 +37,9 @@ pub(crate) fn count(entry: &Entry) -> Option<Count> {
         let Data::Values(values) = &series.data else { continue };
         let sum = numbers::total(values.iter().copied());
         let (total, more) = match series.name.as_str() {
-            "round" => (&mut count.rounds, series.ops.saturating_mul(values.len() as u64)),
-            "observed" => (&mut count.observed, sum),
-            "reorderings" => (&mut count.reorderings, sum),
+            series::ROUND => (&mut count.rounds, series.ops.saturating_mul(values.len() as u64)),
+            series::OBSERVED => (&mut count.observed, sum),
+            series::REORDERINGS => (&mut count.reorderings, sum),
             _ => continue,
         };
         *total = total.saturating_add(more);
@@ -46,8 +49,7 @@ pub(crate) fn count(entry: &Entry) -> Option<Count> {
 
 /// Whether the record claims that there is no reordering.
 fn is_forbidden(entry: &Entry) -> bool {
-    let claims = entry.measured().map_or(&[][..], |measured| &measured.witness);
-    claims.iter().any(|claim| claim.claim.contains("reorder"))
+    entry.claims().iter().any(|claim| claim.id == claim::REORDERINGS)
 }
 
 /// What the counts come to.

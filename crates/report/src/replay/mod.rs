@@ -9,7 +9,10 @@
 mod charts;
 mod readers;
 
-use pagelab_record::{Case, Measured, units};
+use pagelab_record::{
+    Case, Measured, units,
+    vocabulary::{claim, counter, series},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,15 +28,17 @@ use crate::{
 };
 
 /// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "emu/replay";
+pub(crate) use pagelab_record::vocabulary::workload::REPLAY as WORKLOAD;
 /// The series of a whole replay.
-pub(crate) const REPLAY: &str = "replay";
+pub(crate) const REPLAY: &str = series::REPLAY;
 /// The floor: it decodes and forgets.
-pub(crate) const NOOP: &str = "noop";
+pub(crate) use pagelab_record::vocabulary::arm::NOOP;
 /// fast-mem's best configuration, by its two names.
 const BASES: [&str; 2] = ["base", "paged-cache-32-neg/safe"];
 /// The kernel's split of the CPU time.
-const SPLIT: [&str; 2] = ["user-time", "system-time"];
+const SPLIT: [&str; 2] = [series::USER_TIME, series::SYSTEM_TIME];
+/// What is claimed of digests.
+const DIGESTS: [&str; 2] = [claim::REPLAY_DIGEST, claim::TRACE_DIGEST];
 /// Ends the name of an arm that decodes with bounds checks.
 const SAFE: &str = "/safe";
 /// What each arm is set against: the statistic and the column.
@@ -84,7 +89,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
         }
         let bytes = measured.series.iter().find(|s| s.name == REPLAY && s.arm == *arm);
         let mib = bytes.map_or(0.0, |series| series.bytes as f64 / MIB);
-        let at = tally(arm, "minor-faults");
+        let at = tally(arm, series::MINOR_FAULTS);
         if let Some(faults) = numbers.get(at, "p50").filter(|_| mib > 0.0) {
             numbers.add(at, "per_mib", Some(faults.times(1.0 / mib, Unit::Count)));
         }
@@ -152,8 +157,9 @@ fn chart(nth: usize, trace: &str) -> Block {
 /// What the rows below have in common: length, and every parameter that is the same.
 fn conditions(entries: &[&Entry]) -> String {
     let Some(first) = entries.first() else { return String::new() };
-    let ops = group_thousands(first.counter("trace_ops") as f64);
-    let bytes = units::display_bytes(first.counter("trace_bytes") as f64);
+    let of = |name: &str| first.counter(name).unwrap_or(0) as f64;
+    let ops = group_thousands(of(counter::TRACE_OPS));
+    let bytes = units::display_bytes(of(counter::TRACE_BYTES));
     let cases: Vec<&Case> = entries.iter().map(|entry| entry.case()).collect();
     let mut said = parameters::columns(&cases, &["trace"]);
     said.push("ops".to_owned());
@@ -211,11 +217,11 @@ fn usage(entry: &Entry, arm: &str) -> [Cell; 5] {
     let time = |name| Cell::maybe(of(cpu(arm, name)).map(Quantity::display));
     let count = |name| Cell::maybe(of(tally(arm, name)).map(|q| group_thousands(q.value)));
     [
-        time("user-time"),
-        time("system-time"),
-        count("read-calls"),
-        count("minor-faults"),
-        count("major-faults"),
+        time(SPLIT[0]),
+        time(SPLIT[1]),
+        count(series::READ_CALLS),
+        count(series::MINOR_FAULTS),
+        count(series::MAJOR_FAULTS),
     ]
 }
 
@@ -233,18 +239,16 @@ fn decoder(arm: &str) -> &'static str {
 
 /// The first digits of the digest: no time, so that it is shown of a record that is not valid, too.
 fn digest(entry: &Entry, arm: &str) -> Cell {
-    let counters = entry.measured().map(|measured| &measured.counters);
-    let digest = counters.and_then(|counters| counters.get(&format!("digest/{arm}")));
+    let digest = entry.counter(&format!("{}/{arm}", counter::DIGEST));
     let Some(digest) = digest else { return Cell::none() };
-    let differs = entry.failed_claims().any(|c| c.arm == arm && c.claim.starts_with("digest"));
+    let differs = entry.failed_claims().any(|c| c.arm == arm && DIGESTS.contains(&c.id.as_str()));
     let tone = if differs { Tone::Bad } else { Tone::Quiet };
     Cell::toned(format!("{:08x}", digest >> 32), tone)
 }
 
 /// How much of the proof of an arm holds.
 fn proof(entry: &Entry, arm: &str) -> Cell {
-    let claims = entry.measured().map_or(&[][..], |measured| &measured.witness);
-    let mine = || claims.iter().filter(|claim| claim.arm == arm);
+    let mine = || entry.claims().iter().filter(|claim| claim.arm == arm);
     let (holding, all) = (mine().filter(|claim| claim.holds).count(), mine().count());
     let ran = entry.measured().is_some_and(|m| m.series.iter().any(|s| s.arm == arm));
     if !ran {

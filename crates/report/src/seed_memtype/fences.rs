@@ -264,8 +264,12 @@ pub(super) fn issue_and_completion(both: &Both<'_>) -> Answer {
 pub(super) fn what_verification_shows(both: &Both<'_>) -> Answer {
     let mut answer = Answer::default();
     let stored = both.entries.iter().filter(|e| e.record.workload == BANDWIDTH && e.is_valid());
-    let counts =
-        stored.map(|entry| (entry.counter("verified_rounds"), entry.counter("wrong_words")));
+    let counts = stored.map(|entry| {
+        (
+            entry.counter("verified_rounds").unwrap_or_default(),
+            entry.counter("wrong_words").unwrap_or_default(),
+        )
+    });
     let (rounds, wrong) = counts.fold((0, 0), added);
     if rounds > 0 {
         answer.say(format!(
@@ -295,7 +299,13 @@ pub(super) fn what_verification_shows(both: &Both<'_>) -> Answer {
     let mut variants = both.published.iter().filter(|e| e.parameter("part") == "a-d").peekable();
     if variants.peek().is_some() {
         let sum = variants.fold((0, 0), |sum, entry| {
-            added(sum, (entry.counter("failures"), entry.counter("rounds")))
+            added(
+                sum,
+                (
+                    entry.counter("failures").unwrap_or_default(),
+                    entry.counter("rounds").unwrap_or_default(),
+                ),
+            )
         });
         answer.say(format!(
             "The published A–D test of 4 KiB of WC memory (movnti, with and without sfence and a \

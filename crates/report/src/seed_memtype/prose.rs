@@ -39,9 +39,10 @@ pub(super) fn table(both: &Both<'_>) -> Option<Table> {
 fn row(both: &Both<'_>, entry: &Entry) -> Option<Vec<Cell>> {
     let (memory_type, test) = (entry.parameter("type"), entry.parameter("test"));
     let table = both.published_rate(memory_type, test)?;
-    let [low, high] =
-        ["min", "max"].map(|end| entry.counter(&format!("prose_bytes_per_second_{end}")) as f64);
-    let is_gb = entry.counter("prose_in_gb") == 1;
+    let [low, high] = ["min", "max"].map(|end| {
+        entry.counter(&format!("prose_bytes_per_second_{end}")).unwrap_or_default() as f64
+    });
+    let is_gb = entry.counter("prose_in_gb").unwrap_or_default() == 1;
     let scale = if is_gb { 1e9 } else { MIB };
     let unit = if is_gb { "GB/s" } else { "MiB/s" };
     let range = if low < high {
@@ -51,7 +52,7 @@ fn row(both: &Both<'_>, entry: &Entry) -> Option<Vec<Cell>> {
     };
     let decimals = if is_gb { 1 } else { 2 };
     let mut apart = apart(table, [low, high]);
-    let verdict = if entry.counter("prose_is_order") == 1 {
+    let verdict = if entry.counter("prose_is_order").unwrap_or_default() == 1 {
         Cell::toned("an order of magnitude", Tone::Quiet)
     } else if apart == 0.0 {
         Cell::toned("holds", Tone::Good)

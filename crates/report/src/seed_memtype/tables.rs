@@ -148,10 +148,12 @@ fn end(both: &Both<'_>, entry: &Entry, [memory_type, test]: [&str; 2]) -> Vec<Ce
         (_, Some(1..)) => Cell::toned("FAILED", Tone::Bad),
         _ => Cell::toned("not verified", Tone::Warn),
     };
-    let theirs = both.log(memory_type, test).map(|entry| match entry.counter("verified_ok") {
-        1 => "ok",
-        _ if test == "read" => "sum printed",
-        _ => "failed",
+    let theirs = both.log(memory_type, test).map(|entry| {
+        match entry.counter("verified_ok").unwrap_or_default() {
+            1 => "ok",
+            _ if test == "read" => "sum printed",
+            _ => "failed",
+        }
     });
     let count = |value: Option<u64>| Cell::maybe(value.map(|v| group_thousands(v as f64)));
     let fence = match (test, entry.parameter("fence")) {

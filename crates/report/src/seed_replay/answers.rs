@@ -98,8 +98,10 @@ pub(super) fn last_page(both: &Both<'_>) -> Answer {
         percent(1.0 - absent),
     ));
     if let Some(entry) = both.step("cache-last", EXEC, None) {
-        let (hits, misses) =
-            (entry.counter("page_cache_hits") as f64, entry.counter("page_cache_misses") as f64);
+        let (hits, misses) = (
+            entry.counter("page_cache_hits").unwrap_or_default() as f64,
+            entry.counter("page_cache_misses").unwrap_or_default() as f64,
+        );
         if hits + misses > 0.0 {
             text.push_str(&format!(" Published are {} hits.", percent(hits / (hits + misses))));
         }

@@ -51,8 +51,8 @@ pub(super) fn buffering(both: &Both<'_>) -> Answer {
         text.push_str(&format!("{}.", open(ratio)));
     }
     let entry = both.reader_case(EXEC, SMALL);
-    let ops = entry.map_or(0.0, |entry| entry.counter("trace_ops") as f64);
-    let bytes = entry.map_or(0.0, |entry| entry.counter("trace_bytes") as f64);
+    let ops = entry.map_or(0.0, |entry| entry.counter("trace_ops").unwrap_or_default() as f64);
+    let bytes = entry.map_or(0.0, |entry| entry.counter("trace_bytes").unwrap_or_default() as f64);
     let empty = both.limits.costs.iter().find(|(name, ..)| *name == "system call");
     if let Some((_, empty, _)) = empty.filter(|_| ops > 0.0) {
         text.push_str(&format!(
@@ -66,11 +66,11 @@ pub(super) fn buffering(both: &Both<'_>) -> Answer {
     }
     let theirs = |reader| both.step("buffering", EXEC, Some(reader));
     if let (Some(small), Some(large)) = (theirs(SMALL), theirs(LARGE)) {
-        let seconds = |name| small.counter(name) as f64 / 1e9;
+        let seconds = |name| small.counter(name).unwrap_or_default() as f64 / 1e9;
         text.push_str(&format!(
             " Published: {} calls became {}, and kernel time stayed at {:.0} to {:.0} s.",
-            group_thousands(small.counter("read_calls") as f64),
-            group_thousands(large.counter("read_calls") as f64),
+            group_thousands(small.counter("read_calls").unwrap_or_default() as f64),
+            group_thousands(large.counter("read_calls").unwrap_or_default() as f64),
             seconds("system_time_ns_min"),
             seconds("system_time_ns_max"),
         ));

@@ -7,7 +7,14 @@
 
 mod charts;
 
-use pagelab_record::{Case, Clock, Measured, Series, stats::Samples};
+use pagelab_record::{
+    Case, Clock, Measured, Series,
+    stats::Samples,
+    vocabulary::{
+        arm, counter,
+        series::{MAP, POPULATE, RELEASE, TOUCH},
+    },
+};
 use serde_json::{Value, json};
 
 use self::charts::bandwidth;
@@ -26,22 +33,24 @@ use crate::{
 };
 
 /// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "fault/throughput";
+pub(crate) use pagelab_record::vocabulary::workload::THROUGHPUT as WORKLOAD;
 /// The name of map, populate and touch taken together.
 pub(crate) const FAULT_IN: &str = "fault-in";
-/// How the names of series end whose memory the host may have had to back first.
-pub(crate) const COLD: &str = "-cold";
-/// The touches among them; a repetition has these, `touch`, or a share of both.
-pub(crate) const TOUCH_COLD: &str = "touch-cold";
 /// The arm that the headline comes from.
-pub(crate) const ARM: &str = "pagelab";
+pub(crate) use pagelab_record::vocabulary::arm::OURS as ARM;
 /// The arm of the minimal C loop.
-const TWIN: &str = "c";
+use pagelab_record::vocabulary::arm::TWIN;
+/// How the names of series end whose memory the host may have had to back first.
+pub(crate) use pagelab_record::vocabulary::series::COLD;
+/// The touches among them; a repetition has these, `touch`, or a share of both.
+pub(crate) use pagelab_record::vocabulary::series::TOUCH_COLD;
 /// The arms that are other tools' loops, and the numbers that say how ours compares.
-const PEERS: [(&str, &str, &str); 2] =
-    [("page-fault1", "ratio_to_page_fault1", "vs page_fault1"), ("pft", "ratio_to_pft", "vs pft")];
+const PEERS: [(&str, &str, &str); 2] = [
+    (arm::PAGE_FAULT1, "ratio_to_page_fault1", "vs page_fault1"),
+    (arm::PFT, "ratio_to_pft", "vs pft"),
+];
 /// A series of one loop: map, touch and release of a worker, one after the other.
-const CYCLE: &str = "cycle";
+use pagelab_record::vocabulary::series::CYCLE;
 
 /// Whether it is the touches that fault, not a call before them.
 pub(crate) fn touches_fault(case: &Case) -> bool {
@@ -55,12 +64,13 @@ pub(crate) fn is_parallel(case: &Case) -> bool {
 
 /// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
 pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
-    let faults = measured.counters.get("faults_per_repetition").copied().unwrap_or_default() as f64;
+    let faults =
+        measured.counters.get(counter::FAULTS_PER_REPETITION).copied().unwrap_or_default() as f64;
     for arm in [ARM, TWIN, PEERS[0].0, PEERS[1].0, ALONE] {
         for time in [Time::Elapsed, Time::Cpu] {
-            let Some(clock) = clock_of(&measured.series, "touch", arm, time) else { continue };
+            let Some(clock) = clock_of(&measured.series, TOUCH, arm, time) else { continue };
             let Some((ops, bytes)) = lap(&measured.series, arm, clock) else { continue };
-            let at = At { arm, series: "touch", time };
+            let at = At { arm, series: TOUCH, time };
             if faults > 0.0 && touches_fault(case) {
                 let touches_per_fault = ops as f64 / faults;
                 let per_fault =
@@ -76,9 +86,9 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             if case.get("kind").is_some_and(|kind| kind != "write") {
                 continue;
             }
-            let whole = summed(&measured.series, &["map", "populate"], "touch", arm, clock);
+            let whole = summed(&measured.series, &[MAP, POPULATE], TOUCH, arm, clock);
             let at = At { arm, series: FAULT_IN, time };
-            let Some(per_touch) = Samples::of(&whole, "touch", arm, clock).estimate(0.5) else {
+            let Some(per_touch) = Samples::of(&whole, TOUCH, arm, clock).estimate(0.5) else {
                 continue;
             };
             let total = Quantity::of(&per_touch, Unit::Ns).times(ops as f64, Unit::Ns);
@@ -99,13 +109,13 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
         }
     }
     numbers.add(elapsed(ARM, TOUCH_COLD), "per_page", cold_page(case, measured));
-    numbers.add(elapsed(ARM, "touch"), "ratio_to_c", ratio_to_twin(measured));
+    numbers.add(elapsed(ARM, TOUCH), "ratio_to_c", ratio_to_twin(measured));
     let series = &measured.series;
     for time in [Time::Elapsed, Time::Cpu] {
-        let Some(clock) = clock_of(series, "touch", ARM, time) else { continue };
+        let Some(clock) = clock_of(series, TOUCH, ARM, time) else { continue };
         for (peer, statistic, _) in PEERS {
-            let ratio = ratio::of_arms(series, "touch", clock, [ARM, peer]);
-            numbers.add(At { arm: ARM, series: "touch", time }, statistic, ratio);
+            let ratio = ratio::of_arms(series, TOUCH, clock, [ARM, peer]);
+            numbers.add(At { arm: ARM, series: TOUCH, time }, statistic, ratio);
         }
         // Threads of ours share one mapping, those of page_fault1 do not: their cycles differ.
         if case.get("threads").is_none_or(|threads| threads == "1") {
@@ -118,7 +128,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
 /// Touches and bytes of a whole repetition of an arm, whichever names its touches have.
 fn lap(series: &[Series], arm: &str, clock: Clock) -> Option<(u64, u64)> {
     let touches = |s: &&Series| {
-        s.arm == arm && s.clock == clock && matches!(s.name.as_str(), "touch" | TOUCH_COLD)
+        s.arm == arm && s.clock == clock && matches!(s.name.as_str(), TOUCH | TOUCH_COLD)
     };
     let first = series.iter().find(touches)?;
     let same = |s: &&Series| (s.process, s.repetition) == (first.process, first.repetition);
@@ -141,22 +151,22 @@ fn cold_page(case: &Case, measured: &Measured) -> Option<Quantity> {
 
 /// Map, touch and release of ours, taken together, over one pass of the loop of `page_fault1`.
 fn ratio_of_cycles(series: &[Series], clock: Clock) -> Option<Quantity> {
-    let mut both = summed(series, &["map", "release"], "touch", ARM, clock);
+    let mut both = summed(series, &[MAP, RELEASE], TOUCH, ARM, clock);
     let theirs = series.iter().filter(|s| (s.name.as_str(), s.arm.as_str()) == (CYCLE, PEERS[0].0));
-    both.extend(theirs.map(|s| Series { name: "touch".into(), ..s.clone() }));
-    ratio::of_arms(&both, "touch", clock, [ARM, PEERS[0].0])
+    both.extend(theirs.map(|s| Series { name: TOUCH.into(), ..s.clone() }));
+    ratio::of_arms(&both, TOUCH, clock, [ARM, PEERS[0].0])
 }
 
 /// How ours compares with another tool's loop: over all that the tool times.
 fn ratio_to_peer(entry: &Entry, statistic: &str) -> Option<Quantity> {
     let of = |series| entry.numbers.get(elapsed(ARM, series), statistic);
-    of(CYCLE).or_else(|| of("touch"))
+    of(CYCLE).or_else(|| of(TOUCH))
 }
 
 /// Median touch time of pagelab's loop over that of the C loop, process by process.
 fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
-    let clock = clock_of(&measured.series, "touch", ARM, Time::Elapsed)?;
-    ratio::of_arms(&measured.series, "touch", clock, [ARM, TWIN])
+    let clock = clock_of(&measured.series, TOUCH, ARM, Time::Elapsed)?;
+    ratio::of_arms(&measured.series, TOUCH, clock, [ARM, TWIN])
 }
 
 /// Bandwidth by page size.
@@ -171,7 +181,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 }
 
 fn rate_of(entries: &[Entry]) -> Option<Headline> {
-    let at = elapsed(ARM, "touch");
+    let at = elapsed(ARM, TOUCH);
     let (entry, rate) = base_case(entries, WORKLOAD, None, (at, "faults_per_second"))?;
     let bandwidth = entry.numbers.get(elapsed(ARM, FAULT_IN), "bandwidth");
     let bandwidth = bandwidth.map(Quantity::display).unwrap_or_default();
@@ -239,7 +249,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
     let any = |of: &dyn Fn(&Entry) -> bool| entries.iter().any(|entry| of(entry));
     let populated = any(&|entry| !touches_fault(entry.case()));
-    let twin = any(&|entry| entry.numbers.get(elapsed(ARM, "touch"), "ratio_to_c").is_some());
+    let twin = any(&|entry| entry.numbers.get(elapsed(ARM, TOUCH), "ratio_to_c").is_some());
     let cold = any(&|entry| cold_page_of(entry).is_some());
     let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
     columns.push(Column::number("per fault"));
@@ -268,7 +278,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         let of = |at, statistic| entry.numbers.get(at, statistic);
         let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
         let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
-        let touch = elapsed(ARM, "touch");
+        let touch = elapsed(ARM, TOUCH);
         let whole = elapsed(ARM, FAULT_IN);
         let mut row: Vec<Cell> =
             shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect();
@@ -282,7 +292,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         if cold {
             row.push(spread(cold_page_of(entry)));
         }
-        row.push(plain(of(cpu(ARM, "touch"), "per_fault")));
+        row.push(plain(of(cpu(ARM, TOUCH), "per_fault")));
         row.push(plain(release_per_page(entry)));
         if twin {
             row.push(spread(of(touch, "ratio_to_c")));
@@ -300,8 +310,8 @@ fn cold_page_of(entry: &Entry) -> Option<Quantity> {
 }
 
 fn release_per_page(entry: &Entry) -> Option<Quantity> {
-    let release = entry.numbers.get(elapsed(ARM, "release"), "p50")?;
-    let series = entry.measured()?.series.iter().find(|s| s.name == "release" && s.arm == ARM)?;
+    let release = entry.numbers.get(elapsed(ARM, RELEASE), "p50")?;
+    let series = entry.measured()?.series.iter().find(|s| s.name == RELEASE && s.arm == ARM)?;
     let (_, bytes) = lap(&entry.measured()?.series, ARM, series.clock)?;
     let page = parameters::page_bytes(entry.parameter("page"))? as f64;
     let pages = bytes as f64 / page;

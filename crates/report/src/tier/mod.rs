@@ -22,14 +22,14 @@ use crate::{
     views::Run,
 };
 
-/// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "tier/simulation";
-/// The series of a whole simulation.
-pub(crate) const RUN: &str = "run";
-/// The policy that knows the future.
-pub(crate) const ORACLE: &str = "oracle";
 /// The policy that moves nothing.
-pub(crate) const NONE: &str = "none";
+pub(crate) use pagelab_record::vocabulary::arm::NONE;
+/// The policy that knows the future.
+pub(crate) use pagelab_record::vocabulary::arm::ORACLE;
+/// The series of a whole simulation.
+pub(crate) use pagelab_record::vocabulary::series::RUN;
+/// The workload that this file reads.
+pub(crate) use pagelab_record::vocabulary::workload::SIMULATION as WORKLOAD;
 
 /// What is counted of an arm, in the order of the columns: counter, and what to call it.
 pub(crate) const COUNTS: [(&str, &str); 9] = [

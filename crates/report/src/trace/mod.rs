@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The workload that this file reads.
-pub(crate) const WORKLOAD: &str = "trace/stats";
+pub(crate) use pagelab_record::vocabulary::workload::TRACE as WORKLOAD;
 /// What belongs to the whole trace.
 pub(crate) const WHOLE: &str = "trace";
 /// Published shares are kept in parts of this.

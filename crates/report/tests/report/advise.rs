@@ -73,7 +73,7 @@ fn record(row: &Row) -> Record {
 
 fn run(rows: &[Row]) -> (RunHeader, Vec<Record>) {
     let mut header = golden::journal().header;
-    (header.suite, header.asked) = (String::new(), asked(rows));
+    (header.suite, header.asked) = (String::new(), serde_json::from_value(asked(rows)).unwrap());
     let limits = golden::journal().records.into_iter();
     let mut records: Vec<Record> =
         limits.filter(|record| record.workload == "limit/clear").collect();

@@ -47,7 +47,7 @@ pub(crate) fn generated() -> String {
         run: RUN.into(),
         started: "2026-11-21T01:13:03Z".into(),
         pagelab: "0.1.0".into(),
-        asked: serde_json::Value::Null,
+        asked: None,
         suite: "quick".into(),
         published: Vec::new(),
         command: vec!["pagelab".into(), "run".into()],

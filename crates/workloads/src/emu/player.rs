@@ -8,7 +8,7 @@ use std::{
 };
 
 use pagelab_emu::{Policy, replay::Replay};
-use pagelab_record::schema;
+use pagelab_record::{schema, vocabulary::counter};
 use pagelab_sys::{
     files::pagecache,
     loops::bulk::Buffer,
@@ -253,9 +253,9 @@ impl Trial for Player {
             let claim = "digest of every load, as the first memory's";
             witness.expect_digest(claim, first, self.played.digest);
         }
-        witness.set(&format!("digest/{}", self.name), self.played.digest);
-        witness.set("trace_ops", facts.tally.ops);
-        witness.set("trace_bytes", facts.tally.bytes);
+        witness.set(&format!("{}/{}", counter::DIGEST, self.name), self.played.digest);
+        witness.set(counter::TRACE_OPS, facts.tally.ops);
+        witness.set(counter::TRACE_BYTES, facts.tally.bytes);
         witness.set("trace_digest", facts.tally.digest);
         witness.set("image_bytes", stage.image.iter().map(|(_, bytes)| bytes.len() as u64).sum());
         stage.warnings.iter().for_each(|warning| witness.warn(warning.clone()));

@@ -9,7 +9,7 @@ use pagelab_emu::{
     Policy,
     verify::{Verdict, Verifier},
 };
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::process::pulse::Pulse;
 
 use super::{arm::Arm, player::image};
@@ -202,10 +202,10 @@ impl Trial for Pass {
         if let Some(first) = &self.verdict.first {
             witness.warn(format!("{}: {first}", self.name));
         }
-        witness.set("trace_ops", tally.ops);
-        witness.set("trace_bytes", tally.bytes);
+        witness.set(counter::TRACE_OPS, tally.ops);
+        witness.set(counter::TRACE_BYTES, tally.bytes);
         witness.set("trace_digest", tally.digest);
-        witness.set("loads", self.verdict.loads);
+        witness.set(counter::LOADS, self.verdict.loads);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use pagelab_record::schema;
+use pagelab_record::{schema, vocabulary::counter};
 use pagelab_sys::{
     counts::counters::Counters,
     loops::touch::TouchList,
@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The touches of memory that the host may have had to back first.
-const TOUCH_COLD: &str = "touch-cold";
+use pagelab_record::vocabulary::series::TOUCH_COLD;
 
 /// The arm that measures: rounds by one worker or many.
 #[derive(Debug)]
@@ -301,7 +301,7 @@ impl Rounds {
         }
         let faults = outcome.touch.minor;
         if !was_present {
-            witness.set("faults_per_repetition", faults + outcome.touch.major);
+            witness.set(counter::FAULTS_PER_REPETITION, faults + outcome.touch.major);
         }
         witness.count("faults", faults + outcome.touch.major);
         witness.count("faults_in_populate", outcome.populate.minor + outcome.map.minor);

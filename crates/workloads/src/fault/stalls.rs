@@ -11,6 +11,7 @@
 //! after the loop.
 
 use hdrhistogram::Histogram;
+use pagelab_record::vocabulary::counter;
 use pagelab_sys::{
     process::sched::current_cpu,
     time::{
@@ -128,9 +129,9 @@ impl Watch {
             ("interrupts", self.counted.interrupts),
             ("softirqs", self.counted.softirqs),
             ("run_delay_us", self.counted.waited_ns.map(|ns| ns / 1_000)),
-            ("loop_us", Some(self.took_ns / 1_000)),
-            ("stalls", Some(count)),
-            ("stalls_us", Some(ns / 1_000)),
+            (counter::LOOP_US, Some(self.took_ns / 1_000)),
+            (counter::STALLS, Some(count)),
+            (counter::STALLS_US, Some(ns / 1_000)),
             ("stalls_preempted", Some(preempted)),
             ("stalls_stolen", Some(stolen)),
             ("stalls_interrupted", Some(interrupted)),

@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::{
     arch,
     loops::bulk::{Buffer, Store},
@@ -201,7 +201,7 @@ impl Trial for Passes {
         let wrong = [0, last].into_iter().filter(|at| to.word(*at) != expected).count();
         witness.expect("first and last words that are not as they should be", 0, wrong as u64);
         witness.expect("page faults of the loop", 0, self.own_faults);
-        witness.set("buffer_bytes", self.bytes);
+        witness.set(counter::BUFFER_BYTES, self.bytes);
         witness.set("vector_bytes", arch::vector_bytes());
         Ok(())
     }

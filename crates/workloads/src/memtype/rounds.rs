@@ -6,6 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_record::vocabulary::counter;
 use pagelab_sys::memtype::{
     self, Engine, FenceWord, Plot, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,
     read_rounds, store_rounds, values,
@@ -196,7 +197,7 @@ impl Trial for Storing {
             witness.set("load_width_bytes", self.setup.load_width.bytes());
         }
         witness.count("verified_rounds", run.verified());
-        witness.count("wrong_words", run.wrong_words());
+        witness.count(counter::WRONG_WORDS, run.wrong_words());
         self.shared.borrow().testify(&self.setup.space, self.before.take(), witness)
     }
 }

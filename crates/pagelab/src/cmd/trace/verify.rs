@@ -1,7 +1,7 @@
 //! `pagelab trace verify`: every backend beside a naive memory, load by load.
 
 use clap::{ArgMatches, Command};
-use pagelab_record::{Measured, Outcome, Record};
+use pagelab_record::{Measured, Outcome, Record, vocabulary::claim::LOADS_THAT_DIFFER};
 use pagelab_workloads::emu::{Arm, verify::EmuVerify};
 use serde_json::{Value, json};
 
@@ -10,9 +10,6 @@ use crate::{
     exit::{Exit, Failure},
     output,
 };
-
-/// The claim that decides.
-const CLAIM: &str = "loads that differ from the naive memory";
 
 /// The command line of `trace verify`.
 pub(super) fn command() -> Command {
@@ -38,7 +35,7 @@ pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
 /// What was found of an arm: loads that differ, and whether all of its claims hold.
 fn found(measured: &Measured, arm: &str) -> Option<(i64, bool)> {
     let mine = || measured.witness.iter().filter(|claim| claim.arm == arm);
-    let differing = mine().find(|claim| claim.claim == CLAIM)?.observed;
+    let differing = mine().find(|claim| claim.id == LOADS_THAT_DIFFER)?.observed;
     Some((differing, mine().all(|claim| claim.holds)))
 }
 

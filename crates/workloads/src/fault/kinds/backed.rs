@@ -5,7 +5,7 @@
 //! change it). A [`Backed`] is one choice of both, made anew before every repetition and looked at
 //! before and after the touches.
 
-use pagelab_record::Case;
+use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::{
     Area,
     files::scratch::{Scratch, word_of},
@@ -226,7 +226,7 @@ impl Stage for Backed {
         if self.mapping == Mapping::SharedRead {
             witness.expect("base pages that were dirty before the touches", 0, found.dirty_before);
         }
-        witness.set("pages_mapped_by_a_fault", self.step as u64);
+        witness.set(counter::PAGES_MAPPED_BY_A_FAULT, self.step as u64);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! what being told costs, the second says how much of that is one event.
 
 use hdrhistogram::Histogram;
-use pagelab_record::{Unit, latency, schema::Clock};
+use pagelab_record::{Unit, latency, schema::Clock, vocabulary::counter};
 use pagelab_sys::{
     Area,
     counts::perf::{Session, Told as Account},
@@ -206,7 +206,7 @@ impl Trial for Staged {
         }
         witness.count("events_outside_of_stamps", latest.tied.outside);
         if marks.len() > 1 {
-            witness.set("events_per_fault", marks.len() as u64);
+            witness.set(counter::EVENTS_PER_FAULT, marks.len() as u64);
             let unused = marks.len() - self.used.as_ref().map_or(0, Vec::len);
             witness.set("events_without_a_stage", unused as u64);
         }

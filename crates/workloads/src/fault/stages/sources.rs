@@ -46,7 +46,7 @@ const MARKS: [Mark; 4] = [
 /// The last stage: from the last mark to the next instruction of the program.
 pub(super) const RETURN: &str = "return";
 /// From the stamp before the touch to the stamp after it.
-pub(super) const WHOLE: &str = "end-to-end";
+pub(super) use pagelab_record::vocabulary::series::END_TO_END as WHOLE;
 
 /// The marks of one kind of fault that this kernel has.
 #[derive(Debug, Clone)]

@@ -1,0 +1,147 @@
+//! What a command asked beyond its cases, as the side that asks and the side that answers read it.
+//!
+//! The one idea: a header keeps the question, so that a report made next year answers it. What was
+//! asked by a later version is no question of this one: the records are read all the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+/// A question of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Asked {
+    /// Which way of getting fresh memory is the fastest.
+    Advise(Advise),
+    /// What the faults of a program cost.
+    Explain(Explain),
+}
+
+impl Asked {
+    /// The question in a header, where this version knows it.
+    pub(crate) fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Self>, D::Error> {
+        Value::deserialize(from).map(|value| serde_json::from_value(value).ok())
+    }
+}
+
+/// What `advise` was asked, and the strategies that it considered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Advise {
+    /// Bytes that shall be present.
+    pub size: u64,
+    /// Threads that may be used.
+    pub threads: u32,
+    /// What may be named.
+    pub policy: Policy,
+    /// Bytes of the sample.
+    pub sample: u64,
+    /// Bytes of the last-level cache of the CPU that is used, 0 where it is not known.
+    pub cache: u64,
+    /// Every strategy that was considered.
+    pub strategies: Vec<Strategy>,
+}
+
+/// What `explain` was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Explain {
+    /// Whether the run measures prices itself, instead of taking those of another run.
+    pub prices: bool,
+}
+
+/// Which strategies may be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// All; as root settings are changed and put back to measure them.
+    Any,
+    /// Those that need no setting changed.
+    Keep,
+    /// Base pages only.
+    Base,
+    /// No hugetlb pool.
+    Transparent,
+    /// Those that lock the memory.
+    Locked,
+}
+
+impl Policy {
+    /// Their names, in the order of [`Policy::of`].
+    pub const NAMES: [&str; 5] = ["any", "keep", "base", "transparent", "locked"];
+
+    /// The policy of that name; the first where there is none.
+    pub fn of(name: &str) -> Self {
+        let all = [Self::Any, Self::Keep, Self::Base, Self::Transparent, Self::Locked];
+        let index = Self::NAMES.iter().position(|known| *known == name);
+        all[index.unwrap_or(0)]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// One way of getting the memory, and what it takes for all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Strategy {
+    /// What people call it: the way, the page size, the threads.
+    pub name: String,
+    /// The parameters that tell its record from others: the page.
+    pub page: String,
+    /// How the memory is made present.
+    pub populate: String,
+    /// Threads that work.
+    pub threads: u32,
+    /// How much there is to set up; of two equally fast ones the lower is named.
+    pub effort: u32,
+    /// What the memory costs beyond its size.
+    pub memory: Memory,
+    /// What to bear in mind, empty where there is nothing.
+    pub caveat: String,
+    /// What the machine lacks for all of the memory as it is set now, and how to get it.
+    pub lacks: Vec<Lack>,
+}
+
+/// What a strategy costs in memory, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// Rounding up to whole pages.
+    pub rounding: u64,
+    /// Set aside in a pool that serves nothing else.
+    pub pool: u64,
+    /// Locked: never paged out, counted against the memlock limit.
+    pub locked: u64,
+}
+
+/// A need that is not met, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lack {
+    /// What is missing.
+    pub need: String,
+    /// A command or sentence to act on.
+    pub cure: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_question_is_written_as_it_always_was() {
+        let asked = Asked::Explain(Explain { prices: true });
+        assert_eq!(json!(asked), json!({"command": "explain", "prices": true}));
+        for (name, policy) in Policy::NAMES.map(|name| (name, Policy::of(name))) {
+            assert_eq!((json!(policy), policy.name()), (json!(name), name));
+        }
+    }
+
+    #[test]
+    fn what_a_later_version_asks_is_no_question_of_this_one() {
+        let known = |value: Value| Asked::known(value).unwrap();
+        assert_eq!(known(json!({"command": "divine", "future": 1})), None);
+        assert_eq!(known(Value::Null), None);
+        assert!(known(json!({"command": "explain", "prices": false})).is_some());
+    }
+}

@@ -1,0 +1,344 @@
+//! The names that the side that measures and the side that reports share.
+//!
+//! The one idea: a name that two rooms need is written once, here; neither reads a sentence that
+//! the other wrote. A claim is a sentence for people and an id for programs: [`claim::id_of`] is
+//! where the two meet, when a claim is made and when a journal is read that is older than ids, and
+//! nowhere else. A sentence may be said better at any time: its row keeps the old beginning beside
+//! the new one.
+//!
+//! It is not the schema: what a name holds is said where it is measured.
+
+#![expect(missing_docs, reason = "a name says what it is; what it holds, who measures it says")]
+
+/// Workloads.
+pub mod workload {
+    pub const THROUGHPUT: &str = "fault/throughput";
+    pub const LATENCY: &str = "fault/latency";
+    pub const STAGES: &str = "fault/stages";
+    pub const USERFAULTFD: &str = "fault/userfaultfd";
+    pub const REPLAY: &str = "emu/replay";
+    pub const VERIFY: &str = "emu/verify";
+    pub const TRACE: &str = "trace/stats";
+    pub const SIMULATION: &str = "tier/simulation";
+    pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
+    pub const MEMTYPE_LATENCY: &str = "memtype/latency";
+    pub const MEMTYPE_ORDER: &str = "memtype/order";
+    pub const PROGRAM: &str = "explain/program";
+    pub const CLEAR: &str = "limit/clear";
+    pub const COPY: &str = "limit/copy";
+    pub const READ: &str = "limit/read";
+    pub const TIMER: &str = "limit/timer";
+    pub const SYSCALL: &str = "limit/syscall";
+
+    /// Those that measure; a program is watched.
+    pub const ALL: [&str; 16] = [
+        THROUGHPUT,
+        LATENCY,
+        STAGES,
+        USERFAULTFD,
+        REPLAY,
+        VERIFY,
+        TRACE,
+        SIMULATION,
+        MEMTYPE_BANDWIDTH,
+        MEMTYPE_LATENCY,
+        MEMTYPE_ORDER,
+        CLEAR,
+        COPY,
+        READ,
+        TIMER,
+        SYSCALL,
+    ];
+}
+
+/// Arms: what is compared inside a case.
+pub mod arm {
+    /// Our own loop.
+    pub const OURS: &str = "pagelab";
+    /// The same loop in C.
+    pub const TWIN: &str = "c";
+    /// The same loop over present pages.
+    pub const CONTROL: &str = "control";
+    /// Of published records.
+    pub const PUBLISHED: &str = "published";
+    /// By the method of the note.
+    pub const AS_PUBLISHED: &str = "as-published";
+    /// Loops of other tools.
+    pub const PAGE_FAULT1: &str = "page-fault1";
+    pub const PFT: &str = "pft";
+    /// Faults without calls beside them, touches of present memory with them, calls with nobody
+    /// beside.
+    pub const ALONE: &str = "alone";
+    pub const PRESENT: &str = "present";
+    pub const IDLE: &str = "idle";
+    /// Of a fault that is watched: every event open, the first only, none.
+    pub const TRACED: &str = "traced";
+    pub const ONE_EVENT: &str = "one-event";
+    pub const UNTRACED: &str = "untraced";
+    /// A program that is watched.
+    pub const PROGRAM: &str = "program";
+    /// The memory that decodes and forgets.
+    pub const NOOP: &str = "noop";
+    /// The policy that knows the future, and the one that moves nothing.
+    pub const ORACLE: &str = "oracle";
+    pub const NONE: &str = "none";
+}
+
+/// Series: what was timed.
+pub mod series {
+    pub const MAP: &str = "map";
+    pub const ADVISE: &str = "advise";
+    pub const POPULATE: &str = "populate";
+    pub const TOUCH: &str = "touch";
+    pub const RELEASE: &str = "release";
+    /// How the names end whose memory the host may have had to back first.
+    pub const COLD: &str = "-cold";
+    pub const TOUCH_COLD: &str = "touch-cold";
+    /// Map, touch and release of a worker in one loop.
+    pub const CYCLE: &str = "cycle";
+    /// Calls beside faults.
+    pub const BESIDE: &str = "beside";
+    pub const FAULT: &str = "fault";
+    /// Faults that also allocated a page of page table.
+    pub const FAULT_PAGE_TABLE: &str = "fault-pagetable";
+    /// Faults whose memory the host had to back first.
+    pub const FAULT_COLD: &str = "fault-cold";
+    /// Faults that got a base page instead of the page under test.
+    pub const FAULT_FALLBACK: &str = "fault-fallback";
+    /// From when a touch was due.
+    pub const FAULT_RESPONSE: &str = "fault-response";
+    /// The call that made memory present, for each page.
+    pub const CALL: &str = "call";
+    /// All samples added up, for each page.
+    pub const BATCH: &str = "batch";
+    /// From stamp to stamp.
+    pub const END_TO_END: &str = "end-to-end";
+    /// A whole replay, and the kernel's split of its CPU time.
+    pub const REPLAY: &str = "replay";
+    pub const USER_TIME: &str = "user-time";
+    pub const SYSTEM_TIME: &str = "system-time";
+    pub const READ_CALLS: &str = "read-calls";
+    pub const MINOR_FAULTS: &str = "minor-faults";
+    pub const MAJOR_FAULTS: &str = "major-faults";
+    /// Start to the last store issued, to the end that the test names, to the fences after all.
+    pub const ISSUE: &str = "issue";
+    pub const TEST: &str = "test";
+    pub const COMPLETION: &str = "completion";
+    /// One operation on memory of a type.
+    pub const OP: &str = "op";
+    pub const ROUND: &str = "round";
+    pub const OBSERVED: &str = "observed";
+    pub const REORDERINGS: &str = "reorderings";
+    /// A whole simulation.
+    pub const RUN: &str = "run";
+    /// A program, while it was watched.
+    pub const WATCHED: &str = "watched";
+}
+
+/// Counters. Those of an arm are `NAME/ARM`.
+pub mod counter {
+    pub const TSC_HZ: &str = "tsc_hz";
+    pub const BUFFER_BYTES: &str = "buffer_bytes";
+    pub const FAULTS_PER_REPETITION: &str = "faults_per_repetition";
+    pub const PAGES_MAPPED_BY_A_FAULT: &str = "pages_mapped_by_a_fault";
+    pub const EVENTS_PER_FAULT: &str = "events_per_fault";
+    pub const WRONG_WORDS: &str = "wrong_words";
+    pub const TRACE_OPS: &str = "trace_ops";
+    pub const TRACE_BYTES: &str = "trace_bytes";
+    /// Loads of a trace that were compared.
+    pub const LOADS: &str = "loads";
+    /// Of every load of a replay; `digest/ARM`.
+    pub const DIGEST: &str = "digest";
+    pub const STALLS: &str = "stalls";
+    pub const STALLS_US: &str = "stalls_us";
+    pub const LOOP_US: &str = "loop_us";
+}
+
+/// Claims of the witness.
+pub mod claim {
+    /// Loads of a memory under test that are not those of the naive one.
+    pub const LOADS_THAT_DIFFER: &str = "loads-that-differ";
+    /// Operations of a trace.
+    pub const TRACE_OPERATIONS: &str = "trace-operations";
+    /// Of every load of a replay, as that of the first memory.
+    pub const REPLAY_DIGEST: &str = "replay-digest";
+    /// Of the trace, as where it came from.
+    pub const TRACE_DIGEST: &str = "trace-digest";
+    /// Messages whose data was still old, where the manual forbids it.
+    pub const REORDERINGS: &str = "reorderings";
+
+    /// Base pages that larger pages map afterwards.
+    pub const HUGE: &str = "huge";
+
+    /// The id of each claim, and how its sentences begin: now, and in journals of earlier versions.
+    /// Of several beginnings the longest counts.
+    const SENTENCES: &[(&str, &[&str])] = &[
+        (LOADS_THAT_DIFFER, &["loads that differ"]),
+        (TRACE_OPERATIONS, &["operations of the trace"]),
+        (REPLAY_DIGEST, &["digest of every load"]),
+        (TRACE_DIGEST, &["digest of the trace"]),
+        (REORDERINGS, &["reorderings"]),
+        ("trace-bytes", &["bytes of the trace that were replayed"]),
+        ("pages-in-cache", &["pages of the trace in the page cache beforehand"]),
+        ("pages-not-in-cache", &["pages of the trace not in the page cache beforehand"]),
+        ("read-calls", &["calls of read"]),
+        ("faults-of-repetition", &["minor faults of a repetition"]),
+        ("faults-of-touch", &["minor faults of the touch"]),
+        (
+            "faults-of-touch-by-perf",
+            &["minor faults of the touch in the warm-up", "faults of the touch in the warm-up"],
+        ),
+        ("faults-of-loop", &["minor faults of the loop", "page faults of the loop"]),
+        ("faults-of-loop-completed", &["faults of the loop that the kernel completed"]),
+        ("faults-of-loop-by-perf", &["faults of the loop in the warm-up"]),
+        ("faults-of-harness", &["page faults of the harness itself"]),
+        (
+            "faults-of-control",
+            &["faults of the same loop over present", "minor faults over present"],
+        ),
+        ("faults-of-c-round", &["minor faults of the whole C round"]),
+        ("faults-of-peer", &["minor faults of the whole loop"]),
+        ("faults-of-caller", &["minor faults of the thread that calls"]),
+        ("major-faults", &["major faults"]),
+        ("major-faults-of-peer", &["major faults of the whole loop"]),
+        ("touches-without-fault", &["touches that took no fault"]),
+        ("present", &["base pages present afterwards", "bytes present after it"]),
+        ("present-before", &["base pages present before the touches"]),
+        ("present-wb", &["base pages present (anonymous memory is WB"]),
+        (HUGE, &["base pages mapped by a PMD or larger"]),
+        ("huge-before", &["base pages mapped by a PMD or larger before the touches"]),
+        ("zero-page", &["base pages that are the zero page"]),
+        ("memory-taken", &["KiB of memory taken by the pages"]),
+        ("huge-zero-made", &["huge zero pages made meanwhile"]),
+        ("tables-given-back", &["KiB of page tables given back"]),
+        ("lazy-before", &["KiB that the kernel may take, before"]),
+        ("lazy-after", &["KiB that the kernel may take, after"]),
+        ("of-file", &["base pages that are the file's own"]),
+        ("stored-to", &["base pages stored to afterwards"]),
+        ("cleared", &["base pages that were cleared"]),
+        ("file-contents", &["base pages that hold what the file holds"]),
+        ("dirty-before", &["base pages that were dirty before"]),
+        ("file-resident-before", &["pages of the file in memory before"]),
+        ("frames-moved", &["base pages that lie in another frame"]),
+        ("unshared-before", &["base pages that nobody else maps, before"]),
+        ("unshared", &["base pages that nobody else maps"]),
+        ("unshared-after", &["base pages that nobody else maps, after"]),
+        ("reused-by-owner", &["pages reused by their last owner"]),
+        ("merged-copied", &["merged pages copied by a store"]),
+        ("on-node-before", &["base pages on node"]),
+        ("on-other-node", &["pages asked about that are not on node"]),
+        ("hint-faults", &["NUMA hint faults"]),
+        ("hint-entries", &["page table entries marked before"]),
+        ("in-core-before", &["base pages in memory before the touches, by mincore"]),
+        ("in-swap-before", &["base pages in swap before"]),
+        ("swap-spaces", &["swap spaces that they were in"]),
+        ("swap-in-use", &["KiB of "]),
+        ("swap-others-changed", &["changes of other swap spaces"]),
+        ("swap-read", &["pages read from swap"]),
+        ("from-zswap", &["pages that came from zswap"]),
+        ("folios-allocated", &["folios of this size allocated"]),
+        ("fallbacks-counted", &["fallbacks that the kernel counted"]),
+        ("page-or-base", &["touches that got the page under test or one base page"]),
+        ("fell-back", &["touches that fell back when the page cache was gone"]),
+        ("limit-hits", &["times that the limit of the group was hit"]),
+        ("scratch-gave-way", &["pages of the scratch file that gave way"]),
+        ("compactions-or-fallbacks", &["direct compactions and fallbacks"]),
+        ("free-blocks", &["free blocks of at least this size"]),
+        ("locked", &["bytes locked in the process"]),
+        ("backed-by-host", &["touches whose memory the host had to back first"]),
+        ("lost-to-host", &["repetitions that lost memory to the host"]),
+        ("moved-cpu", &["loops that ended on another CPU", "phases that ended on another CPU"]),
+        ("calls-made", &["calls made"]),
+        ("calls-during-touch", &["calls that fell into the touch"]),
+        ("present-for-call", &["pages present for the last call"]),
+        ("samples-in-processes", &["samples, each in a process of its own"]),
+        ("peer-pages", &["pages that the loop counted"]),
+        ("told-at-stage", &["faults told at the end of the stage"]),
+        ("events-lost", &["events lost"]),
+        ("events-elsewhere", &["events in another page"]),
+        ("events-in-order", &["touches with an event missing"]),
+        ("write-protected", &["base pages write-protected afterwards"]),
+        ("write-protected-before", &["base pages write-protected beforehand"]),
+        ("handler-elsewhere", &["handlers on another CPU"]),
+        ("lines-resolved", &["lines whose contents are not"]),
+        ("ends-as-written", &["first and last words", "the buffer holds what was written"]),
+        ("clock-went-back", &["the clock never went back"]),
+        ("samples-taken", &["samples taken"]),
+        ("flag-seen", &["rounds in which the flag was seen"]),
+        ("fence-words-uncached", &["fence words whose page is not"]),
+        ("rounds-verified", &["rounds verified"]),
+        ("sum-of-loads", &["sum of the words loaded"]),
+        ("words-stored", &["words stored in a round"]),
+        ("wrong-words", &["words that are not what their round stored"]),
+        (
+            "pat-ignored",
+            &[
+                "UC- memory that is as fast",
+                "UC memory that is as",
+                "WC memory that is as fast",
+                "WT memory that is as fast",
+            ],
+        ),
+        ("other-leaves", &["leaves that are not "]),
+        ("accesses-done", &["accesses done"]),
+        ("top-tier-pages", &["pages in the top tier"]),
+        ("pages-on-nodes", &["pages on all nodes at the end"]),
+        ("bytes-of-records", &["bytes of the records"]),
+        ("ops-by-reuse", &["operations by reuse distance"]),
+        ("ops-by-width", &["operations of all widths"]),
+        ("reads-and-writes", &["reads and writes"]),
+        ("ops-by-run", &["runs on a page"]),
+        ("hits-and-misses", &["operations that hit or miss", "absent reads that hit or miss"]),
+        ("file-reclaimed", &["repetitions whose file was reclaimed"]),
+        ("workers-say", &["claims of the kind that hold in the workers"]),
+        ("messages", &["messages read"]),
+        ("messages-of-stores", &["messages of stores"]),
+        ("messages-of-protection", &["messages of write protection"]),
+        ("messages-of-cache", &["messages of pages in the page cache"]),
+        ("messages-strange", &["messages of anything but a fault"]),
+        ("signals", &["signals in place of messages"]),
+        ("poisoned", &["accesses to poisoned pages"]),
+        ("faults-resolved", &["faults resolved"]),
+        ("bytes-resolved", &["bytes resolved"]),
+        ("minor-told", &["minor faults that perf counted were told"]),
+        ("major-told", &["major faults that perf counted were told"]),
+        ("told-grouped", &["faults that were told are in one group each"]),
+        ("programs-hidden", &["programs that the kernel let nobody watch"]),
+        ("minor-by-wait4", &["minor faults that perf counted are among"]),
+        ("major-by-wait4", &["major faults that perf counted are among"]),
+    ];
+
+    /// The id of a claim by its sentence; empty where nobody knows it.
+    pub fn id_of(sentence: &str) -> &'static str {
+        let rows = SENTENCES.iter();
+        let begins = rows.flat_map(|(id, starts)| starts.iter().map(|start| (*id, *start)));
+        let mine = begins.filter(|(_, start)| sentence.starts_with(start));
+        mine.max_by_key(|(_, start)| start.len()).map_or("", |(id, _)| id)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn no_id_and_no_beginning_stands_for_two_claims() {
+            let mut ids: Vec<&str> = SENTENCES.iter().map(|(id, _)| *id).collect();
+            let mut starts: Vec<&str> =
+                SENTENCES.iter().flat_map(|(_, s)| s.iter().copied()).collect();
+            for names in [&mut ids, &mut starts] {
+                let count = names.len();
+                names.sort_unstable();
+                names.dedup();
+                assert_eq!(names.len(), count);
+            }
+        }
+
+        #[test]
+        fn of_several_beginnings_the_longest_counts() {
+            assert_eq!(id_of("major faults of the whole loop"), "major-faults-of-peer");
+            assert_eq!(id_of("major faults"), "major-faults");
+            assert_eq!(id_of("KiB of memory taken by the pages"), "memory-taken");
+            assert_eq!(id_of("from another world"), "");
+        }
+    }
+}
