@@ -14,7 +14,7 @@ use libfuzzer_sys::{
 use pagelab_workloads::{
     Kind, Param, WORKLOADS,
     plan::{self, Overrides, Plan},
-    suite,
+    suite, suites,
 };
 use pagelab_fuzz::{sow, text};
 use pagelab_sys::time::clock::ClockChoice;
@@ -119,7 +119,7 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
         for _ in 0..input.int_in_range(0..=5)? {
             let Ok(param) = pick(input, workload.params()) else { break };
             // A path names a file of the machine that the fuzzer runs on.
-            if !matches!(param.kind, Kind::Dir | Kind::Trace | Kind::Image) {
+            if !matches!(param.kind, Kind::Dir) && !matches!(param.name, "trace" | "image") {
                 case.insert(param.name.to_owned(), value(input, param)?);
             }
         }
@@ -131,7 +131,7 @@ fn meant(input: &mut Unstructured<'_>) -> arbitrary::Result<Table> {
 
 /// What a run would do before it measures.
 fn planned(text: &str) -> Option<Plan> {
-    let suite = suite::parse(text).ok()?;
+    let suite = suite::parse(text, suites::known(&[])).ok()?;
     plan::of_suite(&suite, ClockChoice::Raw, Overrides::default()).ok()
 }
 
@@ -153,7 +153,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         let _ = (planned.supply(), planned.needs(), planned.is_one_pass());
         assert!(planned.method.forks > 0 && planned.method.limit_ns > 0, "{planned:?}");
         let _ = Duration::from_nanos(planned.method.limit_ns);
-        let workload = pagelab_workloads::workload(&planned.workload).expect("it was planned");
+        let workload = planned.workload;
         let pairs: Vec<(&str, &str)> =
             planned.case.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let again = plan::complete(workload, &pairs);
@@ -164,8 +164,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
 /// The built-in suites, whole and case by case, and choices from the tables.
 fn seeds() -> Vec<Vec<u8>> {
     let raw = |text: &str| [b"\0", text.as_bytes()].concat();
-    let mut seeds: Vec<Vec<u8>> = suite::BUILT_IN.iter().map(|(_, text)| raw(text)).collect();
-    for (_, text) in suite::BUILT_IN {
+    let mut seeds: Vec<Vec<u8>> = suites::BUILT_IN.iter().map(|(_, text)| raw(text)).collect();
+    for (_, text) in suites::BUILT_IN {
         let cases = text.split("[[case]]\n").skip(1);
         seeds.extend(cases.map(|case| raw(&format!("name = \"a\"\n[[case]]\n{case}"))));
     }

@@ -7,7 +7,7 @@ use pagelab_workloads::{
     Kind, Param, Role, WORKLOADS, Workload,
     asked::{Forks, Seconds, Share},
     plan::Overrides,
-    suite,
+    suites,
 };
 
 use crate::examples::{WORKLOAD, dress};
@@ -64,7 +64,7 @@ pub(crate) fn command() -> Command {
 }
 
 fn run() -> Command {
-    let suites: Vec<&str> = suite::BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let suites: Vec<&str> = suites::BUILT_IN.iter().map(|(name, _)| *name).collect();
     let mut run = method(Command::new("run"))
         .arg(output())
         .arg(dry_run())

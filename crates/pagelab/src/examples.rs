@@ -167,7 +167,7 @@ mod tests {
             let Some(("run", run)) = matches.subcommand() else { continue };
             let Some((name, grid)) = run.subcommand() else { continue };
             let workload = pagelab_workloads::workload(name).unwrap();
-            let entry = Entry::new(name, args::axes(workload, grid));
+            let entry = Entry::new(workload, args::axes(workload, grid));
             let planned = plan::of_cases(&entry, ClockChoice::Raw, args::overrides(run));
             assert!(planned.is_ok_and(|plan| !plan.cases.is_empty()), "{example}");
         }

@@ -10,6 +10,7 @@ mod exit;
 mod latest;
 mod output;
 mod progress;
+mod published;
 mod session;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
@@ -18,6 +19,7 @@ use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
     process::child::take_name,
 };
+use pagelab_workloads::WORKLOADS;
 
 use crate::exit::{Exit, Failure};
 
@@ -60,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn case() -> ExitCode {
-    match pagelab_workloads::runner::case_main() {
+    match pagelab_workloads::runner::case_main(WORKLOADS) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             output::warn(&why);

@@ -206,9 +206,8 @@ fn estimated_ms(planned: &Planned) -> u64 {
 
 /// The case without what it leaves at its default.
 pub(crate) fn brief(planned: &Planned) -> String {
-    let mut text = planned.workload.clone();
-    let Ok(workload) = pagelab_workloads::workload(&planned.workload) else { return text };
-    for param in workload.params() {
+    let mut text = planned.workload.name().to_owned();
+    for param in planned.workload.params() {
         match planned.case.get(param.name) {
             Some(value)
                 if value != param.default

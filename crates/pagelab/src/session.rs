@@ -8,6 +8,7 @@ use std::{
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
+    rc::Rc,
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -29,7 +30,6 @@ use pagelab_workloads::{
     inputs::Supply,
     plan::{Plan, Planned},
     runner::{Attempt, Runner},
-    suite,
 };
 
 use crate::{
@@ -38,6 +38,7 @@ use crate::{
     latest::{latest, tidy_up},
     output,
     progress::{self, Progress},
+    published,
 };
 
 /// What a run is called and where it goes.
@@ -218,7 +219,7 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
         plan: plan
             .cases
             .iter()
-            .map(|planned| (planned.workload.clone(), planned.case.clone()))
+            .map(|planned| (planned.workload.name().to_owned(), planned.case.clone()))
             .collect(),
     }
 }
@@ -254,14 +255,12 @@ pub(crate) fn measure(
     catch_interrupts();
     let mut progress = Progress::start(plan, quiet);
     let mut end = Exit::Good;
-    // A trace is kept until the last case that needs it.
-    let needing = plan.cases.iter().enumerate().filter_map(|(index, planned)| {
-        let supply = planned.supply().ok()??;
-        Some((supply, index))
-    });
-    let last_need: HashMap<Supply, usize> = needing.collect();
+    // What was made for a case is kept until the last one that needs it.
+    let needing = plan.cases.iter().enumerate();
+    let last_need: HashMap<Rc<dyn Supply>, usize> =
+        needing.filter_map(|(index, planned)| Some((planned.supply()?, index))).collect();
     for (index, planned) in plan.cases.iter().enumerate() {
-        runner.keep_traces(|supply| last_need.get(supply).is_some_and(|last| *last >= index));
+        runner.keep_supplies(|supply| last_need.get(supply).is_some_and(|last| *last >= index));
         let attempt = if interrupted() {
             Attempt::Interrupted
         } else {
@@ -352,7 +351,7 @@ pub(crate) fn carry_out(
 pub(crate) fn report(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Report {
     let mut published = Vec::new();
     for name in &header.published {
-        match suite::published(name) {
+        match published::published(name) {
             Ok(records) => published.extend(records),
             Err(why) => output::warn(&format!("warning: {why}; the report does without them")),
         }
@@ -370,6 +369,10 @@ pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
     Ok(contents)
 }
 
+fn is_limit(name: &str) -> bool {
+    pagelab_workloads::workload(name).is_ok_and(|workload| workload.is_limit())
+}
+
 /// The exit code that some records come to.
 pub(crate) fn verdict(records: &[Record]) -> Exit {
     let skipped = |record: &&Record| matches!(record.outcome, Outcome::Skipped { .. });
@@ -379,8 +382,7 @@ pub(crate) fn verdict(records: &[Record]) -> Exit {
         _ => Exit::Good,
     };
     // The limits accompany every run: a run whose own cases were all skipped has shown nothing.
-    let own: Vec<&Record> =
-        records.iter().filter(|record| !record.workload.starts_with("limit/")).collect();
+    let own: Vec<&Record> = records.iter().filter(|record| !is_limit(&record.workload)).collect();
     let own = if own.is_empty() { records.iter().collect() } else { own };
     if !own.is_empty() && own.iter().all(skipped) {
         return records.iter().map(of).min().unwrap_or(Exit::Good).min(Exit::AllSkipped);

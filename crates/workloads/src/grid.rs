@@ -55,8 +55,8 @@ fn settle(workload: &dyn Workload, case: Case) -> Result<Case, String> {
 ///
 /// # Errors
 /// A sentence that names the parameter and its value.
-pub fn check(workload: &str, case: &Case) -> Result<(), String> {
-    let row = crate::workload(workload)?;
+pub fn check(row: &dyn Workload, case: &Case) -> Result<(), String> {
+    let workload = row.name();
     let said = |why| format!("{workload}: {why}");
     for (name, value) in &case.0 {
         let known = canonical(parameter(row, name)?, value).map_err(said)?;
@@ -132,8 +132,8 @@ pub(crate) fn grid_beside(
                     cases.push(case);
                 }
             }
-            // A value that is not understood is a mistake; a combination may be part of a grid.
-            Err(why) if why.starts_with("--") || combinations == 1 => return Err(why),
+            // What is asked for alone is a mistake; one of several may be part of a grid.
+            Err(why) if combinations == 1 => return Err(why),
             Err(why) => left_out.add(why),
         }
     }
@@ -196,4 +196,39 @@ fn every_page(values: &[String]) -> Vec<String> {
             _ => vec![value.clone()],
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thing that counts how often it is compared.
+    #[derive(Debug, Clone)]
+    struct Counted<'c>(u32, &'c std::cell::Cell<u64>);
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.1.set(self.1.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    impl Hash for Counted<'_> {
+        fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn finding_what_is_known_takes_a_comparison_each() {
+        let compared = std::cell::Cell::new(0);
+        let mut unique = Unique::default();
+        for number in 0..20_000 {
+            unique.add(Counted(number / 2, &compared));
+        }
+        assert_eq!(unique.all.len(), 10_000);
+        assert!(compared.get() < 30_000, "{}", compared.get());
+    }
 }

@@ -55,7 +55,7 @@ pub(crate) const KEPT_COLD: &str = "repetitions_with_cold_memory";
 /// Attempts are given up when together they took longer than this: the kernel hands free memory to
 /// the host every two seconds (`PAGE_REPORTING_DELAY`, `mm/page_reporting.c`) while there is any,
 /// so that a repetition as long as this is hardly ever spared.
-pub(crate) const REST_NS: u64 = 2_000_000_000;
+pub const REST_NS: u64 = 2_000_000_000;
 
 /// Claimed of a case whose file was reclaimed; claimed where that happened at all.
 const RECLAIMED: &str = "repetitions whose file was reclaimed meanwhile in every attempt";

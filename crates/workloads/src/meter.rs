@@ -226,7 +226,7 @@ impl Witness {
     }
 
     /// The claims of the repetition so far.
-    pub(crate) fn drafted(&self) -> &[Claim] {
+    pub fn drafted(&self) -> &[Claim] {
         &self.draft.claims
     }
 

@@ -12,10 +12,7 @@ use pagelab_record::{
 };
 use pagelab_sys::{loops::touch::Stride, machine::thp::HugePages};
 
-use crate::{
-    tier,
-    trace::{self, image},
-};
+use crate::count::{format_count, parse_count};
 
 /// One parameter of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +41,7 @@ pub enum Role {
 }
 
 /// What values a parameter takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -79,14 +76,27 @@ pub enum Kind {
     Dir,
     /// A count of operations such as `20m` (20 million), `all`, or `auto`.
     Ops,
-    /// The path of a trace, or a generator.
-    Trace,
-    /// What is in memory before a trace starts: `auto`, `none`, `generator`, or `PATH[@ADDRESS]`.
-    Image,
-    /// A backend of emulated memory, possibly with a decoder, or `all`: see [`crate::emu::Arm`].
-    Backend,
-    /// What a simulation of tiers can be told: see [`crate::tier::params`].
-    Tier(tier::params::Field),
+    /// What a workload reads by itself.
+    Own(&'static dyn Values),
+}
+
+/// Values that only a workload understands.
+pub trait Values: fmt::Debug + Sync {
+    /// The canonical spelling of a value.
+    ///
+    /// # Errors
+    /// A sentence that says what is accepted.
+    fn canonical(&self, value: &str) -> Result<String, String>;
+
+    /// The values that help and completion show.
+    fn choices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether a value may hold a comma, so that a comma does not stand between two.
+    fn has_commas(&self) -> bool {
+        false
+    }
 }
 
 impl Param {
@@ -97,7 +107,7 @@ impl Param {
     pub fn canonical(&self, value: &str) -> Result<String, String> {
         let value = value.trim();
         // Only what is `auto` by itself is decided by its workload.
-        if self.kind == Kind::Size && value == "auto" && self.default != value {
+        if matches!(self.kind, Kind::Size) && value == "auto" && self.default != value {
             let why = "nothing chooses this size: write a whole number and k, m, g or t";
             return Err(format!("--{} {value}: {why}", self.name));
         }
@@ -119,14 +129,7 @@ impl Param {
             Kind::Cpus(words) | Kind::Node(words) => {
                 words.iter().map(ToString::to_string).collect()
             }
-            Kind::Backend => {
-                let mut words = crate::emu::Arm::names();
-                words.push(crate::emu::ALL.to_owned());
-                words
-            }
-            Kind::Trace => trace::generators().iter().map(ToString::to_string).collect(),
-            Kind::Image => image::WORDS.iter().map(ToString::to_string).collect(),
-            Kind::Tier(field) => field.choices(),
+            Kind::Own(values) => values.choices(),
             Kind::Rate => vec!["max".to_owned()],
             Kind::Size | Kind::Count { .. } | Kind::Touch | Kind::Number { .. } | Kind::Ops => {
                 Vec::new()
@@ -139,7 +142,11 @@ impl Param {
 impl Kind {
     /// Whether a value may hold a comma, so that a comma does not stand between two.
     pub fn has_commas(self) -> bool {
-        matches!(self, Self::Cpus(_) | Self::Trace | Self::Image)
+        match self {
+            Self::Cpus(_) => true,
+            Self::Own(values) => values.has_commas(),
+            _ => false,
+        }
     }
 
     fn canonical(self, value: &str) -> Result<String, String> {
@@ -162,7 +169,7 @@ impl Kind {
                 _ => Err(format!("expected a whole number from 1 to {max}")),
             },
             Self::Rate if value == "max" => Ok(value.to_owned()),
-            Self::Rate => match trace::parse_count(value) {
+            Self::Rate => match parse_count(value) {
                 Ok(rate @ 1..=100_000_000) => Ok(rate.to_string()),
                 _ => Err("expected a number a second from 1 to 100m, or max".to_owned()),
             },
@@ -191,12 +198,8 @@ impl Kind {
                 Err(_) => Err("expected a directory, or auto".to_owned()),
             },
             Self::Ops if matches!(value, "all" | "auto") => Ok(value.to_owned()),
-            Self::Ops => trace::parse_count(value).map(trace::format_count),
-            Self::Trace => trace::Source::parse(value).map(|source| source.to_string()),
-            Self::Image => image::canonical(value),
-            Self::Backend if value == crate::emu::ALL => Ok(value.to_owned()),
-            Self::Backend => crate::emu::Arm::parse(value).map(|arm| arm.to_string()),
-            Self::Tier(field) => field.canonical(value),
+            Self::Ops => parse_count(value).map(format_count),
+            Self::Own(values) => values.canonical(value),
         }
     }
 }
@@ -207,7 +210,7 @@ fn one_of(words: &[&str]) -> String {
 
 /// A page size under test. Which mechanism serves it is part of the name: a 2 MiB transparent huge
 /// page and a 2 MiB hugetlb page are two things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageSize {
     /// The base page.
     Base,
@@ -367,17 +370,6 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_a_size_only_where_a_workload_chooses_one() {
-        for workload in crate::WORKLOADS {
-            for param in workload.params().iter().filter(|param| param.kind == Kind::Size) {
-                let found = crate::plan::complete(*workload, &[(param.name, "auto")]);
-                let chosen = param.default == "auto";
-                assert_eq!(found.is_ok(), chosen, "{} {}", workload.name(), param.name);
-            }
-        }
-    }
-
-    #[test]
     fn what_is_no_page_size_is_refused_with_the_flag_and_the_choices() {
         for text in ["3k", "4m", "hugetlb-4k", "huge", "12k"] {
             let error = PAGE.canonical(text).unwrap_err();
@@ -407,9 +399,6 @@ mod tests {
                 Kind::Node(&["any"]),
                 Kind::Number { min: 0, max: 9 },
                 Kind::Ops,
-                Kind::Trace,
-                Kind::Image,
-                Kind::Backend,
             ] {
                 let param = Param { kind, ..PAGE };
                 if let Ok(canonical) = param.canonical(&text) {

@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     inputs::{Handed, Inputs},
     measure::{Method, measure},
+    workload::{Table, find},
 };
 
 /// The protocol between parent and child; they are one binary, so a difference is a mistake.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// What a child is to measure.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub(crate) enum Answer {
 ///
 /// # Errors
 /// A sentence for stderr when there is nobody to answer to.
-pub fn case_main() -> Result<(), String> {
+pub fn case_main(table: Table) -> Result<(), String> {
     let request = child::request().map_err(|error| format!("stdin: {error}"))?;
     let request: Request =
         serde_json::from_slice(&request).map_err(|error| format!("request: {error}"))?;
@@ -53,7 +54,7 @@ pub fn case_main() -> Result<(), String> {
     }
     child::volunteer_for_oom();
     child::abort_on_panic();
-    let workload = crate::workload(&request.workload)?;
+    let workload = find(table, &request.workload)?;
     let Request { case, method, process, handed, .. } = request;
     let inputs = Inputs::take(handed)?;
     let answer = match measure(workload, &case, &method, process, &inputs) {

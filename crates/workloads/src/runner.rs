@@ -4,7 +4,7 @@
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{cell::RefCell, collections::BTreeSet, fs::File, ops::Range, rc::Rc};
+use std::{cell::RefCell, fs::File, ops::Range, rc::Rc};
 
 use pagelab_record::{Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
@@ -23,13 +23,12 @@ use pagelab_sys::{
 };
 
 use crate::{
-    Need,
-    inputs::Supply,
+    inputs::{Handed, Loaded, Stopped, Supply},
+    need::Needed,
     partial::Partial,
-    plan::{Plan, Planned},
+    plan::{Plan, Planned, unique},
     remedy::Remedy,
     request::{Answer, PROTOCOL, Request},
-    trace::load::{Loaded, Stopped, load},
 };
 
 pub use crate::request::case_main;
@@ -57,7 +56,7 @@ pub enum Came {
 /// How a case comes along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Its trace is being loaded; so far has that come.
+    /// What it needs is being made; so far has that come.
     Loading(Beat),
     /// This process of it is about to start.
     Process(u32),
@@ -79,7 +78,7 @@ pub struct Runner {
     knobs: Option<Knobs>,
     /// What was put back before the run began, for its first record.
     leftovers: RefCell<Vec<String>>,
-    traces: RefCell<Vec<(Supply, Rc<Loaded>)>>,
+    supplies: RefCell<Vec<(Rc<dyn Supply>, Rc<Loaded>)>>,
 }
 
 impl Runner {
@@ -95,7 +94,7 @@ impl Runner {
             place: Place::machine(),
             knobs: None,
             leftovers: RefCell::default(),
-            traces: RefCell::default(),
+            supplies: RefCell::default(),
         }
     }
 
@@ -112,8 +111,7 @@ impl Runner {
             return Ok(());
         }
         self.leftovers = restore_unattended(&self.place)?.into();
-        let needs: BTreeSet<Need> = plan.iter().flat_map(Planned::needs).collect();
-        if needs.iter().any(|need| need.pending().is_some()) {
+        if unique(plan).iter().any(|need| need.pending().is_some()) {
             let mut watchdog = child::this_program();
             watchdog.args(&self.watchdog).arg(self.place.directory());
             self.knobs = Some(Knobs::acquire(&self.place, &self.run, watchdog)?);
@@ -121,28 +119,28 @@ impl Runner {
         Ok(())
     }
 
-    /// Gets the trace that a case needs, unless an earlier case needed the same.
+    /// Gets what a case needs made, unless an earlier case needed the same.
     ///
     /// # Errors
-    /// When there is none, or the user interrupts.
+    /// When it cannot be had, or the user interrupts.
     pub fn load(
         &self,
         planned: &Planned,
         progress: &mut Progress<'_>,
     ) -> Result<Option<Rc<Loaded>>, Stopped> {
-        let Some(supply) = planned.supply().map_err(Stopped::Failed)? else { return Ok(None) };
-        let known = self.traces.borrow().iter().find(|(known, _)| *known == supply).cloned();
+        let Some(supply) = planned.supply() else { return Ok(None) };
+        let known = self.supplies.borrow().iter().find(|(known, _)| **known == *supply).cloned();
         if let Some((_, loaded)) = known {
             return Ok(Some(loaded));
         }
-        let loaded = Rc::new(load(&supply, &mut |beat| progress(Step::Loading(beat)))?);
-        self.traces.borrow_mut().push((supply, Rc::clone(&loaded)));
+        let loaded = Rc::new(supply.load(&mut |beat| progress(Step::Loading(beat)))?);
+        self.supplies.borrow_mut().push((supply, Rc::clone(&loaded)));
         Ok(Some(loaded))
     }
 
-    /// Lets go of the traces that are not wanted any more.
-    pub fn keep_traces(&self, is_wanted: impl Fn(&Supply) -> bool) {
-        self.traces.borrow_mut().retain(|(supply, _)| is_wanted(supply));
+    /// Lets go of what no case wants any more.
+    pub fn keep_supplies(&self, is_wanted: impl Fn(&Rc<dyn Supply>) -> bool) {
+        self.supplies.borrow_mut().retain(|(supply, _)| is_wanted(supply));
     }
 
     /// Runs one case; `progress` is told how it comes along.
@@ -209,7 +207,7 @@ impl Runner {
             }
         }
         if let Some(loaded) = loaded {
-            partial.warn(&loaded.facts.warnings);
+            partial.warn(&loaded.warnings);
         }
         Ok(Came::Answered(Box::new(partial)))
     }
@@ -231,17 +229,17 @@ impl Runner {
         let shared = Heirloom::new(pulse.file())?;
         let request = Request {
             protocol: PROTOCOL,
-            workload: planned.workload.clone(),
+            workload: planned.workload.name().to_owned(),
             case: planned.case.clone(),
             method: planned.method,
             process,
-            handed: Loaded::handed(loaded, &shared, guards.obtained()),
+            handed: Handed::new(loaded, &shared, guards.obtained()),
         };
         let request = serde_json::to_vec(&request).expect("a request has text keys");
         let mut command = child::this_program();
         command.args(&self.child);
         let mut heirlooms = vec![&shared];
-        heirlooms.extend(loaded.into_iter().flat_map(Loaded::heirlooms));
+        heirlooms.extend(loaded.into_iter().flat_map(|loaded| &loaded.files));
         let mut seen = Beat::default();
         // Only what is new is told: while a repetition is timed nothing is, and nothing is drawn.
         let watch = &mut || {
@@ -261,7 +259,7 @@ impl Runner {
     /// still missing.
     fn meet_needs<'k>(&'k self, planned: &Planned, guards: &mut Guards<'k>) -> Option<Outcome> {
         for need in planned.needs() {
-            let skipped = |cure: String| Some(Outcome::Skipped { need: need.to_string(), cure });
+            let skipped = |cure: String| Some(Outcome::Skipped { need: need.name(), cure });
             let Some(remedy) = need.pending() else {
                 if need.check() {
                     continue;
@@ -302,7 +300,7 @@ impl Runner {
             schema: schema::SCHEMA.to_owned(),
             run: self.run.clone(),
             boot: self.boot.clone(),
-            workload: planned.workload.clone(),
+            workload: planned.workload.name().to_owned(),
             nature: nature(planned),
             case: planned.case.clone(),
             host: host(&facts),
@@ -377,7 +375,6 @@ pub fn host(facts: &[Fact]) -> Host {
 }
 
 /// The needs of a plan that this host does not meet and no knob would.
-pub fn unmet(plan: &Plan) -> Vec<Need> {
-    let needs: BTreeSet<Need> = plan.cases.iter().flat_map(Planned::needs).collect();
-    needs.into_iter().filter(Need::is_lacking).collect()
+pub fn unmet(plan: &Plan) -> Vec<Needed> {
+    unique(&plan.cases).into_iter().filter(|need| need.is_lacking()).collect()
 }

@@ -5,31 +5,12 @@
 
 use std::str::FromStr;
 
-use pagelab_record::{Record, journal};
 use toml::{Table, Value};
 
-use crate::asked::{Forks, Repetitions, Seconds, Share};
-
-/// The built-in suites: name and text.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    ("quick", include_str!("../../../suites/quick.toml")),
-    ("full", include_str!("../../../suites/full.toml")),
-    ("limits", include_str!("../../../suites/limits.toml")),
-    ("micro-pagefault", include_str!("../../../suites/micro-pagefault.toml")),
-    ("page-fault-latency", include_str!("../../../suites/page-fault-latency.toml")),
-    ("fast-memory", include_str!("../../../suites/fast-memory.toml")),
-    ("memory-types", include_str!("../../../suites/memory-types.toml")),
-    ("pghot", include_str!("../../../suites/pghot.toml")),
-];
-
-/// The published results that suites can name: name and text.
-const PUBLISHED: &[(&str, &str)] = &[
-    ("micro-pagefault", include_str!("../../../published/micro-pagefault.jsonl")),
-    ("page-fault-latency", include_str!("../../../published/page-fault-latency.jsonl")),
-    ("fast-memory", include_str!("../../../published/fast-memory.jsonl")),
-    ("memory-types", include_str!("../../../published/memory-types.jsonl")),
-    ("pghot", include_str!("../../../published/pghot.jsonl")),
-];
+use crate::{
+    asked::{Forks, Repetitions, Seconds, Share},
+    workload::{self, Row},
+};
 
 /// A run written down.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +29,7 @@ pub struct Suite {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The workload.
-    pub workload: String,
+    pub workload: Row,
     /// Parameters with their values.
     pub axes: Vec<(String, Vec<String>)>,
     /// Fresh processes for each case.
@@ -65,9 +46,9 @@ pub struct Entry {
 
 impl Entry {
     /// A grid with the measuring defaults of the command line.
-    pub fn new(workload: &str, axes: Vec<(String, Vec<String>)>) -> Self {
+    pub fn new(workload: Row, axes: Vec<(String, Vec<String>)>) -> Self {
         Self {
-            workload: workload.to_owned(),
+            workload,
             axes,
             forks: Forks::of(5),
             budget: Seconds::of_ms(5_000),
@@ -78,49 +59,26 @@ impl Entry {
     }
 }
 
-/// A built-in suite.
-///
-/// # Errors
-/// A sentence that lists the names there are.
-pub fn built_in(name: &str) -> Result<Suite, String> {
-    let found = BUILT_IN.iter().find(|(known, _)| *known == name);
-    let (_, text) = found.ok_or_else(|| {
-        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-        format!(
-            "no suite is called `{name}`; there are {} (or give the path of a .toml file)",
-            names.join(", ")
-        )
-    })?;
-    parse(text)
-}
-
-/// Published results by name.
-///
-/// # Errors
-/// A sentence that lists the names there are.
-pub fn published(name: &str) -> Result<Vec<Record>, String> {
-    journal::read_records(text_of_published(name)?)
-        .map_err(|damage| format!("published/{name}.jsonl:{}: {}", damage.line, damage.why))
-}
-
 /// The longest file that is read as a suite.
 pub const BYTES_MAX: u64 = 1 << 20;
 
-fn text_of_published(name: &str) -> Result<&'static str, String> {
-    let found = PUBLISHED.iter().find(|(known, _)| *known == name);
-    found.map(|(_, text)| *text).ok_or_else(|| {
-        let names: Vec<&str> = PUBLISHED.iter().map(|(name, _)| *name).collect();
-        format!("no published results are called `{name}`; there are {}", names.join(", "))
-    })
+/// What a suite can name.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// Workloads.
+    pub workloads: workload::Table,
+    /// Published results.
+    pub published: &'static [&'static str],
 }
 
 /// Reads a suite.
 ///
 /// # Errors
 /// A sentence that names the line or the key.
-pub fn parse(text: &str) -> Result<Suite, String> {
+pub fn parse(text: &str, known: Known) -> Result<Suite, String> {
     let mut table: Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-    let mut defaults = Entry::new("", Vec::new());
+    let any = known.workloads.first().ok_or("there is no workload")?;
+    let mut defaults = Entry::new(*any, Vec::new());
     let name = take_text(&mut table, "name")?.ok_or("the suite has no `name`")?;
     let summary = take_text(&mut table, "summary")?.unwrap_or_default();
     let published = match table.remove("published") {
@@ -128,7 +86,10 @@ pub fn parse(text: &str) -> Result<Suite, String> {
         Some(value) => texts("published", value, true)?,
     };
     // Known before anything is measured, not when the report is drawn.
-    published.iter().try_for_each(|name| text_of_published(name).map(|_| ()))?;
+    if let Some(name) = published.iter().find(|name| !known.published.contains(&name.as_str())) {
+        let names = known.published.join(", ");
+        return Err(format!("no published results are called `{name}`; there are {names}"));
+    }
     take_method(&mut table, &mut defaults)?;
     let Some(Value::Array(cases)) = table.remove("case") else {
         return Err("the suite has no `[[case]]`".to_owned());
@@ -143,7 +104,8 @@ pub fn parse(text: &str) -> Result<Suite, String> {
         let Value::Table(mut case) = case else {
             return Err(format!("case {index} is no table: write [[case]]"));
         };
-        let entry = entry(&mut case, &defaults).map_err(|why| format!("case {index}: {why}"))?;
+        let entry = entry(&mut case, &defaults, known.workloads)
+            .map_err(|why| format!("case {index}: {why}"))?;
         entries.push(entry);
     }
     Ok(Suite { name, summary, published, entries })
@@ -151,16 +113,17 @@ pub fn parse(text: &str) -> Result<Suite, String> {
 
 const METHOD_KEYS: &str = "forks, budget, limit, repetitions-min, precision";
 
-fn entry(case: &mut Table, defaults: &Entry) -> Result<Entry, String> {
+fn entry(case: &mut Table, defaults: &Entry, workloads: workload::Table) -> Result<Entry, String> {
     let mut entry = defaults.clone();
-    entry.workload = take_text(case, "workload")?.ok_or("there is no `workload`")?;
-    let workload = crate::workload(&entry.workload)?;
+    let name = take_text(case, "workload")?.ok_or("there is no `workload`")?;
+    let workload = workload::find(workloads, &name)?;
+    entry.workload = workload;
     take_method(case, &mut entry)?;
     for (key, value) in std::mem::take(case) {
         let Some(param) = workload.params().iter().find(|param| param.name == key) else {
             let mut names: Vec<&str> = workload.params().iter().map(|param| param.name).collect();
             names.push(METHOD_KEYS);
-            let (workload, names) = (&entry.workload, names.join(", "));
+            let (workload, names) = (workload.name(), names.join(", "));
             return Err(format!("`{key}` is no parameter of {workload}; there are {names}"));
         };
         entry.axes.push((key.clone(), texts(&key, value, !param.kind.has_commas())?));
@@ -211,56 +174,5 @@ fn texts(key: &str, value: Value, splits: bool) -> Result<Vec<String>, String> {
             Ok(parts?.into_iter().flatten().collect())
         }
         _ => Err(format!("`{key}` is neither text, nor a whole number, nor an array of them")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pagelab_sys::time::clock::ClockChoice;
-
-    use super::*;
-    use crate::plan::{Overrides, of_suite};
-
-    #[test]
-    fn every_built_in_suite_can_be_planned_and_runs_the_limits() {
-        for (name, _) in BUILT_IN {
-            let suite = built_in(name).unwrap();
-            assert_eq!(suite.name, *name);
-            let plan = of_suite(&suite, ClockChoice::Raw, Overrides::default()).unwrap();
-            let limits = plan.cases.iter().filter(|c| c.workload.starts_with("limit/")).count();
-            // What is simulated is no share of this machine.
-            let is_simulated = plan.cases.iter().all(crate::plan::Planned::is_simulated);
-            assert_eq!(limits, if is_simulated { 0 } else { 14 }, "{name}");
-            for published_name in &suite.published {
-                assert!(!published(published_name).unwrap().is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (text, named) in [
-            ("summary = 'x'", "`name`"),
-            ("name = 'x'", "[[case]]"),
-            ("name = 'x'\nspeed = 3\n[[case]]\nworkload = 'limit/timer'", "`speed`"),
-            ("name = 'x'\n[[case]]\nworkload = 'limit/time'", "`limit/time`"),
-            ("name = 'x'\n[[case]]\nworkload = 'limit/clear'\nlevels = 'l1'", "`levels`"),
-            ("name = 'x'\nforks = 0\n[[case]]\nworkload = 'limit/timer'", "`forks`"),
-            ("name = 'x\n", "line"),
-            ("name = 'x'\npublished = 'nosuch'\n[[case]]\nworkload = 'limit/timer'", "`nosuch`"),
-            ("name = 'x'\nlimit = inf\n[[case]]\nworkload = 'limit/timer'", "`limit` = inf"),
-            ("name = 'x'\nlimit = 1e12\n[[case]]\nworkload = 'limit/timer'", "`limit`"),
-            ("name = 'x'\nbudget = inf\n[[case]]\nworkload = 'limit/timer'", "`budget` = inf"),
-            (
-                "name = 'x'\nforks = 1_000_000_000\n[[case]]\nworkload = 'limit/timer'",
-                "`forks` = 1000000000: expected a whole number from 1 to 1000",
-            ),
-            ("name = 'x'\nforks = 2.5\n[[case]]\nworkload = 'limit/timer'", "`forks` = 2.5"),
-            ("name = 'x'\nprecision = nan\n[[case]]\nworkload = 'limit/timer'", "`precision`"),
-            ("name = 'x'\n[[case]]\nworkload = 'limit/timer'\nsped = 1", "there are forks, budget"),
-        ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(named), "{text}: {error}");
-        }
     }
 }

@@ -1,12 +1,14 @@
 //! What a workload is: a row of the table, and the trials it prepares.
 
+use std::{fmt, rc::Rc};
+
 use pagelab_record::Case;
 use pagelab_sys::SysError;
 
 use crate::{
     inputs::{Inputs, Supply},
     meter::{Meter, Witness},
-    need::Need,
+    need::Needed,
     params::Param,
 };
 
@@ -41,7 +43,7 @@ pub trait Workload: Sync {
     }
 
     /// What the case needs of the host.
-    fn needs(&self, case: &Case) -> Vec<Need>;
+    fn needs(&self, case: &Case) -> Vec<Needed>;
 
     /// Bytes of memory that the case takes at its peak.
     fn footprint(&self, case: &Case) -> u64;
@@ -63,13 +65,15 @@ pub trait Workload: Sync {
         false
     }
 
-    /// The trace that the case needs, which the parent gets before any process starts.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with the parameters that name it.
-    fn supply(&self, case: &Case) -> Result<Option<Supply>, String> {
+    /// Whether its numbers are ceilings of the machine, which others are shares of.
+    fn is_limit(&self) -> bool {
+        false
+    }
+
+    /// What the parent makes for the case before any process starts.
+    fn supply(&self, case: &Case) -> Option<Rc<dyn Supply>> {
         let _ = case;
-        Ok(None)
+        None
     }
 
     /// A fixed number of repetitions that the case asks for, instead of as many as it takes.
@@ -86,6 +90,35 @@ pub trait Workload: Sync {
     /// # Errors
     /// When the machine refuses.
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error>;
+}
+
+impl fmt::Debug for dyn Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq for dyn Workload {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+/// A row of a table of workloads.
+pub type Row = &'static dyn Workload;
+
+/// Every workload that a program has.
+pub type Table = &'static [Row];
+
+/// The workload of that name.
+///
+/// # Errors
+/// A sentence that lists the names there are.
+pub fn find(table: Table, name: &str) -> Result<Row, String> {
+    table.iter().copied().find(|workload| workload.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|workload| workload.name()).collect();
+        format!("no workload is called `{name}`; there are {}", names.join(", "))
+    })
 }
 
 /// One arm of a case, ready to run. Dropping it returns what it took.

@@ -16,7 +16,7 @@ use pagelab_record::{
 };
 use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
-    Need, Workload,
+    Workload,
     fault::{populate::Populate, space, throughput::Throughput},
     limit,
     measure::Method,
@@ -247,7 +247,7 @@ impl Question {
         let unit = page.bytes().max(1 << 20) * u64::from(threads);
         let whole = of_size(self.size.next_multiple_of(unit))?;
         let lacking = Throughput.needs(&whole).into_iter().filter(|need| !need.check());
-        let lacks = lacking.map(|need| Lack { need: need.to_string(), cure: need.cure() });
+        let lacks = lacking.map(|need| Lack { need: need.name(), cure: need.cure() });
         let lacks: Vec<Lack> = lacks.collect();
         let rounded = self.size.next_multiple_of(page.bytes());
         let is_pool = matches!(page, PageSize::Hugetlb(_));
@@ -290,17 +290,14 @@ impl Survey {
             attempts_max: 3,
             clock,
         };
-        let limit = limit::bulk::CLEAR;
+        let limit = &limit::bulk::CLEAR;
         let clear = Case::default().with("level", "dram");
         let fits = limit.footprint(&clear) <= self.asked.size / SHARE_MAX
-            && limit.needs(&clear).iter().all(Need::check);
-        let clear = fits.then(|| Planned {
-            workload: limit.name().to_owned(),
-            case: clear,
-            method: method(3, 100_000_000),
-        });
+            && limit.needs(&clear).iter().all(|need| need.check());
+        let clear =
+            fits.then(|| Planned { workload: limit, case: clear, method: method(3, 100_000_000) });
         let strategies = self.cases.iter().map(|case| Planned {
-            workload: Throughput.name().to_owned(),
+            workload: &Throughput,
             case: case.clone(),
             method: method(2, 1),
         });

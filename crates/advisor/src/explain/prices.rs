@@ -15,7 +15,8 @@ use pagelab_workloads::{
     measure::Method,
     params::PageSize,
     plan::{Plan, Planned, complete},
-    workload::Workload,
+    workload,
+    workload::Row,
 };
 
 use super::{kind::Kind, watch::Subject};
@@ -82,12 +83,11 @@ pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Pla
 
 /// The cases of records that came out invalid, once more.
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
-    let one = |record: &Record| Planned {
-        workload: record.workload.clone(),
-        case: record.case.clone(),
-        method: method(clock),
+    let one = |record: &Record| {
+        let workload = workload(&record.workload).ok()?;
+        Some(Planned { workload, case: record.case.clone(), method: method(clock) })
     };
-    Plan { cases: records.iter().map(one).collect(), ..Plan::default() }
+    Plan { cases: records.iter().filter_map(one).collect(), ..Plan::default() }
 }
 
 /// Faults of one kind and page, wherever they were.
@@ -174,12 +174,11 @@ fn swaps_to_disk() -> bool {
 }
 
 /// Adds a case unless it is there, or the workload refuses it: then there is no price.
-fn add(plan: &mut Plan, row: &dyn Workload, pairs: &[(&str, &str)], clock: ClockChoice) {
+fn add(plan: &mut Plan, row: Row, pairs: &[(&str, &str)], clock: ClockChoice) {
     let Ok(case) = complete(row, pairs) else { return };
-    let is_there = |planned: &Planned| planned.workload == row.name() && planned.case == case;
+    let is_there = |planned: &Planned| planned.workload == row && planned.case == case;
     if !plan.cases.iter().any(is_there) {
-        let workload = row.name().to_owned();
-        plan.cases.push(Planned { workload, case, method: method(clock) });
+        plan.cases.push(Planned { workload: row, case, method: method(clock) });
     }
 }
 
@@ -197,8 +196,8 @@ fn method(clock: ClockChoice) -> Method {
     }
 }
 
-/// What is watched, as a planned case: the first of its run, which no runner runs.
-pub fn watched(subject: &Subject, clock: ClockChoice) -> Planned {
+/// What is watched, as a case: the first of its run, which no runner runs.
+pub fn watched(subject: &Subject, clock: ClockChoice) -> (Case, Method) {
     let case = match subject {
         Subject::Program(words) => {
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
@@ -208,7 +207,7 @@ pub fn watched(subject: &Subject, clock: ClockChoice) -> Planned {
             .with("pid", &pid.to_string())
             .with("duration", &format!("{}s", at_most.as_secs_f64())),
     };
-    Planned { workload: super::WORKLOAD.to_owned(), case, method: method(clock) }
+    (case, method(clock))
 }
 
 #[cfg(test)]
@@ -230,7 +229,7 @@ mod tests {
         let plan = plan(&seen(faults), ClockChoice::Raw);
         let brief = |planned: &Planned| {
             let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
-            format!("{} {} {}", planned.workload, of("kind"), of("page"))
+            format!("{} {} {}", planned.workload.name(), of("kind"), of("page"))
         };
         plan.cases.iter().map(brief).collect()
     }
@@ -267,7 +266,7 @@ mod tests {
                 let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
                 (of("populate") == "touch").then(|| [of("size"), of("threads"), of("vmas")])
             };
-            let throughput = |planned: &&Planned| planned.workload == "fault/throughput";
+            let throughput = |planned: &&Planned| planned.workload.name() == "fault/throughput";
             plan.cases.iter().filter(throughput).filter_map(case).collect::<Vec<_>>()
         };
         assert_eq!(crowded(500), [["64m", "1", "one"], ["64m", "2", "one"]]);

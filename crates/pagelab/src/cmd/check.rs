@@ -124,7 +124,7 @@ fn smallest() -> Suite {
             forks: Forks::of(1),
             budget: Seconds::of_ms(1),
             repetitions_min: Repetitions::of(1),
-            ..Entry::new(workload.name(), axes)
+            ..Entry::new(*workload, axes)
         };
         let mut all = vec![entry(axes.clone())];
         // What does not depend on the page size: with the smallest, one parameter at a time.

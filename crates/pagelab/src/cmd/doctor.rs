@@ -7,7 +7,9 @@ use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::environment,
 };
-use pagelab_workloads::{Need, WORKLOADS, plan, suite::Entry};
+use pagelab_workloads::{
+    Needed, WORKLOADS, catalogue, limit::bulk::STRING_STORE, need::Plain, needs::Memory, plan,
+};
 use serde_json::{Value, json};
 
 use super::text;
@@ -25,7 +27,7 @@ pub(crate) fn doctor(matches: &ArgMatches) -> Result<Exit, Failure> {
     if matches.get_flag("restore") {
         return restore(args::wait(matches));
     }
-    let findings: Vec<Finding> = Need::catalogue().into_iter().map(Finding::of).collect();
+    let findings: Vec<Finding> = catalogue().into_iter().map(Finding::of).collect();
     let facts = environment::facts();
     let warnings = environment::warnings(&facts);
     let left = leftovers(&Place::machine());
@@ -83,13 +85,13 @@ fn restore(patience: Duration) -> Result<Exit, Failure> {
 }
 
 struct Finding {
-    need: Need,
+    need: Needed,
     has: bool,
     affects: Vec<String>,
 }
 
 impl Finding {
-    fn of(need: Need) -> Self {
+    fn of(need: Needed) -> Self {
         let has = need.check();
         let affects = affected(&need);
         Self { need, has, affects }
@@ -111,7 +113,7 @@ impl Finding {
 
     fn json(&self) -> Value {
         json!({
-            "need": self.need.to_string(),
+            "need": self.need.name(),
             "have": self.has,
             "found": self.need.found(),
             "cure": self.need.cure(),
@@ -121,7 +123,7 @@ impl Finding {
 }
 
 /// Which workloads ask for something of this kind, and by which parameters.
-fn affected(need: &Need) -> Vec<String> {
+fn affected(need: &Needed) -> Vec<String> {
     let mut affected = Vec::new();
     for workload in WORKLOADS {
         let has = |name: &str| workload.params().iter().any(|param| param.name == name);
@@ -151,36 +153,24 @@ fn affected(need: &Need) -> Vec<String> {
                 continue;
             }
             let values = value.split(',').map(str::to_owned).collect();
-            let entry = Entry::new(workload.name(), vec![(name.to_owned(), values)]);
+            let axes = [(name.to_owned(), values)];
             // A value that this workload does not know is simply not one of its ways.
-            let Ok((cases, _)) = plan::grid(*workload, &entry.axes) else { continue };
+            let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
             for case in cases {
-                let asks = workload.needs(&case).iter().any(|other| is_alike(need, other));
+                let asks = workload.needs(&case).iter().any(|other| need.is_alike(&**other));
                 let text = match case.get(name) {
                     Some(value) if asks => format!("{} --{name} {value}", workload.name()),
                     _ => continue,
                 };
-                if !affected.contains(&text) && !matches!(need, Need::Memory(_)) {
+                if !affected.contains(&text) && need.of::<Memory>().is_none() {
                     affected.push(text);
                 }
             }
         }
-        if workload.params().iter().any(|param| param.name == "level") && *need == Need::StringStore
-        {
+        let stores_strings = workload.params().iter().any(|param| param.name == "level");
+        if stores_strings && need.of::<Plain>() == Some(&STRING_STORE) {
             affected.push(workload.name().to_owned());
         }
     }
     affected
-}
-
-/// Whether two needs are met by the same thing, whatever the amount.
-fn is_alike(a: &Need, b: &Need) -> bool {
-    match (a, b) {
-        (Need::Transparent { page: a, .. }, Need::Transparent { page: b, .. }) => a == b,
-        (Need::Pool { shift: a, .. }, Need::Pool { shift: b, .. }) => a == b,
-        (Need::Stores { bytes: a, .. }, Need::Stores { bytes: b, .. }) => a == b,
-        (Need::Loads { nt: a, .. }, Need::Loads { nt: b, .. }) => a == b,
-        (Need::Userfaultfd(a), Need::Userfaultfd(b)) => a == b,
-        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
-    }
 }

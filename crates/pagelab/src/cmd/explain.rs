@@ -12,7 +12,7 @@ use std::{
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pagelab_advisor::explain::{
-    prices,
+    WORKLOAD, prices,
     record::record,
     watch::{Blocked, Subject, Watched, watch},
 };
@@ -20,6 +20,7 @@ use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
 use pagelab_sys::{files::folder::Target, process::crew::catch_interrupts};
 use pagelab_workloads::{asked::Seconds, plan::Plan};
+use serde_json::json;
 
 use super::{clock, text};
 use crate::{
@@ -91,13 +92,13 @@ pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
     // Before the program runs, so that it does not run for nothing.
     let sink = Sink::open(text(matches, "report"), &subject)?;
     let costs = text(matches, "costs").map(costs_of).transpose()?;
-    let planned = prices::watched(&subject, clock);
-    let case = planned.case.clone();
-    let plan = Plan { cases: vec![planned], ..Plan::default() };
+    let (case, method) = prices::watched(&subject, clock);
     let place = Place::choose(text(matches, "output").map(Path::new));
-    let mut header = session::header(&place.run, "", &[], &plan);
+    let mut header = session::header(&place.run, "", &[], &Plan::default());
     // What prices the faults is known when they were seen; a run that stops before goes on there.
     header.asked = prices::asked(costs.is_none());
+    header.plan = vec![(WORKLOAD.to_owned(), case.clone())];
+    header.method = json!([method]);
     let mut run = Run::start(&place, header)?;
     catch_interrupts();
     let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;

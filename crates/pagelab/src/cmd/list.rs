@@ -1,14 +1,14 @@
 //! `pagelab list`: the tables, as they are in the code.
 
 use clap::ArgMatches;
-use pagelab_workloads::{WORKLOADS, Workload, suite};
+use pagelab_workloads::{WORKLOADS, Workload, suites};
 use serde_json::{Value, json};
 
 use super::text;
 use crate::{
     args,
     exit::{Exit, Failure},
-    output,
+    output, published,
 };
 
 /// Prints the workloads and suites, or one workload's parameters.
@@ -20,7 +20,7 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<Exit, Failure> {
     let printed = match text(matches, "workload") {
         None if is_json => pretty(&json!({
             "workloads": WORKLOADS.iter().map(|workload| row(*workload)).collect::<Vec<_>>(),
-            "suites": suite::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            "suites": suites::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         })),
         None => overview()?,
         Some(name) => {
@@ -38,8 +38,8 @@ fn overview() -> Result<String, Failure> {
         text.push_str(&format!("  {:<18} {}\n", workload.name(), workload.summary()));
     }
     text.push_str("\nsuites\n");
-    for (name, _) in suite::BUILT_IN {
-        let suite = suite::built_in(name).map_err(Failure::usage_text)?;
+    for (name, _) in suites::BUILT_IN {
+        let suite = suites::built_in(name, published::NAMES).map_err(Failure::usage_text)?;
         text.push_str(&format!("  {name:<18} {}\n", suite.summary));
     }
     text.push_str("\npagelab list WORKLOAD shows its parameters\n");

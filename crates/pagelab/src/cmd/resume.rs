@@ -68,7 +68,9 @@ fn remaining(
             let why = "the program was not watched to an end: start again with pagelab explain";
             return Err(why.to_owned());
         }
-        plan::check(workload, case).map_err(|why| {
+        let known = pagelab_workloads::workload(workload);
+        let checked = known.and_then(|row| plan::check(row, case).map(|()| row));
+        let row = checked.map_err(|why| {
             format!("this version cannot measure {why}; go on with the version that began it")
         })?;
         let clock = match method.clock {
@@ -76,12 +78,12 @@ fn remaining(
             _ => clock,
         };
         let method = Method { clock, ..method };
-        plan.cases.push(Planned { workload: workload.clone(), case: case.clone(), method });
+        plan.cases.push(Planned { workload: row, case: case.clone(), method });
     }
     // What prices the faults of a program is no part of the header: it follows from what was seen.
     let mut prices = explain::prices::of_run(header, records, clock).cases;
     let all = header.plan.len() + prices.len();
-    prices.retain(|planned| !is_done(&planned.workload, &planned.case));
+    prices.retain(|planned| !is_done(planned.workload.name(), &planned.case));
     plan.cases.extend(prices);
     Ok((plan, all))
 }

@@ -1,6 +1,6 @@
 //! `pagelab run`: the main job.
 
-use std::{collections::BTreeMap, fmt, path::Path};
+use std::{collections::HashMap, fmt, path::Path};
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -10,17 +10,19 @@ use pagelab_record::{
 };
 use pagelab_sys::time::clock::ClockChoice;
 use pagelab_workloads::{
-    Need, Remedy,
+    Need, Needed, Remedy,
+    needs::Memory,
     plan::{self, Plan},
     runner,
     suite::{self, Entry, Suite},
+    suites,
 };
 
 use super::{clock, text};
 use crate::{
     args,
     exit::{Exit, Failure},
-    output, progress,
+    output, progress, published,
     session::{self, Place, Run},
 };
 
@@ -73,8 +75,8 @@ fn plan_of_grid(
         )));
     }
     let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
-    let entry = Entry::new(workload, args::axes(row, grid));
-    let limits = suite::built_in("limits").map_err(Failure::usage_text)?;
+    let entry = Entry::new(row, args::axes(row, grid));
+    let limits = suites::built_in("limits", published::NAMES).map_err(Failure::usage_text)?;
     let plan = plan::of_grid(&entry, &limits, clock, args::overrides(matches))
         .map_err(Failure::usage_text)?;
     refuse_what_cannot_fit(&plan)?;
@@ -93,8 +95,7 @@ fn chosen_suite(matches: &ArgMatches) -> Result<Suite, Failure> {
         let Some(value) = value else { continue };
         let mut used = false;
         for entry in &mut suite.entries {
-            let row = pagelab_workloads::workload(&entry.workload).map_err(Failure::usage_text)?;
-            if row.params().iter().any(|param| param.name == name) {
+            if entry.workload.params().iter().any(|param| param.name == name) {
                 entry.axes.retain(|(axis, _)| axis != name);
                 entry.axes.push((name.to_owned(), vec![value.to_owned()]));
                 used = true;
@@ -116,17 +117,18 @@ fn chosen_suite(matches: &ArgMatches) -> Result<Suite, Failure> {
 /// When there is none of that name, or the file is no suite.
 pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
     if !name.contains(['/', '.']) {
-        return suite::built_in(name).map_err(Failure::usage_text);
+        return suites::built_in(name, published::NAMES).map_err(Failure::usage_text);
     }
     let text = input::text(Path::new(name), suite::BYTES_MAX)
         .with_context(|| format!("cannot read the suite {name}"))
         .map_err(Failure::usage)?;
-    suite::parse(&text).map_err(|why| Failure::usage_text(format!("{name}: {why}")))
+    suite::parse(&text, suites::known(published::NAMES))
+        .map_err(|why| Failure::usage_text(format!("{name}: {why}")))
 }
 
 /// A grid that asks for more memory than there is is refused before anything is measured.
 pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
-    let too_large = |need: &Need| matches!(need, Need::Memory(_));
+    let too_large = |need: &Needed| need.of::<Memory>().is_some();
     match runner::unmet(plan).into_iter().find(too_large) {
         Some(need) => {
             Err(Failure::host(anyhow::anyhow!("this host lacks {need}: {}", need.cure())))
@@ -139,10 +141,11 @@ pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
 fn describe(plan: &Plan) -> String {
     let mut text = String::new();
     // Each need is looked at once, however many cases have it.
-    let mut notes: BTreeMap<Need, Note> = BTreeMap::new();
+    let mut notes: HashMap<Needed, Note> = HashMap::new();
     for planned in &plan.cases {
         let needs = planned.needs().into_iter();
-        let of_needs = needs.map(|need| notes.entry(need).or_insert_with_key(Note::of).clone());
+        let of_needs = needs
+            .map(|need| notes.entry(need).or_insert_with_key(|need| Note::of(&**need)).clone());
         let note = of_needs.min_by_key(Note::rank).unwrap_or(Note::Nothing);
         let time = display_ns(planned.estimated_seconds() * 1e9);
         let memory = display_bytes(planned.footprint() as f64);
@@ -193,7 +196,7 @@ impl Note {
         }
     }
 
-    fn of(need: &Need) -> Self {
+    fn of(need: &dyn Need) -> Self {
         if need.is_lacking() || (!pagelab_sys::machine::rights::is_root() && !need.check()) {
             return Self::Skipped(format!("   [skipped, needs {need}]"));
         }

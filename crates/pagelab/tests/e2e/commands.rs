@@ -86,7 +86,7 @@ fn check_in_the_kernels_test_protocol_is_numbered_throughout() {
 #[test]
 fn doctor_gives_every_need_with_its_cure() {
     let lab = Lab::new();
-    let needs = pagelab_workloads::Need::catalogue();
+    let needs = pagelab_workloads::catalogue();
     let printed = lab.pagelab(&["doctor"]);
     printed.exits(0);
     let findings =

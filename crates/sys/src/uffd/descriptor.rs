@@ -20,7 +20,7 @@ use crate::{Area, SysError, arch};
 const USER_MODE_ONLY: u32 = uapi::UFFD_USER_MODE_ONLY;
 
 /// One thing that a kernel can or cannot do with the faults of a registered range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ability {
     /// Missing pages of anonymous memory: the start of it all.
     Missing,

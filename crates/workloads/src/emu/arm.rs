@@ -9,7 +9,7 @@ use pagelab_emu::{
 };
 use pagelab_record::Case;
 
-use crate::workload::Error;
+use crate::{params::Values, workload::Error};
 
 /// The alias of fast-mem's best configuration, decoded as fast-mem does.
 const BASE_ALIAS: &str = "base";
@@ -18,6 +18,26 @@ const SAFE: &str = "/safe";
 
 /// Stands for every backend that can be an arm of the workload.
 pub const ALL: &str = "all";
+
+/// Backends as values of a parameter: see [`Arm`].
+#[derive(Debug)]
+pub(super) struct Backends;
+
+impl Values for Backends {
+    fn canonical(&self, value: &str) -> Result<String, String> {
+        if value == ALL {
+            Ok(value.to_owned())
+        } else {
+            Arm::parse(value).map(|arm| arm.to_string())
+        }
+    }
+
+    fn choices(&self) -> Vec<String> {
+        let mut words = Arm::names();
+        words.push(ALL.to_owned());
+        words
+    }
+}
 
 /// A backend and a decoder.
 #[derive(Debug, Clone, Copy)]

@@ -22,9 +22,8 @@ use super::{
     reader::{Played, Reader, Tape},
 };
 use crate::{
-    inputs::Trace,
     meter::{Meter, Witness},
-    trace::{Counter, Tally},
+    trace::{Counter, Tally, Trace},
     workload::{Error, Trial},
 };
 

@@ -16,7 +16,7 @@ use pagelab_sys::{
 };
 use pagelab_trace::{Halt, raw::RECORD_BYTES_MAX};
 
-use crate::{inputs::Trace, workload::Error};
+use crate::{trace::Trace, workload::Error};
 
 /// How a trace is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +187,7 @@ mod tests {
     use pagelab_trace::{Op, Width, raw::encode};
 
     use super::*;
-    use crate::{inputs::Facts, trace::Counter};
+    use crate::trace::{Counter, inputs::Facts};
 
     /// A trace whose records have every length, so that pieces end inside of them.
     fn trace(ops: u64) -> Trace {

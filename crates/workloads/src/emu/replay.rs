@@ -13,14 +13,17 @@ use pagelab_record::Case;
 use pagelab_sys::process::sched::Pinned;
 
 use super::{
-    arm::Arm,
+    arm::{Arm, Backends},
     player::{Player, Stage},
     reader::Reader,
 };
+use crate::need::{Need, Needed};
+use crate::needs::{Cpus, Memory};
+use crate::trace::{Medium, Trace};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     fault::space::{self, cpus_of},
-    inputs::{Inputs, Medium, Supply},
+    inputs::{Inputs, Supply},
     trace::params as trace,
     workload::{Error, Trial, Workload},
 };
@@ -47,7 +50,7 @@ const PARAMS: &[Param] = &[
     Param {
         name: "backend",
         help: "memories to compare; NAME/safe decodes with bounds checks, base is fast-mem's best",
-        kind: Kind::Backend,
+        kind: Kind::Own(&Backends),
         default: "noop,base,tlb",
         role: Role::Arms,
     },
@@ -104,10 +107,10 @@ impl Workload for EmuReplay {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = vec![Need::Memory(self.footprint(case))];
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        let mut needs = vec![Memory(self.footprint(case)).needed()];
         if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
-            needs.push(Need::Cpus(cpus));
+            needs.push(Cpus(cpus).needed());
         }
         needs
     }
@@ -130,12 +133,12 @@ impl Workload for EmuReplay {
         trace::estimated_bytes(case) as f64 / 11.0 * ns * arms as f64 / 1e9 + 0.002
     }
 
-    fn supply(&self, case: &Case) -> Result<Option<Supply>, String> {
+    fn supply(&self, case: &Case) -> Option<Rc<dyn Supply>> {
         let medium = match Reader::of(case) {
             Reader::Memory => Medium::Memory,
             _ => Medium::File,
         };
-        Ok(Some(trace::supply(case, medium)))
+        Some(Rc::new(trace::wanted(case, medium)))
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
@@ -149,9 +152,9 @@ impl Workload for EmuReplay {
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let pinned = cpus_of(case, 1)[0].map(Pinned::to).transpose()?;
         let is_cold = case.get("cache") == Some("cold");
-        let trace = inputs.trace()?;
+        let trace = Trace::of(inputs)?;
         let (arms, left_out) = Arm::fitting(Arm::of(case))?;
-        let mut stage = Stage::new(trace, Reader::of(case), is_cold, &inputs.pulse, pinned)?;
+        let mut stage = Stage::new(&trace, Reader::of(case), is_cold, &inputs.pulse, pinned)?;
         stage.warnings = left_out;
         let stage = Rc::new(stage);
         Ok(arms

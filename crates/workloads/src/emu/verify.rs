@@ -12,10 +12,16 @@ use pagelab_emu::{
 use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::process::pulse::Pulse;
 
-use super::{arm::Arm, player::image};
+use super::{
+    arm::{Arm, Backends},
+    player::image,
+};
+use crate::need::{Need, Needed};
+use crate::needs::Memory;
+use crate::trace::{Medium, Trace};
 use crate::{
-    Kind, Need, Param, Role,
-    inputs::{Inputs, Medium, Supply, Trace},
+    Kind, Param, Role,
+    inputs::{Inputs, Supply},
     meter::{Meter, Witness},
     trace::params as trace,
     workload::{Error, Trial, Workload},
@@ -29,7 +35,7 @@ const PARAMS: &[Param] = &[
     Param {
         name: "backend",
         help: "memories to verify, each against the naive one",
-        kind: Kind::Backend,
+        kind: Kind::Own(&Backends),
         default: super::ALL,
         role: Role::Arms,
     },
@@ -86,8 +92,8 @@ impl Workload for EmuVerify {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        vec![Need::Memory(self.footprint(case))]
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        vec![Memory(self.footprint(case)).needed()]
     }
 
     fn footprint(&self, case: &Case) -> u64 {
@@ -105,8 +111,8 @@ impl Workload for EmuVerify {
         true
     }
 
-    fn supply(&self, case: &Case) -> Result<Option<Supply>, String> {
-        Ok(Some(trace::supply(case, Medium::Memory)))
+    fn supply(&self, case: &Case) -> Option<Rc<dyn Supply>> {
+        Some(Rc::new(trace::wanted(case, Medium::Memory)))
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {
@@ -114,8 +120,8 @@ impl Workload for EmuVerify {
     }
 
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let trace = inputs.trace()?;
-        let image = Rc::new(image(trace)?);
+        let trace = Trace::of(inputs)?;
+        let image = Rc::new(image(&trace)?);
         let (arms, left_out) = Arm::fitting(Arm::of(case))?;
         let left_out = Rc::new(left_out);
         inputs.pulse.begin(trace.facts.tally.ops.saturating_mul(arms.len() as u64));
@@ -124,7 +130,7 @@ impl Workload for EmuVerify {
             Box::new(Pass {
                 name: arm.to_string(),
                 arm,
-                trace: Rc::clone(trace),
+                trace: Rc::clone(&trace),
                 image: Rc::clone(&image),
                 pulse: Rc::clone(&inputs.pulse),
                 done: Rc::clone(&done),

@@ -34,8 +34,10 @@ use super::{
     samples::{Host, Setup},
     space::{self, Space, cpus_of, size_of},
 };
+use crate::fault::needs::{PAGE_REPORTING, TSC};
+use crate::need::{Need, Needed};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     params::PageSize,
     workload::{Error, Trial, Workload},
@@ -224,17 +226,17 @@ impl Workload for Latency {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let populate = Populate::of(case);
         let mut needs = space::needs(case, self.footprint(case), populate.is_early());
         needs.extend(populate.needs(case));
         needs.extend(kind_of(case).needs(case));
         needs.extend(pressure::needs(case));
         if is_cold(case) {
-            needs.push(Need::PageReporting);
+            needs.push(PAGE_REPORTING.needed());
         }
         if arms(case).contains(&"as-published") {
-            needs.push(Need::Tsc);
+            needs.push(TSC.needed());
         }
         needs
     }

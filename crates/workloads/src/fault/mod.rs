@@ -10,6 +10,7 @@ pub mod beside;
 mod c_loop;
 pub mod kinds;
 pub mod latency;
+pub mod needs;
 mod note;
 pub mod outcome;
 mod peers;

@@ -19,7 +19,9 @@ use pagelab_sys::{
 };
 
 use super::space::{Expectation, Space, size_of};
-use crate::{Kind, Need, Param, Role, meter::Witness, params::PageSize};
+use crate::need::{Need, Needed};
+use crate::needs::{Lockable, POPULATE_WRITE};
+use crate::{Kind, Param, Role, meter::Witness, params::PageSize};
 
 /// The parameter.
 pub const PARAM: Param = Param {
@@ -135,15 +137,15 @@ impl Populate {
     }
 
     /// What it needs of the host.
-    pub fn needs(self, case: &Case) -> Vec<Need> {
+    pub fn needs(self, case: &Case) -> Vec<Needed> {
         let bytes = size_of(case);
         match self {
             Self::Touch | Self::Map => Vec::new(),
-            Self::Madvise | Self::MadviseEach | Self::Read => vec![Need::PopulateWrite],
-            Self::Lock | Self::LockOnFault | Self::MapLocked => vec![Need::Lockable(bytes)],
+            Self::Madvise | Self::MadviseEach | Self::Read => vec![POPULATE_WRITE.needed()],
+            Self::Lock | Self::LockOnFault | Self::MapLocked => vec![Lockable(bytes).needed()],
             // Of all that is mapped: reserved address space counts, and windows lie apart.
-            Self::LockAllCurrent => vec![Need::Lockable(2 * bytes + BESIDE)],
-            Self::LockAllFuture => vec![Need::Lockable(bytes + BESIDE)],
+            Self::LockAllCurrent => vec![Lockable(2 * bytes + BESIDE).needed()],
+            Self::LockAllFuture => vec![Lockable(bytes + BESIDE).needed()],
         }
     }
 

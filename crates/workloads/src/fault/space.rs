@@ -15,8 +15,10 @@ use pagelab_sys::{
 };
 
 use super::populate::Populate;
+use crate::need::{Need, Needed};
+use crate::needs::{Cpus, FarNode, Memory, Node, Pool, SCHED_FIFO, Transparent, Without};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     params::{PageSize, Touch},
 };
 
@@ -180,7 +182,7 @@ impl Space {
         let skewed = is_ragged || lie == "ragged";
         let half = usize::try_from(page.bytes()).expect("addresses have 64 bits") / 2;
         let mem_node = match case.get("mem-node") {
-            Some("far") => crate::need::far_node(),
+            Some("far") => crate::needs::far_node(),
             Some(number) => number.parse().ok(),
             None => None,
         };
@@ -347,44 +349,44 @@ fn automatic_cpus(case: &Case) -> Vec<usize> {
 }
 
 /// What every fault case needs of the host.
-pub fn needs(case: &Case, footprint: u64, asks_early: bool) -> Vec<Need> {
+pub fn needs(case: &Case, footprint: u64, asks_early: bool) -> Vec<Needed> {
     let page = PageSize::of(case);
-    let mut needs = vec![Need::Memory(footprint)];
+    let mut needs = vec![Memory(footprint).needed()];
     match page {
         PageSize::Base => (),
         PageSize::Folio(bytes) => {
-            needs.push(Need::Transparent { page, unasked: asks_early });
+            needs.push(Transparent { page, unasked: asks_early }.needed());
             // The kernel takes the largest folio that fits: larger ones must not be on offer.
             let larger = PageSize::offered()
                 .into_iter()
                 .filter(|other| matches!(other, PageSize::Folio(larger) if *larger > bytes));
-            needs.extend(larger.map(Need::Without));
+            needs.extend(larger.map(|page| Without(page).needed()));
         }
         PageSize::Thp => {
-            needs.push(Need::Transparent { page, unasked: asks_early });
+            needs.push(Transparent { page, unasked: asks_early }.needed());
             if case.get("align") == Some("ragged") {
                 // The ragged ends are base pages only where no smaller folio is on offer.
                 let folios = PageSize::offered().into_iter();
                 let folios = folios.filter(|other| matches!(other, PageSize::Folio(_)));
-                needs.extend(folios.map(Need::Without));
+                needs.extend(folios.map(|page| Without(page).needed()));
             }
         }
         PageSize::Hugetlb(shift) => {
-            needs.push(Need::Pool { shift, pages: size_of(case).div_ceil(1 << shift) });
+            needs.push(Pool { shift, pages: size_of(case).div_ceil(1 << shift) }.needed());
         }
     }
     if case.get("fifo") == Some("on") {
-        needs.push(Need::Fifo);
+        needs.push(SCHED_FIFO.needed());
     }
     if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
-        needs.push(Need::Cpus(cpus));
+        needs.push(Cpus(cpus).needed());
     }
     if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {
-        needs.push(Need::Node(node));
+        needs.push(Node(node).needed());
     }
     match case.get("mem-node") {
-        Some("far") => needs.push(Need::FarNode),
-        Some(node) => needs.extend(node.parse().ok().map(Need::Node)),
+        Some("far") => needs.push(FarNode.needed()),
+        Some(node) => needs.extend(node.parse().ok().map(|node| Node(node).needed())),
         None => (),
     }
     needs

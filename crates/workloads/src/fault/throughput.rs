@@ -32,8 +32,10 @@ use super::{
     space::{self, cpus_of, size_of, stride_of},
     workers::{self, SharedStages, random_list, stages, workers},
 };
+use crate::need::{Need, Needed};
+use crate::needs::CpuCount;
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     params::PageSize,
     workload::{Error, Trial, Workload},
@@ -235,18 +237,21 @@ impl Workload for Throughput {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let populate = Populate::of(case);
         let mut needs = space::needs(case, self.footprint(case), populate.is_early());
         needs.extend(kind_of(case).needs(case));
         needs.extend(pressure::needs(case));
         let (threads, processes) = workers(case);
         let beside = usize::from(beside::call_of(case).is_some());
-        needs.push(Need::CpuCount(if case.get("cpu") == Some("auto") {
-            threads.max(processes) + beside
-        } else {
-            1
-        }));
+        needs.push(
+            CpuCount(if case.get("cpu") == Some("auto") {
+                threads.max(processes) + beside
+            } else {
+                1
+            })
+            .needed(),
+        );
         needs.extend(populate.needs(case));
         needs
     }

@@ -13,8 +13,10 @@ use pagelab_sys::{
     machine::topology::Topology,
 };
 
+use crate::need::{Need, Needed, Plain};
+use crate::needs::Memory;
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
@@ -38,6 +40,13 @@ enum Work {
     Copy,
     Read,
 }
+
+/// String stores (`rep stosb`).
+pub const STRING_STORE: Plain = Plain {
+    name: "string stores (rep stosb)",
+    has: || arch::HAS_STRING_STORE,
+    cure: "use an x86-64 machine",
+};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -71,12 +80,16 @@ impl Workload for Bulk {
         &[LEVEL]
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = vec![Need::Memory(self.footprint(case))];
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        let mut needs = vec![Memory(self.footprint(case)).needed()];
         if self.0 != Work::Read {
-            needs.push(Need::StringStore);
+            needs.push(STRING_STORE.needed());
         }
         needs
+    }
+
+    fn is_limit(&self) -> bool {
+        true
     }
 
     fn footprint(&self, case: &Case) -> u64 {

@@ -6,8 +6,9 @@
 use pagelab_record::Case;
 use pagelab_sys::loops::bulk::cheapest_syscalls;
 
+use crate::need::Needed;
 use crate::{
-    Need, Param,
+    Param,
     inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
@@ -32,8 +33,12 @@ impl Workload for Syscall {
         &[]
     }
 
-    fn needs(&self, _: &Case) -> Vec<Need> {
+    fn needs(&self, _: &Case) -> Vec<Needed> {
         Vec::new()
+    }
+
+    fn is_limit(&self) -> bool {
+        true
     }
 
     fn footprint(&self, _: &Case) -> u64 {

@@ -15,8 +15,9 @@ use pagelab_sys::{
     },
 };
 
+use crate::need::Needed;
 use crate::{
-    Need, Param,
+    Param,
     inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
@@ -42,8 +43,12 @@ impl Workload for Timer {
         &[]
     }
 
-    fn needs(&self, _: &Case) -> Vec<Need> {
+    fn needs(&self, _: &Case) -> Vec<Needed> {
         Vec::new()
+    }
+
+    fn is_limit(&self) -> bool {
+        true
     }
 
     fn footprint(&self, _: &Case) -> u64 {

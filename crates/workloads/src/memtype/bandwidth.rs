@@ -26,8 +26,10 @@ use super::{
     signature,
     space::{self, Space},
 };
+use crate::memtype::needs::{LoadWidth, Module, StoreWidth};
+use crate::need::{Need, Needed};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     workload::{Error, Trial, Workload},
 };
@@ -229,19 +231,19 @@ impl Workload for Bandwidth {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let (point, space) = (Point::of(case), Space::of(case));
         let mut needs = space.needs();
         if point.has_uc_fence() && has_own_fence_word(case) {
-            needs.push(Need::Module);
+            needs.push(Module.needed());
         }
         let nt = point.store == Stores::NonTemporal;
         if !point.is_read() {
-            needs.push(Need::Stores { nt, bytes: width(case).bytes() });
+            needs.push(StoreWidth { nt, bytes: width(case).bytes() }.needed());
         }
         if point.load != Loads::None {
             let nt = point.load == Loads::NonTemporal;
-            needs.push(Need::Loads { nt, bytes: load_width(case).bytes() });
+            needs.push(LoadWidth { nt, bytes: load_width(case).bytes() }.needed());
         }
         needs.push(space::cpu_needs(case, "cpu", space::workers(case)));
         needs
@@ -419,11 +421,11 @@ mod tests {
     fn a_fence_in_uc_memory_needs_the_module_even_where_the_data_are_ordinary() {
         let needs = |pairs: &[(&str, &str)]| Bandwidth.needs(&completed(pairs));
         assert!(
-            needs(&[("frames", "ordinary"), ("test", "write_ucfence")]).contains(&Need::Module)
+            needs(&[("frames", "ordinary"), ("test", "write_ucfence")]).contains(&Module.needed())
         );
-        assert!(!needs(&[("frames", "ordinary")]).contains(&Need::Module));
-        assert!(needs(&[("type", "wc")]).contains(&Need::Module));
+        assert!(!needs(&[("frames", "ordinary")]).contains(&Module.needed()));
+        assert!(needs(&[("type", "wc")]).contains(&Module.needed()));
         let wide = needs(&[("test", "ntwrite"), ("width", "64")]);
-        assert!(wide.contains(&Need::Stores { nt: true, bytes: 64 }));
+        assert!(wide.contains(&StoreWidth { nt: true, bytes: 64 }.needed()));
     }
 }

@@ -25,11 +25,13 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
+use crate::count::parse_count;
+use crate::memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth};
+use crate::need::{Need, Needed};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     meter::{Meter, Witness},
-    trace,
     workload::{Error, Trial, Workload},
 };
 
@@ -131,7 +133,7 @@ impl Workload for Latency {
         let named = case.get("op").unwrap_or_default().split(',').count();
         let refused = [
             state(case) == State::Flushed && !is_cached(&space),
-            trace::parse_count(case.get("samples").unwrap_or_default()).is_err(),
+            parse_count(case.get("samples").unwrap_or_default()).is_err(),
             named != ops(case).len(),
         ];
         space::first_refusal(REFUSALS, refused.into_iter().chain(space.refused(case)))
@@ -141,20 +143,20 @@ impl Workload for Latency {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let mut needs = Space::of(case).needs();
         for (_, op) in ops(case) {
             match op {
-                Op::LoadNt => needs.push(Need::Loads { nt: true, bytes: 16 }),
+                Op::LoadNt => needs.push(LoadWidth { nt: true, bytes: 16 }.needed()),
                 Op::NtStore | Op::NtStoreSfence => {
-                    needs.push(Need::Stores { nt: true, bytes: 8 });
+                    needs.push(StoreWidth { nt: true, bytes: 8 }.needed());
                 }
-                op if op.needs_fence_word() => needs.push(Need::Module),
+                op if op.needs_fence_word() => needs.push(Module.needed()),
                 _ => (),
             }
         }
         if state(case) == State::Flushed {
-            needs.push(Need::LineFlush);
+            needs.push(LINE_FLUSH.needed());
         }
         needs.push(space::cpu_needs(case, "cpu", 1));
         needs
@@ -218,7 +220,7 @@ fn state(case: &Case) -> State {
 }
 
 fn samples(case: &Case) -> u64 {
-    trace::parse_count(case.get("samples").unwrap_or_default()).unwrap_or(1)
+    parse_count(case.get("samples").unwrap_or_default()).unwrap_or(1)
 }
 
 /// Whether loads of the memory are served by caches.

@@ -3,7 +3,7 @@
 pub mod bandwidth;
 mod cost;
 pub mod latency;
-pub(crate) mod needs;
+pub mod needs;
 pub mod order;
 mod params;
 mod point;

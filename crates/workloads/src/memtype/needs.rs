@@ -1,35 +1,75 @@
 //! What memory types need of the host: the module, memory of a type from it, widths of loads and
-//! stores. These are the answers behind the variants of [`crate::Need`] of the same names.
+//! stores.
 
 use pagelab_record::units::{display_bytes, format_bytes};
-use pagelab_sys::memtype::{Device, Loads, ModuleState, Stores, Width};
+use pagelab_sys::memtype::{self, Device, ModuleState, Width, latency::can_flush};
 
 use super::space::{Source, Space};
+use crate::need::{Need, Plain};
 
-/// Whether the module answers this user.
-pub(crate) fn has_module() -> bool {
-    Device::open().is_ok()
+/// Flushing a cache line from user space.
+pub const LINE_FLUSH: Plain = Plain {
+    name: "flushing a cache line (clflush)",
+    has: can_flush,
+    cure: "use an x86-64 machine",
+};
+
+/// The kernel module, loaded, of this program's version, and open to this user.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Module;
+
+impl Need for Module {
+    fn name(&self) -> String {
+        "the kernel module of pagelab".to_owned()
+    }
+
+    fn check(&self) -> bool {
+        Device::open().is_ok()
+    }
+
+    fn cure(&self) -> String {
+        match Device::open() {
+            Ok(_) => "nothing is to be done".to_owned(),
+            Err(error) => error.cure(),
+        }
+    }
+
+    /// What it offers, or what stands between it and this user.
+    fn found(&self) -> Option<String> {
+        let device = match Device::open() {
+            Ok(device) => device,
+            Err(error) => return Some(error.to_string()),
+        };
+        let most = display_bytes(device.info().limit_bytes() as f64);
+        let reserved = device.info().reserved().map_or_else(
+            || "no reserved region".to_owned(),
+            |(start, bytes)| format!("{} reserved at {start:#x}", format_bytes(bytes)),
+        );
+        Some(format!("{}: at most {most} in one piece, {reserved}", ModuleState::Ready))
+    }
 }
 
-/// What is known of the module: what it offers, or what stands between it and this user.
-pub(crate) fn module_state() -> String {
-    let device = match Device::open() {
-        Ok(device) => device,
-        Err(error) => return error.to_string(),
-    };
-    let most = display_bytes(device.info().limit_bytes() as f64);
-    let reserved = device.info().reserved().map_or_else(
-        || "no reserved region".to_owned(),
-        |(start, bytes)| format!("{} reserved at {start:#x}", format_bytes(bytes)),
-    );
-    format!("{}: at most {most} in one piece, {reserved}", ModuleState::Ready)
-}
+/// Memory of this type from the module.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Typed(pub Space);
 
-/// How to get the module.
-pub(crate) fn module_cure() -> String {
-    match Device::open() {
-        Ok(_) => "nothing is to be done".to_owned(),
-        Err(error) => error.cure(),
+impl Need for Typed {
+    fn name(&self) -> String {
+        let Space { memory_type, source, leaf, bytes, .. } = self.0;
+        let (bytes, leaf) = (format_bytes(bytes), format_bytes(leaf));
+        format!("{bytes} of {source} {} memory with leaves of {leaf}", memory_type.name())
+    }
+
+    /// As far as the module tells without giving it.
+    fn check(&self) -> bool {
+        lack_of_memory(&self.0).is_none()
+    }
+
+    fn cure(&self) -> String {
+        match lack_of_memory(&self.0) {
+            Some((why, cure)) => format!("{cure} ({why})"),
+            None => "nothing is to be done".to_owned(),
+        }
     }
 }
 
@@ -68,40 +108,79 @@ fn lack_of_memory(space: &Space) -> Option<(String, String)> {
     })
 }
 
-/// Whether the module has such memory, as far as it tells without giving it.
-pub(crate) fn has_memory(space: &Space) -> bool {
-    lack_of_memory(space).is_none()
+/// Stores of this width.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StoreWidth {
+    /// Non-temporal ones.
+    pub nt: bool,
+    /// Bytes.
+    pub bytes: u64,
 }
 
-/// What to do where it has not.
-pub(crate) fn memory_cure(space: &Space) -> String {
-    match lack_of_memory(space) {
-        Some((why, cure)) => format!("{cure} ({why})"),
-        None => "nothing is to be done".to_owned(),
+impl StoreWidth {
+    /// What the processor lacks.
+    fn lack(&self) -> Option<&'static str> {
+        let stores = if self.nt { memtype::Stores::NonTemporal } else { memtype::Stores::Plain };
+        Width::of_bytes(self.bytes).map_or(Some("such a register"), |width| stores.lack(width))
     }
 }
 
-/// The name of such memory.
-pub(crate) fn memory_name(space: &Space) -> String {
-    let Space { memory_type, source, leaf, bytes, .. } = space;
-    let (bytes, leaf) = (format_bytes(*bytes), format_bytes(*leaf));
-    format!("{bytes} of {source} {} memory with leaves of {leaf}", memory_type.name())
+impl Need for StoreWidth {
+    fn name(&self) -> String {
+        let stores = if self.nt { "non-temporal stores" } else { "stores" };
+        format!("{stores} of {} bytes", self.bytes)
+    }
+
+    fn check(&self) -> bool {
+        self.lack().is_none()
+    }
+
+    fn cure(&self) -> String {
+        width_cure(self.lack())
+    }
+
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>().is_some_and(|other| other.bytes == self.bytes)
+    }
 }
 
-/// What the processor lacks for stores of a width.
-pub(crate) fn lack_of_stores(nt: bool, bytes: u64) -> Option<&'static str> {
-    let stores = if nt { Stores::NonTemporal } else { Stores::Plain };
-    Width::of_bytes(bytes).map_or(Some("such a register"), |width| stores.lack(width))
+/// Loads of this width.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoadWidth {
+    /// `movntdqa`.
+    pub nt: bool,
+    /// Bytes.
+    pub bytes: u64,
 }
 
-/// What the processor lacks for loads of a width.
-pub(crate) fn lack_of_loads(nt: bool, bytes: u64) -> Option<&'static str> {
-    let loads = if nt { Loads::NonTemporal } else { Loads::Plain };
-    Width::of_bytes(bytes).map_or(Some("such a register"), |width| loads.lack(width))
+impl LoadWidth {
+    /// What the processor lacks.
+    fn lack(&self) -> Option<&'static str> {
+        let loads = if self.nt { memtype::Loads::NonTemporal } else { memtype::Loads::Plain };
+        Width::of_bytes(self.bytes).map_or(Some("such a register"), |width| loads.lack(width))
+    }
+}
+
+impl Need for LoadWidth {
+    fn name(&self) -> String {
+        format!("{} of {} bytes", if self.nt { "movntdqa" } else { "loads" }, self.bytes)
+    }
+
+    fn check(&self) -> bool {
+        self.lack().is_none()
+    }
+
+    fn cure(&self) -> String {
+        width_cure(self.lack())
+    }
+
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>().is_some_and(|other| other.nt == self.nt)
+    }
 }
 
 /// What to do about a width that is missing.
-pub(crate) fn width_cure(lack: Option<&str>) -> String {
+fn width_cure(lack: Option<&str>) -> String {
     let feature = lack.unwrap_or("it already");
     format!("choose a smaller --width, or use a CPU with {feature}")
 }
@@ -112,17 +191,17 @@ mod tests {
 
     #[test]
     fn what_a_width_lacks_is_named_in_its_cure() {
-        assert_eq!(lack_of_stores(false, 8), None);
-        assert!(lack_of_stores(true, 24).is_some());
-        assert!(width_cure(lack_of_loads(true, 8)).contains("movntdqa"));
+        assert!(StoreWidth { nt: false, bytes: 8 }.check());
+        assert!(!StoreWidth { nt: true, bytes: 24 }.check());
+        assert!(LoadWidth { nt: true, bytes: 8 }.cure().contains("movntdqa"));
     }
 
     #[test]
     fn without_the_module_its_memory_has_the_cure_of_the_module() {
-        let space = Space::of_fence_word(None);
-        assert_eq!(memory_name(&space), "4k of scattered UC- memory with leaves of 4k");
-        if !has_module() {
-            assert!(!has_memory(&space) && memory_cure(&space).contains(&module_cure()));
+        let typed = Typed(Space::of_fence_word(None));
+        assert_eq!(typed.name(), "4k of scattered UC- memory with leaves of 4k");
+        if !Module.check() {
+            assert!(!typed.check() && typed.cure().contains(&Module.cure()));
         }
     }
 }

@@ -19,11 +19,13 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
+use crate::count::parse_count;
+use crate::memtype::needs::{Module, StoreWidth};
+use crate::need::{Need, Needed};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     meter::{Meter, Witness},
-    trace,
     workload::{Error, Trial, Workload},
 };
 
@@ -111,7 +113,7 @@ impl Workload for Order {
         let refused = [
             !params::bytes(case, "pattern").is_multiple_of(64),
             cpus.is_some_and(|cpus| cpus.len() != 2),
-            trace::parse_count(case.get("rounds").unwrap_or_default()).is_err(),
+            parse_count(case.get("rounds").unwrap_or_default()).is_err(),
         ];
         let refused = refused.into_iter().chain(space_of(case).refused(case));
         space::first_refusal(REFUSALS, refused)
@@ -121,12 +123,12 @@ impl Workload for Order {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let mut needs = space_of(case).needs();
         if case.get("fence") == Some("uc-store") {
-            needs.push(Need::Module);
+            needs.push(Module.needed());
         }
-        needs.push(Need::Stores { nt: stores(case) == Stores::NonTemporal, bytes: 8 });
+        needs.push(StoreWidth { nt: stores(case) == Stores::NonTemporal, bytes: 8 }.needed());
         needs.push(space::cpu_needs(case, "cpus", 2));
         needs
     }
@@ -199,7 +201,7 @@ fn stores(case: &Case) -> Stores {
 }
 
 fn rounds(case: &Case) -> u64 {
-    trace::parse_count(case.get("rounds").unwrap_or_default()).unwrap_or(1)
+    parse_count(case.get("rounds").unwrap_or_default()).unwrap_or(1)
 }
 
 /// Bytes for the words of all rounds, in whole leaves.

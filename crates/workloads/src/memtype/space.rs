@@ -15,13 +15,16 @@ use pagelab_sys::{
 };
 
 use super::params::{bytes, count};
-use crate::{Need, meter::Witness, params::PageSize, workload::Error};
+use crate::memtype::needs::{Module, Typed};
+use crate::need::{Need, Needed};
+use crate::needs::{CpuCount, Cpus, Memory, Node, Transparent};
+use crate::{meter::Witness, params::PageSize, workload::Error};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
 
 /// Where the frames of a case come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Anonymous memory of the process, which is WB.
     Ordinary,
@@ -52,7 +55,7 @@ impl fmt::Display for Source {
 }
 
 /// The memory of a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Space {
     /// Its type.
     pub memory_type: MemoryType,
@@ -185,16 +188,16 @@ impl Space {
     }
 
     /// What the memory needs of the host.
-    pub(super) fn needs(&self) -> Vec<Need> {
-        let mut needs = vec![Need::Memory(self.bytes)];
-        needs.extend(self.node.map(Need::Node));
+    pub(super) fn needs(&self) -> Vec<Needed> {
+        let mut needs = vec![Memory(self.bytes).needed()];
+        needs.extend(self.node.map(|node| Node(node).needed()));
         if self.source == Source::Ordinary {
             if self.leaf > 4096 {
-                needs.push(Need::Transparent { page: PageSize::Thp, unasked: false });
+                needs.push(Transparent { page: PageSize::Thp, unasked: false }.needed());
             }
         } else {
-            needs.push(Need::Module);
-            needs.push(Need::Typed(*self));
+            needs.push(Module.needed());
+            needs.push(Typed(*self).needed());
         }
         needs
     }
@@ -263,10 +266,10 @@ pub(super) fn cpus_of(case: &Case, name: &str, workers: usize) -> Vec<usize> {
 }
 
 /// What the CPUs of a case need.
-pub(super) fn cpu_needs(case: &Case, name: &str, workers: usize) -> Need {
+pub(super) fn cpu_needs(case: &Case, name: &str, workers: usize) -> Needed {
     case.get(name)
         .and_then(pagelab_sys::machine::topology::parse_list)
-        .map_or(Need::CpuCount(workers), Need::Cpus)
+        .map_or_else(|| CpuCount(workers).needed(), |cpus| Cpus(cpus).needed())
 }
 
 /// Workers of a case that has threads.

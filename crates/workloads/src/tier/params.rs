@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     Kind, Param, Role,
-    trace::{Source, parse_count},
+    count::{format_count, parse_count},
+    params::Values,
+    trace::Source,
 };
 
 /// What every parameter is that leaves a scenario as it is.
@@ -47,8 +49,8 @@ pub enum Field {
     Sources,
 }
 
-const fn param(name: &'static str, help: &'static str, field: Field) -> Param {
-    Param { name, help, kind: Kind::Tier(field), default: AUTO, role: Role::Axis }
+const fn param(name: &'static str, help: &'static str, field: &'static Field) -> Param {
+    Param { name, help, kind: Kind::Own(field), default: AUTO, role: Role::Axis }
 }
 
 const fn number(name: &'static str, help: &'static str, max: u64) -> Param {
@@ -60,19 +62,19 @@ pub const PARAMS: &[Param] = &[
     Param {
         name: "scenario",
         help: "a preset, or the path of a scenario file; the other parameters change it",
-        kind: Kind::Tier(Field::Scenario),
+        kind: Kind::Own(&Field::Scenario),
         default: "plain",
         role: Role::Axis,
     },
     Param {
         name: "policy",
         help: "who decides, one arm each; auto: the runs of the scenario",
-        kind: Kind::Tier(Field::Policy),
+        kind: Kind::Own(&Field::Policy),
         default: AUTO,
         role: Role::Arms,
     },
-    param("generator", "what the program accesses", Field::Generator),
-    param("trace", "a trace instead of a generator", Field::Trace),
+    param("generator", "what the program accesses", &Field::Generator),
+    param("trace", "a trace instead of a generator", &Field::Trace),
     number("trace-ops", "operations of the trace; auto: all of a file, 1m of a generator", 1 << 40),
     Param {
         name: "size",
@@ -81,14 +83,14 @@ pub const PARAMS: &[Param] = &[
         default: AUTO,
         role: Role::Axis,
     },
-    param("fast", "bytes of fast memory, or a share of the working set: 50%", Field::Part),
-    param("accesses", "accesses that miss the caches: 4g is 4 × 10^9", Field::Count),
+    param("fast", "bytes of fast memory, or a share of the working set: 50%", &Field::Part),
+    param("accesses", "accesses that miss the caches: 4g is 4 × 10^9", &Field::Count),
     number("threads", "threads of the program", 65_536),
     number("period", "accesses for one sample", 1 << 40),
     number("threshold", "accesses that make a page hot, of policies that have a threshold", 255),
     number("window", "milliseconds in which they count, of policies that have a window", 1 << 32),
-    param("sources", "what observes: sampling, hints, young, written", Field::Sources),
-    param("scan-period", "time between two scans for hint faults, at the start", Field::Time),
+    param("sources", "what observes: sampling, hints, young, written", &Field::Sources),
+    param("scan-period", "time between two scans for hint faults, at the start", &Field::Time),
     Param {
         name: "rate-limit",
         help: "bytes a second that the daemon may move",
@@ -96,19 +98,15 @@ pub const PARAMS: &[Param] = &[
         default: AUTO,
         role: Role::Axis,
     },
-    param("curve-fast", "time with everything in the top tier", Field::Time),
-    param("curve-slow", "time with everything in the lowest tier", Field::Time),
-    param("exponent", "congestion of the lower tiers; 1 is additive", Field::Real),
+    param("curve-fast", "time with everything in the top tier", &Field::Time),
+    param("curve-slow", "time with everything in the lowest tier", &Field::Time),
+    param("exponent", "congestion of the lower tiers; 1 is additive", &Field::Real),
     number("seed", "what random choices start from", u64::MAX),
 ];
 
-impl Field {
-    /// The canonical spelling of a value.
-    ///
-    /// # Errors
-    /// A sentence that says what is accepted.
-    pub fn canonical(self, value: &str) -> Result<String, String> {
-        if value == AUTO && self != Self::Scenario {
+impl Values for Field {
+    fn canonical(&self, value: &str) -> Result<String, String> {
+        if value == AUTO && *self != Self::Scenario {
             return Ok(value.to_owned());
         }
         match self {
@@ -131,7 +129,7 @@ impl Field {
             },
             Self::Count => match parse_count(value)? {
                 0 => Err("a program that accesses nothing takes no time".to_owned()),
-                count => Ok(crate::trace::format_count(count)),
+                count => Ok(format_count(count)),
             },
             Self::Time | Self::Real => constant::parse(value).map(|_| value.to_owned()),
             Self::Sources => {
@@ -141,8 +139,7 @@ impl Field {
         }
     }
 
-    /// The values that help and completion show.
-    pub fn choices(self) -> Vec<String> {
+    fn choices(&self) -> Vec<String> {
         let names: Vec<&str> = match self {
             Self::Scenario => preset::PRESETS.iter().map(|(name, _)| *name).collect(),
             Self::Policy => {

@@ -33,8 +33,10 @@ use super::{
     scenario::scenario,
     tables,
 };
+use crate::need::{Need, Needed};
+use crate::needs::Memory;
 use crate::{
-    Need, Param,
+    Param,
     inputs::Inputs,
     meter::{Meter, Witness},
     trace::Source,
@@ -90,8 +92,8 @@ impl Workload for Simulation {
         ]
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        vec![Need::Memory(self.footprint(case))]
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        vec![Memory(self.footprint(case)).needed()]
     }
 
     fn footprint(&self, case: &Case) -> u64 {

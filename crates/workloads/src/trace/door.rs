@@ -12,8 +12,7 @@ use pagelab_trace::{
     synth::{GENERATORS, Spec},
 };
 
-use super::{image::Choice, source::Source};
-use crate::inputs::Supply;
+use super::{image::Choice, inputs::Wanted, source::Source};
 
 /// A trace that was opened, at its start.
 pub(super) enum Opened {
@@ -65,7 +64,7 @@ pub fn generators() -> Vec<&'static str> {
 ///
 /// # Errors
 /// A sentence that names the file.
-pub(super) fn image(supply: &Supply) -> Result<Vec<(u64, Vec<u8>)>, String> {
+pub(super) fn image(supply: &Wanted) -> Result<Vec<(u64, Vec<u8>)>, String> {
     let image = match (Choice::parse(&supply.image)?, &supply.source) {
         (Choice::None, _) => Image::default(),
         (Choice::Generator, Source::Generator(text)) => Spec::parse(text)?.image(),

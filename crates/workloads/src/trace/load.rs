@@ -12,7 +12,6 @@ use std::{
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::{
     files::{pagecache, scratch},
-    knobs::Obtained,
     machine::topology::Topology,
     memory::memfd,
     process::{child::Heirloom, crew::interrupted, pulse::Beat},
@@ -21,11 +20,12 @@ use pagelab_trace::{RecordError, raw};
 
 use super::{
     door::{self, Opened},
+    inputs::{Facts, Medium, Wanted},
     source::{Source, ops_of},
     stream::EMPTY,
     tally::Counter,
 };
-use crate::inputs::{Facts, Handed, HandedTrace, Medium, Supply};
+use crate::inputs::Stopped;
 
 /// Bytes that are read, checked and written at once.
 const PIECE: usize = 1 << 20;
@@ -33,56 +33,14 @@ const PIECE: usize = 1 << 20;
 /// Bytes of memory that are left to the rest of the machine when a trace is put there.
 const SPARE: u64 = 256 << 20;
 
-/// Why there is no trace.
-#[derive(Debug)]
-pub enum Stopped {
-    /// The user interrupted.
-    Interrupted,
-    /// Why, in a sentence that names the file and what to do.
-    Failed(String),
-}
-
-impl From<String> for Stopped {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
-}
-
-/// A trace, ready to be handed down to any number of processes.
-#[derive(Debug)]
-pub struct Loaded {
-    /// What is known about it.
-    pub facts: Facts,
-    trace: Heirloom,
-    image: Option<Heirloom>,
-}
-
-impl Loaded {
-    /// The descriptors that a process inherits.
-    pub(crate) fn heirlooms(&self) -> impl Iterator<Item = &Heirloom> {
-        std::iter::once(&self.trace).chain(&self.image)
-    }
-
-    /// The part of the request that names them.
-    pub(crate) fn handed(
-        loaded: Option<&Self>,
-        pulse: &Heirloom,
-        belongings: Vec<Obtained>,
-    ) -> Handed {
-        let trace = loaded.map(|loaded| HandedTrace {
-            file: loaded.trace.number(),
-            image: loaded.image.as_ref().map(Heirloom::number),
-            facts: loaded.facts.clone(),
-        });
-        Handed { pulse: pulse.number(), trace, belongings }
-    }
-}
-
 /// Gets a trace; `watch` is told how far that has come.
 ///
 /// # Errors
 /// When it cannot be read or made, holds a record that makes no sense, or the user interrupts.
-pub fn load(supply: &Supply, watch: &mut dyn FnMut(Beat)) -> Result<Loaded, Stopped> {
+pub(super) fn load(
+    supply: &Wanted,
+    watch: &mut dyn FnMut(Beat),
+) -> Result<(Vec<Heirloom>, Facts), Stopped> {
     let name = supply.source.to_string();
     let failed = |why: String| Stopped::Failed(format!("{name}: {why}"));
     let mut counter = Counter::up_to(supply.ops.unwrap_or(u64::MAX));
@@ -132,7 +90,7 @@ pub fn load(supply: &Supply, watch: &mut dyn FnMut(Beat)) -> Result<Loaded, Stop
     warnings.extend(too_short(supply.ops, counter.tally.ops));
     let facts =
         Facts { name, tally: counter.tally, trailing, file_system, warnings, image: places };
-    Ok(Loaded { facts, trace, image })
+    Ok(([trace].into_iter().chain(image).collect(), facts))
 }
 
 /// Reads the file that a complete case names, as far as the case wants it, and does nothing else.
@@ -273,7 +231,7 @@ impl Made {
 type Places = Vec<(u64, u64)>;
 
 /// The image as a sealed file, and where its pieces go.
-fn image(supply: &Supply) -> Result<(Option<Heirloom>, Places), String> {
+fn image(supply: &Wanted) -> Result<(Option<Heirloom>, Places), String> {
     let pieces = door::image(supply)?;
     if pieces.is_empty() {
         return Ok((None, Vec::new()));
@@ -290,7 +248,7 @@ fn image(supply: &Supply) -> Result<(Option<Heirloom>, Places), String> {
 }
 
 /// The file system that a trace is read from, and what is worth knowing about it.
-fn surroundings(supply: &Supply, file: &File, trailing: u64) -> (u64, Vec<String>) {
+fn surroundings(supply: &Wanted, file: &File, trailing: u64) -> (u64, Vec<String>) {
     let (magic, name) = pagecache::file_system(file).unwrap_or((0, "an unknown file system"));
     let mut warnings = Vec::new();
     if supply.medium == Medium::File && pagecache::is_in_memory(magic) {

@@ -1,11 +1,11 @@
 //! Traces as inputs of cases, and `trace/stats`, the workload that looks at one.
 //!
-//! [`Source`] says where a trace comes from, [`load()`] gets it there, [`Tally`] tells whether two
+//! [`Source`] says where a trace comes from, [`Wanted`] gets it there, [`Tally`] tells whether two
 //! copies are the same trace.
 
-mod count;
 mod door;
 pub mod image;
+pub mod inputs;
 pub mod load;
 pub mod params;
 mod source;
@@ -14,9 +14,8 @@ pub(crate) mod stream;
 mod tables;
 mod tally;
 
-pub use count::{format_count, parse_count};
 pub use door::generators;
-pub use load::load;
+pub use inputs::{Medium, Trace, Wanted};
 pub use source::{Source, ops_of};
 pub use tables::{counters as stats_counters, stats_of, tables as stats_tables};
 pub use tally::{Counter, Tally};

@@ -4,18 +4,46 @@ use pagelab_record::Case;
 
 use super::{
     image,
+    inputs::{Medium, Wanted},
     source::{Source, ops_of},
 };
-use crate::{
-    Kind, Param, Role,
-    inputs::{Medium, Supply},
-};
+use crate::{Kind, Param, Role, params::Values};
+
+/// What kind of text a parameter takes.
+#[derive(Debug)]
+enum Text {
+    /// The path of a trace, or a generator.
+    Trace,
+    /// What is in memory before a trace starts: `auto`, `none`, `generator`, or `PATH[@ADDRESS]`.
+    Image,
+}
+
+impl Values for Text {
+    fn canonical(&self, value: &str) -> Result<String, String> {
+        match self {
+            Self::Trace => Source::parse(value).map(|source| source.to_string()),
+            Self::Image => image::canonical(value),
+        }
+    }
+
+    fn choices(&self) -> Vec<String> {
+        let words = match self {
+            Self::Trace => super::generators(),
+            Self::Image => image::WORDS.to_vec(),
+        };
+        words.into_iter().map(ToOwned::to_owned).collect()
+    }
+
+    fn has_commas(&self) -> bool {
+        true
+    }
+}
 
 /// The trace.
 pub const TRACE: Param = Param {
     name: "trace",
     help: "the trace: a path (raw, gz, xz, zst), or a generator with what it takes after a colon",
-    kind: Kind::Trace,
+    kind: Kind::Own(&Text::Trace),
     default: "exec-block",
     role: Role::Axis,
 };
@@ -40,7 +68,7 @@ pub const IMAGE: Param = Param {
     name: "image",
     help: "memory before the first operation: a path (ELF, or raw bytes with @ADDRESS), none, what \
            the generator lays down; auto: TRACE.image, or the generator's, if there is one",
-    kind: Kind::Image,
+    kind: Kind::Own(&Text::Image),
     default: "auto",
     role: Role::Axis,
 };
@@ -108,8 +136,8 @@ pub fn is_made(case: &Case) -> bool {
 }
 
 /// What a complete case asks its parent for.
-pub fn supply(case: &Case, medium: Medium) -> Supply {
-    Supply {
+pub fn wanted(case: &Case, medium: Medium) -> Wanted {
+    Wanted {
         source: Source::of(case),
         ops: ops_of(case),
         seed: case.get("seed").and_then(|seed| seed.parse().ok()).unwrap_or(1),

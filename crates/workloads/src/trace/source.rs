@@ -10,7 +10,8 @@ use std::{
 
 use pagelab_record::Case;
 
-use super::{count::parse_count, door};
+use super::door;
+use crate::count::parse_count;
 
 /// Bytes of a record of a typical program, rounded up: most are loads of 10 bytes.
 const RECORD_BYTES: u64 = 11;

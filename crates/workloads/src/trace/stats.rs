@@ -19,8 +19,10 @@ use super::{
     stream::{EMPTY, Stream, Streamed},
     tables,
 };
+use crate::need::{Need, Needed};
+use crate::needs::Memory;
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     meter::{Meter, Witness},
     workload::{Error, Trial, Workload},
@@ -102,8 +104,8 @@ impl Workload for TraceStats {
         &trace::REFUSALS[..2]
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        vec![Need::Memory(self.footprint(case))]
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        vec![Memory(self.footprint(case)).needed()]
     }
 
     fn footprint(&self, _: &Case) -> u64 {

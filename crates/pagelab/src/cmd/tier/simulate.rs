@@ -107,7 +107,7 @@ fn planned(matches: &ArgMatches) -> Result<Plan, Failure> {
             }
         }
     }
-    let entry = Entry::new(Simulation.name(), axes);
+    let entry = Entry::new(&Simulation, axes);
     plan::of_cases(&entry, clock(matches), args::overrides(matches)).map_err(Failure::usage_text)
 }
 

@@ -9,10 +9,9 @@ use pagelab_trace::{
     decode,
     stats::{Collector, Options},
 };
-use pagelab_workloads::{
-    suite,
-    trace::{stats_counters, stats_tables},
-};
+use pagelab_workloads::trace::{stats_counters, stats_tables};
+
+use crate::published;
 
 /// The published results that generators imitate.
 const PUBLISHED: &str = "fast-memory";
@@ -31,7 +30,7 @@ impl Fit {
     /// When nothing was published that it imitates.
     pub(super) fn of(name: &str) -> Result<Self, String> {
         let mut published = Measured::default();
-        for record in suite::published(PUBLISHED)? {
+        for record in published::published(PUBLISHED)? {
             let is_ours = record.workload == "trace/stats"
                 && record.nature == Nature::Published
                 && record.case.get("trace") == Some(name);

@@ -18,11 +18,12 @@ use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
 use pagelab_sys::process::crew::catch_interrupts;
 use pagelab_workloads::{
-    Workload,
+    inputs::Stopped,
     plan::{self, Plan, Planned},
     runner::{Runner, Step},
     suite::Entry,
-    trace::{Source, load::Stopped},
+    trace::Source,
+    workload::Row,
 };
 use serde_json::{Map, Value, json};
 
@@ -64,11 +65,7 @@ pub(crate) fn trace(matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 /// A sub-command that stands for a workload: its parameters as flags, but the trace by its place.
-fn short_name(
-    name: &'static str,
-    workload: &dyn Workload,
-    formats: &'static [&'static str],
-) -> Command {
+fn short_name(name: &'static str, workload: Row, formats: &'static [&'static str]) -> Command {
     let mut command = args::method(Command::new(name))
         .about(args::sentence(workload.summary()))
         .arg(
@@ -91,7 +88,7 @@ fn short_name(
 fn published(plan: &Plan) -> Vec<String> {
     let is_known = |planned: &Planned| {
         let known = ["fib", "exec-block"];
-        planned.workload == "trace/stats"
+        planned.workload.name() == "trace/stats"
             && planned.case.get("trace").is_some_and(|trace| known.contains(&trace))
     };
     if plan.cases.iter().any(is_known) { vec!["fast-memory".to_owned()] } else { Vec::new() }
@@ -101,8 +98,8 @@ fn published(plan: &Plan) -> Vec<String> {
 ///
 /// # Errors
 /// When a parameter or the trace is wrong, the host cannot, or the output cannot be written.
-fn ran(matches: &ArgMatches, workload: &dyn Workload) -> Result<Option<Done>, Failure> {
-    let entry = Entry::new(workload.name(), args::axes(workload, matches));
+fn ran(matches: &ArgMatches, workload: Row) -> Result<Option<Done>, Failure> {
+    let entry = Entry::new(workload, args::axes(workload, matches));
     let plan = plan::of_cases(&entry, clock(matches), args::overrides(matches))
         .map_err(Failure::usage_text)?;
     for why in &plan.left_out {

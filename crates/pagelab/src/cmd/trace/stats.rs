@@ -3,11 +3,8 @@
 use clap::{ArgMatches, Command};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
-use pagelab_workloads::trace::{
-    load::{Stopped, check_whole},
-    stats::TraceStats,
-    stats_of,
-};
+use pagelab_workloads::inputs::Stopped;
+use pagelab_workloads::trace::{load::check_whole, stats::TraceStats, stats_of};
 use serde_json::{Value, json};
 
 use super::{json_lines, ran, short_name, text};

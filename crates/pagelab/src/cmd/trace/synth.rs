@@ -23,7 +23,10 @@ use pagelab_trace::{
     image::{Image, sidecar},
     synth::Spec,
 };
-use pagelab_workloads::trace::{Counter, generators, parse_count};
+use pagelab_workloads::{
+    count::parse_count,
+    trace::{Counter, generators},
+};
 
 use super::{fit::Fit, text};
 use crate::{

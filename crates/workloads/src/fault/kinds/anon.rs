@@ -8,8 +8,8 @@ use super::{
     huge_zero::{self, HugeZero},
     state::EACH,
 };
+use crate::need::{Need, Needed};
 use crate::{
-    Need,
     fault::space::{Expectation, Space},
     params::PageSize,
     workload::Error,
@@ -78,7 +78,7 @@ impl FaultKind for Read {
         Err(format!("{combination}: {instead}"))
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         huge_zero_need(case)
     }
 
@@ -151,7 +151,7 @@ impl FaultKind for ZeroWrite {
         base_only(self, case, "there are two zero pages, the small one and that of 2m")
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         huge_zero_need(case)
     }
 
@@ -164,8 +164,8 @@ impl FaultKind for ZeroWrite {
 }
 
 /// What reads of this page size need.
-fn huge_zero_need(case: &Case) -> Vec<Need> {
-    if PageSize::of(case) == PageSize::Thp { vec![huge_zero::NEED] } else { Vec::new() }
+fn huge_zero_need(case: &Case) -> Vec<Needed> {
+    if PageSize::of(case) == PageSize::Thp { vec![huge_zero::NEED.needed()] } else { Vec::new() }
 }
 
 /// Memory that was read everywhere.

@@ -14,8 +14,10 @@ use super::{
     FaultKind, Stage,
     state::{Before, only, populate, populated, unpaced},
 };
+use crate::fault::needs::COLLAPSE;
+use crate::need::{Need, Needed};
+use crate::needs::Memory;
 use crate::{
-    Need,
     fault::space::{Expectation, Space, size_of},
     meter::Witness,
     params::PageSize,
@@ -54,8 +56,8 @@ impl FaultKind for Collapse {
         unpaced(self, case)
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        vec![Need::Collapse, Need::Memory(size_of(case) + (4 << 20))]
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        vec![COLLAPSE.needed(), Memory(size_of(case) + (4 << 20)).needed()]
     }
 
     fn takes_fresh_memory(&self) -> bool {

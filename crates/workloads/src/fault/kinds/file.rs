@@ -9,8 +9,10 @@ use super::{
     FaultKind, Stage,
     backed::{self, Backed, Before, Mapping},
 };
+use crate::fault::needs::{Evictable, FAULT_AROUND, Mappings, NotedWrites, Room};
+use crate::need::{Need, Needed};
+use crate::needs::Memory;
 use crate::{
-    Need,
     fault::space::{Space, size_of},
     workload::Error,
 };
@@ -36,7 +38,7 @@ pub(super) struct OfFile {
     takes_fresh_memory: bool,
     lies: &'static [&'static str],
     /// What it needs beside room for the file.
-    need: fn(&Case) -> Need,
+    need: fn(&Case) -> Needed,
     /// What it refuses beside what all of them do.
     refuse: fn(&Case) -> Result<(), String>,
     stage: fn(&OfFile, &Case, &mut Space) -> Result<Backed, Error>,
@@ -52,7 +54,7 @@ const LOAD: OfFile = OfFile {
     allocates_tables: true,
     takes_fresh_memory: false,
     lies: &[],
-    need: |case| Need::Memory(size_of(case)),
+    need: |case| Memory(size_of(case)).needed(),
     refuse: |_| Ok(()),
     stage: OfFile::whole,
 };
@@ -66,7 +68,7 @@ pub(super) const PRIVATE_COW: OfFile = OfFile {
     automatic_size_max: CACHED_MAX,
     takes_fresh_memory: true,
     // The file and the copies.
-    need: |case| Need::Memory(2 * size_of(case)),
+    need: |case| Memory(2 * size_of(case)).needed(),
     ..LOAD
 };
 
@@ -76,7 +78,7 @@ pub(super) const MINOR: OfFile = OfFile {
     help: "load of a file's page in the page cache: maps what lies around it, too (fault-around)",
     automatic_size_max: CACHED_MAX,
     lies: &["fault-around"],
-    need: |_| Need::FaultAround,
+    need: |_| FAULT_AROUND.needed(),
     refuse: |case| {
         // What a fault maps is a power of two of pages, 64 KiB unless somebody changed it.
         if size_of(case).is_multiple_of(64 << 10) {
@@ -101,7 +103,7 @@ pub(super) const MINOR_SINGLE: OfFile = OfFile {
     automatic_size_max: SINGLE_MAX,
     lies: &["fault-around"],
     // A page and the guard after it; the rest of the process has far less than a thousand.
-    need: |case| Need::Mappings((2 * size_of(case) / 4096 + 1000).max(65530)),
+    need: |case| Mappings((2 * size_of(case) / 4096 + 1000).max(65530)).needed(),
     refuse: |case| {
         if size_of(case) <= 1 << 30 {
             return Ok(());
@@ -127,7 +129,7 @@ pub(super) const MAKE_WRITABLE: OfFile = OfFile {
     access: Access::Write,
     state: (Before::Clean, Mapping::SharedRead),
     allocates_tables: false,
-    need: |case| Need::NotedWrites(directory(case)),
+    need: |case| NotedWrites(directory(case)).needed(),
     ..LOAD
 };
 
@@ -138,7 +140,7 @@ pub(super) const MAJOR: OfFile = OfFile {
     help: "load of a file's page that is not in memory: reads it from the disk, without readahead",
     state: (Before::Evicted, Mapping::Shared),
     lies: &["cached"],
-    need: |case| Need::Evictable(directory(case)),
+    need: |case| Evictable(directory(case)).needed(),
     ..LOAD
 };
 
@@ -198,8 +200,8 @@ impl FaultKind for OfFile {
         (self.refuse)(case)
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let room = Need::Scratch { directory: directory(case), bytes: size_of(case) };
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        let room = Room { directory: directory(case), bytes: size_of(case) }.needed();
         vec![room, (self.need)(case)]
     }
 

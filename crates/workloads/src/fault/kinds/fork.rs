@@ -21,8 +21,9 @@ use super::{
     FaultKind, Stage,
     state::{Before, is_true_of_populated, only, populate, populated},
 };
+use crate::need::{Need, Needed};
+use crate::needs::{Memory, POPULATE_WRITE, Pool};
 use crate::{
-    Need,
     fault::space::{Expectation, Space, size_of},
     meter::Witness,
     params::PageSize,
@@ -82,14 +83,14 @@ impl FaultKind for OfFork {
         only(self, case, |page| !is_folio(page), self.why_no_folio)
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
-        let mut needs = vec![Need::PopulateWrite];
+    fn needs(&self, case: &Case) -> Vec<Needed> {
+        let mut needs = vec![POPULATE_WRITE.needed()];
         if self.is_held {
             // Both processes' pages at once.
-            needs.push(Need::Memory(2 * size_of(case)));
+            needs.push(Memory(2 * size_of(case)).needed());
             if let PageSize::Hugetlb(shift) = PageSize::of(case) {
                 let pages = 2 * size_of(case).div_ceil(1 << shift);
-                needs.push(Need::Pool { shift, pages });
+                needs.push(Pool { shift, pages }.needed());
             }
         }
         needs

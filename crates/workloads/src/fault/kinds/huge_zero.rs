@@ -21,8 +21,8 @@ use pagelab_sys::{
 };
 
 use super::{Stage, state};
+use crate::needs::Setting;
 use crate::{
-    Need,
     fault::space::{Expectation, Space},
     meter::Witness,
     workload::Error,
@@ -33,8 +33,8 @@ const EACH_PMD: Stride = Stride { step: 2 << 20, bytes: 8 };
 const PAGES_OF_PMD: u64 = 512;
 
 /// What the huge zero page needs.
-pub(super) const NEED: Need =
-    Need::Setting { path: "/sys/kernel/mm/transparent_hugepage/use_zero_page", value: "1" };
+pub(super) const NEED: Setting =
+    Setting { path: "/sys/kernel/mm/transparent_hugepage/use_zero_page", value: "1" };
 
 /// Memory that maps the huge zero page, or is about to.
 #[derive(Debug)]

@@ -24,8 +24,9 @@ use super::{
     anon::base_only,
     state::{Before, is_true_of_populated, populate, populated},
 };
+use crate::need::{Need, Needed};
+use crate::needs::Setting;
 use crate::{
-    Need,
     fault::space::{Expectation, Space},
     meter::Witness,
     workload::Error,
@@ -40,7 +41,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/sys/kernel/mm/ksm/sleep_millisecs", "500"),
 ];
 /// What makes it run at all; last, so that it is put back first.
-const RUN: Need = Need::Setting { path: "/sys/kernel/mm/ksm/run", value: "1" };
+const RUN: Setting = Setting { path: "/sys/kernel/mm/ksm/run", value: "1" };
 
 /// How long one attempt waits, nanoseconds.
 const WAIT_NS_MAX: u64 = 6_000_000_000;
@@ -72,14 +73,14 @@ impl FaultKind for Ksm {
         base_only(self, case, "KSM merges base pages only")
     }
 
-    fn needs(&self, _: &Case) -> Vec<Need> {
+    fn needs(&self, _: &Case) -> Vec<Needed> {
         // Whoever cannot set them takes the pace as it is.
         let mut needs = Vec::new();
         if rights::is_root() {
             let known = SETTINGS.iter().filter(|(path, _)| Path::new(path).is_file());
-            needs.extend(known.map(|(path, value)| Need::Setting { path, value }));
+            needs.extend(known.map(|(path, value)| Setting { path, value }.needed()));
         }
-        needs.push(RUN);
+        needs.push(RUN.needed());
         needs
     }
 

@@ -33,7 +33,8 @@ use pagelab_sys::{
 };
 
 use super::space::{Expectation, Space};
-use crate::{Need, inputs::Inputs, meter::Witness, params::PageSize, workload::Error};
+use crate::need::Needed;
+use crate::{inputs::Inputs, meter::Witness, params::PageSize, workload::Error};
 
 /// Every kind, in the order that help shows them.
 pub const KINDS: &[&dyn FaultKind] = &[
@@ -153,7 +154,7 @@ pub trait FaultKind: fmt::Debug + Sync {
     }
 
     /// What it needs of the host beyond what its page size needs.
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let _ = case;
         Vec::new()
     }

@@ -28,11 +28,12 @@ use super::{
     anon::base_only,
     state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
 };
+use crate::need::{Need, Needed};
+use crate::needs::{FarNode, Setting};
 use crate::{
-    Need,
     fault::space::{Expectation, Space},
     meter::Witness,
-    need::far_node,
+    needs::far_node,
     params::PageSize,
     workload::Error,
 };
@@ -85,9 +86,9 @@ impl FaultKind for Hint {
         unbound(self, case)
     }
 
-    fn needs(&self, _: &Case) -> Vec<Need> {
-        let settings = SETTINGS.iter().map(|(path, value)| Need::Setting { path, value });
-        [Need::FarNode].into_iter().chain(settings).collect()
+    fn needs(&self, _: &Case) -> Vec<Needed> {
+        let settings = SETTINGS.iter().map(|(path, value)| Setting { path, value }.needed());
+        [FarNode.needed()].into_iter().chain(settings).collect()
     }
 
     fn takes_fresh_memory(&self) -> bool {
@@ -189,8 +190,8 @@ impl FaultKind for Migrate {
         unbound(self, case)
     }
 
-    fn needs(&self, _: &Case) -> Vec<Need> {
-        vec![Need::FarNode]
+    fn needs(&self, _: &Case) -> Vec<Needed> {
+        vec![FarNode.needed()]
     }
 
     fn takes_fresh_memory(&self) -> bool {

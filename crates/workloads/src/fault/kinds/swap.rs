@@ -26,8 +26,10 @@ use pagelab_sys::{
 };
 
 use super::{FaultKind, Stage, anon::base_only};
+use crate::fault::needs::{PageCluster, SwapFile, Zram, ZswapOff};
+use crate::need::{Need, Needed};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     fault::space::{Expectation, Space, size_of},
     inputs::Inputs,
     meter::Witness,
@@ -128,18 +130,18 @@ impl FaultKind for Swap {
         base_only(self, case, "large folios are split or come back one by one")
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         // More than twice the size: a space that is half full gives its slots back at once, and
         // then a page that was only read would have to be written out again.
         let bytes = size_of(case) * 5 / 2 + (1 << 20);
         let algorithm = case.get("algorithm").filter(|name| *name != "auto").map(str::to_owned);
-        let mut needs = vec![Need::ZswapOff];
+        let mut needs = vec![ZswapOff.needed()];
         if case.get("page-cluster") == Some("0") {
-            needs.push(Need::PageCluster(0));
+            needs.push(PageCluster(0).needed());
         }
         needs.push(match case.get("swap") {
-            Some("file") => Need::SwapFile(bytes),
-            _ => Need::Zram { bytes, algorithm },
+            Some("file") => SwapFile(bytes).needed(),
+            _ => Zram { bytes, algorithm }.needed(),
         });
         needs
     }
@@ -382,8 +384,13 @@ mod tests {
     fn a_case_asks_for_a_space_of_its_own_and_settings_that_it_relies_on() {
         let case = complete(&Latency, &[("kind", "swap"), ("swap", "file")]).unwrap();
         let needs = Swap.needs(&case);
-        assert!(needs.contains(&Need::PageCluster(0)) && needs.contains(&Need::ZswapOff));
-        assert!(matches!(needs.last(), Some(Need::SwapFile(bytes)) if *bytes > 2 * SIZE));
+        assert!(needs.contains(&PageCluster(0).needed()) && needs.contains(&ZswapOff.needed()));
+        assert!(
+            needs
+                .last()
+                .and_then(|need| need.of())
+                .is_some_and(|SwapFile(bytes)| *bytes > 2 * SIZE)
+        );
     }
 
     #[test]

@@ -26,8 +26,10 @@ use pagelab_sys::{
 };
 
 use super::pieces::Pieces;
+use crate::fault::needs::SmallNode;
+use crate::need::{Need, Needed};
+use crate::needs::{Memory, Setting};
 use crate::{
-    Need,
     fault::{
         kinds::Stage,
         space::{Expectation, Space, cpus_of},
@@ -51,11 +53,11 @@ const PIECE: u64 = 64 << 10;
 const PATIENCE: u32 = 64;
 
 /// What it needs of the host.
-pub(super) fn needs(case: &Case, size: u64) -> Vec<Need> {
-    let setting = |path, value| Need::Setting { path, value };
+pub(super) fn needs(case: &Case, size: u64) -> Vec<Needed> {
+    let setting = |path, value| Setting { path, value }.needed();
     vec![
-        Need::SmallNode { node: node_of(case), bytes: FREE_MAX },
-        Need::Memory(size + 2 * PORTION),
+        SmallNode { node: node_of(case), bytes: FREE_MAX }.needed(),
+        Memory(size + 2 * PORTION).needed(),
         setting("/sys/kernel/mm/transparent_hugepage/defrag", "madvise"),
         setting("/proc/sys/vm/compaction_proactiveness", "0"),
     ]
@@ -65,7 +67,7 @@ pub(super) fn needs(case: &Case, size: u64) -> Vec<Need> {
 fn node_of(case: &Case) -> usize {
     let nodes = Topology::machine().nodes();
     let named = match case.get("mem-node") {
-        Some("far") => crate::need::far_node(),
+        Some("far") => crate::needs::far_node(),
         named => named.and_then(|number| number.parse().ok()),
     };
     let cpu = cpus_of(case, 1)[0].or_else(|| Topology::machine().default_cpu());

@@ -30,8 +30,10 @@ use pagelab_sys::{
 };
 
 use super::pieces::Pieces;
+use crate::fault::needs::{OwnGroup, Reclaimable};
+use crate::need::{Need, Needed};
+use crate::needs::Memory;
 use crate::{
-    Need,
     fault::{
         kinds::Stage,
         space::{Expectation, Space, size_of},
@@ -93,9 +95,9 @@ fn ample(size: u64) -> u64 {
 }
 
 /// What it needs of the host.
-pub(super) fn needs(size: u64) -> Vec<Need> {
+pub(super) fn needs(size: u64) -> Vec<Needed> {
     let cache = cache_bytes(size);
-    vec![Need::MemoryGroup(ample(size)), Need::Reclaimable(cache), Need::Memory(size + cache)]
+    vec![OwnGroup(ample(size)).needed(), Reclaimable(cache).needed(), Memory(size + cache).needed()]
 }
 
 /// The stage of a case in its group.

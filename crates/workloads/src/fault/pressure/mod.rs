@@ -19,7 +19,9 @@ use super::{
     kinds::Stage,
     space::{Space, size_of},
 };
-use crate::{Kind, Need, Param, Role, inputs::Inputs, params::PageSize, workload::Error};
+use crate::need::{Need, Needed};
+use crate::needs::Without;
+use crate::{Kind, Param, Role, inputs::Inputs, params::PageSize, workload::Error};
 
 /// The parameter.
 pub(super) const PRESSURE: Param = Param {
@@ -88,7 +90,7 @@ pub(super) fn automatic_size(size: u64) -> u64 {
 }
 
 /// What it needs of the host.
-pub(super) fn needs(case: &Case) -> Vec<Need> {
+pub(super) fn needs(case: &Case) -> Vec<Needed> {
     if !is_pressed(case) {
         return Vec::new();
     }
@@ -99,7 +101,7 @@ pub(super) fn needs(case: &Case) -> Vec<Need> {
         // What falls back is a base page only where no other folio is on offer.
         let folios = PageSize::offered().into_iter();
         let others = folios.filter(|other| matches!(other, PageSize::Folio(_)) && *other != page);
-        needs.extend(others.map(Need::Without));
+        needs.extend(others.map(|page| Without(page).needed()));
     }
     needs
 }

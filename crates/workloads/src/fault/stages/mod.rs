@@ -21,7 +21,7 @@ use pagelab_sys::{
     process::sched::Pinned,
 };
 
-pub use sources::may_trace;
+pub use sources::TRACEPOINTS;
 
 use self::{
     arms::{Setup, Staged},
@@ -31,8 +31,9 @@ use super::{
     leave_unmarked,
     space::{self, Space, cpus_of, size_of},
 };
+use crate::need::{Need, Needed};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     workload::{Error, Trial, Workload},
 };
@@ -100,9 +101,9 @@ impl Workload for Stages {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let mut needs = space::needs(&base_pages(case), self.footprint(case), false);
-        needs.push(Need::Tracepoints);
+        needs.push(TRACEPOINTS.needed());
         needs
     }
 

@@ -14,6 +14,7 @@ use pagelab_sys::{
 };
 
 use super::marks::Told;
+use crate::need::Plain;
 
 /// Bytes of a sample in a ring, at most: its head, 40 bytes, and the fields of a tracepoint.
 const SAMPLE_BYTES: usize = 160;
@@ -114,6 +115,14 @@ impl Marks {
 }
 
 /// Whether this process may be told of its own faults at their entry.
-pub fn may_trace() -> bool {
+fn may_trace() -> bool {
     Marks::of(false).is_some_and(|marks| marks.session(1).is_ok())
 }
+
+/// The kernel tells this process of its own faults at their entry: a tracepoint.
+pub const TRACEPOINTS: Plain = Plain {
+    name: "the kernel's tracepoints of page faults",
+    has: may_trace,
+    cure: "run as root (in a container with CAP_PERFMON, CAP_SYS_ADMIN and perf_event_open), on \
+           an x86-64 kernel with tracefs",
+};

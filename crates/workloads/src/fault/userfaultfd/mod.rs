@@ -24,8 +24,11 @@ use self::{
     choice::{Choice, Handler, Lie, Way},
 };
 use super::{leave_unmarked, space};
+use crate::fault::needs::Uffd;
+use crate::need::{Need, Needed};
+use crate::needs::{CpuCount, Cpus, Memory, Node, Pool, SCHED_FIFO};
 use crate::{
-    Kind, Need, Param, Role,
+    Kind, Param, Role,
     inputs::Inputs,
     workload::{Error, Trial, Workload},
 };
@@ -192,26 +195,27 @@ impl Workload for Userfaultfd {
         REFUSALS
     }
 
-    fn needs(&self, case: &Case) -> Vec<Need> {
+    fn needs(&self, case: &Case) -> Vec<Needed> {
         let choice = Choice::of(case);
         // Abilities first: without them the rest does not matter.
-        let mut needs: Vec<Need> = choice.abilities().into_iter().map(Need::Userfaultfd).collect();
-        needs.push(Need::Memory(self.footprint(case)));
+        let mut needs: Vec<Needed> =
+            choice.abilities().into_iter().map(|ability| Uffd(ability).needed()).collect();
+        needs.push(Memory(self.footprint(case)).needed());
         if choice.is_hugetlb() {
             let pages = (choice.size >> 21) as u64;
-            needs.push(Need::Pool { shift: 21, pages });
+            needs.push(Pool { shift: 21, pages }.needed());
         }
         if choice.fifo {
-            needs.push(Need::Fifo);
+            needs.push(SCHED_FIFO.needed());
         }
         if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
-            needs.push(Need::Cpus(cpus));
+            needs.push(Cpus(cpus).needed());
         }
         if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {
-            needs.push(Need::Node(node));
+            needs.push(Node(node).needed());
         }
         if choice.cpus_needed() > choice.cpus.len().max(1) {
-            needs.push(Need::CpuCount(choice.cpus_needed()));
+            needs.push(CpuCount(choice.cpus_needed()).needed());
         }
         needs
     }

@@ -1,0 +1,98 @@
+//! Every need that does not depend on a case, in the order in which `doctor` goes through them.
+
+use pagelab_sys::{files::scratch::default_directory, uffd::Ability};
+
+use crate::{
+    fault::{
+        needs::{
+            Evictable, FAULT_AROUND, Mappings, NotedWrites, OwnGroup, Room, SwapFile, TSC, Uffd,
+            Zram,
+        },
+        stages::TRACEPOINTS,
+    },
+    limit::bulk::STRING_STORE,
+    memtype::needs::{LoadWidth, Module, StoreWidth},
+    need::{Need, Needed},
+    needs::{CpuCount, FarNode, Lockable, Memory, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
+    params::PageSize,
+};
+
+/// The catalogue: a row is a need, or one for each of several things.
+pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
+    || vec![TSC.needed()],
+    || vec![STRING_STORE.needed()],
+    || vec![SCHED_FIFO.needed()],
+    || vec![Lockable(256 << 20).needed()],
+    || vec![TRACEPOINTS.needed()],
+    || vec![Memory(2 << 30).needed()],
+    || vec![CpuCount(2).needed()],
+    || vec![FarNode.needed()],
+    || vec![POPULATE_WRITE.needed()],
+    || vec![Module.needed()],
+    || vec![Room { directory: default_directory(), bytes: 128 << 20 }.needed()],
+    || vec![NotedWrites(default_directory()).needed()],
+    || vec![Evictable(default_directory()).needed()],
+    || vec![FAULT_AROUND.needed()],
+    || vec![Mappings(40_000).needed()],
+    || Ability::ALL.map(|ability| Uffd(ability).needed()).to_vec(),
+    || vec![Zram { bytes: 64 << 20, algorithm: None }.needed()],
+    || vec![SwapFile(64 << 20).needed()],
+    || vec![OwnGroup(64 << 20).needed()],
+    || [32, 64].map(|bytes| StoreWidth { nt: false, bytes }.needed()).to_vec(),
+    || vec![LoadWidth { nt: true, bytes: 16 }.needed()],
+    || PageSize::offered().into_iter().filter_map(of_page).collect(),
+];
+
+/// What memory in pages of a size needs.
+fn of_page(page: PageSize) -> Option<Needed> {
+    match page {
+        PageSize::Base => None,
+        PageSize::Hugetlb(shift) => {
+            Some(Pool { shift, pages: (256 << 20 >> shift).max(1) }.needed())
+        }
+        PageSize::Folio(_) | PageSize::Thp => Some(Transparent { page, unasked: false }.needed()),
+    }
+}
+
+/// All needs of the catalogue.
+pub fn catalogue() -> Vec<Needed> {
+    CATALOGUE.iter().flat_map(|row| row()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fault::needs::{COLLAPSE, PAGE_REPORTING, PageCluster, Reclaimable, SmallNode, ZswapOff},
+        memtype::{
+            needs::{LINE_FLUSH, Typed},
+            space::Space,
+        },
+        needs::{Cpus, Node, Setting, Without},
+    };
+
+    #[test]
+    fn every_need_has_a_name_and_a_cure() {
+        let mut all = catalogue();
+        all.extend([
+            Cpus(vec![0, 1]).needed(),
+            Node(7).needed(),
+            Without(PageSize::Thp).needed(),
+            Transparent { page: PageSize::Folio(8192), unasked: true }.needed(),
+            Typed(Space::of_fence_word(None)).needed(),
+            LoadWidth { nt: true, bytes: 8 }.needed(),
+            LINE_FLUSH.needed(),
+            ZswapOff.needed(),
+            Reclaimable(1 << 20).needed(),
+            SmallNode { node: 0, bytes: 0 }.needed(),
+            PageCluster(0).needed(),
+            Zram { bytes: 1 << 20, algorithm: Some("no-such".to_owned()) }.needed(),
+            PAGE_REPORTING.needed(),
+            COLLAPSE.needed(),
+            Setting { path: "/proc/sys/kernel/none", value: "1" }.needed(),
+        ]);
+        for need in all {
+            assert!(!need.name().is_empty() && need.cure().len() > 10, "{need:?}");
+        }
+    }
+}

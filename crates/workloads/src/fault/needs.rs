@@ -1,0 +1,409 @@
+//! What faults need of the host beside memory and pages: files, swap, pressure, userfaultfd.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use pagelab_record::units::{display_bytes, format_bytes};
+use pagelab_sys::{
+    arch,
+    counts::counters::reported_kib,
+    files::{scratch, shortage::scratch_directory},
+    knobs::{Belonging, memcg, swap, zram},
+    loops::calls::has_collapse,
+    machine::{blocks::FreeMemory, rights, topology::Tree},
+    uffd::Ability,
+};
+
+use crate::{
+    Remedy,
+    need::{Need, Plain},
+};
+
+/// `MADV_COLLAPSE` (since Linux 6.1).
+pub const COLLAPSE: Plain = Plain {
+    name: "MADV_COLLAPSE",
+    has: has_collapse,
+    cure: "use Linux 6.1 or later, with transparent huge pages",
+};
+
+/// An invariant time stamp counter.
+pub const TSC: Plain = Plain {
+    name: "an invariant time stamp counter",
+    has: arch::has_reliable_tsc,
+    cure: "use a machine whose CPU reports an invariant TSC",
+};
+
+/// Free page reporting that counts what it hands back to the host.
+pub const PAGE_REPORTING: Plain = Plain {
+    name: "free page reporting that counts",
+    has: || reported_kib().is_some(),
+    cure: "use a virtual machine with a balloon device that reports free pages, and a kernel with \
+           /sys/module/page_reporting/parameters/reported_kib",
+};
+
+/// A fault on a file maps what lies around it in the page cache, too.
+pub const FAULT_AROUND: Plain = Plain {
+    name: "fault-around",
+    has: scratch::maps_around,
+    cure: "sudo mount -t debugfs none /sys/kernel/debug; \
+           echo 65536 | sudo tee /sys/kernel/debug/fault_around_bytes",
+};
+
+/// A directory for scratch files.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Room {
+    /// Its path.
+    pub directory: PathBuf,
+    /// Free bytes.
+    pub bytes: u64,
+}
+
+impl Need for Room {
+    fn name(&self) -> String {
+        let directory = self.directory.display();
+        format!("{} in {directory} for a scratch file", format_bytes(self.bytes))
+    }
+
+    fn check(&self) -> bool {
+        scratch::free_bytes(&self.directory).is_some_and(|free| free >= self.bytes)
+    }
+
+    fn cure(&self) -> String {
+        let found = match scratch::free_bytes(&self.directory) {
+            Some(free) => format!("has {} free", display_bytes(free as f64)),
+            None => "cannot be written to".to_owned(),
+        };
+        let directory = self.directory.display();
+        format!("choose another --dir ({directory} {found}), or a smaller --size")
+    }
+}
+
+fn on_a_disk(directory: &Path) -> String {
+    let directory = directory.display();
+    format!("--dir on a disk file system such as ext4 or xfs ({directory} is on none)")
+}
+
+/// A directory whose file system is told of the first store to a clean page.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NotedWrites(pub PathBuf);
+
+impl Need for NotedWrites {
+    fn name(&self) -> String {
+        format!("a file system in {} that is told of writes (page_mkwrite)", self.0.display())
+    }
+
+    fn check(&self) -> bool {
+        scratch::notes_writes(&self.0)
+    }
+
+    fn cure(&self) -> String {
+        on_a_disk(&self.0)
+    }
+}
+
+/// A directory whose files can be taken out of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Evictable(pub PathBuf);
+
+impl Need for Evictable {
+    fn name(&self) -> String {
+        format!("files in {} that can leave memory", self.0.display())
+    }
+
+    fn check(&self) -> bool {
+        scratch::can_evict(&self.0)
+    }
+
+    fn cure(&self) -> String {
+        on_a_disk(&self.0)
+    }
+}
+
+/// So many mappings in one process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Mappings(pub u64);
+
+impl Need for Mappings {
+    fn name(&self) -> String {
+        format!("{} mappings in one process", self.0)
+    }
+
+    fn check(&self) -> bool {
+        scratch::mappings_max().is_none_or(|most| most >= self.0)
+    }
+
+    fn cure(&self) -> String {
+        format!("sudo sysctl vm.max_map_count={}", self.0)
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(Remedy::Set(PathBuf::from(scratch::MAPPINGS), self.0.to_string()))
+    }
+}
+
+/// A userfaultfd that this process may open, and that can do so much.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Uffd(pub Ability);
+
+impl Need for Uffd {
+    fn name(&self) -> String {
+        match self.0 {
+            Ability::Missing => "userfaultfd".to_owned(),
+            ability => format!("userfaultfd with {}", ability.name()),
+        }
+    }
+
+    fn check(&self) -> bool {
+        self.0.is_here()
+    }
+
+    /// A newer kernel, or the right to open a userfaultfd at all.
+    fn cure(&self) -> String {
+        let since = self.0.since();
+        match Ability::refusal() {
+            None => format!("use Linux {since} or later (on x86-64)"),
+            Some(why) if why.kind() == ErrorKind::PermissionDenied => {
+                "sudo sysctl vm.unprivileged_userfaultfd=1, or allow userfaultfd in the \
+                 container's seccomp profile, or sudo chmod a+rw /dev/userfaultfd (since Linux 6.1)"
+                    .to_owned()
+            }
+            Some(why) => {
+                format!(
+                    "use a kernel with CONFIG_USERFAULTFD, Linux {since} or later (here: {why})"
+                )
+            }
+        }
+    }
+
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>() == Some(self)
+    }
+}
+
+/// What a belonging that can be made is answered with.
+fn made(why_not: Option<String>) -> String {
+    why_not.unwrap_or_else(|| "nothing: it is made for the case and removed".to_owned())
+}
+
+fn no_root() -> Option<String> {
+    (!rights::is_root()).then(|| "run as root (sudo)".to_owned())
+}
+
+fn no_swap(tree: &Tree) -> Option<String> {
+    let cure = "use a kernel with CONFIG_SWAP, outside a container that hides /proc/swaps";
+    (!swap::is_offered(tree)).then(|| cure.to_owned())
+}
+
+/// A zram device of the case's own, as swap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Zram {
+    /// Bytes that fit.
+    pub bytes: u64,
+    /// The compression algorithm; `None` is the kernel's default.
+    pub algorithm: Option<String>,
+}
+
+impl Zram {
+    fn why_not(&self) -> Option<String> {
+        let tree = Tree::machine();
+        let no_zram = || (!zram::is_offered(&tree)).then(|| "sudo modprobe zram".to_owned());
+        let unknown = || {
+            let (known, wanted) = (zram::algorithms(&tree), self.algorithm.as_ref()?);
+            let is_known = known.is_empty() || known.contains(wanted);
+            (!is_known).then(|| format!("choose among {}", known.join(", ")))
+        };
+        no_swap(&tree).or_else(no_zram).or_else(unknown).or_else(no_root)
+    }
+}
+
+impl Need for Zram {
+    fn name(&self) -> String {
+        let algorithm = self.algorithm.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
+        format!("a zram device of {} as swap{algorithm}", display_bytes(self.bytes as f64))
+    }
+
+    fn check(&self) -> bool {
+        self.why_not().is_none()
+    }
+
+    fn cure(&self) -> String {
+        made(self.why_not())
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let Self { bytes, algorithm } = self.clone();
+        Some(Remedy::Create(Belonging::Zram { bytes, algorithm }))
+    }
+}
+
+/// A swap file of the case's own, of so many bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SwapFile(pub u64);
+
+impl SwapFile {
+    fn why_not(&self) -> Option<String> {
+        no_swap(&Tree::machine()).or_else(|| swap_directory(self.0).err()).or_else(no_root)
+    }
+}
+
+impl Need for SwapFile {
+    fn name(&self) -> String {
+        format!("a swap file of {}", display_bytes(self.0 as f64))
+    }
+
+    fn check(&self) -> bool {
+        self.why_not().is_none()
+    }
+
+    fn cure(&self) -> String {
+        made(self.why_not())
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        let directory = swap_directory(self.0).ok()?;
+        Some(Remedy::Create(Belonging::SwapFile { bytes: self.0, directory }))
+    }
+}
+
+/// Where a swap file of so many bytes can lie, or why nowhere.
+fn swap_directory(bytes: u64) -> Result<PathBuf, String> {
+    let candidates = [PathBuf::from("/var/tmp"), std::env::current_dir().unwrap_or_default()];
+    let mut reasons = Vec::new();
+    for directory in candidates {
+        match swap::why_not_in(&directory, bytes) {
+            None => return Ok(directory),
+            Some(why) => reasons.push(why),
+        }
+    }
+    Err(format!("run in a directory on ext4 or xfs with room: {}", reasons.join("; ")))
+}
+
+/// zswap's switch: a boolean that reads `Y` or `N`.
+const ZSWAP: &str = "sys/module/zswap/parameters/enabled";
+
+/// Pages that are evicted go to the swap device and not into zswap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ZswapOff;
+
+impl Need for ZswapOff {
+    fn name(&self) -> String {
+        "zswap switched off".to_owned()
+    }
+
+    fn check(&self) -> bool {
+        Tree::machine().text(ZSWAP).is_none_or(|text| text != "Y")
+    }
+
+    fn cure(&self) -> String {
+        self.remedy().and_then(|remedy| remedy.by_hand()).unwrap_or_default()
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(Remedy::Set(Tree::machine().path(ZSWAP), "N".to_owned()))
+    }
+}
+
+/// The readahead of swap, as a power of two.
+const PAGE_CLUSTER: &str = "proc/sys/vm/page-cluster";
+
+/// How many pages around the one that is missing are read from swap: 2 to this power.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PageCluster(pub u32);
+
+impl Need for PageCluster {
+    fn name(&self) -> String {
+        format!("page-cluster {}", self.0)
+    }
+
+    fn check(&self) -> bool {
+        Tree::machine().number(PAGE_CLUSTER) == Some(self.0)
+    }
+
+    fn cure(&self) -> String {
+        self.remedy().and_then(|remedy| remedy.by_hand()).unwrap_or_default()
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(Remedy::Set(Tree::machine().path(PAGE_CLUSTER), self.0.to_string()))
+    }
+}
+
+/// A memory cgroup of the case's own, with a limit of so many bytes; its process runs in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OwnGroup(pub u64);
+
+impl OwnGroup {
+    fn why_not() -> Option<String> {
+        let cure = "use a kernel with the memory controller, mounted at /sys/fs/cgroup";
+        (!memcg::is_offered(&Tree::machine())).then(|| cure.to_owned()).or_else(no_root)
+    }
+}
+
+impl Need for OwnGroup {
+    fn name(&self) -> String {
+        format!("a memory cgroup limited to {}", display_bytes(self.0 as f64))
+    }
+
+    fn check(&self) -> bool {
+        Self::why_not().is_none()
+    }
+
+    fn cure(&self) -> String {
+        made(Self::why_not())
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(Remedy::Create(Belonging::MemoryGroup { limit: self.0 }))
+    }
+}
+
+/// A directory on a disk with so many bytes free, whose files' pages can be reclaimed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Reclaimable(pub u64);
+
+impl Need for Reclaimable {
+    fn name(&self) -> String {
+        format!("{} of page cache of a file on a disk", display_bytes(self.0 as f64))
+    }
+
+    fn check(&self) -> bool {
+        scratch_directory(self.0).is_ok()
+    }
+
+    fn cure(&self) -> String {
+        let why = scratch_directory(self.0).err().unwrap_or_default();
+        format!("TMPDIR=DIRECTORY on a disk file system ({why})")
+    }
+}
+
+/// A memory node with at most so much free.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SmallNode {
+    /// Its number.
+    pub node: usize,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Need for SmallNode {
+    fn name(&self) -> String {
+        let bytes = display_bytes(self.bytes as f64);
+        format!("a node {} with at most {bytes} of free memory", self.node)
+    }
+
+    fn check(&self) -> bool {
+        let free = FreeMemory::of(&Tree::machine(), self.node);
+        free.is_some_and(|free| free.bytes() <= self.bytes)
+    }
+
+    fn cure(&self) -> String {
+        let free = FreeMemory::of(&Tree::machine(), self.node).map_or(0, |free| free.bytes());
+        format!(
+            "boot with mem=2G on the kernel's command line, or use a virtual machine of that size \
+             (cargo xtask vm pressure/): all free memory is broken up, and here {} are free",
+            display_bytes(free as f64)
+        )
+    }
+}

@@ -1,0 +1,221 @@
+//! The table of workloads under the plan, the parameters and the suites.
+
+use std::collections::BTreeSet;
+
+use pagelab_sys::time::clock::ClockChoice;
+
+use crate::{
+    Kind, Role, WORKLOADS,
+    asked::Seconds,
+    fault::throughput::Throughput,
+    plan::{Overrides, Planned, check, complete, grid, of_cases, of_suite},
+    suite::{Entry, parse},
+    suites::{BUILT_IN, built_in, known},
+    workload,
+};
+
+/// What the built-in suites name.
+const PUBLISHED: &[&str] =
+    &["micro-pagefault", "page-fault-latency", "fast-memory", "memory-types", "pghot"];
+
+#[test]
+fn names_are_unique_and_have_a_collection() {
+    let names: BTreeSet<&str> = WORKLOADS.iter().map(|workload| workload.name()).collect();
+    assert_eq!(names.len(), WORKLOADS.len());
+    assert!(names.iter().all(|name| name.split('/').count() == 2));
+    let shared: BTreeSet<&str> = pagelab_record::vocabulary::workload::ALL.into();
+    assert_eq!(names, shared, "a report knows them by these names");
+}
+
+#[test]
+fn every_default_is_canonical_and_every_default_case_is_accepted() {
+    for workload in WORKLOADS {
+        for param in workload.params() {
+            // A list is as canonical as each of its parts.
+            let parts: Vec<&str> = match param.role {
+                Role::Axis => vec![param.default],
+                Role::Arms | Role::List => param.default.split(',').collect(),
+            };
+            for part in parts {
+                assert_eq!(param.canonical(part).as_deref(), Ok(part), "{}", param.name);
+            }
+        }
+        let case = complete(*workload, &[]).unwrap();
+        assert_eq!(workload.refuse(&case), Ok(()), "{}", workload.name());
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_known_ones() {
+    let Err(error) = workload("fault/tput") else { panic!() };
+    assert!(error.contains("fault/tput") && error.contains("fault/throughput"), "{error}");
+}
+
+#[test]
+fn auto_is_a_size_only_where_a_workload_chooses_one() {
+    for workload in WORKLOADS {
+        for param in workload.params().iter().filter(|param| matches!(param.kind, Kind::Size)) {
+            let found = complete(*workload, &[(param.name, "auto")]);
+            let chosen = param.default == "auto";
+            assert_eq!(found.is_ok(), chosen, "{} {}", workload.name(), param.name);
+        }
+    }
+}
+
+fn axes(pairs: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
+    pairs
+        .iter()
+        .map(|(name, values)| {
+            ((*name).to_owned(), values.iter().map(ToString::to_string).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn a_comma_makes_cases_and_two_axes_make_their_product() {
+    let axes = axes(&[("page", &["4k", "64k", "2m"]), ("threads", &["1", "2"])]);
+    let (cases, left_out) = grid(&Throughput, &axes).unwrap();
+    assert_eq!((cases.len(), left_out.len()), (6, 0));
+}
+
+#[test]
+fn two_spellings_of_one_case_are_one_case() {
+    let axes = axes(&[("size", &["1g", "1024m", "1GiB"])]);
+    assert_eq!(grid(&Throughput, &axes).unwrap().0.len(), 1);
+}
+
+#[test]
+fn a_comma_in_arms_makes_one_case_of_two_arms() {
+    let (cases, _) = grid(&Throughput, &axes(&[("arms", &["pagelab", "c"])])).unwrap();
+    assert_eq!((cases.len(), cases[0].get("arms")), (1, Some("pagelab,c")));
+}
+
+#[test]
+fn refused_combinations_of_a_grid_are_left_out_with_their_reason() {
+    let axes = axes(&[("page", &["4k", "2m"]), ("align", &["ragged"]), ("touch", &["8@4k"])]);
+    let (cases, left_out) = grid(&Throughput, &axes).unwrap();
+    assert_eq!((cases.len(), left_out.len()), (1, 1));
+    assert!(grid(&Throughput, &axes[1..]).is_err(), "nothing is left");
+}
+
+#[test]
+fn what_is_unknown_is_named_with_what_is_known() {
+    let error = grid(&Throughput, &axes(&[("pages", &["4k"])])).unwrap_err();
+    assert!(error.contains("`pages`") && error.contains("populate"), "{error}");
+    let error = grid(&Throughput, &axes(&[("order", &["sideways"])])).unwrap_err();
+    assert!(error.contains("sideways") && error.contains("random"), "{error}");
+}
+
+#[test]
+fn a_grid_that_is_too_large_is_refused_with_its_number_before_it_is_made() {
+    let numbers = |to: u32| (1..=to).map(|n| n.to_string()).collect::<Vec<_>>();
+    let rounds = ("rounds".to_owned(), numbers(1000));
+    let mut axes = vec![rounds, ("threads".to_owned(), numbers(1000))];
+    let error = grid(&Throughput, &axes).unwrap_err();
+    assert!(error.contains("1000000 cases") && error.contains("at most 120000"), "{error}");
+    // As many as no machine can count.
+    axes.extend((0..16).map(|_| ("rounds".to_owned(), numbers(1000))));
+    assert!(grid(&Throughput, &axes).unwrap_err().contains("too many"));
+}
+
+#[test]
+fn a_thousand_cases_are_planned_once_each_in_the_order_of_the_axes() {
+    let numbers = |to: u32| (1..=to).map(|n| n.to_string()).collect::<Vec<_>>();
+    let axes = [("rounds".to_owned(), numbers(40)), ("cpu".to_owned(), numbers(25))];
+    let mut entry = Entry::new(&Throughput, axes.to_vec());
+    let plan = |entry: &Entry| of_cases(entry, ClockChoice::Raw, Overrides::default()).unwrap();
+    let once = plan(&entry);
+    entry.axes[0].1.extend(numbers(40));
+    assert_eq!((once.cases.len(), plan(&entry)), (1000, once.clone()));
+    let value = |index: usize, name| once.cases[index].case.get(name).unwrap();
+    assert_eq!((value(24, "rounds"), value(24, "cpu")), ("1", "25"));
+}
+
+#[test]
+fn an_axis_without_a_value_is_named() {
+    let error = grid(&Throughput, &axes(&[("page", &[])])).unwrap_err();
+    assert!(error.contains("`page` has no value"), "{error}");
+}
+
+#[test]
+fn a_case_of_another_version_is_refused_by_parameter_and_value() {
+    let case = complete(&Throughput, &[]).unwrap();
+    assert_eq!(check(&Throughput, &case), Ok(()));
+    for (name, value) in [
+        ("page", "3k"),
+        ("page", "4096"),
+        ("size", "auto"),
+        ("size", "12q"),
+        ("touch", "nowhere"),
+        ("rounds", "0"),
+        ("arms", "rust"),
+        ("align", "ragged"),
+        ("nosuch", "1"),
+    ] {
+        let error = check(&Throughput, &case.clone().with(name, value)).unwrap_err();
+        assert!(error.contains("fault/throughput") && error.contains(name), "{error}");
+        assert!(name == "nosuch" || error.contains(value), "{error}");
+    }
+    let mut short = case;
+    short.0.remove("page");
+    assert!(check(&Throughput, &short).unwrap_err().contains("`page`"));
+}
+
+#[test]
+fn a_time_that_is_too_long_is_none_and_the_longest_does_not_wrap() {
+    let longest: Seconds = "31536000".parse().unwrap();
+    let entry = Entry { limit: longest, ..Entry::new(&Throughput, Vec::new()) };
+    let plan = of_cases(&entry, ClockChoice::Raw, Overrides::default()).unwrap();
+    assert!(plan.cases[0].method.limit_ns >= longest.ns());
+}
+
+#[test]
+fn a_budget_is_shared_among_the_cases() {
+    let suite = built_in("quick", PUBLISHED).unwrap();
+    let clock = ClockChoice::Raw;
+    let over = Overrides { budget: Some("3".parse().unwrap()), ..Overrides::default() };
+    let plan = of_suite(&suite, clock, over).unwrap();
+    let total: u64 =
+        plan.cases.iter().map(|c| c.method.budget_ns * u64::from(c.method.forks)).sum();
+    assert!(total <= 3_100_000_000, "{total}");
+}
+
+#[test]
+fn every_built_in_suite_can_be_planned_and_runs_the_limits() {
+    for (name, _) in BUILT_IN {
+        let suite = built_in(name, PUBLISHED).unwrap();
+        assert_eq!(suite.name, *name);
+        let plan = of_suite(&suite, ClockChoice::Raw, Overrides::default()).unwrap();
+        let limits = plan.cases.iter().filter(|c| c.workload.is_limit()).count();
+        // What is simulated is no share of this machine.
+        let is_simulated = plan.cases.iter().all(Planned::is_simulated);
+        assert_eq!(limits, if is_simulated { 0 } else { 14 }, "{name}");
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (text, named) in [
+        ("summary = 'x'", "`name`"),
+        ("name = 'x'", "[[case]]"),
+        ("name = 'x'\nspeed = 3\n[[case]]\nworkload = 'limit/timer'", "`speed`"),
+        ("name = 'x'\n[[case]]\nworkload = 'limit/time'", "`limit/time`"),
+        ("name = 'x'\n[[case]]\nworkload = 'limit/clear'\nlevels = 'l1'", "`levels`"),
+        ("name = 'x'\nforks = 0\n[[case]]\nworkload = 'limit/timer'", "`forks`"),
+        ("name = 'x\n", "line"),
+        ("name = 'x'\npublished = 'nosuch'\n[[case]]\nworkload = 'limit/timer'", "`nosuch`"),
+        ("name = 'x'\nlimit = inf\n[[case]]\nworkload = 'limit/timer'", "`limit` = inf"),
+        ("name = 'x'\nlimit = 1e12\n[[case]]\nworkload = 'limit/timer'", "`limit`"),
+        ("name = 'x'\nbudget = inf\n[[case]]\nworkload = 'limit/timer'", "`budget` = inf"),
+        (
+            "name = 'x'\nforks = 1_000_000_000\n[[case]]\nworkload = 'limit/timer'",
+            "`forks` = 1000000000: expected a whole number from 1 to 1000",
+        ),
+        ("name = 'x'\nforks = 2.5\n[[case]]\nworkload = 'limit/timer'", "`forks` = 2.5"),
+        ("name = 'x'\nprecision = nan\n[[case]]\nworkload = 'limit/timer'", "`precision`"),
+        ("name = 'x'\n[[case]]\nworkload = 'limit/timer'\nsped = 1", "there are forks, budget"),
+    ] {
+        let error = parse(text, known(PUBLISHED)).unwrap_err();
+        assert!(error.contains(named), "{text}: {error}");
+    }
+}
