@@ -7,15 +7,12 @@
 
 use std::time::Duration;
 
+use pagelab_bench::{Kind, Param, suite, plan::{self, Overrides, Plan}};
 use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_workloads::{
-    Kind, Param, WORKLOADS,
-    plan::{self, Overrides, Plan},
-    suite, suites,
-};
+use pagelab_workloads::{WORKLOADS, suites};
 use pagelab_fuzz::{sow, text};
 use pagelab_sys::time::clock::ClockChoice;
 use toml::{Table, Value};

@@ -31,8 +31,8 @@ struct Part {
 const PARTS: &[Part] = &[
     Part {
         name: "witness",
-        package: "pagelab-workloads",
-        files: &["crates/workloads/src/meter.rs", "crates/workloads/src/partial.rs"],
+        package: "pagelab-bench",
+        files: &["crates/bench/src/meter.rs", "crates/bench/src/partial.rs"],
         only: "Witness|Partial",
         tests: &["--lib", "--", "meter::", "partial::"],
     },
@@ -227,7 +227,7 @@ mod tests {
     fn mistakes_are_made_in_the_files_of_the_part_and_its_tests_run_in_a_room() {
         let command = command(&PARTS[0], None, Path::new("out")).unwrap();
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-        assert!(words.windows(2).any(|pair| pair == ["--file", "crates/workloads/src/meter.rs"]));
+        assert!(words.windows(2).any(|pair| pair == ["--file", "crates/bench/src/meter.rs"]));
         assert!(words.ends_with(&["--lib", "--", "meter::", "partial::"].map(Into::into)));
         let runner =
             command.get_envs().find(|(name, _)| name.to_string_lossy().ends_with("RUNNER"));

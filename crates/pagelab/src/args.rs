@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use pagelab_workloads::{
-    Kind, Param, Role, WORKLOADS, Workload,
+use pagelab_bench::{
+    Kind, Param, Role, Workload,
     asked::{Forks, Seconds, Share},
     plan::Overrides,
-    suites,
 };
+use pagelab_workloads::{WORKLOADS, suites};
 
 use crate::examples::{WORKLOAD, dress};
 

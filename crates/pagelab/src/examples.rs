@@ -109,8 +109,8 @@ fn dress_below(mut command: Command, path: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_bench::{plan, suite::Entry};
     use pagelab_sys::time::clock::ClockChoice;
-    use pagelab_workloads::{plan, suite::Entry};
 
     use super::*;
     use crate::args;

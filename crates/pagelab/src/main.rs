@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn case() -> ExitCode {
-    match pagelab_workloads::runner::case_main(WORKLOADS) {
+    match pagelab_bench::runner::case_main(WORKLOADS) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             output::warn(&why);

@@ -8,16 +8,16 @@
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pagelab_bench::{
+    plan::{Plan, Planned},
+    runner::Step,
+};
 use pagelab_record::{
     Outcome, Record,
     units::{display_number, display_rate},
 };
 use pagelab_report::visible;
 use pagelab_sys::{process::pulse::Beat, time::clock::monotonic_raw_ns};
-use pagelab_workloads::{
-    plan::{Plan, Planned},
-    runner::Step,
-};
 
 use crate::output;
 

@@ -8,11 +8,16 @@ use std::{
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
-    rc::Rc,
     time::{Duration, UNIX_EPOCH},
 };
 
 use anyhow::{Context, anyhow};
+use pagelab_bench::{
+    Workload,
+    inputs::Supplied,
+    plan::{Plan, Planned},
+    runner::{Attempt, Runner},
+};
 use pagelab_record::{
     Outcome, Record, RunHeader,
     journal::{self, Contents, Damage, Journal, JournalError},
@@ -25,11 +30,6 @@ use pagelab_sys::{
     machine::environment,
     process::crew::{catch_interrupts, interrupted},
     time::clock::unix_seconds,
-};
-use pagelab_workloads::{
-    inputs::Supply,
-    plan::{Plan, Planned},
-    runner::{Attempt, Runner},
 };
 
 use crate::{
@@ -257,7 +257,7 @@ pub(crate) fn measure(
     let mut end = Exit::Good;
     // What was made for a case is kept until the last one that needs it.
     let needing = plan.cases.iter().enumerate();
-    let last_need: HashMap<Rc<dyn Supply>, usize> =
+    let last_need: HashMap<Supplied, usize> =
         needing.filter_map(|(index, planned)| Some((planned.supply()?, index))).collect();
     for (index, planned) in plan.cases.iter().enumerate() {
         runner.keep_supplies(|supply| last_need.get(supply).is_some_and(|last| *last >= index));
@@ -370,7 +370,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
 }
 
 fn is_limit(name: &str) -> bool {
-    pagelab_workloads::workload(name).is_ok_and(|workload| workload.is_limit())
+    pagelab_workloads::workload(name).is_ok_and(Workload::is_limit)
 }
 
 /// The exit code that some records come to.

@@ -1,5 +1,9 @@
 //! Every need that does not depend on a case, in the order in which `doctor` goes through them.
 
+use pagelab_bench::{
+    need::{Need, Needed},
+    params::PageSize,
+};
 use pagelab_sys::{files::scratch::default_directory, uffd::Ability};
 
 use crate::{
@@ -12,9 +16,7 @@ use crate::{
     },
     limit::bulk::STRING_STORE,
     memtype::needs::{LoadWidth, Module, StoreWidth},
-    need::{Need, Needed},
     needs::{CpuCount, FarNode, Lockable, Memory, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
-    params::PageSize,
 };
 
 /// The catalogue: a row is a need, or one for each of several things.

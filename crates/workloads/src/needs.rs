@@ -5,6 +5,11 @@
 
 use std::path::PathBuf;
 
+use pagelab_bench::{
+    Remedy,
+    need::{Need, Plain},
+    params::PageSize,
+};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::{
@@ -14,12 +19,6 @@ use pagelab_sys::{
         value::selected,
     },
     memory::area::has_populate_write,
-};
-
-use crate::{
-    Remedy,
-    need::{Need, Plain},
-    params::PageSize,
 };
 
 /// `MADV_POPULATE_WRITE` (since Linux 5.14).

@@ -1,9 +1,8 @@
 //! The suites that are built in, and what any suite can name.
 
-use crate::{
-    WORKLOADS,
-    suite::{self, Known, Suite},
-};
+use pagelab_bench::suite::{self, Known, Suite};
+
+use crate::WORKLOADS;
 
 /// The built-in suites: name and text.
 pub const BUILT_IN: &[(&str, &str)] = &[

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use pagelab_bench::{
+    Kind, Role,
+    asked::Seconds,
+    plan::{Overrides, Planned, check, complete, grid, of_cases, of_suite},
+    suite::{Entry, parse},
+};
 use pagelab_sys::time::clock::ClockChoice;
 
 use crate::{
-    Kind, Role, WORKLOADS,
-    asked::Seconds,
+    WORKLOADS,
     fault::throughput::Throughput,
-    plan::{Overrides, Planned, check, complete, grid, of_cases, of_suite},
-    suite::{Entry, parse},
     suites::{BUILT_IN, built_in, known},
     workload,
 };

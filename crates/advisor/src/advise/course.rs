@@ -10,8 +10,8 @@
 
 use std::collections::BTreeMap;
 
+use pagelab_bench::{partial::Partial, plan::Planned};
 use pagelab_record::{Clock, Data, Measured, Outcome};
-use pagelab_workloads::{partial::Partial, plan::Planned};
 
 use super::Populate;
 

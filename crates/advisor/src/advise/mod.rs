@@ -9,6 +9,12 @@
 
 mod course;
 
+use pagelab_bench::{
+    Workload,
+    measure::Method,
+    params::PageSize,
+    plan::{self, Planned},
+};
 use pagelab_record::{
     Case,
     asked::{Advise, Lack, Memory, Strategy},
@@ -16,12 +22,8 @@ use pagelab_record::{
 };
 use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
-    Workload,
     fault::{populate::Populate, space, throughput::Throughput},
     limit,
-    measure::Method,
-    params::PageSize,
-    plan::{self, Planned},
 };
 
 pub use self::course::{Course, Turn, out_of_time};

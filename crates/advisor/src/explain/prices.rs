@@ -6,17 +6,19 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
+use pagelab_bench::{
+    measure::Method,
+    params::PageSize,
+    plan::{Plan, Planned, complete},
+    workload::Row,
+};
 use pagelab_record::{
     Asked, Case, Measured, Outcome, Record, RunHeader, asked::Explain, units::format_bytes,
 };
 use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
     fault::{kinds, latency::Latency, throughput::Throughput},
-    measure::Method,
-    params::PageSize,
-    plan::{Plan, Planned, complete},
     workload,
-    workload::Row,
 };
 
 use super::{kind::Kind, watch::Subject};

@@ -7,12 +7,12 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use pagelab_bench::runner::host;
 use pagelab_record::{
     Case, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit, schema,
     units::display_bytes,
 };
 use pagelab_sys::{arch, machine::environment};
-use pagelab_workloads::runner::host;
 
 use super::{
     blocks::{Density, SIZES, Whole},

@@ -8,15 +8,15 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use pagelab_advisor::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
+use pagelab_bench::{
+    asked::Seconds,
+    plan::{Plan, Planned},
+    runner::{Came, Runner},
+};
 use pagelab_record::{Asked, units::parse_bytes};
 use pagelab_sys::{
     process::crew::{catch_interrupts, interrupted},
     time::clock::monotonic_raw_ns,
-};
-use pagelab_workloads::{
-    asked::Seconds,
-    plan::{Plan, Planned},
-    runner::{Came, Runner},
 };
 
 use super::{clock, text};

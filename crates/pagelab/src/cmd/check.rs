@@ -5,14 +5,14 @@
 //! what fails once was disturbed by something beside it.
 
 use clap::ArgMatches;
-use pagelab_record::{Outcome, Record};
-use pagelab_workloads::{
-    WORKLOADS,
+use pagelab_bench::{
     asked::{Forks, Repetitions, Seconds},
     plan::{self, Plan},
     runner::Runner,
     suite::{Entry, Suite},
 };
+use pagelab_record::{Outcome, Record};
+use pagelab_workloads::WORKLOADS;
 
 use super::clock;
 use crate::{

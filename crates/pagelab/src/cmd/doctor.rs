@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use clap::ArgMatches;
+use pagelab_bench::{Needed, need::Plain, plan};
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::environment,
 };
-use pagelab_workloads::{
-    Needed, WORKLOADS, catalogue, limit::bulk::STRING_STORE, need::Plain, needs::Memory, plan,
-};
+use pagelab_workloads::{WORKLOADS, catalogue, limit::bulk::STRING_STORE, needs::Memory};
 use serde_json::{Value, json};
 
 use super::text;

@@ -16,10 +16,10 @@ use pagelab_advisor::explain::{
     record::record,
     watch::{Blocked, Subject, Watched, watch},
 };
+use pagelab_bench::{asked::Seconds, plan::Plan};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
 use pagelab_sys::{files::folder::Target, process::crew::catch_interrupts};
-use pagelab_workloads::{asked::Seconds, plan::Plan};
 use serde_json::json;
 
 use super::{clock, text};

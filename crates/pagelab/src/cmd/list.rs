@@ -1,7 +1,8 @@
 //! `pagelab list`: the tables, as they are in the code.
 
 use clap::ArgMatches;
-use pagelab_workloads::{WORKLOADS, Workload, suites};
+use pagelab_bench::Workload;
+use pagelab_workloads::{WORKLOADS, suites};
 use serde_json::{Value, json};
 
 use super::text;

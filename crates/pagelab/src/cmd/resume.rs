@@ -4,12 +4,12 @@ use std::{collections::HashSet, path::Path};
 
 use clap::ArgMatches;
 use pagelab_advisor::explain;
-use pagelab_record::{Case, Record, RunHeader};
-use pagelab_sys::time::clock::ClockChoice;
-use pagelab_workloads::{
+use pagelab_bench::{
     measure::Method,
     plan::{self, Plan, Planned},
 };
+use pagelab_record::{Case, Record, RunHeader};
+use pagelab_sys::time::clock::ClockChoice;
 
 use super::{clock, text};
 use crate::{

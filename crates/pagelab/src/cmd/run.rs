@@ -4,19 +4,18 @@ use std::{collections::HashMap, fmt, path::Path};
 
 use anyhow::Context;
 use clap::ArgMatches;
+use pagelab_bench::{
+    Need, Needed, Remedy,
+    plan::{self, Plan},
+    runner,
+    suite::{self, Entry, Suite},
+};
 use pagelab_record::{
     input,
     units::{display_bytes, display_ns},
 };
 use pagelab_sys::time::clock::ClockChoice;
-use pagelab_workloads::{
-    Need, Needed, Remedy,
-    needs::Memory,
-    plan::{self, Plan},
-    runner,
-    suite::{self, Entry, Suite},
-    suites,
-};
+use pagelab_workloads::{needs::Memory, suites};
 
 use super::{clock, text};
 use crate::{

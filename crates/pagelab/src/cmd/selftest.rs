@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use clap::ArgMatches;
+use pagelab_bench::plan::{self, Plan};
 use pagelab_record::Record;
 use pagelab_report::noise_floor;
-use pagelab_workloads::plan::{self, Plan};
 
 use super::{clock, run::load, text};
 use crate::{

@@ -2,14 +2,13 @@
 
 use std::fmt;
 
+use pagelab_bench::{params::Values, workload::Error};
 use pagelab_emu::{
     Policy,
     replay::Decoder,
     table::{BASE, Backend, MEMORIES, backend},
 };
 use pagelab_record::Case;
-
-use crate::{params::Values, workload::Error};
 
 /// The alias of fast-mem's best configuration, decoded as fast-mem does.
 const BASE_ALIAS: &str = "base";

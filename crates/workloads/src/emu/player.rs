@@ -7,6 +7,10 @@ use std::{
     rc::Rc,
 };
 
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
 use pagelab_emu::{Policy, replay::Replay};
 use pagelab_record::{schema, vocabulary::counter};
 use pagelab_sys::{
@@ -21,11 +25,7 @@ use super::{
     arm::Arm,
     reader::{Played, Reader, Tape},
 };
-use crate::{
-    meter::{Meter, Witness},
-    trace::{Counter, Tally, Trace},
-    workload::{Error, Trial},
-};
+use crate::trace::{Counter, Tally, Trace};
 
 /// Most bytes touched and freed before a repetition: more than most guests of a trace store to.
 const WARMED_BYTES_MAX: u64 = 128 << 20;

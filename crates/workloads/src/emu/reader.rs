@@ -5,6 +5,7 @@
 
 use std::{cell::RefCell, fs::File, hint::black_box, io::Read};
 
+use pagelab_bench::workload::Error;
 use pagelab_emu::{
     Fault,
     replay::{Decoder, Replay},
@@ -16,7 +17,7 @@ use pagelab_sys::{
 };
 use pagelab_trace::{Halt, raw::RECORD_BYTES_MAX};
 
-use crate::{trace::Trace, workload::Error};
+use crate::trace::Trace;
 
 /// How a trace is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,12 @@
 
 use std::rc::Rc;
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::{Inputs, Supplied},
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::Case;
 use pagelab_sys::process::sched::Pinned;
 
@@ -17,15 +23,10 @@ use super::{
     player::{Player, Stage},
     reader::Reader,
 };
-use crate::need::{Need, Needed};
-use crate::needs::{Cpus, Memory};
-use crate::trace::{Medium, Trace};
 use crate::{
-    Kind, Param, Role,
     fault::space::{self, cpus_of},
-    inputs::{Inputs, Supply},
-    trace::params as trace,
-    workload::{Error, Trial, Workload},
+    needs::{Cpus, Memory},
+    trace::{Medium, Trace, params as trace},
 };
 
 const PARAMS: &[Param] = &[
@@ -133,7 +134,7 @@ impl Workload for EmuReplay {
         trace::estimated_bytes(case) as f64 / 11.0 * ns * arms as f64 / 1e9 + 0.002
     }
 
-    fn supply(&self, case: &Case) -> Option<Rc<dyn Supply>> {
+    fn supply(&self, case: &Case) -> Option<Supplied> {
         let medium = match Reader::of(case) {
             Reader::Memory => Medium::Memory,
             _ => Medium::File,
@@ -167,7 +168,7 @@ impl Workload for EmuReplay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     fn refused(pairs: &[(&str, &str)]) -> Option<String> {
         complete(&EmuReplay, pairs).err()

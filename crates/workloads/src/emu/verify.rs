@@ -5,6 +5,13 @@
 
 use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::{Inputs, Supplied},
+    meter::{Meter, Witness},
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_emu::{
     Policy,
     verify::{Verdict, Verifier},
@@ -16,15 +23,9 @@ use super::{
     arm::{Arm, Backends},
     player::image,
 };
-use crate::need::{Need, Needed};
-use crate::needs::Memory;
-use crate::trace::{Medium, Trace};
 use crate::{
-    Kind, Param, Role,
-    inputs::{Inputs, Supply},
-    meter::{Meter, Witness},
-    trace::params as trace,
-    workload::{Error, Trial, Workload},
+    needs::Memory,
+    trace::{Medium, Trace, params as trace},
 };
 
 const PARAMS: &[Param] = &[
@@ -111,7 +112,7 @@ impl Workload for EmuVerify {
         true
     }
 
-    fn supply(&self, case: &Case) -> Option<Rc<dyn Supply>> {
+    fn supply(&self, case: &Case) -> Option<Supplied> {
         Some(Rc::new(trace::wanted(case, Medium::Memory)))
     }
 
@@ -219,7 +220,7 @@ impl Trial for Pass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     #[test]
     fn every_memory_is_verified_that_remembers() {

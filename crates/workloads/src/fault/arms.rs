@@ -6,6 +6,11 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    params::PageSize,
+    workload::{Error, Trial},
+};
 use pagelab_sys::{
     Area,
     counts::counters::{Counters, wait_for_reporting},
@@ -25,11 +30,6 @@ use super::{
     samples::{Host, Samples, Setup},
     sorted::HostLevel,
     space::Expectation,
-};
-use crate::{
-    meter::{Meter, Witness},
-    params::PageSize,
-    workload::{Error, Trial},
 };
 
 /// The area of a case: the fault arm makes a fresh one in each repetition and leaves it, all

@@ -19,6 +19,11 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hdrhistogram::Histogram;
+use pagelab_bench::{
+    Kind, Param, Role,
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
     Area, SysError,
@@ -33,11 +38,6 @@ use pagelab_sys::{
 use super::{
     outcome::{Phase, phase},
     round::{Plan, touch_share},
-};
-use crate::{
-    Kind, Param, Role,
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
 };
 
 /// What is called beside the touches.

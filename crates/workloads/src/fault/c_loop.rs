@@ -3,13 +3,13 @@
 //! It maps, touches and releases as a kernel developer would on one page, with its own clock; its
 //! ratio to our loop says what the harness costs. It proves its faults and nothing else.
 
-use pagelab_sys::{loops::twin, time::usage};
-
-use super::round::Plan;
-use crate::{
+use pagelab_bench::{
     meter::{Meter, Witness},
     workload::{Error, Trial},
 };
+use pagelab_sys::{loops::twin, time::usage};
+
+use super::round::Plan;
 
 /// The arm in C.
 #[derive(Debug)]

@@ -12,6 +12,13 @@
 //! The cache line that is touched moves through the page, so that touches 4 KiB apart do not all
 //! fall into one set of the cache.
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{
     Case,
     units::{format_bytes, parse_bytes},
@@ -35,13 +42,6 @@ use super::{
     space::{self, Space, cpus_of, size_of},
 };
 use crate::fault::needs::{PAGE_REPORTING, TSC};
-use crate::need::{Need, Needed};
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    params::PageSize,
-    workload::{Error, Trial, Workload},
-};
 
 const PARAMS: &[Param] = &[
     Param {
@@ -350,7 +350,7 @@ fn touches(space: &Space, step: Option<usize>, random: bool, allocates_tables: b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     fn space(pairs: &[(&str, &str)]) -> Space {
         Space::of(&complete(&Latency, pairs).unwrap(), 1)

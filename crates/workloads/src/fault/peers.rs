@@ -4,6 +4,10 @@
 //! process: the ratio is the agreement. Workers are made, bound and started as ours are; what is
 //! timed is the loop's own, by its own clock and `getrusage`.
 
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
 use pagelab_record::schema;
 use pagelab_sys::{
     loops::peers::{PeerRound, PftMemory, WORDS, page_fault1},
@@ -14,10 +18,6 @@ use pagelab_sys::{
 };
 
 use super::round::Plan;
-use crate::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
 
 /// Whose loop it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,10 +10,10 @@
 
 use std::sync::LazyLock;
 
+use pagelab_bench::measure::REST_NS;
 use pagelab_sys::{counts::counters::reported_kib, time::clock::Clock};
 
 use super::sorted::HostLevel;
-use crate::measure::REST_NS;
 
 /// A host's fault was measured at 4 to 5 times a warm one over base pages in bulk and at 7 to 14
 /// times over 2 MiB; warm pieces lie within 1.5 times the lowest level.

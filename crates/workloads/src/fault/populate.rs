@@ -7,6 +7,12 @@
 //!
 //! Ways that populate inside `mmap` come before any advice: see [`Populate::is_early`].
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -19,9 +25,7 @@ use pagelab_sys::{
 };
 
 use super::space::{Expectation, Space, size_of};
-use crate::need::{Need, Needed};
 use crate::needs::{Lockable, POPULATE_WRITE};
-use crate::{Kind, Param, Role, meter::Witness, params::PageSize};
 
 /// The parameter.
 pub const PARAM: Param = Param {
@@ -286,7 +290,8 @@ pub fn refusal(case: &Case) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fault::space::stride_of, fault::throughput::Throughput, plan::complete};
+    use crate::{fault::space::stride_of, fault::throughput::Throughput};
+    use pagelab_bench::plan::complete;
 
     fn ways() -> impl Iterator<Item = (&'static str, Populate)> {
         let Kind::Choice(words) = PARAM.kind else { panic!("a choice") };

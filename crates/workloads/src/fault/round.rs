@@ -5,6 +5,7 @@
 //! allocates nothing between mapping and releasing: with `backing=brk` the heap's end
 //! is ours meanwhile.
 
+use pagelab_bench::workload::Error;
 use pagelab_sys::{
     Area, SysError,
     counts::perf::FaultCounter,
@@ -25,7 +26,6 @@ use super::{
     populate::{Populate, locked_by},
     space::Space,
 };
-use crate::workload::Error;
 
 /// Everything that a round needs to know.
 #[derive(Debug, Clone)]

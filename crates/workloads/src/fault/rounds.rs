@@ -5,6 +5,11 @@
 
 use std::cell::RefCell;
 
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    params::PageSize,
+    workload::{Error, Trial},
+};
 use pagelab_record::{schema, vocabulary::counter};
 use pagelab_sys::{
     counts::counters::Counters,
@@ -26,11 +31,6 @@ use super::{
     round::{Plan, round},
     said::{SAID, Said},
     workers::{SharedStages, Staged},
-};
-use crate::{
-    meter::{Meter, Witness},
-    params::PageSize,
-    workload::{Error, Trial},
 };
 
 /// The touches of memory that the host may have had to back first.

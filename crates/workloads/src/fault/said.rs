@@ -3,9 +3,8 @@
 //! The one idea: only words cross from a forked worker, and what matters of claims that hold is
 //! their number. Of those that do not, the first crosses as text, cut where its words end.
 
+use pagelab_bench::meter::Witness;
 use pagelab_record::Claim;
-
-use crate::meter::Witness;
 
 /// Words of text.
 const TEXT: usize = 32;

@@ -4,6 +4,10 @@
 //! what differs is whether the pages are present. The arms themselves are in [`super::arms`].
 
 use hdrhistogram::Histogram;
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    workload::Error,
+};
 use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     Area,
@@ -19,10 +23,6 @@ use super::{
     sorted::{HostLevel, SET_ASIDE, Sorted},
     space::{Expectation, Space},
     stalls::Watch,
-};
-use crate::{
-    meter::{Meter, Witness},
-    workload::Error,
 };
 
 /// What both arms of a case share.

@@ -6,6 +6,11 @@
 
 use std::sync::LazyLock;
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    need::{Need, Needed},
+    params::{PageSize, Touch},
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -15,12 +20,7 @@ use pagelab_sys::{
 };
 
 use super::populate::Populate;
-use crate::need::{Need, Needed};
 use crate::needs::{Cpus, FarNode, Memory, Node, Pool, SCHED_FIFO, Transparent, Without};
-use crate::{
-    Kind, Param, Role,
-    params::{PageSize, Touch},
-};
 
 /// Page size under test.
 pub const PAGE: Param = Param {

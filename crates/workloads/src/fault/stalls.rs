@@ -11,6 +11,7 @@
 //! after the loop.
 
 use hdrhistogram::Histogram;
+use pagelab_bench::meter::Witness;
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::{
     process::sched::current_cpu,
@@ -19,8 +20,6 @@ use pagelab_sys::{
         disturbance::{Disturbance, tick_ns},
     },
 };
-
-use crate::meter::Witness;
 
 /// A sample is a stall above this many medians ...
 const MEDIANS: u64 = 20;

@@ -12,6 +12,13 @@
 //! What the touch must do to the fault counters and the page table follows from a formula, and a
 //! repetition that does anything else is not a measurement.
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{
     Case,
     units::{format_bytes, parse_bytes},
@@ -32,14 +39,7 @@ use super::{
     space::{self, cpus_of, size_of, stride_of},
     workers::{self, SharedStages, random_list, stages, workers},
 };
-use crate::need::{Need, Needed};
 use crate::needs::CpuCount;
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    params::PageSize,
-    workload::{Error, Trial, Workload},
-};
 
 /// What is compared inside a case, in the order of the arms.
 const ARMS: &[&str] = &["pagelab", "c", "page-fault1", "pft"];
@@ -335,7 +335,8 @@ fn arms(case: &Case) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fault::space::Space, plan::complete};
+    use crate::fault::space::Space;
+    use pagelab_bench::plan::complete;
 
     fn refused(pairs: &[(&str, &str)]) -> bool {
         complete(&Throughput, pairs).is_err()

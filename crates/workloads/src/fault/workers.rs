@@ -6,6 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_bench::{Kind, Param, Role, inputs::Inputs, workload::Error};
 use pagelab_record::Case;
 use pagelab_sys::{loops::touch::TouchList, memory::area::Layout};
 
@@ -14,7 +15,6 @@ use super::{
     pressure,
     space::Space,
 };
-use crate::{Kind, Param, Role, inputs::Inputs, workload::Error};
 
 /// Threads of one address space.
 pub(super) const THREADS: Param = Param {

@@ -6,6 +6,13 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    need::{Need, Needed, Plain},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::{
     arch,
@@ -13,14 +20,7 @@ use pagelab_sys::{
     machine::topology::Topology,
 };
 
-use crate::need::{Need, Needed, Plain};
 use crate::needs::Memory;
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
-};
 
 const LEVEL: Param = Param {
     name: "level",

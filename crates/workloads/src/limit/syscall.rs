@@ -3,16 +3,15 @@
 //! `getppid`, a thousand times inside one clock pair. A page fault enters the kernel by an
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
-use pagelab_record::Case;
-use pagelab_sys::loops::bulk::cheapest_syscalls;
-
-use crate::need::Needed;
-use crate::{
+use pagelab_bench::{
     Param,
     inputs::Inputs,
     meter::{Meter, Witness},
+    need::Needed,
     workload::{Error, Trial, Workload},
 };
+use pagelab_record::Case;
+use pagelab_sys::loops::bulk::cheapest_syscalls;
 
 const CALLS: u64 = 1000;
 

@@ -6,6 +6,13 @@
 //! and nothing else.
 
 use hdrhistogram::Histogram;
+use pagelab_bench::{
+    Param,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    need::Needed,
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
     loops::touch::{TouchList, sample_nothing},
@@ -13,14 +20,6 @@ use pagelab_sys::{
         clock::{Clock, empty_pairs},
         usage,
     },
-};
-
-use crate::need::Needed;
-use crate::{
-    Param,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
 };
 
 /// Samples in one repetition: the histogram and the values stay in the caches, as they do in use.

@@ -12,6 +12,12 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     memtype::{Engine, MemoryType, Width},
@@ -27,12 +33,6 @@ use super::{
     space::{self, Space},
 };
 use crate::memtype::needs::{LoadWidth, Module, StoreWidth};
-use crate::need::{Need, Needed};
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    workload::{Error, Trial, Workload},
-};
 
 const PARAMS: &[Param] = &[
     Param {
@@ -345,7 +345,7 @@ fn load_width(case: &Case) -> Width {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     fn refused(pairs: &[(&str, &str)]) -> bool {
         complete(&Bandwidth, pairs).is_err()

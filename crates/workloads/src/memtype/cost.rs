@@ -58,7 +58,8 @@ fn load_ns(memory_type: MemoryType, nt: bool, width: Width) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{memtype::bandwidth::Bandwidth, plan::complete, workload::Workload};
+    use crate::memtype::bandwidth::Bandwidth;
+    use pagelab_bench::{plan::complete, workload::Workload};
 
     #[test]
     fn uncached_memory_is_estimated_by_the_published_times() {

@@ -9,6 +9,14 @@
 use std::{cell::RefCell, rc::Rc};
 
 use hdrhistogram::Histogram;
+use pagelab_bench::{
+    Kind, Param, Role,
+    count::parse_count,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
     loops::touch::{Dropped, TouchList},
@@ -25,15 +33,7 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
-use crate::count::parse_count;
 use crate::memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth};
-use crate::need::{Need, Needed};
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
-};
 
 /// The operations, by the names of their arms.
 const OPS: [(&str, Op); 10] = [
@@ -300,7 +300,7 @@ impl Trial for Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     fn refused(pairs: &[(&str, &str)]) -> bool {
         complete(&Latency, pairs).is_err()

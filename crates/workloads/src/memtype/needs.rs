@@ -1,11 +1,11 @@
 //! What memory types need of the host: the module, memory of a type from it, widths of loads and
 //! stores.
 
+use pagelab_bench::need::{Need, Plain};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::memtype::{self, Device, ModuleState, Width, latency::can_flush};
 
 use super::space::{Source, Space};
-use crate::need::{Need, Plain};
 
 /// Flushing a cache line from user space.
 pub const LINE_FLUSH: Plain = Plain {

@@ -8,6 +8,14 @@
 //! One series, `round`, holds the time of all rounds, meeting before each of them included: it says
 //! how long the experiment took, and nothing about the cost of a fence.
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    count::parse_count,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::Case;
 use pagelab_sys::memtype::{
     Fence, FenceWord, MemoryType, Plot, Stores,
@@ -19,15 +27,7 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
-use crate::count::parse_count;
 use crate::memtype::needs::{Module, StoreWidth};
-use crate::need::{Need, Needed};
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
-};
 
 const PARAMS: &[Param] = &[
     params::TYPE,
@@ -297,7 +297,7 @@ impl Trial for Messages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     fn refused(pairs: &[(&str, &str)]) -> bool {
         complete(&Order, pairs).is_err()

@@ -1,8 +1,7 @@
 //! The parameters that the three workloads of memory types share, and what they stand for.
 
+use pagelab_bench::{Kind, Param, Role};
 use pagelab_record::Case;
-
-use crate::{Kind, Param, Role};
 
 /// Memory type under test.
 pub(super) const TYPE: Param = Param {

@@ -6,6 +6,10 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::memtype::{
     self, Engine, FenceWord, Plot, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,
@@ -16,10 +20,6 @@ use super::{
     point::{Fence, Loads, Point, Stores, Verify},
     signature::Probe,
     space::{self, Found, Space},
-};
-use crate::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
 };
 
 /// Word 0 of the contents that no round stores: rounds are far below.
@@ -317,7 +317,8 @@ mod tests {
     use pagelab_sys::memtype::MemoryType;
 
     use super::*;
-    use crate::{memtype::bandwidth::Bandwidth, plan::complete};
+    use crate::memtype::bandwidth::Bandwidth;
+    use pagelab_bench::plan::complete;
 
     fn setup(memory_type: MemoryType, overlaps: bool, accumulates: bool) -> Setup {
         let case = complete(&Bandwidth, &[("test", "read"), ("type", "wb")]).unwrap();

@@ -9,6 +9,7 @@
 //! takes 50 ns or more on any machine of today. What lies between is not decided. The judgement is
 //! a pure function of a few numbers, so that recorded machines are its tests.
 
+use pagelab_bench::{meter::Witness, workload::Error};
 use pagelab_sys::{
     arch,
     loops::touch::TouchList,
@@ -18,8 +19,6 @@ use pagelab_sys::{
     },
     time::clock::{Clock, ClockChoice},
 };
-
-use crate::{meter::Witness, workload::Error};
 
 /// How long a load that memory serves takes at least; a cache that is near answers in less.
 const MEMORY_NS: f64 = 20.0;

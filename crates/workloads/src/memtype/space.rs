@@ -7,18 +7,24 @@
 
 use std::fmt;
 
+use pagelab_bench::{
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::{Case, units::format_bytes};
 use pagelab_sys::{
     machine::topology::{Topology, Tree},
     memory::residency::{Scanner, nodes_of},
-    memtype::{self, Device, DeviceError, Leaf, MemoryType, Plot, Request},
+    memtype::{self, Device, Leaf, MemoryType, Plot, Request},
 };
 
 use super::params::{bytes, count};
-use crate::memtype::needs::{Module, Typed};
-use crate::need::{Need, Needed};
-use crate::needs::{CpuCount, Cpus, Memory, Node, Transparent};
-use crate::{meter::Witness, params::PageSize, workload::Error};
+use crate::{
+    memtype::needs::{Module, Typed},
+    needs::{CpuCount, Cpus, Memory, Node, Transparent},
+};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
@@ -230,13 +236,6 @@ impl Space {
             offset: 0,
         };
         Ok(Device::open()?.allocate(&request)?)
-    }
-}
-
-impl From<DeviceError> for Error {
-    /// What the module says, and the cure.
-    fn from(error: DeviceError) -> Self {
-        Self::Case(format!("{error} ({})", error.cure()))
     }
 }
 

@@ -5,6 +5,11 @@
 //! varied. Inside the text of a policy or generator a plus stands between numbers, because a comma
 //! stands between cases or arms: `pghot:threshold=1+window=1000`.
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    count::{format_count, parse_count},
+    params::Values,
+};
 use pagelab_record::{Case, units};
 use pagelab_tier::{GENERATORS, POLICIES, PolicySpec, WorkSpec, policy::Needs};
 
@@ -14,12 +19,7 @@ use super::{
     preset::{self, Preset, Run, Settings, SourceName},
     scenario::scenario,
 };
-use crate::{
-    Kind, Param, Role,
-    count::{format_count, parse_count},
-    params::Values,
-    trace::Source,
-};
+use crate::trace::Source;
 
 /// What every parameter is that leaves a scenario as it is.
 pub const AUTO: &str = "auto";
@@ -49,7 +49,7 @@ pub enum Field {
     Sources,
 }
 
-const fn param(name: &'static str, help: &'static str, field: &'static Field) -> Param {
+const fn param(name: &'static str, help: &'static str, field: &'static dyn Values) -> Param {
     Param { name, help, kind: Kind::Own(field), default: AUTO, role: Role::Axis }
 }
 

@@ -17,6 +17,13 @@ use std::{
     thread,
 };
 
+use pagelab_bench::{
+    Param,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{Case, schema};
 use pagelab_sys::process::pulse::Pulse;
 use pagelab_tier::{
@@ -33,15 +40,12 @@ use super::{
     scenario::scenario,
     tables,
 };
-use crate::need::{Need, Needed};
-use crate::needs::Memory;
 use crate::{
-    Param,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    trace::Source,
-    trace::stream::{EMPTY, Stream},
-    workload::{Error, Trial, Workload},
+    needs::Memory,
+    trace::{
+        Source,
+        stream::{EMPTY, Stream},
+    },
 };
 
 /// Bytes that a simulated page takes at most, in all tables of the simulator.

@@ -1,15 +1,15 @@
-//! A trace as an input of a case: what is asked for, what is known about it, and what a process gets.
+//! A trace as an input of a case: what is asked for, what is known about it, what a process gets.
 
 use std::{fs::File, rc::Rc};
 
+use pagelab_bench::{
+    inputs::{Inputs, Loaded, Stopped, Supply},
+    workload::Error,
+};
 use pagelab_sys::process::pulse::Beat;
 use serde::{Deserialize, Serialize};
 
 use super::{Source, Tally, load::load};
-use crate::{
-    inputs::{Inputs, Loaded, Stopped, Supply},
-    workload::Error,
-};
 
 /// A trace that a case needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -9,6 +9,7 @@ use std::{
     io::{Read, Seek, Write},
 };
 
+use pagelab_bench::inputs::Stopped;
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::{
     files::{pagecache, scratch},
@@ -25,7 +26,6 @@ use super::{
     stream::EMPTY,
     tally::Counter,
 };
-use crate::inputs::Stopped;
 
 /// Bytes that are read, checked and written at once.
 const PIECE: usize = 1 << 20;

@@ -1,5 +1,6 @@
 //! The parameters that every workload over a trace has, and what follows from them.
 
+use pagelab_bench::{Kind, Param, Role, params::Values};
 use pagelab_record::Case;
 
 use super::{
@@ -7,7 +8,6 @@ use super::{
     inputs::{Medium, Wanted},
     source::{Source, ops_of},
 };
-use crate::{Kind, Param, Role, params::Values};
 
 /// What kind of text a parameter takes.
 #[derive(Debug)]

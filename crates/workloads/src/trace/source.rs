@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pagelab_bench::count::parse_count;
 use pagelab_record::Case;
 
 use super::door;
-use crate::count::parse_count;
 
 /// Bytes of a record of a typical program, rounded up: most are loads of 10 bytes.
 const RECORD_BYTES: u64 = 11;

@@ -8,6 +8,13 @@
 
 use std::rc::Rc;
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    meter::{Meter, Witness},
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::{Case, schema};
 use pagelab_sys::process::pulse::Pulse;
 use pagelab_trace::stats::{Collector, Options, Stack, Stats};
@@ -19,14 +26,7 @@ use super::{
     stream::{EMPTY, Stream, Streamed},
     tables,
 };
-use crate::need::{Need, Needed};
 use crate::needs::Memory;
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
-};
 
 const PARAMS: &[Param] = &[
     trace::TRACE,

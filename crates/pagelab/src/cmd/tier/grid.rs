@@ -14,12 +14,12 @@ use std::{
     time::Duration,
 };
 
-use pagelab_record::Record;
-use pagelab_sys::process::crew::{catch_interrupts, interrupted};
-use pagelab_workloads::{
+use pagelab_bench::{
     plan::Plan,
     runner::{Attempt, Runner},
 };
+use pagelab_record::Record;
+use pagelab_sys::process::crew::{catch_interrupts, interrupted};
 
 use crate::{
     exit::{Exit, Failure},

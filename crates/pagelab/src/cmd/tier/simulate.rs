@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use clap::{Arg, ArgMatches, Command};
-use pagelab_record::Outcome;
-use pagelab_report::visible;
-use pagelab_workloads::{
+use pagelab_bench::{
     Workload,
     plan::{self, Plan},
     suite::Entry,
-    tier::{preset::PRESETS, simulation::Simulation},
 };
+use pagelab_record::Outcome;
+use pagelab_report::visible;
+use pagelab_workloads::tier::{preset::PRESETS, simulation::Simulation};
 
 use super::{grid, rows};
 use crate::{

@@ -24,8 +24,8 @@ use std::{
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use pagelab_bench::count::parse_count;
 use pagelab_sys::process::crew::{catch_interrupts, interrupted};
-use pagelab_workloads::count::parse_count;
 
 use self::{
     files::{Asked, Files},

@@ -14,17 +14,17 @@ mod verify;
 use std::{path::Path, time::Duration};
 
 use clap::{Arg, ArgMatches, Command};
-use pagelab_record::{Outcome, Record};
-use pagelab_report::visible;
-use pagelab_sys::process::crew::catch_interrupts;
-use pagelab_workloads::{
+use pagelab_bench::{
     inputs::Stopped,
     plan::{self, Plan, Planned},
     runner::{Runner, Step},
     suite::Entry,
-    trace::Source,
     workload::Row,
 };
+use pagelab_record::{Outcome, Record};
+use pagelab_report::visible;
+use pagelab_sys::process::crew::catch_interrupts;
+use pagelab_workloads::trace::Source;
 use serde_json::{Map, Value, json};
 
 use super::{clock, run::refuse_what_cannot_fit, text};

@@ -1,9 +1,9 @@
 //! `pagelab trace stats`: what a trace looks like, in the layout of fast-mem's tool.
 
 use clap::{ArgMatches, Command};
+use pagelab_bench::inputs::Stopped;
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
-use pagelab_workloads::inputs::Stopped;
 use pagelab_workloads::trace::{load::check_whole, stats::TraceStats, stats_of};
 use serde_json::{Value, json};
 

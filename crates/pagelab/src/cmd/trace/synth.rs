@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use pagelab_bench::count::parse_count;
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::folder::{self, Existing, FolderError, Made, Target},
@@ -23,10 +24,7 @@ use pagelab_trace::{
     image::{Image, sidecar},
     synth::Spec,
 };
-use pagelab_workloads::{
-    count::parse_count,
-    trace::{Counter, generators},
-};
+use pagelab_workloads::trace::{Counter, generators};
 
 use super::{fit::Fit, text};
 use crate::{

@@ -7,6 +7,7 @@
 //! `mprotect` makes page-table entries writable at once where nobody else has the page. A probe on
 //! a few pages decides what is claimed, and the series is called `touch` where nothing faults.
 
+use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
@@ -19,12 +20,7 @@ use super::{
         Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
     },
 };
-use crate::{
-    fault::space::{Expectation, Space},
-    meter::Witness,
-    params::PageSize,
-    workload::Error,
-};
+use crate::fault::space::{Expectation, Space};
 
 /// A store to a page that was given up by `MADV_DONTNEED`.
 #[derive(Debug)]

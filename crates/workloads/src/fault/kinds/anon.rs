@@ -1,5 +1,10 @@
 //! Anonymous memory that nobody else has: first touches, the zero page, and no fault at all.
 
+use pagelab_bench::{
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{Area, loops::touch::Access};
 
@@ -8,12 +13,7 @@ use super::{
     huge_zero::{self, HugeZero},
     state::EACH,
 };
-use crate::need::{Need, Needed};
-use crate::{
-    fault::space::{Expectation, Space},
-    params::PageSize,
-    workload::Error,
-};
+use crate::fault::space::{Expectation, Space};
 
 /// A stage that has nothing to prepare: memory is as `mmap` left it.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! change it). A [`Backed`] is one choice of both, made anew before every repetition and looked at
 //! before and after the touches.
 
+use pagelab_bench::{meter::Witness, workload::Error};
 use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::{
     Area,
@@ -17,11 +18,7 @@ use pagelab_sys::{
 };
 
 use super::{FaultKind, Stage, anon::base_only};
-use crate::{
-    fault::space::{Expectation, Space},
-    meter::Witness,
-    workload::Error,
-};
+use crate::fault::space::{Expectation, Space};
 
 const PAGE: usize = 4096;
 
@@ -268,7 +265,8 @@ pub(super) fn cannot_tell(case: &Case, mapping: Mapping) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fault::latency::Latency, plan::complete};
+    use crate::fault::latency::Latency;
+    use pagelab_bench::plan::complete;
 
     fn space() -> Space {
         Space::of(&complete(&Latency, &[("size", "4m")]).unwrap(), 1)

@@ -5,6 +5,12 @@
 //! populates, so that the advice of the mapping need not be given and taken back (it cannot be).
 //! The call also empties the page lists of every CPU: part of its cost on large machines.
 
+use pagelab_bench::{
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError, loops::touch::TouchList, process::sched::disable_thp, time::clock::Clock,
@@ -14,14 +20,12 @@ use super::{
     FaultKind, Stage,
     state::{Before, only, populate, populated, unpaced},
 };
-use crate::fault::needs::COLLAPSE;
-use crate::need::{Need, Needed};
-use crate::needs::Memory;
 use crate::{
-    fault::space::{Expectation, Space, size_of},
-    meter::Witness,
-    params::PageSize,
-    workload::Error,
+    fault::{
+        needs::COLLAPSE,
+        space::{Expectation, Space, size_of},
+    },
+    needs::Memory,
 };
 
 /// See the module's documentation.

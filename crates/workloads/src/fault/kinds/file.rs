@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use pagelab_bench::{
+    need::{Need, Needed},
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{files::scratch::Scratch, loops::touch::Access, memory::area::Layout};
 
@@ -9,12 +13,12 @@ use super::{
     FaultKind, Stage,
     backed::{self, Backed, Before, Mapping},
 };
-use crate::fault::needs::{Evictable, FAULT_AROUND, Mappings, NotedWrites, Room};
-use crate::need::{Need, Needed};
-use crate::needs::Memory;
 use crate::{
-    fault::space::{Space, size_of},
-    workload::Error,
+    fault::{
+        needs::{Evictable, FAULT_AROUND, Mappings, NotedWrites, Room},
+        space::{Space, size_of},
+    },
+    needs::Memory,
 };
 
 /// What `size=auto` gives to kinds whose file stays in the page cache.

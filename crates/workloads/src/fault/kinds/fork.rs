@@ -9,6 +9,12 @@
 //! whose page tables exist. The fork's other copies, of the loop's own data, are taken off the
 //! clock.
 
+use pagelab_bench::{
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
@@ -21,13 +27,9 @@ use super::{
     FaultKind, Stage,
     state::{Before, is_true_of_populated, only, populate, populated},
 };
-use crate::need::{Need, Needed};
-use crate::needs::{Memory, POPULATE_WRITE, Pool};
 use crate::{
     fault::space::{Expectation, Space, size_of},
-    meter::Witness,
-    params::PageSize,
-    workload::Error,
+    needs::{Memory, POPULATE_WRITE, Pool},
 };
 
 /// A kind whose pages a forked process holds, or held.

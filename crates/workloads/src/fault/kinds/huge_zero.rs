@@ -9,6 +9,7 @@
 //! A store to it splits the PMD and allocates one base page; since Linux 6.13 it allocates a THP
 //! instead. Again one page is asked, before anything is claimed.
 
+use pagelab_bench::{meter::Witness, workload::Error};
 use pagelab_sys::{
     Area,
     counts::counters::Counters,
@@ -21,11 +22,9 @@ use pagelab_sys::{
 };
 
 use super::{Stage, state};
-use crate::needs::Setting;
 use crate::{
     fault::space::{Expectation, Space},
-    meter::Witness,
-    workload::Error,
+    needs::Setting,
 };
 
 /// One load in each 2 MiB.

@@ -10,6 +10,11 @@
 
 use std::{path::Path, time::Duration};
 
+use pagelab_bench::{
+    meter::Witness,
+    need::{Need, Needed},
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
@@ -24,12 +29,9 @@ use super::{
     anon::base_only,
     state::{Before, is_true_of_populated, populate, populated},
 };
-use crate::need::{Need, Needed};
-use crate::needs::Setting;
 use crate::{
     fault::space::{Expectation, Space},
-    meter::Witness,
-    workload::Error,
+    needs::Setting,
 };
 
 /// What makes `ksmd` go through everything at once; its own choice of pace would undo it.

@@ -24,6 +24,9 @@ pub(super) mod swap;
 
 use std::fmt;
 
+use pagelab_bench::{
+    inputs::Inputs, meter::Witness, need::Needed, params::PageSize, workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -33,8 +36,6 @@ use pagelab_sys::{
 };
 
 use super::space::{Expectation, Space};
-use crate::need::Needed;
-use crate::{inputs::Inputs, meter::Witness, params::PageSize, workload::Error};
 
 /// Every kind, in the order that help shows them.
 pub const KINDS: &[&dyn FaultKind] = &[

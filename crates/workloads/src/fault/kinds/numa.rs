@@ -10,6 +10,12 @@
 //!
 //! Moving is the remedy that such a fault may end in; here it is asked for, one page a call.
 
+use pagelab_bench::{
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -28,14 +34,9 @@ use super::{
     anon::base_only,
     state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
 };
-use crate::need::{Need, Needed};
-use crate::needs::{FarNode, Setting};
 use crate::{
     fault::space::{Expectation, Space},
-    meter::Witness,
-    needs::far_node,
-    params::PageSize,
-    workload::Error,
+    needs::{FarNode, Setting, far_node},
 };
 
 /// Passes over the address space after which every page is marked. One may have been under way; the

@@ -1,5 +1,6 @@
 //! Shared memory (a memfd): pages that are allocated for the file, and pages that it has already.
 
+use pagelab_bench::workload::Error;
 use pagelab_record::Case;
 use pagelab_sys::files::scratch::Scratch;
 
@@ -7,7 +8,7 @@ use super::{
     FaultKind, Stage,
     backed::{self, Backed, Before, Mapping},
 };
-use crate::{fault::space::Space, workload::Error};
+use crate::fault::space::Space;
 
 /// Shared memory of a case behind its space.
 fn backed(case: &Case, space: &mut Space, before: Before) -> Result<Box<dyn Stage>, Error> {

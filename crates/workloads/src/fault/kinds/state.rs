@@ -5,6 +5,7 @@
 //! even where the touches hide it. And where kernels differ in whether a touch faults, a probe on a
 //! few pages says what this one does before anything is claimed of a million.
 
+use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
@@ -17,12 +18,7 @@ use pagelab_sys::{
 };
 
 use super::FaultKind;
-use crate::{
-    fault::space::{Expectation, Space},
-    meter::Witness,
-    params::PageSize,
-    workload::Error,
-};
+use crate::fault::space::{Expectation, Space};
 
 /// Every base page once.
 pub(super) const EACH: Stride = Stride { step: 4096, bytes: 8 };

@@ -12,6 +12,13 @@
 //!
 //! It is not about reclaim: what the kernel chooses to evict, and what writing costs, is elsewhere.
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    meter::Witness,
+    need::{Need, Needed},
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -26,14 +33,9 @@ use pagelab_sys::{
 };
 
 use super::{FaultKind, Stage, anon::base_only};
-use crate::fault::needs::{PageCluster, SwapFile, Zram, ZswapOff};
-use crate::need::{Need, Needed};
-use crate::{
-    Kind, Param, Role,
-    fault::space::{Expectation, Space, size_of},
-    inputs::Inputs,
-    meter::Witness,
-    workload::Error,
+use crate::fault::{
+    needs::{PageCluster, SwapFile, Zram, ZswapOff},
+    space::{Expectation, Space, size_of},
 };
 
 /// What only this kind reads.
@@ -364,7 +366,8 @@ impl Stage for Evicted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fault::latency::Latency, plan::complete};
+    use crate::fault::latency::Latency;
+    use pagelab_bench::plan::complete;
 
     #[test]
     fn what_says_nothing_for_other_kinds_is_refused_with_them() {

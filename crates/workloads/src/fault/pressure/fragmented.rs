@@ -11,6 +11,12 @@
 //! in the background is off meanwhile (`compaction_proactiveness`), and faults compact because the
 //! case asks for huge pages (`defrag` at `madvise`).
 
+use pagelab_bench::{
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area,
@@ -26,17 +32,13 @@ use pagelab_sys::{
 };
 
 use super::pieces::Pieces;
-use crate::fault::needs::SmallNode;
-use crate::need::{Need, Needed};
-use crate::needs::{Memory, Setting};
 use crate::{
     fault::{
         kinds::Stage,
+        needs::SmallNode,
         space::{Expectation, Space, cpus_of},
     },
-    meter::Witness,
-    params::PageSize,
-    workload::Error,
+    needs::{Memory, Setting},
 };
 
 /// The most free memory that a node may have: all of it is broken up, for everybody.

@@ -17,6 +17,13 @@ use std::{
     io,
 };
 
+use pagelab_bench::{
+    inputs::Inputs,
+    meter::Witness,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -30,18 +37,13 @@ use pagelab_sys::{
 };
 
 use super::pieces::Pieces;
-use crate::fault::needs::{OwnGroup, Reclaimable};
-use crate::need::{Need, Needed};
-use crate::needs::Memory;
 use crate::{
     fault::{
         kinds::Stage,
+        needs::{OwnGroup, Reclaimable},
         space::{Expectation, Space, size_of},
     },
-    inputs::Inputs,
-    meter::Witness,
-    params::PageSize,
-    workload::Error,
+    needs::Memory,
 };
 
 /// Room that is left below the limit: what else the process needs meanwhile, and the base pages of

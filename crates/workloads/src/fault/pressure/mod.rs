@@ -13,15 +13,20 @@ mod fragmented;
 mod memcg;
 mod pieces;
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    need::{Need, Needed},
+    params::PageSize,
+    workload::Error,
+};
 use pagelab_record::Case;
 
 use super::{
     kinds::Stage,
     space::{Space, size_of},
 };
-use crate::need::{Need, Needed};
 use crate::needs::Without;
-use crate::{Kind, Param, Role, inputs::Inputs, params::PageSize, workload::Error};
 
 /// The parameter.
 pub(super) const PRESSURE: Param = Param {
@@ -126,11 +131,8 @@ pub(super) fn under(
 
 #[cfg(test)]
 mod tests {
-    use crate::{
-        fault::{latency::Latency, throughput::Throughput},
-        plan::complete,
-        workload::Workload,
-    };
+    use crate::fault::{latency::Latency, throughput::Throughput};
+    use pagelab_bench::{plan::complete, workload::Workload};
 
     #[test]
     fn what_cannot_be_put_under_pressure_is_refused_and_the_neighbour_is_not() {

@@ -3,13 +3,14 @@
 //! The one idea: the page table is read back page by page, so that what the kernel gave is known
 //! for every touch. What the kernel counted stands beside it and decides nothing by itself.
 
+use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
 use pagelab_sys::{
     Area,
     counts::counters::Counters,
     memory::residency::{Residency, Scanner},
 };
 
-use crate::{fault::space::Expectation, meter::Witness, params::PageSize, workload::Error};
+use crate::fault::space::Expectation;
 
 /// What one touch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

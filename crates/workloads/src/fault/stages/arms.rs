@@ -5,6 +5,10 @@
 //! what being told costs, the second says how much of that is one event.
 
 use hdrhistogram::Histogram;
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
 use pagelab_record::{Unit, latency, schema::Clock, vocabulary::counter};
 use pagelab_sys::{
     Area,
@@ -21,11 +25,7 @@ use super::{
     marks::{self, Tied, median},
     sources::{Marks, RETURN, WHOLE},
 };
-use crate::{
-    fault::space::Space,
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use crate::fault::space::Space;
 
 /// Stages and the whole may differ by one part in so many.
 const PARTS: u64 = 10;

@@ -15,6 +15,12 @@ mod arms;
 mod marks;
 mod sources;
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::Case;
 use pagelab_sys::{
     loops::touch::{Access, TouchList},
@@ -30,12 +36,6 @@ use self::{
 use super::{
     leave_unmarked,
     space::{self, Space, cpus_of, size_of},
-};
-use crate::need::{Need, Needed};
-use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    workload::{Error, Trial, Workload},
 };
 
 const PARAMS: &[Param] = &[
@@ -170,7 +170,7 @@ fn setup(case: &Case, access: Access) -> Setup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::complete;
+    use pagelab_bench::plan::complete;
 
     #[test]
     fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {

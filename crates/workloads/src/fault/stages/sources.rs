@@ -4,6 +4,7 @@
 //! name. What a kernel does not have, or does not tell once for each fault, is no mark there: the
 //! stages around it become one.
 
+use pagelab_bench::need::Plain;
 use pagelab_sys::{
     SysError,
     counts::perf::{
@@ -14,7 +15,6 @@ use pagelab_sys::{
 };
 
 use super::marks::Told;
-use crate::need::Plain;
 
 /// Bytes of a sample in a ring, at most: its head, 40 bytes, and the fields of a tracepoint.
 const SAMPLE_BYTES: usize = 160;

@@ -3,6 +3,10 @@
 
 use std::{cell::RefCell, rc::Rc};
 
+use pagelab_bench::{
+    meter::{Meter, Witness},
+    workload::{Error, Trial},
+};
 use pagelab_record::Unit;
 use pagelab_sys::{
     loops::touch::TouchList,
@@ -16,10 +20,6 @@ use super::{
     ground::Ground,
     samples::Samples,
     team::{self, Work},
-};
-use crate::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
 };
 
 /// What both arms share.

@@ -5,6 +5,7 @@
 
 use std::{fs::File, os::fd::AsRawFd};
 
+use pagelab_bench::workload::Error;
 use pagelab_sys::{
     Area,
     loops::touch::Stride,
@@ -16,7 +17,6 @@ use pagelab_sys::{
 };
 
 use super::choice::{Choice, Lie, Way};
-use crate::workload::Error;
 
 /// Patterns that tell every line of an area from every other.
 const UNIQUE: usize = usize::MAX;

@@ -16,6 +16,12 @@ mod team;
 
 use std::rc::Rc;
 
+use pagelab_bench::{
+    Kind, Param, Role,
+    inputs::Inputs,
+    need::{Need, Needed},
+    workload::{Error, Trial, Workload},
+};
 use pagelab_record::Case;
 use pagelab_sys::{loops::touch::TouchList, process::sched::Pinned};
 
@@ -24,13 +30,9 @@ use self::{
     choice::{Choice, Handler, Lie, Way},
 };
 use super::{leave_unmarked, space};
-use crate::fault::needs::Uffd;
-use crate::need::{Need, Needed};
-use crate::needs::{CpuCount, Cpus, Memory, Node, Pool, SCHED_FIFO};
 use crate::{
-    Kind, Param, Role,
-    inputs::Inputs,
-    workload::{Error, Trial, Workload},
+    fault::needs::Uffd,
+    needs::{CpuCount, Cpus, Memory, Node, Pool, SCHED_FIFO},
 };
 
 const PARAMS: &[Param] = &[

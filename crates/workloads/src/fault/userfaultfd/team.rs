@@ -9,6 +9,7 @@
 
 use std::thread;
 
+use pagelab_bench::workload::Error;
 use pagelab_sys::{
     SysError,
     loops::touch::TouchList,
@@ -28,7 +29,6 @@ use super::{
     ground::Ground,
     samples::{Samples, Touching},
 };
-use crate::workload::Error;
 
 /// What the threads did, all together.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,8 +1,8 @@
 //! Cases of `fault/userfaultfd`: what is refused, what is needed, and the formula.
 
 use super::*;
-use crate::plan::complete;
 use expected::Expected;
+use pagelab_bench::plan::complete;
 
 fn case(pairs: &[(&str, &str)]) -> Case {
     complete(&Userfaultfd, pairs).unwrap()

@@ -23,7 +23,7 @@ use pagelab_sys::{
 };
 
 use crate::{
-    inputs::{Handed, Loaded, Stopped, Supply},
+    inputs::{Handed, Loaded, Stopped, Supplied},
     need::Needed,
     partial::Partial,
     plan::{Plan, Planned, unique},
@@ -78,7 +78,7 @@ pub struct Runner {
     knobs: Option<Knobs>,
     /// What was put back before the run began, for its first record.
     leftovers: RefCell<Vec<String>>,
-    supplies: RefCell<Vec<(Rc<dyn Supply>, Rc<Loaded>)>>,
+    supplies: RefCell<Vec<(Supplied, Rc<Loaded>)>>,
 }
 
 impl Runner {
@@ -139,7 +139,7 @@ impl Runner {
     }
 
     /// Lets go of what no case wants any more.
-    pub fn keep_supplies(&self, is_wanted: impl Fn(&Rc<dyn Supply>) -> bool) {
+    pub fn keep_supplies(&self, is_wanted: impl Fn(&Supplied) -> bool) {
         self.supplies.borrow_mut().retain(|(supply, _)| is_wanted(supply));
     }
 

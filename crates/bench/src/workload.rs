@@ -1,12 +1,12 @@
 //! What a workload is: a row of the table, and the trials it prepares.
 
-use std::{fmt, rc::Rc};
+use std::fmt;
 
 use pagelab_record::Case;
-use pagelab_sys::SysError;
+use pagelab_sys::{SysError, memtype::DeviceError};
 
 use crate::{
-    inputs::{Inputs, Supply},
+    inputs::{Inputs, Supplied},
     meter::{Meter, Witness},
     need::Needed,
     params::Param,
@@ -71,7 +71,7 @@ pub trait Workload: Sync {
     }
 
     /// What the parent makes for the case before any process starts.
-    fn supply(&self, case: &Case) -> Option<Rc<dyn Supply>> {
+    fn supply(&self, case: &Case) -> Option<Supplied> {
         let _ = case;
         None
     }
@@ -174,4 +174,11 @@ pub enum Error {
     /// The case makes no sense here.
     #[error("{0}")]
     Case(String),
+}
+
+impl From<DeviceError> for Error {
+    /// What the module says, and the cure.
+    fn from(error: DeviceError) -> Self {
+        Self::Case(format!("{error} ({})", error.cure()))
+    }
 }

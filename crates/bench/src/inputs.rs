@@ -1,5 +1,5 @@
-//! What a case's process gets from its parent, beside the case: what a workload asked for, a page to
-//! count on, and the names of what was made on the machine for it.
+//! What a case's process gets from its parent, beside the case: what a workload asked for, a page
+//! to count on, and the names of what was made on the machine for it.
 //!
 //! The one idea: what is slow to make (decompressing, generating) is made once by the parent and
 //! inherited by every process, so that a process measures and does nothing else. [`Supply`] is what
@@ -30,6 +30,9 @@ pub trait Supply: Same {
 }
 
 same!(dyn Supply);
+
+/// As a case holds it.
+pub type Supplied = Rc<dyn Supply>;
 
 /// Why there is nothing to hand down.
 #[derive(Debug)]

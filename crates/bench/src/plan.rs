@@ -1,9 +1,6 @@
 //! From what was asked to the list of cases, and how each of them is measured.
 
-use std::{
-    collections::{HashMap, HashSet},
-    rc::Rc,
-};
+use std::collections::{HashMap, HashSet};
 
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::time::clock::ClockChoice;
@@ -12,7 +9,7 @@ pub use crate::grid::{CASES_MAX, check, complete, grid};
 use crate::{
     asked::{Forks, Repetitions, Seconds, Share},
     grid::{Unique, grid_beside, too_many},
-    inputs::Supply,
+    inputs::Supplied,
     measure::{self, Method},
     need::Needed,
     remedy::Remedy,
@@ -216,7 +213,7 @@ impl Planned {
     }
 
     /// What the parent makes for the case.
-    pub fn supply(&self) -> Option<Rc<dyn Supply>> {
+    pub fn supply(&self) -> Option<Supplied> {
         self.workload.supply(&self.case)
     }
 

@@ -1,0 +1,27 @@
+//! The one loop that measures, and what a workload is to it.
+//!
+//! A [`Workload`] turns a case into trials, one for each arm; [`measure`] repeats them in a fresh
+//! process and [`runner`] turns what comes back into a record. No workload is known here: a table
+//! of them is handed in. Nothing here draws or prints.
+
+pub mod asked;
+pub mod count;
+mod grid;
+pub mod inputs;
+pub mod measure;
+pub mod meter;
+pub mod need;
+pub mod params;
+pub mod partial;
+pub mod plan;
+pub mod remedy;
+mod request;
+pub mod runner;
+mod same;
+pub mod suite;
+pub mod workload;
+
+pub use need::{Need, Needed};
+pub use params::{Kind, Param, Role, Values};
+pub use remedy::Remedy;
+pub use workload::{Error, Row, Table, Trial, Workload};
