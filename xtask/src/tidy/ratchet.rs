@@ -14,14 +14,12 @@ pub(crate) const LONG_LINES: &[Entry] = &[];
 
 /// Crates with circles of files, and how many files are tied in them.
 pub(crate) const FILE_CIRCLES: &[Entry] = &[
-    ("crates/advisor", 4),
     ("crates/emu", 5),
     ("crates/pagelab", 8),
     ("crates/report", 51),
     ("crates/sys", 11),
     ("crates/tier", 2),
     ("crates/trace", 5),
-    ("crates/workloads", 19),
     ("vm", 25),
     ("xtask", 2),
 ];
@@ -33,7 +31,6 @@ pub(crate) const FOLDER_CIRCLES: &[Entry] = &[
     ("crates/report", 26),
     ("crates/tier", 3),
     ("crates/trace", 5),
-    ("crates/workloads", 11),
     ("vm", 4),
     ("xtask", 2),
 ];

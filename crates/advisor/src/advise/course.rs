@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 
 use pagelab_bench::{partial::Partial, plan::Planned};
 use pagelab_record::{Clock, Data, Measured, Outcome};
-
-use super::Populate;
+use pagelab_workloads::fault::populate::Populate;
 
 /// Rounds after which more would not change the answer: of a small sample so many take no longer
 /// than the budget, and rivals a few per cent apart need them.

@@ -8,7 +8,6 @@ use std::{
 use super::{
     blocks::Density,
     kind::{Group, Place},
-    threads::Crew,
 };
 
 /// An instruction: a file and an offset in it, or an address where no file is.
@@ -69,6 +68,15 @@ impl Count {
 
 /// Faults by group.
 pub type Groups = BTreeMap<Group, Count>;
+
+/// Faults of all threads of one name.
+#[derive(Debug, Clone, Default)]
+pub struct Crew {
+    /// Threads of that name that took faults.
+    pub threads: u64,
+    /// Their faults.
+    pub groups: Groups,
+}
 
 /// A mapping that faults came from.
 #[derive(Debug, Clone, Default)]

@@ -7,7 +7,7 @@
 use pagelab_record::{Claim, Measured};
 use pagelab_sys::counts::perf::Told;
 
-use super::{record::number, watch::Watched};
+use super::watch::Watched;
 
 /// Adds what was proven.
 pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
@@ -105,4 +105,8 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
     if watched.cut_short {
         warn("the watching was interrupted before the program ended".to_owned());
     }
+}
+
+pub(super) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -16,11 +16,10 @@ use pagelab_sys::{arch, machine::environment};
 
 use super::{
     blocks::{Density, SIZES, Whole},
-    counts::{Count, Frame, Groups, Mapped, Seen},
+    counts::{Count, Crew, Frame, Groups, Mapped, Seen},
     kind::Place,
-    proof,
+    proof::{self, number},
     symbols::Symbols,
-    threads::Crew,
     watch::Watched,
 };
 
@@ -76,10 +75,6 @@ fn series(name: &str, clock: Clock, ns: u64) -> Series {
         bytes: 0,
         data: Data::Values(vec![ns]),
     }
-}
-
-pub(super) fn number(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// A table of one row.

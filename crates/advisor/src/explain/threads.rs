@@ -13,7 +13,7 @@ use std::{
     rc::Rc,
 };
 
-use super::counts::{Count, Groups};
+use super::counts::{Count, Crew, Groups};
 
 /// An exception that is older than this is over, though nobody said so: it ended in a signal, or
 /// the record of its end was lost. A watched fault of 2 MiB takes a tenth of it.
@@ -86,15 +86,6 @@ impl InFlight {
     pub fn unhandled(&self) -> u64 {
         self.0.len() as u64
     }
-}
-
-/// Faults of all threads of one name.
-#[derive(Debug, Clone, Default)]
-pub struct Crew {
-    /// Threads of that name that took faults.
-    pub threads: u64,
-    /// Their faults.
-    pub groups: Groups,
 }
 
 /// Processes and threads.

@@ -37,7 +37,7 @@ use pagelab_sys::{
 
 use super::{
     outcome::{Phase, phase},
-    round::{Plan, touch_share},
+    plan::{Plan, touch_share},
 };
 
 /// What is called beside the touches.

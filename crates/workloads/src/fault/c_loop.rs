@@ -9,7 +9,7 @@ use pagelab_bench::{
 };
 use pagelab_sys::{loops::twin, time::usage};
 
-use super::round::Plan;
+use super::plan::Plan;
 
 /// The arm in C.
 #[derive(Debug)]

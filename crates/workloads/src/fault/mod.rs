@@ -15,6 +15,7 @@ mod note;
 pub mod outcome;
 mod peers;
 mod pieces;
+pub mod plan;
 pub mod populate;
 mod pressure;
 pub mod round;

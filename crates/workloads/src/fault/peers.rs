@@ -17,7 +17,7 @@ use pagelab_sys::{
     },
 };
 
-use super::round::Plan;
+use super::plan::Plan;
 
 /// Whose loop it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

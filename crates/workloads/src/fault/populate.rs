@@ -287,6 +287,36 @@ pub fn refusal(case: &Case) -> Option<String> {
     Some(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1))
 }
 
+/// The refusal that both fault workloads share.
+pub const TRUE_LIE: (&str, &str) = (
+    "a lie that would be the truth, or that this page size cannot tell",
+    "nothing would be proven",
+);
+
+/// Whether the case's lie changes nothing that the case says.
+pub fn lie_is_true(case: &Case) -> bool {
+    let page = PageSize::of(case);
+    let is_hugetlb = matches!(page, PageSize::Hugetlb(_));
+    let populate = Populate::of(case);
+    let by_touch = populate.touches_fault();
+    match case.get("lie") {
+        None | Some("none") => false,
+        _ if case.get("kind") == Some("present") => true,
+        Some("unfragmented") => case.get("pressure") != Some("fragmented"),
+        Some("thp-on") => page != PageSize::Base,
+        Some("thp-off") => page == PageSize::Base || is_hugetlb,
+        Some("ragged") => {
+            page == PageSize::Base || is_hugetlb || case.get("align") == Some("ragged")
+        }
+        // Populating early is true where the case populates early, and harmless where the pages
+        // are of the size that comes without any advice.
+        Some("early-populate") => {
+            populate.is_early() || (!by_touch && (page == PageSize::Base || is_hugetlb))
+        }
+        Some(_) => !by_touch,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use pagelab_bench::workload::Error;
 use pagelab_sys::{
     Area, SysError,
     counts::perf::FaultCounter,
-    loops::touch::{Access, Stride, TouchList},
+    loops::touch::Stride,
     memory::residency::{Scanner, nodes_of},
     process::{
         crew::Barrier,
@@ -23,32 +23,10 @@ use super::{
     kinds::Stage,
     outcome::{Outcome, Phase, UNKNOWN, phase, try_phase},
     pieces::Pieces,
+    plan::{Plan, touch_share},
     populate::{Populate, locked_by},
     space::Space,
 };
-
-/// Everything that a round needs to know.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// Where.
-    pub space: Space,
-    /// How memory comes to be present.
-    pub populate: Populate,
-    /// What is touched where.
-    pub stride: Stride,
-    /// Whether a touch stores or loads.
-    pub access: Access,
-    /// Random order, as a list of touches; ascending without.
-    pub list: Option<TouchList>,
-    /// Run under `SCHED_FIFO`.
-    pub fifo: bool,
-    /// Count faults by a perf event too, which makes each of them dearer.
-    pub by_perf: bool,
-    /// Workers that share one mapping; 1 for all other cases.
-    pub threads: usize,
-    /// CPU of each worker, and of the thread beside them.
-    pub cpus: Vec<Option<usize>>,
-}
 
 /// Runs one round in the calling thread (and in `plan.threads` of its own for the touch); with
 /// `beside` in threads in any case, so that the arms of that question differ in nothing else. With
@@ -162,17 +140,6 @@ fn lap(plan: &Plan, area: &Area, clock: &Clock, pieces: Option<&mut Pieces>, to:
     match pieces {
         Some(pieces) => pieces.lap(to, clock, &|from, to| touch_share(plan, area, from, to)),
         None => touch_share(plan, area, 0, to),
-    }
-}
-
-/// The touch loop over a part of the area; a list is touched whole, unless the part is empty.
-pub(super) fn touch_share(plan: &Plan, area: &Area, from: usize, to: usize) {
-    match (&plan.list, plan.access) {
-        _ if from == to => (),
-        (None, Access::Write) => area.touch(from, to, plan.stride),
-        (None, Access::Read) => area.load(from, to, plan.stride.step),
-        (Some(list), Access::Write) => area.touch_listed(list, plan.stride),
-        (Some(list), Access::Read) => area.load_listed(list),
     }
 }
 

@@ -27,8 +27,9 @@ use super::{
     kinds::Untouched,
     outcome::{Outcome, Phase, UNKNOWN, WORDS},
     pieces::{Pieces, Share},
+    plan::Plan,
     populate::{self, Populate},
-    round::{Plan, round},
+    round::round,
     said::{SAID, Said},
     workers::{SharedStages, Staged},
 };

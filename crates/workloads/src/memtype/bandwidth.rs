@@ -32,7 +32,7 @@ use super::{
     signature,
     space::{self, Space},
 };
-use crate::memtype::needs::{LoadWidth, Module, StoreWidth};
+use crate::memtype::needs::{LoadWidth, Module, StoreWidth, of_space};
 
 const PARAMS: &[Param] = &[
     Param {
@@ -233,7 +233,7 @@ impl Workload for Bandwidth {
 
     fn needs(&self, case: &Case) -> Vec<Needed> {
         let (point, space) = (Point::of(case), Space::of(case));
-        let mut needs = space.needs();
+        let mut needs = of_space(&space);
         if point.has_uc_fence() && has_own_fence_word(case) {
             needs.push(Module.needed());
         }

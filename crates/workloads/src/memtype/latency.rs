@@ -33,7 +33,7 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
-use crate::memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth};
+use crate::memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth, of_space};
 
 /// The operations, by the names of their arms.
 const OPS: [(&str, Op); 10] = [
@@ -144,7 +144,7 @@ impl Workload for Latency {
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = Space::of(case).needs();
+        let mut needs = of_space(&Space::of(case));
         for (_, op) in ops(case) {
             match op {
                 Op::LoadNt => needs.push(LoadWidth { nt: true, bytes: 16 }.needed()),

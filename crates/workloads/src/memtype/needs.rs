@@ -1,11 +1,15 @@
 //! What memory types need of the host: the module, memory of a type from it, widths of loads and
 //! stores.
 
-use pagelab_bench::need::{Need, Plain};
+use pagelab_bench::{
+    need::{Need, Needed, Plain},
+    params::PageSize,
+};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::memtype::{self, Device, ModuleState, Width, latency::can_flush};
 
 use super::space::{Source, Space};
+use crate::needs::{Memory, Node, Transparent};
 
 /// Flushing a cache line from user space.
 pub const LINE_FLUSH: Plain = Plain {
@@ -71,6 +75,21 @@ impl Need for Typed {
             None => "nothing is to be done".to_owned(),
         }
     }
+}
+
+/// What memory of a type needs of the host.
+pub(super) fn of_space(space: &Space) -> Vec<Needed> {
+    let mut needs = vec![Memory(space.bytes).needed()];
+    needs.extend(space.node.map(|node| Node(node).needed()));
+    if space.source == Source::Ordinary {
+        if space.leaf > 4096 {
+            needs.push(Transparent { page: PageSize::Thp, unasked: false }.needed());
+        }
+    } else {
+        needs.push(Module.needed());
+        needs.push(Typed(*space).needed());
+    }
+    needs
 }
 
 /// Why the module has no such memory, and what to do.

@@ -27,7 +27,7 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
-use crate::memtype::needs::{Module, StoreWidth};
+use crate::memtype::needs::{Module, StoreWidth, of_space};
 
 const PARAMS: &[Param] = &[
     params::TYPE,
@@ -124,7 +124,7 @@ impl Workload for Order {
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = space_of(case).needs();
+        let mut needs = of_space(&space_of(case));
         if case.get("fence") == Some("uc-store") {
             needs.push(Module.needed());
         }

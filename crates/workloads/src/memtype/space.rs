@@ -10,7 +10,6 @@ use std::fmt;
 use pagelab_bench::{
     meter::Witness,
     need::{Need, Needed},
-    params::PageSize,
     workload::Error,
 };
 use pagelab_record::{Case, units::format_bytes};
@@ -21,10 +20,7 @@ use pagelab_sys::{
 };
 
 use super::params::{bytes, count};
-use crate::{
-    memtype::needs::{Module, Typed},
-    needs::{CpuCount, Cpus, Memory, Node, Transparent},
-};
+use crate::needs::{CpuCount, Cpus};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
@@ -191,21 +187,6 @@ impl Space {
             self.source == Source::Reserved && case.get("node").is_some_and(|node| node != "any"),
             self.bytes == 0 || !self.bytes.is_multiple_of(self.leaf),
         ]
-    }
-
-    /// What the memory needs of the host.
-    pub(super) fn needs(&self) -> Vec<Needed> {
-        let mut needs = vec![Memory(self.bytes).needed()];
-        needs.extend(self.node.map(|node| Node(node).needed()));
-        if self.source == Source::Ordinary {
-            if self.leaf > 4096 {
-                needs.push(Transparent { page: PageSize::Thp, unasked: false }.needed());
-            }
-        } else {
-            needs.push(Module.needed());
-            needs.push(Typed(*self).needed());
-        }
-        needs
     }
 
     /// What a lie takes instead.

@@ -1,4 +1,4 @@
-//! The one place where the crate of traces is asked for files, generators and images.
+//! Where the crate of traces is asked for files and generators.
 
 use std::{
     fs::File,
@@ -8,11 +8,8 @@ use std::{
 
 use pagelab_trace::{
     file::{self, FileError},
-    image::Image,
     synth::{GENERATORS, Spec},
 };
-
-use super::{image::Choice, inputs::Wanted, source::Source};
 
 /// A trace that was opened, at its start.
 pub(super) enum Opened {
@@ -58,22 +55,6 @@ pub(super) fn spec(text: &str, ops: u64, seed: u64) -> Result<Spec, String> {
 /// The names of the generators.
 pub fn generators() -> Vec<&'static str> {
     GENERATORS.iter().map(|generator| generator.name).collect()
-}
-
-/// What is in memory before the first operation: addresses and bytes.
-///
-/// # Errors
-/// A sentence that names the file.
-pub(super) fn image(supply: &Wanted) -> Result<Vec<(u64, Vec<u8>)>, String> {
-    let image = match (Choice::parse(&supply.image)?, &supply.source) {
-        (Choice::None, _) => Image::default(),
-        (Choice::Generator, Source::Generator(text)) => Spec::parse(text)?.image(),
-        (Choice::Generator, Source::File(_)) => return Err("a file has no generator".to_owned()),
-        (Choice::File { path, at }, _) => {
-            Image::read(&path, at).map_err(|error| error.to_string())?
-        }
-    };
-    Ok(image.segments.into_iter().map(|segment| (segment.addr, segment.bytes)).collect())
 }
 
 /// Whether the generator lays something down before the first operation.

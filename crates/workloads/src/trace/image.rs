@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use pagelab_trace::image::sidecar;
+use pagelab_trace::{
+    image::{Image, sidecar},
+    synth::Spec,
+};
 
-use super::source::Source;
+use super::{inputs::Wanted, source::Source};
 
 /// The values that are no path.
 pub const WORDS: &[&str] = &["auto", "none", "generator"];
@@ -83,6 +86,22 @@ fn parse_address(text: &str) -> Option<u64> {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
     }
+}
+
+/// What is in memory before the first operation: addresses and bytes.
+///
+/// # Errors
+/// A sentence that names the file.
+pub(super) fn pieces(wanted: &Wanted) -> Result<Vec<(u64, Vec<u8>)>, String> {
+    let image = match (Choice::parse(&wanted.image)?, &wanted.source) {
+        (Choice::None, _) => Image::default(),
+        (Choice::Generator, Source::Generator(text)) => Spec::parse(text)?.image(),
+        (Choice::Generator, Source::File(_)) => return Err("a file has no generator".to_owned()),
+        (Choice::File { path, at }, _) => {
+            Image::read(&path, at).map_err(|error| error.to_string())?
+        }
+    };
+    Ok(image.segments.into_iter().map(|segment| (segment.addr, segment.bytes)).collect())
 }
 
 #[cfg(test)]

@@ -2,14 +2,10 @@
 
 use std::{fs::File, rc::Rc};
 
-use pagelab_bench::{
-    inputs::{Inputs, Loaded, Stopped, Supply},
-    workload::Error,
-};
-use pagelab_sys::process::pulse::Beat;
+use pagelab_bench::{inputs::Inputs, workload::Error};
 use serde::{Deserialize, Serialize};
 
-use super::{Source, Tally, load::load};
+use super::{source::Source, tally::Tally};
 
 /// A trace that a case needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,15 +20,6 @@ pub struct Wanted {
     pub image: String,
     /// Where a trace goes that has to be made.
     pub medium: Medium,
-}
-
-impl Supply for Wanted {
-    fn load(&self, watch: &mut dyn FnMut(Beat)) -> Result<Loaded, Stopped> {
-        let (files, facts) = load(self, watch)?;
-        let warnings = facts.warnings.clone();
-        let facts = serde_json::to_value(facts).expect("facts are plain data");
-        Ok(Loaded { files, facts, warnings })
-    }
 }
 
 /// Where a trace goes that is generated or decompressed.

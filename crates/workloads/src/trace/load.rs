@@ -9,7 +9,7 @@ use std::{
     io::{Read, Seek, Write},
 };
 
-use pagelab_bench::inputs::Stopped;
+use pagelab_bench::inputs::{Loaded, Stopped, Supply};
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::{
     files::{pagecache, scratch},
@@ -17,13 +17,14 @@ use pagelab_sys::{
     memory::memfd,
     process::{child::Heirloom, crew::interrupted, pulse::Beat},
 };
-use pagelab_trace::{RecordError, raw};
+use pagelab_trace::raw;
 
 use super::{
     door::{self, Opened},
+    image,
     inputs::{Facts, Medium, Wanted},
     source::{Source, ops_of},
-    stream::EMPTY,
+    stream::{EMPTY, bad_record},
     tally::Counter,
 };
 
@@ -33,14 +34,20 @@ const PIECE: usize = 1 << 20;
 /// Bytes of memory that are left to the rest of the machine when a trace is put there.
 const SPARE: u64 = 256 << 20;
 
+impl Supply for Wanted {
+    fn load(&self, watch: &mut dyn FnMut(Beat)) -> Result<Loaded, Stopped> {
+        let (files, facts) = load(self, watch)?;
+        let warnings = facts.warnings.clone();
+        let facts = serde_json::to_value(facts).expect("facts are plain data");
+        Ok(Loaded { files, facts, warnings })
+    }
+}
+
 /// Gets a trace; `watch` is told how far that has come.
 ///
 /// # Errors
 /// When it cannot be read or made, holds a record that makes no sense, or the user interrupts.
-pub(super) fn load(
-    supply: &Wanted,
-    watch: &mut dyn FnMut(Beat),
-) -> Result<(Vec<Heirloom>, Facts), Stopped> {
+fn load(supply: &Wanted, watch: &mut dyn FnMut(Beat)) -> Result<(Vec<Heirloom>, Facts), Stopped> {
     let name = supply.source.to_string();
     let failed = |why: String| Stopped::Failed(format!("{name}: {why}"));
     let mut counter = Counter::up_to(supply.ops.unwrap_or(u64::MAX));
@@ -84,7 +91,7 @@ pub(super) fn load(
     if counter.tally.ops == 0 {
         return Err(failed(EMPTY.to_owned()));
     }
-    let (image, places) = image(supply).map_err(failed)?;
+    let (image, places) = heirloom_of_image(supply).map_err(failed)?;
     let trace = Heirloom::new(&file).map_err(|error| failed(error.to_string()))?;
     let (file_system, mut warnings) = surroundings(supply, &file, trailing);
     warnings.extend(too_short(supply.ops, counter.tally.ops));
@@ -164,16 +171,6 @@ pub(super) fn too_short(asked: Option<u64>, found: u64) -> Option<String> {
     Some(format!("the trace ends after {found} operations; {asked} were asked for"))
 }
 
-/// What is wrong with a trace, and what to do about it.
-pub(super) fn bad_record(error: &RecordError, ops: u64) -> String {
-    let advice = if ops == 0 {
-        "it is no trace in the raw format".to_owned()
-    } else {
-        format!("the {ops} operations before it are whole: --ops {ops} uses these")
-    };
-    format!("{error}; {advice}")
-}
-
 /// A trace in the making.
 struct Made {
     file: File,
@@ -231,8 +228,8 @@ impl Made {
 type Places = Vec<(u64, u64)>;
 
 /// The image as a sealed file, and where its pieces go.
-fn image(supply: &Wanted) -> Result<(Option<Heirloom>, Places), String> {
-    let pieces = door::image(supply)?;
+fn heirloom_of_image(supply: &Wanted) -> Result<(Option<Heirloom>, Places), String> {
+    let pieces = image::pieces(supply)?;
     if pieces.is_empty() {
         return Ok((None, Vec::new()));
     }

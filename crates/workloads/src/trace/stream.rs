@@ -8,12 +8,21 @@ use pagelab_trace::{Halt, RecordError, Visit, decode, raw};
 
 use super::{
     door::{self, Opened},
-    load::bad_record,
     source::Source,
 };
 
 /// Said of a trace without a record.
 pub(crate) const EMPTY: &str = "the trace holds no operation";
+
+/// What is wrong with a trace, and what to do about it.
+pub(super) fn bad_record(error: &RecordError, ops: u64) -> String {
+    let advice = if ops == 0 {
+        "it is no trace in the raw format".to_owned()
+    } else {
+        format!("the {ops} operations before it are whole: --ops {ops} uses these")
+    };
+    format!("{error}; {advice}")
+}
 
 /// Bytes that are read and decoded at once: small enough for the second-level cache.
 const PIECE: usize = 1 << 18;

@@ -15,7 +15,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    FaultKind, Stage,
+    kind::{FaultKind, Stage},
     state::{
         Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
     },

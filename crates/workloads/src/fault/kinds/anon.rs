@@ -9,8 +9,8 @@ use pagelab_record::Case;
 use pagelab_sys::{Area, loops::touch::Access};
 
 use super::{
-    FaultKind, Stage,
     huge_zero::{self, HugeZero},
+    kind::{FaultKind, Stage},
     state::EACH,
 };
 use crate::fault::space::{Expectation, Space};

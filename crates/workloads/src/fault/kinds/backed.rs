@@ -17,7 +17,10 @@ use pagelab_sys::{
     },
 };
 
-use super::{FaultKind, Stage, anon::base_only};
+use super::{
+    anon::base_only,
+    kind::{FaultKind, Stage},
+};
 use crate::fault::space::{Expectation, Space};
 
 const PAGE: usize = 4096;

@@ -17,7 +17,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    FaultKind, Stage,
+    kind::{FaultKind, Stage},
     state::{Before, only, populate, populated, unpaced},
 };
 use crate::{

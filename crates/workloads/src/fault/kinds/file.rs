@@ -10,8 +10,8 @@ use pagelab_record::Case;
 use pagelab_sys::{files::scratch::Scratch, loops::touch::Access, memory::area::Layout};
 
 use super::{
-    FaultKind, Stage,
     backed::{self, Backed, Before, Mapping},
+    kind::{FaultKind, Stage},
 };
 use crate::{
     fault::{

@@ -24,7 +24,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    FaultKind, Stage,
+    kind::{FaultKind, Stage},
     state::{Before, is_true_of_populated, only, populate, populated},
 };
 use crate::{

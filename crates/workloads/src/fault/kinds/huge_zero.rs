@@ -21,7 +21,7 @@ use pagelab_sys::{
     },
 };
 
-use super::{Stage, state};
+use super::{kind::Stage, state};
 use crate::{
     fault::space::{Expectation, Space},
     needs::Setting,

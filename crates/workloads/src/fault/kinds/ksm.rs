@@ -25,8 +25,8 @@ use pagelab_sys::{
 };
 
 use super::{
-    FaultKind, Stage,
     anon::base_only,
+    kind::{FaultKind, Stage},
     state::{Before, is_true_of_populated, populate, populated},
 };
 use crate::{

@@ -30,8 +30,8 @@ use pagelab_sys::{
 };
 
 use super::{
-    FaultKind, Stage,
     anon::base_only,
+    kind::{FaultKind, Stage},
     state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
 };
 use crate::{

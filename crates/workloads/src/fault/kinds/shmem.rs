@@ -5,8 +5,8 @@ use pagelab_record::Case;
 use pagelab_sys::files::scratch::Scratch;
 
 use super::{
-    FaultKind, Stage,
     backed::{self, Backed, Before, Mapping},
+    kind::{FaultKind, Stage},
 };
 use crate::fault::space::Space;
 

@@ -17,7 +17,7 @@ use pagelab_sys::{
     time::usage,
 };
 
-use super::FaultKind;
+use super::kind::FaultKind;
 use crate::fault::space::{Expectation, Space};
 
 /// Every base page once.

@@ -32,7 +32,10 @@ use pagelab_sys::{
     time::clock::Clock,
 };
 
-use super::{FaultKind, Stage, anon::base_only};
+use super::{
+    anon::base_only,
+    kind::{FaultKind, Stage},
+};
 use crate::fault::{
     needs::{PageCluster, SwapFile, Zram, ZswapOff},
     space::{Expectation, Space, size_of},
