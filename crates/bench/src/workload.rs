@@ -38,8 +38,8 @@ pub trait Workload: Sync {
     }
 
     /// The combinations that [`Workload::refuse`] turns away, as sentences for `list`.
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
     }
 
     /// What the case needs of the host.

@@ -13,6 +13,7 @@ use pagelab_bench::{
     Kind, Param, Role,
     inputs::{Inputs, Supplied},
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -60,13 +61,17 @@ const PARAMS: &[Param] = &[
 ];
 
 /// What [`EmuReplay::refuse`] turns away, after what concerns any trace.
-const REFUSALS: &[(&str, &str)] = &[
-    ("cache=cold with reader=memory", "what is in memory has no page cache: name another reader"),
-    ("a backend named twice", "its two series would be one"),
-    trace::REFUSALS[0],
-    trace::REFUSALS[1],
-    trace::REFUSALS[2],
-    trace::REFUSALS[3],
+const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| case.get("cache") == Some("cold") && Reader::of(case) == Reader::Memory,
+        "cache=cold with reader=memory",
+        "what is in memory has no page cache: name another reader",
+    ),
+    Refusal::new(
+        |case| Arm::has_twins(&Arm::of(case)),
+        "a backend named twice",
+        "its two series would be one",
+    ),
 ];
 
 /// Bytes of pages that a typical guest has.
@@ -94,18 +99,12 @@ impl Workload for EmuReplay {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let refused = [
-            case.get("cache") == Some("cold") && Reader::of(case) == Reader::Memory,
-            Arm::has_twins(&Arm::of(case)),
-        ];
-        match refused.iter().position(|refused| *refused) {
-            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => trace::refuse(case),
-        }
+        refuse(REFUSALS, case)?;
+        refuse(trace::REFUSALS, case)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).chain(listed(trace::REFUSALS)).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

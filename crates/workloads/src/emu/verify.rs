@@ -10,6 +10,7 @@ use pagelab_bench::{
     inputs::{Inputs, Supplied},
     meter::{Meter, Witness},
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_emu::{
@@ -43,13 +44,17 @@ const PARAMS: &[Param] = &[
 ];
 
 /// What [`EmuVerify::refuse`] turns away, after what concerns any trace.
-const REFUSALS: &[(&str, &str)] = &[
-    ("backend=noop", "it forgets on purpose: there is nothing to verify"),
-    ("a backend named twice", "one verdict is enough"),
-    trace::REFUSALS[0],
-    trace::REFUSALS[1],
-    trace::REFUSALS[2],
-    trace::REFUSALS[3],
+const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| Arm::of(case).iter().any(|arm| !arm.backend.remembers),
+        "backend=noop",
+        "it forgets on purpose: there is nothing to verify",
+    ),
+    Refusal::new(
+        |case| Arm::has_twins(&Arm::of(case)),
+        "a backend named twice",
+        "one verdict is enough",
+    ),
 ];
 
 /// Bytes of pages that a typical guest has, in both memories.
@@ -80,17 +85,12 @@ impl Workload for EmuVerify {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let arms = Arm::of(case);
-        let forgets = arms.iter().any(|arm| !arm.backend.remembers);
-        let refused = [forgets, Arm::has_twins(&arms)];
-        match refused.iter().position(|refused| *refused) {
-            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => trace::refuse(case),
-        }
+        refuse(REFUSALS, case)?;
+        refuse(trace::REFUSALS, case)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).chain(listed(trace::REFUSALS)).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

@@ -17,6 +17,7 @@ use pagelab_bench::{
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
+    refusal::{listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{
@@ -30,16 +31,17 @@ use pagelab_sys::{
     process::sched::Pinned,
 };
 
+mod asked;
+
+use self::asked::{Asked, BY_KIND, REFUSALS, rate_of};
 use super::{
     arms::{Control, Faults, SharedArea},
     kinds::{self, kind_of, swap},
     leave_unmarked,
     note::Note,
-    pieces,
-    populate::{self, Populate},
-    pressure,
+    pieces, populate, pressure,
     samples::{Host, Setup},
-    space::{self, Space, cpus_of, size_of},
+    space::{self, Space, cpus_of},
 };
 use crate::fault::needs::{PAGE_REPORTING, TSC};
 
@@ -123,33 +125,6 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-const REFUSALS: &[(&str, &str)] = &[
-    ("host=cold with a kind that takes no fresh memory, or a populating call", "nothing is cold"),
-    ("rate with kind=present", "no fault is waited for"),
-    (
-        "rate and fifo for more than 0.9 s a repetition",
-        "the kernel throttles real-time threads at 0.95 s; use a smaller size",
-    ),
-    ("arms=as-published with kind=write or present", "the published method reads; use kind=read"),
-    ("size not divisible by the page (and by 1m for 16k … 1m)", "only whole pages are touched"),
-    populate::TRUE_LIE,
-    ("populate other than touch with kind other than write", "both say what memory is like"),
-    ("dir with a kind that uses no file", "leave it at auto"),
-    pressure::REFUSALS[0],
-    pressure::REFUSALS[1],
-    populate::REFUSALS[0],
-    populate::REFUSALS[1],
-    populate::REFUSALS[2],
-    swap::REFUSALS[0],
-    swap::REFUSALS[1],
-    swap::REFUSALS[2],
-    // Said by the kinds themselves, each in its own words.
-    (
-        "a kind with a page size that it does not come in",
-        "a read maps base pages, for one; the error says which size to ask for",
-    ),
-];
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Latency;
@@ -184,8 +159,8 @@ impl Workload for Latency {
         // A paced repetition lasts as long as its touches are apart, a cold one many times a warm.
         let size = match rate_of(&case) {
             Some(rate) => size.min((rate * page.bytes() * 9 / 10).max(1)),
-            None if is_cold(&case) => size.min(128 << 20),
-            None if is_swap(&case) => size.min(swap::SIZE),
+            None if case.get("host") == Some("cold") => size.min(128 << 20),
+            None if kind.name() == "swap" => size.min(swap::SIZE),
             None if pressure::is_pressed(&case) => pressure::automatic_size(size),
             None => size,
         };
@@ -194,70 +169,51 @@ impl Workload for Latency {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let page = PageSize::of(case);
-        let read = case.get("kind") == Some("read");
-        let folio = matches!(page, PageSize::Folio(_));
-        let unit = if folio { 1 << 20 } else { page.bytes() };
-        let kind = kind_of(case);
-        kind.refuse(case)?;
-        let is_alone = !kind.is_fault();
-        let is_touched = Populate::of(case) == Populate::Touch;
-        let touches = size_of(case) / page.bytes();
-        let slow = rate_of(case).is_some_and(|rate| touches * 10 > rate * 9);
-        let refused = [
-            is_cold(case) && !(is_touched && kind_of(case).takes_fresh_memory() && !is_alone),
-            is_alone && rate_of(case).is_some(),
-            slow && case.get("fifo") == Some("on"),
-            arms(case).contains(&"as-published") && !read,
-            !size_of(case).is_multiple_of(unit),
-            populate::lie_is_true(case) || kinds::lie_is_true(case),
-            !is_touched && case.get("kind") != Some("write"),
-            !kind.uses_dir() && case.get("dir").is_some_and(|dir| dir != "auto"),
-            pressure::is_refused(case) || (pressure::is_pressed(case) && is_cold(case)),
-            pressure::is_pointless(case),
-        ];
-        match refused.iter().position(|refused| *refused) {
-            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => populate::refusal(case).or_else(|| swap::refusal(case)).map_or(Ok(()), Err),
-        }
+        let asked = Asked::of(case);
+        asked.kind.refuse(case)?;
+        refuse(REFUSALS, &asked)?;
+        refuse(pressure::REFUSALS, case)?;
+        refuse(populate::REFUSALS, &populate::Asked::of(case))?;
+        refuse(swap::REFUSALS, case)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        let populated = listed(&populate::REFUSALS[..3]);
+        let others = listed(pressure::REFUSALS).chain(populated).chain(listed(swap::REFUSALS));
+        listed(REFUSALS).chain(others).chain([BY_KIND]).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {
-        let populate = Populate::of(case);
-        let mut needs = space::needs(case, self.footprint(case), populate.is_early());
-        needs.extend(populate.needs(case));
-        needs.extend(kind_of(case).needs(case));
+        let asked = Asked::of(case);
+        let mut needs = space::needs(case, asked.footprint(), asked.populate.is_early());
+        needs.extend(asked.populate.needs(case));
+        needs.extend(asked.kind.needs(case));
         needs.extend(pressure::needs(case));
-        if is_cold(case) {
+        if asked.is_cold {
             needs.push(PAGE_REPORTING.needed());
         }
-        if arms(case).contains(&"as-published") {
+        if asked.as_published {
             needs.push(TSC.needed());
         }
         needs
     }
 
     fn footprint(&self, case: &Case) -> u64 {
-        // zram holds what is swapped out in memory; in the worst case it does not get smaller.
-        let copies = if is_swap(case) && case.get("swap") == Some("zram") { 2 } else { 1 };
-        size_of(case) * copies
+        Asked::of(case).footprint()
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
-        case.get("rounds").and_then(|rounds| rounds.parse().ok())
+        Asked::of(case).rounds
     }
 
     fn seconds(&self, case: &Case) -> f64 {
-        let touches = size_of(case) as f64 / PageSize::of(case).bytes() as f64;
-        let paced = rate_of(case).map_or(0.0, |rate| touches / rate as f64);
-        let cold = if is_cold(case) { 5.0 } else { 0.0 };
+        let asked = Asked::of(case);
+        let touches = asked.touches() as f64;
+        let paced = asked.rate.map_or(0.0, |rate| touches / rate as f64);
+        let cold = if asked.is_cold { 5.0 } else { 0.0 };
         // Writing a page out takes 10 to 20 us.
-        let swapped = if is_swap(case) { touches * 25e-6 } else { 0.0 };
-        pieces::seconds(self.footprint(case)) + paced + cold + swapped
+        let swapped = if asked.swaps { touches * 25e-6 } else { 0.0 };
+        pieces::seconds(asked.footprint()) + paced + cold + swapped
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {
@@ -266,23 +222,23 @@ impl Workload for Latency {
 
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let kind = kind_of(case);
+        let asked = Asked::of(case);
+        let Asked { kind, populate, .. } = asked;
         let mut space = Space::of(case, 1);
         let stage = kind.stage_with(case, &mut space, inputs)?;
         let stage = pressure::under(case, &mut space, stage, inputs)?;
         let cpu = cpus_of(case, 1)[0];
-        let populate = Populate::of(case);
         // What was populated has its page tables.
         let tables = kind.allocates_tables() && populate.is_by_touch();
         let setup = Setup {
             space,
-            list: touches(&space, stage.step(), case.get("order") == Some("random"), tables),
+            list: touches(&space, stage.step(), asked.is_random, tables),
             populate,
-            access: if case.get("lie") == Some("read") { Access::Read } else { kind.access() },
-            fifo: case.get("fifo") == Some("on"),
+            access: if asked.reads { Access::Read } else { kind.access() },
+            fifo: asked.fifo,
             is_pinned: cpu.is_some(),
-            interval_ns: rate_of(case).map(|rate| 1_000_000_000 / rate),
-            host: if is_cold(case) {
+            interval_ns: asked.rate.map(|rate| 1_000_000_000 / rate),
+            host: if asked.is_cold {
                 Host::Cold
             } else if kind.takes_fresh_memory() && arch::is_guest() && !pressure::is_pressed(case) {
                 Host::AsItComes
@@ -300,32 +256,11 @@ impl Workload for Latency {
             trials.push(Box::new(Faults::new(setup.clone(), stage, SharedArea::clone(&area))?));
         }
         trials.push(Box::new(Control::new(&setup, area, is_alone)?));
-        if arms(case).contains(&"as-published") {
+        if asked.as_published {
             trials.push(Box::new(Note::default()));
         }
         Ok(trials)
     }
-}
-
-fn arms(case: &Case) -> Vec<&'static str> {
-    let asked = case.get("arms").unwrap_or("pagelab");
-    ["pagelab", "as-published"]
-        .into_iter()
-        .filter(|arm| asked.split(',').any(|word| word == *arm))
-        .collect()
-}
-
-/// Touches a second; `None` as fast as they come.
-fn rate_of(case: &Case) -> Option<u64> {
-    case.get("rate").and_then(|rate| rate.parse().ok())
-}
-
-fn is_swap(case: &Case) -> bool {
-    case.get("kind") == Some("swap")
-}
-
-fn is_cold(case: &Case) -> bool {
-    case.get("host") == Some("cold")
 }
 
 /// One touch a page (or a step of its own), on a line that moves through the first 4 KiB of it.

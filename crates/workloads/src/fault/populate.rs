@@ -12,6 +12,7 @@ use pagelab_bench::{
     meter::Witness,
     need::{Need, Needed},
     params::PageSize,
+    refusal::Refusal,
 };
 use pagelab_record::Case;
 use pagelab_sys::{
@@ -47,22 +48,53 @@ pub const PARAM: Param = Param {
     role: Role::Axis,
 };
 
-/// What [`refusal`] turns away.
-pub const REFUSALS: [(&str, &str); 5] = [
-    (
+/// What a way of populating is refused for.
+#[derive(Debug)]
+pub struct Asked {
+    populate: Populate,
+    page: PageSize,
+    is_bound: bool,
+    is_brk: bool,
+    is_alone: bool,
+}
+
+impl Asked {
+    /// What a case asks for.
+    pub fn of(case: &Case) -> Self {
+        Self {
+            populate: Populate::of(case),
+            page: PageSize::of(case),
+            is_bound: case.get("mem-node") != Some("any"),
+            is_brk: case.get("backing") == Some("brk"),
+            is_alone: case.get("threads").is_none_or(|threads| threads == "1"),
+        }
+    }
+}
+
+/// Ways of populating that are turned away; the last two where there is a heap and threads.
+pub const REFUSALS: &[Refusal<Asked>] = &[
+    Refusal::new(
+        |asked| asked.populate.locks() && matches!(asked.page, PageSize::Hugetlb(_)),
         "populate=mlock… or map-locked with page=hugetlb-…",
         "hugetlb pages are never paged out: nothing to lock",
     ),
-    (
+    Refusal::new(
+        |asked| asked.populate == Populate::Read && asked.page != PageSize::Base,
         "populate=populate-read with anything but page=4k",
         "larger pages are not mapped one by one as the zero page",
     ),
-    (
+    Refusal::new(
+        |asked| asked.populate.is_early() && asked.is_bound,
         "populate=map-populate, map-locked or mlockall-future with mem-node",
         "memory is there before it can be bound to a node",
     ),
-    ("populate=map-populate or map-locked with backing=brk", "brk takes no flags"),
-    (
+    Refusal::new(
+        |asked| asked.is_brk && matches!(asked.populate, Populate::Map | Populate::MapLocked),
+        "populate=map-populate or map-locked with backing=brk",
+        "brk takes no flags",
+    ),
+    Refusal::new(
+        |asked| asked.populate == Populate::MadviseEach && asked.is_alone,
         "populate=madvise-populate-each with threads=1",
         "each thread populates its share: with one it is madvise-populate",
     ),
@@ -270,29 +302,6 @@ pub fn testify(populate: Populate, bytes: u64, locked: u64, witness: &mut Witnes
     }
 }
 
-/// Why a case cannot populate as it says.
-pub fn refusal(case: &Case) -> Option<String> {
-    let populate = Populate::of(case);
-    let is_brk = case.get("backing") == Some("brk");
-    let threads = case.get("threads").is_some_and(|threads| threads != "1");
-    let page = PageSize::of(case);
-    let refused = [
-        populate.locks() && matches!(page, PageSize::Hugetlb(_)),
-        populate == Populate::Read && page != PageSize::Base,
-        populate.is_early() && case.get("mem-node") != Some("any"),
-        is_brk && matches!(populate, Populate::Map | Populate::MapLocked),
-        populate == Populate::MadviseEach && !threads,
-    ];
-    let index = refused.iter().position(|refused| *refused)?;
-    Some(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1))
-}
-
-/// The refusal that both fault workloads share.
-pub const TRUE_LIE: (&str, &str) = (
-    "a lie that would be the truth, or that this page size cannot tell",
-    "nothing would be proven",
-);
-
 /// Whether the case's lie changes nothing that the case says.
 pub fn lie_is_true(case: &Case) -> bool {
     let page = PageSize::of(case);
@@ -359,7 +368,7 @@ mod tests {
             ([("populate", "madvise-populate-each"), ("threads", "1")], ("threads", "2")),
         ] {
             let error = complete(&Throughput, &pairs).unwrap_err();
-            assert!(REFUSALS.iter().any(|(what, _)| error.starts_with(what)), "{error}");
+            assert!(REFUSALS.iter().any(|row| error.starts_with(row.says)), "{error}");
             assert!(complete(&Throughput, &[pairs[0], neighbour]).is_ok(), "{neighbour:?}");
         }
     }

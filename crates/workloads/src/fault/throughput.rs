@@ -17,6 +17,7 @@ use pagelab_bench::{
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
+    refusal::{listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{
@@ -25,6 +26,9 @@ use pagelab_record::{
 };
 use pagelab_sys::{counts::counters::reported_kib, loops::touch::Access, process::sched::Pinned};
 
+mod asked;
+
+use self::asked::{ARMS, Asked, REFUSALS};
 use super::{
     beside::{self, Beside, Idle, Part},
     c_loop::Twin,
@@ -33,16 +37,12 @@ use super::{
     peers::{Peer, Tool},
     pieces,
     plan::Plan,
-    populate::{self, Populate},
-    pressure,
+    populate, pressure,
     rounds::Rounds,
-    space::{self, cpus_of, size_of, stride_of},
-    workers::{self, SharedStages, random_list, stages, workers},
+    space::{self, cpus_of, size_of},
+    workers::{self, SharedStages, random_list, stages},
 };
 use crate::needs::CpuCount;
-
-/// What is compared inside a case, in the order of the arms.
-const ARMS: &[&str] = &["pagelab", "c", "page-fault1", "pft"];
 
 const PARAMS: &[Param] = &[
     Param {
@@ -101,46 +101,6 @@ const PARAMS: &[Param] = &[
     space::LIE,
 ];
 
-/// What [`Throughput::refuse`] turns away.
-const REFUSALS: &[(&str, &str)] = &[
-    ("backing=brk|fixed with page=hugetlb-…", "hugetlb pages have no brk; use backing=anon"),
-    ("backing=brk with page=16k … 1m", "one heap range would come in 2m pages; use backing=anon"),
-    ("align=ragged with page=hugetlb-…", "a hugetlb mapping is always aligned"),
-    ("align=ragged with page=4k", "a mapping has no ends smaller than a base page"),
-    ("align=ragged with page=16k … 1m", "large folios lie in windows of their own; use page=2m"),
-    ("align=ragged without touch=…@4k", "the ends are touched only by a stride of 4k"),
-    ("threads and processes above 1", "they are two questions; ask one at a time"),
-    ("order=random with threads above 1", "threads share the range in ascending shares"),
-    ("arms=c outside page=4k|2m, anon, touch=8@…, one ordinary worker", "the C loop does no more"),
-    ("arms=page-fault1|pft outside page=4k, anon, ascending touch=8@4k", "their loops do no more"),
-    ("size not divisible by page and stride × workers", "every worker touches whole pages"),
-    populate::TRUE_LIE,
-    ("a kind whose cost is a call", "nothing is touched in bulk; use fault/latency"),
-    (
-        "a kind other than write with populate, backing, align or touch",
-        "only a first store has these; use kind=write",
-    ),
-    ("other arms with a kind other than write", "the C loops store to fresh memory"),
-    ("vmas=each with threads=1, backing=brk or page=16k … 1m", "there is nothing to divide"),
-    ("beside with processes above 1", "calls beside are made in the same address space"),
-    ("beside with populate or other arms", "the calls are made beside touches that fault"),
-    (
-        "beside with cpu=none or fewer CPUs than threads and one more",
-        "the thread that calls needs a CPU of its own",
-    ),
-    pressure::REFUSALS[0],
-    pressure::REFUSALS[1],
-    pressure::REFUSALS[2],
-    populate::REFUSALS[0],
-    populate::REFUSALS[1],
-    populate::REFUSALS[2],
-    populate::REFUSALS[3],
-    populate::REFUSALS[4],
-    swap::REFUSALS[0],
-    swap::REFUSALS[1],
-    swap::REFUSALS[2],
-];
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Throughput;
@@ -172,87 +132,31 @@ impl Workload for Throughput {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let is = |name: &str, value: &str| case.get(name) == Some(value);
-        let page = PageSize::of(case);
-        let hugetlb = matches!(page, PageSize::Hugetlb(_));
-        let folio = matches!(page, PageSize::Folio(_));
-        let (threads, processes) = workers(case);
-        let stride = stride_of(case);
-        let ragged = is("align", "ragged");
-        let has_c = arms(case).contains(&"c");
-        let plain = matches!(page, PageSize::Base | PageSize::Thp)
-            && is("backing", "anon")
-            && is("populate", "touch")
-            && is("order", "ascending")
-            && !ragged
-            && is("mem-node", "any")
-            && stride.bytes == 8;
-        let is_peers = plain && page == PageSize::Base && stride.step == 4096;
-        let has_peer = arms(case).iter().any(|arm| matches!(*arm, "page-fault1" | "pft"));
-        let step = stride.step as u64;
-        let window = if folio { 1 << 20 } else { 1 };
-        let unit = page.bytes().max(step).max(window) * (threads * processes) as u64;
-        let indivisible = !size_of(case).is_multiple_of(unit) || (folio && step > window);
-        let kind = kind_of(case);
-        let is_plain = kind.name() == "write";
-        let once_a_page = stride.bytes == 8 && stride.step as u64 == page.bytes();
-        let is_ordinary =
-            once_a_page && is("populate", "touch") && is("backing", "anon") && !ragged;
-        let lies = !is("lie", "none");
-        let has_beside = beside::call_of(case).is_some();
-        let list = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list);
-        let lacks_cpus = is("cpu", "none") || list.is_some_and(|cpus| cpus.len() <= threads);
-        kind.refuse(case)?;
-        let refused = [
-            hugetlb && !is("backing", "anon"),
-            is("backing", "brk") && folio,
-            ragged && hugetlb,
-            ragged && page == PageSize::Base,
-            ragged && folio,
-            ragged && stride.step != 4096,
-            threads > 1 && processes > 1,
-            is("order", "random") && threads > 1,
-            has_c && !(plain && is("fifo", "off") && threads * processes == 1),
-            has_peer && !is_peers,
-            indivisible,
-            populate::lie_is_true(case) || kinds::lie_is_true(case) || (lies && !is_plain),
-            !kind.in_throughput(),
-            !is_plain && !is_ordinary,
-            (has_c || has_peer) && !is_plain,
-            is("vmas", "each") && (threads == 1 || folio || is("backing", "brk")),
-            has_beside && processes > 1,
-            has_beside && (has_c || has_peer || !is("populate", "touch")),
-            has_beside && lacks_cpus,
-            pressure::is_refused(case),
-            pressure::is_pointless(case),
-            pressure::is_refused_in_bulk(case),
-        ];
-        match refused.iter().position(|refused| *refused) {
-            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => populate::refusal(case).or_else(|| swap::refusal(case)).map_or(Ok(()), Err),
-        }
+        let asked = Asked::of(case);
+        asked.kind.refuse(case)?;
+        refuse(REFUSALS, &asked)?;
+        refuse(pressure::REFUSALS, case)?;
+        refuse(pressure::REFUSALS_IN_BULK, case)?;
+        refuse(populate::REFUSALS, &populate::Asked::of(case))?;
+        refuse(swap::REFUSALS, case)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        let pressed = listed(pressure::REFUSALS).chain(listed(pressure::REFUSALS_IN_BULK));
+        let populated = listed(populate::REFUSALS);
+        let swapped = listed(swap::REFUSALS);
+        listed(REFUSALS).chain(pressed).chain(populated).chain(swapped).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {
-        let populate = Populate::of(case);
-        let mut needs = space::needs(case, self.footprint(case), populate.is_early());
-        needs.extend(kind_of(case).needs(case));
+        let asked = Asked::of(case);
+        let mut needs = space::needs(case, asked.size, asked.populate.is_early());
+        needs.extend(asked.kind.needs(case));
         needs.extend(pressure::needs(case));
-        let (threads, processes) = workers(case);
-        let beside = usize::from(beside::call_of(case).is_some());
-        needs.push(
-            CpuCount(if case.get("cpu") == Some("auto") {
-                threads.max(processes) + beside
-            } else {
-                1
-            })
-            .needed(),
-        );
-        needs.extend(populate.needs(case));
+        let beside = usize::from(asked.call.is_some());
+        let picked = asked.threads.max(asked.processes) + beside;
+        needs.push(CpuCount(if asked.picks_cpus { picked } else { 1 }).needed());
+        needs.extend(asked.populate.needs(case));
         needs
     }
 
@@ -265,7 +169,7 @@ impl Workload for Throughput {
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
-        case.get("rounds").and_then(|rounds| rounds.parse().ok())
+        Asked::of(case).rounds
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {
@@ -274,37 +178,34 @@ impl Workload for Throughput {
 
     fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let kind = kind_of(case);
-        let (threads, processes) = workers(case);
-        let call = beside::call_of(case);
+        let asked = Asked::of(case);
+        let Asked { kind, call, threads, processes, mut stride, .. } = asked;
         let stages = stages(case, threads, processes, inputs)?;
         let space = stages.borrow()[0].space;
-        let mut stride = stride_of(case);
         stride.step = stages.borrow()[0].stage.step().unwrap_or(stride.step);
-        let random = case.get("order") == Some("random");
         let plan = Plan {
             space,
-            populate: Populate::of(case),
+            populate: asked.populate,
             stride,
-            access: if case.get("lie") == Some("read") { Access::Read } else { kind.access() },
-            list: random.then(|| random_list(&space, stride.step)),
-            fifo: case.get("fifo") == Some("on"),
+            access: if asked.reads { Access::Read } else { kind.access() },
+            list: asked.is_random.then(|| random_list(&space, stride.step)),
+            fifo: asked.fifo,
             by_perf: false,
             threads,
-            cpus: cpus_of(case, threads * processes + usize::from(call.is_some())),
+            cpus: cpus_of(case, asked.workers() + usize::from(call.is_some())),
         };
         let pinned = if processes == 1 { plan.cpus[0].map(Pinned::to).transpose()? } else { None };
-        let is_plain = kind.name() == "write";
+        let is_plain = asked.is_write();
         let rounds = || Rounds::new(plan.clone(), SharedStages::clone(&stages), is_plain);
-        let is_one = threads * processes == 1 && plan.list.is_none();
-        let tells_cold = is_one
+        let tells_cold = asked.workers() == 1
+            && plan.list.is_none()
             && is_plain
             && plan.populate.touches_fault()
             && plan.space.takes_free_memory()
             && !pressure::is_pressed(case)
             && reported_kib().is_some();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for arm in arms(case) {
+        for arm in asked.arms {
             match (arm, call) {
                 ("c", _) => trials.push(Box::new(Twin::new(&plan))),
                 ("page-fault1", _) => {
@@ -327,53 +228,55 @@ impl Workload for Throughput {
     }
 }
 
-fn arms(case: &Case) -> Vec<&'static str> {
-    let asked = case.get("arms").unwrap_or("pagelab");
-    ARMS.iter().copied().filter(|arm| asked.split(',').any(|word| word == *arm)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fault::space::Space;
     use pagelab_bench::plan::complete;
 
-    fn refused(pairs: &[(&str, &str)]) -> bool {
-        complete(&Throughput, pairs).is_err()
-    }
-
     #[test]
     fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
-        assert!(refused(&[("page", "hugetlb-2m"), ("backing", "brk")]));
-        assert!(refused(&[("page", "64k"), ("backing", "brk")]));
-        assert!(refused(&[("page", "hugetlb-2m"), ("align", "ragged")]));
-        assert!(refused(&[("page", "4k"), ("align", "ragged")]));
-        assert!(refused(&[("page", "64k"), ("align", "ragged"), ("touch", "8@4k")]));
-        assert!(refused(&[("page", "2m"), ("align", "ragged")]));
-        assert!(refused(&[("page", "hugetlb-2m"), ("populate", "mlock")]), "said by populate");
-        assert!(refused(&[("threads", "2"), ("processes", "2")]));
-        assert!(refused(&[("threads", "2"), ("order", "random")]));
-        assert!(refused(&[("page", "64k"), ("arms", "pagelab,c")]));
-        assert!(refused(&[("page", "2m"), ("arms", "pagelab,pft")]));
-        assert!(refused(&[("arms", "page-fault1"), ("order", "random")]));
-        assert!(!refused(&[("arms", "pagelab,page-fault1,pft"), ("threads", "2")]));
-        assert!(refused(&[("size", "3m"), ("page", "2m")]));
-        assert!(refused(&[("kind", "read"), ("populate", "mlock")]));
-        assert!(refused(&[("kind", "zero-write"), ("touch", "8@64k")]));
-        assert!(refused(&[("kind", "read"), ("backing", "brk")]));
-        assert!(refused(&[("kind", "read"), ("arms", "pagelab,c")]));
-        assert!(refused(&[("vmas", "each")]));
-        assert!(refused(&[("vmas", "each"), ("threads", "2"), ("page", "64k")]));
-        assert!(refused(&[("beside", "munmap"), ("processes", "2")]));
-        assert!(refused(&[("beside", "munmap"), ("populate", "mlock")]));
-        assert!(refused(&[("beside", "munmap"), ("arms", "pagelab,c")]));
-        assert!(refused(&[("beside", "munmap"), ("cpu", "0")]));
-        assert!(refused(&[("beside", "munmap"), ("cpu", "none")]));
-        assert!(!refused(&[("beside", "munmap"), ("cpu", "0-1")]));
-        assert!(!refused(&[("vmas", "each"), ("threads", "2")]));
-        assert!(!refused(&[("kind", "read"), ("processes", "2"), ("touch", "8@4k")]));
-        assert!(!refused(&[("page", "2m"), ("align", "ragged"), ("touch", "8@4k")]));
-        assert!(!refused(&[("page", "2m"), ("arms", "pagelab,c")]));
+        for (pairs, says) in [
+            (&[("page", "hugetlb-2m"), ("backing", "brk")][..], "backing=brk|fixed with page=huge"),
+            (&[("page", "64k"), ("backing", "brk")], "backing=brk with page=16k … 1m"),
+            (&[("page", "hugetlb-2m"), ("align", "ragged")], "align=ragged with page=hugetlb-…"),
+            (&[("page", "4k"), ("align", "ragged")], "align=ragged with page=4k"),
+            (&[("page", "64k"), ("align", "ragged")], "align=ragged with page=16k … 1m"),
+            (&[("page", "2m"), ("align", "ragged")], "align=ragged without touch=…@4k"),
+            (&[("page", "hugetlb-2m"), ("populate", "mlock")], "populate=mlock… or map-locked"),
+            (&[("threads", "2"), ("processes", "2")], "threads and processes above 1"),
+            (&[("threads", "2"), ("order", "random")], "order=random with threads above 1"),
+            (&[("page", "64k"), ("arms", "pagelab,c")], "arms=c outside"),
+            (&[("page", "2m"), ("arms", "pagelab,pft")], "arms=page-fault1|pft outside"),
+            (&[("arms", "page-fault1"), ("order", "random")], "arms=page-fault1|pft outside"),
+            (&[("size", "3m"), ("page", "2m")], "size not divisible"),
+            (&[("lie", "early-populate"), ("populate", "map-populate")], "a lie that would be"),
+            (&[("kind", "collapse"), ("page", "2m")], "a kind whose cost is a call"),
+            (&[("kind", "read"), ("populate", "mlock")], "a kind other than write with"),
+            (&[("kind", "zero-write"), ("touch", "8@64k")], "a kind other than write with"),
+            (&[("kind", "read"), ("backing", "brk")], "a kind other than write with"),
+            (&[("kind", "read"), ("arms", "pagelab,c")], "other arms with a kind"),
+            (&[("vmas", "each")], "vmas=each with threads=1"),
+            (&[("vmas", "each"), ("threads", "2"), ("page", "64k")], "vmas=each with threads=1"),
+            (&[("beside", "munmap"), ("processes", "2")], "beside with processes above 1"),
+            (&[("beside", "munmap"), ("populate", "mlock")], "beside with populate"),
+            (&[("beside", "munmap"), ("arms", "pagelab,c")], "beside with populate or other arms"),
+            (&[("beside", "munmap"), ("cpu", "0")], "beside with cpu=none or fewer CPUs"),
+            (&[("beside", "munmap"), ("cpu", "none")], "beside with cpu=none or fewer CPUs"),
+        ] {
+            let error = complete(&Throughput, pairs).unwrap_err();
+            assert!(error.starts_with(says), "{pairs:?}: {error}");
+        }
+        for pairs in [
+            &[("arms", "pagelab,page-fault1,pft"), ("threads", "2")][..],
+            &[("beside", "munmap"), ("cpu", "0-1")],
+            &[("vmas", "each"), ("threads", "2")],
+            &[("kind", "read"), ("processes", "2"), ("touch", "8@4k")],
+            &[("page", "2m"), ("align", "ragged"), ("touch", "8@4k")],
+            &[("page", "2m"), ("arms", "pagelab,c")],
+        ] {
+            complete(&Throughput, pairs).unwrap();
+        }
     }
 
     #[test]

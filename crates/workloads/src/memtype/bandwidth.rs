@@ -16,6 +16,7 @@ use pagelab_bench::{
     Kind, Param, Role,
     inputs::Inputs,
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -151,32 +152,98 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-/// What [`Bandwidth::refuse`] turns away beside what concerns the memory.
-const OWN_REFUSALS: [(&str, &str); 10] = [
-    ("store=none with load=none", "nothing would be measured; say one of them"),
-    ("a fence with store=none", "there is no store that it would wait for; use fence=none"),
-    ("load=nt with width=8", "movntdqa loads 16 bytes or more; use width=16"),
-    (
+/// What the case asks for.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+struct Asked {
+    point: Point,
+    space: Space,
+    width: Width,
+    workers: usize,
+    engines: Vec<Engine>,
+    cpus: Option<Vec<usize>>,
+    is_uc: bool,
+    /// The fence word lies in the measured memory.
+    overlaps: bool,
+    accumulates: bool,
+    lies_truly: bool,
+}
+
+impl Asked {
+    fn of(case: &Case) -> Self {
+        let is = |name: &str, value: &str| case.get(name) == Some(value);
+        Self {
+            point: Point::of(case),
+            space: Space::of(case),
+            width: width(case),
+            workers: space::workers(case),
+            engines: arms(case),
+            cpus: case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list),
+            is_uc: is("type", "uc"),
+            overlaps: is("fence-word", "overlap"),
+            accumulates: is("sum", "accumulated"),
+            lies_truly: lie_is_true(case),
+        }
+    }
+
+    fn may_overlap(&self) -> bool {
+        self.is_uc && (self.point.has_uc_fence() || self.point.is_read())
+    }
+}
+
+/// What is turned away beside what concerns the memory.
+const REFUSALS: &[Refusal<Asked>] = &[
+    Refusal::new(
+        |asked| asked.point.is_read() && asked.point.load == Loads::None,
+        "store=none with load=none",
+        "nothing would be measured; say one of them",
+    ),
+    Refusal::new(
+        |asked| asked.point.is_read() && asked.point.fence != Fence::None,
+        "a fence with store=none",
+        "there is no store that it would wait for; use fence=none",
+    ),
+    Refusal::new(
+        |asked| asked.point.load == Loads::NonTemporal && asked.width.bytes() == 8,
+        "load=nt with width=8",
+        "movntdqa loads 16 bytes or more; use width=16",
+    ),
+    Refusal::new(
+        |asked| asked.point.load != Loads::None && asked.point.verify == Verify::Deferred,
         "verify=deferred with a load",
         "what is loaded is verified in the round that loads it; use verify=each-round",
     ),
-    (
+    Refusal::new(
+        |asked| asked.overlaps && !asked.may_overlap(),
         "fence-word=overlap without type=uc and a uc fence (or a read of what one left)",
         "only there did the original's fence word lie in the measured memory; use fence-word=own",
     ),
-    ("sum=accumulated with stores", "only the read test printed such a sum; use test=read"),
-    ("arms=c with stores and fence-word=overlap", "the C loop skips no word; use fence-word=own"),
-    ("size not divisible by 4k × threads", "every thread has whole pages; use a multiple of that"),
-    ("cpu with fewer CPUs than threads", "two threads on a CPU measure the scheduler"),
-    (
+    Refusal::new(
+        |asked| asked.accumulates && !asked.point.is_read(),
+        "sum=accumulated with stores",
+        "only the read test printed such a sum; use test=read",
+    ),
+    Refusal::new(
+        |asked| asked.engines.contains(&Engine::C) && asked.overlaps && !asked.point.is_read(),
+        "arms=c with stores and fence-word=overlap",
+        "the C loop skips no word; use fence-word=own",
+    ),
+    Refusal::new(
+        |asked| !asked.space.bytes.is_multiple_of(4096 * asked.workers as u64),
+        "size not divisible by 4k × threads",
+        "every thread has whole pages; use a multiple of that",
+    ),
+    Refusal::new(
+        |asked| asked.cpus.as_ref().is_some_and(|cpus| cpus.len() < asked.workers),
+        "cpu with fewer CPUs than threads",
+        "two threads on a CPU measure the scheduler",
+    ),
+    Refusal::new(
+        |asked| asked.lies_truly,
         "a lie that would be the truth, or that this memory or test cannot tell",
         "nothing would be proven",
     ),
 ];
-
-/// All of them, as `list` shows them.
-const REFUSALS: &[(&str, &str)] =
-    &space::with_own(OWN_REFUSALS, [("", ""); OWN_REFUSALS.len() + space::REFUSALS.len()]);
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -207,28 +274,13 @@ impl Workload for Bandwidth {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let is = |name: &str, value: &str| case.get(name) == Some(value);
-        let (point, space) = (Point::of(case), Space::of(case));
-        let workers = space::workers(case);
-        let may_overlap = is("type", "uc") && (point.has_uc_fence() || point.is_read());
-        let cpus = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list);
-        let refused = [
-            point.is_read() && point.load == Loads::None,
-            point.is_read() && point.fence != Fence::None,
-            point.load == Loads::NonTemporal && is("width", "8"),
-            point.load != Loads::None && point.verify == Verify::Deferred,
-            is("fence-word", "overlap") && !may_overlap,
-            is("sum", "accumulated") && !point.is_read(),
-            arms(case).contains(&Engine::C) && is("fence-word", "overlap") && !point.is_read(),
-            !space.bytes.is_multiple_of(4096 * workers as u64),
-            cpus.is_some_and(|cpus| cpus.len() < workers),
-            lie_is_true(case),
-        ];
-        space::first_refusal(REFUSALS, refused.into_iter().chain(space.refused(case)))
+        let asked = Asked::of(case);
+        refuse(REFUSALS, &asked)?;
+        refuse(space::REFUSALS, &asked.space)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

@@ -15,6 +15,7 @@ use pagelab_bench::{
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{Case, Unit, latency};
@@ -97,14 +98,23 @@ const PARAMS: &[Param] = &[
     params::LEAF,
 ];
 
-const OWN_REFUSALS: [(&str, &str); 3] = [
-    ("state=flushed with type=uc|wc", "no cache holds what would be flushed; use state=hot"),
-    ("samples=all|auto", "there is no end of samples; use a number"),
-    ("an operation named twice", "its two series would be one"),
+const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| state(case) == State::Flushed && !is_cached(&Space::of(case)),
+        "state=flushed with type=uc|wc",
+        "no cache holds what would be flushed; use state=hot",
+    ),
+    Refusal::new(
+        |case| parse_count(case.get("samples").unwrap_or_default()).is_err(),
+        "samples=all|auto",
+        "there is no end of samples; use a number",
+    ),
+    Refusal::new(
+        |case| case.get("op").unwrap_or_default().split(',').count() != ops(case).len(),
+        "an operation named twice",
+        "its two series would be one",
+    ),
 ];
-
-const REFUSALS: &[(&str, &str)] =
-    &space::with_own(OWN_REFUSALS, [("", ""); OWN_REFUSALS.len() + space::REFUSALS.len()]);
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -129,18 +139,12 @@ impl Workload for Latency {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let space = Space::of(case);
-        let named = case.get("op").unwrap_or_default().split(',').count();
-        let refused = [
-            state(case) == State::Flushed && !is_cached(&space),
-            parse_count(case.get("samples").unwrap_or_default()).is_err(),
-            named != ops(case).len(),
-        ];
-        space::first_refusal(REFUSALS, refused.into_iter().chain(space.refused(case)))
+        refuse(REFUSALS, case)?;
+        refuse(space::REFUSALS, &Space::of(case))
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

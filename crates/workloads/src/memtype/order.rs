@@ -14,6 +14,7 @@ use pagelab_bench::{
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -70,17 +71,27 @@ const PARAMS: &[Param] = &[
     params::LEAF,
 ];
 
-const OWN_REFUSALS: [(&str, &str); 3] = [
-    (
+const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| !params::bytes(case, "pattern").is_multiple_of(64),
         "pattern that is no multiple of 64",
         "data and flag would share a cache line, which is seen whole or not at all; use 64 or more",
     ),
-    ("cpus that are not two", "one CPU stores and another one looks; name two, such as 0-1"),
-    ("rounds=all|auto", "there is no end of rounds; use a number"),
+    Refusal::new(
+        |case| named_cpus(case).is_some_and(|cpus| cpus.len() != 2),
+        "cpus that are not two",
+        "one CPU stores and another one looks; name two, such as 0-1",
+    ),
+    Refusal::new(
+        |case| parse_count(case.get("rounds").unwrap_or_default()).is_err(),
+        "rounds=all|auto",
+        "there is no end of rounds; use a number",
+    ),
 ];
 
-const REFUSALS: &[(&str, &str)] =
-    &space::with_own(OWN_REFUSALS, [("", ""); OWN_REFUSALS.len() + space::REFUSALS.len()]);
+fn named_cpus(case: &Case) -> Option<Vec<usize>> {
+    case.get("cpus").and_then(pagelab_sys::machine::topology::parse_list)
+}
 
 /// Memory that the words of all rounds lie in, at least: more lines than a first-level cache has,
 /// so that a line comes again only after others.
@@ -109,18 +120,12 @@ impl Workload for Order {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let cpus = case.get("cpus").and_then(pagelab_sys::machine::topology::parse_list);
-        let refused = [
-            !params::bytes(case, "pattern").is_multiple_of(64),
-            cpus.is_some_and(|cpus| cpus.len() != 2),
-            parse_count(case.get("rounds").unwrap_or_default()).is_err(),
-        ];
-        let refused = refused.into_iter().chain(space_of(case).refused(case));
-        space::first_refusal(REFUSALS, refused)
+        refuse(REFUSALS, case)?;
+        refuse(space::REFUSALS, &space_of(case))
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

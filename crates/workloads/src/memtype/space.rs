@@ -10,6 +10,7 @@ use std::fmt;
 use pagelab_bench::{
     meter::Witness,
     need::{Need, Needed},
+    refusal::Refusal,
     workload::Error,
 };
 use pagelab_record::{Case, units::format_bytes};
@@ -71,42 +72,39 @@ pub struct Space {
     pub bytes: u64,
 }
 
-/// What [`Space::refused`] turns away.
-pub(super) const REFUSALS: [(&str, &str); 6] = [
-    ("type=uc|wc|wt with frames=ordinary", "anonymous memory is WB; use frames=scattered"),
-    (
+/// What memory of a type turns away.
+pub(super) const REFUSALS: &[Refusal<Space>] = &[
+    Refusal::new(
+        |space| space.is_ordinary() && space.memory_type != MemoryType::Wb,
+        "type=uc|wc|wt with frames=ordinary",
+        "anonymous memory is WB; use frames=scattered",
+    ),
+    Refusal::new(
+        |space| space.memory_type == MemoryType::Wt && space.source != Source::Reserved,
         "type=wt without frames=reserved",
         "the kernel gives WT to memory that it does not manage only; use frames=reserved",
     ),
-    ("leaf=2m|1g with frames=scattered", "single pages have leaves of 4k; use frames=contiguous"),
-    ("leaf=1g with frames=ordinary", "no anonymous memory has such leaves; use frames=reserved"),
-    ("node with frames=reserved", "the reserved region lies where it lies"),
-    ("size not divisible by the leaf", "only whole leaves are mapped"),
+    Refusal::new(
+        |space| space.source == Source::Scattered && space.leaf > 4096,
+        "leaf=2m|1g with frames=scattered",
+        "single pages have leaves of 4k; use frames=contiguous",
+    ),
+    Refusal::new(
+        |space| space.is_ordinary() && space.leaf > 2 << 20,
+        "leaf=1g with frames=ordinary",
+        "no anonymous memory has such leaves; use frames=reserved",
+    ),
+    Refusal::new(
+        |space| space.source == Source::Reserved && space.node.is_some(),
+        "node with frames=reserved",
+        "the reserved region lies where it lies",
+    ),
+    Refusal::new(
+        |space| space.bytes == 0 || !space.bytes.is_multiple_of(space.leaf),
+        "size not divisible by the leaf",
+        "only whole leaves are mapped",
+    ),
 ];
-
-/// A workload's own refusals before those of its memory; `all` has room for both.
-pub(super) const fn with_own<const OWN: usize, const ALL: usize>(
-    own: [(&'static str, &'static str); OWN],
-    mut all: [(&'static str, &'static str); ALL],
-) -> [(&'static str, &'static str); ALL] {
-    let mut index = 0;
-    while index < ALL {
-        all[index] = if index < OWN { own[index] } else { REFUSALS[index - OWN] };
-        index += 1;
-    }
-    all
-}
-
-/// The sentence of the first refusal that meets a case.
-pub(super) fn first_refusal(
-    refusals: &[(&str, &str)],
-    refused: impl IntoIterator<Item = bool>,
-) -> Result<(), String> {
-    match refusals.iter().zip(refused).find(|(_, refused)| *refused) {
-        Some(((what, why), _)) => Err(format!("{what}: {why}")),
-        None => Ok(()),
-    }
-}
 
 impl Space {
     /// The memory of a resolved case that has a size.
@@ -176,17 +174,8 @@ impl Space {
         case.with("leaf", &format_bytes(fits.max().unwrap_or(4096)))
     }
 
-    /// Which of [`REFUSALS`] meet the case.
-    pub(super) fn refused(&self, case: &Case) -> [bool; REFUSALS.len()] {
-        let is_ordinary = self.source == Source::Ordinary;
-        [
-            is_ordinary && self.memory_type != MemoryType::Wb,
-            self.memory_type == MemoryType::Wt && self.source != Source::Reserved,
-            self.source == Source::Scattered && self.leaf > 4096,
-            is_ordinary && self.leaf > 2 << 20,
-            self.source == Source::Reserved && case.get("node").is_some_and(|node| node != "any"),
-            self.bytes == 0 || !self.bytes.is_multiple_of(self.leaf),
-        ]
+    fn is_ordinary(&self) -> bool {
+        self.source == Source::Ordinary
     }
 
     /// What a lie takes instead.

@@ -88,8 +88,8 @@ impl Workload for Simulation {
         Ok(())
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        &[
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        vec![
             ("a scenario that lacks a number of its machine", "it has no default: say it"),
             ("tiers without memory, or too small for the pages", "the last tier takes the rest"),
             ("a rate limit below one page a second", "leave it out for no limit"),

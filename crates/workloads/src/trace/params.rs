@@ -1,6 +1,6 @@
 //! The parameters that every workload over a trace has, and what follows from them.
 
-use pagelab_bench::{Kind, Param, Role, params::Values};
+use pagelab_bench::{Kind, Param, Role, params::Values, refusal::Refusal};
 use pagelab_record::Case;
 
 use super::{
@@ -73,13 +73,40 @@ pub const IMAGE: Param = Param {
     role: Role::Axis,
 };
 
-/// What [`refuse`] turns away.
-pub const REFUSALS: &[(&str, &str)] = &[
-    ("ops=all of a generator", "it has no end: say how many"),
-    ("seed with a file", "only generators have one"),
-    ("image=generator with a file", "name the image's path, or none"),
-    ("image=generator of a generator without one", "use image=none"),
+/// What every workload over a trace turns away.
+pub const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| is_generated(case) && case.get("ops") == Some("all"),
+        "ops=all of a generator",
+        "it has no end: say how many",
+    ),
+    Refusal::new(
+        |case| !is_generated(case) && case.get("seed").is_some_and(|seed| seed != SEED.default),
+        "seed with a file",
+        "only generators have one",
+    ),
+    Refusal::new(
+        |case| !is_generated(case) && wants_generators(case),
+        "image=generator with a file",
+        "name the image's path, or none",
+    ),
+    Refusal::new(
+        |case| match Source::of(case) {
+            Source::Generator(spec) => wants_generators(case) && !super::door::has_image(&spec),
+            Source::File(_) => false,
+        },
+        "image=generator of a generator without one",
+        "use image=none",
+    ),
 ];
+
+fn is_generated(case: &Case) -> bool {
+    Source::of(case).is_generated()
+}
+
+fn wants_generators(case: &Case) -> bool {
+    case.get("image") == Some("generator")
+}
 
 /// Operations of a generator when nobody says how many.
 const OPS_GENERATED: &str = "20m";
@@ -95,30 +122,6 @@ pub fn resolve(case: Case) -> Case {
     match case.get("image") {
         Some("auto") => case.with("image", &image::automatic(&source)),
         _ => case,
-    }
-}
-
-/// Refuses combinations that make no sense.
-///
-/// # Errors
-/// A sentence from [`REFUSALS`].
-pub fn refuse(case: &Case) -> Result<(), String> {
-    let source = Source::of(case);
-    let generators_image = case.get("image") == Some("generator");
-    let has_image = match &source {
-        Source::Generator(spec) => super::door::has_image(spec),
-        Source::File(_) => false,
-    };
-    let is_generated = source.is_generated();
-    let refused = [
-        is_generated && case.get("ops") == Some("all"),
-        !is_generated && case.get("seed").is_some_and(|seed| seed != SEED.default),
-        !is_generated && generators_image,
-        is_generated && generators_image && !has_image,
-    ];
-    match refused.iter().position(|refused| *refused) {
-        Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-        None => Ok(()),
     }
 }
 

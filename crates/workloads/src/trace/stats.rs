@@ -13,6 +13,7 @@ use pagelab_bench::{
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
+    refusal::{listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{Case, schema};
@@ -97,11 +98,11 @@ impl Workload for TraceStats {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        trace::refuse(case)
+        refuse(trace::REFUSALS, case)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        &trace::REFUSALS[..2]
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(&trace::REFUSALS[..2]).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

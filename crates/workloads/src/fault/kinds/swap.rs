@@ -17,6 +17,7 @@ use pagelab_bench::{
     inputs::Inputs,
     meter::Witness,
     need::{Need, Needed},
+    refusal::Refusal,
     workload::Error,
 };
 use pagelab_record::Case;
@@ -73,40 +74,43 @@ pub(in crate::fault) const PARAMS: [Param; 4] = [
     },
 ];
 
-/// What [`refusal`] turns away.
-pub(in crate::fault) const REFUSALS: [(&str, &str); 3] = [
-    (
+/// What both fault workloads turn away as far as swap goes.
+pub(in crate::fault) const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| !is_swap(case) && !PARAMS.iter().all(|param| is(case, param.name, param.default)),
         "swap, algorithm, page-cluster or content with a kind other than swap",
         "they say nothing there; leave them out or ask for kind=swap",
     ),
-    ("algorithm with swap=file", "a file is not compressed; use swap=zram"),
-    (
+    Refusal::new(
+        |case| is_swap(case) && is(case, "swap", "file") && !is(case, "algorithm", "auto"),
+        "algorithm with swap=file",
+        "a file is not compressed; use swap=zram",
+    ),
+    Refusal::new(
+        |case| is_swap(case) && !is(case, "page-cluster", "0") && !is(case, "rate", "max"),
         "rate with page-cluster=default",
         "the loop that tells major from minor faults is not paced; use page-cluster=0",
     ),
 ];
 
-/// Why a case makes no sense as far as swap goes.
-pub(in crate::fault) fn refusal(case: &Case) -> Option<String> {
-    let is = |name: &str, value: &str| case.get(name).is_none_or(|found| found == value);
-    let is_swap = case.get("kind") == Some("swap");
-    let refused = [
-        !is_swap && !PARAMS.iter().all(|param| is(param.name, param.default)),
-        is_swap && is("swap", "file") && !is("algorithm", "auto"),
-        is_swap && !is("page-cluster", "0") && !is("rate", "max"),
-    ];
-    let index = refused.iter().position(|refused| *refused)?;
-    Some(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1))
+fn is_swap(case: &Case) -> bool {
+    case.get("kind") == Some("swap")
+}
+
+fn is(case: &Case, name: &str, value: &str) -> bool {
+    case.get(name).is_none_or(|found| found == value)
 }
 
 /// Says which algorithm `auto` is, where a device is there to ask.
 pub(in crate::fault) fn resolve(case: Case) -> Case {
-    let asks = case.get("kind") == Some("swap")
-        && case.get("swap") == Some("zram")
-        && case.get("algorithm") == Some("auto");
+    let asks =
+        is_swap(&case) && case.get("swap") == Some("zram") && case.get("algorithm") == Some("auto");
+    if !asks {
+        return case;
+    }
     match zram::algorithms(&Tree::machine()).first() {
-        Some(default) if asks => case.with("algorithm", default),
-        _ => case,
+        Some(default) => case.with("algorithm", default),
+        None => case,
     }
 }
 

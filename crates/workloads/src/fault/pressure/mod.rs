@@ -18,6 +18,7 @@ use pagelab_bench::{
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
+    refusal::Refusal,
     workload::Error,
 };
 use pagelab_record::Case;
@@ -37,18 +38,28 @@ pub(super) const PRESSURE: Param = Param {
     role: Role::Axis,
 };
 
-/// What the cases of both workloads refuse.
-pub(super) const REFUSALS: [(&str, &str); 3] = [
-    (
+/// What both fault workloads turn away.
+pub(super) const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        is_refused,
         "pressure with kind other than write, populate, lie, hugetlb pages, a skew or processes",
         "only a first store to fresh memory is squeezed; use kind=write and threads",
     ),
-    ("pressure=fragmented with page=4k", "a base page needs no block; use page=2m or 64k"),
-    (
-        "pressure=fragmented with page=16k … 1m, in bulk",
-        "compaction may split folios that were touched before; use fault/latency, or page=2m",
+    Refusal::new(
+        |case| is_fragmented(case) && PageSize::of(case) == PageSize::Base,
+        "pressure=fragmented with page=4k",
+        "a base page needs no block; use page=2m or 64k",
     ),
 ];
+
+/// What touches in bulk turn away, which would be counted wrongly: a folio of zeros that compaction
+/// splits while others are touched is the zero page afterwards (since Linux 6.12), and faults in a
+/// second lap.
+pub(super) const REFUSALS_IN_BULK: &[Refusal<Case>] = &[Refusal::new(
+    |case| is_fragmented(case) && matches!(PageSize::of(case), PageSize::Folio(_)),
+    "pressure=fragmented with page=16k … 1m, in bulk",
+    "compaction may split folios that were touched before; use fault/latency, or page=2m",
+)];
 
 /// Whether memory is made short.
 pub(super) fn is_pressed(case: &Case) -> bool {
@@ -60,7 +71,7 @@ fn is_fragmented(case: &Case) -> bool {
 }
 
 /// Whether the case asks for what cannot be squeezed.
-pub(super) fn is_refused(case: &Case) -> bool {
+fn is_refused(case: &Case) -> bool {
     let is_other = |name: &str, value: &str| case.get(name).is_some_and(|given| given != value);
     let is_hugetlb = matches!(PageSize::of(case), PageSize::Hugetlb(_));
     // The lie of this room is refused elsewhere where it would be the truth.
@@ -75,18 +86,8 @@ pub(super) fn is_refused(case: &Case) -> bool {
             || is_other("touch", "8@page")
             || is_other("processes", "1")
             || is_other("beside", "none")
+            || is_other("host", "warm")
             || is_other("arms", "pagelab"))
-}
-
-/// Whether nothing would be short of a block.
-pub(super) fn is_pointless(case: &Case) -> bool {
-    is_fragmented(case) && PageSize::of(case) == PageSize::Base
-}
-
-/// Whether touches in bulk would be counted wrongly: a folio of zeros that compaction splits while
-/// others are touched is the zero page afterwards (since Linux 6.12), and faults in a second lap.
-pub(super) fn is_refused_in_bulk(case: &Case) -> bool {
-    is_fragmented(case) && matches!(PageSize::of(case), PageSize::Folio(_))
 }
 
 /// The size that `auto` becomes: what a disk reads, or the kernel compacts, in a moment.

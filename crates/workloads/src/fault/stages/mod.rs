@@ -19,6 +19,7 @@ use pagelab_bench::{
     Kind, Param, Role,
     inputs::Inputs,
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -58,13 +59,22 @@ const PARAMS: &[Param] = &[
     space::FIFO,
 ];
 
-const REFUSALS: &[(&str, &str)] = &[
-    ("size not divisible by 4k", "only whole pages are touched"),
-    (
+const REFUSALS: &[Refusal<Case>] = &[
+    Refusal::new(
+        |case| !size_of(case).is_multiple_of(4096),
+        "size not divisible by 4k",
+        "only whole pages are touched",
+    ),
+    Refusal::new(
+        |case| size_of(case) > SIZE_MAX,
         "size above 32m",
         "every event of a repetition must fit into the rings; ask for more --rounds",
     ),
-    ("cpu=none", "the stages of a fault are those of one CPU; name one, or auto"),
+    Refusal::new(
+        |case| case.get("cpu") == Some("none"),
+        "cpu=none",
+        "the stages of a fault are those of one CPU; name one, or auto",
+    ),
 ];
 
 /// Largest size, in bytes.
@@ -88,17 +98,11 @@ impl Workload for Stages {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let size = size_of(case);
-        let refused =
-            [!size.is_multiple_of(4096), size > SIZE_MAX, case.get("cpu") == Some("none")];
-        match refused.iter().position(|refused| *refused) {
-            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => Ok(()),
-        }
+        refuse(REFUSALS, case)
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

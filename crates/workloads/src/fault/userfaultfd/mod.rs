@@ -20,6 +20,7 @@ use pagelab_bench::{
     Kind, Param, Role,
     inputs::Inputs,
     need::{Need, Needed},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -102,36 +103,76 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-const REFUSALS: &[(&str, &str)] = &[
-    ("handler=none with op other than wp-async", "nobody would resolve; name a handler"),
-    ("op=wp-async with a handler", "the kernel resolves and says nothing; use handler=none"),
-    (
+const REFUSALS: &[Refusal<Choice>] = &[
+    Refusal::new(
+        |asked| asked.handler == Handler::None && asked.way != Way::Async,
+        "handler=none with op other than wp-async",
+        "nobody would resolve; name a handler",
+    ),
+    Refusal::new(
+        |asked| asked.handler != Handler::None && asked.way == Way::Async,
+        "op=wp-async with a handler",
+        "the kernel resolves and says nothing; use handler=none",
+    ),
+    Refusal::new(
+        |asked| {
+            let needs_cpu = !matches!(asked.handler, Handler::AnyCpu) && asked.handler.is_thread();
+            needs_cpu && asked.cpus.is_empty()
+        },
         "handler=same-cpu, other-cpu or other-cpu-poll with cpu=none",
         "a thread that is not pinned has no CPU to share; use handler=any-cpu",
     ),
-    (
+    Refusal::new(
+        |asked| asked.handler == Handler::SameCpu && asked.threads > 1 && !asked.each,
         "handler=same-cpu with threads above 1 and uffds=one",
         "one handler cannot be on the CPU of all; use uffds=each",
     ),
-    ("uffds=each with threads=1", "it is the same as uffds=one; use that"),
-    (
+    Refusal::new(
+        |asked| asked.each && asked.threads == 1,
+        "uffds=each with threads=1",
+        "it is the same as uffds=one; use that",
+    ),
+    Refusal::new(
+        |asked| asked.handlers > 1 && !asked.handler.is_thread(),
         "handlers above 1 with handler=sigbus or none",
         "there are no handler threads; use handlers=1",
     ),
-    (
+    Refusal::new(
+        |asked| {
+            let is_lacking = matches!(asked.way, Way::ZeroPage | Way::ZeroPageWrite | Way::Move);
+            asked.is_hugetlb() && is_lacking
+        },
         "op=zeropage, zeropage-write or move with page=hugetlb-2m",
         "the kernel has neither for hugetlb pages; use op=copy or continue",
     ),
-    ("batch above 1 with handler=none", "the kernel resolves page by page; use batch=1"),
-    (
+    Refusal::new(
+        |asked| asked.batch > 1 && asked.handler == Handler::None,
+        "batch above 1 with handler=none",
+        "the kernel resolves page by page; use batch=1",
+    ),
+    Refusal::new(
+        |asked| {
+            let most = if asked.is_hugetlb() { 16 << 20 } else { 2 << 20 };
+            !asked.batch.is_power_of_two() || asked.unit() > most
+        },
         "batch that is no power of two, or above 2m of memory (16m of hugetlb pages)",
         "one fault resolves aligned pages of one page-table page; use 1, 2, 4 … 512 (8)",
     ),
-    (
+    Refusal::new(
+        |asked| !asked.size.is_multiple_of(asked.threads * asked.real_unit()),
         "size not divisible by threads × batch × page (and twice that for lie=double)",
         "each thread touches whole units; use a power of two",
     ),
-    ("a lie that this resolver cannot tell", "nothing would be proven"),
+    Refusal::new(
+        |asked| match asked.lie {
+            Lie::None | Lie::Present => false,
+            Lie::Elsewhere => asked.handler == Handler::AnyCpu || !asked.handler.is_thread(),
+            Lie::Content => asked.way != Way::Copy,
+            Lie::Double => asked.handler == Handler::None,
+        },
+        "a lie that this resolver cannot tell",
+        "nothing would be proven",
+    ),
 ];
 
 /// See the module's documentation.
@@ -161,40 +202,11 @@ impl Workload for Userfaultfd {
     }
 
     fn refuse(&self, case: &Case) -> Result<(), String> {
-        let choice = Choice::of(case);
-        let named_cpu = !matches!(choice.handler, Handler::AnyCpu)
-            && choice.handler.is_thread()
-            && case.get("cpu") == Some("none");
-        let no_huge = matches!(choice.way, Way::ZeroPage | Way::ZeroPageWrite | Way::Move);
-        let most = if choice.is_hugetlb() { 16 << 20 } else { 2 << 20 };
-        let whole = choice.threads * choice.real_unit();
-        let same = choice.handler == Handler::SameCpu;
-        let refused = [
-            choice.handler == Handler::None && choice.way != Way::Async,
-            choice.handler != Handler::None && choice.way == Way::Async,
-            named_cpu,
-            same && choice.threads > 1 && !choice.each,
-            choice.each && choice.threads == 1,
-            choice.handlers > 1 && !choice.handler.is_thread(),
-            choice.is_hugetlb() && no_huge,
-            choice.batch > 1 && choice.handler == Handler::None,
-            !choice.batch.is_power_of_two() || choice.unit() > most,
-            !choice.size.is_multiple_of(whole),
-            match choice.lie {
-                Lie::None | Lie::Present => false,
-                Lie::Elsewhere => choice.handler == Handler::AnyCpu || !choice.handler.is_thread(),
-                Lie::Content => choice.way != Way::Copy,
-                Lie::Double => choice.handler == Handler::None,
-            },
-        ];
-        match refused.iter().position(|refused| *refused) {
-            Some(index) => Err(format!("{}: {}", REFUSALS[index].0, REFUSALS[index].1)),
-            None => Ok(()),
-        }
+        refuse(REFUSALS, &Choice::of(case))
     }
 
-    fn refusals(&self) -> &'static [(&'static str, &'static str)] {
-        REFUSALS
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        listed(REFUSALS).collect()
     }
 
     fn needs(&self, case: &Case) -> Vec<Needed> {

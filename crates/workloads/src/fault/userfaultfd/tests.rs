@@ -35,7 +35,7 @@ const REFUSED: [(Pairs, Pairs); 11] = [
 #[test]
 fn each_refusal_has_a_case_that_meets_it_and_a_neighbour() {
     assert_eq!(REFUSED.len(), REFUSALS.len());
-    for ((bad, good), (what, why)) in REFUSED.iter().zip(REFUSALS) {
+    for ((bad, good), (what, why)) in REFUSED.iter().zip(Userfaultfd.refusals()) {
         let error = complete(&Userfaultfd, bad).unwrap_err();
         assert!(error.starts_with(what) && error.ends_with(why), "{bad:?}: {error}");
         complete(&Userfaultfd, good).unwrap_or_else(|error| panic!("{good:?}: {error}"));
