@@ -6,6 +6,7 @@
 use pagelab_bench::workload::{Row, Table, find};
 
 mod catalogue;
+mod cpus;
 pub mod emu;
 pub mod fault;
 pub mod limit;

@@ -142,7 +142,7 @@ impl Workload for EmuReplay {
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
-        case.get("rounds").and_then(|rounds| rounds.parse().ok())
+        space::rounds_of(case)
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {

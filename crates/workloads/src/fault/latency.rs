@@ -203,7 +203,7 @@ impl Workload for Latency {
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
-        Asked::of(case).rounds
+        space::rounds_of(case)
     }
 
     fn seconds(&self, case: &Case) -> f64 {

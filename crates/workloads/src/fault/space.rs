@@ -19,7 +19,10 @@ use pagelab_sys::{
     memory::area::{Advice, Backing, Layout},
 };
 
-use crate::needs::{Cpus, FarNode, Memory, Node, Pool, SCHED_FIFO, Transparent, Without};
+use crate::{
+    cpus,
+    needs::{Cpus, FarNode, Memory, Node, Pool, SCHED_FIFO, Transparent, Without},
+};
 
 /// Page size under test.
 pub const PAGE: Param = Param {
@@ -300,21 +303,20 @@ pub fn cpus_of(case: &Case, workers: usize) -> Vec<Option<usize>> {
     (0..workers).map(|worker| list.get(worker % list.len().max(1)).copied()).collect()
 }
 
-/// Allowed CPUs of the case's node: the least busy one, then the others in order.
+/// Allowed CPUs of the case's node: the least busy one of all, then on from there.
 fn automatic_cpus(case: &Case) -> Vec<usize> {
-    let topology = Topology::machine();
-    let mut cpus = topology.cpus().allowed;
+    let mut cpus = cpus::free().to_vec();
     if let Some(node) = case.get("node").and_then(|node| node.parse::<usize>().ok())
-        && let Some(node) = topology.nodes().into_iter().find(|n| n.id == node)
+        && let Some(node) = Topology::machine().nodes().into_iter().find(|n| n.id == node)
     {
         cpus.retain(|cpu| node.cpus.contains(cpu));
     }
-    if let Some(first) = topology.default_cpu()
-        && let Some(index) = cpus.iter().position(|cpu| *cpu == first)
-    {
-        cpus.rotate_left(index);
-    }
     cpus
+}
+
+/// A fixed number of repetitions, where the case asks for one.
+pub fn rounds_of(case: &Case) -> Option<u32> {
+    case.get("rounds").and_then(|rounds| rounds.parse().ok())
 }
 
 /// What every fault case needs of the host.

@@ -169,7 +169,7 @@ impl Workload for Throughput {
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
-        Asked::of(case).rounds
+        space::rounds_of(case)
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {

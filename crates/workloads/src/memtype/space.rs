@@ -15,13 +15,16 @@ use pagelab_bench::{
 };
 use pagelab_record::{Case, units::format_bytes};
 use pagelab_sys::{
-    machine::topology::{Topology, Tree},
+    machine::topology::Tree,
     memory::residency::{Scanner, nodes_of},
     memtype::{self, Device, Leaf, MemoryType, Plot, Request},
 };
 
 use super::params::{bytes, count};
-use crate::needs::{CpuCount, Cpus};
+use crate::{
+    cpus,
+    needs::{CpuCount, Cpus},
+};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
@@ -223,15 +226,7 @@ pub(super) fn cpus_of(case: &Case, name: &str, workers: usize) -> Vec<usize> {
     if let Some(cpus) = case.get(name).and_then(pagelab_sys::machine::topology::parse_list) {
         return cpus.into_iter().take(workers).collect();
     }
-    let topology = Topology::machine();
-    let mut cpus = topology.cpus().allowed;
-    if let Some(first) = topology.default_cpu()
-        && let Some(index) = cpus.iter().position(|cpu| *cpu == first)
-    {
-        cpus.rotate_left(index);
-    }
-    cpus.truncate(workers);
-    cpus
+    cpus::free().iter().copied().take(workers).collect()
 }
 
 /// What the CPUs of a case need.

@@ -17,7 +17,6 @@ pub(super) struct Asked {
     pub(super) page: PageSize,
     pub(super) populate: Populate,
     pub(super) size: u64,
-    pub(super) rounds: Option<u32>,
     /// Touches a second; `None` as fast as they come.
     pub(super) rate: Option<u64>,
     pub(super) as_published: bool,
@@ -41,7 +40,6 @@ impl Asked {
             page: PageSize::of(case),
             populate: Populate::of(case),
             size: size_of(case),
-            rounds: case.get("rounds").and_then(|rounds| rounds.parse().ok()),
             rate: rate_of(case),
             as_published: case
                 .get("arms")

@@ -6,11 +6,13 @@
 use pagelab_record::Case;
 use pagelab_sys::{
     loops::touch::Access,
-    machine::topology::Topology,
     uffd::{Ability, Mode, Op, Wait},
 };
 
-use super::super::space::{cpus_of, size_of};
+use crate::{
+    cpus,
+    fault::space::{cpus_of, size_of},
+};
 
 /// Who resolves a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +172,7 @@ impl Choice {
             let text = case.get(name).expect("the case is complete");
             text.parse().expect("numbers of a case are checked")
         };
-        let all = Topology::machine().cpus().allowed.len().max(1);
+        let all = cpus::free().len().max(1);
         let mut cpus: Vec<usize> = Vec::new();
         for cpu in cpus_of(case, all).into_iter().flatten() {
             if !cpus.contains(&cpu) {

@@ -248,7 +248,7 @@ impl Workload for Userfaultfd {
     }
 
     fn repetitions(&self, case: &Case) -> Option<u32> {
-        case.get("rounds").and_then(|rounds| rounds.parse().ok())
+        space::rounds_of(case)
     }
 
     fn smallest(&self) -> &'static [(&'static str, &'static str)] {
