@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use pagelab_record::journal;
+use pagelab_record::{Outcome, journal};
 use pagelab_report::Report;
 use serde_json::Value;
 
@@ -60,4 +60,18 @@ fn what_an_older_version_measured_is_reported_as_it_was() {
     let told: Vec<String> =
         ALL.iter().map(|name| format!("{name}\n{}", digest(&report(&read(name))))).collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn every_claim_of_an_older_version_gets_its_id() {
+    for name in ALL {
+        let records = read(name).records;
+        let measured = records.iter().filter_map(|record| match &record.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            _ => None,
+        });
+        for claim in measured.flat_map(|measured| &measured.witness) {
+            assert!(!claim.id.is_empty(), "{name}: {}", claim.claim);
+        }
+    }
 }
