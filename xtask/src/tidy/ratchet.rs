@@ -17,7 +17,6 @@ pub(crate) const FILE_CIRCLES: &[Entry] = &[
     ("crates/emu", 5),
     ("crates/pagelab", 8),
     ("crates/report", 51),
-    ("crates/sys", 11),
     ("crates/tier", 2),
     ("crates/trace", 5),
     ("vm", 25),

@@ -2,21 +2,19 @@
 //!
 //! One idea: a belonging is undone from its name alone. The name is in the journal before the
 //! thing exists, and removing looks at what is there instead of at how far the making came, so a
-//! kill between any two steps leaves nothing that [`Made::remove`] does not find.
+//! kill between any two steps leaves nothing that restoring does not find.
 //!
 //! It is not for settings, which have an old value ([`Knobs::set`]), nor for what dies with a
 //! process anyway (mappings, descriptors, memfds).
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    KnobError, Knobs, Outcome, Place, Restored,
-    journal::Change,
+    KnobError, Knobs, Restored,
+    made::mebibytes,
+    making::Making,
     memcg::{self, MemoryGroup},
     swap::{self, SwapSpace},
     zram,
@@ -63,10 +61,6 @@ impl fmt::Display for Belonging {
     }
 }
 
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes.div_ceil(1 << 20))
-}
-
 /// What was made, for whoever uses it; plain data that crosses to the case's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -75,60 +69,6 @@ pub enum Obtained {
     Swap(SwapSpace),
     /// A group that processes can enter.
     Group(MemoryGroup),
-}
-
-/// The journal's line of something that is being made, is there, or is being removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "made", rename_all = "kebab-case")]
-pub(super) enum Made {
-    Zram {
-        number: u32,
-        bytes: u64,
-        /// Which device of this number it is; unknown until it was added.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        diskseq: Option<u64>,
-    },
-    SwapFile {
-        path: PathBuf,
-    },
-    MemoryGroup {
-        path: PathBuf,
-        /// Where the memory controller was switched on for it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        enabled_in: Option<PathBuf>,
-    },
-}
-
-impl Made {
-    /// What people call it by.
-    pub(super) fn path(&self) -> PathBuf {
-        match self {
-            Self::Zram { number, .. } => format!("/dev/zram{number}").into(),
-            Self::SwapFile { path } | Self::MemoryGroup { path, .. } => path.clone(),
-        }
-    }
-
-    /// Removes whatever of it is there.
-    pub(super) fn remove(&self, place: &Place) -> Outcome {
-        let removed = match self {
-            Self::Zram { number, diskseq, .. } => zram::remove(place.tree(), *number, *diskseq),
-            Self::SwapFile { path } => swap::remove_file(place.tree(), path),
-            Self::MemoryGroup { path, enabled_in } => {
-                memcg::remove(place, path, enabled_in.as_deref())
-            }
-        };
-        removed.unwrap_or_else(|error| Outcome::Remains { why: error.to_string() })
-    }
-}
-
-impl fmt::Display for Made {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zram { bytes, .. } => write!(f, "a zram device of {}", mebibytes(*bytes)),
-            Self::SwapFile { .. } => f.write_str("a swap file"),
-            Self::MemoryGroup { .. } => f.write_str("a memory cgroup"),
-        }
-    }
 }
 
 /// A belonging, removed on drop; everything in it must be done with by then.
@@ -148,53 +88,6 @@ impl BelongingGuard<'_> {
     /// Removes it now and says what became of it.
     pub fn remove(mut self) -> Option<Restored> {
         self.making.undo()
-    }
-}
-
-/// Something that is on its way; removed on drop, however far it has come.
-#[derive(Debug)]
-pub(super) struct Making<'knobs> {
-    knobs: &'knobs Knobs,
-    id: Option<u64>,
-}
-
-impl<'knobs> Making<'knobs> {
-    /// Journals what is about to be made.
-    pub(super) fn begin(knobs: &'knobs Knobs, made: Made) -> Result<Self, KnobError> {
-        let mut state = knobs.state();
-        let journal = state.journal.path().to_owned();
-        let id = state.journal.append(Change::Made(made));
-        Ok(Self { knobs, id: Some(id.map_err(KnobError::of("append", &journal))?) })
-    }
-
-    /// Journals what it has come to.
-    pub(super) fn came_to(&self, made: &Made) -> Result<(), KnobError> {
-        let mut state = self.knobs.state();
-        let journal = state.journal.path().to_owned();
-        let id = self.id.expect("not undone yet");
-        state.journal.remake(id, made).map_err(KnobError::of("write", &journal))
-    }
-
-    fn undo(&mut self) -> Option<Restored> {
-        self.knobs.put_back(self.id.take()?)
-    }
-}
-
-impl Drop for Making<'_> {
-    fn drop(&mut self) {
-        self.undo();
-    }
-}
-
-/// A path of this prefix in `directory` that nothing has, this process's number in it.
-pub(super) fn unused_name(directory: &Path, prefix: &str) -> PathBuf {
-    let mut number = 0_u64;
-    loop {
-        let path = directory.join(format!("{prefix}{}-{number}", std::process::id()));
-        if std::fs::symlink_metadata(&path).is_err() {
-            return path;
-        }
-        number += 1;
     }
 }
 
@@ -239,34 +132,6 @@ mod tests {
             (Belonging::MemoryGroup { limit: 1 << 30 }, "a memory cgroup with a limit of 1024 MiB"),
         ] {
             assert_eq!(what.to_string(), said);
-        }
-    }
-
-    #[test]
-    fn what_was_made_has_a_path_and_a_name() {
-        let file = || PathBuf::from("/var/pagelab-swap-1-0");
-        for (made, path, said) in [
-            (
-                Made::Zram { number: 3, bytes: 1 << 20, diskseq: None },
-                PathBuf::from("/dev/zram3"),
-                "a zram device of 1 MiB",
-            ),
-            (Made::SwapFile { path: file() }, file(), "a swap file"),
-            (Made::MemoryGroup { path: file(), enabled_in: None }, file(), "a memory cgroup"),
-        ] {
-            assert_eq!((made.path(), made.to_string().as_str()), (path, said));
-        }
-    }
-
-    #[test]
-    fn a_name_that_something_has_is_not_used_again() {
-        let root = tempfile::tempdir().unwrap();
-        let mut names = Vec::new();
-        for _ in 0..3 {
-            let name = unused_name(root.path(), "pagelab-");
-            assert!(!names.contains(&name) && name.starts_with(root.path()));
-            std::fs::write(&name, "").unwrap();
-            names.push(name);
         }
     }
 }

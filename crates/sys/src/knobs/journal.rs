@@ -18,7 +18,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::belonging::Made;
+use super::made::Made;
 
 /// A journal longer than this is not ours.
 const BYTES_MAX: u64 = 1 << 20;

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     KnobError, Knobs, Outcome, Place,
-    belonging::{Made, Making, unused_name},
+    made::Made,
+    making::{Making, unused_name},
 };
 use crate::machine::topology::{
     Tree,

@@ -28,7 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     KnobError, Knobs, Outcome,
-    belonging::{Made, Making, unused_name},
+    made::Made,
+    making::{Making, unused_name},
 };
 use crate::{files::folder::Folder, machine::topology::Tree};
 

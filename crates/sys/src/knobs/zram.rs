@@ -17,7 +17,8 @@ use std::{
 
 use super::{
     KnobError, Knobs, Outcome,
-    belonging::{Made, Making},
+    made::Made,
+    making::Making,
     swap::{self, SwapSpace},
 };
 use crate::machine::{topology::Tree, value};

@@ -2,8 +2,8 @@
 //! The client of `/dev/pagelab`: what the module offers, memory of a type, and the read-back.
 //!
 //! The one idea: one open file owns one allocation, so opening and allocating are two steps and a
-//! [`Plot`] keeps the file. Every refusal is a sentence that says what, and a cure that says what
-//! to do; the kernel's errno alone says neither.
+//! [plot](super::Plot) keeps the file. Every refusal is a sentence that says what, and a cure that
+//! says what to do; the kernel's errno alone says neither.
 
 use std::{
     fmt,
@@ -13,14 +13,12 @@ use std::{
 
 use rustix::ioctl::{Opcode, Updater, ioctl};
 
+pub use super::uapi::NODE;
 use super::{
-    Frames, MemoryType, ModuleState, Plot,
+    Frames, MemoryType, ModuleState,
     uapi::{self, PagelabAlloc, PagelabInfo, PagelabQuery},
 };
 use crate::SysError;
-
-/// Where the module answers.
-pub const NODE: &str = "/dev/pagelab";
 
 /// The module, opened; nothing is allocated yet.
 #[derive(Debug)]
@@ -133,17 +131,14 @@ impl Device {
         &self.info
     }
 
-    /// Allocates and maps. The open file goes with the plot.
-    ///
-    /// # Errors
-    /// When the module refuses, or address space is short.
-    pub fn allocate(self, request: &Request) -> Result<Plot, DeviceError> {
+    /// Allocates; the open file owns what it has got.
+    pub(super) fn claim(self, request: &Request) -> Result<File, DeviceError> {
         let mut alloc = request.encode();
         call::<{ uapi::IOC_ALLOC }, _>(&self.file, &mut alloc).map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(0);
             DeviceError::Refused(Box::new(Refusal { request: *request, info: self.info, errno }))
         })?;
-        Ok(Plot::of_module(self.file, request)?)
+        Ok(self.file)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{fs::File, os::fd::AsRawFd};
 
 use super::{
     MemoryType, Width,
-    device::{self, DeviceError, Leaf, Request},
+    device::{self, Device, DeviceError, Leaf, Request},
 };
 use crate::{
     Area, SysError,
@@ -64,7 +64,7 @@ impl Plot {
     }
 
     /// Maps the allocation of an open file of the module; every page is present afterwards.
-    pub(super) fn of_module(file: File, request: &Request) -> Result<Self, SysError> {
+    fn of_module(file: File, request: &Request) -> Result<Self, SysError> {
         let bytes = usize::try_from(request.bytes).expect("addresses have 64 bits");
         let align = usize::try_from(request.leaf).expect("a leaf is at most 1 GiB");
         let mapping = Mapping::new(file, bytes, align)?;
@@ -165,6 +165,16 @@ impl Plot {
 
     pub(super) fn start(&self) -> *mut u8 {
         self.start as *mut u8
+    }
+}
+
+impl Device {
+    /// Allocates and maps. The open file goes with the plot.
+    ///
+    /// # Errors
+    /// When the module refuses, or address space is short.
+    pub fn allocate(self, request: &Request) -> Result<Plot, DeviceError> {
+        Ok(Plot::of_module(self.claim(request)?, request)?)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::{fmt, path::Path};
 
-use super::{device::NODE, uapi};
+use super::uapi::{self, NODE};
 use crate::machine::topology::Tree;
 
 /// What is known of the module.

@@ -6,6 +6,9 @@
 /// `PAGELAB_UAPI_VERSION`: the version that this program speaks.
 pub const VERSION: u32 = 1;
 
+/// Where the module answers.
+pub const NODE: &str = "/dev/pagelab";
+
 pub(super) const WB: u32 = 0;
 pub(super) const UC_MINUS: u32 = 1;
 pub(super) const WC: u32 = 2;

@@ -8,7 +8,7 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-use super::session::{Plan, Target};
+use super::plan::{Plan, Target};
 use crate::{SysError, machine::topology::Topology};
 
 /// Descriptors for everything else.

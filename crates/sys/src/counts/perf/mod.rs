@@ -9,9 +9,11 @@
 mod count;
 mod descriptors;
 mod parse;
+mod plan;
 mod session;
 pub mod tracefs;
 
 pub use count::FaultCounter;
 pub use parse::{Body, Mapping, Record};
-pub use session::{Event, Plan, Session, Source, Target, Told};
+pub use plan::{Event, Plan, Source, Target};
+pub use session::{Session, Told};

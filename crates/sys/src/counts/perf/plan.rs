@@ -1,0 +1,49 @@
+//! What a session is to watch: whom, and for which events.
+
+use super::tracefs::Tracepoint;
+
+/// What a source is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Faults that needed no I/O, told when they are handled.
+    MinorFaults,
+    /// Faults that did.
+    MajorFaults,
+    /// Nothing of its own: for [`Source::mappings`].
+    Nothing,
+    /// A tracepoint.
+    Tracepoint(Tracepoint),
+}
+
+/// One kind of events to be told.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// What it is about.
+    pub event: Event,
+    /// Whether samples have callers.
+    pub chain: bool,
+    /// Whether mappings, names, forks and exits are told too.
+    pub mappings: bool,
+    /// Bytes of the ring of each CPU; halved until the kernel allows it.
+    pub ring_bytes: usize,
+    /// Whether the session makes no sense without it.
+    pub required: bool,
+}
+
+/// Whom a session watches.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A process that waits to `execve`: watched from then on, with all that it starts.
+    OnExec(u32),
+    /// These threads from [`Session::start`](super::Session::start) on, with all that they start.
+    Threads(Vec<u32>),
+}
+
+/// What to watch.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Whom.
+    pub target: Target,
+    /// For what.
+    pub sources: Vec<Source>,
+}
