@@ -10,7 +10,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("trace", &[]),
     ("sys", &[]),
     ("emu", &["trace"]),
-    ("tier", &["trace", "sys"]),
+    ("tier", &["trace"]),
     ("bench", &["record", "sys"]),
     ("workloads", &["record", "trace", "sys", "emu", "tier", "bench"]),
     ("advisor", &["bench", "workloads", "record", "sys"]),
