@@ -18,8 +18,8 @@ use std::{
 
 use pagelab_sys::{
     knobs::{
-        Belonging, Knobs, Obtained, Outcome, Place, memcg, restore_leftovers, swap, watchdog_main,
-        zram,
+        Belonging, KnobError, Knobs, Obtained, Outcome, Place, memcg, restore_leftovers, swap,
+        watchdog_main, zram,
     },
     machine::{environment::boot_id, rights, topology::Tree},
 };
@@ -78,8 +78,16 @@ impl Lab {
     }
 
     fn restore(&self) -> Vec<Outcome> {
-        let restored = restore_leftovers(&self.place()).unwrap();
-        restored.into_iter().map(|one| one.outcome).collect()
+        // A process that was killed holds the lock until the kernel has ended it.
+        let mut restored = restore_leftovers(&self.place());
+        until("the dead have given up the lock", || {
+            let is_held = matches!(restored, Err(KnobError::Held { .. }));
+            if is_held {
+                restored = restore_leftovers(&self.place());
+            }
+            !is_held
+        });
+        restored.unwrap().into_iter().map(|one| one.outcome).collect()
     }
 
     /// Asserts that nothing is left.
