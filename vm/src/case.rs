@@ -6,7 +6,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::guest::Guest;
+use crate::{guest::Guest, verdict::Verdict};
 
 /// A kernel of the lane, by the name that does not change when a point release does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -116,31 +116,4 @@ impl Case {
         ending: Ending::Verdict,
         run: |_| Ok(Verdict::Ok(String::new())),
     };
-}
-
-/// What came of a case, or of a part of one. What went wrong is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It is so; what was seen, in a few words.
-    Ok(String),
-    /// It cannot be tried here. In the lane such a skip must be in `vm/expected-skips.toml`.
-    Skip {
-        /// What is missing.
-        need: String,
-        /// What to do about it.
-        cure: String,
-    },
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "each is the last expression of a case")]
-impl Verdict {
-    /// It is so.
-    pub(crate) fn ok(seen: impl Into<String>) -> Result<Self> {
-        Ok(Self::Ok(seen.into()))
-    }
-
-    /// It cannot be tried here.
-    pub(crate) fn skip(need: impl Into<String>, cure: impl Into<String>) -> Result<Self> {
-        Ok(Self::Skip { need: need.into(), cure: cure.into() })
-    }
 }

@@ -9,95 +9,25 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader},
     process::{Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    case::{Case, Verdict},
+    case::Case,
     cases::{self, CASES},
     guest::Guest,
     kernel_log::{KernelLog, is_complaint},
+    verdict::{Line, Outcome, a_part_failed, say},
 };
 
 /// The hidden word for the process of a case.
 pub(crate) const CASE_COMMAND: &str = "__case";
 
-/// A line about a case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Line {
-    /// The case begins.
-    Begin,
-    /// A part of it.
-    Part {
-        /// Its name inside the case.
-        name: String,
-        /// What came of it.
-        outcome: Outcome,
-    },
-    /// Something to read.
-    Note(String),
-    /// The kernel complained, or says this on the occasion of a failure.
-    Kernel(String),
-    /// The whole case.
-    End(Outcome),
-}
-
-/// What came of it, as the lane reads it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
-    /// It is so.
-    Ok(String),
-    /// It could not be tried.
-    Skip {
-        /// What is missing.
-        need: String,
-        /// What to do about it.
-        cure: String,
-    },
-    /// It is not so.
-    Fail(String),
-}
-
-impl From<Result<Verdict>> for Outcome {
-    fn from(result: Result<Verdict>) -> Self {
-        match result {
-            Ok(Verdict::Ok(seen)) => Self::Ok(seen),
-            Ok(Verdict::Skip { need, cure }) => Self::Skip { need, cure },
-            Err(error) => Self::Fail(format!("{error:#}")),
-        }
-    }
-}
-
-/// Whether a part of this process's case failed.
-static A_PART_FAILED: AtomicBool = AtomicBool::new(false);
-
-fn say(line: &Line) {
-    println!("{}", serde_json::to_string(line).expect("a line is plain data"));
-}
-
-/// In the process of a case: says what came of a part.
-pub(crate) fn say_part(name: &str, outcome: Result<Verdict>) {
-    let outcome = Outcome::from(outcome);
-    if matches!(outcome, Outcome::Fail(_)) {
-        A_PART_FAILED.store(true, Ordering::Relaxed);
-    }
-    say(&Line::Part { name: name.to_owned(), outcome });
-}
-
-/// In the process of a case: says something to read.
-pub(crate) fn say_note(text: &str) {
-    say(&Line::Note(text.to_owned()));
-}
-
 /// The process of a case.
 pub(crate) fn case(guest: &Guest, case: &Case) {
     let mut outcome = Outcome::from((case.run)(guest));
-    if A_PART_FAILED.load(Ordering::Relaxed) && !matches!(outcome, Outcome::Fail(_)) {
+    if a_part_failed() && !matches!(outcome, Outcome::Fail(_)) {
         outcome = Outcome::Fail("a part of it failed".into());
     }
     say(&Line::End(outcome));

@@ -17,7 +17,7 @@ use pagelab_record::{Nature, Record, journal};
 use pagelab_sys::vm::guest as kernel;
 use serde::{Deserialize, Serialize};
 
-use crate::{case::Verdict, conduct};
+use crate::verdict::{self, Verdict};
 
 /// The file of the initramfs that says what to do.
 pub(crate) const ORDERS: &str = "/orders.json";
@@ -97,13 +97,13 @@ impl Guest {
     /// Says what came of a part of the case; a failed part fails the case.
     #[expect(clippy::unused_self, reason = "only who has a guest runs a case")]
     pub(crate) fn part(&self, name: &str, outcome: Result<Verdict>) {
-        conduct::say_part(name, outcome);
+        verdict::say_part(name, outcome);
     }
 
     /// Says something that is worth reading but decides nothing.
     #[expect(clippy::unused_self, reason = "only who has a guest runs a case")]
     pub(crate) fn note(&self, text: impl std::fmt::Display) {
-        conduct::say_note(&text.to_string());
+        verdict::say_note(&text.to_string());
     }
 
     /// A command that runs `pagelab` with these words.

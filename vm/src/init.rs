@@ -14,10 +14,11 @@ use pagelab_sys::vm::guest as kernel;
 use serde_json::json;
 
 use crate::{
-    conduct::{self, Outcome},
+    conduct,
     guest::{ORDERS, Orders},
     kernel_log::{KernelLog, is_complaint},
     machine,
+    verdict::{Line, Outcome},
 };
 
 /// The serial line for results; the console is the first.
@@ -92,7 +93,7 @@ fn conduct_all(lane: &mut File) -> Result<bool> {
         tell(lane, &json!({ "error": format!("while booting the kernel says: {line}") }));
     }
     for name in &orders.cases {
-        let mut say = |line: &conduct::Line| tell(lane, &json!({ "case": name, "line": line }));
+        let mut say = |line: &Line| tell(lane, &json!({ "case": name, "line": line }));
         let outcome = conduct::one(name, &mut log, &mut say);
         good &= !matches!(outcome, Outcome::Fail(_));
     }

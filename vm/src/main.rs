@@ -20,6 +20,7 @@ mod guest;
 mod init;
 mod kernel_log;
 mod machine;
+mod verdict;
 
 use std::process::ExitCode;
 

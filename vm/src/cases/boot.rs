@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use crate::{
-    case::{Case, MODULE, Machine, Place, Verdict},
+    case::{Case, MODULE, Machine, Place},
     guest::{Guest, text},
+    verdict::Verdict,
 };
 
 pub(super) const KERNEL: Case = Case {

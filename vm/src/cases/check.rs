@@ -7,8 +7,9 @@ use pagelab_record::Outcome;
 
 use super::valid;
 use crate::{
-    case::{ALL, Case, Machine, Place, Verdict},
+    case::{ALL, Case, Machine, Place},
     guest::{Guest, Ran},
+    verdict::Verdict,
 };
 
 pub(super) const EVERYTHING: Case = Case {

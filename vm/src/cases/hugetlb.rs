@@ -4,10 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pagelab_record::{Outcome, vocabulary::claim::HUGE};
 
 use super::{measured, valid};
-use crate::{
-    case::{Case, Verdict},
-    guest::Guest,
-};
+use crate::{case::Case, guest::Guest, verdict::Verdict};
 
 pub(super) const GIANT: Case = Case {
     name: "hugetlb/1g",

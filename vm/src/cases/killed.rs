@@ -8,8 +8,9 @@ use std::{process::Stdio, thread::sleep, time::Duration};
 use anyhow::{Result, bail, ensure};
 
 use crate::{
-    case::{ALL, Case, Machine, Place, Verdict},
+    case::{ALL, Case, Machine, Place},
     guest::{Folder, Guest, text},
+    verdict::Verdict,
 };
 
 pub(super) const HINTED: Case = Case {

@@ -3,8 +3,9 @@
 use anyhow::{Result, bail};
 
 use crate::{
-    case::{Case, Ending, Kernel, Machine, Place, Verdict},
+    case::{Case, Ending, Kernel, Machine, Place},
     guest::{Guest, set},
+    verdict::Verdict,
 };
 
 pub(super) const PANIC: Case = Case {

@@ -5,8 +5,9 @@ use pagelab_record::Nature;
 
 use super::valid;
 use crate::{
-    case::{ALL, Case, Machine, Place, RECENT, Verdict},
+    case::{ALL, Case, Machine, Place, RECENT},
     guest::Guest,
+    verdict::Verdict,
 };
 
 pub(super) const EMULATED: Case = Case {

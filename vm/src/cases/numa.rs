@@ -6,8 +6,9 @@ use pagelab_record::Outcome;
 
 use super::valid;
 use crate::{
-    case::{ALL, Case, Kernel, Machine, Place, RECENT, Verdict},
+    case::{ALL, Case, Kernel, Machine, Place, RECENT},
     guest::{Guest, text},
+    verdict::Verdict,
 };
 
 const NODES: &str = "/sys/devices/system/node";

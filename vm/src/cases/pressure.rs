@@ -6,8 +6,9 @@ use pagelab_record::Record;
 
 use super::{measured, valid};
 use crate::{
-    case::{ALL, Case, Machine, Place, Verdict},
+    case::{ALL, Case, Machine, Place},
     guest::{Guest, set, text},
+    verdict::Verdict,
 };
 
 pub(super) const FRAGMENTED: Case = Case {

@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    case::{ALL, Case, Machine, Place, Verdict},
+    case::{ALL, Case, Machine, Place},
     guest::{Guest, meminfo_kb, text},
+    verdict::Verdict,
 };
 
 /// Where the hidden memory begins.

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::vm::CheckedBoot;
+
 /// Reasons of skips that are shown; all of them are in the JSON.
 const SKIPS_SHOWN: usize = 3;
 
@@ -17,7 +19,7 @@ pub(crate) struct Summary {
     /// Tests of the program.
     pub(crate) end_to_end: Count,
     /// `pagelab check` on real kernels, the oldest first.
-    pub(crate) boots: Vec<Boot>,
+    pub(crate) boots: Vec<CheckedBoot>,
     /// Why no kernel was booted, and what to do about it.
     pub(crate) lack: Option<String>,
     /// What this machine lacks for some tests.
@@ -33,22 +35,6 @@ pub(crate) struct Count {
     pub(crate) skipped: usize,
     /// Names of those that failed, behind their binary's.
     pub(crate) failed: Vec<String>,
-    pub(crate) seconds: u64,
-}
-
-/// `pagelab check` in one virtual machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Boot {
-    /// What the lane calls the kernel.
-    pub(crate) kernel: String,
-    /// What the kernel calls itself.
-    pub(crate) release: String,
-    pub(crate) is_good: bool,
-    /// Cases whose claims all hold.
-    pub(crate) cases: usize,
-    /// Cases that this machine cannot run, as was expected.
-    pub(crate) skipped: usize,
-    pub(crate) claims: usize,
     pub(crate) seconds: u64,
 }
 
@@ -88,7 +74,7 @@ pub(crate) fn render(summary: &Summary) -> String {
     for boot in &summary.boots {
         let release = boot.release.split(['+', '-']).next().unwrap_or_default();
         let what = format!("Linux {}", if release.is_empty() { &boot.kernel } else { release });
-        let Boot { cases, skipped, claims, .. } = boot;
+        let CheckedBoot { cases, skipped, claims, .. } = boot;
         let word = if boot.is_good { "" } else { "FAILED: " };
         let came = format!("{word}check: {cases} cases, {claims} claims hold, {skipped} skipped");
         row(&what, &came, boot.seconds);
@@ -119,7 +105,7 @@ mod tests {
     use super::*;
 
     fn good() -> Summary {
-        let boot = |kernel: &str, release: &str| Boot {
+        let boot = |kernel: &str, release: &str| CheckedBoot {
             kernel: kernel.into(),
             release: release.into(),
             is_good: true,

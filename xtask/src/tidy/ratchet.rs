@@ -19,7 +19,7 @@ pub(crate) const FILE_CIRCLES: &[Entry] = &[
     ("crates/report", 51),
     ("crates/tier", 2),
     ("crates/trace", 5),
-    ("vm", 25),
+    ("vm", 2),
     ("xtask", 2),
 ];
 
@@ -30,8 +30,6 @@ pub(crate) const FOLDER_CIRCLES: &[Entry] = &[
     ("crates/report", 26),
     ("crates/tier", 3),
     ("crates/trace", 5),
-    ("vm", 4),
-    ("xtask", 2),
 ];
 
 /// Files that match on the text of a claim, and in how many places.

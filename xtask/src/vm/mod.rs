@@ -28,13 +28,13 @@ use std::{env, fs, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
-pub(crate) use self::boot::LOGS;
+pub(crate) use self::{boot::LOGS, summary::CheckedBoot};
 use self::{
     boot::Lane,
     summary::Summary,
     table::{Asked, KERNELS},
 };
-use crate::{dist, shell, test::summary as test};
+use crate::{dist, shell};
 
 /// `off` leaves the lane out of `cargo xtask test`.
 const VARIABLE: &str = "PAGELAB_VM";
@@ -130,7 +130,7 @@ pub(crate) fn whole() -> Result<()> {
 /// What came of `pagelab check` on every kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    pub(crate) boots: Vec<test::Boot>,
+    pub(crate) boots: Vec<CheckedBoot>,
     /// Why nothing was booted.
     pub(crate) lack: Option<String>,
 }

@@ -2,8 +2,25 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{boot::Booted, table::KERNELS, verdict::Outcome};
-use crate::test::summary as test;
+
+/// `pagelab check` in one virtual machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CheckedBoot {
+    /// What the lane calls the kernel.
+    pub(crate) kernel: String,
+    /// What the kernel calls itself.
+    pub(crate) release: String,
+    pub(crate) is_good: bool,
+    /// Cases whose claims all hold.
+    pub(crate) cases: usize,
+    /// Cases that this machine cannot run, as was expected.
+    pub(crate) skipped: usize,
+    pub(crate) claims: usize,
+    pub(crate) seconds: u64,
+}
 
 /// Sums over boots.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -14,7 +31,7 @@ pub(super) struct Summary {
     skipped: usize,
     failed: usize,
     parts: usize,
-    checked: Vec<test::Boot>,
+    checked: Vec<CheckedBoot>,
 }
 
 impl Summary {
@@ -35,8 +52,8 @@ impl Summary {
     }
 
     /// What each boot checked, the oldest kernel first.
-    pub(super) fn checked(mut self) -> Vec<test::Boot> {
-        let age = |boot: &test::Boot| KERNELS.iter().position(|name| *name == boot.kernel);
+    pub(super) fn checked(mut self) -> Vec<CheckedBoot> {
+        let age = |boot: &CheckedBoot| KERNELS.iter().position(|name| *name == boot.kernel);
         self.checked.sort_by_key(age);
         self.checked
     }
@@ -48,13 +65,13 @@ impl Summary {
 }
 
 /// What a boot checked: the parts of its cases.
-fn checked(booted: &Booted) -> test::Boot {
-    let mut boot = test::Boot {
+fn checked(booted: &Booted) -> CheckedBoot {
+    let mut boot = CheckedBoot {
         kernel: booted.kernel.clone(),
         release: booted.judged.release.clone(),
         is_good: booted.is_good(),
         seconds: booted.seconds,
-        ..test::Boot::default()
+        ..CheckedBoot::default()
     };
     for finding in booted.judged.findings.iter().filter(|finding| finding.part.is_some()) {
         match &finding.outcome {

@@ -14,8 +14,8 @@ use super::{
     load, refused,
 };
 use crate::{
-    case::Verdict,
     guest::{Guest, NOBODY, text},
+    verdict::Verdict,
 };
 
 /// Parameters with which the module must not load, and why.

@@ -13,7 +13,7 @@ use super::{
     frames::{Recorded, parameter},
     load, refused,
 };
-use crate::{case::Verdict, guest::Guest, kernel_log::KernelLog};
+use crate::{guest::Guest, kernel_log::KernelLog, verdict::Verdict};
 
 const NODES: [(Door, u32); 3] =
     [(Door::LegacyWb, WB), (Door::LegacyUc, UC_MINUS), (Door::LegacyWc, WC)];

@@ -13,7 +13,7 @@ use super::{
     frames::{Recorded, all_back, free_kb, parameter},
     load, refused,
 };
-use crate::{case::Verdict, guest::Guest};
+use crate::{guest::Guest, verdict::Verdict};
 
 /// Free memory moves by itself: slabs, tables, what other processes do.
 const NOISE_KB: u64 = 8 << 10;

@@ -15,7 +15,7 @@ use super::{
     frames::all_back,
     load, refused,
 };
-use crate::{case::Verdict, guest::Guest};
+use crate::{guest::Guest, verdict::Verdict};
 
 const GOOD: Mapping = Mapping { bytes: MIB, protection: READ | WRITE, flags: SHARED, offset: 0 };
 /// `MADV_*` of the UAPI.

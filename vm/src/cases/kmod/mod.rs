@@ -18,8 +18,9 @@ use anyhow::{Result, bail};
 use pagelab_sys::vm::hostile::Errno;
 
 use crate::{
-    case::{ALL, Case, MODULE, Machine, Place, Verdict},
+    case::{ALL, Case, MODULE, Machine, Place},
     guest::{Guest, Loaded},
+    verdict::Verdict,
 };
 
 const BASE: Place = Place { machine: Machine::Base, kernels: MODULE };

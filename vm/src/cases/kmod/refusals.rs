@@ -17,8 +17,8 @@ use super::{
     load, refused,
 };
 use crate::{
-    case::Verdict,
     guest::{Guest, NOBODY, set, text},
+    verdict::Verdict,
 };
 
 const SOME: Alloc = Alloc {

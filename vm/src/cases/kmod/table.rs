@@ -14,7 +14,7 @@ use super::{
     frames::{Recorded, all_back},
     load, refused,
 };
-use crate::{case::Verdict, guest::Guest};
+use crate::{guest::Guest, verdict::Verdict};
 
 /// Pages that are looked at one by one; of more, as many are sampled.
 const LOOKS_MAX: usize = 2048;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use pagelab_record::Outcome;
 
 use super::{frames::all_back, load};
-use crate::{case::Verdict, guest::Guest};
+use crate::{guest::Guest, verdict::Verdict};
 
 pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     guest.part("doctor without the module", missing(guest));

@@ -26,8 +26,8 @@ use super::{
     load,
 };
 use crate::{
-    case::Verdict,
     guest::{Guest, set},
+    verdict::Verdict,
 };
 
 /// The first seed of a run.
