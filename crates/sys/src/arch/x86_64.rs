@@ -175,7 +175,8 @@ pub(crate) unsafe fn copy_string(to: *mut u8, from: *const u8, bytes: usize) {
 }
 
 /// A loop over 256-byte blocks: the lines see the block at `{p}` (and `{q}`) and may use vector
-/// register 0; `$end` puts the upper halves of the vector registers in order.
+/// register 0; `.irp` repeats them at each offset `\\o`. `$end` puts the upper halves of the vector
+/// registers in order.
 macro_rules! block_loop {
     ($($line:literal),+; $p:ident, $q:ident, $bytes:ident, $end:literal) => {
         // SAFETY: the caller owns `bytes` (a multiple of 256, 64-byte aligned) at both pointers.
@@ -210,27 +211,16 @@ pub(crate) unsafe fn clear_nt(to: *mut u8, bytes: usize) {
     let unused = to;
     match vector_bytes() {
         64 => block_loop!(
-            "vpxorq zmm0, zmm0, zmm0",
-            "vmovntdq [{p}], zmm0", "vmovntdq [{p} + 64], zmm0",
-            "vmovntdq [{p} + 128], zmm0", "vmovntdq [{p} + 192], zmm0";
+            "vpxorq zmm0, zmm0, zmm0", ".irp o, 0,64,128,192",
+            "vmovntdq [{p} + \\o], zmm0", ".endr";
             to, unused, bytes, "vzeroupper"),
         32 => block_loop!(
-            "vpxor xmm0, xmm0, xmm0",
-            "vmovntdq [{p}], ymm0", "vmovntdq [{p} + 32], ymm0",
-            "vmovntdq [{p} + 64], ymm0", "vmovntdq [{p} + 96], ymm0",
-            "vmovntdq [{p} + 128], ymm0", "vmovntdq [{p} + 160], ymm0",
-            "vmovntdq [{p} + 192], ymm0", "vmovntdq [{p} + 224], ymm0";
+            "vpxor xmm0, xmm0, xmm0", ".irp o, 0,32,64,96,128,160,192,224",
+            "vmovntdq [{p} + \\o], ymm0", ".endr";
             to, unused, bytes, "vzeroupper"),
         _ => block_loop!(
-            "pxor xmm0, xmm0",
-            "movntdq [{p}], xmm0", "movntdq [{p} + 16], xmm0",
-            "movntdq [{p} + 32], xmm0", "movntdq [{p} + 48], xmm0",
-            "movntdq [{p} + 64], xmm0", "movntdq [{p} + 80], xmm0",
-            "movntdq [{p} + 96], xmm0", "movntdq [{p} + 112], xmm0",
-            "movntdq [{p} + 128], xmm0", "movntdq [{p} + 144], xmm0",
-            "movntdq [{p} + 160], xmm0", "movntdq [{p} + 176], xmm0",
-            "movntdq [{p} + 192], xmm0", "movntdq [{p} + 208], xmm0",
-            "movntdq [{p} + 224], xmm0", "movntdq [{p} + 240], xmm0";
+            "pxor xmm0, xmm0", ".irp o, 0,16,32,48,64,80,96,112,128,144,160,176,192,208,224,240",
+            "movntdq [{p} + \\o], xmm0", ".endr";
             to, unused, bytes, ""),
     }
 }
@@ -245,38 +235,16 @@ pub(crate) unsafe fn copy_nt(to: *mut u8, from: *const u8, bytes: usize) {
     assert_blocks(bytes);
     match vector_bytes() {
         64 => block_loop!(
-            "vmovdqa64 zmm0, [{q}]", "vmovntdq [{p}], zmm0",
-            "vmovdqa64 zmm0, [{q} + 64]", "vmovntdq [{p} + 64], zmm0",
-            "vmovdqa64 zmm0, [{q} + 128]", "vmovntdq [{p} + 128], zmm0",
-            "vmovdqa64 zmm0, [{q} + 192]", "vmovntdq [{p} + 192], zmm0";
+            ".irp o, 0,64,128,192",
+            "vmovdqa64 zmm0, [{q} + \\o]", "vmovntdq [{p} + \\o], zmm0", ".endr";
             to, from, bytes, "vzeroupper"),
         32 => block_loop!(
-            "vmovdqa ymm0, [{q}]", "vmovntdq [{p}], ymm0",
-            "vmovdqa ymm0, [{q} + 32]", "vmovntdq [{p} + 32], ymm0",
-            "vmovdqa ymm0, [{q} + 64]", "vmovntdq [{p} + 64], ymm0",
-            "vmovdqa ymm0, [{q} + 96]", "vmovntdq [{p} + 96], ymm0",
-            "vmovdqa ymm0, [{q} + 128]", "vmovntdq [{p} + 128], ymm0",
-            "vmovdqa ymm0, [{q} + 160]", "vmovntdq [{p} + 160], ymm0",
-            "vmovdqa ymm0, [{q} + 192]", "vmovntdq [{p} + 192], ymm0",
-            "vmovdqa ymm0, [{q} + 224]", "vmovntdq [{p} + 224], ymm0";
+            ".irp o, 0,32,64,96,128,160,192,224",
+            "vmovdqa ymm0, [{q} + \\o]", "vmovntdq [{p} + \\o], ymm0", ".endr";
             to, from, bytes, "vzeroupper"),
         _ => block_loop!(
-            "movdqa xmm0, [{q}]", "movntdq [{p}], xmm0",
-            "movdqa xmm0, [{q} + 16]", "movntdq [{p} + 16], xmm0",
-            "movdqa xmm0, [{q} + 32]", "movntdq [{p} + 32], xmm0",
-            "movdqa xmm0, [{q} + 48]", "movntdq [{p} + 48], xmm0",
-            "movdqa xmm0, [{q} + 64]", "movntdq [{p} + 64], xmm0",
-            "movdqa xmm0, [{q} + 80]", "movntdq [{p} + 80], xmm0",
-            "movdqa xmm0, [{q} + 96]", "movntdq [{p} + 96], xmm0",
-            "movdqa xmm0, [{q} + 112]", "movntdq [{p} + 112], xmm0",
-            "movdqa xmm0, [{q} + 128]", "movntdq [{p} + 128], xmm0",
-            "movdqa xmm0, [{q} + 144]", "movntdq [{p} + 144], xmm0",
-            "movdqa xmm0, [{q} + 160]", "movntdq [{p} + 160], xmm0",
-            "movdqa xmm0, [{q} + 176]", "movntdq [{p} + 176], xmm0",
-            "movdqa xmm0, [{q} + 192]", "movntdq [{p} + 192], xmm0",
-            "movdqa xmm0, [{q} + 208]", "movntdq [{p} + 208], xmm0",
-            "movdqa xmm0, [{q} + 224]", "movntdq [{p} + 224], xmm0",
-            "movdqa xmm0, [{q} + 240]", "movntdq [{p} + 240], xmm0";
+            ".irp o, 0,16,32,48,64,80,96,112,128,144,160,176,192,208,224,240",
+            "movdqa xmm0, [{q} + \\o]", "movntdq [{p} + \\o], xmm0", ".endr";
             to, from, bytes, ""),
     }
 }
@@ -291,24 +259,16 @@ pub(crate) unsafe fn read_all(from: *const u8, bytes: usize) {
     let unused = from;
     match vector_bytes() {
         64 => block_loop!(
-            "vmovdqa64 zmm0, [{p}]", "vmovdqa64 zmm0, [{p} + 64]",
-            "vmovdqa64 zmm0, [{p} + 128]", "vmovdqa64 zmm0, [{p} + 192]";
+            ".irp o, 0,64,128,192",
+            "vmovdqa64 zmm0, [{p} + \\o]", ".endr";
             from, unused, bytes, "vzeroupper"),
         32 => block_loop!(
-            "vmovdqa ymm0, [{p}]", "vmovdqa ymm0, [{p} + 32]",
-            "vmovdqa ymm0, [{p} + 64]", "vmovdqa ymm0, [{p} + 96]",
-            "vmovdqa ymm0, [{p} + 128]", "vmovdqa ymm0, [{p} + 160]",
-            "vmovdqa ymm0, [{p} + 192]", "vmovdqa ymm0, [{p} + 224]";
+            ".irp o, 0,32,64,96,128,160,192,224",
+            "vmovdqa ymm0, [{p} + \\o]", ".endr";
             from, unused, bytes, "vzeroupper"),
         _ => block_loop!(
-            "movdqa xmm0, [{p}]", "movdqa xmm0, [{p} + 16]",
-            "movdqa xmm0, [{p} + 32]", "movdqa xmm0, [{p} + 48]",
-            "movdqa xmm0, [{p} + 64]", "movdqa xmm0, [{p} + 80]",
-            "movdqa xmm0, [{p} + 96]", "movdqa xmm0, [{p} + 112]",
-            "movdqa xmm0, [{p} + 128]", "movdqa xmm0, [{p} + 144]",
-            "movdqa xmm0, [{p} + 160]", "movdqa xmm0, [{p} + 176]",
-            "movdqa xmm0, [{p} + 192]", "movdqa xmm0, [{p} + 208]",
-            "movdqa xmm0, [{p} + 224]", "movdqa xmm0, [{p} + 240]";
+            ".irp o, 0,16,32,48,64,80,96,112,128,144,160,176,192,208,224,240",
+            "movdqa xmm0, [{p} + \\o]", ".endr";
             from, unused, bytes, ""),
     }
 }
