@@ -11,12 +11,12 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_fuzz::{sow, text};
+use pagelab_fuzz::{folder, sow, text};
 use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
 };
-use pagelab_report::{Report, Style};
+use pagelab_report::{Publication, Report, Style};
 use serde_json::{Number, Value};
 
 /// So many series of a record, so many values of each: more say nothing else, and take longer.
@@ -26,7 +26,7 @@ const ITEMS_MAX: usize = 6;
 struct Golden {
     header: Value,
     records: Vec<Value>,
-    published: Vec<(&'static str, Vec<Record>)>,
+    published: Vec<(&'static str, Vec<Publication>)>,
 }
 
 static GOLDEN: LazyLock<Golden> = LazyLock::new(|| {
@@ -35,17 +35,19 @@ static GOLDEN: LazyLock<Golden> = LazyLock::new(|| {
         text.lines().map(read).collect()
     };
     let texts = [
-        ("micro-pagefault", include_str!("../../published/micro-pagefault.jsonl")),
-        ("page-fault-latency", include_str!("../../published/page-fault-latency.jsonl")),
-        ("fast-memory", include_str!("../../published/fast-memory.jsonl")),
-        ("memory-types", include_str!("../../published/memory-types.jsonl")),
-        ("pghot", include_str!("../../published/pghot.jsonl")),
+        folder!("micro-pagefault"),
+        folder!("page-fault-latency"),
+        folder!("fast-memory"),
+        folder!("memory-types"),
+        folder!("pghot"),
     ];
     let mut records = values(include_str!("../../tests/data/golden.jsonl"));
     let header = records.remove(0);
     // One record in so many is enough of each table.
-    records.extend(texts.iter().flat_map(|(_, text)| values(text).into_iter().step_by(9)));
-    let read = |(name, text)| (name, journal::read_records(text).expect("published records"));
+    records.extend(texts.iter().flat_map(|(_, records, _)| values(records).into_iter().step_by(9)));
+    let read = |(name, records, claims)| {
+        (name, vec![Publication::parse(name, records, claims).expect("a publication of ours")])
+    };
     Golden { header, records, published: texts.map(read).into() }
 });
 
@@ -114,7 +116,7 @@ fn edited(input: &mut Unstructured<'_>, value: &Value) -> arbitrary::Result<Valu
 struct Asked {
     header: RunHeader,
     records: Vec<Record>,
-    published: &'static [Record],
+    published: &'static [Publication],
     width: usize,
     color: bool,
 }
@@ -124,7 +126,7 @@ fn asked(input: &mut Unstructured<'_>) -> arbitrary::Result<Option<Asked>> {
     let (width, color) = (usize::from(u8::arbitrary(input)?), bool::arbitrary(input)?);
     // Seldom: to read them takes longer than all the rest.
     let (suite, published) = match golden.published.get(input.int_in_range(0..=31)?) {
-        Some((name, records)) => (*name, &records[..]),
+        Some((name, publication)) => (*name, &publication[..]),
         None => ("", &[][..]),
     };
     let mut header = edited(input, &golden.header)?;

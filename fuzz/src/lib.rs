@@ -16,6 +16,18 @@ use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use rustix::fs::MemfdFlags;
 
+/// A publication of ours: its name, `records.jsonl` and `claims.toml`.
+#[macro_export]
+macro_rules! folder {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../published/", $name, "/records.jsonl")),
+            include_str!(concat!("../../published/", $name, "/claims.toml")),
+        )
+    };
+}
+
 /// The variable that names the folder for seeds; without it, none are written.
 pub const SEEDS: &str = "PAGELAB_FUZZ_SEEDS";
 

@@ -326,6 +326,16 @@ fn report() -> Command {
         )
         .arg(format(&["terminal", "html", "json", "csv", "markdown"]))
         .arg(
+            Arg::new("published")
+                .long("published")
+                .value_name("DIR")
+                .value_hint(clap::ValueHint::DirPath)
+                .action(ArgAction::Append)
+                .help(
+                    "Set a publication beside the run: a folder with records.jsonl and claims.toml",
+                ),
+        )
+        .arg(
             Arg::new("file")
                 .short('o')
                 .long("output")

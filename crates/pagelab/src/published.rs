@@ -1,14 +1,30 @@
-//! Published results: what suites name, and what reports show beside one's own.
+//! Publications: what suites name, and what reports show beside one's own; anybody's by folder.
 
-use pagelab_record::{Record, journal};
+use std::path::Path;
 
-/// Name and text of each.
-const PUBLISHED: &[(&str, &str)] = &[
-    ("micro-pagefault", include_str!("../../../published/micro-pagefault.jsonl")),
-    ("page-fault-latency", include_str!("../../../published/page-fault-latency.jsonl")),
-    ("fast-memory", include_str!("../../../published/fast-memory.jsonl")),
-    ("memory-types", include_str!("../../../published/memory-types.jsonl")),
-    ("pghot", include_str!("../../../published/pghot.jsonl")),
+use pagelab_record::{Record, RunHeader, input};
+use pagelab_report::Publication;
+
+use crate::output;
+
+/// A folder of `published/`: its name, `records.jsonl` and `claims.toml`.
+macro_rules! folder {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../../published/", $name, "/records.jsonl")),
+            include_str!(concat!("../../../published/", $name, "/claims.toml")),
+        )
+    };
+}
+
+/// The publications that suites can name.
+const PUBLISHED: &[(&str, &str, &str)] = &[
+    folder!("micro-pagefault"),
+    folder!("page-fault-latency"),
+    folder!("fast-memory"),
+    folder!("memory-types"),
+    folder!("pghot"),
 ];
 
 /// Their names.
@@ -22,18 +38,64 @@ pub(crate) const NAMES: &[&str] = &{
     names
 };
 
+/// The longest file of a publication that is read.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// A publication by name.
+///
+/// # Errors
+/// A sentence that lists the names there are.
+fn publication(name: &str) -> Result<Publication, String> {
+    let found = PUBLISHED.iter().find(|(known, ..)| *known == name);
+    let Some((name, records, claims)) = found else {
+        let names = NAMES.join(", ");
+        return Err(format!("no published results are called `{name}`; there are {names}"));
+    };
+    Publication::parse(name, records, claims)
+}
+
 /// Published results by name.
 ///
 /// # Errors
 /// A sentence that lists the names there are.
 pub(crate) fn published(name: &str) -> Result<Vec<Record>, String> {
-    let found = PUBLISHED.iter().find(|(known, _)| *known == name);
-    let Some((_, text)) = found else {
-        let names = NAMES.join(", ");
-        return Err(format!("no published results are called `{name}`; there are {names}"));
+    Ok(publication(name)?.records().to_vec())
+}
+
+/// What a run names, then some more; a person is told of those that this version does not have.
+pub(crate) fn beside(header: &RunHeader, more: &[Publication]) -> Vec<Publication> {
+    let mut all = Vec::new();
+    for name in &header.published {
+        // Somebody's own of that name stands in its place.
+        if more.iter().any(|publication| publication.name() == name) {
+            continue;
+        }
+        match publication(name) {
+            Ok(publication) => all.push(publication),
+            Err(why) => output::warn(&format!("warning: {why}; the report does without them")),
+        }
+    }
+    all.extend(more.iter().cloned());
+    all
+}
+
+/// Anybody's own publication: a folder with `records.jsonl` and `claims.toml`.
+///
+/// # Errors
+/// A sentence that names the file, the line, and what to do.
+pub(crate) fn folder(folder: &Path) -> Result<Publication, String> {
+    let read = |file: &str| {
+        let path = folder.join(file);
+        input::text(&path, BYTES_MAX).map_err(|why| {
+            let path = path.display();
+            format!("{path}: {why}; a publication is a folder with records.jsonl and claims.toml")
+        })
     };
-    journal::read_records(text)
-        .map_err(|damage| format!("published/{name}.jsonl:{}: {}", damage.line, damage.why))
+    let (records, claims) = (read("records.jsonl")?, read("claims.toml")?);
+    // `.` has a name, too.
+    let whole = folder.canonicalize().map_err(|why| format!("{}: {why}", folder.display()))?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    Publication::parse(&name, &records, &claims)
 }
 
 #[cfg(test)]

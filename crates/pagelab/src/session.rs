@@ -346,17 +346,9 @@ pub(crate) fn carry_out(
     run.conclude(end)
 }
 
-/// The report of a run, with the published results that belong beside it; a person is told of
-/// those that this version does not have.
+/// The report of a run, with the publications that belong beside it.
 pub(crate) fn report(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Report {
-    let mut published = Vec::new();
-    for name in &header.published {
-        match published::published(name) {
-            Ok(records) => published.extend(records),
-            Err(why) => output::warn(&format!("warning: {why}; the report does without them")),
-        }
-    }
-    Report::of(header, records, damage, &published)
+    Report::of(header, records, damage, &published::beside(header, &[]))
 }
 
 /// Reads a run, telling the person about a damaged end.

@@ -6,6 +6,8 @@
 //!
 //! It is no layout language: what no report needs is not here.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::visible::{visible, visible_line};
@@ -83,7 +85,7 @@ pub(crate) struct Headline {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Section {
     /// Anchor in the HTML form.
-    pub(crate) id: &'static str,
+    pub(crate) id: Cow<'static, str>,
     /// Heading.
     pub(crate) title: String,
     /// Too long for a terminal or a mail: only the page shows it.
@@ -93,8 +95,8 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    pub(crate) fn new(id: &'static str, title: &str) -> Self {
-        Self { id, title: title.to_owned(), page_only: false, blocks: Vec::new() }
+    pub(crate) fn new(id: impl Into<Cow<'static, str>>, title: &str) -> Self {
+        Self { id: id.into(), title: title.to_owned(), page_only: false, blocks: Vec::new() }
     }
 
     #[must_use]

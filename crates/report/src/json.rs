@@ -23,7 +23,7 @@ pub(crate) fn document(report: &Report) -> String {
 
 /// The whole report as a JSON value.
 pub(crate) fn value(report: &Report) -> Value {
-    let Run { header, damage, entries, published, limits, fits } = &report.run;
+    let Run { header, damage, entries, published, limits, fits, .. } = &report.run;
     let mut limits = limits_value(limits);
     limits["fits"] = fits.iter().map(fit_value).collect();
     json!({

@@ -30,17 +30,6 @@ pub(crate) enum Verdict {
     Open,
 }
 
-/// What can still be said of a ratio that is [`Verdict::Open`].
-pub(crate) fn open(ratio: Quantity) -> &'static str {
-    if ratio.low >= 1.0 {
-        "between a tie and a loss"
-    } else if ratio.high <= 1.0 {
-        "between a tie and a gain"
-    } else {
-        "too wide an interval to call it a tie, a gain or a loss"
-    }
-}
-
 impl Verdict {
     pub(crate) fn of(ratio: Quantity) -> Self {
         if ratio.high < 1.0 - TIE {

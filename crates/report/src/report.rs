@@ -9,6 +9,7 @@ use crate::{
     advise::{self, Advice},
     document::{Document, Note, Tone},
     environment, html, json, markdown,
+    published::Publication,
     terminal::{self, Style},
     views::Run,
     visible::visible,
@@ -27,7 +28,7 @@ impl Report {
         header: &RunHeader,
         records: &[Record],
         damage: Option<&Damage>,
-        published: &[Record],
+        published: &[Publication],
     ) -> Self {
         let run = Run::of(header, records, damage, published);
         let document = Document {

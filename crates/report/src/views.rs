@@ -22,8 +22,9 @@ use crate::{
     limits::{self, Limits},
     memtype,
     numbers::Numbers,
-    other, outcomes, parameters, replay, seed_latency, seed_memtype, seed_pghot, seed_replay,
-    seed_throughput, stages, throughput, tier, trace, userfaultfd, verify, workers,
+    other, outcomes, parameters,
+    published::{self, Publication},
+    replay, seed_pghot, stages, throughput, tier, trace, userfaultfd, verify, workers,
 };
 
 /// A part of a report.
@@ -171,23 +172,12 @@ const VIEWS: &[View] = &[
 
 /// Published results beside the run.
 fn publications(run: &Run) -> Vec<Section> {
-    let Run { entries, published, limits, .. } = run;
-    // A suite of somebody's own may put the published results beside its cases, too.
-    let is_about = |name: &str| {
-        run.header.suite == name || run.header.published.iter().any(|other| other == name)
-    };
-    let about =
-        |name: &str, section: &dyn Fn() -> Option<Section>| is_about(name).then(section).flatten();
-    [
-        about(seed_throughput::SUITE, &|| seed_throughput::section(entries, published)),
-        about(seed_latency::SUITE, &|| seed_latency::section(entries, published, limits)),
-        about(seed_replay::SUITE, &|| seed_replay::section(entries, published, limits)),
-        about(seed_memtype::SUITE, &|| seed_memtype::section(entries, published, limits)),
-        seed_pghot::section(entries),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let Run { entries, limits, .. } = run;
+    let about = run.publications.iter();
+    let mut sections: Vec<Section> =
+        about.filter_map(|publication| publication.section(entries, limits)).collect();
+    sections.extend(seed_pghot::section(entries));
+    sections
 }
 
 /// The view that shows the records of a workload, where there is one.
@@ -221,6 +211,7 @@ pub(crate) struct Run {
     pub(crate) header: RunHeader,
     pub(crate) damage: Option<Damage>,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) publications: Vec<Publication>,
     pub(crate) published: Vec<Entry>,
     pub(crate) limits: Limits,
     pub(crate) fits: Vec<Fit>,
@@ -232,7 +223,7 @@ impl Run {
         header: &RunHeader,
         records: &[Record],
         damage: Option<&Damage>,
-        published: &[Record],
+        publications: &[Publication],
     ) -> Self {
         let mut entries: Vec<Entry> = records.iter().map(Entry::of).collect();
         // Grids interleave their axes; a reader looks for a page size.
@@ -256,8 +247,10 @@ impl Run {
             }
         }
         let fits = fit::fits(&entries);
-        let published = published.iter().map(Entry::of).collect();
-        Self { header: header.clone(), damage: damage.cloned(), entries, published, limits, fits }
+        let published = published::entries(publications);
+        let (header, damage) = (header.clone(), damage.cloned());
+        let publications = publications.to_vec();
+        Self { header, damage, entries, publications, published, limits, fits }
     }
 
     /// The records of a workload that ran: each has a row in its table.

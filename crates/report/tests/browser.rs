@@ -6,7 +6,7 @@
 use std::{fs, path::Path, process::Command};
 
 use pagelab_record::journal;
-use pagelab_report::Report;
+use pagelab_report::{Publication, Report};
 
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -38,8 +38,9 @@ fn visit(page: &Path, profile: &Path) -> Option<Visit> {
 fn every_chart_is_drawn_and_the_console_is_silent() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/golden.jsonl");
     let contents = journal::read(&golden).unwrap();
-    let published = include_str!("../../../published/fast-memory.jsonl");
-    let published = journal::read_records(published).unwrap();
+    let records = include_str!("../../../published/fast-memory/records.jsonl");
+    let claims = include_str!("../../../published/fast-memory/claims.toml");
+    let published = [Publication::parse("fast-memory", records, claims).unwrap()];
     let page = Report::of(&contents.header, &contents.records, None, &published).html();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.html");

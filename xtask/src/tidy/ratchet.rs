@@ -16,7 +16,7 @@ pub(crate) const LONG_LINES: &[Entry] = &[];
 pub(crate) const FILE_CIRCLES: &[Entry] = &[
     ("crates/emu", 5),
     ("crates/pagelab", 8),
-    ("crates/report", 51),
+    ("crates/report", 46),
     ("crates/tier", 2),
     ("crates/trace", 5),
     ("vm", 2),
@@ -27,7 +27,7 @@ pub(crate) const FILE_CIRCLES: &[Entry] = &[
 pub(crate) const FOLDER_CIRCLES: &[Entry] = &[
     ("crates/emu", 4),
     ("crates/pagelab", 2),
-    ("crates/report", 26),
+    ("crates/report", 23),
     ("crates/tier", 3),
     ("crates/trace", 5),
 ];

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use clap::ArgMatches;
+use pagelab_report::{Publication, Report};
 
 use super::text;
 use crate::{
     exit::{Exit, Failure},
-    output, session,
+    output, published, session,
 };
 
 /// Prints the report of each run, one after the other.
@@ -22,7 +23,11 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     let file = text(matches, "file").map(Path::new);
     let out = file.map(output::create).transpose()?;
-    let whole = whole(&runs, format)?;
+    let folders = matches.get_many::<String>("published").into_iter().flatten();
+    let more: Result<Vec<Publication>, String> =
+        folders.map(|folder| published::folder(Path::new(folder))).collect();
+    let more = more.map_err(Failure::usage_text)?;
+    let whole = whole(&runs, format, &more)?;
     match out.zip(file) {
         Some((out, path)) => output::write(out, path, &whole)?,
         None => output::drawn(&whole)?,
@@ -31,11 +36,13 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 /// The reports of all runs.
-fn whole(runs: &[&String], format: &str) -> Result<String, Failure> {
+fn whole(runs: &[&String], format: &str, more: &[Publication]) -> Result<String, Failure> {
     let mut whole = String::new();
     for run in runs {
         let contents = session::read(Path::new(run))?;
-        let report = session::report(&contents.header, &contents.records, contents.damage.as_ref());
+        let damage = contents.damage.as_ref();
+        let beside = published::beside(&contents.header, more);
+        let report = Report::of(&contents.header, &contents.records, damage, &beside);
         whole.push_str(&match format {
             "html" => report.html(),
             "json" => report.json(),

@@ -128,7 +128,7 @@ fn published_results_stand_beside_the_suite_that_repeats_them() {
     let lab = Lab::new();
     let small = ["--size", "16m", "--rounds", "2", "--budget", "0.5", "-q", "-o", "run"];
     let ended = lab.pagelab(&[&["run", "--suite", "micro-pagefault"][..], &small].concat());
-    ended.exits(0).shows(&["published", "Published rows come from another machine"]);
+    ended.exits(0).shows(&["published", "Published numbers come from another machine"]);
     // They are shown beside the run, not mixed into it.
     let of_others = |record: &Record| record.nature == Nature::Published;
     assert!(!lab.records("run").iter().any(of_others));

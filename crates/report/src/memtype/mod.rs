@@ -4,7 +4,8 @@
 //! a test says which one it timed; so every rate stands in a column that names its end. Rates of
 //! several memory types are of several processes, and their ratios carry the worst of both.
 //!
-//! What memcachetest published is in `seed_memtype`; each workload has its section in a file below.
+//! What memcachetest published is in `published/memory-types`; each workload has its section in a
+//! file below.
 
 mod bandwidth;
 mod charts;
@@ -26,7 +27,7 @@ pub(crate) use {
     bandwidth::section as bandwidth_section,
     charts::{bandwidth_chart, latency_chart},
     latency::section as latency_section,
-    order::{Count, count, section as order_section},
+    order::section as order_section,
 };
 
 /// The arm that rates come from.
@@ -62,11 +63,6 @@ pub(crate) const TESTS: [&str; 9] = [
     "read",
 ];
 const MIB: f64 = 1_048_576.0;
-
-/// Whether a workload is one of these.
-pub(crate) fn is_mine(workload: &str) -> bool {
-    [BANDWIDTH, LATENCY, ORDER].contains(&workload)
-}
 
 /// The memory type as the processor manuals write it: what the kernel hands out for UC is UC-.
 pub(crate) fn display_type(memory_type: &str) -> String {

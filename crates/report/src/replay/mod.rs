@@ -4,8 +4,9 @@
 //! same processes: `noop`, which only decodes, and `base`, where fast-mem ended. Times of different
 //! cases are set side by side for readers only, where nothing else is possible.
 //!
-//! The readers' table is in [`readers`]; what fast-mem published is in `seed_replay`.
+//! The readers' table is in [`readers`]; what fast-mem published is in `published/fast-memory`.
 
+mod beside;
 mod charts;
 mod readers;
 
@@ -94,6 +95,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
             numbers.add(at, "per_mib", Some(faults.times(1.0 / mib, Unit::Count)));
         }
     }
+    beside::derive(measured, numbers);
 }
 
 /// The tables of every case and of every set of readers, where there are any.
@@ -114,6 +116,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         section.blocks.push(Block::Heading(title));
         section.blocks.push(Block::Text(conditions(&[entry])));
         section.blocks.push(Block::Table(table(entry)));
+        section.blocks.extend(beside::text(entry).map(Block::Text));
         section.blocks.extend(notes(entry, &shown).into_iter().map(Block::Note));
     }
     section.blocks.extend(readers::blocks(&mine, &shown));
@@ -281,28 +284,28 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 }
 
 fn headline(entries: &[Entry]) -> Option<Headline> {
-    const OURS: &str = "tlb";
     let of = |entry: &Entry, arm: &str, statistic| entry.numbers.get(cpu(arm, REPLAY), statistic);
     let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
-    let ours = mine.filter(|entry| of(entry, OURS, "ns_per_op").is_some());
+    let ours = mine.filter(|entry| of(entry, beside::OURS, "ns_per_op").is_some());
     // From memory, and of a trace that does not stay on one page: that one compares little.
     let entry = ours.min_by_key(|entry| {
         let is_fib = crate::trace::name_of(entry.case()) == "fib";
         (is_fib, entry.parameter("reader") != readers::MEMORY)
     })?;
-    let each = of(entry, OURS, "ns_per_op")?;
+    let each = of(entry, beside::OURS, "ns_per_op")?;
     let against = |statistic, name| {
-        of(entry, OURS, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
+        of(entry, beside::OURS, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
     };
     let parts = [
         Some(each.display_interval()).filter(|interval| !interval.is_empty()),
         against("ratio_to_noop", NOOP),
-        against("ratio_to_base", BASES[0]),
+        against("ratio_to_best_same_decoder", "fast-mem's best behind the same decoder"),
+        against("ratio_to_base", "fast-mem's best behind its own (base)"),
     ];
     let trace = display_trace(entry.parameter("trace"));
     Some(Headline {
         value: each.display(),
-        label: format!("an operation of {trace} in {OURS}"),
+        label: format!("an operation of {trace} in {}", beside::OURS),
         detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
         tone: Tone::Strong,
     })

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     fn published() -> Vec<Entry> {
-        let text = include_str!("../../../../published/fast-memory.jsonl");
+        let text = include_str!("../../../../published/fast-memory/records.jsonl");
         let records = journal::read_records(text).unwrap();
         records.iter().filter(|r| r.workload == WORKLOAD).map(Entry::of).collect()
     }

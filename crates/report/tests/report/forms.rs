@@ -71,7 +71,7 @@ fn a_journal_may_say_any_number() {
     for number in [0.into(), 1.into(), u64::MAX.into(), i64::MAX.into(), i64::MIN.into()] {
         let read = |document| serde_json::from_value(with_numbers(document, &number)).ok();
         let records: Vec<Record> = documents.iter().filter_map(read).collect();
-        let report = Report::of(&golden.header, &records, None, &golden::published("pghot"));
+        let report = Report::of(&golden.header, &records, None, &golden::publication("pghot"));
         for form in [report.terminal(PLAIN), report.markdown(), report.csv(), report.html()] {
             assert!(!form.is_empty(), "{number}");
         }
@@ -147,7 +147,7 @@ fn json() {
 #[test]
 fn micro_pagefault_in_its_own_frame() {
     let (header, records) = golden::micro_pagefault();
-    let published = golden::published("micro-pagefault");
+    let published = golden::publication("micro-pagefault");
     let report = Report::of(&header, &records, None, &published);
     insta::assert_snapshot!(report.terminal(PLAIN));
 }
@@ -155,7 +155,7 @@ fn micro_pagefault_in_its_own_frame() {
 #[test]
 fn page_fault_latency_and_its_remarks() {
     let (header, records) = golden::page_fault_latency();
-    let published = golden::published("page-fault-latency");
+    let published = golden::publication("page-fault-latency");
     let report = Report::of(&header, &records, None, &published);
     insta::assert_snapshot!(report.terminal(PLAIN));
 }
@@ -163,7 +163,7 @@ fn page_fault_latency_and_its_remarks() {
 #[test]
 fn fast_memory_and_its_open_questions() {
     let (header, records) = golden_memory::fast_memory();
-    let published = golden::published("fast-memory");
+    let published = golden::publication("fast-memory");
     let report = Report::of(&header, &records, None, &published);
     insta::assert_snapshot!(report.terminal(PLAIN));
 }

@@ -10,6 +10,7 @@ use pagelab_record::{
     Case, Claim, Clock, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series, Unit,
     journal, latency, schema,
 };
+use pagelab_report::Publication;
 use serde_json::json;
 
 use crate::{golden_memory, golden_memtype};
@@ -27,8 +28,15 @@ pub(crate) fn journal() -> journal::Contents {
 /// Published results, by the name of their suite.
 pub(crate) fn published(name: &str) -> Vec<Record> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../published");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();
+    let text = std::fs::read_to_string(folder.join(name).join("records.jsonl")).unwrap();
     journal::read_records(&text).unwrap()
+}
+
+/// The publication of that name, alone.
+pub(crate) fn publication(name: &str) -> Vec<Publication> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../published").join(name);
+    let read = |file| std::fs::read_to_string(folder.join(file)).unwrap();
+    vec![Publication::parse(name, &read("records.jsonl"), &read("claims.toml")).unwrap()]
 }
 
 const RUN: &str = "20261121T011303Z-reference";

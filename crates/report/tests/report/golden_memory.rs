@@ -77,6 +77,17 @@ pub(crate) fn fast_memory() -> (RunHeader, Vec<Record>) {
     let fib = exec.map(|(arm, ns)| (arm, 1.47 + (ns - 2.29) * 0.3));
     let mut records =
         vec![syscall(), replay("exec-block", &exec, false), replay("fib", &fib, false)];
+    // As published: the file mapped, and decoded with bounds checks.
+    let published = [
+        ("noop/safe", 3.29),
+        ("paged-fx/safe", 6.12),
+        ("paged-last/safe", 6.25),
+        ("paged-cache-4-neg/safe", 5.44),
+        ("base", 4.87),
+    ];
+    let mut mapped = replay("exec-block", &published, false);
+    mapped.case = mapped.case.with("reader", "mmap");
+    records.push(mapped);
     records.extend(readers("exec-block", 2.24));
     records.extend(readers("fib", 1.50));
     records.push(statistics("exec-block", false));

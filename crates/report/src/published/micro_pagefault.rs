@@ -1,0 +1,201 @@
+//! The frame of `micro_pagefault`, and its arithmetic.
+//!
+//! The one idea: the same quantities by the same definitions (CPU time of all rounds; map time
+//! inside it), so that the two can be read side by side, without the three mistakes of the
+//! original: its fault count is one short, its rate is in MiB/s whatever the label says, and its
+//! 10 GiB are written into the formula. Faults inside `MAP_POPULATE`, which it cannot see, count.
+
+use std::collections::BTreeSet;
+
+use pagelab_record::{Clock, Data, Nature, Series};
+
+use super::figure::{Both, THEIRS};
+use crate::{
+    document::Block,
+    entry::{Entry, display_claim},
+    numbers::{cpu, total},
+    quantity::{Quantity, Unit},
+    throughput::{ARM, COLD, TOUCH_COLD, WORKLOAD},
+};
+
+/// The series under which the numbers of a whole run stand.
+const ROUNDS: &str = "rounds";
+/// The original counts its rate over base pages, whatever it maps.
+const BASE_PAGE: f64 = 4096.0;
+
+/// What the original prints of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Totals {
+    /// CPU seconds of all map calls.
+    map_seconds: f64,
+    /// CPU seconds of all rounds.
+    total_seconds: f64,
+    /// Faults of all rounds.
+    faults: f64,
+    /// Bytes touched in all rounds.
+    bytes: f64,
+}
+
+impl Totals {
+    /// Of one of our records: its first process, by CPU time. Of a published one: as it says.
+    fn of(entry: &Entry) -> Option<Self> {
+        let measured = entry.measured().filter(|_| entry.is_valid())?;
+        let counter = |name: &str| measured.counters.get(name).copied().unwrap_or_default() as f64;
+        let named = |name| measured.series.iter().find(|s| s.arm == THEIRS && s.name == name);
+        if let Some((map, all)) = named("map").zip(named("total")) {
+            return Some(Self {
+                map_seconds: sum(map) / 1e9,
+                total_seconds: sum(all) / 1e9,
+                faults: counter("faults"),
+                bytes: all.bytes as f64,
+            });
+        }
+        let first = measured.series.iter().map(|s| s.process).min();
+        let mine = |s: &&Series| s.arm == ARM && s.clock == Clock::Cpu && Some(s.process) == first;
+        let series = || measured.series.iter().filter(mine);
+        let seconds = |names: &[&str]| {
+            let plain = |s: &Series| s.name.strip_suffix(COLD).unwrap_or(&s.name).to_owned();
+            let named = series().filter(|s| names.contains(&plain(s).as_str()));
+            named.map(sum).sum::<f64>() / 1e9
+        };
+        let touches = || series().filter(|s| matches!(s.name.as_str(), "touch" | TOUCH_COLD));
+        // A round may have both.
+        let rounds = touches().map(|s| s.repetition).collect::<BTreeSet<_>>().len();
+        let bytes = touches().map(|s| s.bytes as f64 * observations(s)).sum();
+        (rounds > 0).then(|| Self {
+            map_seconds: seconds(&["map"]),
+            total_seconds: seconds(&["map", "populate", "touch", "release"]),
+            faults: counter("faults_per_repetition") * rounds as f64,
+            bytes,
+        })
+    }
+
+    fn bytes_per_second(&self) -> f64 {
+        self.bytes / self.total_seconds
+    }
+}
+
+fn sum(series: &Series) -> f64 {
+    match &series.data {
+        Data::Values(values) => total(values.iter().copied()) as f64,
+        Data::Histogram(_) | Data::Summary(_) => 0.0,
+    }
+}
+
+fn observations(series: &Series) -> f64 {
+    match &series.data {
+        Data::Values(values) => values.len() as f64,
+        Data::Histogram(_) | Data::Summary(_) => 0.0,
+    }
+}
+
+/// Adds what the original's definitions give: rate, time of 4 KiB and of a fault, faults of 4 KiB.
+pub(super) fn derive(entry: &mut Entry) {
+    let Some(totals) = Totals::of(entry).filter(|totals| totals.total_seconds > 0.0) else {
+        return;
+    };
+    let arm = if entry.measured().is_some_and(|m| m.series.iter().any(|s| s.arm == THEIRS)) {
+        THEIRS
+    } else {
+        ARM
+    };
+    let ns = totals.total_seconds * 1e9;
+    let pages = totals.bytes / BASE_PAGE;
+    let mut add = |statistic, value: f64, unit| {
+        let number = value.is_finite().then(|| Quantity::exact(value, unit));
+        entry.numbers.add(cpu(arm, ROUNDS), statistic, number);
+    };
+    add("bandwidth", totals.bytes_per_second(), Unit::BytesPerSecond);
+    add("per_base_page", ns / pages, Unit::Ns);
+    add("per_fault", ns / totals.faults, Unit::Ns);
+    add("pages_per_fault", pages / totals.faults, Unit::Count);
+}
+
+/// A frame for each case of this run and each published one, as the original prints it.
+pub(super) fn blocks(both: &Both) -> Vec<Block> {
+    let ours = both.here.iter().filter(|e| e.record.workload == WORKLOAD && e.has_row());
+    ours.chain(&both.published).map(frame).map(Block::Frame).collect()
+}
+
+fn frame(entry: &Entry) -> String {
+    let has = |name: &str, value: &str| u8::from(entry.parameter(name) == value);
+    let (brk, fixed) = (has("backing", "brk"), has("backing", "fixed"));
+    let populate = has("populate", "map-populate");
+    let (giant, large) = (has("page", "hugetlb-1g"), has("page", "hugetlb-2m"));
+    // What SMM maps, it maps without the advice.
+    let thp = has("page", "2m") * (1 - has("backing", "smm"));
+    let published = entry.record.host.identity.get("source").and_then(|source| source.as_str());
+    let whose = published.map_or_else(String::new, |source| format!("published: {source}\n"));
+    format!(
+        "{whose}{}
+=========== Test Mode    =================
+Brk Mode:               {brk}
+Fixedaddr Mode:         {fixed}
+Populate  Mode   :      {populate}
+Hugetlbfs 1G Mode:      {giant}
+Hugetlbfs 2M Mode:      {large}
+Madvise Hugep Mode:     {thp}
+=========== Test Summary =================
+{}
+=========== Test End     =================",
+        entry.case(),
+        summary(entry)
+    )
+}
+
+/// The four lines of the summary, or why there are none.
+fn summary(entry: &Entry) -> String {
+    let Some(totals) = Totals::of(entry) else {
+        let broken = entry.failed_claims().map(display_claim);
+        let broken: Vec<String> = broken.map(|claim| format!("INVALID:    {claim}")).collect();
+        return if broken.is_empty() {
+            format!("no CPU time to show ({})", entry.standing.name())
+        } else {
+            broken.join("\n")
+        };
+    };
+    let Totals { map_seconds, total_seconds, faults, .. } = totals;
+    // Times were printed to the microsecond, so that a rate made of them has no more.
+    let digits = if entry.record.nature == Nature::Published { 2 } else { 6 };
+    format!(
+        "Mmap Time:  {map_seconds:.6} seconds
+Total Time: {total_seconds:.6} seconds
+PageFault:  {faults:.0} times
+Bandwidth:  {:.digits$} MiB/s",
+        totals.bytes_per_second() / 1_048_576.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_record::journal;
+
+    use super::*;
+
+    fn published() -> Vec<Totals> {
+        let text = include_str!("../../../../published/micro-pagefault/records.jsonl");
+        let entries = journal::read_records(text).unwrap();
+        entries.iter().map(|record| Totals::of(&Entry::of(record)).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_published_rates_follow_from_the_published_times() {
+        let printed = [3_445.492_572, 8_340.724_252, 3_940.813_233, 12_060.894_881, 16_000.870_945];
+        let published = published();
+        assert_eq!(published.len(), printed.len());
+        for (totals, printed) in published.iter().zip(printed) {
+            // Printed times are rounded to a microsecond.
+            let rate = totals.bytes_per_second() / 1_048_576.0;
+            assert!((rate / printed - 1.0).abs() < 1e-7, "{rate}");
+        }
+    }
+
+    #[test]
+    fn the_published_counts_are_those_of_a_ragged_mapping() {
+        let (base, huge, giant) = (2_621_440.0, 5_119.0 + 512.0, 9.0 + 511.0 + 512.0);
+        let counts = [base, huge, base, huge, giant].map(|count| 20.0 * count);
+        for (totals, expected) in published().iter().zip(counts) {
+            assert!((totals.faults - expected).abs() < 0.5);
+        }
+    }
+}

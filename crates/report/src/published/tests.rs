@@ -1,0 +1,139 @@
+//! Publications of any kind: what is read, what is refused, and what a sentence says.
+
+use pagelab_record::{Case, Clock, Data, Measured, Nature, Outcome, Record, Series, Unit};
+
+use super::*;
+
+const HEAD: &str = "title = \"A claim\"\nworkload = \"emu/replay\"\n\
+    [figures.time]\nworkload = \"emu/replay\"\nseries = \"replay\"\ntime = \"cpu\"\n\
+    statistic = \"ns_per_op\"\narms = \"backend\"\n";
+
+fn series(arm: &str, process: u32, ns: u64) -> Series {
+    Series {
+        name: "replay".to_owned(),
+        arm: arm.to_owned(),
+        process,
+        repetition: 0,
+        clock: Clock::Cpu,
+        unit: Unit::Ns,
+        ops: 10,
+        bytes: 0,
+        data: Data::Values(vec![ns]),
+    }
+}
+
+/// A case with two arms, whose processes differ by more than the arms do.
+fn case(trace: &str, factor: u64) -> Record {
+    let both = [(0, 100), (1, 200), (2, 300)]
+        .into_iter()
+        .flat_map(|(process, ns)| [series("a", process, ns * factor), series("b", process, ns)]);
+    let outcome = Measured { series: both.collect(), ..Measured::default() };
+    Record {
+        workload: "emu/replay".to_owned(),
+        case: Case::default().with("trace", trace).with("backend", "a,b"),
+        nature: Nature::Measured,
+        outcome: Outcome::Measured(outcome),
+        ..crate::tier::tests::record(Measured::default())
+    }
+}
+
+/// What one claim says of two cases.
+fn said(claim: &str) -> Note {
+    let text = format!("{HEAD}[[claims]]\nname = \"x\"\n{claim}");
+    let publication = Publication::parse("mine", "", &text).unwrap();
+    let entries: Vec<Entry> = [case("one", 2), case("two", 3)].iter().map(Entry::of).collect();
+    let section = publication.section(&entries, &Limits::default()).unwrap();
+    let Some(Block::Note(note)) = section.blocks.last() else { panic!("{section:?}") };
+    note.clone()
+}
+
+#[test]
+fn every_publication_of_ours_is_read_and_its_times_follow_from_each_other() {
+    let text = include_str!("../../../../published/page-fault-latency/records.jsonl");
+    let records = journal::read_records(text).unwrap();
+    let entry = Entry::of(&records[0]);
+    let hz = entry.record.host.identity["base_clock_hz"].as_f64().unwrap();
+    for statistic in ["min", "p50", "p95", "max"] {
+        let of = |series| {
+            entry.numbers.get(crate::numbers::elapsed("as-published", series), statistic).unwrap()
+        };
+        let from_ticks = of("fault-ticks").value / hz * 1e9;
+        assert!((from_ticks - of("fault").value).abs() < 1.0, "{statistic}: {from_ticks}");
+    }
+}
+
+#[test]
+fn a_ratio_of_arms_is_taken_process_by_process_and_of_cases_with_the_worst_ends() {
+    let of = |trace, arm| format!("of(\"time\", trace=\"{trace}\", arm=\"{arm}\")");
+    let over = |one, other| said(&format!("says = '{{{{ told(ratio({one}, {other})) }}}}'")).text;
+    assert_eq!(over(of("one", "a"), of("one", "b")), "x: 2.00");
+    assert_eq!(over(of("two", "a"), of("one", "a")), "x: 1.50 (0.50–4.50)");
+}
+
+#[test]
+fn a_missing_figure_drops_the_sentence_and_names_the_case_and_its_cure() {
+    let note = said(
+        "verdict = 'verdict(ratio(of(\"time\", trace=\"one\", arm=\"c\"), \
+         of(\"time\", trace=\"one\", arm=\"b\")))'\n\
+         agrees = 'never'\nopen = 'never'\nrefuted = 'never'",
+    );
+    assert_eq!(note.tag, "cannot be tested here");
+    assert_eq!(note.text, "x: It needs emu/replay trace=one with c (its case has no such number).");
+    assert_eq!(note.cure, "pagelab run emu/replay --trace one --backend c");
+}
+
+#[test]
+fn a_verdict_follows_the_numbers() {
+    // The processes reach from 10 to 30 ns.
+    for (low, high, tag) in [(9, 31, "agrees"), (31, 40, "refuted"), (10, 20, "open")] {
+        let note = said(&format!(
+            "verdict = 'verdict(of(\"time\", trace=\"one\", arm=\"b\"), {low}, {high})'\n\
+             agrees = 'yes'\nopen = 'perhaps'\nrefuted = 'no'"
+        ));
+        assert_eq!(note.tag, tag, "{low} {high}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_said_with_its_line_and_what_to_write() {
+    let refused = |claim: &str| {
+        let text = format!("{HEAD}[[claims]]\nname = \"x\"\n{claim}");
+        Publication::parse("mine", "", &text).unwrap_err()
+    };
+    for (claim, wanted) in [
+        ("says = '{{ of( }}'", "mine/claims.toml:11: "),
+        ("says = '{% set a = 1 %}'", "has no statement `set`; there are if, elif"),
+        ("says = '{% include \"x\" %}'", "has no statement `include`"),
+        ("says = '{{ \"a\" * 99 }}'", "has no `*`; write ×"),
+        ("colour = 'x'", "mine/claims.toml:11: unknown field `colour`"),
+        ("verdict = 'verdict(1)'\nagrees = 'a'", "write `agrees`, `open` and `refuted`"),
+        ("also = ['a']", "says nothing; write `says`"),
+    ] {
+        let why = refused(claim);
+        assert!(why.starts_with("mine/claims.toml:") && why.contains(wanted), "{why}");
+    }
+    let ours = serde_json::to_string(&case("one", 2)).unwrap();
+    let why = Publication::parse("mine", &ours, HEAD).unwrap_err();
+    assert!(why.contains("mine/records.jsonl:1: a record was not published"), "{why}");
+    assert!(Publication::parse("../mine", "", HEAD).unwrap_err().contains("a-z, 0-9 and -"));
+}
+
+#[test]
+fn a_sentence_that_asks_for_what_there_is_not_is_shown_as_broken() {
+    for (asked, wanted) in [
+        ("of(\"tyme\")", "no figure is called `tyme`; there are time"),
+        ("told(3)", "a figure is needed"),
+        ("nothing(3)", "nothing"),
+    ] {
+        let note = said(&format!("says = '{{{{ {asked} }}}}'"));
+        assert!(note.tag == "BROKEN" && note.text.contains(wanted), "{note:?}");
+        assert!(note.text.starts_with("mine/claims.toml:11: "), "{note:?}");
+    }
+    let long = "[1,2,3,4,5,6,7,8,9]";
+    let note = said(&format!(
+        "says = '{{% for a in {long} %}}{{% for b in {long} %}}{{% for c in {long} %}}{{% for d in \
+         {long} %}}{{% for e in {long} %}}{{{{ a }}}}{{% endfor %}}{{% endfor %}}{{% endfor %}}\
+         {{% endfor %}}{{% endfor %}}'"
+    ));
+    assert_eq!(note.tag, "BROKEN");
+}

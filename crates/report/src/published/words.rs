@@ -1,0 +1,100 @@
+//! Numbers, and the lack of them, in words.
+
+use pagelab_record::units;
+
+use super::{claims::Asked, figure::Lack};
+use crate::quantity::{Quantity, Unit, group_thousands};
+
+/// A quantity in words, with its interval where that is asked for and there is one.
+pub(super) fn words(quantity: Quantity, signed: bool, form: &str, interval: bool) -> String {
+    const MIB: f64 = 1_048_576.0;
+    let each = |value: f64| -> String {
+        match form {
+            "MiB/s" => format!("{:.2}", value / MIB),
+            "GB/s" => format!("{:.3}", value / 1e9),
+            _ if signed => {
+                let us = value / 1e3;
+                if us.abs() < 9.95 { format!("{us:+.2}") } else { format!("{us:+.0}") }
+            }
+            _ => match quantity.unit {
+                Unit::Ratio => format!("{value:.2}"),
+                Unit::Share if value.abs() < 0.01 => format!("{:.2}", value * 100.0),
+                Unit::Share => format!("{:.1}", value * 100.0),
+                Unit::Count if (value - value.round()).abs() > 1e-6 => units::display_number(value),
+                Unit::Count => group_thousands(value),
+                _ => Quantity::exact(value, quantity.unit).display(),
+            },
+        }
+    };
+    let unit = match form {
+        "MiB/s" | "GB/s" => format!(" {form}"),
+        _ if signed => " µs".to_owned(),
+        _ if quantity.unit == Unit::Share => " %".to_owned(),
+        _ => String::new(),
+    };
+    let value = format!("{}{unit}", each(quantity.value));
+    let is_point = (quantity.high - quantity.low).abs() <= quantity.value.abs() * 1e-9;
+    if is_point || !interval {
+        return value;
+    }
+    if signed {
+        return format!("{value} ({} to {})", each(quantity.low), each(quantity.high));
+    }
+    let (low, high) = (each(quantity.low), each(quantity.high));
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => {
+            format!("{value} ({number}–{high})")
+        }
+        _ => format!("{value} ({low}–{high})"),
+    }
+}
+
+/// What lacks of a case, and its arms.
+type Case<'a> = (&'a Lack, Vec<&'a str>);
+
+/// What is missing, in words, and the first cure that there is.
+pub(super) fn lacking(lacks: &[Lack]) -> (String, String) {
+    // By reason, then by case: a module that is missing takes a dozen cases.
+    let mut told: Vec<(&str, Vec<Case<'_>>)> = Vec::new();
+    for lack in lacks {
+        let at = told.iter().position(|(why, _)| *why == lack.why).unwrap_or_else(|| {
+            told.push((&lack.why, Vec::new()));
+            told.len() - 1
+        });
+        let cases = &mut told[at].1;
+        match cases.iter_mut().find(|(other, _)| other.what == lack.what) {
+            Some((_, arms)) if arms.contains(&lack.arm.as_str()) => {}
+            Some((_, arms)) => arms.push(&lack.arm),
+            None => cases.push((lack, vec![&lack.arm])),
+        }
+    }
+    let text = told.iter().map(|(why, cases)| {
+        let mut workload = "";
+        let cases = cases.iter().map(|(lack, arms)| {
+            let (of, rest) = lack.what.split_once(' ').unwrap_or(("", &lack.what));
+            let case = if of == workload { rest } else { &lack.what };
+            workload = of;
+            let arms: Vec<&str> = arms.iter().copied().filter(|arm| !arm.is_empty()).collect();
+            let with = if arms.is_empty() { "" } else { " with " };
+            format!("{case}{with}{}", arms.join(" and "))
+        });
+        format!("{} ({why})", cases.collect::<Vec<_>>().join(", "))
+    });
+    let text = text.collect::<Vec<_>>().join("; ");
+    let mut cases = told.iter().flat_map(|(_, cases)| cases);
+    let cure = cases.find(|(lack, _)| !lack.cure.is_empty()).map(|(lack, arms)| {
+        let more = arms.iter().filter(|arm| **arm != lack.arm).map(|arm| format!(",{arm}"));
+        format!("{}{}", lack.cure, more.collect::<String>())
+    });
+    (text, cure.unwrap_or_default())
+}
+
+/// A case that was asked for.
+pub(super) fn display(workload: &str, asked: &Asked) -> String {
+    let said = asked.iter().filter_map(|(name, values)| {
+        // What may be absent says what a case is not.
+        let says = !values.all().iter().any(String::is_empty);
+        says.then(|| format!(" {name}={}", values.all().join("|")))
+    });
+    format!("{workload}{}", said.collect::<String>())
+}
