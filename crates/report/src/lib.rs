@@ -31,7 +31,6 @@ mod quantity;
 mod ratio;
 mod replay;
 mod report;
-mod seed_pghot;
 mod stages;
 mod terminal;
 mod throughput;

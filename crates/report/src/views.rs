@@ -24,7 +24,7 @@ use crate::{
     numbers::Numbers,
     other, outcomes, parameters,
     published::{self, Publication},
-    replay, seed_pghot, stages, throughput, tier, trace, userfaultfd, verify, workers,
+    replay, stages, throughput, tier, trace, userfaultfd, verify, workers,
 };
 
 /// A part of a report.
@@ -77,6 +77,7 @@ const NOTHING: View = View {
 const VIEWS: &[View] = &[
     View { sections: One(advise::section), ..NOTHING },
     View { sections: Many(publications), ..NOTHING },
+    View { sections: One(tier::compared_section), ..NOTHING },
     View {
         workloads: &[explain::WORKLOAD],
         derive: &[Together(explain::derive)],
@@ -170,14 +171,10 @@ const VIEWS: &[View] = &[
     View { sections: One(outcomes::claims), ..NOTHING },
 ];
 
-/// Published results beside the run.
+/// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {
-    let Run { entries, limits, .. } = run;
-    let about = run.publications.iter();
-    let mut sections: Vec<Section> =
-        about.filter_map(|publication| publication.section(entries, limits)).collect();
-    sections.extend(seed_pghot::section(entries));
-    sections
+    let all = run.publications.iter();
+    all.filter_map(|publication| publication.section(&run.entries, &run.limits)).collect()
 }
 
 /// The view that shows the records of a workload, where there is one.

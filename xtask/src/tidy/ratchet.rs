@@ -27,7 +27,7 @@ pub(crate) const FILE_CIRCLES: &[Entry] = &[
 pub(crate) const FOLDER_CIRCLES: &[Entry] = &[
     ("crates/emu", 4),
     ("crates/pagelab", 2),
-    ("crates/report", 23),
+    ("crates/report", 22),
     ("crates/tier", 3),
     ("crates/trace", 5),
 ];

@@ -308,8 +308,12 @@ impl Both {
         all.sort_by_key(|(_, entry)| rank(entry, spec));
         let number = |entry: &Entry| match &counter {
             Some(name) => {
-                let counters = &entry.measured().filter(|_| entry.is_valid())?.counters;
-                counters.get(name).map(|count| Quantity::exact(*count as f64, Unit::Count))
+                let measured = entry.measured().filter(|_| entry.is_valid())?;
+                // A counter is of the whole case, which is an arm's where it has that one.
+                let is_its = measured.series.iter().any(|series| series.arm == arm);
+                let counters = &measured.counters;
+                let count = counters.get(name).filter(|_| is_its || !over.contains_key("arm"));
+                count.map(|count| Quantity::exact(*count as f64, Unit::Count))
             }
             None => entry.numbers.get(At { arm: &arm, series: &series, time }, &statistic),
         };

@@ -300,12 +300,8 @@ fn pairs(here: &Value, there: &Value) -> Answer {
             }
         }
     }
-    let map = [
-        ("agree", Value::from(agree)),
-        ("all", Value::from(all)),
-        ("wrong", Value::from(wrong.join(", "))),
-    ];
-    Ok(map.into_iter().collect())
+    let wrong = wrong.join(", ");
+    Ok(minijinja::context! { agree, all, wrong })
 }
 
 /// What one number says: a ratio of 1, a difference of nothing.

@@ -35,6 +35,7 @@ use crate::{
     document::{Block, Note, Section, Tone},
     entry::{Entry, Standing, display_claim},
     limits::Limits,
+    tier,
 };
 
 /// The most records of a publication.
@@ -57,6 +58,7 @@ const EXTRAS: &[Extra] = &[
         blocks: micro_pagefault::blocks,
     },
     Extra { name: "memory-types", derive: |_| (), blocks: memory_types::blocks },
+    Extra { name: "pghot", derive: tier::derive_compared, blocks: |_| Vec::new() },
 ];
 
 /// Published records and claims.

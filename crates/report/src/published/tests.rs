@@ -33,7 +33,7 @@ fn case(trace: &str, factor: u64) -> Record {
         case: Case::default().with("trace", trace).with("backend", "a,b"),
         nature: Nature::Measured,
         outcome: Outcome::Measured(outcome),
-        ..crate::tier::tests::record(Measured::default())
+        ..tier::tests::record(Measured::default())
     }
 }
 
@@ -92,6 +92,18 @@ fn a_verdict_follows_the_numbers() {
         ));
         assert_eq!(note.tag, tag, "{low} {high}");
     }
+}
+
+#[test]
+fn pairs_are_counted_by_their_order() {
+    let times = |trace| format!("of(\"time\", trace=\"{trace}\", arm=[\"a\", \"b\"])");
+    let said = said(&format!(
+        "with = {{ order = 'pairs({}, {})' }}\n\
+         says = '{{{{ order.agree }}}} of {{{{ order.all }}}}{{{{ order.wrong }}}}'",
+        times("one"),
+        times("two")
+    ));
+    assert_eq!(said.text, "x: 1 of 1");
 }
 
 #[test]

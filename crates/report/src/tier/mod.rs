@@ -5,14 +5,18 @@
 //! names that tables, charts, JSON and CSV share.
 //!
 //! Tables are in [`mod@section`], drawings in [`mod@charts`], the published results beside in
-//! [`crate::seed_pghot`]. Nothing here simulates.
+//! [`mod@compared`]. Nothing here simulates.
 
+mod beside;
 mod charts;
+mod compared;
 mod section;
 
 use pagelab_record::{Case, Measured, Table};
 
-pub(crate) use self::{charts::charts, section::section};
+pub(crate) use self::{
+    beside::derive_compared, charts::charts, compared::compared_section, section::section,
+};
 use crate::{
     document::{Headline, Tone},
     entry::Entry,

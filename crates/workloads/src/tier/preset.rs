@@ -433,7 +433,8 @@ mod tests {
     #[test]
     fn published_numbers_are_those_of_the_published_records() {
         let records =
-            journal::read_records(include_str!("../../../../published/pghot/records.jsonl")).unwrap();
+            journal::read_records(include_str!("../../../../published/pghot/records.jsonl"))
+                .unwrap();
         let mut compared = 0;
         for preset in presets() {
             for (name, published) in &preset.published {

@@ -1,4 +1,4 @@
-//! The tables of the pghot mails beside what a model makes of them.
+//! What was published of a scenario beside what a model makes of it.
 //!
 //! The one idea: a row says what it is worth. *Identity*: the model was given this number.
 //! *Fitted*: a constant was chosen so that it comes out. *Predicted*: neither, so it is the test.
@@ -8,21 +8,23 @@
 //!
 //! It knows no number of any mail: both sides are in the record of the simulation.
 
-mod tables;
-
-use self::tables::{Compared, Kind, compared};
+use super::{
+    WORKLOAD,
+    beside::{self, Compared, Kind, compared},
+    title,
+};
 use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::Entry,
-    tier::{WORKLOAD, title},
+    views::Run,
 };
 
 /// Standard deviations up to which a difference may be chance.
 const CHANCE: f64 = 3.0;
 
 /// The comparisons of every simulation that has published results beside it.
-pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
-    let mine = entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
+pub(crate) fn compared_section(run: &Run) -> Option<Section> {
+    let mine = run.entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
     let with: Vec<(&Entry, Vec<Compared>)> = mine
         .filter_map(|entry| Some((entry, compared(entry.measured()?))))
         .filter(|(_, rows)| rows.iter().any(|row| row.published.is_some()))
@@ -30,7 +32,7 @@ pub(crate) fn section(entries: &[Entry]) -> Option<Section> {
     if with.is_empty() {
         return None;
     }
-    let mut section = Section::new("pghot", "pghot: published beside simulated");
+    let mut section = Section::new("compared", "Published beside simulated");
     section.blocks.push(Block::Text(
         "Published times are a machine's, ours a model's. identity: the model was given this \
          number; fitted: a constant was chosen so that it comes out; predicted: neither, so it is \
@@ -99,7 +101,7 @@ fn percent(error: f64) -> String {
 fn freedom(entry: &Entry, rows: &[Compared]) -> String {
     let main = || rows.iter().filter(|row| row.published.is_some() && !row.is_variant());
     let of = |kind: Kind| main().filter(|row| row.kind == kind).count();
-    let fitted = tables::constants(entry)
+    let fitted = beside::constants(entry)
         .iter()
         .filter(|constant| constant.is_fitted() && !constant.is_variant())
         .count();
@@ -170,14 +172,14 @@ fn remark(row: &Compared) -> Option<Note> {
 
 /// Every constant of the model with what it was chosen by.
 fn constants(entry: &Entry) -> Option<Table> {
-    let all = tables::constants(entry);
+    let all = beside::constants(entry);
     let columns = vec![
         Column::words("constant"),
         Column::number("value"),
         Column::words("from"),
         Column::words("that is").rank(1),
     ];
-    let row = |constant: &tables::Constant| {
+    let row = |constant: &beside::Constant| {
         let tone = if constant.is_fitted() { Tone::Strong } else { Tone::Plain };
         vec![
             constant.name.as_str().into(),
@@ -238,13 +240,17 @@ mod tests {
         Entry::of(&record(Measured { series, tables, ..Measured::default() }))
     }
 
+    fn of(entries: Vec<Entry>) -> Option<Section> {
+        compared_section(&Run { entries, ..Run::default() })
+    }
+
     fn words(section: &Section) -> String {
         serde_json::to_string(&section.blocks).unwrap()
     }
 
     #[test]
     fn a_row_says_what_it_is_worth() {
-        let text = words(&section(&[entry()]).unwrap());
+        let text = words(&of(vec![entry()]).unwrap());
         for said in [
             "3 published numbers: 1 put in (identity), 1 fitted by 1 constant, which leaves 0 \
              degrees of freedom among them, and 1 predicted.",
@@ -264,7 +270,7 @@ mod tests {
         let mut entry = entry();
         let Outcome::Measured(measured) = &mut entry.record.outcome else { panic!() };
         measured.witness.push(pagelab_record::Claim::check("pages", "A", 1, 2, 0));
-        assert!(section(&[Entry::of(&entry.record)]).is_none());
-        assert!(section(&[]).is_none());
+        assert!(of(vec![Entry::of(&entry.record)]).is_none());
+        assert!(of(Vec::new()).is_none());
     }
 }
