@@ -90,14 +90,14 @@ pub fn grid(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
 ) -> Result<(Vec<Case>, Vec<String>), String> {
-    grid_beside(workload, axes, &mut HashSet::new())
+    grid_beside(workload, axes, &mut Known::default())
 }
 
 /// The cases of a grid that are not known yet; known they are afterwards.
 pub(crate) fn grid_beside(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
-    known: &mut HashSet<Case>,
+    known: &mut Known<Case>,
 ) -> Result<(Vec<Case>, Vec<String>), String> {
     let mut canonical_axes = Vec::new();
     for (name, values) in axes {
@@ -128,9 +128,7 @@ pub(crate) fn grid_beside(
         match settle(workload, case) {
             Ok(case) => {
                 accepted = true;
-                if known.insert(case.clone()) {
-                    cases.push(case);
-                }
+                known.add_to(&mut cases, case);
             }
             // What is asked for alone is a mistake; one of several may be part of a grid.
             Err(why) if combinations == 1 => return Err(why),
@@ -159,26 +157,43 @@ pub(crate) fn too_many(cases: u128) -> String {
     )
 }
 
-/// Things in the order in which they came first. Each is looked up by its hash, so that a hundred
-/// thousand take no longer each than ten.
+/// Things that are known. Each is looked up by its hash, so that a hundred thousand take no longer
+/// each than ten.
+#[derive(Debug)]
+pub(crate) struct Known<T>(HashSet<T>);
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self(HashSet::new())
+    }
+}
+
+impl<T: Clone + Eq + Hash> Known<T> {
+    /// Puts a thing that is not known yet at the end of the list.
+    pub(crate) fn add_to(&mut self, list: &mut Vec<T>, thing: T) {
+        if !self.0.contains(&thing) {
+            self.0.insert(thing.clone());
+            list.push(thing);
+        }
+    }
+}
+
+/// Things in the order in which they came first.
 #[derive(Debug)]
 pub(crate) struct Unique<T> {
     pub(crate) all: Vec<T>,
-    known: HashSet<T>,
+    known: Known<T>,
 }
 
 impl<T> Default for Unique<T> {
     fn default() -> Self {
-        Self { all: Vec::new(), known: HashSet::new() }
+        Self { all: Vec::new(), known: Known::default() }
     }
 }
 
 impl<T: Clone + Eq + Hash> Unique<T> {
     pub(crate) fn add(&mut self, thing: T) {
-        if !self.known.contains(&thing) {
-            self.known.insert(thing.clone());
-            self.all.push(thing);
-        }
+        self.known.add_to(&mut self.all, thing);
     }
 }
 

@@ -1,6 +1,6 @@
 //! From what was asked to the list of cases, and how each of them is measured.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::time::clock::ClockChoice;
@@ -8,7 +8,7 @@ use pagelab_sys::time::clock::ClockChoice;
 pub use crate::grid::{CASES_MAX, check, complete, grid};
 use crate::{
     asked::{Forks, Repetitions, Seconds, Share},
-    grid::{Unique, grid_beside, too_many},
+    grid::{Known, Unique, grid_beside, too_many},
     inputs::Supplied,
     measure::{self, Method},
     need::Needed,
@@ -99,7 +99,7 @@ struct Planner {
     plan: Plan,
     clock: ClockChoice,
     over: Overrides,
-    known: HashMap<&'static str, HashSet<Case>>,
+    known: HashMap<&'static str, Known<Case>>,
 }
 
 impl Planner {
@@ -163,31 +163,70 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds.max(0.0) * 1e9) as u64
 }
 
+/// What a plan takes. Each case is asked once, however much is told of it.
+#[derive(Debug, Default)]
+pub struct Outlook {
+    /// The cases, in order.
+    pub cases: Vec<Expected>,
+    /// What they need, each once, in the order in which it comes up.
+    pub needs: Vec<Needed>,
+}
+
+/// What a case takes.
+#[derive(Debug)]
+pub struct Expected {
+    /// Seconds, roughly: its budget, and a warm-up for each process.
+    pub seconds: f64,
+    /// Bytes at its peak.
+    pub bytes: u64,
+    /// What it needs, by its place in [`Outlook::needs`].
+    pub needs: Vec<usize>,
+}
+
 impl Plan {
-    /// Seconds that the run will take, roughly: the budgets, and a warm-up for each process.
-    pub fn estimated_seconds(&self) -> f64 {
-        self.cases.iter().map(Planned::estimated_seconds).sum()
+    /// What it takes.
+    pub fn outlook(&self) -> Outlook {
+        let mut outlook = Outlook::default();
+        let mut places: HashMap<Needed, usize> = HashMap::new();
+        for planned in &self.cases {
+            let place = |need: Needed| {
+                let next = outlook.needs.len();
+                *places.entry(need).or_insert_with_key(|need| {
+                    outlook.needs.push(need.clone());
+                    next
+                })
+            };
+            let needs = planned.needs().into_iter().map(place).collect();
+            let (seconds, bytes) = (planned.estimated_seconds(), planned.footprint());
+            outlook.cases.push(Expected { seconds, bytes, needs });
+        }
+        outlook
+    }
+}
+
+impl Outlook {
+    /// Seconds that the run will take.
+    pub fn seconds(&self) -> f64 {
+        self.cases.iter().map(|case| case.seconds).sum()
     }
 
     /// Bytes that its largest case takes.
-    pub fn peak_bytes(&self) -> u64 {
-        self.cases.iter().map(Planned::footprint).max().unwrap_or(0)
+    pub fn bytes(&self) -> u64 {
+        self.cases.iter().map(|case| case.bytes).max().unwrap_or(0)
     }
 
     /// What the run would change and make: each remedy, and for how many cases.
     pub fn remedies(&self) -> Vec<(Remedy, usize)> {
-        // Each need is looked at once, however many cases have it.
-        let mut needs: HashMap<Needed, usize> = HashMap::new();
-        for need in self.cases.iter().flat_map(Planned::needs) {
-            *needs.entry(need).or_default() += 1;
+        let mut counts = vec![0; self.needs.len()];
+        for place in self.cases.iter().flat_map(|case| &case.needs) {
+            counts[*place] += 1;
         }
         let mut remedies: Vec<(Remedy, usize)> = Vec::new();
-        let in_order = unique(&self.cases);
-        let counted = in_order.iter().filter_map(|need| Some((need.pending()?, needs.get(need)?)));
-        for (remedy, count) in counted {
+        for (need, count) in self.needs.iter().zip(counts) {
+            let Some(remedy) = need.pending() else { continue };
             match remedies.iter_mut().find(|(known, _)| *known == remedy) {
                 Some((_, cases)) => *cases += count,
-                None => remedies.push((remedy, *count)),
+                None => remedies.push((remedy, count)),
             }
         }
         remedies

@@ -1,6 +1,6 @@
 //! `pagelab run`: the main job.
 
-use std::{collections::HashMap, fmt, path::Path};
+use std::{fmt, path::Path};
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -139,24 +139,22 @@ pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
 /// The plan for people.
 fn describe(plan: &Plan) -> String {
     let mut text = String::new();
-    // Each need is looked at once, however many cases have it.
-    let mut notes: HashMap<Needed, Note> = HashMap::new();
-    for planned in &plan.cases {
-        let needs = planned.needs().into_iter();
-        let of_needs = needs
-            .map(|need| notes.entry(need).or_insert_with_key(|need| Note::of(&**need)).clone());
-        let note = of_needs.min_by_key(Note::rank).unwrap_or(Note::Nothing);
-        let time = display_ns(planned.estimated_seconds() * 1e9);
-        let memory = display_bytes(planned.footprint() as f64);
+    let outlook = plan.outlook();
+    let notes: Vec<Note> = outlook.needs.iter().map(|need| Note::of(&**need)).collect();
+    for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {
+        let of_needs = expected.needs.iter().map(|place| &notes[*place]);
+        let note = of_needs.min_by_key(|note| note.rank()).unwrap_or(&Note::Nothing);
+        let time = display_ns(expected.seconds * 1e9);
+        let memory = display_bytes(expected.bytes as f64);
         text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));
     }
     text.push_str(&format!(
         "\n{} cases, about {:.0} s, at most {} of memory at once\n",
         plan.cases.len(),
-        plan.estimated_seconds(),
-        display_bytes(plan.peak_bytes() as f64)
+        outlook.seconds(),
+        display_bytes(outlook.bytes() as f64)
     ));
-    let remedies = plan.remedies();
+    let remedies = outlook.remedies();
     let (knobs, belongings): (Vec<_>, Vec<_>) =
         remedies.iter().partition(|(remedy, _)| matches!(remedy, Remedy::Set(..)));
     if knobs.is_empty() {
