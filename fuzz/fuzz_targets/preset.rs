@@ -9,12 +9,12 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
+use pagelab_fuzz::{sow, text};
+use pagelab_tier::{Curve, Scenario, Source, Work, sim::check, simulate};
 use pagelab_workloads::tier::{
     preset::{self, PRESETS, Preset, Run},
     scenario::scenario,
 };
-use pagelab_fuzz::{sow, text};
-use pagelab_tier::{Curve, Scenario, Source, Work, sim::check, simulate};
 
 /// Values that mean something to one key or another.
 const VALUES: &[&str] = &[

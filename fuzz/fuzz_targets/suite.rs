@@ -7,14 +7,18 @@
 
 use std::time::Duration;
 
-use pagelab_bench::{Kind, Param, suite, plan::{self, Overrides, Plan}};
 use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_workloads::{WORKLOADS, suites};
+use pagelab_bench::{
+    Kind, Param,
+    plan::{self, Overrides, Plan},
+    suite,
+};
 use pagelab_fuzz::{sow, text};
 use pagelab_sys::time::clock::ClockChoice;
+use pagelab_workloads::{WORKLOADS, suites};
 use toml::{Table, Value};
 
 /// Values that mean something to one kind of parameter or another.
