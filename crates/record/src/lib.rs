@@ -15,6 +15,7 @@ pub mod latency;
 pub mod schema;
 pub mod stats;
 pub mod units;
+pub mod verdict;
 pub mod vocabulary;
 
 pub use asked::Asked;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Clock, Data, Series,
     stats::{self, Samples},
+    verdict::{Ratio, Verdict},
 };
 
 use crate::quantity::{Quantity, Unit};
@@ -17,31 +18,10 @@ use crate::quantity::{Quantity, Unit};
 /// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
 pub(crate) const TIE: f64 = 0.15;
 
-/// What a ratio says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Below 1, beyond a tie.
-    Less,
-    /// The whole interval is a tie.
-    Tie,
-    /// Above 1, beyond a tie.
-    More,
-    /// The interval reaches from a tie to what is none.
-    Open,
-}
-
-impl Verdict {
-    pub(crate) fn of(ratio: Quantity) -> Self {
-        if ratio.high < 1.0 - TIE {
-            Self::Less
-        } else if ratio.low > 1.0 + TIE {
-            Self::More
-        } else if ratio.low >= 1.0 - TIE && ratio.high <= 1.0 + TIE {
-            Self::Tie
-        } else {
-            Self::Open
-        }
-    }
+/// What a ratio of times says, where one nearer to 1 than [`TIE`] is a tie.
+pub(crate) fn verdict(ratio: Quantity) -> Verdict {
+    let Quantity { value, low, high, .. } = ratio;
+    Verdict::of(Ratio { value, low, high }, TIE)
 }
 
 /// The median time of `arm` over that of `other`, process by process.
@@ -85,19 +65,6 @@ pub(crate) fn of_arms(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ratio(low: f64, high: f64) -> Quantity {
-        Quantity { low, high, ..Quantity::exact(f64::midpoint(low, high), Unit::Ratio) }
-    }
-
-    #[test]
-    fn a_verdict_needs_the_whole_interval() {
-        assert_eq!(Verdict::of(ratio(0.60, 0.70)), Verdict::Less);
-        assert_eq!(Verdict::of(ratio(0.90, 1.10)), Verdict::Tie);
-        assert_eq!(Verdict::of(ratio(1.20, 1.30)), Verdict::More);
-        assert_eq!(Verdict::of(ratio(0.80, 0.90)), Verdict::Open);
-        assert_eq!(Verdict::of(ratio(0.70, 1.40)), Verdict::Open);
-    }
 
     #[test]
     fn what_a_process_does_to_both_arms_leaves_their_ratio_alone() {

@@ -12,9 +12,11 @@ use minijinja::{
 };
 
 use super::figure::{Both, Figure, Over, Side};
+use pagelab_record::verdict::Verdict;
+
 use crate::{
     quantity::{Quantity, Unit},
-    ratio::Verdict,
+    ratio,
 };
 
 /// Steps that one sentence may take.
@@ -313,11 +315,11 @@ fn one_sided(quantity: Quantity, signed: bool) -> &'static str {
             _ => "open",
         };
     }
-    match Verdict::of(quantity) {
-        Verdict::Less => "less",
-        Verdict::Tie => "tie",
-        Verdict::More => "more",
-        Verdict::Open => "open",
+    match ratio::verdict(quantity) {
+        Verdict::Faster => "less",
+        Verdict::Same => "tie",
+        Verdict::Slower => "more",
+        Verdict::Inconclusive | Verdict::NotComparable | Verdict::Invalid => "open",
     }
 }
 
