@@ -145,13 +145,14 @@ fn anybodys_own_publication_stands_beside_a_run_and_a_mistake_in_it_is_named() {
         [figures.write]\nworkload = 'fault/latency'\nseries = 'fault'\n\
         [[claims]]\nname = 'it is cheap'\nverdict = 'verdict(of(\"write\"), 1, 1000000000)'\n\
         agrees = 'A fault takes {{ of(\"write\") }}.'\nopen = 'a'\nrefuted = 'b'\n";
+    fs::create_dir(lab.path("their-paper")).unwrap();
     lab.file("their-paper/records.jsonl", "");
     lab.file("their-paper/claims.toml", claims);
     let report = lab.pagelab(&["report", "run", "--published", "their-paper"]);
     report.exits(0).shows(&["Their paper", "agrees: it is cheap: A fault takes "]);
     lab.file("their-paper/claims.toml", claims.replace("workload = 'f", "workload_ = 'f"));
     let refused = lab.pagelab(&["report", "run", "--published", "their-paper"]);
-    refused.exits(2).complains(&["their-paper/claims.toml:2: unknown field `workload_`"]);
+    refused.exits(2).complains(&["their-paper/claims.toml:4: unknown field `workload_`"]);
     let refused = lab.pagelab(&["report", "run", "--published", "nosuch"]);
     refused.exits(2).complains(&["nosuch/records.jsonl", "a folder with records.jsonl"]);
 }
