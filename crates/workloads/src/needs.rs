@@ -1,6 +1,6 @@
 //! Needs that several collections have: memory, pages, processors, nodes, rights, settings.
 //!
-//! A need that one workload has lives with it. [`crate::catalogue`] lists those that `doctor` goes
+//! A need that one workload has lives with it. The `catalogue` lists those that `doctor` goes
 //! through.
 
 use std::path::PathBuf;
