@@ -1,0 +1,131 @@
+//! Processes that run already, and what an ordinary user may not see of them.
+
+use std::{fs, os::unix::process::CommandExt, process::Command};
+
+use super::{compiled, explained, faults_at, touch};
+use crate::support::{Lab, binary, is_root, skip, until};
+
+#[test]
+fn a_process_that_runs_is_watched_for_a_while_and_runs_on() {
+    let lab = Lab::new();
+    let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    let words = ["explain", "-o", "run", "--costs", "none", "--duration", "0.2", "--pid", &pid];
+    let ended = lab.pagelab(&words);
+    let runs_on = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    if ended.code == Some(3) {
+        return skip("perf is not allowed here", "sysctl kernel.perf_event_paranoid=2");
+    }
+    ended.exits(0).shows(&["What faults cost this program"]);
+    assert!(runs_on);
+    assert!(!explained(&lab, "run").counters.contains_key("exit_code"));
+}
+
+#[test]
+fn a_process_of_many_threads_takes_descriptors_and_the_limit_is_raised_or_named() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let binary = lab.binary_for_everybody();
+    let mut sleepers = Command::new(&program);
+    sleepers.args(["sleepers", "500", "fault"]);
+    if is_root() {
+        sleepers.uid(65534).gid(65534);
+    }
+    let mut sleepers = sleepers.spawn().unwrap();
+    let pid = sleepers.id().to_string();
+    let tasks = format!("/proc/{pid}/task");
+    until("500 threads", || (fs::read_dir(&tasks).ok()?.count() > 500).then_some(()));
+    // Root writes nothing where others may write.
+    let own = Lab::new();
+    let watch = |lab: &Lab, user: u32| {
+        let mut pagelab = Command::new("sh");
+        pagelab.args(["-c", "ulimit -n 512; exec \"$@\"", "sh"]).arg(&binary);
+        pagelab.args(["explain", "-o", "run", "--costs", "none"]);
+        pagelab.args(["--duration", "0.1", "--pid", &pid]);
+        if is_root() {
+            pagelab.uid(user).gid(user);
+        }
+        pagelab.current_dir(lab.path(".")).output().unwrap()
+    };
+    let (user, root) = (watch(&lab, 65534), watch(&own, 0));
+    sleepers.kill().unwrap();
+    sleepers.wait().unwrap();
+    let said = String::from_utf8_lossy(&user.stderr).into_owned();
+    assert_eq!(user.status.code(), Some(3), "{said}");
+    assert!(said.contains("the limit is 512") && said.contains("ulimit -n"), "{said}");
+    assert!(!said.contains("sudo pagelab"), "it lacks no right: {said}");
+    let may_raise = Command::new("sh").args(["-c", "ulimit -n 512; ulimit -Hn 1024"]).status();
+    if !is_root() || !may_raise.unwrap().success() {
+        skip("a hard limit may not be raised here", "run as root with CAP_SYS_RESOURCE");
+    } else {
+        let said = String::from_utf8_lossy(&root.stderr).into_owned();
+        assert_eq!(root.status.code(), Some(0), "{said}");
+    }
+}
+
+#[test]
+fn somebody_elses_process_is_refused_with_a_cure() {
+    if !is_root() {
+        return skip("becoming somebody else takes root", "run as root");
+    }
+    let lab = Lab::new();
+    let mut pagelab = Command::new(lab.binary_for_everybody());
+    pagelab.args(["explain", "-o", "run", "--pid", "1"]).uid(65534).gid(65534);
+    let output = pagelab.current_dir(lab.path(".")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("process 1") && said.contains("sudo pagelab"), "{said}");
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_was_not_seen() {
+    if !is_root() {
+        return skip("becoming somebody else takes root", "run as root");
+    }
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let mut pagelab = Command::new(lab.binary_for_everybody());
+    pagelab.args(["explain", "-o", "run", "--costs", "none", "--"]).arg(&program);
+    pagelab.args(["write", "512", "fault"]).uid(65534).gid(65534);
+    let output = pagelab.current_dir(lab.path(".")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let measured = explained(&lab, "run");
+    let warned = |text: &str| measured.warnings.iter().any(|warning| warning.contains(text));
+    let sees = |what: &str| measured.counters[what] == 1;
+    // What this kernel allows to everybody differs; what it does not is said.
+    assert_eq!(!sees("sees_perf"), warned("perf is not allowed"));
+    if sees("sees_perf") {
+        assert_eq!(!sees("sees_exceptions") || !sees("sees_allocations"), warned("tracepoints"));
+        assert_eq!(!sees("sees_kernel"), warned("inside system calls"));
+        assert!(faults_at(&measured, "store_ascending", "write/4k/anonymous") >= 512);
+    }
+}
+
+#[test]
+fn where_perf_is_denied_the_program_runs_and_its_totals_are_a_record() {
+    let lab = Lab::new();
+    let (Some(program), Some(deny)) = (touch(&lab), compiled(&lab, "deny")) else { return };
+    let under = |words: &[&str]| {
+        let mut pagelab = Command::new(&deny);
+        pagelab.arg(binary()).arg("explain").args(words).current_dir(lab.path("."));
+        let output = pagelab.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let program = program.to_str().unwrap();
+    let (code, said) = under(&["-o", "run", "--", program, "write", "512", "fault"]);
+    if code == Some(77) {
+        return skip("there are no seccomp filters here", "a kernel with CONFIG_SECCOMP_FILTER");
+    }
+    assert_eq!(code, Some(0), "{said}");
+    let measured = explained(&lab, "run");
+    assert_eq!(measured.counters["sees_perf"], 0);
+    assert!(measured.counters["minflt"] >= 512);
+    assert!(measured.warnings.iter().any(|warning| warning.contains("perf is not allowed")));
+    assert_eq!(lab.records("run").len(), 1, "nothing is priced");
+    let pid = std::process::id().to_string();
+    let (code, said) = under(&["-o", "other", "--duration", "0.1", "--pid", &pid]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("may not be watched"), "{said}");
+}
