@@ -9,7 +9,7 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_fuzz::{sow, text};
+use pagelab_fuzz::{sow, text, written};
 use pagelab_tier::{Curve, Scenario, Source, Work, sim::check, simulate};
 use pagelab_workloads::tier::{
     preset::{self, PRESETS, Preset, Run},
@@ -158,15 +158,7 @@ fn run(preset: &Preset, run: &Run) {
 }
 
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
-    let Some((&kind, rest)) = input.split_first() else { return };
-    let mut rest = Unstructured::new(rest);
-    let text = if kind & 1 == 0 {
-        let Ok(text) = str::from_utf8(rest.take_rest()) else { return };
-        text.to_owned()
-    } else {
-        let Ok(text) = edited(&mut rest) else { return };
-        text
-    };
+    let Some(text) = written(input, edited) else { return };
     let Ok(preset) = preset::parse(&text) else { return };
     for one in preset.runs.iter().take(4) {
         for (_, constant) in one.constants() {

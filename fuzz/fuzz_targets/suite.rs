@@ -16,7 +16,7 @@ use pagelab_bench::{
     plan::{self, Overrides, Plan},
     suite,
 };
-use pagelab_fuzz::{sow, text};
+use pagelab_fuzz::{sow, text, written};
 use pagelab_sys::time::clock::ClockChoice;
 use pagelab_workloads::{WORKLOADS, suites};
 use toml::{Table, Value};
@@ -137,15 +137,7 @@ fn planned(text: &str) -> Option<Plan> {
 }
 
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
-    let Some((&kind, rest)) = input.split_first() else { return };
-    let mut rest = Unstructured::new(rest);
-    let text = if kind & 1 == 0 {
-        let Ok(text) = str::from_utf8(rest.take_rest()) else { return };
-        text.to_owned()
-    } else {
-        let Ok(suite) = meant(&mut rest) else { return };
-        suite.to_string()
-    };
+    let Some(text) = written(input, meant) else { return };
     let Some(plan) = planned(&text) else { return };
     let _ = (plan.peak_bytes(), plan.estimated_seconds());
     for planned in plan.cases.iter().take(16) {

@@ -89,6 +89,19 @@ pub fn file_of(bytes: &[u8]) -> &'static Path {
 /// What a pass over a file may give, before it is cut off: a few bytes can ask for gigabytes.
 pub const BYTES_MAX: u64 = 16 << 20;
 
+/// What is to be read as a file of text: the input as it is, or what `make` makes of it, as its
+/// first byte says. `None` where that is no text.
+pub fn written<T: ToString>(
+    input: &[u8],
+    make: impl FnOnce(&mut Unstructured<'_>) -> arbitrary::Result<T>,
+) -> Option<String> {
+    let (&kind, rest) = input.split_first()?;
+    if kind & 1 == 0 {
+        return str::from_utf8(rest).ok().map(ToOwned::to_owned);
+    }
+    make(&mut Unstructured::new(rest)).ok().map(|made| made.to_string())
+}
+
 /// A short text: any bytes that the rest of the input starts with, as far as they are UTF-8.
 ///
 /// # Errors

@@ -102,6 +102,29 @@ impl fmt::Display for Fault {
     }
 }
 
+/// The accesses of a [`Memory`] that are numbers.
+macro_rules! numbers {
+    ($($number:ty, $load:ident, $store:ident, $bytes:literal;)*) => {$(
+        #[doc = concat!("Reads ", $bytes, ".")]
+        ///
+        /// # Errors
+        /// As the memory's policies say.
+        #[inline]
+        fn $load(&mut self, addr: u64) -> Result<$number, Fault> {
+            self.load(addr).map(<$number>::from_le_bytes)
+        }
+
+        #[doc = concat!("Writes ", $bytes, ".")]
+        ///
+        /// # Errors
+        /// As the memory's policies say.
+        #[inline]
+        fn $store(&mut self, addr: u64, value: $number) -> Result<(), Fault> {
+            self.store(addr, value.to_le_bytes())
+        }
+    )*};
+}
+
 /// 2^64 bytes, addressed by `u64`, little-endian; unaligned and page-crossing accesses included.
 ///
 /// `N` is 1, 2, 4, 8 or 16.
@@ -208,93 +231,11 @@ pub trait Memory: Send {
         image.segments.iter().try_for_each(|segment| self.write(segment.addr, &segment.bytes))
     }
 
-    /// Reads one byte.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn load_u8(&mut self, addr: u64) -> Result<u8, Fault> {
-        self.load(addr).map(u8::from_le_bytes)
-    }
-
-    /// Reads two bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn load_u16(&mut self, addr: u64) -> Result<u16, Fault> {
-        self.load(addr).map(u16::from_le_bytes)
-    }
-
-    /// Reads four bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn load_u32(&mut self, addr: u64) -> Result<u32, Fault> {
-        self.load(addr).map(u32::from_le_bytes)
-    }
-
-    /// Reads eight bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn load_u64(&mut self, addr: u64) -> Result<u64, Fault> {
-        self.load(addr).map(u64::from_le_bytes)
-    }
-
-    /// Reads sixteen bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn load_u128(&mut self, addr: u64) -> Result<u128, Fault> {
-        self.load(addr).map(u128::from_le_bytes)
-    }
-
-    /// Writes one byte.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn store_u8(&mut self, addr: u64, value: u8) -> Result<(), Fault> {
-        self.store(addr, value.to_le_bytes())
-    }
-
-    /// Writes two bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn store_u16(&mut self, addr: u64, value: u16) -> Result<(), Fault> {
-        self.store(addr, value.to_le_bytes())
-    }
-
-    /// Writes four bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn store_u32(&mut self, addr: u64, value: u32) -> Result<(), Fault> {
-        self.store(addr, value.to_le_bytes())
-    }
-
-    /// Writes eight bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn store_u64(&mut self, addr: u64, value: u64) -> Result<(), Fault> {
-        self.store(addr, value.to_le_bytes())
-    }
-
-    /// Writes sixteen bytes.
-    ///
-    /// # Errors
-    /// As the memory's policies say.
-    #[inline]
-    fn store_u128(&mut self, addr: u64, value: u128) -> Result<(), Fault> {
-        self.store(addr, value.to_le_bytes())
+    numbers! {
+        u8, load_u8, store_u8, "one byte";
+        u16, load_u16, store_u16, "two bytes";
+        u32, load_u32, store_u32, "four bytes";
+        u64, load_u64, store_u64, "eight bytes";
+        u128, load_u128, store_u128, "sixteen bytes";
     }
 }

@@ -46,13 +46,6 @@ pub struct Estimate {
     pub repetitions: usize,
 }
 
-impl Estimate {
-    /// Half the width of the interval as a share of the value; infinite for a value of zero.
-    pub fn relative_half_width(&self) -> f64 {
-        if self.value > 0.0 { (self.high - self.low) / 2.0 / self.value } else { f64::INFINITY }
-    }
-}
-
 /// Every observation of one repetition, ready for quantiles. Units are the series', per operation.
 #[derive(Debug, Clone)]
 enum Sample {

@@ -3,13 +3,12 @@
 //! The one idea: a [`Policy`] is a pure state machine. It is told what was observed and at what
 //! time, and says which pages should move; it reads no clock, does no I/O and draws no random
 //! number. [`simulate`] drives it over an invented machine; a live engine can drive the same policy
-//! over a real one. [`model`] has the closed forms that the simulator is checked against.
+//! over a real one.
 //!
 //! Nothing here measures, and no number here comes from anybody's table: what a scenario needs to
 //! know about a machine is given to it.
 
 pub mod map;
-pub mod model;
 pub mod policy;
 mod random;
 pub mod sim;

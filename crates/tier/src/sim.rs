@@ -22,7 +22,6 @@ mod tally;
 mod trace;
 mod work;
 
-pub(crate) use self::curve::power;
 pub use self::{
     check::check,
     curve::{Curve, Level, Loaded},

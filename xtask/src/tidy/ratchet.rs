@@ -28,7 +28,6 @@ pub(crate) const FOLDER_CIRCLES: &[Entry] = &[
     ("crates/emu", 4),
     ("crates/pagelab", 2),
     ("crates/report", 22),
-    ("crates/tier", 3),
     ("crates/trace", 5),
 ];
 

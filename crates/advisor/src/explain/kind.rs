@@ -99,11 +99,6 @@ impl Place {
             Self::Unknown => "unknown",
         }
     }
-
-    /// Whether first touches of it allocate cleared pages of a size that a knob decides.
-    pub fn is_anonymous(self) -> bool {
-        matches!(self, Self::Heap | Self::Anonymous)
-    }
 }
 
 /// What is known of one fault.

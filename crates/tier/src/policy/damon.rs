@@ -184,7 +184,7 @@ impl Policy for Damon {
         }
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(self.regions[at].hits), at));
-        let allowed = crate::model::share_of(world.top_pages(), self.used);
+        let allowed = share_of(world.top_pages(), self.used);
         let used = world.top_pages() - world.free_top();
         let mut room = allowed.saturating_sub(used);
         let hot_hits = self.hot * f64::from(self.looks);
@@ -226,4 +226,10 @@ impl Policy for Damon {
     fn recorded(&self) -> u64 {
         self.recorded
     }
+}
+
+/// A share of a count of pages.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+fn share_of(pages: u64, share: f64) -> u64 {
+    (pages as f64 * share) as u64
 }

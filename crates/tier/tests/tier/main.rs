@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 
 mod bad_input;
+mod closed;
 mod golden;
 mod grid;
 mod model;

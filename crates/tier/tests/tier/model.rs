@@ -2,11 +2,13 @@
 
 use pagelab_tier::{
     Curve, MILLISECOND, Scenario, Source,
-    model::{self, Uniform},
     sim::{Costs, HintScan, Level, Mover, Sampling},
 };
 
-use crate::setup::{run, scenario};
+use crate::{
+    closed::{Uniform, deviations},
+    setup::{run, scenario},
+};
 
 const PAGES: u64 = 1 << 16;
 
@@ -45,7 +47,7 @@ fn threshold_one_is_the_integral() {
             within(outcome.seconds(), model.sampled(period as f64), 0.01, &what);
             let promoted = outcome.promoted as f64;
             within(promoted, model.promoted(period as f64), 0.01, &what);
-            let hit = model::deviations(PAGES as f64, outcome.hw_events as f64, promoted);
+            let hit = deviations(PAGES as f64, outcome.hw_events as f64, promoted);
             assert!(hit.abs() < 5.0, "{what}: {hit} standard deviations");
             let slow_share = 1.0 - outcome.top_share;
             within(slow_share, model.slow_share(period as f64), 0.015, &what);

@@ -27,11 +27,6 @@ impl Stream {
         Self { machine: Machine::new(spec), left: spec.ops, piece: Vec::new(), taken: 0 }
     }
 
-    /// Operations that have not been encoded yet.
-    pub fn ops_left(&self) -> u64 {
-        self.left
-    }
-
     /// Replaces what is in `to` by the next piece: about a MiB of whole records. False, and
     /// nothing in it, at the end.
     pub fn next_into(&mut self, to: &mut Vec<u8>) -> bool {
