@@ -46,6 +46,31 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// Parameters whose `k`, `m` and `g` are powers of 1000: they count, and measure no memory.
+pub const COUNTS: &[&str] = &["accesses", "ops", "rounds", "samples"];
+
+/// The value of a parameter in base units where it is a number with a unit: bytes, nanoseconds,
+/// parts of a whole. A word, a list and a plain number are what they were.
+pub fn base_value(parameter: &str, value: &str) -> String {
+    let is_unit = |c: char| c.is_ascii_alphabetic() || c == '%';
+    let (number, unit) = value.split_at(value.find(is_unit).unwrap_or(value.len()));
+    let step = if COUNTS.contains(&parameter) { 1000.0_f64 } else { 1024.0 };
+    let Ok(number) = number.parse::<f64>() else { return value.to_owned() };
+    let base = match unit {
+        "k" => number * step,
+        "m" => number * step.powi(2),
+        "g" => number * step.powi(3),
+        "t" => number * step.powi(4),
+        "%" => number / 100.0,
+        "ns" => number,
+        "us" => number * 1e3,
+        "ms" => number * 1e6,
+        "s" => number * 1e9,
+        _ => return value.to_owned(),
+    };
+    base.to_string()
+}
+
 /// A size for reading: `260 MiB`, `1.5 GiB`.
 pub fn display_bytes(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
@@ -105,6 +130,24 @@ mod tests {
     fn what_is_not_a_size_is_refused_by_name() {
         for text in ["", "k", "1.5g", "-1", "12q", "99999999999t"] {
             assert!(parse_bytes(text).unwrap_err().contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_base_value_has_no_unit_and_a_word_stays() {
+        for (parameter, value, base) in [
+            ("size", "1g", "1073741824"),
+            ("ops", "20m", "20000000"),
+            ("scan-period", "100ms", "100000000"),
+            ("fast", "50%", "0.5"),
+            ("threads", "2", "2"),
+            ("page", "hugetlb-2m", "hugetlb-2m"),
+            ("cache-sizes", "4,8k", "4,8k"),
+            ("seed", "18446744073709551615", "18446744073709551615"),
+            ("touch", "8@4k", "8@4k"),
+            ("dir", "", ""),
+        ] {
+            assert_eq!(base_value(parameter, value), base, "{parameter}={value}");
         }
     }
 

@@ -4,9 +4,12 @@
 //! of the record that it comes from. A record that is not valid keeps its case, its claims and its
 //! reasons here, and has no numbers.
 
-use std::fmt::Write as _;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
-use pagelab_record::{Measured, Outcome};
+use pagelab_record::{Measured, Outcome, units::base_value};
 use serde_json::{Map, Value, json};
 
 use crate::{entry::Entry, fit::Fit, limits::Limits, report::Report, views::Run};
@@ -100,21 +103,27 @@ fn fit_value(fit: &Fit) -> Value {
     json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line})
 }
 
-/// One line for each number; a case without numbers has one line that says why.
+/// One line for each number, with a column for each parameter that varies; a case without numbers
+/// has one line. `docs/csv.md` describes it.
 pub(crate) fn csv(report: &Report) -> String {
-    let heading =
-        "run,workload,case,standing,nature,arm,series,time,statistic,value,low,high,unit\n";
-    let mut text = heading.to_owned();
-    for entry in report.run.entries.iter().chain(&report.run.published) {
+    let entries: Vec<&Entry> = report.run.entries.iter().chain(&report.run.published).collect();
+    let axes = axes(&entries);
+    let mut text = "run,workload,".to_owned();
+    for axis in &axes {
+        text += &format!("{},", quoted(axis));
+    }
+    text += "standing,nature,arm,series,time,statistic,value,low,high,unit\n";
+    for entry in entries {
         let record = &entry.record;
         let nature = match serde_json::to_value(record.nature) {
             Ok(Value::String(nature)) => nature,
             _ => String::new(),
         };
-        let case = [record.run.as_str(), record.workload.as_str(), &record.case.to_string()]
-            .map(quoted)
-            .join(",");
-        let case = format!("{case},{},{nature}", entry.standing.name());
+        let value = |axis: &&str| record.case.get(axis).map(|value| base_value(axis, value));
+        let mut case = vec![quoted(&record.run), quoted(&record.workload)];
+        case.extend(axes.iter().map(|axis| quoted(&value(axis).unwrap_or_default())));
+        case.extend([entry.standing.name().to_owned(), nature]);
+        let case = case.join(",");
         if entry.numbers.0.is_empty() {
             let _ = writeln!(text, "{case},,,,,,,,");
         }
@@ -129,6 +138,20 @@ pub(crate) fn csv(report: &Report) -> String {
         }
     }
     text
+}
+
+/// The parameters in which two cases of one workload differ.
+fn axes<'e>(entries: &[&'e Entry]) -> BTreeSet<&'e str> {
+    let mut first = BTreeMap::new();
+    let mut axes = BTreeSet::new();
+    for record in entries.iter().map(|entry| &entry.record) {
+        for (name, value) in &record.case.0 {
+            if *first.entry((&record.workload, name)).or_insert(value) != value {
+                axes.insert(name.as_str());
+            }
+        }
+    }
+    axes
 }
 
 /// A field as RFC 4180 wants it.

@@ -55,6 +55,18 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
 }
 
 #[test]
+fn the_vocabulary_knows_which_parameters_count_in_thousands() {
+    for param in WORKLOADS.iter().flat_map(|workload| workload.params()) {
+        let is_known = pagelab_record::units::COUNTS.contains(&param.name);
+        match param.kind {
+            Kind::Ops => assert!(is_known, "{}", param.name),
+            Kind::Size | Kind::Page | Kind::Touch => assert!(!is_known, "{}", param.name),
+            _ => {}
+        }
+    }
+}
+
+#[test]
 fn auto_is_a_size_only_where_a_workload_chooses_one() {
     for workload in WORKLOADS {
         for param in workload.params().iter().filter(|param| matches!(param.kind, Kind::Size)) {

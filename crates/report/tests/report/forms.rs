@@ -1,10 +1,10 @@
 //! The forms of a report over golden records, pinned.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
-use pagelab_record::{Nature, Record, journal::Damage};
+use pagelab_record::{Nature, Outcome, Record, journal::Damage, units};
 use pagelab_report::{Report, Style};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{golden, golden_memory};
 
@@ -134,14 +134,119 @@ fn markdown() {
     insta::assert_snapshot!(report().markdown());
 }
 
+/// The report of a few measured cases of the golden journal: the last of each workload and page.
+fn report_of(cases: &[(&str, Option<&str>)]) -> Report {
+    let contents = golden::journal();
+    let last = |(workload, page): &(&str, Option<&str>)| {
+        let mut records = contents.records.iter().rev();
+        let is_it = |r: &&Record| {
+            let measured = matches!(r.outcome, Outcome::Measured(_));
+            measured && r.workload == *workload && r.case.get("page") == *page
+        };
+        records.find(is_it).unwrap_or_else(|| panic!("no {workload} of {page:?}")).clone()
+    };
+    let records: Vec<Record> = cases.iter().map(last).collect();
+    let mut header = contents.header.clone();
+    header.plan = records.iter().map(|r| (r.workload.clone(), r.case.clone())).collect();
+    Report::of(&header, &records, None, &[])
+}
+
+const LATENCY: (&str, Option<&str>) = ("fault/latency", Some("64k"));
+const THROUGHPUT: (&str, Option<&str>) = ("fault/throughput", Some("64k"));
+const REPLAY: (&str, Option<&str>) = ("emu/replay", None);
+
 #[test]
 fn csv() {
-    insta::assert_snapshot!(report().csv());
+    let other_page = (LATENCY.0, Some("1m"));
+    insta::assert_snapshot!(report_of(&[LATENCY, other_page, REPLAY]).csv());
 }
 
 #[test]
 fn json() {
-    insta::assert_snapshot!(report().json());
+    insta::assert_snapshot!(report_of(&[LATENCY, THROUGHPUT, REPLAY]).json());
+}
+
+#[test]
+fn json_has_every_record_and_finite_numbers_of_valid_ones() {
+    let json: Value = serde_json::from_str(&report().json()).unwrap();
+    let cases = json["cases"].as_array().unwrap();
+    let records = golden::journal().records;
+    assert_eq!(cases.len(), records.len());
+    for record in &records {
+        let mut same = cases.iter().filter(|case| {
+            let record = serde_json::to_value((&record.workload, &record.case, &record.host));
+            json!([case["workload"], case["case"], case["host"]]) == record.unwrap()
+        });
+        let case = same.next().unwrap();
+        let numbers = case["numbers"].as_array().unwrap();
+        assert!(case["standing"] == "valid" || numbers.is_empty(), "{case:#}");
+        for number in numbers {
+            let end = |name: &str| number[name].as_f64().filter(|end| end.is_finite());
+            let [low, value, high] = ["low", "value", "high"].map(end).map(Option::unwrap);
+            assert!(low <= value && value <= high, "{number}");
+            assert!(!number["unit"].as_str().unwrap().is_empty());
+        }
+    }
+}
+
+/// The fields of a line of CSV.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().unwrap().push(c),
+        }
+    }
+    fields
+}
+
+#[test]
+fn csv_has_a_line_for_each_number_and_a_column_for_each_axis_that_varies() {
+    let (csv, json) = (report().csv(), report().json());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let cases = json["cases"].as_array().unwrap();
+    let mut lines = csv.lines().map(fields);
+    let heading = lines.next().unwrap();
+    let axes = &heading[2..heading.len() - 10];
+    let mut varying = BTreeSet::new();
+    for (one, other) in cases.iter().flat_map(|one| cases.iter().map(move |other| (one, other))) {
+        let same = one["workload"] == other["workload"];
+        let fields = one["case"].as_object().into_iter().flatten().filter(|_| same);
+        varying.extend(fields.filter_map(|(name, value)| {
+            other["case"].get(name).is_some_and(|other| other != value).then_some(name)
+        }));
+    }
+    assert!(axes.iter().eq(varying) && axes.contains(&"page".to_owned()), "{axes:?}");
+    for case in cases {
+        let numbers = case["numbers"].as_array().unwrap();
+        for number in numbers.iter().map(Some).chain(numbers.is_empty().then_some(None)) {
+            let line = lines.next().unwrap();
+            assert_eq!(line.len(), heading.len());
+            let cell = |name| &line[heading.iter().position(|column| column == name).unwrap()];
+            assert_eq!(
+                json!([cell("run"), cell("workload")]),
+                json!([json["run"], case["workload"]])
+            );
+            for axis in axes {
+                let value = case["case"].get(axis).and_then(Value::as_str).unwrap_or_default();
+                assert_eq!(*cell(axis), units::base_value(axis, value));
+            }
+            let Some(number) = number else {
+                assert!(line[line.len() - 8..].iter().all(String::is_empty));
+                continue;
+            };
+            for name in ["arm", "series", "statistic", "unit"] {
+                assert_eq!(number[name], **cell(name), "{line:?}");
+            }
+            for name in ["value", "low", "high"] {
+                assert_eq!(number[name].as_f64(), cell(name).parse().ok(), "{line:?}");
+            }
+        }
+    }
+    assert_eq!(lines.next(), None);
 }
 
 #[test]
