@@ -6,12 +6,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 #![expect(clippy::print_stderr, reason = "a test that skips says why")]
 
+mod lock;
+mod watchdog;
+
 use std::{
     fs,
-    os::{
-        fd::OwnedFd,
-        unix::{fs::PermissionsExt, net::UnixStream, process::CommandExt},
-    },
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,15 +20,11 @@ use std::{
 
 use pagelab_sys::{
     knobs::{
-        Door, KnobError, Knobs, Outcome, Place, WATCHDOG_COMMAND, leftovers, patiently,
-        restore_leftovers, watchdog_command, watchdog_main,
+        KnobError, Knobs, Outcome, Place, leftovers, patiently, restore_leftovers, watchdog_main,
     },
     machine::{environment::boot_id, thp::HugePages},
 };
-use rustix::{
-    process::{Pid, Signal, kill_process, kill_process_group},
-    time::{ClockId, clock_gettime},
-};
+use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 const PART: &str = "PAGELAB_TEST_PART";
@@ -235,52 +231,6 @@ fn a_forgotten_guard_is_put_back_when_the_knobs_end() {
 }
 
 #[test]
-fn sigkill_of_the_whole_process_group_puts_the_knobs_back() {
-    let machine = Machine::new();
-    let mut run = run_that_has_set(&machine);
-    kill_process_group(Pid::from_child(&run), Signal::KILL).unwrap();
-    run.wait().unwrap();
-    until("the knobs are back", || machine.read("thp") == "madvise" && machine.read("pool") == "0");
-    let knobs = machine.acquire_soon();
-    assert_eq!(knobs.take_warnings(), Vec::<String>::new(), "the watchdog left nothing");
-}
-
-#[test]
-fn what_ends_a_run_politely_does_not_end_its_watchdog() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
-        let machine = Machine::new();
-        let mut run = run_that_has_set(&machine);
-        // A terminal signals the group, a service manager each process.
-        kill_process(watchdog_of(&machine), signal).unwrap();
-        kill_process_group(Pid::from_child(&run), signal).unwrap();
-        run.wait().unwrap();
-        until("the knobs are back", || {
-            machine.read("thp") == "madvise" && machine.read("pool") == "0"
-        });
-    }
-}
-
-#[test]
-fn a_second_run_is_told_who_holds_the_knobs_and_disturbs_nothing() {
-    let machine = Machine::new();
-    let mut run = run_that_has_set(&machine);
-    let expected = format!(
-        "another pagelab run (pid {}, a run to kill) holds the machine's knobs; wait for it to end",
-        run.id()
-    );
-    let refused = machine.acquire("second").unwrap_err();
-    assert!(matches!(refused, KnobError::Held { pid, .. } if pid == run.id()));
-    assert_eq!(refused.to_string(), expected);
-    let refused = restore_leftovers(&machine.place()).unwrap_err();
-    assert_eq!(refused.to_string(), expected);
-    assert_eq!(machine.read("thp"), "always");
-    run.kill().unwrap();
-    run.wait().unwrap();
-    drop(machine.acquire_soon());
-    assert_eq!(machine.read("thp"), "madvise");
-}
-
-#[test]
 fn what_someone_else_wrote_since_is_left_alone_with_a_warning() {
     let machine = Machine::new();
     let knobs = machine.acquire("test").unwrap();
@@ -369,108 +319,6 @@ fn a_directory_that_others_can_write_is_not_trusted() {
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     assert!(matches!(machine.acquire("test"), Err(KnobError::Directory { .. })));
     assert!(matches!(restore_leftovers(&machine.place()), Err(KnobError::Directory { .. })));
-}
-
-#[test]
-fn without_a_living_watchdog_nothing_is_changed() {
-    let machine = Machine::new();
-    let dies = child("watchdog that dies", machine.root.path());
-    let refused = Knobs::acquire(&machine.place(), "test", dies).unwrap_err();
-    assert!(refused.to_string().contains("did not start: exit status: 9"), "{refused}");
-
-    let knobs = machine.acquire("test").unwrap();
-    kill_process(watchdog_of(&machine), Signal::KILL).unwrap();
-    until("its death is noticed", || match knobs.set(machine.knob("thp"), "always") {
-        Err(KnobError::Watchdog { .. }) => true,
-        other => {
-            drop(other);
-            false
-        }
-    });
-    assert_eq!(machine.read("thp"), "madvise");
-}
-
-/// The watchdog over this machine, found by its environment.
-fn watchdog_of(machine: &Machine) -> Pid {
-    let wanted = [format!("{PART}=watchdog"), format!("{ROOT}={}", machine.root.path().display())];
-    let is_ours = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let has = |wanted: &String| environment.split(|b| *b == 0).any(|v| v == wanted.as_bytes());
-        wanted.iter().all(has)
-    };
-    let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
-    let mut found = names.filter_map(|name| name.to_str()?.parse::<i32>().ok()).filter(is_ours);
-    Pid::from_raw(found.next().expect("a watchdog runs")).unwrap()
-}
-
-#[test]
-fn the_watchdog_does_nothing_when_it_was_started_by_hand() {
-    let machine = Machine::new();
-    machine.write_journal(&(machine.line(1, "thp", "never", "madvise") + "\n"));
-    // All is as pagelab does it, but for the lock.
-    let (line, its_end) = UnixStream::pair().unwrap();
-    let mut by_hand = child("watchdog", machine.root.path());
-    by_hand.stdin(OwnedFd::from(its_end)).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut by_hand = by_hand.spawn().unwrap();
-    drop(line);
-    assert_eq!(by_hand.wait().unwrap().code(), Some(2));
-    assert_eq!(machine.read("thp"), "madvise");
-}
-
-#[test]
-fn our_watchdog_is_this_program_with_a_hidden_sub_command() {
-    let command = watchdog_command(Path::new("/run/pagelab"));
-    let arguments: Vec<_> = command.get_args().collect();
-    assert_eq!(arguments, [WATCHDOG_COMMAND, "/run/pagelab"]);
-}
-
-#[test]
-fn whoever_waits_hears_once_who_holds_the_knobs_and_gets_them_when_that_ends() {
-    let machine = Machine::new();
-    let mut run = run_that_has_set(&machine);
-    let mut said = Vec::new();
-    // Ends once somebody was heard to wait for it.
-    let mut tell = |held: &KnobError| {
-        said.push(held.to_string());
-        run.kill().unwrap();
-    };
-    let knobs = patiently(Duration::from_secs(60), &mut tell, || machine.acquire("second"));
-    run.wait().unwrap();
-    assert!(matches!(&said[..], [one] if one.contains("a run to kill")), "{said:?}");
-    assert_eq!(machine.read("thp"), "madvise", "the watchdog put it back before the lock was free");
-    drop(knobs.unwrap());
-}
-
-#[test]
-fn nobody_waits_for_the_knobs_longer_than_was_asked() {
-    let machine = Machine::new();
-    let _first = machine.acquire("first").unwrap();
-    for limit in [Duration::ZERO, Duration::from_millis(30)] {
-        let refused = patiently(limit, &mut |_| (), || machine.acquire("second"));
-        assert!(matches!(refused, Err(KnobError::Held { .. })));
-    }
-}
-
-#[test]
-fn whoever_shuts_the_door_keeps_everybody_out_but_whom_it_lets_in() {
-    let machine = Machine::new();
-    let door = Door::shut(&machine.place(), "tests").unwrap();
-    let refused = machine.acquire("another").unwrap_err();
-    assert!(refused.to_string().contains("tests"), "{refused}");
-    assert!(matches!(Door::shut(&machine.place(), "more"), Err(KnobError::Held { .. })));
-    let mut let_in = child("run", machine.root.path())
-        .env(Door::VARIABLE, std::process::id().to_string())
-        .process_group(0)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    until("the run that was let in has set its knobs", || machine.read("thp") == "always");
-    drop(door);
-    let refused = Door::shut(&machine.place(), "tests").unwrap_err();
-    assert!(refused.to_string().contains("a run to kill"), "{refused}");
-    let_in.kill().unwrap();
-    let_in.wait().unwrap();
-    drop(machine.acquire_soon());
 }
 
 #[test]
