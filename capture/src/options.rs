@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use pagelab_trace::op::address;
+
 /// What to capture, and where to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -83,14 +85,6 @@ fn once<T>(slot: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
 /// The guest may change its directory; the capture's files stay where they were asked for.
 fn absolute(path: &str) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("`{path}`: {error}"))
-}
-
-/// A number, hexadecimal after `0x`.
-fn address(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Makes memories from policies.
 
-use crate::{Absent, Edge, Flat, Policy, Tlb, table::Unfit};
+use crate::{Absent, Edge, Flat, Policy, Tlb, Unfit};
 
 /// Policies first, then the memory.
 ///
@@ -75,7 +75,7 @@ impl Builder {
     /// When the policy or the host refuses: use [`Builder::tlb`] then.
     ///
     /// ```
-    /// use pagelab_emu::{Builder, Memory, table::Unfit};
+    /// use pagelab_emu::{Builder, Memory, Unfit};
     ///
     /// // Whoever can live with either falls back.
     /// fn load<M: Memory>(mut memory: M) -> u64 {

@@ -130,6 +130,7 @@
 //! and no clock, and needs no particular operating system.
 
 pub mod builder;
+mod find;
 pub mod memory;
 pub mod noop;
 pub mod oracle;
@@ -144,7 +145,7 @@ pub mod verify;
 
 pub use builder::Builder;
 pub use memory::{Fault, Kind, Memory};
-pub use policy::{Absent, Edge, Permissions, Policy};
+pub use policy::{Absent, Edge, Permissions, Policy, Unfit};
 pub use raw::{
     flat::Flat,
     tlb::{Snapshot, Tlb},

@@ -7,27 +7,18 @@
 //! This file has no unsafe code. The backends that keep pointers are in `raw/cache.rs`; what
 //! pagelab itself offers, memories that need no map on the way, is not here.
 
-use std::{
-    collections::{
-        HashMap,
-        hash_map::{Entry, RandomState},
-    },
-    fmt,
-    hash::BuildHasher,
-};
+use std::{collections::hash_map::RandomState, fmt};
 
 use rustc_hash::FxBuildHasher;
 
-pub use crate::raw::cache::PageCache;
 use crate::{
-    Absent, Edge, Fault, Kind, Memory, Policy,
+    Fault, Kind, Memory, Policy,
     memory::{OFFSET_MASK, PAGE_BYTES, page_of},
 };
-
-/// The bytes of one page.
-pub type Page = [u8; PAGE_BYTES];
-/// A map that owns its pages, by page number.
-pub type PageMap<S> = HashMap<u64, Box<Page>, S>;
+pub use crate::{
+    find::{Missing, Page, PageMap, Pages},
+    raw::cache::PageCache,
+};
 
 /// `paged-sip`: a map with the standard library's hasher.
 pub type PagedSip = Paged<PageMap<RandomState>>;
@@ -45,79 +36,6 @@ pub type PagedLast = Paged<PageCache<1, false>>;
 pub type PagedCache<const N: usize> = Paged<PageCache<N, false>>;
 /// `paged-cache-N-neg`: remembers `N` absent pages, too.
 pub type PagedCacheNeg<const N: usize> = Paged<PageCache<N, true>>;
-
-/// The page is not there, and the policy is that this faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing;
-
-impl Absent {
-    /// What a look-up answers that found no page: `None`, or that this faults.
-    #[inline]
-    pub(crate) fn answer<T>(self) -> Result<Option<T>, Missing> {
-        match self {
-            Self::Zero => Ok(None),
-            Self::Fault => Err(Missing),
-        }
-    }
-}
-
-/// How a backend finds its pages. Implementations should be `#[inline]` where they find.
-pub trait Pages: Send {
-    /// The page of that number; `None` when it is absent and so reads as zero. The policy is
-    /// looked at only when nothing is found.
-    ///
-    /// # Errors
-    /// When it is absent and the policy is that this faults.
-    fn find(&mut self, number: u64, policy: &Policy) -> Result<Option<&Page>, Missing>;
-
-    /// The page of that number; where there is none, what `fresh` makes, which is told how many
-    /// pages there are.
-    ///
-    /// # Errors
-    /// What `fresh` says; then there is no page more than before.
-    fn find_or_insert(
-        &mut self,
-        number: u64,
-        fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
-    ) -> Result<&mut Page, Fault>;
-
-    /// Whether there is a page of that number.
-    fn has(&self, number: u64) -> bool;
-
-    /// How many pages there are.
-    fn count(&self) -> usize;
-}
-
-impl<S: BuildHasher + Send> Pages for PageMap<S> {
-    #[inline]
-    fn find(&mut self, number: u64, policy: &Policy) -> Result<Option<&Page>, Missing> {
-        match self.get(&number) {
-            Some(page) => Ok(Some(page)),
-            None => policy.absent.answer(),
-        }
-    }
-
-    #[inline]
-    fn find_or_insert(
-        &mut self,
-        number: u64,
-        fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
-    ) -> Result<&mut Page, Fault> {
-        let count = self.len();
-        match self.entry(number) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(entry) => Ok(entry.insert(fresh(count)?)),
-        }
-    }
-
-    fn has(&self, number: u64) -> bool {
-        self.contains_key(&number)
-    }
-
-    fn count(&self) -> usize {
-        self.len()
-    }
-}
 
 /// A memory that asks `P` for its pages.
 pub struct Paged<P> {
@@ -164,7 +82,7 @@ impl<P: Pages> Paged<P> {
     }
 
     fn read_as(&mut self, addr: u64, to: &mut [u8], kind: Kind) -> Result<(), Fault> {
-        check_edge(self.policy.edge, addr, to.len() as u64, kind)?;
+        self.policy.edge.check(addr, to.len() as u64, kind)?;
         let (mut addr, mut rest) = (addr, to);
         while !rest.is_empty() {
             let offset = offset_of(addr);
@@ -183,7 +101,7 @@ impl<P: Pages> Paged<P> {
     /// Writes to both pages or to none: whatever can go wrong does so before the first byte.
     #[cold]
     fn store_straddling(&mut self, addr: u64, value: &[u8]) -> Result<(), Fault> {
-        check_edge(self.policy.edge, addr, value.len() as u64, Kind::Store)?;
+        self.policy.edge.check(addr, value.len() as u64, Kind::Store)?;
         let (head, tail) = value.split_at(PAGE_BYTES - offset_of(addr));
         let next = addr.wrapping_add(head.len() as u64);
         let mut count = self.pages.count();
@@ -267,7 +185,7 @@ impl<P: Pages> Memory for Paged<P> {
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        check_edge(self.policy.edge, addr, from.len() as u64, Kind::Store)?;
+        self.policy.edge.check(addr, from.len() as u64, Kind::Store)?;
         let (mut addr, mut rest) = (addr, from);
         while !rest.is_empty() {
             let (piece, later) = rest.split_at((PAGE_BYTES - offset_of(addr)).min(rest.len()));
@@ -278,7 +196,7 @@ impl<P: Pages> Memory for Paged<P> {
     }
 
     fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        check_edge(self.policy.edge, addr, bytes, Kind::Store)?;
+        self.policy.edge.check(addr, bytes, Kind::Store)?;
         let (mut addr, mut left) = (addr, bytes);
         while left > 0 {
             let room = PAGE_BYTES - offset_of(addr);
@@ -297,15 +215,6 @@ static ZEROS: Page = [0; PAGE_BYTES];
 #[inline]
 fn offset_of(addr: u64) -> usize {
     (addr & OFFSET_MASK) as usize
-}
-
-/// Refuses what reaches over the end of the space, where the policy is to trap.
-pub(crate) fn check_edge(edge: Edge, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
-    let over = bytes > 0 && addr.checked_add(bytes - 1).is_none();
-    if over && edge == Edge::Trap {
-        return Err(Fault::OutOfRange { addr, bytes, kind });
-    }
-    Ok(())
 }
 
 /// A page of zeros for `addr`, unless `count` pages are all there may be.

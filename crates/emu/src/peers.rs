@@ -6,26 +6,10 @@
 
 use vm_memory::{ByteValued, Bytes as _, GuestAddress, GuestMemoryError, GuestMemoryMmap};
 
-use crate::{
-    Fault, Kind, Memory, Policy,
-    noop::resized,
-    replay::{Player, Replay},
-    table::{Backend, Unfit},
-};
+use crate::{Fault, Kind, Memory, Policy, Unfit, noop::resized};
 
 /// Address bits of the one region: as many as a process can reserve beside others.
 const BITS: u32 = 45;
-
-/// The row of `vm-memory`.
-pub(crate) const VM_MEMORY: Backend = Backend {
-    name: "peer-vm-memory",
-    summary: "the crate vm-memory: one reserved region of 2^45 bytes, an object for each access",
-    remembers: true,
-    make: |policy| {
-        let memory: Box<dyn Replay> = Box::new(Player::new(VmMemory::new(policy)?));
-        Ok(memory)
-    },
-};
 
 /// The crate `vm-memory`: `read_obj` and `write_obj` on one region.
 ///

@@ -1,6 +1,8 @@
 //! The decisions that an emulated memory leaves to its user.
 
-use crate::memory::Kind;
+use std::fmt;
+
+use crate::memory::{Fault, Kind};
 
 /// What an access does that reaches over the end of the 2^64 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -10,6 +12,17 @@ pub enum Edge {
     Trap,
     /// It goes on at address 0.
     Wrap,
+}
+
+impl Edge {
+    /// Refuses what reaches over the end of the space, where the policy is to trap.
+    pub(crate) fn check(self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        let over = bytes > 0 && addr.checked_add(bytes - 1).is_none();
+        if over && self == Self::Trap {
+            return Err(Fault::OutOfRange { addr, bytes, kind });
+        }
+        Ok(())
+    }
 }
 
 /// What a load of memory gives that nothing was ever stored to.
@@ -69,5 +82,17 @@ impl Permissions {
             Kind::Store => self.store,
             Kind::Fetch => self.fetch,
         }
+    }
+}
+
+/// Why a backend cannot be made: what it lacks here, and what to use instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfit(pub String);
+
+impl std::error::Error for Unfit {}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }

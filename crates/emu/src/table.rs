@@ -4,7 +4,7 @@
 //! are views of the table. A backend that cannot be had here is a sentence, not a missing row.
 
 use crate::{
-    Flat, Memory, Policy, Tlb,
+    Flat, Memory, Policy, Tlb, Unfit,
     noop::Noop,
     paged::{Paged, PagedCache, PagedCacheNeg, PagedFx, PagedLast, PagedSip, Pages},
     raw::{flat::WINDOW_BITS, tlb::SLOTS},
@@ -22,18 +22,6 @@ pub struct Backend {
     pub remembers: bool,
     /// Makes an empty one.
     pub make: fn(&Policy) -> Result<Box<dyn Replay>, Unfit>,
-}
-
-/// Why a backend cannot be made: what it lacks here, and what to use instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfit(pub String);
-
-impl std::error::Error for Unfit {}
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// fast-mem's best configuration, decoded as fast-mem does: what others are compared with.
@@ -79,7 +67,13 @@ pub const MEMORIES: &[Backend] = &[
         make: |policy| Ok(playing(Flat::new(*policy, WINDOW_BITS)?)),
     },
     #[cfg(all(unix, feature = "peers"))]
-    crate::peers::VM_MEMORY,
+    Backend {
+        name: "peer-vm-memory",
+        summary: "the crate vm-memory: one reserved region of 2^45 bytes, \
+                  an object for each access",
+        remembers: true,
+        make: |policy| Ok(playing(crate::peers::VmMemory::new(policy)?)),
+    },
 ];
 
 /// The backend of that name.

@@ -9,6 +9,7 @@ mod check;
 mod curve;
 mod engine;
 mod faults;
+mod generators;
 mod machine;
 mod mover;
 mod outcome;
@@ -26,10 +27,10 @@ pub use self::{
     check::check,
     curve::{Curve, Level, Loaded},
     engine::simulate,
+    generators::{GENERATORS, WorkSpec},
     outcome::{Outcome, Row},
     scenario::{
         BitScan, Costs, HintScan, Mover, Placement, Sampling, Scenario, Source, Tiers, Work,
     },
     trace::TraceWork,
-    work::{GENERATORS, WorkSpec},
 };

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::synth::address;
+use crate::op::address;
 
 /// The longest file that is read as an image: it is held in memory, and up to twice.
 const BYTES_MAX: u64 = 4 << 30;

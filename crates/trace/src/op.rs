@@ -99,6 +99,17 @@ pub fn wide<const N: usize>(bytes: [u8; N]) -> u64 {
     u64::from_le_bytes(all)
 }
 
+/// Reads an address: decimal, or hexadecimal after `0x`; `None` where the text is none.
+pub fn address(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    // The library's parser would take a sign.
+    let unsigned = digits.starts_with(|c: char| c.is_ascii_hexdigit());
+    unsigned.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
 /// What is done with each operation of a trace.
 ///
 /// `N` is the width in bytes: 1, 2, 4 or 8. Implementations should be `#[inline]`: decoders are

@@ -20,7 +20,6 @@ mod values;
 
 use std::{convert::Infallible, fmt};
 
-use report::share;
 use runs::Runs;
 use stack::Trackers;
 

@@ -19,7 +19,6 @@ mod zipf;
 use std::fmt;
 
 use self::machine::{Cut, Limit, Machine};
-pub(crate) use self::parameter::address;
 pub use self::{
     parameter::{Parameter, Unit},
     stream::Stream,

@@ -26,7 +26,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{
     Absent, Fault, Policy,
-    paged::{Missing, Page, Pages},
+    find::{Missing, Page, Pages},
 };
 
 /// No page has this number: there are 2^52.

@@ -15,9 +15,7 @@
 use memmap2::{MmapMut, MmapOptions};
 
 use super::tlb::Tlb;
-use crate::{
-    Absent, Edge, Fault, Kind, Memory, Policy, memory::PAGE_BYTES, paged::check_edge, table::Unfit,
-};
+use crate::{Absent, Edge, Fault, Kind, Memory, Policy, Unfit, memory::PAGE_BYTES};
 
 /// Bits of the window unless somebody says otherwise: 32 TiB, which most hosts grant.
 pub(crate) const WINDOW_BITS: u32 = 45;
@@ -84,7 +82,7 @@ impl Flat {
             return self.beyond.load(addr);
         }
         // Over the end of the window, or of the address space: this asks the policy.
-        check_edge(self.edge, addr, B as u64, Kind::Load)?;
+        self.edge.check(addr, B as u64, Kind::Load)?;
         let mut value = [0; B];
         for (at, byte) in (0..).zip(&mut value) {
             [*byte] = self.load(addr.wrapping_add(at))?;
@@ -98,7 +96,7 @@ impl Flat {
         if addr >= self.end && addr.checked_add(B as u64 - 1).is_some() {
             return self.beyond.store(addr, value);
         }
-        check_edge(self.edge, addr, B as u64, Kind::Store)?;
+        self.edge.check(addr, B as u64, Kind::Store)?;
         // The one byte beyond that may be refused first: a store that faults has written nothing.
         for (at, byte) in value.into_iter().enumerate().rev() {
             self.store(addr.wrapping_add(at as u64), [byte])?;
@@ -129,7 +127,7 @@ impl Memory for Flat {
         }
     }
     fn read(&mut self, addr: u64, to: &mut [u8]) -> Result<(), Fault> {
-        check_edge(self.edge, addr, to.len() as u64, Kind::Load)?;
+        self.edge.check(addr, to.len() as u64, Kind::Load)?;
         if let Some(from) = self.slice_inside(addr, to.len()) {
             // SAFETY: rules 1 and 2; `to` is the caller's.
             unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from, to.len()) };
@@ -142,7 +140,7 @@ impl Memory for Flat {
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        check_edge(self.edge, addr, from.len() as u64, Kind::Store)?;
+        self.edge.check(addr, from.len() as u64, Kind::Store)?;
         if let Some(to) = self.slice_inside(addr, from.len()) {
             // SAFETY: rules 1 and 2; `from` is the caller's.
             unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
@@ -155,7 +153,7 @@ impl Memory for Flat {
     }
 
     fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        check_edge(self.edge, addr, bytes, Kind::Store)?;
+        self.edge.check(addr, bytes, Kind::Store)?;
         let piece = [value; PAGE_BYTES];
         let (mut addr, mut left) = (addr, bytes);
         while left > 0 {

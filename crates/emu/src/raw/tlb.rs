@@ -27,7 +27,6 @@ use super::pages::{Found, Frozen, Pages, rest_of_page};
 use crate::{
     Fault, Kind, Memory, Policy,
     memory::{OFFSET_MASK, PAGE_BYTES, page_of},
-    paged::check_edge,
     policy::Permissions,
 };
 
@@ -216,7 +215,7 @@ impl<const N: usize> Tlb<N> {
     #[cold]
     #[inline(never)]
     fn load_slowly<const B: usize>(&mut self, addr: u64, kind: Kind) -> Result<[u8; B], Fault> {
-        check_edge(self.pages.policy().edge, addr, B as u64, kind)?;
+        self.pages.policy().edge.check(addr, B as u64, kind)?;
         // Both pages before either is noted as touched.
         self.pages.may_load(addr, kind)?;
         self.pages.may_load(addr.wrapping_add(B as u64 - 1) & !OFFSET_MASK, kind)?;
@@ -228,7 +227,7 @@ impl<const N: usize> Tlb<N> {
     #[cold]
     #[inline(never)]
     fn store_slowly<const B: usize>(&mut self, addr: u64, value: [u8; B]) -> Result<(), Fault> {
-        check_edge(self.pages.policy().edge, addr, B as u64, Kind::Store)?;
+        self.pages.policy().edge.check(addr, B as u64, Kind::Store)?;
         if rest_of_page(addr) < B {
             // Both pages before either byte: a store that faults has written nothing.
             let second = addr.wrapping_add(rest_of_page(addr) as u64);
@@ -256,7 +255,7 @@ impl<const N: usize> Tlb<N> {
     }
 
     fn read_as(&mut self, addr: u64, to: &mut [u8], kind: Kind) -> Result<(), Fault> {
-        check_edge(self.pages.policy().edge, addr, to.len() as u64, kind)?;
+        self.pages.policy().edge.check(addr, to.len() as u64, kind)?;
         let (mut addr, mut to) = (addr, to);
         while !to.is_empty() {
             let here = rest_of_page(addr).min(to.len());
@@ -347,7 +346,7 @@ impl<const N: usize> Memory for Tlb<N> {
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        check_edge(self.pages.policy().edge, addr, from.len() as u64, Kind::Store)?;
+        self.pages.policy().edge.check(addr, from.len() as u64, Kind::Store)?;
         let (mut addr, mut from) = (addr, from);
         while !from.is_empty() {
             let here = rest_of_page(addr).min(from.len());
@@ -363,7 +362,7 @@ impl<const N: usize> Memory for Tlb<N> {
         Ok(())
     }
     fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        check_edge(self.pages.policy().edge, addr, bytes, Kind::Store)?;
+        self.pages.policy().edge.check(addr, bytes, Kind::Store)?;
         let (mut addr, mut left) = (addr, bytes);
         while left > 0 {
             let room = rest_of_page(addr);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{curve::Curve, trace::TraceWork, work::WorkSpec};
+use super::{curve::Curve, generators::WorkSpec, trace::TraceWork};
 use crate::policy::{Node, PolicySpec};
 
 /// One simulation.

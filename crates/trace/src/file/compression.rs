@@ -74,7 +74,7 @@ impl Compression {
                 Box::new(lzma_rust2::XzReader::new_mem_limit(packed, true, kib))
             }
             #[cfg(feature = "zst")]
-            Self::Zst => Box::new(super::zst::Frames::new(packed)),
+            Self::Zst => Box::new(super::zst::Frames::new(packed, WINDOW_BYTES_MAX)),
             #[cfg(not(all(feature = "gz", feature = "xz", feature = "zst")))]
             missing => return Err(missing.unsupported()),
         })

@@ -14,8 +14,6 @@ use ruzstd::{
     encoding::{CompressionLevel, compress_to_vec},
 };
 
-use super::WINDOW_BYTES_MAX;
-
 /// Uncompressed bytes of a frame that is written.
 const FRAME_BYTES: usize = 4 << 20;
 
@@ -28,9 +26,9 @@ pub(super) struct Frames<R> {
 }
 
 impl<R: BufRead> Frames<R> {
-    pub(super) fn new(packed: R) -> Self {
+    pub(super) fn new(packed: R, window_bytes_max: u64) -> Self {
         let mut decoder = FrameDecoder::new();
-        decoder.set_max_window_size(WINDOW_BYTES_MAX);
+        decoder.set_max_window_size(window_bytes_max);
         Self { packed, decoder, inside: false }
     }
 

@@ -29,7 +29,7 @@ pub struct DirectMapped {
 impl DirectMapped {
     /// Share of accesses that hit, 0 to 1; 0 where there were none.
     pub fn hit_rate(&self) -> f64 {
-        super::share(self.hits, self.hits.saturating_add(self.misses))
+        super::values::share(self.hits, self.hits.saturating_add(self.misses))
     }
 }
 

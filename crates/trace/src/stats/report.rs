@@ -1,6 +1,6 @@
 //! The statistics themselves: plain numbers, and the shares that follow from them.
 
-use super::{Bucket, DirectMapped, Reach, StackDistances};
+use super::{Bucket, DirectMapped, Reach, StackDistances, values::share};
 
 /// What a trace looks like.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,9 +98,4 @@ impl Stats {
     pub fn absent_rate(&self) -> f64 {
         share(self.absent.reads, self.ops)
     }
-}
-
-/// `part / whole`, and 0 where there is no whole.
-pub(super) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -10,7 +10,7 @@
 
 mod lru;
 
-use super::{Stack, pages::Pages, share};
+use super::{Stack, pages::Pages, values::share};
 use lru::Lru;
 
 /// Sizes of the TLBs, in entries.

@@ -77,6 +77,11 @@ impl Values {
     }
 }
 
+/// `part / whole`, and 0 where there is no whole.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! Parameters of generators: their units, and how values are read and written.
 
+use crate::op::address;
+
 /// What a parameter counts. Values are whole numbers of the unit's smallest part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -94,17 +96,6 @@ fn bytes(text: &str) -> Option<u64> {
         .map_or((lower, 0), |(name, shift)| (lower.strip_suffix(name).unwrap_or(lower), shift));
     let number: u64 = digits.parse().ok()?;
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0)
-}
-
-/// Reads an address; also used for those of images.
-pub(crate) fn address(text: &str) -> Option<u64> {
-    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => (digits, 16),
-        None => (text, 10),
-    };
-    // The library's parser would take a sign.
-    let unsigned = digits.starts_with(|c: char| c.is_ascii_hexdigit());
-    unsigned.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
 }
 
 fn width(text: &str) -> Option<u64> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pagelab_trace::{
     image::{Image, sidecar},
+    op::address,
     synth::Spec,
 };
 
@@ -40,7 +41,7 @@ impl Choice {
             "generator" => Ok(Self::Generator),
             _ => {
                 let (path, at) = match value.rsplit_once('@') {
-                    Some((path, address)) => match parse_address(address) {
+                    Some((path, at)) => match address(at) {
                         Some(at) => (path, Some(at)),
                         None => (value, None),
                     },
@@ -77,14 +78,6 @@ pub fn automatic(source: &Source) -> String {
             let beside = sidecar(path);
             if beside.exists() { beside.display().to_string() } else { "none".to_owned() }
         }
-    }
-}
-
-/// An address, decimal or hexadecimal.
-fn parse_address(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
     }
 }
 
