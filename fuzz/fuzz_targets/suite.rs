@@ -139,7 +139,8 @@ fn planned(text: &str) -> Option<Plan> {
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Some(text) = written(input, meant) else { return };
     let Some(plan) = planned(&text) else { return };
-    let _ = (plan.peak_bytes(), plan.estimated_seconds());
+    let outlook = plan.outlook();
+    let _ = (outlook.bytes(), outlook.seconds());
     for planned in plan.cases.iter().take(16) {
         // What `list`, `run --dry-run` and the runner ask.
         assert!(!planned.describe().is_empty());
