@@ -221,7 +221,7 @@ mod tests {
         let matches = arguments(clap::Command::new("fuzz")).try_get_matches_from(line)?;
         let command = command(&TARGETS[0], &Asked::of(&matches)).unwrap();
         let seeds = command.get_envs().find(|(name, _)| *name == SEEDS).unwrap().1.unwrap();
-        assert!(Path::new(seeds).ends_with("fuzz/corpus/decode"));
+        assert!(Path::new(seeds).ends_with(Path::new("fuzz/corpus").join(TARGETS[0].name)));
         Ok(command.get_args().map(|word| word.to_string_lossy().into_owned()).collect())
     }
 

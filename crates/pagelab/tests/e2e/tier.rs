@@ -86,7 +86,7 @@ fn a_scenario_sets_published_beside_simulated() {
     let shares = measured.tables.iter().find(|table| table.name == "shares/HOT").unwrap();
     assert!(shares.rows.len() > 2 && shares.rows.len() <= 201, "{}", shares.rows.len());
     lab.pagelab(&["report", "run"]).exits(0).shows(&[
-        "published beside simulated",
+        "Published beside simulated",
         "3 published numbers: 1 put in (identity), 1 fitted by 1 constant, which leaves 0 degrees \
          of freedom among them, and 1 predicted.",
         "times come from a script or a model",
