@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
     entry::Entry,
-    latency,
     numbers::elapsed,
     parameters,
     quantity::{Quantity, Unit},
-    throughput,
     views::Run,
+    views::latency,
+    views::throughput,
 };
 
 /// Parameters that change with the page size by themselves, so that they do not tell cases apart.

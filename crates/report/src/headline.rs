@@ -4,7 +4,7 @@
 //! thing to set it against. What was not measured, or is not valid, has no headline. Which there
 //! are, each view says itself.
 
-use crate::{entry::Entry, numbers::At, quantity::Quantity, throughput};
+use crate::{entry::Entry, numbers::At, quantity::Quantity, views::throughput};
 
 /// The first case of a workload with the base page and one worker that has the number.
 pub(crate) fn base_case<'a>(

@@ -7,40 +7,24 @@
 //!
 //! Nothing here measures, prints, or knows the machine it runs on.
 
-mod advise;
-mod distributions;
 mod document;
 mod entry;
-mod environment;
-mod explain;
 mod fit;
 mod headline;
 mod html;
 mod json;
-mod latency;
 mod limits;
 mod markdown;
-mod memtype;
 mod noise;
 mod numbers;
-mod other;
-mod outcomes;
 mod parameters;
 mod published;
 mod quantity;
 mod ratio;
-mod replay;
 mod report;
-mod stages;
 mod terminal;
-mod throughput;
-mod tier;
-mod trace;
-mod userfaultfd;
-mod verify;
 mod views;
 mod visible;
-mod workers;
 
 pub use noise::{NoiseCell, NoiseFloor, noise_floor};
 pub use published::Publication;

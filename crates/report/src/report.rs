@@ -6,12 +6,13 @@
 use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
-    advise::{self, Advice},
     document::{Document, Note, Tone},
-    environment, html, json, markdown,
+    html, json, markdown,
     published::Publication,
     terminal::{self, Style},
     views::Run,
+    views::advise::{self, Advice},
+    views::environment,
     visible::visible,
 };
 

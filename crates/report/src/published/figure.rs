@@ -22,7 +22,8 @@ use crate::{
     limits::Limits,
     numbers::{At, Time, clock_of},
     quantity::{Quantity, Unit},
-    ratio, trace,
+    ratio,
+    views::trace,
 };
 
 /// The arm of ours that speaks where no other is named, and the one of published records.

@@ -8,8 +8,8 @@ use super::figure::{Both, THEIRS};
 use crate::{
     document::{Block, Cell, Column, Table, Tone},
     entry::Entry,
-    memtype::{BANDWIDTH, TEST, sum_of, test_of},
     numbers::elapsed,
+    views::memtype::{BANDWIDTH, TEST, sum_of, test_of},
 };
 
 const TYPES: [&str; 3] = ["wb", "uc", "wc"];

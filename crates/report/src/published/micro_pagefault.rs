@@ -15,7 +15,7 @@ use crate::{
     entry::{Entry, display_claim},
     numbers::{cpu, total},
     quantity::{Quantity, Unit},
-    throughput::{ARM, COLD, TOUCH_COLD, WORKLOAD},
+    views::throughput::{ARM, COLD, TOUCH_COLD, WORKLOAD},
 };
 
 /// The series under which the numbers of a whole run stand.

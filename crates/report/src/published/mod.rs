@@ -35,7 +35,7 @@ use crate::{
     document::{Block, Note, Section, Tone},
     entry::{Entry, Standing, display_claim},
     limits::Limits,
-    tier,
+    views::tier,
 };
 
 /// The most records of a publication.

@@ -12,7 +12,7 @@ use crate::{
     entry::{Entry, Standing},
     numbers::elapsed,
     quantity::{INTERVALS, Quantity},
-    throughput::{ARM, counts},
+    views::throughput::{ARM, counts},
 };
 
 /// The answer, its price, and the table behind it.

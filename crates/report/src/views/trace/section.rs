@@ -15,8 +15,8 @@ use crate::{
     numbers::{counted, cpu},
     parameters,
     quantity::{Quantity, group_thousands},
-    trace::charts::TraceCharts,
     views::Run,
+    views::trace::charts::TraceCharts,
 };
 
 /// Pages of the list that a table shows; the JSON has all.

@@ -27,8 +27,8 @@ use crate::{
     numbers::{Time, clock_of, summed},
     quantity::{Quantity, Unit},
     ratio,
-    throughput::{ARM, WORKLOAD, is_parallel, touches_fault},
     views::Run,
+    views::throughput::{ARM, WORKLOAD, is_parallel, touches_fault},
 };
 
 /// A strategy this little slower than the fastest is as good, if some round says so too.

@@ -13,10 +13,10 @@ use pagelab_record::{
 
 use crate::{
     entry::Entry,
-    latency,
     numbers::{Time, clock_of, cpu, elapsed},
     quantity::{Quantity, Unit},
-    throughput,
+    views::latency,
+    views::throughput,
 };
 
 /// What a fault of one kind and page costs.

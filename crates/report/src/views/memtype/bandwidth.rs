@@ -15,8 +15,8 @@ use crate::{
     entry::Entry,
     parameters,
     quantity::{INTERVALS, Quantity, Unit, group_thousands},
-    throughput::counts,
     views::Run,
+    views::throughput::counts,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.

@@ -16,8 +16,8 @@ use crate::{
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
-    throughput::{ARM, WORKLOAD},
     views::Run,
+    views::throughput::{ARM, WORKLOAD},
 };
 
 /// What differs between the cases of one line.

@@ -196,7 +196,7 @@ mod tests {
     use pagelab_record::{Column as Of, Measured, Outcome, Table as Rows};
 
     use super::*;
-    use crate::tier::tests::{record, with_time};
+    use crate::views::tier::tests::{record, with_time};
 
     fn compared(source: &str, columns: &[(&str, &str)], rows: [&[i64]; 5]) -> Rows {
         let column =

@@ -23,9 +23,9 @@ use crate::{
     parameters,
     quantity::{INTERVALS, Quantity, Unit, group_thousands},
     ratio::{self, TIE},
-    throughput::counts,
-    trace::{display_trace, titles},
     views::Run,
+    views::throughput::counts,
+    views::trace::{display_trace, titles},
 };
 
 /// The workload that this file reads.
@@ -289,7 +289,7 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let ours = mine.filter(|entry| of(entry, beside::OURS, "ns_per_op").is_some());
     // From memory, and of a trace that does not stay on one page: that one compares little.
     let entry = ours.min_by_key(|entry| {
-        let is_fib = crate::trace::name_of(entry.case()) == "fib";
+        let is_fib = crate::views::trace::name_of(entry.case()) == "fib";
         (is_fib, entry.parameter("reader") != readers::MEMORY)
     })?;
     let each = of(entry, beside::OURS, "ns_per_op")?;

@@ -10,9 +10,9 @@ use crate::{
     numbers::{cpu, elapsed, tally},
     parameters,
     quantity::{Quantity, Unit},
-    replay::{AGAINST, REPLAY, against, arms, conditions, notes, proof, usage},
-    throughput::counts,
-    trace::titles,
+    views::replay::{AGAINST, REPLAY, against, arms, conditions, notes, proof, usage},
+    views::throughput::counts,
+    views::trace::titles,
 };
 
 /// The parameters that tell readers apart.

@@ -7,24 +7,36 @@
 //!
 //! No part decides whether a number may be shown: [`crate::entry`] does.
 
+pub(crate) mod advise;
+pub(crate) mod distributions;
+pub(crate) mod environment;
+pub(crate) mod explain;
+pub(crate) mod latency;
+pub(crate) mod memtype;
+pub(crate) mod other;
+pub(crate) mod outcomes;
+pub(crate) mod replay;
+pub(crate) mod stages;
+pub(crate) mod throughput;
+pub(crate) mod tier;
+pub(crate) mod trace;
+pub(crate) mod userfaultfd;
+pub(crate) mod verify;
+pub(crate) mod workers;
+
 use std::collections::BTreeMap;
 
 use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 use serde_json::Value;
 
 use crate::{
-    advise,
     document::{Headline, Section},
     entry::Entry,
-    environment, explain,
     fit::{self, Fit},
-    latency,
     limits::{self, Limits},
-    memtype,
     numbers::Numbers,
-    other, outcomes, parameters,
+    parameters,
     published::{self, Publication},
-    replay, stages, throughput, tier, trace, userfaultfd, verify, workers,
 };
 
 /// A part of a report.

@@ -9,8 +9,8 @@ use crate::{
     entry::Entry,
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    throughput::counts,
     views::Run,
+    views::throughput::counts,
 };
 
 /// What differs between types without being compared.

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
-    latency,
     numbers::elapsed,
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    throughput::counts,
     views::Run,
+    views::latency,
+    views::throughput::counts,
 };
 
 /// The series of all samples added up, for each page.

@@ -29,7 +29,7 @@ use crate::{
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
     views::Run,
-    workers::ALONE,
+    views::workers::ALONE,
 };
 
 /// The workload that this file reads.

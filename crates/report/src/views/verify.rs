@@ -14,8 +14,8 @@ use crate::{
     entry::Entry,
     parameters,
     quantity::group_thousands,
-    trace::display_trace,
     views::Run,
+    views::trace::display_trace,
 };
 
 /// The workload that this file reads.

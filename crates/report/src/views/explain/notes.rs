@@ -9,8 +9,8 @@ use super::{FILE_MINOR, Group, knobs::density, prices::plus};
 use crate::{
     document::{Block, Note, Tone},
     entry::Entry,
-    latency,
     quantity::{Quantity, Unit, group_thousands},
+    views::latency,
 };
 
 /// What is not in the sum, why, and what would price it.

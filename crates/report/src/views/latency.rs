@@ -9,7 +9,6 @@ use pagelab_record::{Case, Data, Measured, stats::Samples, vocabulary::counter};
 use serde_json::{Value, json};
 
 use crate::{
-    distributions,
     document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
     entry::Entry,
     headline::{base_case, with_interval},
@@ -17,8 +16,9 @@ use crate::{
     numbers::{Numbers, Time, clock_of, elapsed, total},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    throughput::counts,
     views::Run,
+    views::distributions,
+    views::throughput::counts,
 };
 
 /// The call that made memory present, for each page.

@@ -14,8 +14,8 @@ use crate::{
     numbers::{Numbers, elapsed},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    throughput::counts,
     views::Run,
+    views::throughput::counts,
 };
 
 /// The same loop over present pages.

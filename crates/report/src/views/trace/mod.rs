@@ -229,7 +229,7 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let tells = |entry: &&Entry| of(entry, "transition_share").map_or(0.0, |share| share.value);
     let entry =
         entries.iter().filter(known).max_by(|a, b| tells(a).total_cmp(&tells(b))).filter(|_| {
-            entries.iter().all(|entry| entry.record.workload != crate::replay::WORKLOAD)
+            entries.iter().all(|entry| entry.record.workload != crate::views::replay::WORKLOAD)
         })?;
     let pages = of(entry, "pages").map(|pages| format!("{} pages", group_thousands(pages.value)));
     let absent = of(entry, "absent_share").map(|share| format!("{} absent reads", percent(share)));
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     fn published() -> Vec<Entry> {
-        let text = include_str!("../../../../published/fast-memory/records.jsonl");
+        let text = include_str!("../../../../../published/fast-memory/records.jsonl");
         let records = journal::read_records(text).unwrap();
         records.iter().filter(|r| r.workload == WORKLOAD).map(Entry::of).collect()
     }

@@ -164,7 +164,7 @@ pub(crate) mod tests {
     };
 
     use super::*;
-    use crate::tier::charts::TierCharts;
+    use crate::views::tier::charts::TierCharts;
 
     /// A simulation that nobody ran.
     pub(crate) fn record(measured: Measured) -> Record {

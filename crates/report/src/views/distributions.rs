@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::{entry::Entry, latency, parameters};
+use crate::{entry::Entry, parameters, views::latency};
 
 /// More curves than this are drawn in families.
 const TOGETHER_MAX: usize = 12;
