@@ -8,8 +8,7 @@ use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
 use crate::{
     document::{Cell, Note, Tone},
-    numbers::Numbers,
-    views,
+    numbers::{At, Numbers},
 };
 
 /// What a record is worth.
@@ -54,6 +53,8 @@ impl Standing {
 pub(crate) struct Entry {
     /// The record.
     pub(crate) record: Record,
+    /// What to call it among others of its run.
+    pub(crate) short: String,
     /// What it is worth.
     pub(crate) standing: Standing,
     /// What may be quoted: nothing unless it is valid.
@@ -61,18 +62,15 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Derives what every record implies by itself.
+    /// What the series of every record imply, whatever was timed.
     pub(crate) fn of(record: &Record) -> Self {
         let standing = Standing::of(record);
         let numbers = match &record.outcome {
-            Outcome::Measured(measured) if standing == Standing::Valid => {
-                let mut numbers = Numbers::of(measured);
-                views::derive(record, measured, &mut numbers);
-                numbers
-            }
+            Outcome::Measured(measured) if standing == Standing::Valid => Numbers::of(measured),
             _ => Numbers::default(),
         };
-        Self { record: record.clone(), standing, numbers }
+        let short = format!("{} {}", record.workload, record.case);
+        Self { record: record.clone(), short, standing, numbers }
     }
 
     /// Adds what else a record implies, where its numbers may be quoted.
@@ -105,6 +103,12 @@ impl Entry {
         self.measured()?.counters.get(name).copied()
     }
 
+    /// A number of 64 bits that a record keeps as two counters.
+    pub(crate) fn sum_of(&self, name: &str) -> Option<u64> {
+        let half = |end: &str| self.counter(&format!("{name}_{end}"));
+        Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
+    }
+
     pub(crate) fn is_valid(&self) -> bool {
         self.standing == Standing::Valid
     }
@@ -125,6 +129,17 @@ impl Entry {
             Standing::Emulated => Cell::toned("EMULATED", Tone::Warn),
             Standing::Skipped | Standing::Failed => Cell::none(),
         }
+    }
+
+    /// `3×5`: processes, and repetitions in each.
+    pub(crate) fn counts(&self, at: At<'_>) -> Cell {
+        let of = |statistic| self.numbers.get(at, statistic).map(|count| count.value);
+        let (Some(processes), Some(repetitions)) = (of("processes"), of("repetitions")) else {
+            return Cell::none();
+        };
+        let each = repetitions / processes;
+        let digits = usize::from(each.fract() > 0.0 && each < 10.0);
+        Cell::toned(format!("{processes:.0}×{each:.digits$}"), Tone::Quiet)
     }
 
     /// The claims of its witness, whatever they are worth.

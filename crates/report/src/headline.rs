@@ -4,7 +4,7 @@
 //! thing to set it against. What was not measured, or is not valid, has no headline. Which there
 //! are, each view says itself.
 
-use crate::{entry::Entry, numbers::At, quantity::Quantity, views::throughput};
+use crate::{cases::is_parallel, entry::Entry, numbers::At, quantity::Quantity};
 
 /// The first case of a workload with the base page and one worker that has the number.
 pub(crate) fn base_case<'a>(
@@ -17,7 +17,7 @@ pub(crate) fn base_case<'a>(
         entry.record.workload == workload
             && entry.parameter("page") == "4k"
             && kind.is_none_or(|kind| entry.parameter("kind") == kind)
-            && !throughput::is_parallel(entry.case())
+            && !is_parallel(entry.case())
     };
     let with_number = |entry: &'a Entry| Some((entry, entry.numbers.get(at, statistic)?));
     entries.iter().filter(mine).find_map(with_number)

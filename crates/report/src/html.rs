@@ -8,7 +8,13 @@ use minijinja::{Environment, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{document::Document, json as numbers, report::Report};
+use crate::{
+    document::Document,
+    json as numbers,
+    limits::{Best, Level, Limits},
+    run::Run,
+    views,
+};
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
 const STYLE: &str = include_str!("../assets/report.css");
@@ -29,13 +35,11 @@ struct Page<'a> {
 }
 
 /// The page.
-pub(crate) fn render(report: &Report) -> String {
+pub(crate) fn render(run: &Run, document: &Document) -> String {
     let page = Page {
-        document: &report.document,
-        limits: bars(report),
-        data: script_safe(
-            &json!({"charts": report.run.charts(), "report": numbers::value(report)}),
-        ),
+        document,
+        limits: bars(&run.limits),
+        data: script_safe(&json!({"charts": views::charts(run), "report": numbers::value(run)})),
         style: STYLE,
         script: SCRIPT,
         uplot: UPLOT,
@@ -50,23 +54,22 @@ pub(crate) fn render(report: &Report) -> String {
 }
 
 /// Bandwidth of each level and operation, with its part of the largest, for bars without scripts.
-fn bars(report: &Report) -> Value {
-    let levels = &report.run.limits.levels;
-    let all = levels.iter().flat_map(|level| level.best.iter().flatten());
+fn bars(limits: &Limits) -> Value {
+    let all = limits.levels.iter().flat_map(|level| level.best.iter().flatten());
     let largest = all.map(|best| best.bandwidth.value).fold(0.0, f64::max);
-    let bar = |(name, best): (&&str, &Option<crate::limits::Best>)| {
+    let bar = |(name, best): (&&str, &Option<Best>)| {
         let best = best.as_ref()?;
         let percent = best.bandwidth.value / largest * 100.0;
         let value = best.bandwidth.display();
         Some(json!({"name": name, "value": value, "arm": best.arm, "percent": percent}))
     };
-    let level = |level: &crate::limits::Level| {
+    let level = |level: &Level| {
         let bars: Vec<Value> =
             ["clear", "copy", "read"].iter().zip(&level.best).filter_map(bar).collect();
         let buffer = pagelab_record::units::display_bytes(level.buffer_bytes as f64);
         json!({"name": level.name, "buffer": buffer, "bars": bars})
     };
-    levels.iter().map(level).collect()
+    limits.levels.iter().map(level).collect()
 }
 
 /// JSON that no text inside can end: `<` is the only character that could.

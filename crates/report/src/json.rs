@@ -12,21 +12,21 @@ use std::{
 use pagelab_record::{Measured, Outcome, units::base_value};
 use serde_json::{Map, Value, json};
 
-use crate::{entry::Entry, fit::Fit, limits::Limits, report::Report, views::Run};
+use crate::{entry::Entry, fit::Fit, limits::Limits, run::Run};
 
 /// The schema of [`document`].
 const SCHEMA: &str = "pagelab.report/1";
 
 /// The whole report as JSON.
-pub(crate) fn document(report: &Report) -> String {
-    let mut text = format!("{:#}", value(report));
+pub(crate) fn document(run: &Run) -> String {
+    let mut text = format!("{:#}", value(run));
     text.push('\n');
     text
 }
 
 /// The whole report as a JSON value.
-pub(crate) fn value(report: &Report) -> Value {
-    let Run { header, damage, entries, published, limits, fits, .. } = &report.run;
+pub(crate) fn value(run: &Run) -> Value {
+    let Run { header, damage, entries, published, limits, fits, .. } = run;
     let mut limits = limits_value(limits);
     limits["fits"] = fits.iter().map(fit_value).collect();
     json!({
@@ -105,8 +105,8 @@ fn fit_value(fit: &Fit) -> Value {
 
 /// One line for each number, with a column for each parameter that varies; a case without numbers
 /// has one line. `docs/csv.md` describes it.
-pub(crate) fn csv(report: &Report) -> String {
-    let entries: Vec<&Entry> = report.run.entries.iter().chain(&report.run.published).collect();
+pub(crate) fn csv(run: &Run) -> String {
+    let entries: Vec<&Entry> = run.entries.iter().chain(&run.published).collect();
     let axes = axes(&entries);
     let mut text = "run,workload,".to_owned();
     for axis in &axes {

@@ -7,6 +7,7 @@
 //!
 //! Nothing here measures, prints, or knows the machine it runs on.
 
+mod cases;
 mod document;
 mod entry;
 mod fit;
@@ -22,6 +23,7 @@ mod published;
 mod quantity;
 mod ratio;
 mod report;
+mod run;
 mod terminal;
 mod views;
 mod visible;

@@ -13,6 +13,7 @@ use crate::{
     numbers::Time,
     quantity::{Quantity, Unit},
     terminal::{self, Style},
+    views,
 };
 
 /// One quantity in both runs.
@@ -43,9 +44,9 @@ pub struct NoiseFloor {
 
 /// Sets two runs of the same cases side by side. Records that are not valid take no part.
 pub fn noise_floor(a: &[Record], b: &[Record]) -> NoiseFloor {
-    let others: Vec<Entry> = b.iter().map(Entry::of).collect();
+    let others: Vec<Entry> = b.iter().map(views::entry).collect();
     let mut cells = Vec::new();
-    for one in a.iter().map(Entry::of) {
+    for one in a.iter().map(views::entry) {
         let same = |other: &&Entry| {
             other.record.workload == one.record.workload && other.case() == one.case()
         };

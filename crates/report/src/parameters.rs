@@ -35,6 +35,9 @@ const ARMS: [&str; 4] = ["arms", "backend", "op", "policy"];
 /// all.
 const FOLLOWING: [&str; 3] = ["dir", "rounds", "size"];
 
+/// Parameters that change with the page size by themselves, so that they do not tell cases apart.
+pub(crate) const FOLLOW_PAGE: [&str; 3] = ["page", "size", "rounds"];
+
 /// Parameters that get a column: `always`, and those that tell two of the cases apart.
 pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();

@@ -9,10 +9,9 @@ use crate::{
     document::{Document, Note, Tone},
     html, json, markdown,
     published::Publication,
+    run::Run,
     terminal::{self, Style},
-    views::Run,
-    views::advise::{self, Advice},
-    views::environment,
+    views,
     visible::visible,
 };
 
@@ -31,13 +30,13 @@ impl Report {
         damage: Option<&Damage>,
         published: &[Publication],
     ) -> Self {
-        let run = Run::of(header, records, damage, published);
+        let run = views::run(header, records, damage, published);
         let document = Document {
             title: header.run.clone(),
-            facts: environment::facts(header, records),
+            facts: views::facts(header, records),
             alerts: alerts(header, records, damage),
-            headlines: run.headlines(),
-            sections: run.sections(),
+            headlines: views::headlines(&run),
+            sections: views::sections(&run),
         };
         Self { run, document: document.harmless() }
     }
@@ -49,12 +48,12 @@ impl Report {
 
     /// Every derived number with its interval, unit and validity, as one JSON document.
     pub fn json(&self) -> String {
-        visible(&json::document(self))
+        visible(&json::document(&self.run))
     }
 
     /// The answer of a run that advises, for a terminal; `None` where nothing was asked.
     pub fn advice(&self, style: Style) -> Option<String> {
-        let sections = vec![advise::section(&self.run)?];
+        let sections = vec![views::advice(&self.run)?];
         let alerts = self.document.alerts.clone();
         let title = self.document.title.clone();
         let document = Document { title, alerts, sections, ..Document::default() };
@@ -63,13 +62,13 @@ impl Report {
 
     /// The same as JSON, `pagelab.advice/1`.
     pub fn advice_json(&self) -> Option<String> {
-        let advice = Advice::of(&self.run)?;
-        Some(visible(&format!("{:#}\n", advise::value(&advice))))
+        let advice = views::Advice::of(&self.run)?;
+        Some(visible(&format!("{:#}\n", views::advice_value(&advice))))
     }
 
     /// One line for each case, arm, series and statistic, with a heading line.
     pub fn csv(&self) -> String {
-        visible(&json::csv(self))
+        visible(&json::csv(&self.run))
     }
 
     /// Tables that survive a mail or a pull request.
@@ -79,7 +78,7 @@ impl Report {
 
     /// One file that opens offline and asks nothing of any network.
     pub fn html(&self) -> String {
-        html::render(self)
+        html::render(&self.run, &self.document)
     }
 }
 

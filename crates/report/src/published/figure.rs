@@ -15,15 +15,15 @@ use pagelab_record::Outcome;
 
 use super::{
     claims::{Asked, Claims, FigureSpec, Place, Values},
-    words::{display, words},
+    words::{Lack, display, words},
 };
 use crate::{
+    cases::name_of,
     entry::{Entry, Standing},
     limits::Limits,
     numbers::{At, Time, clock_of},
     quantity::{Quantity, Unit},
     ratio,
-    views::trace,
 };
 
 /// The arm of ours that speaks where no other is named, and the one of published records.
@@ -31,21 +31,6 @@ const OURS: &str = "pagelab";
 pub(super) const THEIRS: &str = "published";
 /// Statistics whose ratio between arms is taken process by process: times of the same work.
 const TIMES: [&str; 4] = ["p50", "ns_per_op", "total", "round"];
-
-/// Why there is no number, and how to get it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lack {
-    /// Workload and parameters.
-    pub(super) what: String,
-    pub(super) arm: String,
-    pub(super) why: String,
-    /// What the case is worth, where it ran.
-    pub(super) standing: Option<Standing>,
-    /// A command or the need's own cure; arms that lack are added behind the last flag.
-    pub(super) cure: String,
-    /// Whether what asked for it says nothing without it.
-    drops: bool,
-}
 
 /// What the sentence that is made now lacks.
 pub(super) type Sink = Arc<Mutex<Vec<Lack>>>;
@@ -364,7 +349,7 @@ struct Found {
 
 /// A parameter as results are compared by: a trace by its name, without what its generator takes.
 pub(super) fn parameter<'a>(entry: &'a Entry, name: &str) -> &'a str {
-    if name == "trace" { trace::name_of(entry.case()) } else { entry.parameter(name) }
+    if name == "trace" { name_of(entry.case()) } else { entry.parameter(name) }
 }
 
 fn fits(entry: &Entry, asked: &Asked) -> bool {
@@ -390,9 +375,4 @@ fn rank(entry: &Entry, spec: &FigureSpec) -> (u8, usize, usize) {
     });
     let arms = entry.numbers.arms(spec.series.as_deref().unwrap_or_default()).len();
     (standing, unlike.count(), if spec.alone { arms } else { usize::MAX - arms })
-}
-
-/// Whether any of it drops what asked for it.
-pub(super) fn drops(lacks: &[Lack]) -> bool {
-    lacks.iter().any(|lack| lack.drops)
 }

@@ -4,12 +4,14 @@
 //! the original's source; a figure of the prose is a range, and whether it contradicts the author's
 //! own table is computed, not asserted.
 
+use pagelab_record::vocabulary::{series::TEST, workload::MEMTYPE_BANDWIDTH as BANDWIDTH};
+
 use super::figure::{Both, THEIRS};
 use crate::{
+    cases::test_of,
     document::{Block, Cell, Column, Table, Tone},
     entry::Entry,
     numbers::elapsed,
-    views::memtype::{BANDWIDTH, TEST, sum_of, test_of},
 };
 
 const TYPES: [&str; 3] = ["wb", "uc", "wc"];
@@ -81,8 +83,8 @@ fn sums(both: &Both) -> Table {
 
 fn sum(entry: &Entry, memory_type: &str, machine: &str, derived: Option<u64>) -> Vec<Cell> {
     let theirs = machine == "published";
-    let observed = sum_of(entry, "sum");
-    let expected = derived.or_else(|| sum_of(entry, "expected_sum"));
+    let observed = entry.sum_of("sum");
+    let expected = derived.or_else(|| entry.sum_of("expected_sum"));
     let parameter = |name: &str, published: &str| {
         let value = entry.parameter(name);
         let value = if value.is_empty() && theirs { published } else { value };

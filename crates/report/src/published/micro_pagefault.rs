@@ -7,7 +7,14 @@
 
 use std::collections::BTreeSet;
 
-use pagelab_record::{Clock, Data, Nature, Series};
+use pagelab_record::{
+    Clock, Data, Nature, Series,
+    vocabulary::{
+        arm::OURS as ARM,
+        series::{COLD, TOUCH_COLD},
+        workload::THROUGHPUT as WORKLOAD,
+    },
+};
 
 use super::figure::{Both, THEIRS};
 use crate::{
@@ -15,7 +22,6 @@ use crate::{
     entry::{Entry, display_claim},
     numbers::{cpu, total},
     quantity::{Quantity, Unit},
-    views::throughput::{ARM, COLD, TOUCH_COLD, WORKLOAD},
 };
 
 /// The series under which the numbers of a whole run stand.

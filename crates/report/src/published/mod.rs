@@ -6,6 +6,7 @@
 //! cannot say (a frame of somebody's program, a sum in 64 bits) is a row of [`EXTRAS`].
 
 mod claims;
+pub(crate) mod compared;
 mod figure;
 mod functions;
 mod memory_types;
@@ -28,14 +29,13 @@ use toml::Spanned;
 
 use self::{
     claims::{ClaimSpec, Claims, SENTENCE_BYTES_MAX},
-    figure::{Both, Lack, Sink, drops},
-    words::lacking,
+    figure::{Both, Sink},
+    words::{Lack, drops, lacking},
 };
 use crate::{
     document::{Block, Note, Section, Tone},
     entry::{Entry, Standing, display_claim},
     limits::Limits,
-    views::tier,
 };
 
 /// The most records of a publication.
@@ -58,7 +58,7 @@ const EXTRAS: &[Extra] = &[
         blocks: micro_pagefault::blocks,
     },
     Extra { name: "memory-types", derive: |_| (), blocks: memory_types::blocks },
-    Extra { name: "pghot", derive: tier::derive_compared, blocks: |_| Vec::new() },
+    Extra { name: "pghot", derive: compared::derive, blocks: |_| Vec::new() },
 ];
 
 /// Published records and claims.
@@ -110,7 +110,12 @@ impl Publication {
     }
 
     /// The section of a run that repeats it, where one of its cases ran.
-    pub(crate) fn section(&self, entries: &[Entry], limits: &Limits) -> Option<Section> {
+    pub(crate) fn section(
+        &self,
+        entries: &[Entry],
+        limits: &Limits,
+        entry: fn(&Record) -> Entry,
+    ) -> Option<Section> {
         let ran = |entry: &Entry| entry.record.workload == self.claims.workload && entry.has_row();
         let says = !self.claims.tables.is_empty() || !self.claims.claims.is_empty();
         entries.iter().find(|entry| says && ran(entry))?;
@@ -122,7 +127,7 @@ impl Publication {
             workloads.contains(&workload.as_str()) || *workload == self.claims.workload
         };
         let mut here: Vec<Entry> = entries.iter().filter(about).cloned().collect();
-        let mut published: Vec<Entry> = self.records.iter().map(Entry::of).collect();
+        let mut published: Vec<Entry> = self.records.iter().map(entry).collect();
         if let Some(extra) = extra {
             here.iter_mut().chain(&mut published).for_each(extra.derive);
         }
@@ -147,11 +152,6 @@ impl Publication {
         }
         Some(section)
     }
-}
-
-/// The entries of publications, for what stands beside them elsewhere.
-pub(crate) fn entries(publications: &[Publication]) -> Vec<Entry> {
-    publications.iter().flat_map(|publication| &publication.records).map(Entry::of).collect()
 }
 
 /// Makes sentences of templates.

@@ -1,8 +1,11 @@
 //! Publications of any kind: what is read, what is refused, and what a sentence says.
 
-use pagelab_record::{Case, Clock, Data, Measured, Nature, Outcome, Record, Series, Unit};
+use pagelab_record::{
+    Case, Clock, Data, Host, Measured, Nature, Outcome, Record, Series, Unit, schema,
+};
 
 use super::*;
+use crate::views;
 
 const HEAD: &str = "title = \"A claim\"\nworkload = \"emu/replay\"\n\
     [figures.time]\nworkload = \"emu/replay\"\nseries = \"replay\"\ntime = \"cpu\"\n\
@@ -33,7 +36,10 @@ fn case(trace: &str, factor: u64) -> Record {
         case: Case::default().with("trace", trace).with("backend", "a,b"),
         nature: Nature::Measured,
         outcome: Outcome::Measured(outcome),
-        ..tier::tests::record(Measured::default())
+        schema: schema::SCHEMA.to_owned(),
+        run: "test".to_owned(),
+        boot: String::new(),
+        host: Host::default(),
     }
 }
 
@@ -41,8 +47,8 @@ fn case(trace: &str, factor: u64) -> Record {
 fn said(claim: &str) -> Note {
     let text = format!("{HEAD}[[claims]]\nname = \"x\"\n{claim}");
     let publication = Publication::parse("mine", "", &text).unwrap();
-    let entries: Vec<Entry> = [case("one", 2), case("two", 3)].iter().map(Entry::of).collect();
-    let section = publication.section(&entries, &Limits::default()).unwrap();
+    let entries: Vec<Entry> = [case("one", 2), case("two", 3)].iter().map(views::entry).collect();
+    let section = publication.section(&entries, &Limits::default(), views::entry).unwrap();
     let Some(Block::Note(note)) = section.blocks.last() else { panic!("{section:?}") };
     note.clone()
 }

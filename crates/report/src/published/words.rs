@@ -2,8 +2,31 @@
 
 use pagelab_record::units;
 
-use super::{claims::Asked, figure::Lack};
-use crate::quantity::{Quantity, Unit, group_thousands};
+use super::claims::Asked;
+use crate::{
+    entry::Standing,
+    quantity::{Quantity, Unit, group_thousands},
+};
+
+/// Why there is no number, and how to get it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lack {
+    /// Workload and parameters.
+    pub(super) what: String,
+    pub(super) arm: String,
+    pub(super) why: String,
+    /// What the case is worth, where it ran.
+    pub(super) standing: Option<Standing>,
+    /// A command or the need's own cure; arms that lack are added behind the last flag.
+    pub(super) cure: String,
+    /// Whether what asked for it says nothing without it.
+    pub(super) drops: bool,
+}
+
+/// Whether any of it drops what asked for it.
+pub(super) fn drops(lacks: &[Lack]) -> bool {
+    lacks.iter().any(|lack| lack.drops)
+}
 
 /// A quantity in words, with its interval where that is asked for and there is one.
 pub(super) fn words(quantity: Quantity, signed: bool, form: &str, interval: bool) -> String {

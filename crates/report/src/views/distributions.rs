@@ -4,9 +4,22 @@
 //! charts compares kinds of fault and another page sizes, each with everything else as most cases
 //! have it; what is left out stands in the table.
 
+use pagelab_record::{
+    Data, Measured,
+    stats::Samples,
+    vocabulary::{
+        arm::{AS_PUBLISHED, CONTROL, OURS as ARM},
+        series::FAULT,
+        workload::LATENCY,
+    },
+};
 use serde::Serialize;
 
-use crate::{entry::Entry, parameters, views::latency};
+use crate::{
+    entry::Entry,
+    numbers::{Time, clock_of},
+    parameters,
+};
 
 /// More curves than this are drawn in families.
 const TOGETHER_MAX: usize = 12;
@@ -37,7 +50,7 @@ pub(crate) struct Members<'a> {
 
 /// Every family of the latency cases that are valid.
 pub(crate) fn members(entries: &[Entry]) -> Vec<Members<'_>> {
-    let mine = entries.iter().filter(|entry| entry.record.workload == latency::WORKLOAD);
+    let mine = entries.iter().filter(|entry| entry.record.workload == LATENCY);
     let mine: Vec<&Entry> = mine.filter(|entry| entry.is_valid() && has_faults(entry)).collect();
     if mine.len() <= TOGETHER_MAX {
         let all = Members { name: "", entries: mine };
@@ -65,7 +78,7 @@ pub(crate) fn families(entries: &[Entry]) -> Vec<Family> {
 }
 
 fn has_faults(entry: &Entry) -> bool {
-    entry.measured().is_some_and(|m| latency::has_steps(m, latency::FAULT, latency::ARM))
+    entry.measured().is_some_and(|m| has_steps(m, FAULT, ARM))
 }
 
 fn family(entries: &[&Entry]) -> Family {
@@ -76,17 +89,15 @@ fn family(entries: &[&Entry]) -> Family {
     for (entry, label) in entries.iter().zip(labels) {
         let Some(measured) = entry.measured() else { continue };
         let label = label.replace("page=", "");
-        for (arm, suffix) in [
-            (latency::ARM, ""),
-            (latency::AS_PUBLISHED, ", as published"),
-            (latency::CONTROL, ", present (control)"),
-        ] {
-            let control = arm == latency::CONTROL;
+        for (arm, suffix) in
+            [(ARM, ""), (AS_PUBLISHED, ", as published"), (CONTROL, ", present (control)")]
+        {
+            let control = arm == CONTROL;
             // The control differs little from case to case: the first speaks for all.
             if control && curves.iter().any(|curve: &Curve| curve.control) {
                 continue;
             }
-            let steps = latency::steps(measured, latency::FAULT, arm);
+            let steps = steps(measured, FAULT, arm);
             if steps.is_empty() {
                 continue;
             }
@@ -103,4 +114,28 @@ fn family(entries: &[&Entry]) -> Family {
         (curve.control, curve.kind.clone(), parameters::page_rank(&curve.page))
     });
     Family { curves }
+}
+
+/// Whether a series of an arm is a distribution.
+fn has_steps(measured: &Measured, series: &str, arm: &str) -> bool {
+    let is_distribution = |s: &pagelab_record::Series| match &s.data {
+        Data::Histogram(_) => true,
+        Data::Values(values) => s.ops == 1 && values.len() > 1,
+        Data::Summary(_) => false,
+    };
+    let mut mine = measured.series.iter().filter(|s| s.name == series && s.arm == arm);
+    mine.any(is_distribution)
+}
+
+/// All observations of a series of an arm, as one distribution in nanoseconds: value and count.
+fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u64)> {
+    let clock = clock_of(&measured.series, series, arm, Time::Elapsed);
+    let Some(clock) = clock.filter(|_| has_steps(measured, series, arm)) else {
+        return Vec::new();
+    };
+    let merged = Samples::of(&measured.series, series, arm, clock).merged();
+    let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
+        (step.value_iterated_to(), step.count_since_last_iteration())
+    };
+    merged.iter_recorded().map(step).collect()
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
-    views::Run,
+    run::Run,
 };
 
 /// One class of facts: name, meaning, and where it is in a host.

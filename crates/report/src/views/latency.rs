@@ -5,7 +5,7 @@
 //! leads. Only a fault that must clear its page is set against the clear limit: a read of fresh
 //! memory maps the shared zero page and clears nothing.
 
-use pagelab_record::{Case, Data, Measured, stats::Samples, vocabulary::counter};
+use pagelab_record::{Case, Measured, vocabulary::counter};
 use serde_json::{Value, json};
 
 use crate::{
@@ -13,12 +13,11 @@ use crate::{
     entry::Entry,
     headline::{base_case, with_interval},
     limits::Limits,
-    numbers::{Numbers, Time, clock_of, elapsed, total},
+    numbers::{Numbers, elapsed, total},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    views::Run,
+    run::Run,
     views::distributions,
-    views::throughput::counts,
 };
 
 /// The call that made memory present, for each page.
@@ -64,30 +63,6 @@ pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut N
     } else {
         numbers.0.retain(|number| number.statistic != "bandwidth");
     }
-}
-
-/// Whether a series of an arm is a distribution.
-pub(crate) fn has_steps(measured: &Measured, series: &str, arm: &str) -> bool {
-    let is_distribution = |s: &pagelab_record::Series| match &s.data {
-        Data::Histogram(_) => true,
-        Data::Values(values) => s.ops == 1 && values.len() > 1,
-        Data::Summary(_) => false,
-    };
-    let mut mine = measured.series.iter().filter(|s| s.name == series && s.arm == arm);
-    mine.any(is_distribution)
-}
-
-/// All observations of a series of an arm, as one distribution in nanoseconds: value and count.
-pub(crate) fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u64)> {
-    let clock = clock_of(&measured.series, series, arm, Time::Elapsed);
-    let Some(clock) = clock.filter(|_| has_steps(measured, series, arm)) else {
-        return Vec::new();
-    };
-    let merged = Samples::of(&measured.series, series, arm, clock).merged();
-    let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
-        (step.value_iterated_to(), step.count_since_last_iteration())
-    };
-    merged.iter_recorded().map(step).collect()
 }
 
 /// The table of latency cases, where there are any.
@@ -246,7 +221,7 @@ fn row(
     row.push(Cell::maybe(control.map(Quantity::display)));
     row.push(if first { plain("bandwidth") } else { Cell::none() });
     row.push(plain("share_of_clear"));
-    row.push(counts(of("processes"), of("repetitions")));
+    row.push(entry.counts(at));
     row.push(if first { entry.proof() } else { Cell::default() });
     row
 }

@@ -7,40 +7,47 @@
 //!
 //! No part decides whether a number may be shown: [`crate::entry`] does.
 
-pub(crate) mod advise;
-pub(crate) mod distributions;
-pub(crate) mod environment;
-pub(crate) mod explain;
-pub(crate) mod latency;
-pub(crate) mod memtype;
-pub(crate) mod other;
-pub(crate) mod outcomes;
-pub(crate) mod replay;
-pub(crate) mod stages;
-pub(crate) mod throughput;
-pub(crate) mod tier;
-pub(crate) mod trace;
-pub(crate) mod userfaultfd;
-pub(crate) mod verify;
-pub(crate) mod workers;
+mod advise;
+mod distributions;
+mod environment;
+mod explain;
+mod fit;
+mod latency;
+mod limits;
+mod memtype;
+mod other;
+mod outcomes;
+mod replay;
+mod stages;
+mod throughput;
+mod tier;
+mod trace;
+mod userfaultfd;
+mod verify;
+mod workers;
 
 use std::collections::BTreeMap;
 
 use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 use serde_json::Value;
 
+pub(crate) use self::{
+    advise::{Advice, section as advice, value as advice_value},
+    environment::facts,
+};
 use crate::{
     document::{Headline, Section},
     entry::Entry,
-    fit::{self, Fit},
-    limits::{self, Limits},
+    fit::fits,
+    limits::Limits,
     numbers::Numbers,
     parameters,
-    published::{self, Publication},
+    published::Publication,
+    run::Run,
 };
 
 /// A part of a report.
-pub(crate) struct View {
+struct View {
     /// The workloads whose records it shows.
     workloads: &'static [&'static str],
     /// What their records imply.
@@ -163,7 +170,7 @@ const VIEWS: &[View] = &[
         headlines: tier::headlines,
         ..NOTHING
     },
-    View { sections: One(other::section), ..NOTHING },
+    View { sections: One(|run| other::section(run, is_shown)), ..NOTHING },
     View {
         workloads: &limits::WORKLOADS,
         sections: One(limits::section),
@@ -186,110 +193,83 @@ const VIEWS: &[View] = &[
 /// Publications beside the run.
 fn publications(run: &Run) -> Vec<Section> {
     let all = run.publications.iter();
-    all.filter_map(|publication| publication.section(&run.entries, &run.limits)).collect()
+    all.filter_map(|publication| publication.section(&run.entries, &run.limits, entry)).collect()
 }
 
-/// The view that shows the records of a workload, where there is one.
-fn of(workload: &str) -> Option<&'static View> {
-    VIEWS.iter().find(|view| view.workloads.contains(&workload))
+/// The view that shows the records of a workload, or one that shows nothing.
+fn of(workload: &str) -> &'static View {
+    VIEWS.iter().find(|view| view.workloads.contains(&workload)).unwrap_or(&NOTHING)
 }
 
 /// Whether a workload has a view of its own.
-pub(crate) fn is_shown(workload: &str) -> bool {
-    of(workload).is_some()
+fn is_shown(workload: &str) -> bool {
+    !of(workload).workloads.is_empty()
 }
 
-/// A case among others of its run.
-pub(crate) fn short(entry: &Entry) -> String {
-    let case = of(&entry.record.workload).map_or(NOTHING.short, |view| view.short)(entry.case());
-    format!("{} {case}", entry.record.workload).trim_end().to_owned()
-}
-
-/// Adds what a record implies by itself.
-pub(crate) fn derive(record: &Record, measured: &Measured, numbers: &mut Numbers) {
-    for derive in of(&record.workload).map_or(&[][..], |view| view.derive) {
+/// A record with all that it implies by itself.
+pub(crate) fn entry(record: &Record) -> Entry {
+    let view = of(&record.workload);
+    let mut entry = Entry::of(record);
+    let short = format!("{} {}", record.workload, (view.short)(&record.case));
+    short.trim_end().clone_into(&mut entry.short);
+    for derive in view.derive {
         if let Alone(derive) = derive {
-            derive(&record.case, measured, numbers);
+            entry.derive(derive);
         }
     }
+    entry
 }
 
-/// A run with everything that is derived from it: what every view reads.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Run {
-    pub(crate) header: RunHeader,
-    pub(crate) damage: Option<Damage>,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) publications: Vec<Publication>,
-    pub(crate) published: Vec<Entry>,
-    pub(crate) limits: Limits,
-    pub(crate) fits: Vec<Fit>,
+/// Derives every number of a journal's contents and of the published results beside it.
+pub(crate) fn run(
+    header: &RunHeader,
+    records: &[Record],
+    damage: Option<&Damage>,
+    publications: &[Publication],
+) -> Run {
+    let mut entries: Vec<Entry> = records.iter().map(entry).collect();
+    // Grids interleave their axes; a reader looks for a page size.
+    entries.sort_by_cached_key(|entry| {
+        let kind = entry.parameter("kind").to_owned();
+        let first = records.iter().position(|record| record.workload == entry.record.workload);
+        (first, kind, parameters::page_rank(entry.parameter("page")))
+    });
+    let limits = Limits::of(&entries);
+    for entry in &mut entries {
+        for derive in of(&entry.record.workload).derive {
+            if let Derive::Limits(derive) = derive {
+                entry.derive(|case, measured, numbers| derive(case, measured, &limits, numbers));
+            }
+        }
+    }
+    for derive in VIEWS.iter().flat_map(|view| view.derive) {
+        if let Together(derive) = derive {
+            derive(&mut entries);
+        }
+    }
+    let fits = fits(&entries);
+    let published = publications.iter().flat_map(Publication::records).map(entry).collect();
+    let (header, damage) = (header.clone(), damage.cloned());
+    let publications = publications.to_vec();
+    Run { header, damage, entries, publications, published, limits, fits }
 }
 
-impl Run {
-    /// Derives every number of a journal's contents and of the published results beside it.
-    pub(crate) fn of(
-        header: &RunHeader,
-        records: &[Record],
-        damage: Option<&Damage>,
-        publications: &[Publication],
-    ) -> Self {
-        let mut entries: Vec<Entry> = records.iter().map(Entry::of).collect();
-        // Grids interleave their axes; a reader looks for a page size.
-        entries.sort_by_cached_key(|entry| {
-            let kind = entry.parameter("kind").to_owned();
-            let first = records.iter().position(|record| record.workload == entry.record.workload);
-            (first, kind, parameters::page_rank(entry.parameter("page")))
-        });
-        let limits = Limits::of(&entries);
-        for entry in &mut entries {
-            for derive in of(&entry.record.workload).map_or(&[][..], |view| view.derive) {
-                if let Derive::Limits(derive) = derive {
-                    entry
-                        .derive(|case, measured, numbers| derive(case, measured, &limits, numbers));
-                }
-            }
-        }
-        for derive in VIEWS.iter().flat_map(|view| view.derive) {
-            if let Together(derive) = derive {
-                derive(&mut entries);
-            }
-        }
-        let fits = fit::fits(&entries);
-        let published = published::entries(publications);
-        let (header, damage) = (header.clone(), damage.cloned());
-        let publications = publications.to_vec();
-        Self { header, damage, entries, publications, published, limits, fits }
-    }
+/// Every section that the records support.
+pub(crate) fn sections(run: &Run) -> Vec<Section> {
+    let sections = |view: &View| match view.sections {
+        Sections::None => Vec::new(),
+        One(section) => section(run).into_iter().collect(),
+        Many(sections) => sections(run),
+    };
+    VIEWS.iter().flat_map(sections).collect()
+}
 
-    /// The records of a workload that ran: each has a row in its table.
-    pub(crate) fn rows(&self, workload: &str) -> Vec<&Entry> {
-        let mine = |entry: &&Entry| entry.record.workload == workload && entry.has_row();
-        self.entries.iter().filter(mine).collect()
-    }
+/// Every headline that the records support.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    VIEWS.iter().flat_map(|view| (view.headlines)(run)).collect()
+}
 
-    /// The records of a workload whose numbers may be quoted.
-    pub(crate) fn valid(&self, workload: &str) -> Vec<&Entry> {
-        self.rows(workload).into_iter().filter(|entry| entry.is_valid()).collect()
-    }
-
-    /// Every section that the records support.
-    pub(crate) fn sections(&self) -> Vec<Section> {
-        let sections = |view: &View| match view.sections {
-            Sections::None => Vec::new(),
-            One(section) => section(self).into_iter().collect(),
-            Many(sections) => sections(self),
-        };
-        VIEWS.iter().flat_map(sections).collect()
-    }
-
-    /// Every headline that the records support.
-    pub(crate) fn headlines(&self) -> Vec<Headline> {
-        VIEWS.iter().flat_map(|view| (view.headlines)(self)).collect()
-    }
-
-    /// Everything that the page draws.
-    pub(crate) fn charts(&self) -> BTreeMap<&'static str, Value> {
-        VIEWS.iter().flat_map(|view| (view.charts)(self)).collect()
-    }
+/// Everything that the page draws.
+pub(crate) fn charts(run: &Run) -> BTreeMap<&'static str, Value> {
+    VIEWS.iter().flat_map(|view| (view.charts)(run)).collect()
 }

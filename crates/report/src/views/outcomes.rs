@@ -11,7 +11,7 @@ use crate::{
     document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::{Entry, Standing, display_claim},
     numbers::total,
-    views::{self, Run},
+    run::Run,
 };
 
 /// The witness in a sentence or two: how many claims, and which do not hold.
@@ -34,7 +34,7 @@ pub(crate) fn witness(run: &Run) -> Section {
             section.blocks.push(Block::Note(Note {
                 tone: Tone::Bad,
                 tag: "INVALID",
-                text: format!("{}: {}", views::short(entry), display_claim(claim)),
+                text: format!("{}: {}", entry.short, display_claim(claim)),
                 cure: String::new(),
             }));
         }
@@ -109,7 +109,7 @@ pub(crate) fn skipped(run: &Run) -> Option<Section> {
     let mut needs: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for entry in &run.entries {
         let Outcome::Skipped { need, cure } = &entry.record.outcome else { continue };
-        let case = views::short(entry);
+        let case = entry.short.clone();
         match needs.iter_mut().find(|(n, c, _)| n == need && c == cure) {
             Some((_, _, cases)) => cases.push(case),
             None => needs.push((need, cure, vec![case])),
@@ -129,7 +129,7 @@ pub(crate) fn failed(run: &Run) -> Option<Section> {
     let mut section = Section::new("failed", "Failed");
     for entry in &run.entries {
         if let Outcome::Failed { reason } = &entry.record.outcome {
-            let text = format!("{}: {reason}", views::short(entry));
+            let text = format!("{}: {reason}", entry.short);
             let (tag, cure) = ("FAILED", String::new());
             section.blocks.push(Block::Note(Note { tone: Tone::Bad, tag, text, cure }));
         }
@@ -152,7 +152,7 @@ pub(crate) fn warnings(run: &Run) -> Option<Section> {
         let Some((warning, first)) = told.first() else { continue };
         let differ = told.iter().any(|(other, _)| other != warning);
         let whose = match told.len() {
-            1 => views::short(first),
+            1 => first.short.clone(),
             count if differ => format!("{count} cases, each with its own numbers"),
             count => format!("{count} cases"),
         };

@@ -14,8 +14,7 @@ use crate::{
     numbers::{Numbers, elapsed},
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    views::Run,
-    views::throughput::counts,
+    run::Run,
 };
 
 /// The same loop over present pages.
@@ -162,7 +161,7 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
         row.push(Cell { tone, ..spread(of(arm, WHOLE, "p50")) });
         row.extend([Cell::default(), Cell::default()]);
         row.extend([plain(of(arm, WHOLE, "p99")), Cell::default()]);
-        row.push(counts(of(arm, WHOLE, "processes"), of(arm, WHOLE, "repetitions")));
+        row.push(entry.counts(elapsed(arm, WHOLE)));
         row.push(if is_first { entry.proof() } else { Cell::default() });
         rows.push(row);
     }

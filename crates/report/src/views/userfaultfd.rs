@@ -12,9 +12,8 @@ use crate::{
     numbers::elapsed,
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    views::Run,
+    run::Run,
     views::latency,
-    views::throughput::counts,
 };
 
 /// The series of all samples added up, for each page.
@@ -90,7 +89,7 @@ fn row(entry: &Entry, named: &[String], entries: &[Entry]) -> Vec<Cell> {
     row.push(over(page));
     let control = entry.numbers.get(elapsed(latency::CONTROL, latency::FAULT), "p50");
     row.push(Cell::maybe(control.map(Quantity::display)));
-    row.push(counts(of("processes"), of("repetitions")));
+    row.push(entry.counts(at));
     row.push(entry.proof());
     row
 }

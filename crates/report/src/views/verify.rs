@@ -10,12 +10,12 @@ use pagelab_record::{
 };
 
 use crate::{
+    cases::display_trace,
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::Entry,
     parameters,
     quantity::group_thousands,
-    views::Run,
-    views::trace::display_trace,
+    run::Run,
 };
 
 /// The workload that this file reads.

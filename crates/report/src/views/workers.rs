@@ -16,7 +16,7 @@ use crate::{
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
-    views::Run,
+    run::Run,
     views::throughput::{ARM, WORKLOAD},
 };
 

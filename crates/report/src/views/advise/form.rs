@@ -12,7 +12,7 @@ use crate::{
     entry::{Entry, Standing},
     numbers::elapsed,
     quantity::{INTERVALS, Quantity},
-    views::throughput::{ARM, counts},
+    views::throughput::ARM,
 };
 
 /// The answer, its price, and the table behind it.
@@ -117,9 +117,6 @@ fn table(advice: &Advice<'_>) -> Table {
         let text = |quantity: Option<Quantity>| Cell::maybe(quantity.map(Quantity::display));
         let spread = row.per_page.map(Quantity::display_with_spread);
         let interval = seconds.map(Quantity::display_interval).filter(|text| !text.is_empty());
-        let number = |statistic| {
-            row.entry.and_then(|entry| entry.numbers.get(elapsed(ARM, PRESENT), statistic))
-        };
         let standing = match row.entry.map(|entry| entry.standing) {
             None => Cell::none(),
             Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
@@ -135,7 +132,7 @@ fn table(advice: &Advice<'_>) -> Table {
             text(row.share),
             row.price().into(),
             row.strategy.caveat.clone().into(),
-            counts(number("processes"), number("repetitions")),
+            row.entry.map_or_else(Cell::none, |entry| entry.counts(elapsed(ARM, PRESENT))),
             standing,
         ]
     };

@@ -21,14 +21,15 @@ use pagelab_record::{
 
 pub(crate) use self::form::value;
 use crate::{
+    cases::{is_parallel, touches_fault},
     document::Section,
     entry::Entry,
     limits::Limits,
     numbers::{Time, clock_of, summed},
     quantity::{Quantity, Unit},
     ratio,
-    views::Run,
-    views::throughput::{ARM, WORKLOAD, is_parallel, touches_fault},
+    run::Run,
+    views::throughput::{ARM, WORKLOAD},
 };
 
 /// A strategy this little slower than the fastest is as good, if some round says so too.

@@ -22,7 +22,7 @@ use crate::{
     entry::Entry,
     numbers::{At, Time, elapsed, tally},
     quantity::{Quantity, Unit},
-    views::Run,
+    run::Run,
 };
 
 /// The arm of everything that was seen of the program.

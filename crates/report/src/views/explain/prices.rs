@@ -12,6 +12,7 @@ use pagelab_record::{
 };
 
 use crate::{
+    cases::is_parallel,
     entry::Entry,
     numbers::{Time, clock_of, cpu, elapsed},
     quantity::{Quantity, Unit},
@@ -56,7 +57,7 @@ impl Prices {
                 throughput::WORKLOAD
                     if entry.parameter("populate") == "madvise-populate"
                         && entry.parameter("page") == "4k"
-                        && !throughput::is_parallel(entry.case()) =>
+                        && !is_parallel(entry.case()) =>
                 {
                     let at = elapsed(throughput::ARM, throughput::FAULT_IN);
                     let touch = entry.numbers.get(elapsed(throughput::ARM, "touch"), "p50");

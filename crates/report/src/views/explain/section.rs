@@ -17,7 +17,7 @@ use crate::{
     entry::Entry,
     numbers::{self, At, Time, elapsed},
     quantity::{Quantity, Unit, group_thousands},
-    views::Run,
+    run::Run,
 };
 
 /// Call sites and mappings that a table shows.

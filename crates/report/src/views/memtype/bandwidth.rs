@@ -8,15 +8,16 @@ use pagelab_record::vocabulary::counter;
 
 use super::{
     ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, charts, display_gb, display_mib,
-    display_type, mine, number, test_of, withheld,
+    display_type, mine, number, withheld,
 };
 use crate::{
+    cases::test_of,
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
     entry::Entry,
+    numbers::elapsed,
     parameters,
     quantity::{INTERVALS, Quantity, Unit, group_thousands},
-    views::Run,
-    views::throughput::counts,
+    run::Run,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.
@@ -171,12 +172,7 @@ fn rest(entry: &Entry, arm: &str) -> Vec<Cell> {
         let tone = if wrong == 0 { Tone::Good } else { Tone::Bad };
         Cell::toned(group_thousands(wrong as f64), tone)
     });
-    let of = |statistic| number(entry, arm, TEST, statistic);
-    vec![
-        wrong.unwrap_or_else(Cell::none),
-        counts(of("processes"), of("repetitions")),
-        entry.proof(),
-    ]
+    vec![wrong.unwrap_or_else(Cell::none), entry.counts(elapsed(arm, TEST)), entry.proof()]
 }
 
 /// The rate over that of the same test in WB memory.

@@ -6,10 +6,8 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, display_type, mine, number, test_of,
-};
-use crate::{entry::Entry, numbers::elapsed, views::Run};
+use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, display_type, mine, number};
+use crate::{cases::test_of, entry::Entry, numbers::elapsed, run::Run};
 
 /// Rates of stores and loads by memory type.
 pub(crate) fn bandwidth_chart(run: &Run) -> Vec<(&'static str, Value)> {

@@ -7,10 +7,10 @@ use super::{LATENCY, OP, TYPES, arms, charts, display_type, mine, number, withhe
 use crate::{
     document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
     entry::Entry,
+    numbers::elapsed,
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
-    views::Run,
-    views::throughput::counts,
+    run::Run,
 };
 
 /// What differs between types without being compared.
@@ -83,7 +83,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         row.push(Cell { tone: Tone::Quiet, ..plain("mean") });
         let ratio = over_wb(entry, arm, entries);
         row.push(Cell::maybe(ratio.map(|ratio| format!("{:.2}", ratio.value))));
-        row.push(counts(of("processes"), of("repetitions")));
+        row.push(entry.counts(elapsed(arm, OP)));
         row.push(if first { entry.proof() } else { Cell::default() });
         row
     };

@@ -15,13 +15,14 @@ mod order;
 use pagelab_record::{Case, Measured, Series, units};
 
 use crate::{
+    cases::test_of,
     document::{Block, Headline, Note, Tone},
     entry::{Entry, Standing, display_claim},
     limits::Limits,
     numbers::{At, Number, Numbers, Time, clock_of, elapsed},
     quantity::{Quantity, Unit, group_thousands},
     ratio,
-    views::Run,
+    run::Run,
 };
 pub(crate) use {
     bandwidth::section as bandwidth_section,
@@ -75,25 +76,6 @@ pub(crate) fn display_type(memory_type: &str) -> String {
 /// Where a memory type stands in tables.
 pub(crate) fn type_rank(memory_type: &str) -> usize {
     TYPES.iter().position(|known| *known == memory_type).unwrap_or(TYPES.len())
-}
-
-/// The test of a case by its name, or what it consists of.
-pub(crate) fn test_of(case: &Case) -> String {
-    let of = |name| case.get(name).unwrap_or_default();
-    match of("test") {
-        "" | "unnamed" => {}
-        named => return named.to_owned(),
-    }
-    let mut said = vec![of("store"), of("fence")];
-    if matches!(of("store"), "" | "none") {
-        said = vec!["read"];
-    } else if !matches!(of("load"), "" | "none") {
-        said.push("readback");
-    }
-    said.extend((of("load") == "nt").then_some("movntdqa"));
-    said.extend((of("verify") == "deferred").then_some("deferred"));
-    said.retain(|word| !word.is_empty());
-    said.join(" ")
 }
 
 /// Where a test stands in tables: named ones first.
@@ -171,12 +153,6 @@ pub(crate) fn display_mib(rate: Quantity) -> String {
 pub(crate) fn display_gb(rate: Quantity) -> String {
     let value = rate.value / 1e9;
     if value >= 9.995 { format!("{value:.2}") } else { format!("{value:.3}") }
-}
-
-/// Two halves of 64 bits that a record keeps as counters.
-pub(crate) fn sum_of(entry: &Entry, name: &str) -> Option<u64> {
-    let half = |end: &str| entry.counter(&format!("{name}_{end}"));
-    Some(half("high")? << 32 | half("low")? & u64::from(u32::MAX))
 }
 
 /// The records of a workload that ran, by memory type and test.

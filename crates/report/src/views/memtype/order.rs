@@ -15,7 +15,7 @@ use crate::{
     entry::{Entry, Standing},
     numbers, parameters,
     quantity::group_thousands,
-    views::Run,
+    run::Run,
 };
 
 /// What the two CPUs counted, over all repetitions.

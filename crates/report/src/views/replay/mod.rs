@@ -17,15 +17,14 @@ use pagelab_record::{
 use serde_json::{Value, json};
 
 use crate::{
+    cases::{display_trace, name_of, titles},
     document::{Block, Cell, ChartPlace, Column, Headline, Note, Section, Table, Tone},
     entry::Entry,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally},
     parameters,
     quantity::{INTERVALS, Quantity, Unit, group_thousands},
     ratio::{self, TIE},
-    views::Run,
-    views::throughput::counts,
-    views::trace::{display_trace, titles},
+    run::Run,
 };
 
 /// The workload that this file reads.
@@ -209,7 +208,7 @@ fn row(entry: &Entry, arm: &str) -> Vec<Cell> {
     row.extend(AGAINST.map(|statistic| against(of(thread, statistic))));
     row.extend(usage(entry, arm));
     row.push(digest(entry, arm));
-    row.push(counts(of(thread, "processes"), of(thread, "repetitions")));
+    row.push(entry.counts(thread));
     row.push(proof(entry, arm));
     row
 }
@@ -289,7 +288,7 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let ours = mine.filter(|entry| of(entry, beside::OURS, "ns_per_op").is_some());
     // From memory, and of a trace that does not stay on one page: that one compares little.
     let entry = ours.min_by_key(|entry| {
-        let is_fib = crate::views::trace::name_of(entry.case()) == "fib";
+        let is_fib = name_of(entry.case()) == "fib";
         (is_fib, entry.parameter("reader") != readers::MEMORY)
     })?;
     let each = of(entry, beside::OURS, "ns_per_op")?;

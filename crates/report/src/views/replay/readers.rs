@@ -4,15 +4,14 @@
 //! and the same replay from memory stands beside it. Readers are cases, not arms: a ratio between
 //! them is of medians of different processes, and its ends are the worst of both.
 
+use super::{AGAINST, REPLAY, against, arms, conditions, notes, proof, usage};
 use crate::{
+    cases::titles,
     document::{Block, Cell, Column, Table, Tone},
     entry::Entry,
     numbers::{cpu, elapsed, tally},
     parameters,
     quantity::{Quantity, Unit},
-    views::replay::{AGAINST, REPLAY, against, arms, conditions, notes, proof, usage},
-    views::throughput::counts,
-    views::trace::titles,
 };
 
 /// The parameters that tell readers apart.
@@ -149,7 +148,7 @@ fn cells(entry: &Entry, arm: &str, memory: Option<Quantity>) -> Vec<Cell> {
         minor,
         major,
         Cell::maybe(per_mib.map(|q| pagelab_record::units::display_number(q.value))),
-        counts(of(whole, "processes"), of(whole, "repetitions")),
+        entry.counts(whole),
         proof(entry, arm),
     ]
 }

@@ -8,7 +8,12 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::{ARM, FAULT_IN, WORKLOAD};
-use crate::{entry::Entry, fit::FOLLOW_PAGE, numbers::elapsed, parameters, quantity::Quantity};
+use crate::{
+    entry::Entry,
+    numbers::elapsed,
+    parameters::{self, FOLLOW_PAGE},
+    quantity::Quantity,
+};
 
 /// Points along the page sizes.
 #[derive(Debug, Clone, Serialize)]

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use self::charts::bandwidth;
 
 use crate::{
+    cases::{is_parallel, touches_fault},
     document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
     entry::Entry,
     headline::{base_case, with_interval},
@@ -28,7 +29,7 @@ use crate::{
     parameters,
     quantity::{INTERVALS, Quantity, Unit},
     ratio,
-    views::Run,
+    run::Run,
     views::workers::ALONE,
 };
 
@@ -51,16 +52,6 @@ const PEERS: [(&str, &str, &str); 2] = [
 ];
 /// A series of one loop: map, touch and release of a worker, one after the other.
 use pagelab_record::vocabulary::series::CYCLE;
-
-/// Whether it is the touches that fault, not a call before them.
-pub(crate) fn touches_fault(case: &Case) -> bool {
-    matches!(case.get("populate"), None | Some("touch" | "mlock-onfault" | "populate-read"))
-}
-
-/// Whether several workers fault at once.
-pub(crate) fn is_parallel(case: &Case) -> bool {
-    ["threads", "processes"].iter().any(|name| case.get(name).is_some_and(|n| n != "1"))
-}
 
 /// Adds what a throughput case implies: costs per fault and per page, rates, shares, the C ratio.
 pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers: &mut Numbers) {
@@ -298,7 +289,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
             row.push(spread(of(touch, "ratio_to_c")));
         }
         row.extend(peers.iter().map(|(statistic, _)| spread(ratio_to_peer(entry, statistic))));
-        row.push(counts(of(touch, "processes"), of(touch, "repetitions")));
+        row.push(entry.counts(touch));
         row.push(entry.proof());
         row
     };
@@ -316,16 +307,6 @@ fn release_per_page(entry: &Entry) -> Option<Quantity> {
     let page = parameters::page_bytes(entry.parameter("page"))? as f64;
     let pages = bytes as f64 / page;
     (pages > 0.0).then(|| release.times(series.ops as f64 / pages, Unit::Ns))
-}
-
-/// `3×5`: processes, and repetitions in each.
-pub(crate) fn counts(processes: Option<Quantity>, repetitions: Option<Quantity>) -> Cell {
-    let (Some(processes), Some(repetitions)) = (processes, repetitions) else {
-        return Cell::none();
-    };
-    let each = repetitions.value / processes.value;
-    let digits = usize::from(each.fract() > 0.0 && each < 10.0);
-    Cell::toned(format!("{:.0}×{each:.digits$}", processes.value), Tone::Quiet)
 }
 
 #[cfg(test)]

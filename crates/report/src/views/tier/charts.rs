@@ -8,16 +8,12 @@ use pagelab_record::Measured;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{
-    RUN, WORKLOAD, arms, count,
-    section::{policies, with_regret},
-    table, title, titles,
-};
+use super::{RUN, WORKLOAD, arms, count, policies, table, title, titles, with_regret};
 use crate::{
     document::{Block, ChartPlace},
     entry::Entry,
     numbers::elapsed,
-    views::Run,
+    run::Run,
 };
 
 /// What is drawn of the simulations of a run.

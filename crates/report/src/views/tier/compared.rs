@@ -8,15 +8,12 @@
 //!
 //! It knows no number of any mail: both sides are in the record of the simulation.
 
-use super::{
-    WORKLOAD,
-    beside::{self, Compared, Kind, compared},
-    title,
-};
+use super::{WORKLOAD, title};
 use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::Entry,
-    views::Run,
+    published::compared::{self, Compared, Kind},
+    run::Run,
 };
 
 /// Standard deviations up to which a difference may be chance.
@@ -26,7 +23,7 @@ const CHANCE: f64 = 3.0;
 pub(crate) fn compared_section(run: &Run) -> Option<Section> {
     let mine = run.entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
     let with: Vec<(&Entry, Vec<Compared>)> = mine
-        .filter_map(|entry| Some((entry, compared(entry.measured()?))))
+        .filter_map(|entry| Some((entry, compared::of(entry.measured()?))))
         .filter(|(_, rows)| rows.iter().any(|row| row.published.is_some()))
         .collect();
     if with.is_empty() {
@@ -101,7 +98,7 @@ fn percent(error: f64) -> String {
 fn freedom(entry: &Entry, rows: &[Compared]) -> String {
     let main = || rows.iter().filter(|row| row.published.is_some() && !row.is_variant());
     let of = |kind: Kind| main().filter(|row| row.kind == kind).count();
-    let fitted = beside::constants(entry)
+    let fitted = compared::constants(entry)
         .iter()
         .filter(|constant| constant.is_fitted() && !constant.is_variant())
         .count();
@@ -172,14 +169,14 @@ fn remark(row: &Compared) -> Option<Note> {
 
 /// Every constant of the model with what it was chosen by.
 fn constants(entry: &Entry) -> Option<Table> {
-    let all = beside::constants(entry);
+    let all = compared::constants(entry);
     let columns = vec![
         Column::words("constant"),
         Column::number("value"),
         Column::words("from"),
         Column::words("that is").rank(1),
     ];
-    let row = |constant: &beside::Constant| {
+    let row = |constant: &compared::Constant| {
         let tone = if constant.is_fitted() { Tone::Strong } else { Tone::Plain };
         vec![
             constant.name.as_str().into(),

@@ -7,23 +7,20 @@
 //! Tables are in [`mod@section`], drawings in [`mod@charts`], the published results beside in
 //! [`mod@compared`]. Nothing here simulates.
 
-mod beside;
 mod charts;
 mod compared;
 mod section;
 
 use pagelab_record::{Case, Measured, Table};
 
-pub(crate) use self::{
-    beside::derive_compared, charts::charts, compared::compared_section, section::section,
-};
+pub(crate) use self::{charts::charts, compared::compared_section, section::section};
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
     numbers::{Numbers, elapsed, tally},
     parameters,
     quantity::{Quantity, Unit},
-    views::Run,
+    run::Run,
 };
 
 /// The policy that moves nothing.
@@ -132,20 +129,41 @@ pub(crate) fn title(case: &Case) -> String {
     [&[scenario.to_owned()], &set[..]].concat().join(", ")
 }
 
+/// The cases of some that have an oracle among policies; the runs of a preset have names of their
+/// own, which would be columns with one cell.
+fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
+    let has = |entry: &&&Entry| {
+        entry.parameter("policy") != "auto"
+            && entry.numbers.get(elapsed(ORACLE, RUN), "regret").is_some()
+    };
+    mine.iter().filter(has).copied().collect()
+}
+
+/// Every policy of some cases but the oracle, in the order in which they ran.
+fn policies<'e>(entries: &[&'e Entry]) -> Vec<&'e str> {
+    let mut policies: Vec<&str> = Vec::new();
+    for arm in entries.iter().filter_map(|entry| entry.measured()).flat_map(arms) {
+        if arm != ORACLE && !policies.contains(&arm) {
+            policies.push(arm);
+        }
+    }
+    policies
+}
+
 /// The policy that is least above the oracle in the median workload, of those in all of them.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     headline(&run.valid(WORKLOAD)).into_iter().collect()
 }
 
 fn headline(mine: &[&Entry]) -> Option<Headline> {
-    let with = section::with_regret(mine);
+    let with = with_regret(mine);
     let median = |policy: &str| {
         let each = with.iter().map(|e| e.numbers.get(elapsed(policy, RUN), "regret"));
         let mut all: Vec<Quantity> = each.collect::<Option<_>>()?;
         all.sort_by(|a, b| a.value.total_cmp(&b.value));
         Some(all[all.len() / 2])
     };
-    let policies = section::policies(&with);
+    let policies = policies(&with);
     let known = policies.into_iter().filter_map(|policy| Some((policy, median(policy)?)));
     let (policy, regret) = known.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let s = if with.len() == 1 { "" } else { "s" };
@@ -217,7 +235,7 @@ pub(crate) mod tests {
         let tables = vec![shares];
         let mut record = record(Measured { series, counters, tables, ..Measured::default() });
         record.case = record.case.with("generator", generator).with("policy", "all");
-        Entry::of(&record)
+        crate::views::entry(&record)
     }
 
     #[test]

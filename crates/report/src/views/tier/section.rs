@@ -5,13 +5,15 @@
 
 use pagelab_record::units;
 
-use super::{COUNTS, ORACLE, RUN, WORKLOAD, arms, charts::TierCharts, title, titles};
+use super::{
+    COUNTS, RUN, WORKLOAD, arms, charts::TierCharts, policies, title, titles, with_regret,
+};
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::{elapsed, tally},
     quantity::{Quantity, group_thousands},
-    views::Run,
+    run::Run,
 };
 
 /// What every simulation of a run came to.
@@ -137,25 +139,4 @@ fn heat(mine: &[&Entry]) -> Option<Table> {
     };
     let labels = titles(&with);
     Some(Table { columns, rows: with.iter().zip(labels).map(row).collect() })
-}
-
-/// The cases of some that have an oracle among policies; the runs of a preset have names of their
-/// own, which would be columns with one cell.
-pub(super) fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
-    let has = |entry: &&&Entry| {
-        entry.parameter("policy") != "auto"
-            && entry.numbers.get(elapsed(ORACLE, RUN), "regret").is_some()
-    };
-    mine.iter().filter(has).copied().collect()
-}
-
-/// Every policy of some cases but the oracle, in the order in which they ran.
-pub(super) fn policies<'e>(entries: &[&'e Entry]) -> Vec<&'e str> {
-    let mut policies: Vec<&str> = Vec::new();
-    for arm in entries.iter().filter_map(|entry| entry.measured()).flat_map(arms) {
-        if arm != ORACLE && !policies.contains(&arm) {
-            policies.push(arm);
-        }
-    }
-    policies
 }

@@ -7,12 +7,13 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{WORKLOAD, name_of, titles};
+use super::WORKLOAD;
 use crate::{
+    cases::{name_of, titles},
     document::{Block, ChartPlace},
     entry::Entry,
     numbers::counted,
-    views::Run,
+    run::Run,
 };
 
 /// What is drawn of the traces of a run.

@@ -9,16 +9,16 @@
 mod charts;
 mod section;
 
-use pagelab_record::{Case, Measured, units};
+use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
 
 pub(crate) use self::{charts::charts, section::section};
 use crate::{
+    cases::display_trace,
     document::{Headline, Tone},
     entry::Entry,
     numbers::{Numbers, counted},
-    parameters,
     quantity::{Quantity, Unit, group_thousands},
-    views::Run,
+    run::Run,
 };
 
 /// The workload that this file reads.
@@ -186,32 +186,6 @@ fn page_size(bytes: f64) -> String {
     units::format_bytes(bytes.max(0.0) as u64)
 }
 
-/// The name of a trace without what its generator takes: what published results go by.
-pub(crate) fn name_of(case: &Case) -> &str {
-    let trace = case.get("trace").unwrap_or_default();
-    trace.split(':').next().unwrap_or(trace)
-}
-
-/// A trace as a heading: a path is its last part.
-pub(crate) fn display_trace(trace: &str) -> &str {
-    trace.rsplit('/').next().unwrap_or(trace)
-}
-
-/// What to call some cases: their traces, and where that tells two of them not apart, what does;
-/// but not the parameters that are said elsewhere.
-pub(crate) fn titles(entries: &[&Entry], said: &[&str]) -> Vec<String> {
-    let said = [said, &["trace"]].concat();
-    let names: Vec<&str> = entries.iter().map(|e| display_trace(e.parameter("trace"))).collect();
-    let rest: Vec<_> =
-        entries.iter().map(|entry| parameters::without(entry.case(), &said)).collect();
-    let labels = parameters::labels(&rest.iter().collect::<Vec<_>>(), "");
-    let title = |(name, label): (&&str, String)| {
-        let twins = names.iter().filter(|other| *other == name).count() > 1;
-        if twins && !label.is_empty() { format!("{name}, {label}") } else { (*name).to_owned() }
-    };
-    names.iter().zip(labels).map(title).collect()
-}
-
 /// A share with two digits, as the author prints them.
 pub(crate) fn percent(share: Quantity) -> String {
     format!("{:.2} %", share.value * 100.0)
@@ -227,10 +201,11 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let known = |entry: &&Entry| of(entry, "transition_share").is_some();
     // A trace that stays on its page has little to tell.
     let tells = |entry: &&Entry| of(entry, "transition_share").map_or(0.0, |share| share.value);
-    let entry =
-        entries.iter().filter(known).max_by(|a, b| tells(a).total_cmp(&tells(b))).filter(|_| {
-            entries.iter().all(|entry| entry.record.workload != crate::views::replay::WORKLOAD)
-        })?;
+    let entry = entries
+        .iter()
+        .filter(known)
+        .max_by(|a, b| tells(a).total_cmp(&tells(b)))
+        .filter(|_| entries.iter().all(|entry| entry.record.workload != REPLAY))?;
     let pages = of(entry, "pages").map(|pages| format!("{} pages", group_thousands(pages.value)));
     let absent = of(entry, "absent_share").map(|share| format!("{} absent reads", percent(share)));
     let detail: Vec<String> = pages.into_iter().chain(absent).collect();
@@ -247,11 +222,12 @@ mod tests {
     use pagelab_record::journal;
 
     use super::*;
+    use crate::cases::titles;
 
     fn published() -> Vec<Entry> {
         let text = include_str!("../../../../../published/fast-memory/records.jsonl");
         let records = journal::read_records(text).unwrap();
-        records.iter().filter(|r| r.workload == WORKLOAD).map(Entry::of).collect()
+        records.iter().filter(|r| r.workload == WORKLOAD).map(crate::views::entry).collect()
     }
 
     fn of(trace: &str, series: &str, statistic: &str) -> Option<f64> {

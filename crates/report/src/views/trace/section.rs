@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 
 use pagelab_record::units;
 
-use super::{WHOLE, WORKLOAD, name_of, percent, titles};
+use super::{WHOLE, WORKLOAD, percent};
 use crate::{
+    cases::{name_of, titles},
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::{counted, cpu},
     parameters,
     quantity::{Quantity, group_thousands},
-    views::Run,
+    run::Run,
     views::trace::charts::TraceCharts,
 };
 

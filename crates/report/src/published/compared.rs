@@ -16,14 +16,14 @@ use crate::{
 
 /// What a row is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Identity,
     Fitted,
     Predicted,
 }
 
 impl Kind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
             Self::Fitted => "fitted",
@@ -34,21 +34,21 @@ impl Kind {
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Metric {
-    pub(super) name: String,
+pub(crate) struct Metric {
+    pub(crate) name: String,
     unit: String,
 }
 
 impl Metric {
-    pub(super) fn of(name: &str, unit: &str) -> Self {
+    pub(crate) fn of(name: &str, unit: &str) -> Self {
         Self { name: name.to_owned(), unit: unit.to_owned() }
     }
 
-    pub(super) fn is_time(&self) -> bool {
+    pub(crate) fn is_time(&self) -> bool {
         self.name == "time_s"
     }
 
-    pub(super) fn display(&self, value: f64) -> String {
+    pub(crate) fn display(&self, value: f64) -> String {
         match self.unit.as_str() {
             "s" => format!("{value:.2} s"),
             "TEPS" => format!("{:.3}e8", value / 1e8),
@@ -59,21 +59,21 @@ impl Metric {
 
 /// One published number and what the model makes of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Compared {
-    pub(super) source: String,
-    pub(super) metric: Metric,
-    pub(super) published: Option<f64>,
-    pub(super) simulated: f64,
-    pub(super) kind: Kind,
+pub(crate) struct Compared {
+    pub(crate) source: String,
+    pub(crate) metric: Metric,
+    pub(crate) published: Option<f64>,
+    pub(crate) simulated: f64,
+    pub(crate) kind: Kind,
     /// Standard deviation of one run by the model's own chance.
     deviation: Option<f64>,
     /// Runs that the published number is the mean of.
-    pub(super) runs: u32,
+    pub(crate) runs: u32,
 }
 
 impl Compared {
     /// How far the model is off, as a share of the published number.
-    pub(super) fn error(&self) -> Option<f64> {
+    pub(crate) fn error(&self) -> Option<f64> {
         let published = self.published?;
         let off = self.simulated - published;
         if off == 0.0 {
@@ -83,37 +83,37 @@ impl Compared {
     }
 
     /// The same in standard deviations of the published mean.
-    pub(super) fn sigmas(&self) -> Option<f64> {
+    pub(crate) fn sigmas(&self) -> Option<f64> {
         let of_mean = self.deviation.filter(|one| *one > 0.0)? / f64::from(self.runs.max(1)).sqrt();
         Some((self.simulated - self.published?) / of_mean)
     }
 
     /// Whether its source is another model of what a source before it stands for.
-    pub(super) fn is_variant(&self) -> bool {
+    pub(crate) fn is_variant(&self) -> bool {
         self.source.contains('(')
     }
 }
 
 /// A number of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Constant {
-    pub(super) name: String,
+pub(crate) struct Constant {
+    pub(crate) name: String,
     value: f64,
-    pub(super) word: String,
-    pub(super) text: String,
+    pub(crate) word: String,
+    pub(crate) text: String,
 }
 
 impl Constant {
-    pub(super) fn is_fitted(&self) -> bool {
+    pub(crate) fn is_fitted(&self) -> bool {
         self.word == "fitted"
     }
 
     /// Whether it belongs to a source that is another model of one before it.
-    pub(super) fn is_variant(&self) -> bool {
+    pub(crate) fn is_variant(&self) -> bool {
         self.name.contains('(')
     }
 
-    pub(super) fn display(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         let name = self.name.rsplit('.').next().unwrap_or(&self.name);
         match name {
             "size" | "fast" if self.value >= 1e6 => units::display_bytes(self.value),
@@ -125,9 +125,9 @@ impl Constant {
 
 /// Adds what was simulated of each source, for claims: a series for each metric, in nanoseconds or
 /// counted.
-pub(crate) fn derive_compared(entry: &mut Entry) {
+pub(crate) fn derive(entry: &mut Entry) {
     let Some(measured) = entry.measured().filter(|_| entry.is_valid()) else { return };
-    for row in compared(measured) {
+    for row in of(measured) {
         let simulated = if row.metric.is_time() {
             Quantity::exact(row.simulated * 1e9, Unit::Ns)
         } else {
@@ -141,7 +141,7 @@ pub(crate) fn derive_compared(entry: &mut Entry) {
 const MICRO: f64 = 1e6;
 
 /// The comparison in a record, where it has one.
-pub(super) fn compared(measured: &Measured) -> Vec<Compared> {
+pub(crate) fn of(measured: &Measured) -> Vec<Compared> {
     let tables = measured.tables.iter();
     let named = tables.filter_map(|table| Some((table.name.strip_prefix("compared/")?, table)));
     named.flat_map(|(source, table)| of_source(source, table)).collect()
@@ -171,7 +171,7 @@ fn of_source(source: &str, table: &Table) -> Vec<Compared> {
 }
 
 /// The constants in a record.
-pub(super) fn constants(entry: &Entry) -> Vec<Constant> {
+pub(crate) fn constants(entry: &Entry) -> Vec<Constant> {
     let tables = entry.measured().map_or(&[][..], |measured| &measured.tables);
     let Some(table) = tables.iter().find(|table| table.name == "constants") else {
         return Vec::new();
