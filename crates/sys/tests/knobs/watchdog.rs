@@ -31,6 +31,8 @@ fn what_ends_a_run_politely_does_not_end_its_watchdog() {
         // A terminal signals the group, a service manager each process.
         kill_process(watchdog_of(&machine), signal).unwrap();
         kill_process_group(Pid::from_child(&run), signal).unwrap();
+        // A shell starts its background jobs with SIGINT and SIGQUIT ignored, and so these tests.
+        run.kill().unwrap();
         run.wait().unwrap();
         until("the knobs are back", || {
             machine.read("thp") == "madvise" && machine.read("pool") == "0"
