@@ -3,7 +3,7 @@
 //! The one idea: a case is complete and canonical or there is none. A product is counted before it
 //! is made, and what is known is found by its hash.
 
-use std::{collections::HashSet, hash::Hash};
+use std::{collections::HashSet, hash::Hash, sync::Arc};
 
 use pagelab_record::Case;
 
@@ -89,7 +89,7 @@ fn unknown_parameter(workload: &dyn Workload, name: &str) -> String {
 pub fn grid(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
-) -> Result<(Vec<Case>, Vec<String>), String> {
+) -> Result<(Vec<Arc<Case>>, Vec<String>), String> {
     grid_beside(workload, axes, &mut Known::default())
 }
 
@@ -97,8 +97,8 @@ pub fn grid(
 pub(crate) fn grid_beside(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
-    known: &mut Known<Case>,
-) -> Result<(Vec<Case>, Vec<String>), String> {
+    known: &mut Known<Arc<Case>>,
+) -> Result<(Vec<Arc<Case>>, Vec<String>), String> {
     let mut canonical_axes = Vec::new();
     for (name, values) in axes {
         let param = parameter(workload, name)?;
@@ -128,7 +128,7 @@ pub(crate) fn grid_beside(
         match settle(workload, case) {
             Ok(case) => {
                 accepted = true;
-                known.add_to(&mut cases, case);
+                known.add_to(&mut cases, Arc::new(case));
             }
             // What is asked for alone is a mistake; one of several may be part of a grid.
             Err(why) if combinations == 1 => return Err(why),

@@ -1,6 +1,6 @@
 //! From what was asked to the list of cases, and how each of them is measured.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use pagelab_record::{Case, units::display_bytes};
 use pagelab_sys::time::clock::ClockChoice;
@@ -22,8 +22,8 @@ use crate::{
 pub struct Planned {
     /// Its workload.
     pub workload: Row,
-    /// The case, complete.
-    pub case: Case,
+    /// The case, complete. Of a large grid there is one of each in memory.
+    pub case: Arc<Case>,
     /// How.
     pub method: Method,
 }
@@ -99,7 +99,7 @@ struct Planner {
     plan: Plan,
     clock: ClockChoice,
     over: Overrides,
-    known: HashMap<&'static str, Known<Case>>,
+    known: HashMap<&'static str, Known<Arc<Case>>>,
 }
 
 impl Planner {

@@ -24,9 +24,8 @@ use pagelab_sys::{
 
 use crate::{
     inputs::{Handed, Loaded, Stopped, Supplied},
-    need::Needed,
     partial::Partial,
-    plan::{Plan, Planned, unique},
+    plan::{Planned, unique},
     remedy::Remedy,
     request::{Answer, PROTOCOL, Request},
 };
@@ -230,7 +229,7 @@ impl Runner {
         let request = Request {
             protocol: PROTOCOL,
             workload: planned.workload.name().to_owned(),
-            case: planned.case.clone(),
+            case: planned.case.as_ref().clone(),
             method: planned.method,
             process,
             handed: Handed::new(loaded, &shared, guards.obtained()),
@@ -302,7 +301,7 @@ impl Runner {
             boot: self.boot.clone(),
             workload: planned.workload.name().to_owned(),
             nature: nature(planned),
-            case: planned.case.clone(),
+            case: planned.case.as_ref().clone(),
             host: host(&facts),
             outcome,
         }
@@ -372,9 +371,4 @@ pub fn host(facts: &[Fact]) -> Host {
         settings: class(Class::Setting),
         volatile: class(Class::Volatile),
     }
-}
-
-/// The needs of a plan that this host does not meet and no knob would.
-pub fn unmet(plan: &Plan) -> Vec<Needed> {
-    unique(&plan.cases).into_iter().filter(|need| need.is_lacking()).collect()
 }

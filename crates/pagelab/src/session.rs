@@ -219,7 +219,7 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
         plan: plan
             .cases
             .iter()
-            .map(|planned| (planned.workload.name().to_owned(), planned.case.clone()))
+            .map(|planned| (planned.workload.name().to_owned(), planned.case.as_ref().clone()))
             .collect(),
     }
 }

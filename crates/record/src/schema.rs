@@ -71,7 +71,10 @@ impl Case {
     /// The same case with one parameter set.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        self.0.insert(name.to_owned(), value.to_owned());
+        match self.0.get_mut(name) {
+            Some(held) => value.clone_into(held),
+            None => drop(self.0.insert(name.to_owned(), value.to_owned())),
+        }
         self
     }
 }

@@ -296,11 +296,14 @@ impl Survey {
         let clear = Case::default().with("level", "dram");
         let fits = limit.footprint(&clear) <= self.asked.size / SHARE_MAX
             && limit.needs(&clear).iter().all(|need| need.check());
-        let clear =
-            fits.then(|| Planned { workload: limit, case: clear, method: method(3, 100_000_000) });
+        let clear = fits.then(|| Planned {
+            workload: limit,
+            case: clear.into(),
+            method: method(3, 100_000_000),
+        });
         let strategies = self.cases.iter().map(|case| Planned {
             workload: &Throughput,
-            case: case.clone(),
+            case: case.clone().into(),
             method: method(2, 1),
         });
         (clear, strategies.collect())

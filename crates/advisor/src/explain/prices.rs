@@ -87,7 +87,7 @@ pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Pla
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
     let one = |record: &Record| {
         let workload = workload(&record.workload).ok()?;
-        Some(Planned { workload, case: record.case.clone(), method: method(clock) })
+        Some(Planned { workload, case: record.case.clone().into(), method: method(clock) })
     };
     Plan { cases: records.iter().filter_map(one).collect(), ..Plan::default() }
 }
@@ -178,9 +178,9 @@ fn swaps_to_disk() -> bool {
 /// Adds a case unless it is there, or the workload refuses it: then there is no price.
 fn add(plan: &mut Plan, row: Row, pairs: &[(&str, &str)], clock: ClockChoice) {
     let Ok(case) = complete(row, pairs) else { return };
-    let is_there = |planned: &Planned| planned.workload == row && planned.case == case;
+    let is_there = |planned: &Planned| planned.workload == row && *planned.case == case;
     if !plan.cases.iter().any(is_there) {
-        plan.cases.push(Planned { workload: row, case, method: method(clock) });
+        plan.cases.push(Planned { workload: row, case: case.into(), method: method(clock) });
     }
 }
 

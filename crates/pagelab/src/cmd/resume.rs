@@ -78,7 +78,7 @@ fn remaining(
             _ => clock,
         };
         let method = Method { clock, ..method };
-        plan.cases.push(Planned { workload: row, case: case.clone(), method });
+        plan.cases.push(Planned { workload: row, case: case.clone().into(), method });
     }
     // What prices the faults of a program is no part of the header: it follows from what was seen.
     let mut prices = explain::prices::of_run(header, records, clock).cases;

@@ -6,8 +6,7 @@ use anyhow::Context;
 use clap::ArgMatches;
 use pagelab_bench::{
     Need, Needed, Remedy,
-    plan::{self, Plan},
-    runner,
+    plan::{self, Outlook, Plan},
     suite::{self, Entry, Suite},
 };
 use pagelab_record::{
@@ -37,18 +36,19 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         let suite = chosen_suite(matches)?;
         let over = args::overrides(matches);
         let plan = plan::of_suite(&suite, clock, over).map_err(Failure::usage_text)?;
-        // A suite's own sizes may be too large for a host, and are skipped; one that was asked
-        // for is a mistake.
-        if text(matches, "size").is_some() {
-            refuse_what_cannot_fit(&plan)?;
-        }
         (plan, suite.name, suite.published)
     };
+    let outlook = plan.outlook();
+    // A suite's own sizes may be too large for a host, and are skipped; one that was asked for is
+    // a mistake.
+    if matches.subcommand().is_some() || text(matches, "size").is_some() {
+        refuse_what_cannot_fit(&outlook)?;
+    }
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));
     }
     if matches.get_flag("dry-run") {
-        output::result(&describe(&plan))?;
+        output::result(&describe(&plan, &outlook))?;
         return Ok(Exit::Good);
     }
     let place = Place::choose(text(matches, "output").map(Path::new));
@@ -76,10 +76,7 @@ fn plan_of_grid(
     let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
     let entry = Entry::new(row, args::axes(row, grid));
     let limits = suites::built_in("limits", published::NAMES).map_err(Failure::usage_text)?;
-    let plan = plan::of_grid(&entry, &limits, clock, args::overrides(matches))
-        .map_err(Failure::usage_text)?;
-    refuse_what_cannot_fit(&plan)?;
-    Ok(plan)
+    plan::of_grid(&entry, &limits, clock, args::overrides(matches)).map_err(Failure::usage_text)
 }
 
 /// The suite that was asked for, with the overrides of the command line.
@@ -126,9 +123,9 @@ pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
 }
 
 /// A grid that asks for more memory than there is is refused before anything is measured.
-pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
-    let too_large = |need: &Needed| need.of::<Memory>().is_some();
-    match runner::unmet(plan).into_iter().find(too_large) {
+pub(crate) fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
+    let is_too_large = |need: &&Needed| need.of::<Memory>().is_some() && need.is_lacking();
+    match outlook.needs.iter().find(is_too_large) {
         Some(need) => {
             Err(Failure::host(anyhow::anyhow!("this host lacks {need}: {}", need.cure())))
         }
@@ -137,9 +134,8 @@ pub(crate) fn refuse_what_cannot_fit(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The plan for people.
-fn describe(plan: &Plan) -> String {
+fn describe(plan: &Plan, outlook: &Outlook) -> String {
     let mut text = String::new();
-    let outlook = plan.outlook();
     let notes: Vec<Note> = outlook.needs.iter().map(|need| Note::of(&**need)).collect();
     for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {
         let of_needs = expected.needs.iter().map(|place| &notes[*place]);

@@ -69,7 +69,7 @@ pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));
     }
-    refuse_what_cannot_fit(&plan)?;
+    refuse_what_cannot_fit(&plan.outlook())?;
     let place = Place::choose(text(matches, "output").map(Path::new));
     let header = session::header(&place.run, "", &published(&plan), &plan);
     let mut run = Run::start(&place, header)?;

@@ -105,7 +105,7 @@ fn ran(matches: &ArgMatches, workload: Row) -> Result<Option<Done>, Failure> {
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));
     }
-    refuse_what_cannot_fit(&plan)?;
+    refuse_what_cannot_fit(&plan.outlook())?;
     let quiet = matches.get_flag("quiet");
     let place = Place::choose(text(matches, "output").map(Path::new));
     let runner = session::runner(&place.run, &plan.cases, Duration::ZERO)?;
