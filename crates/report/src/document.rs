@@ -10,7 +10,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::visible::{visible, visible_line};
+use crate::{
+    chart::{Lanes, Plane},
+    visible::{visible, visible_line},
+};
 
 /// A whole report.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -57,10 +60,8 @@ impl Document {
                         table.rows.iter_mut().flatten().for_each(|cell| line(&mut cell.text));
                     }
                     Block::Frame(text) => *text = visible(text),
-                    Block::Chart(place) => {
-                        line(&mut place.title);
-                        line(&mut place.caption);
-                    }
+                    Block::Plane(plane) => plane.texts().for_each(line),
+                    Block::Lanes(lanes) => lanes.texts().for_each(line),
                 }
             }
         }
@@ -120,8 +121,10 @@ pub(crate) enum Block {
     Table(Table),
     /// Text that keeps its shape.
     Frame(String),
-    /// The place of a chart; forms that cannot draw leave it out.
-    Chart(ChartPlace),
+    /// Curves; forms that cannot draw leave them out.
+    Plane(Plane),
+    /// Bars or dots; likewise.
+    Lanes(Lanes),
 }
 
 /// A sentence and what to do about it.
@@ -135,19 +138,6 @@ pub(crate) struct Note {
     pub(crate) text: String,
     /// What to do, empty where nothing can be done.
     pub(crate) cure: String,
-}
-
-/// The place of a chart in the page.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct ChartPlace {
-    /// Which chart: a key of the page's data.
-    pub(crate) id: &'static str,
-    /// Which of several of its kind.
-    pub(crate) nth: usize,
-    /// What it shows.
-    pub(crate) title: String,
-    /// How to read it.
-    pub(crate) caption: String,
 }
 
 /// A table whose cells are words.
@@ -193,11 +183,13 @@ pub(crate) struct Cell {
     pub(crate) text: String,
     /// How they should sound.
     pub(crate) tone: Tone,
+    /// How deeply the page shades it, in parts of a hundred.
+    pub(crate) depth: u8,
 }
 
 impl Cell {
     pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self { text: text.into(), tone }
+        Self { text: text.into(), tone, depth: 0 }
     }
 
     /// What stands where there is no number.
@@ -213,7 +205,7 @@ impl Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: text.into(), tone: Tone::Plain }
+        Self::toned(text, Tone::Plain)
     }
 }
 

@@ -9,11 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    document::Document,
+    chart::Plane,
+    document::{Block, Document},
     json as numbers,
-    limits::{Best, Level, Limits},
     run::Run,
-    views,
 };
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
@@ -26,7 +25,6 @@ const UPLOT_STYLE: &str = include_str!("../assets/uPlot.min.css");
 #[derive(Serialize)]
 struct Page<'a> {
     document: &'a Document,
-    limits: Value,
     data: String,
     style: &'static str,
     script: &'static str,
@@ -36,10 +34,17 @@ struct Page<'a> {
 
 /// The page.
 pub(crate) fn render(run: &Run, document: &Document) -> String {
+    // The script draws them in the places that the template leaves, one after the other.
+    let blocks = document.sections.iter().flat_map(|section| &section.blocks);
+    let planes: Vec<&Plane> = blocks
+        .filter_map(|block| match block {
+            Block::Plane(plane) => Some(plane),
+            _ => None,
+        })
+        .collect();
     let page = Page {
         document,
-        limits: bars(&run.limits),
-        data: script_safe(&json!({"charts": views::charts(run), "report": numbers::value(run)})),
+        data: script_safe(&json!({"planes": planes, "report": numbers::value(run)})),
         style: STYLE,
         script: SCRIPT,
         uplot: UPLOT,
@@ -51,25 +56,6 @@ pub(crate) fn render(run: &Run, document: &Document) -> String {
         .and_then(|()| environment.get_template("report.html"))
         .and_then(|template| template.render(Serde(&page)))
         .expect("the template is part of the program and takes every document")
-}
-
-/// Bandwidth of each level and operation, with its part of the largest, for bars without scripts.
-fn bars(limits: &Limits) -> Value {
-    let all = limits.levels.iter().flat_map(|level| level.best.iter().flatten());
-    let largest = all.map(|best| best.bandwidth.value).fold(0.0, f64::max);
-    let bar = |(name, best): (&&str, &Option<Best>)| {
-        let best = best.as_ref()?;
-        let percent = best.bandwidth.value / largest * 100.0;
-        let value = best.bandwidth.display();
-        Some(json!({"name": name, "value": value, "arm": best.arm, "percent": percent}))
-    };
-    let level = |level: &Level| {
-        let bars: Vec<Value> =
-            ["clear", "copy", "read"].iter().zip(&level.best).filter_map(bar).collect();
-        let buffer = pagelab_record::units::display_bytes(level.buffer_bytes as f64);
-        json!({"name": level.name, "buffer": buffer, "bars": bars})
-    };
-    limits.levels.iter().map(level).collect()
 }
 
 /// JSON that no text inside can end: `<` is the only character that could.

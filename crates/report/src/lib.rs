@@ -8,6 +8,7 @@
 //! Nothing here measures, prints, or knows the machine it runs on.
 
 mod cases;
+mod chart;
 mod document;
 mod entry;
 mod fit;

@@ -42,7 +42,7 @@ pub(crate) fn render(document: &Document, style: Style) -> String {
                 Block::Note(note) => page.note(note),
                 Block::Table(table) => page.table(table),
                 Block::Frame(frame) => frame.lines().for_each(|line| page.line(line)),
-                Block::Chart(_) => {}
+                Block::Plane(_) | Block::Lanes(_) => {}
             }
         }
     }

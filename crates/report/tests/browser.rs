@@ -54,8 +54,8 @@ fn every_chart_is_drawn_and_the_console_is_silent() {
         return;
     };
     assert_eq!(console, Vec::<String>::new());
-    let charts = page.matches("<figure class=\"chart\"").count();
-    assert!(charts >= 12, "{charts} charts in the page");
+    let charts = page.matches("<figure class=\"chart plane\"").count();
+    assert!(charts >= 8, "{charts} charts in the page");
     assert_eq!(document.matches("data-drawn=\"true\"").count(), charts);
     assert!(document.contains(&format!("data-charts=\"{charts}/{charts}\"")));
 }

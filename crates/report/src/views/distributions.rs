@@ -1,7 +1,7 @@
-//! Which latency distributions are drawn together.
+//! Which latency distributions are drawn together, and how.
 //!
 //! The one idea: a dozen curves can be told apart, sixty cannot. Where there are more, one pair of
-//! charts compares kinds of fault and another page sizes, each with everything else as most cases
+//! planes compares kinds of fault and another page sizes, each with everything else as most cases
 //! have it; what is left out stands in the table.
 
 use pagelab_record::{
@@ -13,43 +13,44 @@ use pagelab_record::{
         workload::LATENCY,
     },
 };
-use serde::Serialize;
 
 use crate::{
+    chart::{Axis, Curve, Dash, Mark, Plane, Scale, hue},
+    document::Block,
     entry::Entry,
     numbers::{Time, clock_of},
     parameters,
+    quantity::Unit,
 };
 
 /// More curves than this are drawn in families.
 const TOGETHER_MAX: usize = 12;
-
-/// Curves of one pair of charts.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Family {
-    curves: Vec<Curve>,
-}
+/// The least share of faults that is drawn.
+const FLOOR: f64 = 1e-4;
 
 /// One distribution.
-#[derive(Debug, Clone, Serialize)]
-struct Curve {
+struct Distribution {
     label: String,
     kind: String,
     page: String,
     control: bool,
-    /// Value in nanoseconds, and how many observations it stands for.
-    steps: Vec<(u64, u64)>,
+    /// Value in nanoseconds, and the share of the observations up to it.
+    steps: Vec<(f64, f64)>,
 }
 
 /// The cases that are drawn together, and what they have in common.
-pub(crate) struct Members<'a> {
+struct Members<'a> {
     /// Empty where they are all there are.
-    pub(crate) name: &'static str,
+    name: &'static str,
     entries: Vec<&'a Entry>,
 }
 
-/// Every family of the latency cases that are valid.
-pub(crate) fn members(entries: &[Entry]) -> Vec<Members<'_>> {
+/// Two planes for each family of the latency cases that are valid.
+pub(crate) fn blocks(entries: &[Entry]) -> Vec<Block> {
+    members(entries).iter().flat_map(planes).flatten().collect()
+}
+
+fn members(entries: &[Entry]) -> Vec<Members<'_>> {
     let mine = entries.iter().filter(|entry| entry.record.workload == LATENCY);
     let mine: Vec<&Entry> = mine.filter(|entry| entry.is_valid() && has_faults(entry)).collect();
     if mine.len() <= TOGETHER_MAX {
@@ -72,20 +73,92 @@ pub(crate) fn members(entries: &[Entry]) -> Vec<Members<'_>> {
     families.map(of).into_iter().filter(|family| family.entries.len() > 1).collect()
 }
 
-/// The curves of every family.
-pub(crate) fn families(entries: &[Entry]) -> Vec<Family> {
-    members(entries).iter().map(|members| family(&members.entries)).collect()
-}
-
 fn has_faults(entry: &Entry) -> bool {
     entry.measured().is_some_and(|m| has_steps(m, FAULT, ARM))
 }
 
-fn family(entries: &[&Entry]) -> Family {
+fn planes(members: &Members<'_>) -> [Option<Block>; 2] {
+    let all = distributions(&members.entries);
+    let title = |title: &str| match members.name {
+        "" => title.to_owned(),
+        name => format!("{title}: {name}"),
+    };
+    let caption = match members.name {
+        "" => {
+            "Cumulative share of faults by latency, one curve for each kind and page size; dashed \
+             grey is the same loop over present pages."
+        }
+        _ => {
+            "Cumulative share of faults by latency, with all else as most cases have it; the \
+             others are in the table. Dashed grey is the same loop over present pages."
+        }
+    };
+    // Where a curve has come so far.
+    let at = |share: f64| {
+        let reached =
+            move |d: &Distribution| d.steps.iter().find(|(_, done)| *done >= share).map(|s| s.0);
+        all.iter().filter_map(reached)
+    };
+    let low = 10_f64.powf(at(0.001).fold(f64::MAX, f64::min).max(10.0).log10().floor());
+    let until = |share| 10_f64.powf(at(share).fold(low, f64::max).log10().ceil());
+    let (high, top) = (until(0.999), until(1.0));
+    let looks = looks(&all);
+    let curves = |steps: &dyn Fn(&Distribution) -> Vec<(f64, f64)>| -> Vec<Curve> {
+        let curve = |(one, (hue, dash)): (&Distribution, &(Option<f64>, Dash))| {
+            Curve::new(one.label.clone(), *hue, Mark::Steps, steps(one)).drawn(*dash)
+        };
+        all.iter().zip(&looks).map(curve).collect()
+    };
+    let x = || Axis::new("latency of one fault", Unit::Ns, Scale::Decades);
+    let done = Plane::new(
+        &title("How many faults are done by then"),
+        caption,
+        [
+            x().between(low, high),
+            Axis::new("share of faults done", Unit::Share, Scale::Linear).between(0.0, 1.0),
+        ],
+        curves(&|one| {
+            let ends = [(low / 2.0, 0.0)].into_iter().chain(one.steps.iter().copied());
+            thinned(ends.chain([(high * 2.0, 1.0)]), |before, now| now - before >= 1.0 / 300.0)
+        }),
+    );
+    let longer = Plane::new(
+        &title("How many faults take longer"),
+        "The same curves from the other end, on a logarithmic scale: 10 % is p90, 0.1 % is p99.9.",
+        [
+            x().between(low, top),
+            Axis::new("share of faults that take longer", Unit::Share, Scale::Decades)
+                .between(FLOOR, 1.0),
+        ],
+        curves(&|one| {
+            let left = one.steps.iter().map(|(value, done)| (*value, 1.0 - done));
+            let left = left.map(|(value, left)| (value, left.max(FLOOR / 10.0)));
+            thinned([(low / 2.0, 1.0)].into_iter().chain(left), |before, now| now < before * 0.97)
+        }),
+    );
+    [done.shown().map(Block::Plane), longer.shown().map(Block::Plane)]
+}
+
+/// The points that can be told from the one before, and the last.
+fn thinned(
+    points: impl Iterator<Item = (f64, f64)>,
+    is_apart: impl Fn(f64, f64) -> bool,
+) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let mut points = points.peekable();
+    while let Some(point) = points.next() {
+        if points.peek().is_none() || kept.last().is_none_or(|last| is_apart(last.1, point.1)) {
+            kept.push(point);
+        }
+    }
+    kept
+}
+
+fn distributions(entries: &[&Entry]) -> Vec<Distribution> {
     let groups: Vec<_> =
         entries.iter().map(|e| parameters::without(e.case(), &["size", "dir"])).collect();
     let labels = parameters::labels(&groups.iter().collect::<Vec<_>>(), "fault");
-    let mut curves = Vec::new();
+    let mut all: Vec<Distribution> = Vec::new();
     for (entry, label) in entries.iter().zip(labels) {
         let Some(measured) = entry.measured() else { continue };
         let label = label.replace("page=", "");
@@ -94,26 +167,57 @@ fn family(entries: &[&Entry]) -> Family {
         {
             let control = arm == CONTROL;
             // The control differs little from case to case: the first speaks for all.
-            if control && curves.iter().any(|curve: &Curve| curve.control) {
+            if control && all.iter().any(|one| one.control) {
                 continue;
             }
-            let steps = steps(measured, FAULT, arm);
-            if steps.is_empty() {
-                continue;
+            let counts = steps(measured, FAULT, arm);
+            let n = counts.iter().map(|(_, count)| count).sum::<u64>() as f64;
+            let mut seen = 0;
+            let step = |(value, count): (u64, u64)| {
+                seen += count;
+                (value.max(1) as f64, seen as f64 / n)
+            };
+            let steps: Vec<_> = counts.into_iter().map(step).collect();
+            if !steps.is_empty() {
+                let [kind, page] = ["kind", "page"].map(|name| entry.parameter(name).to_owned());
+                let label =
+                    if control { "present page".to_owned() } else { format!("{label}{suffix}") };
+                all.push(Distribution { label, kind, page, control, steps });
             }
-            curves.push(Curve {
-                label: format!("{label}{suffix}"),
-                kind: entry.parameter("kind").to_owned(),
-                page: entry.parameter("page").to_owned(),
-                control,
-                steps,
-            });
         }
     }
-    curves.sort_by_key(|curve| {
-        (curve.control, curve.kind.clone(), parameters::page_rank(&curve.page))
-    });
-    Family { curves }
+    all.sort_by_key(|one| (one.control, one.kind.clone(), parameters::page_rank(&one.page)));
+    all
+}
+
+/// A colour and a line for each: by kind and page. Where there are more than colours, they go once
+/// around the circle and every other one is dashed; what was measured of one kind and page in
+/// another way is dotted.
+fn looks(all: &[Distribution]) -> Vec<(Option<f64>, Dash)> {
+    let mut things: Vec<(&str, &str)> = Vec::new();
+    let look = |one| {
+        let Distribution { kind, page, control, .. }: &Distribution = one;
+        if *control {
+            return None;
+        }
+        let known = things.iter().position(|thing| *thing == (kind, page));
+        if known.is_none() {
+            things.push((kind, page));
+        }
+        Some((known.unwrap_or(things.len() - 1), known.is_some()))
+    };
+    let places: Vec<Option<(usize, bool)>> = all.iter().map(look).collect();
+    let (count, few) = (things.len(), things.len() <= 8);
+    let of = |(nth, again): (usize, bool)| {
+        let around = (255.0 + 360.0 * nth as f64 / count as f64) % 360.0;
+        let dash = match () {
+            () if again => Dash::Dotted,
+            () if few || nth.is_multiple_of(2) => Dash::Whole,
+            () => Dash::Dashed,
+        };
+        (Some(if few { hue(nth) } else { around }), dash)
+    };
+    places.into_iter().map(|place| place.map_or((None, Dash::Dashed), of)).collect()
 }
 
 /// Whether a series of an arm is a distribution.

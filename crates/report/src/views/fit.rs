@@ -1,45 +1,62 @@
 //! Fixed cost and cost by size, as a section.
 
 use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::{
-    document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
+    chart::{Axis, Curve, Mark, Plane, Scale, hue},
+    document::{Block, Cell, Column, Headline, Section, Table, Tone},
     fit::Fit,
     quantity::{Quantity, Unit},
     run::Run,
 };
 
-/// Cost by page size, and the line through it.
-#[derive(Debug, Clone, Serialize)]
-struct Cost {
-    label: String,
-    /// KiB of the page; value and ends of its interval, nanoseconds.
-    points: Vec<(f64, f64, f64, f64)>,
-    /// Nanoseconds at no size, and for each KiB.
-    line: Option<(f64, f64)>,
-}
-
 /// Cost by page size, of every group that has two.
-pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
-    let fits = &run.fits;
+fn plane(run: &Run) -> Option<Block> {
+    let fits: Vec<&Fit> = run.fits.iter().filter(|fit| is_drawn(fit)).collect();
     let both = fits.iter().any(|fit| fit.workload != fits[0].workload);
-    let cost = |fit: &Fit| Cost {
-        label: match (both, fit.workload) {
+    let mut sizes: Vec<f64> = fits.iter().flat_map(|fit| &fit.points).map(|(x, _)| *x).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    let (low, high) = (sizes.first()? / 1.4, sizes.last()? * 1.4);
+    let line = |fixed: f64, slope: f64| {
+        let step = move |nth: u32| low * (high / low).powf(f64::from(nth) / 59.0);
+        (0..60).map(move |nth| (step(nth), fixed / step(nth) + slope))
+    };
+    let mut curves = Vec::new();
+    for (nth, fit) in fits.iter().enumerate() {
+        let label = match (both, fit.workload) {
             (true, LATENCY) => format!("{}, one fault", fit.label),
             (true, _) => format!("{}, in bulk", fit.label),
             (false, _) => fit.label.clone(),
-        },
-        points: fit
-            .points
-            .iter()
-            .map(|(x, Quantity { value, low, high, .. })| (*x, *value, *low, *high))
-            .collect(),
-        line: fit.line.map(|line| (line.intercept, line.slope)),
+        };
+        let each = |(x, cost): &(f64, Quantity)| (*x, cost.times(1.0 / x, Unit::NsPerKib));
+        let points: Vec<(f64, Quantity)> = fit.points.iter().map(each).collect();
+        curves.push(Curve::of(label.clone(), Some(hue(nth)), Mark::Points, &points));
+        if let Some(Line { intercept, slope, .. }) = fit.line {
+            curves.push(Curve::new(label, Some(hue(nth)), Mark::Line, line(intercept, slope)));
+        }
+    }
+    if let Some(clear) = run.limits.clear() {
+        let each = line(0.0, 1024.0 * 1e9 / clear.value);
+        curves.push(Curve::new("clearing alone", None, Mark::Line, each));
+    }
+    let named = |kib: &f64| match *kib {
+        small if small < 1024.0 => (small, format!("{small}k")),
+        large => (large, format!("{}m", large / 1024.0)),
     };
-    let drawn: Vec<Cost> = fits.iter().filter(|fit| is_drawn(fit)).map(cost).collect();
-    vec![("cost", json!(drawn))]
+    let x = Axis::new("page size", Unit::Count, Scale::Doublings).between(low, high);
+    Plane::new(
+        "What a fault adds to each KiB, by page size",
+        "The cost of a fault divided by the size of its page: points are medians, lines the fixed \
+         cost spread over the page plus the cost by size; the dashed line is clearing alone.",
+        [
+            x.at(sizes.iter().map(named).collect()),
+            Axis::new("cost of a fault, ns per KiB", Unit::NsPerKib, Scale::Linear),
+        ],
+        curves,
+    )
+    .shown()
+    .map(Block::Plane)
 }
 
 fn is_drawn(fit: &Fit) -> bool {
@@ -66,17 +83,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("fit", "Fixed cost and cost by size");
-    if fitted.iter().any(|(fit, _)| is_drawn(fit)) {
-        section.blocks.push(Block::Chart(ChartPlace {
-            id: "cost",
-            nth: 0,
-            title: "What a fault adds to each KiB, by page size".to_owned(),
-            caption: "The cost of a fault divided by the size of its page: points are medians, \
-                      lines the fixed cost spread over the page plus the cost by size; the \
-                      dashed line is clearing alone."
-                .to_owned(),
-        }));
-    }
+    section.blocks.extend(plane(run));
     let columns = vec![
         Column::words("workload"),
         Column::words("cases"),

@@ -6,10 +6,9 @@
 //! memory maps the shared zero page and clears nothing.
 
 use pagelab_record::{Case, Measured, vocabulary::counter};
-use serde_json::{Value, json};
 
 use crate::{
-    document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
+    document::{Block, Cell, Column, Headline, Section, Table, Tone},
     entry::Entry,
     headline::{base_case, with_interval},
     limits::Limits,
@@ -72,9 +71,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("latency", "Fault latency");
-    for (nth, family) in distributions::members(&run.entries).iter().enumerate() {
-        section.blocks.extend(places(nth, family.name));
-    }
+    section.blocks.extend(distributions::blocks(&run.entries));
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let shown = parameters::columns(&cases, &["kind", "page"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));
@@ -93,11 +90,6 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     Some(section)
 }
 
-/// The curves of every family.
-pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
-    vec![("distributions", json!(distributions::families(&run.entries)))]
-}
-
 /// The write fault that everybody asks for.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let at = elapsed(ARM, FAULT);
@@ -111,39 +103,6 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         detail: with_interval(median, &control),
         tone: Tone::Strong,
     }]
-}
-
-/// The two charts of a family of curves.
-fn places(nth: usize, family: &str) -> [Block; 2] {
-    let place = |id, title: &str, caption: &str| {
-        let title = match family {
-            "" => title.to_owned(),
-            family => format!("{title}: {family}"),
-        };
-        Block::Chart(ChartPlace { id, nth, title, caption: caption.to_owned() })
-    };
-    [
-        place(
-            "distribution",
-            "How many faults are done by then",
-            match family {
-                "" => {
-                    "Cumulative share of faults by latency, one curve for each kind and page \
-                     size; dashed grey is the same loop over present pages."
-                }
-                _ => {
-                    "Cumulative share of faults by latency, with all else as most cases have it; \
-                     the others are in the table. Dashed grey is the same loop over present pages."
-                }
-            },
-        ),
-        place(
-            "tail",
-            "How many faults take longer",
-            "The same curves from the other end, on a logarithmic scale: 10 % is p90, 0.1 % is \
-             p99.9.",
-        ),
-    ]
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {

@@ -7,9 +7,9 @@ use pagelab_record::{
     units,
     vocabulary::workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
 };
-use serde_json::{Value, json};
 
 use crate::{
+    chart::{Key, Lanes, Row, hue},
     document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::{Entry, Standing},
     headline::with_interval,
@@ -37,6 +37,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("limits", "Limits of this machine");
     if !limits.levels.is_empty() {
+        section.blocks.extend(lanes(limits));
         section.blocks.push(Block::Table(table(limits)));
     }
     if !limits.costs.is_empty() {
@@ -46,9 +47,19 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     Some(section)
 }
 
-/// Bandwidth of clearing DRAM, bytes a second.
-pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
-    vec![("clear", json!(run.limits.clear().map(|clear| clear.value)))]
+/// Bandwidth of each level and operation, side by side.
+fn lanes(limits: &Limits) -> Option<Block> {
+    let keys = OPERATIONS.iter().enumerate();
+    let keys = keys.map(|(nth, (.., heading))| Key::new(*heading, Some(hue(nth)))).collect();
+    let row = |level: &Level| -> Row {
+        let best = level.best.iter().enumerate();
+        let bars = best.filter_map(|(nth, best)| Some((nth, best.as_ref()?.bandwidth)));
+        (level.name.clone(), bars.collect())
+    };
+    let title = ["Bandwidth of one thread, by level", "The best way of doing it."];
+    Lanes::bars(title, keys, limits.levels.iter().map(row).collect(), None)
+        .shown()
+        .map(Block::Lanes)
 }
 
 /// What bounds a fault that must clear.

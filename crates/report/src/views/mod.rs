@@ -1,7 +1,7 @@
 //! The parts of a report: one table, a row for each.
 //!
 //! The one idea: a part says in one row which workloads it shows, what their records imply, its
-//! section, what it draws, its headlines and the short name of a case. Everything that a reader
+//! sections, its headlines and the short name of a case. Everything that a reader
 //! meets is a walk over [`VIEWS`], whose order is that of reading; so a part of a report is a file
 //! and a row here.
 //!
@@ -26,10 +26,7 @@ mod userfaultfd;
 mod verify;
 mod workers;
 
-use std::collections::BTreeMap;
-
 use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
-use serde_json::Value;
 
 pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
@@ -54,8 +51,6 @@ struct View {
     derive: &'static [Derive],
     /// Its sections, in the order of reading.
     sections: Sections,
-    /// What the page draws: data by name, as `report.js` asks for it.
-    charts: fn(&Run) -> Vec<(&'static str, Value)>,
     /// The numbers that a run is remembered by.
     headlines: fn(&Run) -> Vec<Headline>,
     /// What to call a case of its workloads among others.
@@ -87,7 +82,6 @@ const NOTHING: View = View {
     workloads: &[],
     derive: &[],
     sections: Sections::None,
-    charts: |_| Vec::new(),
     headlines: |_| Vec::new(),
     short: Case::to_string,
 };
@@ -108,7 +102,6 @@ const VIEWS: &[View] = &[
         workloads: &[latency::WORKLOAD],
         derive: &[Derive::Limits(latency::derive)],
         sections: One(latency::section),
-        charts: latency::charts,
         headlines: latency::headlines,
         ..NOTHING
     },
@@ -123,18 +116,16 @@ const VIEWS: &[View] = &[
         workloads: &[throughput::WORKLOAD],
         derive: &[Derive::Limits(throughput::derive)],
         sections: One(throughput::section),
-        charts: throughput::charts,
         headlines: throughput::headlines,
         ..NOTHING
     },
     View { sections: One(workers::section), ..NOTHING },
     View { sections: One(workers::beside_section), ..NOTHING },
-    View { sections: One(fit::section), charts: fit::charts, headlines: fit::headlines, ..NOTHING },
+    View { sections: One(fit::section), headlines: fit::headlines, ..NOTHING },
     View {
         workloads: &[replay::WORKLOAD],
         derive: &[Alone(replay::derive)],
         sections: One(replay::section),
-        charts: replay::charts,
         headlines: replay::headlines,
         ..NOTHING
     },
@@ -143,7 +134,6 @@ const VIEWS: &[View] = &[
         workloads: &[trace::WORKLOAD],
         derive: &[Alone(trace::derive)],
         sections: One(trace::section),
-        charts: trace::charts,
         headlines: trace::headlines,
         ..NOTHING
     },
@@ -151,22 +141,15 @@ const VIEWS: &[View] = &[
         workloads: &[memtype::BANDWIDTH],
         derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
         sections: One(memtype::bandwidth_section),
-        charts: memtype::bandwidth_chart,
         headlines: memtype::headlines,
         ..NOTHING
     },
-    View {
-        workloads: &[memtype::LATENCY],
-        sections: One(memtype::latency_section),
-        charts: memtype::latency_chart,
-        ..NOTHING
-    },
+    View { workloads: &[memtype::LATENCY], sections: One(memtype::latency_section), ..NOTHING },
     View { workloads: &[memtype::ORDER], sections: One(memtype::order_section), ..NOTHING },
     View {
         workloads: &[tier::WORKLOAD],
         derive: &[Alone(tier::derive)],
         sections: One(tier::section),
-        charts: tier::charts,
         headlines: tier::headlines,
         ..NOTHING
     },
@@ -174,7 +157,6 @@ const VIEWS: &[View] = &[
     View {
         workloads: &limits::WORKLOADS,
         sections: One(limits::section),
-        charts: limits::charts,
         headlines: limits::headlines,
         ..NOTHING
     },
@@ -267,9 +249,4 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
 /// Every headline that the records support.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     VIEWS.iter().flat_map(|view| (view.headlines)(run)).collect()
-}
-
-/// Everything that the page draws.
-pub(crate) fn charts(run: &Run) -> BTreeMap<&'static str, Value> {
-    VIEWS.iter().flat_map(|view| (view.charts)(run)).collect()
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cases::test_of,
-    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::elapsed,
     parameters,
@@ -32,16 +32,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
-    if !charts::bandwidth(run).is_empty() {
-        section.blocks.push(Block::Chart(ChartPlace {
-            id: "memtype-bandwidth",
-            nth: 0,
-            title: "Rates by test and memory type".to_owned(),
-            caption: "To the end that the test names, on a logarithmic scale; whiskers are \
-                      intervals. Hollow: published, of another machine."
-                .to_owned(),
-        }));
-    }
+    section.blocks.extend(charts::bandwidth(run));
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let mut shown = parameters::columns(&cases, &["type", "test"]);
     shown.retain(|name| !NAMED.contains(&name.as_str()));

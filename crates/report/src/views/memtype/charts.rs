@@ -1,114 +1,82 @@
 //! What the page draws of memory types.
 //!
-//! The one idea: types differ by a factor of a hundred, so bars stand on a logarithmic scale, a
-//! group for each test or operation and a bar for each type; the published run is hollow beside.
-
-use serde::Serialize;
-use serde_json::{Value, json};
+//! The one idea: types differ by a factor of a hundred, so dots stand on a logarithmic scale, in a
+//! lane for each test or operation, a colour for each type; the published run is hollow beside.
 
 use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, display_type, mine, number};
-use crate::{cases::test_of, entry::Entry, numbers::elapsed, run::Run};
+use crate::{
+    cases::test_of,
+    chart::{Key, Lanes, Row, hue},
+    document::Block,
+    entry::Entry,
+    numbers::elapsed,
+    quantity::Quantity,
+    run::Run,
+};
 
-/// Rates of stores and loads by memory type.
-pub(crate) fn bandwidth_chart(run: &Run) -> Vec<(&'static str, Value)> {
-    vec![("memtype_bandwidth", json!(bandwidth(run)))]
-}
-
-/// One operation by memory type.
-pub(crate) fn latency_chart(run: &Run) -> Vec<(&'static str, Value)> {
-    vec![("memtype_latency", json!(latency(run)))]
-}
-
-/// Bars in groups.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Grouped {
-    categories: Vec<String>,
-    series: Vec<Bars>,
-}
-
-/// The bars of one memory type.
-#[derive(Debug, Clone, Serialize)]
-struct Bars {
-    label: String,
-    published: bool,
-    /// Value and ends of the whisker for each category, where there is one.
-    points: Vec<Option<(f64, f64, f64)>>,
-}
-
-impl Grouped {
-    pub(super) fn is_empty(&self) -> bool {
-        self.series.is_empty()
-    }
-
-    fn of(categories: &[String], mut series: Vec<Bars>) -> Self {
-        series.retain(|bars| bars.points.iter().any(Option::is_some));
-        let kept: Vec<bool> = (0..categories.len())
-            .map(|at| series.iter().any(|bars| bars.points[at].is_some()))
-            .collect();
-        let keep = |at: &usize| kept[*at];
-        for bars in &mut series {
-            bars.points = (0..kept.len()).filter(keep).map(|at| bars.points[at]).collect();
-        }
-        let categories = (0..kept.len()).filter(keep).map(|at| categories[at].clone()).collect();
-        Self { categories, series }
-    }
-}
-
-/// Rates in bytes a second of the tests that have names, by memory type.
-pub(super) fn bandwidth(run: &Run) -> Grouped {
-    let Run { entries, published, .. } = run;
+/// Rates of the tests that have names, where this run has some.
+pub(super) fn bandwidth(run: &Run) -> Option<Block> {
     let of = |entries: &[Entry], memory_type: &str, test: &str, arm: &str| {
         let mine = mine(entries, BANDWIDTH);
         let mut rates = mine.iter().filter_map(|entry| {
             let same = entry.parameter("type") == memory_type && test_of(entry.case()) == test;
             same.then(|| entry.numbers.get(elapsed(arm, TEST), "bandwidth")).flatten()
         });
-        rates.next().map(|rate| (rate.value, rate.low, rate.high))
+        rates.next()
     };
-    let mut series = Vec::new();
-    for memory_type in TYPES {
-        let bars = |label: String, published: bool, entries: &[Entry], arm: &str| Bars {
-            label,
-            published,
-            points: TESTS.iter().map(|test| of(entries, memory_type, test, arm)).collect(),
-        };
-        let label = display_type(memory_type);
-        series.push(bars(label.clone(), false, entries, ARM));
-        series.push(bars(format!("{label}, published"), true, published, "published"));
+    let row = |test: &str| -> Row {
+        let dots = TYPES.iter().enumerate().flat_map(|(nth, memory_type)| {
+            let ours = of(&run.entries, memory_type, test, ARM).map(|q| (2 * nth, q));
+            let theirs = of(&run.published, memory_type, test, "published");
+            ours.into_iter().chain(theirs.map(|q| (2 * nth + 1, q)))
+        });
+        (test.to_owned(), dots.collect())
+    };
+    let rows: Vec<Row> = TESTS.iter().map(|test| row(test)).collect();
+    let is_ours = |(key, _): &(usize, Quantity)| key.is_multiple_of(2);
+    if !rows.iter().flat_map(|(_, dots)| dots).any(is_ours) {
+        return None;
     }
-    let ours = series.iter().any(|bars| !bars.published && bars.points.iter().any(Option::is_some));
-    if !ours {
-        return Grouped::default();
-    }
-    Grouped::of(&TESTS.map(str::to_owned), series)
+    let keys = TYPES.iter().enumerate().flat_map(|(nth, memory_type)| {
+        let name = display_type(memory_type);
+        let ours = Key::new(name.clone(), Some(hue(nth)));
+        [ours, Key::new(format!("{name}, published"), Some(hue(nth))).hollow()]
+    });
+    let title = "Rates by test and memory type";
+    let caption = "To the end that the test names, on a logarithmic scale; whiskers are intervals. \
+                   Hollow: published, of another machine.";
+    Lanes::dots([title, caption], keys.collect(), rows).shown().map(Block::Lanes)
 }
 
-/// Medians in nanoseconds of operations, by memory type and state.
-pub(super) fn latency(run: &Run) -> Grouped {
+/// Medians of operations, by memory type and state.
+pub(super) fn latency(run: &Run) -> Option<Block> {
     let mine = mine(&run.entries, LATENCY);
-    let mut operations: Vec<String> = Vec::new();
-    for arm in mine.iter().flat_map(|entry| arms(entry, "op")) {
-        if !operations.iter().any(|known| known == arm) {
-            operations.push(arm.to_owned());
-        }
-    }
-    let mut series: Vec<Bars> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
+    let mut keys: Vec<Key> = Vec::new();
     for entry in mine.iter().filter(|entry| entry.is_valid()) {
-        let state = match entry.parameter("state") {
-            "flushed" => ", flushed",
-            _ => "",
-        };
-        let label = format!("{}{state}", display_type(entry.parameter("type")));
-        if series.iter().any(|bars| bars.label == label) {
+        let (memory_type, flushed) =
+            (entry.parameter("type"), entry.parameter("state") == "flushed");
+        let name = display_type(memory_type);
+        let label = if flushed { format!("{name}, flushed") } else { name };
+        if labels.contains(&label) {
             continue;
         }
-        let point = |arm: &String| {
-            let of = |statistic| number(entry, arm, OP, statistic).map(|q| q.value);
-            let median = of("p50")?;
-            Some((median, of("min").unwrap_or(median), of("p99").unwrap_or(median)))
-        };
-        let points = operations.iter().map(point).collect();
-        series.push(Bars { label, published: false, points });
+        let key = Key::new(label.clone(), Some(hue(super::type_rank(memory_type))));
+        keys.push(if flushed { key.hollow() } else { key });
+        labels.push(label);
+        for arm in arms(entry, "op") {
+            let of = |statistic| number(entry, arm, OP, statistic);
+            let Some(median) = of("p50") else { continue };
+            let end = |statistic| of(statistic).unwrap_or(median).value;
+            let dot = (keys.len() - 1, Quantity { low: end("min"), high: end("p99"), ..median });
+            match rows.iter_mut().find(|(known, _)| known == arm) {
+                Some((_, dots)) => dots.push(dot),
+                None => rows.push((arm.to_owned(), vec![dot])),
+            }
+        }
     }
-    Grouped::of(&operations, series)
+    let title = "Median of one operation by memory type";
+    let caption = "On a logarithmic scale; whiskers reach from the minimum to p99.";
+    Lanes::dots([title, caption], keys, rows).shown().map(Block::Lanes)
 }

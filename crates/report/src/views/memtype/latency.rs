@@ -5,7 +5,7 @@
 
 use super::{LATENCY, OP, TYPES, arms, charts, display_type, mine, number, withheld};
 use crate::{
-    document::{Block, Cell, ChartPlace, Column, Section, Table, Tone},
+    document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::elapsed,
     parameters,
@@ -23,14 +23,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
-    if !charts::latency(run).is_empty() {
-        section.blocks.push(Block::Chart(ChartPlace {
-            id: "memtype-latency",
-            nth: 0,
-            title: "Median of one operation by memory type".to_owned(),
-            caption: "On a logarithmic scale; whiskers reach from the minimum to p99.".to_owned(),
-        }));
-    }
+    section.blocks.extend(charts::latency(run));
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let shown = parameters::columns(&cases, &["type"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));

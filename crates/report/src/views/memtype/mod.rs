@@ -25,9 +25,7 @@ use crate::{
     run::Run,
 };
 pub(crate) use {
-    bandwidth::section as bandwidth_section,
-    charts::{bandwidth_chart, latency_chart},
-    latency::section as latency_section,
+    bandwidth::section as bandwidth_section, latency::section as latency_section,
     order::section as order_section,
 };
 

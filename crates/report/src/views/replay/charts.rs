@@ -1,48 +1,45 @@
 //! What the page draws of replays: what an operation takes, backend by backend.
 //!
-//! The one idea: a chart is a case, because backends are compared within their process; whose a
+//! The one idea: lanes are of one case, because backends are compared within their process; whose a
 //! backend is decides its colour. Values stand in the tables.
 
-use serde::Serialize;
-
 use super::{NOOP, REPLAY, arms, base_of};
-use crate::{entry::Entry, numbers::cpu, quantity::Quantity};
+use crate::{
+    chart::{Key, Lanes, Row, hue},
+    document::Block,
+    entry::Entry,
+    numbers::cpu,
+};
 
-/// What an operation takes, backend by backend.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Backends {
-    /// Nanoseconds of decoding alone.
-    floor: Option<f64>,
-    arms: Vec<Backend>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct Backend {
-    name: String,
-    /// Whose it is: `floor`, `fast-mem`, `base`, `peer` or `ours`.
-    family: &'static str,
-    /// Nanoseconds and the ends of their interval.
-    ns: (f64, f64, f64),
-}
-
-/// The backends of a case.
-pub(super) fn backends(entry: &Entry) -> Backends {
+/// The backends of a case, where it has some to compare.
+pub(super) fn backends(entry: &Entry, trace: &str) -> Option<Block> {
     let each = |arm: &str| entry.numbers.get(cpu(arm, REPLAY), "ns_per_op");
     let arms = entry.measured().map(|m| arms(entry.case(), m)).unwrap_or_default();
     let base = base_of(&arms);
-    let arm = |name: &str| {
-        let Quantity { value, low, high, .. } = each(name)?;
-        let family = match name {
-            name if name.starts_with(NOOP) => "floor",
-            name if Some(name) == base => "base",
-            name if name.starts_with("paged-") => "fast-mem",
-            name if name.starts_with("peer-") => "peer",
-            _ => "ours",
-        };
-        Some(Backend { name: name.to_owned(), family, ns: (value, low, high) })
+    let whose = |name: &str| match name {
+        name if name.starts_with(NOOP) => 0,
+        name if Some(name) == base => 1,
+        name if name.starts_with("paged-") => 2,
+        name if name.starts_with("peer-") => 3,
+        _ => 4,
     };
-    Backends {
-        floor: each(NOOP).map(|floor| floor.value),
-        arms: arms.iter().filter_map(|name| arm(name)).collect(),
+    let keys = vec![
+        Key::new("decoding", None),
+        Key::new("base", Some(hue(1))),
+        Key::new("fast-mem's", Some(hue(0))),
+        Key::new("others'", Some(hue(3))),
+        Key::new("pagelab's", Some(hue(2))),
+    ];
+    let row = |name: &&str| -> Option<Row> {
+        Some(((*name).to_owned(), vec![(whose(name), each(name)?)]))
+    };
+    let rows: Vec<Row> = arms.iter().filter_map(row).collect();
+    if rows.len() < 2 {
+        return None;
     }
+    let title = format!("One operation of {trace}, by backend");
+    let caption = "CPU time; whiskers are intervals. The line through all is noop: decoding alone.";
+    Lanes::bars([&title, caption], keys, rows, each(NOOP).map(|floor| (floor, "noop")))
+        .shown()
+        .map(Block::Lanes)
 }

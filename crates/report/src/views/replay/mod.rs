@@ -14,11 +14,10 @@ use pagelab_record::{
     Case, Measured, units,
     vocabulary::{claim, counter, series},
 };
-use serde_json::{Value, json};
 
 use crate::{
     cases::{display_trace, name_of, titles},
-    document::{Block, Cell, ChartPlace, Column, Headline, Note, Section, Table, Tone},
+    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::Entry,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally},
     parameters,
@@ -109,8 +108,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let compared: Vec<&Entry> =
         mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();
     let titles = titles(&compared, &[]);
-    let drawn = compared.iter().zip(&titles).filter(|(entry, _)| is_drawn(entry)).enumerate();
-    section.blocks.extend(drawn.map(|(nth, (_, title))| chart(nth, title)));
+    let drawn = compared.iter().zip(&titles);
+    section.blocks.extend(drawn.filter_map(|(entry, title)| charts::backends(entry, title)));
     for (entry, title) in compared.into_iter().zip(titles) {
         section.blocks.push(Block::Heading(title));
         section.blocks.push(Block::Text(conditions(&[entry])));
@@ -129,31 +128,6 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         TIE * 100.0
     )));
     Some(section)
-}
-
-/// Whether a case has arms to compare, so that a chart of them says something.
-pub(crate) fn is_drawn(entry: &Entry) -> bool {
-    let timed = |arm: &&str| entry.numbers.get(cpu(arm, REPLAY), "ns_per_op").is_some();
-    let measured = entry.measured();
-    measured.is_some_and(|m| arms(entry.case(), m).iter().filter(|arm| timed(arm)).count() > 1)
-}
-
-/// The backends of each case whose arms are drawn, in the order of their charts.
-pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
-    let mine = run.rows(WORKLOAD);
-    let drawn = mine.iter().filter(|e| !readers::takes(e, &mine) && is_drawn(e));
-    let drawn: Vec<_> = drawn.map(|entry| charts::backends(entry)).collect();
-    vec![("replay", json!(drawn))]
-}
-
-fn chart(nth: usize, trace: &str) -> Block {
-    Block::Chart(ChartPlace {
-        id: "replay",
-        nth,
-        title: format!("One operation of {trace}, by backend"),
-        caption: "CPU time; whiskers are intervals. The dashed line is noop: decoding alone."
-            .to_owned(),
-    })
 }
 
 /// What the rows below have in common: length, and every parameter that is the same.

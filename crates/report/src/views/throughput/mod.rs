@@ -15,13 +15,10 @@ use pagelab_record::{
         series::{MAP, POPULATE, RELEASE, TOUCH},
     },
 };
-use serde_json::{Value, json};
-
-use self::charts::bandwidth;
 
 use crate::{
     cases::{is_parallel, touches_fault},
-    document::{Block, Cell, ChartPlace, Column, Headline, Section, Table, Tone},
+    document::{Block, Cell, Column, Headline, Section, Table, Tone},
     entry::Entry,
     headline::{base_case, with_interval},
     limits::Limits,
@@ -160,12 +157,6 @@ fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
     ratio::of_arms(&measured.series, TOUCH, clock, [ARM, TWIN])
 }
 
-/// Bandwidth by page size.
-pub(crate) fn charts(run: &Run) -> Vec<(&'static str, Value)> {
-    let (pages, lines) = bandwidth(&run.entries);
-    vec![("pages", json!(pages)), ("bandwidth", json!(lines))]
-}
-
 /// The rate of base pages, and the page size that comes closest to clearing.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     [rate_of(&run.entries), best_page(&run.entries)].into_iter().flatten().collect()
@@ -209,16 +200,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("throughput", "Fault throughput");
-    if bandwidth(&run.entries).1.iter().any(|line| line.points.len() > 1) {
-        section.blocks.push(Block::Chart(ChartPlace {
-            id: "bandwidth",
-            nth: 0,
-            title: "Fresh memory by page size, against the clear limit".to_owned(),
-            caption: "Bytes a second, from mapping to the last touch; whiskers are intervals. The \
-                      dashed line is what one thread clears in DRAM."
-                .to_owned(),
-        }));
-    }
+    section.blocks.extend(charts::bandwidth(run));
     let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
     let shown = parameters::columns(&cases, &["page", "backing", "populate"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));

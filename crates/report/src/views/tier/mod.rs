@@ -13,7 +13,7 @@ mod section;
 
 use pagelab_record::{Case, Measured, Table};
 
-pub(crate) use self::{charts::charts, compared::compared_section, section::section};
+pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
@@ -182,7 +182,6 @@ pub(crate) mod tests {
     };
 
     use super::*;
-    use crate::views::tier::charts::TierCharts;
 
     /// A simulation that nobody ran.
     pub(crate) fn record(measured: Measured) -> Record {
@@ -250,25 +249,23 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn two_cases_with_an_oracle_make_a_heat_map() {
+    fn two_cases_with_an_oracle_make_a_heat_map_and_each_is_drawn() {
         let entries = [entry("zipf"), entry("gups")];
-        let all: Vec<&Entry> = entries.iter().collect();
-        let charts = TierCharts::of(&all);
-        assert!(charts.heat_place().is_some());
-        let told = serde_json::to_string(&charts).unwrap();
+        let told = |entries: &[Entry]| {
+            let run = Run { entries: entries.into(), ..Run::default() };
+            serde_json::to_string(&section(&run).unwrap().blocks).unwrap()
+        };
+        let text = told(&entries);
         for said in [
-            r#""rows":["zipf","gups"]"#,
-            r#""columns":["none","pghot"]"#,
-            r#""cells":[[2.0,0.5],[2.0,0.5]]"#,
-            r#""useful":150,"wasted":50,"demoted":10"#,
+            "Regret against the oracle",
+            r#"{"text":"+50.0 %","tone":"plain","depth":56}"#,
             r#""points":[[0.0,0.0],[30.0,0.475]]"#,
+            r#"{"key":0,"value":"150","at":100.0,"span":null}"#,
+            r#"{"key":1,"value":"50","at":33.33,"span":null}"#,
         ] {
-            assert!(told.contains(said), "no `{said}` in {told}");
+            assert!(text.contains(said), "no `{said}` in {text}");
         }
-        assert!(TierCharts::of(&all[..1]).heat_place().is_none());
-        let run = Run { entries: entries.into(), ..Run::default() };
-        let text = serde_json::to_string(&section(&run).unwrap().blocks).unwrap();
-        assert!(text.contains("Regret against the oracle") && text.contains("tier-shares"));
+        assert!(!told(&entries[..1]).contains("Regret against the oracle"));
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! The tables of `tier/simulation`.
 //!
-//! The one idea: an arm is a row; what nobody counted is left out as a column. The heat map stands
-//! as a table too, so that a terminal shows it and the page's drawing adds only colour.
+//! The one idea: an arm is a row; what nobody counted is left out as a column. The heat map
+//! is a table, so that a terminal shows it; the page shades its cells.
 
 use pagelab_record::units;
 
-use super::{
-    COUNTS, RUN, WORKLOAD, arms, charts::TierCharts, policies, title, titles, with_regret,
-};
+use super::{COUNTS, RUN, WORKLOAD, arms, charts, policies, title, titles, with_regret};
 use crate::{
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
@@ -22,7 +20,6 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let charts = TierCharts::of(&run.valid(WORKLOAD));
     let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
         "Times and counts are a model's. Regret is the time above that of the oracle, which knows \
          the expected accesses, starts from the best placement without a move, and pays for the \
@@ -32,16 +29,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     ));
     if let Some(heat) = heat(&mine) {
         section.blocks.push(Block::Heading("Regret against the oracle".to_owned()));
-        section.blocks.extend(charts.heat_place());
         section.blocks.push(Block::Table(heat));
     }
-    let mut nth = 0;
     for entry in mine {
         section.blocks.push(Block::Heading(title(entry.case())));
         section.blocks.push(Block::Table(arms_table(entry)));
-        if entry.is_valid() {
-            section.blocks.extend(charts.places(nth));
-            nth += 1;
+        if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
+            section.blocks.extend(charts::blocks(measured));
         }
         section.blocks.extend(entry.notes(&[]).into_iter().map(Block::Note));
     }
@@ -118,7 +112,11 @@ fn regret(regret: Option<Quantity>) -> Cell {
         value if value <= 0.5 => Tone::Plain,
         _ => Tone::Warn,
     };
-    Cell::toned(format!("{:+.1} %", regret.value * 100.0), tone)
+    // 1 % is where the shade begins, ten times as long as the oracle where it ends.
+    let depth = ((regret.value.max(0.01) / 0.01).log10() / 3.0).min(1.0) * 100.0;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+    let depth = depth as u8;
+    Cell { depth, ..Cell::toned(format!("{:+.1} %", regret.value * 100.0), tone) }
 }
 
 /// Policies by workloads: how much longer than the oracle, where more than one case has one.

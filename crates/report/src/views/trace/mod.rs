@@ -11,7 +11,7 @@ mod section;
 
 use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
 
-pub(crate) use self::{charts::charts, section::section};
+pub(crate) use self::section::section;
 use crate::{
     cases::display_trace,
     document::{Headline, Tone},

@@ -17,7 +17,6 @@ use crate::{
     parameters,
     quantity::{Quantity, group_thousands},
     run::Run,
-    views::trace::charts::TraceCharts,
 };
 
 /// Pages of the list that a table shows; the JSON has all.
@@ -100,7 +99,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("trace-stats", "Trace statistics");
-    section.blocks.extend(TraceCharts::of(run).places());
+    section.blocks.extend(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
         let traced = Traced::of(entry, &run.published);
         section.blocks.push(Block::Heading(title));
