@@ -7,10 +7,11 @@
  */
 #define _GNU_SOURCE
 #include <stdint.h>
-#include <time.h>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
+
+#include "now.h"
 
 struct round {
 	uint64_t *to;
@@ -24,14 +25,6 @@ struct round {
 	uint32_t back_width;  /* bytes of a load of the read-back, 0 without one */
 	uint32_t back_nt;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void store_8(uint64_t *to, uint64_t words, uint64_t first)
 {
@@ -64,10 +57,6 @@ static uint64_t differs_8(const uint64_t *from, uint64_t words, uint64_t first)
 
 #ifdef __x86_64__
 
-#define AVX2 __attribute__((target("avx2")))
-#define AVX512 __attribute__((target("avx512f")))
-#define SSE41 __attribute__((target("sse4.1")))
-
 static void nt_8(uint64_t *to, uint64_t words, uint64_t first)
 {
 	uint64_t i;
@@ -76,218 +65,123 @@ static void nt_8(uint64_t *to, uint64_t words, uint64_t first)
 		_mm_stream_si64((long long *)to + i, (long long)(first + i));
 }
 
-/* One loop for each instruction: count in a vector, store it, add the number of lanes. */
-#define STORE(name, attr, vec, lanes, start, step, add, store)				\
+#define LANES(vec) (sizeof(vec) / sizeof(uint64_t))
+
+/* Count in a vector, store it, add the number of lanes. */
+#define STORE(name, attr, vec, store, ...)						\
 	attr static void name(uint64_t *to, uint64_t words, uint64_t first)		\
 	{										\
-		vec v = start, by = step;						\
+		vec v = first + (vec){ __VA_ARGS__ };					\
 		uint64_t i;								\
 											\
-		for (i = 0; i < words; i += lanes) {					\
+		for (i = 0; i < words; i += LANES(vec)) {				\
 			store((vec *)(to + i), v);					\
-			v = add(v, by);							\
+			v += LANES(vec);						\
 		}									\
 	}
-
-#define F(i) ((long long)(first + i))
-#define START16 _mm_set_epi64x(F(1), F(0))
-#define START32 _mm256_set_epi64x(F(3), F(2), F(1), F(0))
-#define START64 _mm512_set_epi64(F(7), F(6), F(5), F(4), F(3), F(2), F(1), F(0))
-
-STORE(store_16, , __m128i, 2, START16, _mm_set1_epi64x(2), _mm_add_epi64, _mm_store_si128)
-STORE(nt_16, , __m128i, 2, START16, _mm_set1_epi64x(2), _mm_add_epi64, _mm_stream_si128)
-STORE(store_32, AVX2, __m256i, 4, START32, _mm256_set1_epi64x(4), _mm256_add_epi64,
-      _mm256_store_si256)
-STORE(nt_32, AVX2, __m256i, 4, START32, _mm256_set1_epi64x(4), _mm256_add_epi64,
-      _mm256_stream_si256)
-STORE(store_64, AVX512, __m512i, 8, START64, _mm512_set1_epi64(8), _mm512_add_epi64,
-      _mm512_store_si512)
-STORE(nt_64, AVX512, __m512i, 8, START64, _mm512_set1_epi64(8), _mm512_add_epi64,
-      _mm512_stream_si512)
-
-static uint64_t lanes_16(__m128i v)
-{
-	uint64_t w[2];
-
-	_mm_storeu_si128((__m128i *)w, v);
-	return w[0] + w[1];
-}
-
-AVX2 static uint64_t lanes_32(__m256i v)
-{
-	uint64_t w[4];
-
-	_mm256_storeu_si256((__m256i *)w, v);
-	return w[0] + w[1] + w[2] + w[3];
-}
-
-AVX512 static uint64_t lanes_64(__m512i v)
-{
-	uint64_t w[8], sum = 0;
-	int i;
-
-	_mm512_storeu_si512(w, v);
-	for (i = 0; i < 8; i++)
-		sum += w[i];
-	return sum;
-}
 
 /* Two accumulators, as anybody would who knows that loads come two at a time. */
-#define SUM(name, attr, vec, lanes, zero, add, load, reduce)				\
+#define SUM(name, attr, vec, load)							\
 	attr static uint64_t name(const uint64_t *from, uint64_t words)			\
 	{										\
-		vec a = zero, b = zero;							\
-		uint64_t i;								\
+		vec a = {}, b = {};							\
+		uint64_t sum = 0, i;							\
 											\
-		for (i = 0; i < words; i += 2 * lanes) {				\
-			a = add(a, load((vec *)(from + i)));				\
-			b = add(b, load((vec *)(from + i + lanes)));			\
+		for (i = 0; i < words; i += 2 * LANES(vec)) {				\
+			a += load((vec *)(from + i));					\
+			b += load((vec *)(from + i + LANES(vec)));			\
 		}									\
-		return reduce(add(a, b));						\
+		a += b;									\
+		for (i = 0; i < LANES(vec); i++)					\
+			sum += a[i];							\
+		return sum;								\
 	}
 
-SUM(sum_16, , __m128i, 2, _mm_setzero_si128(), _mm_add_epi64, _mm_load_si128, lanes_16)
-SUM(sum_nt_16, SSE41, __m128i, 2, _mm_setzero_si128(), _mm_add_epi64, _mm_stream_load_si128,
-    lanes_16)
-SUM(sum_32, AVX2, __m256i, 4, _mm256_setzero_si256(), _mm256_add_epi64, _mm256_load_si256, lanes_32)
-SUM(sum_nt_32, AVX2, __m256i, 4, _mm256_setzero_si256(), _mm256_add_epi64,
-    _mm256_stream_load_si256, lanes_32)
-SUM(sum_64, AVX512, __m512i, 8, _mm512_setzero_si512(), _mm512_add_epi64, _mm512_load_si512,
-    lanes_64)
-SUM(sum_nt_64, AVX512, __m512i, 8, _mm512_setzero_si512(), _mm512_add_epi64,
-    _mm512_stream_load_si512, lanes_64)
-
-/* Lanes are or-ed: the reductions add, which could make 0 of what is not. */
-static uint64_t any_16(__m128i v)
-{
-	uint64_t w[2];
-
-	_mm_storeu_si128((__m128i *)w, v);
-	return w[0] | w[1];
-}
-
-AVX2 static uint64_t any_32(__m256i v)
-{
-	uint64_t w[4];
-
-	_mm256_storeu_si256((__m256i *)w, v);
-	return w[0] | w[1] | w[2] | w[3];
-}
-
-AVX512 static uint64_t any_64(__m512i v)
-{
-	uint64_t w[8], all = 0;
-	int i;
-
-	_mm512_storeu_si512(w, v);
-	for (i = 0; i < 8; i++)
-		all |= w[i];
-	return all;
-}
-
-#define DIFFERS(name, attr, vec, lanes, start, step, zero, add, or, xor, load, any)	\
+/* Lanes are or-ed, as bits: a sum of them could make 0 of what is not. */
+#define DIFFERS(name, attr, vec, bits, load, ...)					\
 	attr static uint64_t name(const uint64_t *from, uint64_t words, uint64_t first)	\
 	{										\
-		vec v = start, by = step, all = zero;					\
-		uint64_t i;								\
+		vec v = first + (vec){ __VA_ARGS__ };					\
+		bits all = {};								\
+		uint64_t any = 0, i;							\
 											\
-		for (i = 0; i < words; i += lanes) {					\
-			all = or(all, xor(load((vec *)(from + i)), v));			\
-			v = add(v, by);							\
+		for (i = 0; i < words; i += LANES(vec)) {				\
+			all |= (bits)load((vec *)(from + i)) ^ (bits)v;			\
+			v += LANES(vec);						\
 		}									\
-		return any(all);							\
+		for (i = 0; i < LANES(vec); i++)					\
+			any |= ((vec)all)[i];							\
+		return any;								\
 	}
 
-DIFFERS(differs_16, , __m128i, 2, START16, _mm_set1_epi64x(2), _mm_setzero_si128(), _mm_add_epi64,
-	_mm_or_si128, _mm_xor_si128, _mm_load_si128, any_16)
-DIFFERS(differs_nt_16, SSE41, __m128i, 2, START16, _mm_set1_epi64x(2), _mm_setzero_si128(),
-	_mm_add_epi64, _mm_or_si128, _mm_xor_si128, _mm_stream_load_si128, any_16)
-DIFFERS(differs_32, AVX2, __m256i, 4, START32, _mm256_set1_epi64x(4), _mm256_setzero_si256(),
-	_mm256_add_epi64, _mm256_or_si256, _mm256_xor_si256, _mm256_load_si256, any_32)
-DIFFERS(differs_nt_32, AVX2, __m256i, 4, START32, _mm256_set1_epi64x(4), _mm256_setzero_si256(),
-	_mm256_add_epi64, _mm256_or_si256, _mm256_xor_si256, _mm256_stream_load_si256, any_32)
-DIFFERS(differs_64, AVX512, __m512i, 8, START64, _mm512_set1_epi64(8), _mm512_setzero_si512(),
-	_mm512_add_epi64, _mm512_or_si512, _mm512_xor_si512, _mm512_load_si512, any_64)
-DIFFERS(differs_nt_64, AVX512, __m512i, 8, START64, _mm512_set1_epi64(8), _mm512_setzero_si512(),
-	_mm512_add_epi64, _mm512_or_si512, _mm512_xor_si512, _mm512_stream_load_si512, any_64)
+/* All loops of one width: the intrinsics are named only where C has no operator. */
+#define WIDTH(n, attr, nt_attr, nt_store, nt_load, ...)				\
+	typedef uint64_t vec_##n __attribute__((vector_size(n), may_alias));		\
+	typedef uint32_t bits_##n __attribute__((vector_size(n)));			\
+	STORE(store_##n, attr, vec_##n, PLAIN_STORE, __VA_ARGS__)			\
+	STORE(nt_##n, attr, vec_##n, nt_store, __VA_ARGS__)				\
+	SUM(sum_##n, attr, vec_##n, PLAIN_LOAD)						\
+	SUM(sum_nt_##n, nt_attr, vec_##n, nt_load)					\
+	DIFFERS(differs_##n, attr, vec_##n, bits_##n, PLAIN_LOAD, __VA_ARGS__)			\
+	DIFFERS(differs_nt_##n, nt_attr, vec_##n, bits_##n, nt_load, __VA_ARGS__)
 
-static void store(uint64_t *to, uint64_t words, uint64_t first, uint32_t width, uint32_t nt)
-{
-	switch (width) {
-	case 8:
-		(nt ? nt_8 : store_8)(to, words, first);
-		break;
-	case 16:
-		(nt ? nt_16 : store_16)(to, words, first);
-		break;
-	case 32:
-		(nt ? nt_32 : store_32)(to, words, first);
-		break;
-	case 64:
-		(nt ? nt_64 : store_64)(to, words, first);
-		break;
-	}
-}
+#define PLAIN_STORE(to, v) (*(to) = (v))
+#define PLAIN_LOAD(from) (*(from))
+#define NT_STORE_16(to, v) _mm_stream_si128((__m128i *)(to), (__m128i)(v))
+#define NT_LOAD_16(from) ((vec_16)_mm_stream_load_si128((__m128i *)(from)))
+#define NT_STORE_32(to, v) _mm256_stream_si256((__m256i *)(to), (__m256i)(v))
+#define NT_LOAD_32(from) ((vec_32)_mm256_stream_load_si256((__m256i *)(from)))
+#define NT_STORE_64(to, v) _mm512_stream_si512((__m512i *)(to), (__m512i)(v))
+#define NT_LOAD_64(from) ((vec_64)_mm512_stream_load_si512((__m512i *)(from)))
+#define TARGET(feature) __attribute__((target(feature)))
 
-static uint64_t sum(const uint64_t *from, uint64_t words, uint32_t width, uint32_t nt)
-{
-	switch (width) {
-	case 16:
-		return (nt ? sum_nt_16 : sum_16)(from, words);
-	case 32:
-		return (nt ? sum_nt_32 : sum_32)(from, words);
-	case 64:
-		return (nt ? sum_nt_64 : sum_64)(from, words);
-	}
-	return sum_8(from, words);
-}
-
-static uint64_t differs(const uint64_t *from, uint64_t words, uint64_t first, uint32_t width,
-			uint32_t nt)
-{
-	switch (width) {
-	case 16:
-		return (nt ? differs_nt_16 : differs_16)(from, words, first);
-	case 32:
-		return (nt ? differs_nt_32 : differs_32)(from, words, first);
-	case 64:
-		return (nt ? differs_nt_64 : differs_64)(from, words, first);
-	}
-	return differs_8(from, words, first);
-}
-
-static void sfence(void)
-{
-	_mm_sfence();
-}
-
-#else /* any other architecture: words of 8 bytes, plain */
-
-static void store(uint64_t *to, uint64_t words, uint64_t first, uint32_t width, uint32_t nt)
-{
-	(void)width, (void)nt;
-	store_8(to, words, first);
-}
-
-static uint64_t sum(const uint64_t *from, uint64_t words, uint32_t width, uint32_t nt)
-{
-	(void)width, (void)nt;
-	return sum_8(from, words);
-}
-
-static uint64_t differs(const uint64_t *from, uint64_t words, uint64_t first, uint32_t width,
-			uint32_t nt)
-{
-	(void)width, (void)nt;
-	return differs_8(from, words, first);
-}
-
-static void sfence(void)
-{
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-}
+WIDTH(16, , TARGET("sse4.1"), NT_STORE_16, NT_LOAD_16, 0, 1)
+WIDTH(32, TARGET("avx2"), TARGET("avx2"), NT_STORE_32, NT_LOAD_32, 0, 1, 2, 3)
+WIDTH(64, TARGET("avx512f"), TARGET("avx512f"), NT_STORE_64, NT_LOAD_64, 0, 1, 2, 3, 4, 5, 6, 7)
 
 #endif
+
+/* The loops of one width, by plain or by non-temporal instructions. */
+struct loops {
+	uint32_t width;
+	uint32_t nt;
+	void (*store)(uint64_t *to, uint64_t words, uint64_t first);
+	uint64_t (*sum)(const uint64_t *from, uint64_t words);
+	uint64_t (*differs)(const uint64_t *from, uint64_t words, uint64_t first);
+};
+
+static const struct loops ALL[] = {
+	{ 8, 0, store_8, sum_8, differs_8 },
+#ifdef __x86_64__
+	{ 8, 1, nt_8, sum_8, differs_8 },
+	{ 16, 0, store_16, sum_16, differs_16 },
+	{ 16, 1, nt_16, sum_nt_16, differs_nt_16 },
+	{ 32, 0, store_32, sum_32, differs_32 },
+	{ 32, 1, nt_32, sum_nt_32, differs_nt_32 },
+	{ 64, 0, store_64, sum_64, differs_64 },
+	{ 64, 1, nt_64, sum_nt_64, differs_nt_64 },
+#endif
+};
+
+/* Words of 8 bytes, plain, where the machine has nothing else. */
+static const struct loops *loops_of(uint32_t width, uint32_t nt)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(ALL) / sizeof(ALL[0]); i++)
+		if (ALL[i].width == width && ALL[i].nt == nt)
+			return &ALL[i];
+	return &ALL[0];
+}
+
+static void sfence(void)
+{
+#ifdef __x86_64__
+	_mm_sfence();
+#else
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+}
 
 static void mfence(void)
 {
@@ -327,15 +221,17 @@ static void fence(const struct round *r)
  */
 uint64_t pagelab_c_store_round(const struct round *r, uint64_t ns[4])
 {
+	const struct loops *loops = loops_of(r->width, r->nt);
+	const struct loops *back = loops_of(r->back_width, r->back_nt);
 	uint64_t all = 0;
 
 	ns[0] = now_ns();
-	store(r->to, r->words, r->first, r->width, r->nt);
+	loops->store(r->to, r->words, r->first);
 	ns[1] = now_ns();
 	if (r->fence || r->back_width) {
 		fence(r);
 		if (r->back_width)
-			all = differs(r->to, r->words, r->first, r->back_width, r->back_nt);
+			all = back->differs(r->to, r->words, r->first);
 		ns[2] = now_ns();
 	} else {
 		ns[2] = ns[1];
@@ -359,10 +255,11 @@ uint64_t pagelab_c_store_round(const struct round *r, uint64_t ns[4])
 uint64_t pagelab_c_read_round(const uint64_t *from, uint64_t words, uint32_t width, uint32_t nt,
 			      uint64_t ns[2])
 {
+	const struct loops *loops = loops_of(width, nt);
 	uint64_t all;
 
 	ns[0] = now_ns();
-	all = sum(from, words, width, nt);
+	all = loops->sum(from, words);
 	ns[1] = now_ns();
 	return all;
 }

@@ -15,7 +15,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
+
+#include "now.h"
 
 /* What one worker leaves: the same in twin/peers.rs. */
 struct peer_round {
@@ -28,14 +29,6 @@ struct peer_round {
 	uint64_t major;
 	uint64_t pages;		/* as the loop counted them */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t cpu_ns(const struct rusage *usage)
 {

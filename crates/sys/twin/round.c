@@ -8,15 +8,8 @@
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <sys/mman.h>
-#include <time.h>
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "now.h"
 
 /**
  * pagelab_c_round - map, touch and release anonymous memory once
