@@ -9,6 +9,21 @@
 //!
 //! It is not a judgement, except for [`warnings()`], and changes nothing.
 
+/// A table of probes of one class: key, effect, and what is read of the tree, which `Value` takes.
+macro_rules! facts {
+    ($class:ident |$tree:ident| $($key:literal: $effect:literal => $read:expr;)*) => {
+        &[$($crate::machine::environment::Probe {
+            class: $crate::machine::environment::Class::$class,
+            key: $key,
+            effect: $effect,
+            read: |$tree| {
+                let _ = $tree;
+                serde_json::Value::from($read)
+            },
+        }),*]
+    };
+}
+
 mod identity;
 mod settings;
 mod volatile;
@@ -18,7 +33,10 @@ use serde::Serialize;
 use serde_json::Value;
 pub use warnings::warnings;
 
-use crate::machine::topology::Tree;
+use crate::machine::{
+    thp::{HugePages, Pool},
+    topology::Tree,
+};
 
 /// What a difference in a fact means to a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -53,16 +71,6 @@ struct Probe {
     read: fn(&Tree) -> Value,
 }
 
-/// A row of the tables.
-const fn probe(
-    class: Class,
-    key: &'static str,
-    effect: &'static str,
-    read: fn(&Tree) -> Value,
-) -> Probe {
-    Probe { class, key, effect, read }
-}
-
 /// Every fact about this machine, now: identity first, volatile facts last.
 pub fn facts() -> Vec<Fact> {
     facts_of(&Tree::machine())
@@ -89,16 +97,6 @@ pub fn boot_id() -> String {
 /// The machine's own name.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The text of a file.
-fn text(tree: &Tree, path: &str) -> Value {
-    tree.text(path).into()
-}
-
-/// The word that is selected in a file.
-fn choice(tree: &Tree, path: &str) -> Value {
-    tree.choice(path).into()
 }
 
 /// The number in a file.
@@ -138,8 +136,18 @@ fn meminfo_bytes(tree: &Tree, key: &str) -> Value {
 
 /// A map from every name in a directory to what `read` makes of it; null when nothing is there.
 fn map_of(tree: &Tree, directory: &str, read: impl Fn(&str) -> Option<(String, Value)>) -> Value {
-    let map: serde_json::Map<String, Value> =
-        tree.names(directory).iter().filter_map(|name| read(name)).collect();
+    object(tree.names(directory).iter().filter_map(|name| read(name)))
+}
+
+/// What `read` makes of each hugetlb pool, by its page size; null when there are none.
+fn by_pool(tree: &Tree, read: fn(&Pool) -> u64) -> Value {
+    let pools = HugePages::of(tree.clone()).pools().into_iter();
+    object(pools.map(|pool| (format!("{}kB", pool.page_size >> 10), read(&pool).into())))
+}
+
+/// A map, or null when it has no member.
+fn object(members: impl Iterator<Item = (String, Value)>) -> Value {
+    let map: serde_json::Map<String, Value> = members.collect();
     if map.is_empty() { Value::Null } else { map.into() }
 }
 

@@ -2,106 +2,60 @@
 
 use serde_json::{Value, json};
 
-use super::{Class::Identity, Probe, meminfo_bytes, probe};
+use super::{Probe, map_of, meminfo_bytes};
 use crate::machine::topology::{Topology, Tree};
 
-pub(super) const PROBES: &[Probe] = &[
-    probe(
-        Identity,
-        "architecture",
-        "decides page sizes, fences and the format of page tables",
-        |_| std::env::consts::ARCH.into(),
-    ),
-    probe(Identity, "cpu_vendor", "decides fences, page-walk caches and fault microcode", |t| {
-        cpuinfo(t, "vendor_id")
-    }),
-    probe(Identity, "cpu_model", "names the part that every time belongs to", |t| {
-        cpuinfo(t, "model name")
-    }),
-    probe(Identity, "cpu_family", "names the generation when the model name does not", |t| {
-        cpuinfo_number(t, "cpu family")
-    }),
-    probe(Identity, "cpu_model_number", "tells parts of one generation apart", |t| {
-        cpuinfo_number(t, "model")
-    }),
-    probe(Identity, "cpu_stepping", "errata and their workarounds differ by stepping", |t| {
-        cpuinfo_number(t, "stepping")
-    }),
-    probe(Identity, "microcode", "an update can add the cost of a mitigation", |t| {
-        cpuinfo(t, "microcode")
-    }),
-    probe(Identity, "cpu_features", "decides how the kernel clears and copies a page", features),
-    probe(Identity, "cpu_count", "bounds the threads that fault at the same time", |t| {
-        Topology::of(t.clone()).cpus().online.len().into()
-    }),
-    probe(Identity, "sockets", "lines that cross a socket cost several times more", |t| {
-        Topology::of(t.clone()).sockets().into()
-    }),
-    probe(
-        Identity,
-        "threads_per_core",
-        "threads of one core share its caches and its page walker",
-        |t| on_first_cpu(t, |topology, cpu| topology.siblings(cpu).len().into()),
-    ),
-    probe(Identity, "cache_l1d_bytes", "a buffer that fits measures this cache", |t| {
-        on_first_cpu(t, |topology, cpu| topology.caches(cpu).l1d.into())
-    }),
-    probe(Identity, "cache_l2_bytes", "a buffer that fits measures this cache", |t| {
-        on_first_cpu(t, |topology, cpu| topology.caches(cpu).l2.into())
-    }),
-    probe(Identity, "cache_llc_bytes", "below four times this size DRAM is not measured", |t| {
-        on_first_cpu(t, |topology, cpu| topology.caches(cpu).llc.into())
-    }),
-    probe(Identity, "physical_address_bits", "bounds the memory that can be mapped", |t| {
-        address_bits(t, 0)
-    }),
-    probe(
-        Identity,
-        "virtual_address_bits",
-        "57 bits mean five levels of page table, one more per walk",
-        |t| address_bits(t, 1),
-    ),
-    probe(Identity, "base_page_bytes", "is the unit of every base-page fault", |_| {
-        rustix::param::page_size().into()
-    }),
-    probe(Identity, "memory_bytes", "bounds the regions that can be measured", |t| {
-        meminfo_bytes(t, "MemTotal")
-    }),
-    probe(Identity, "numa_nodes", "memory of another node is farther away", nodes),
-    probe(Identity, "numa_distances", "says how much farther, by the firmware's word", |t| {
+pub(super) const PROBES: &[Probe] = facts! { Identity |t|
+    "architecture": "decides page sizes, fences and the format of page tables" =>
+        std::env::consts::ARCH;
+    "cpu_vendor": "decides fences, page-walk caches and fault microcode" => cpuinfo(t, "vendor_id");
+    "cpu_model": "names the part that every time belongs to" => cpuinfo(t, "model name");
+    "cpu_family": "names the generation when the model name does not" =>
+        cpuinfo_number(t, "cpu family");
+    "cpu_model_number": "tells parts of one generation apart" => cpuinfo_number(t, "model");
+    "cpu_stepping": "errata and their workarounds differ by stepping" =>
+        cpuinfo_number(t, "stepping");
+    "microcode": "an update can add the cost of a mitigation" => cpuinfo(t, "microcode");
+    "cpu_features": "decides how the kernel clears and copies a page" => features(t);
+    "cpu_count": "bounds the threads that fault at the same time" =>
+        Topology::of(t.clone()).cpus().online.len();
+    "sockets": "lines that cross a socket cost several times more" =>
+        Topology::of(t.clone()).sockets();
+    "threads_per_core": "threads of one core share its caches and its page walker" =>
+        on_first_cpu(t, |topology, cpu| topology.siblings(cpu).len().into());
+    "cache_l1d_bytes": "a buffer that fits measures this cache" =>
+        on_first_cpu(t, |topology, cpu| topology.caches(cpu).l1d.into());
+    "cache_l2_bytes": "a buffer that fits measures this cache" =>
+        on_first_cpu(t, |topology, cpu| topology.caches(cpu).l2.into());
+    "cache_llc_bytes": "below four times this size DRAM is not measured" =>
+        on_first_cpu(t, |topology, cpu| topology.caches(cpu).llc.into());
+    "physical_address_bits": "bounds the memory that can be mapped" => address_bits(t, 0);
+    "virtual_address_bits": "57 bits mean five levels of page table, one more per walk" =>
+        address_bits(t, 1);
+    "base_page_bytes": "is the unit of every base-page fault" => rustix::param::page_size();
+    "memory_bytes": "bounds the regions that can be measured" => meminfo_bytes(t, "MemTotal");
+    "numa_nodes": "memory of another node is farther away" => nodes(t);
+    "numa_distances": "says how much farther, by the firmware's word" => {
         let nodes = Topology::of(t.clone()).nodes();
         let rows: Vec<Vec<u32>> = nodes.into_iter().map(|node| node.distances).collect();
         if rows.is_empty() { Value::Null } else { json!(rows) }
-    }),
-    probe(
-        Identity,
-        "memory_tiers",
-        "says which nodes the kernel promotes to and demotes from",
-        |t| {
-            super::map_of(t, "sys/devices/virtual/memory_tiering", |tier| {
-                let path = format!("sys/devices/virtual/memory_tiering/{tier}/nodelist");
-                Some((tier.to_owned(), t.text(path)?.into()))
-            })
-        },
-    ),
-    probe(Identity, "kernel_release", "the fault path changes with every release", |t| {
-        t.text("proc/sys/kernel/osrelease").into()
-    }),
-    probe(Identity, "kernel_version", "tells builds of one release apart", |t| {
-        t.text("proc/sys/kernel/version").into()
-    }),
-    probe(Identity, "kernel_build", "another compiler lays the fault path out differently", |t| {
-        t.text("proc/version").into()
-    }),
-    probe(Identity, "timer_hz", "every tick interrupts the measured loop", |_| timer_hz()),
-    probe(
-        Identity,
-        "hypervisor",
-        "under one a fault can also be a fault of the host, and page walks are two-dimensional",
-        hypervisor,
-    ),
-    probe(Identity, "product", "names the machine or the cloud's type of it", product),
-];
+    };
+    "memory_tiers": "says which nodes the kernel promotes to and demotes from" =>
+        map_of(t, "sys/devices/virtual/memory_tiering", |tier| {
+            let path = format!("sys/devices/virtual/memory_tiering/{tier}/nodelist");
+            Some((tier.to_owned(), t.text(path)?.into()))
+        });
+    "kernel_release": "the fault path changes with every release" =>
+        t.text("proc/sys/kernel/osrelease");
+    "kernel_version": "tells builds of one release apart" => t.text("proc/sys/kernel/version");
+    "kernel_build": "another compiler lays the fault path out differently" =>
+        t.text("proc/version");
+    "timer_hz": "every tick interrupts the measured loop" => timer_hz();
+    "hypervisor":
+        "under one a fault can also be a fault of the host, and page walks are two-dimensional" =>
+        hypervisor(t);
+    "product": "names the machine or the cloud's type of it" => product(t);
+};
 
 fn cpuinfo(tree: &Tree, key: &str) -> Value {
     tree.field("proc/cpuinfo", key).into()

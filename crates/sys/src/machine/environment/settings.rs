@@ -2,169 +2,103 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Class::Setting, Probe, boot_parameter, choice, map_of, number, on_or_off, probe, switch, text,
-};
-use crate::machine::{
-    thp::HugePages,
-    topology::{Topology, Tree, cgroup, format_list, memory},
-};
+use super::{Probe, boot_parameter, by_pool, map_of, number, on_or_off, switch};
+use crate::machine::topology::{Topology, Tree, cgroup, format_list, memory};
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
 const CPU: &str = "sys/devices/system/cpu";
 
-pub(super) const PROBES: &[Probe] = &[
+pub(super) const PROBES: &[Probe] = facts! { Setting |t|
     // The kernel as booted.
-    probe(Setting, "kernel_command_line", "carries every boot-time choice", |t| {
-        text(t, "proc/cmdline")
-    }),
-    probe(Setting, "kernel_config", "a debug option can double the cost of a fault", config),
-    probe(Setting, "preemption", "decides where a fault can be interrupted", preemption),
-    probe(Setting, "preemption_now", "the mode that a dynamic kernel runs in", |t| {
+    "kernel_command_line": "carries every boot-time choice" => t.text("proc/cmdline");
+    "kernel_config": "a debug option can double the cost of a fault" => config(t);
+    "preemption": "decides where a fault can be interrupted" => preemption(t);
+    "preemption_now": "the mode that a dynamic kernel runs in" => {
         // `none voluntary (full) lazy`; debugfs, so root only.
         let modes = t.text("sys/kernel/debug/sched/preempt");
         let modes = modes.or_else(|| boot_parameter(t, "preempt").map(|mode| format!("({mode})")));
         let now = modes.as_deref().and_then(|modes| modes.split(['(', ')']).nth(1));
-        now.map(str::to_owned).into()
-    }),
-    probe(Setting, "mitigations", "several add a cost to every entry into the kernel", |t| {
+        now.map(str::to_owned)
+    };
+    "mitigations": "several add a cost to every entry into the kernel" =>
         map_of(t, "sys/devices/system/cpu/vulnerabilities", |name| {
             let state = t.text(format!("{CPU}/vulnerabilities/{name}"))?;
             Some((name.to_owned(), state.into()))
-        })
-    }),
-    probe(Setting, "kpti", "two page-table switches for every fault", |t| {
+        });
+    "kpti": "two page-table switches for every fault" => {
         let flags = t.field("proc/cpuinfo", "flags");
-        flags.map(|flags| flags.split_whitespace().any(|flag| flag == "pti")).into()
-    }),
-    probe(Setting, "init_on_alloc", "every allocated page is cleared, also by the kernel", |t| {
-        boot_switch(t, "init_on_alloc")
-    }),
-    probe(
-        Setting,
-        "init_on_free",
-        "every freed page is cleared: unmapping costs as faulting",
-        |t| boot_switch(t, "init_on_free"),
-    ),
-    probe(Setting, "debug_parameters", "checks every page or object that is touched", debug),
-    probe(Setting, "clocksource", "decides what reading the time costs", |t| {
-        text(t, "sys/devices/system/clocksource/clocksource0/current_clocksource")
-    }),
+        flags.map(|flags| flags.split_whitespace().any(|flag| flag == "pti"))
+    };
+    "init_on_alloc": "every allocated page is cleared, also by the kernel" =>
+        boot_switch(t, "init_on_alloc");
+    "init_on_free": "every freed page is cleared: unmapping costs as faulting" =>
+        boot_switch(t, "init_on_free");
+    "debug_parameters": "checks every page or object that is touched" => debug(t);
+    "clocksource": "decides what reading the time costs" =>
+        t.text("sys/devices/system/clocksource/clocksource0/current_clocksource");
     // Huge pages.
-    probe(Setting, "thp_enabled", "decides which faults are huge", |t| {
-        choice(t, &format!("{THP}/enabled"))
-    }),
-    probe(Setting, "thp_defrag", "decides which faults wait for compaction", |t| {
-        choice(t, &format!("{THP}/defrag"))
-    }),
-    probe(Setting, "thp_shmem_enabled", "decides which shared-memory faults are huge", |t| {
-        choice(t, &format!("{THP}/shmem_enabled"))
-    }),
-    probe(Setting, "thp_use_zero_page", "a read fault maps one shared huge page of zeros", |t| {
-        switch(t, &format!("{THP}/use_zero_page"))
-    }),
-    probe(Setting, "thp_this_process", "prctl can forbid huge pages to a process tree", |t| {
-        t.field("proc/self/status", "THP_enabled").and_then(|text| on_or_off(&text)).into()
-    }),
-    probe(Setting, "mthp_enabled", "decides which faults are served with middle sizes", |t| {
-        by_size(t, "enabled")
-    }),
-    probe(Setting, "mthp_shmem_enabled", "the same for shared memory", |t| {
-        by_size(t, "shmem_enabled")
-    }),
-    probe(Setting, "khugepaged_defrag", "khugepaged may compact, and take the CPU for it", |t| {
-        switch(t, &format!("{THP}/khugepaged/defrag"))
-    }),
-    probe(
-        Setting,
-        "khugepaged_scan_sleep_ms",
-        "how soon base pages are collapsed behind a measurement's back",
-        |t| number(t, &format!("{THP}/khugepaged/scan_sleep_millisecs")),
-    ),
-    probe(Setting, "hugetlb_pools", "hugetlb faults need pages in these", |t| {
-        let pools = HugePages::of(t.clone()).pools().into_iter();
-        let pools: Vec<_> =
-            pools.map(|p| (format!("{}kB", p.page_size >> 10), p.pages.into())).collect();
-        if pools.is_empty() { Value::Null } else { Value::Object(pools.into_iter().collect()) }
-    }),
+    "thp_enabled": "decides which faults are huge" => t.choice(format!("{THP}/enabled"));
+    "thp_defrag": "decides which faults wait for compaction" => t.choice(format!("{THP}/defrag"));
+    "thp_shmem_enabled": "decides which shared-memory faults are huge" =>
+        t.choice(format!("{THP}/shmem_enabled"));
+    "thp_use_zero_page": "a read fault maps one shared huge page of zeros" =>
+        switch(t, &format!("{THP}/use_zero_page"));
+    "thp_this_process": "prctl can forbid huge pages to a process tree" =>
+        t.field("proc/self/status", "THP_enabled").and_then(|text| on_or_off(&text));
+    "mthp_enabled": "decides which faults are served with middle sizes" => by_size(t, "enabled");
+    "mthp_shmem_enabled": "the same for shared memory" => by_size(t, "shmem_enabled");
+    "khugepaged_defrag": "khugepaged may compact, and take the CPU for it" =>
+        switch(t, &format!("{THP}/khugepaged/defrag"));
+    "khugepaged_scan_sleep_ms": "how soon base pages are collapsed behind a measurement's back" =>
+        number(t, &format!("{THP}/khugepaged/scan_sleep_millisecs"));
+    "hugetlb_pools": "hugetlb faults need pages in these" => by_pool(t, |pool| pool.pages);
     // Reclaim and placement.
-    probe(Setting, "overcommit_memory", "2 refuses large mappings that are never touched", |t| {
-        number(t, "proc/sys/vm/overcommit_memory")
-    }),
-    probe(Setting, "swappiness", "decides whether anonymous pages leave under pressure", |t| {
-        number(t, "proc/sys/vm/swappiness")
-    }),
-    probe(Setting, "page_cluster", "a swap-in reads 2^n pages", |t| {
-        number(t, "proc/sys/vm/page-cluster")
-    }),
-    probe(Setting, "compaction_proactiveness", "background compaction makes and takes time", |t| {
-        number(t, "proc/sys/vm/compaction_proactiveness")
-    }),
-    probe(Setting, "zone_reclaim_mode", "reclaims locally before it takes remote memory", |t| {
-        number(t, "proc/sys/vm/zone_reclaim_mode")
-    }),
-    probe(Setting, "watermark_scale_factor", "decides when kswapd wakes", |t| {
-        number(t, "proc/sys/vm/watermark_scale_factor")
-    }),
-    probe(Setting, "min_free_kbytes", "memory that no fault can have", |t| {
-        number(t, "proc/sys/vm/min_free_kbytes")
-    }),
-    probe(Setting, "max_map_count", "bounds the mappings of one process", |t| {
-        number(t, "proc/sys/vm/max_map_count")
-    }),
-    probe(Setting, "numa_balancing", "adds hinting faults and migrations of its own", |t| {
-        number(t, "proc/sys/kernel/numa_balancing")
-    }),
-    probe(Setting, "numa_demotion", "reclaim moves cold pages to a slower node", |t| {
-        switch(t, "sys/kernel/mm/numa/demotion_enabled")
-    }),
-    probe(Setting, "ksm_run", "merged pages fault again on the next write", |t| {
-        number(t, "sys/kernel/mm/ksm/run")
-    }),
-    probe(Setting, "zswap", "swap-ins come from compressed memory, not from the device", |t| {
-        switch(t, "sys/module/zswap/parameters/enabled")
-    }),
-    probe(Setting, "lru_gen", "which pages are found cold, and by which walk", |t| {
-        text(t, "sys/kernel/mm/lru_gen/enabled")
-    }),
-    probe(Setting, "swap_devices", "without one no page is swapped, with one any may be", swaps),
-    probe(Setting, "page_reporting_order", "free blocks of this order go back to the host", |t| {
-        number(t, "sys/module/page_reporting/parameters/page_reporting_order")
-    }),
+    "overcommit_memory": "2 refuses large mappings that are never touched" =>
+        number(t, "proc/sys/vm/overcommit_memory");
+    "swappiness": "decides whether anonymous pages leave under pressure" =>
+        number(t, "proc/sys/vm/swappiness");
+    "page_cluster": "a swap-in reads 2^n pages" => number(t, "proc/sys/vm/page-cluster");
+    "compaction_proactiveness": "background compaction makes and takes time" =>
+        number(t, "proc/sys/vm/compaction_proactiveness");
+    "zone_reclaim_mode": "reclaims locally before it takes remote memory" =>
+        number(t, "proc/sys/vm/zone_reclaim_mode");
+    "watermark_scale_factor": "decides when kswapd wakes" =>
+        number(t, "proc/sys/vm/watermark_scale_factor");
+    "min_free_kbytes": "memory that no fault can have" => number(t, "proc/sys/vm/min_free_kbytes");
+    "max_map_count": "bounds the mappings of one process" => number(t, "proc/sys/vm/max_map_count");
+    "numa_balancing": "adds hinting faults and migrations of its own" =>
+        number(t, "proc/sys/kernel/numa_balancing");
+    "numa_demotion": "reclaim moves cold pages to a slower node" =>
+        switch(t, "sys/kernel/mm/numa/demotion_enabled");
+    "ksm_run": "merged pages fault again on the next write" => number(t, "sys/kernel/mm/ksm/run");
+    "zswap": "swap-ins come from compressed memory, not from the device" =>
+        switch(t, "sys/module/zswap/parameters/enabled");
+    "lru_gen": "which pages are found cold, and by which walk" =>
+        t.text("sys/kernel/mm/lru_gen/enabled");
+    "swap_devices": "without one no page is swapped, with one any may be" => swaps(t);
+    "page_reporting_order": "free blocks of this order go back to the host" =>
+        number(t, "sys/module/page_reporting/parameters/page_reporting_order");
     // CPU.
-    probe(Setting, "governor", "anything but performance ramps up during the measurement", |t| {
-        governors(t)
-    }),
-    probe(Setting, "turbo", "the frequency depends on heat and on the neighbours", turbo),
-    probe(Setting, "smt", "a busy sibling takes half of the core", |t| {
-        text(t, &format!("{CPU}/smt/control"))
-    }),
-    probe(Setting, "idle_driver", "waking from a deep state costs more than a fault", |t| {
-        text(t, &format!("{CPU}/cpuidle/current_driver"))
-    }),
-    probe(Setting, "isolated_cpus", "nothing else is scheduled on these", |t| {
-        text(t, &format!("{CPU}/isolated"))
-    }),
-    probe(Setting, "nohz_full_cpus", "a lone task on these is not interrupted by the tick", |t| {
-        text(t, &format!("{CPU}/nohz_full"))
-    }),
-    probe(Setting, "rt_runtime_us", "throttles a SCHED_FIFO measurement", |t| {
-        number(t, "proc/sys/kernel/sched_rt_runtime_us")
-    }),
+    "governor": "anything but performance ramps up during the measurement" => governors(t);
+    "turbo": "the frequency depends on heat and on the neighbours" => turbo(t);
+    "smt": "a busy sibling takes half of the core" => t.text(format!("{CPU}/smt/control"));
+    "idle_driver": "waking from a deep state costs more than a fault" =>
+        t.text(format!("{CPU}/cpuidle/current_driver"));
+    "isolated_cpus": "nothing else is scheduled on these" => t.text(format!("{CPU}/isolated"));
+    "nohz_full_cpus": "a lone task on these is not interrupted by the tick" =>
+        t.text(format!("{CPU}/nohz_full"));
+    "rt_runtime_us": "throttles a SCHED_FIFO measurement" =>
+        number(t, "proc/sys/kernel/sched_rt_runtime_us");
     // What this process may do.
-    probe(Setting, "allowed_cpus", "bounds the CPUs that can be measured", |t| {
-        format_list(&Topology::of(t.clone()).cpus().allowed).into()
-    }),
-    probe(Setting, "aslr", "2 gives every process another layout", |t| {
-        number(t, "proc/sys/kernel/randomize_va_space")
-    }),
-    probe(Setting, "perf_event_paranoid", "above 1 the kernel's share is not counted", |t| {
-        number(t, "proc/sys/kernel/perf_event_paranoid")
-    }),
-    probe(Setting, "unprivileged_userfaultfd", "0 hides the kernel's own faults from users", |t| {
-        number(t, "proc/sys/vm/unprivileged_userfaultfd")
-    }),
-    probe(Setting, "memlock_bytes", "bounds what can be locked", |t| {
+    "allowed_cpus": "bounds the CPUs that can be measured" =>
+        format_list(&Topology::of(t.clone()).cpus().allowed);
+    "aslr": "2 gives every process another layout" =>
+        number(t, "proc/sys/kernel/randomize_va_space");
+    "perf_event_paranoid": "above 1 the kernel's share is not counted" =>
+        number(t, "proc/sys/kernel/perf_event_paranoid");
+    "unprivileged_userfaultfd": "0 hides the kernel's own faults from users" =>
+        number(t, "proc/sys/vm/unprivileged_userfaultfd");
+    "memlock_bytes": "bounds what can be locked" => {
         let limits = t.text("proc/self/limits").unwrap_or_default();
         let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
         match line.and_then(|line| line.split_whitespace().next()) {
@@ -172,27 +106,21 @@ pub(super) const PROBES: &[Probe] = &[
             Some(bytes) => bytes.parse::<u64>().ok().into(),
             None => Value::Null,
         }
-    }),
-    probe(Setting, "cgroup_memory_limit", "near it every fault reclaims", |t| {
-        memory::lowest_limit(t).into()
-    }),
-    probe(Setting, "cgroup_cpu_limit", "above it the process is stopped for the period", |t| {
-        cpu_limit(t).into()
-    }),
-    probe(Setting, "capabilities", "decides which counters and knobs can be used", |t| {
-        t.field("proc/self/status", "CapEff").into()
-    }),
-    probe(Setting, "seccomp", "filters every system call; 2 also costs time in each", |t| {
-        t.field_number("proc/self/status", "Seccomp").into()
-    }),
-    probe(Setting, "user_id", "root can set knobs and read frames", |t| {
+    };
+    "cgroup_memory_limit": "near it every fault reclaims" => memory::lowest_limit(t);
+    "cgroup_cpu_limit": "above it the process is stopped for the period" => cpu_limit(t);
+    "capabilities": "decides which counters and knobs can be used" =>
+        t.field("proc/self/status", "CapEff");
+    "seccomp": "filters every system call; 2 also costs time in each" =>
+        t.field_number("proc/self/status", "Seccomp");
+    "user_id": "root can set knobs and read frames" => {
         // real, effective, saved, of the file system
         let ids = t.field("proc/self/status", "Uid");
         let effective = |ids: String| ids.split_whitespace().nth(1)?.parse::<u32>().ok();
-        ids.and_then(effective).into()
-    }),
-    probe(Setting, "container", "limits and neighbours may be out of sight", container),
-];
+        ids.and_then(effective)
+    };
+    "container": "limits and neighbours may be out of sight" => container(t);
+};
 
 /// `init_on_alloc=1`; null when the command line leaves it to the kernel's configuration.
 fn boot_switch(tree: &Tree, name: &str) -> Value {

@@ -2,93 +2,60 @@
 
 use serde_json::{Value, json};
 
-use super::{Class::Volatile, Probe, meminfo_bytes, number, probe};
-use crate::machine::{
-    thp::HugePages,
-    topology::{Topology, Tree, cgroup},
-};
+use super::{Probe, by_pool, meminfo_bytes, number, object};
+use crate::machine::topology::{Topology, Tree, cgroup};
 
 /// Blocks of at least this order hold a 2 MiB page of 4 KiB base pages.
 const HUGE_ORDER: usize = 9;
 
-pub(super) const PROBES: &[Probe] = &[
-    probe(Volatile, "load_1m", "others want the CPU", |t| load(t, 0)),
-    probe(Volatile, "load_5m", "others have wanted the CPU", |t| load(t, 1)),
-    probe(Volatile, "load_15m", "others have wanted the CPU for long", |t| load(t, 2)),
-    probe(Volatile, "running_processes", "more than the CPUs means waiting for one", |t| {
-        t.field_number("proc/stat", "procs_running").into()
-    }),
-    probe(Volatile, "pressure_cpu_some_avg10", "percent of time that somebody waited", |t| {
-        pressure(t, "cpu")
-    }),
-    probe(Volatile, "pressure_memory_some_avg10", "faults wait for reclaim", |t| {
-        pressure(t, "memory")
-    }),
-    probe(Volatile, "pressure_io_some_avg10", "major faults wait in line", |t| pressure(t, "io")),
-    probe(Volatile, "memory_free_bytes", "below the watermarks faults reclaim", |t| {
-        meminfo_bytes(t, "MemFree")
-    }),
-    probe(Volatile, "memory_available_bytes", "bounds what can be touched without swap", |t| {
-        meminfo_bytes(t, "MemAvailable")
-    }),
-    probe(Volatile, "numa_node_bytes", "bounds what can be bound to a node", |t| {
-        let nodes = Topology::of(t.clone()).nodes();
-        let nodes: Vec<_> =
-            nodes.into_iter().map(|node| (node.id.to_string(), node.memory.into())).collect();
-        if nodes.is_empty() { Value::Null } else { Value::Object(nodes.into_iter().collect()) }
-    }),
-    probe(Volatile, "memory_budget", "bounds what this run may touch, and says why", |t| {
+pub(super) const PROBES: &[Probe] = facts! { Volatile |t|
+    "load_1m": "others want the CPU" => load(t, 0);
+    "load_5m": "others have wanted the CPU" => load(t, 1);
+    "load_15m": "others have wanted the CPU for long" => load(t, 2);
+    "running_processes": "more than the CPUs means waiting for one" =>
+        t.field_number("proc/stat", "procs_running");
+    "pressure_cpu_some_avg10": "percent of time that somebody waited" => pressure(t, "cpu");
+    "pressure_memory_some_avg10": "faults wait for reclaim" => pressure(t, "memory");
+    "pressure_io_some_avg10": "major faults wait in line" => pressure(t, "io");
+    "memory_free_bytes": "below the watermarks faults reclaim" => meminfo_bytes(t, "MemFree");
+    "memory_available_bytes": "bounds what can be touched without swap" =>
+        meminfo_bytes(t, "MemAvailable");
+    "numa_node_bytes": "bounds what can be bound to a node" => {
+        let nodes = Topology::of(t.clone()).nodes().into_iter();
+        object(nodes.map(|node| (node.id.to_string(), node.memory.into())))
+    };
+    "memory_budget": "bounds what this run may touch, and says why" => {
         let budget = Topology::of(t.clone()).memory_budget();
         json!({ "bytes": budget.bytes, "limited_by": budget.limited_by })
-    }),
-    probe(Volatile, "swap_used_bytes", "pages are out, and may come back during a case", |t| {
+    };
+    "swap_used_bytes": "pages are out, and may come back during a case" => {
         let field = |key| t.field_number("proc/meminfo", key);
         let used = || Some((field("SwapTotal")?.saturating_sub(field("SwapFree")?)) << 10);
-        used().into()
-    }),
-    probe(Volatile, "dirty_bytes", "writeback competes for memory bandwidth", |t| {
-        meminfo_bytes(t, "Dirty")
-    }),
-    probe(Volatile, "anon_huge_bytes", "how much anonymous memory is huge now", |t| {
-        meminfo_bytes(t, "AnonHugePages")
-    }),
-    probe(Volatile, "free_huge_blocks", "huge faults need one of these or compaction", free_blocks),
-    probe(Volatile, "hugetlb_free", "hugetlb faults take these", |t| {
-        let pools = HugePages::of(t.clone()).pools().into_iter();
-        let pools: Vec<_> =
-            pools.map(|p| (format!("{}kB", p.page_size >> 10), p.free.into())).collect();
-        if pools.is_empty() { Value::Null } else { Value::Object(pools.into_iter().collect()) }
-    }),
-    probe(Volatile, "thp_counters", "huge faults served and refused so far", |t| {
-        counters(t, "thp_")
-    }),
-    probe(Volatile, "compaction_counters", "compaction that stood in a fault's way", |t| {
-        counters(t, "compact_")
-    }),
-    probe(Volatile, "oom_kills", "somebody ran out of memory since boot", |t| {
-        t.field_number("proc/vmstat", "oom_kill").into()
-    }),
-    probe(Volatile, "steal_ticks", "time that the host gave to other guests", |t| {
-        cpu_ticks(t).map(|(steal, _)| steal).into()
-    }),
-    probe(Volatile, "steal_share", "the same as a share of all time since boot", |t| {
+        used()
+    };
+    "dirty_bytes": "writeback competes for memory bandwidth" => meminfo_bytes(t, "Dirty");
+    "anon_huge_bytes": "how much anonymous memory is huge now" => meminfo_bytes(t, "AnonHugePages");
+    "free_huge_blocks": "huge faults need one of these or compaction" => free_blocks(t);
+    "hugetlb_free": "hugetlb faults take these" => by_pool(t, |pool| pool.free);
+    "thp_counters": "huge faults served and refused so far" => counters(t, "thp_");
+    "compaction_counters": "compaction that stood in a fault's way" => counters(t, "compact_");
+    "oom_kills": "somebody ran out of memory since boot" =>
+        t.field_number("proc/vmstat", "oom_kill");
+    "steal_ticks": "time that the host gave to other guests" =>
+        cpu_ticks(t).map(|(steal, _)| steal);
+    "steal_share": "the same as a share of all time since boot" => {
         let share = |(steal, all): (u64, u64)| (all > 0).then(|| steal as f64 / all as f64);
-        cpu_ticks(t).and_then(share).into()
-    }),
-    probe(Volatile, "uptime_seconds", "a fresh boot is neither fragmented nor warm", |t| {
-        t.text("proc/uptime").and_then(|text| first::<f64>(&text)).into()
-    }),
-    probe(Volatile, "page_reporting_kib", "memory that the host has taken back so far", |t| {
-        number(t, "sys/module/page_reporting/parameters/reported_kib")
-    }),
-    probe(Volatile, "page_reporting_passes", "how often the host was offered free memory", |t| {
-        number(t, "sys/module/page_reporting/parameters/passes")
-    }),
-    probe(Volatile, "cpu_mhz", "the range over the CPUs at this moment", frequencies),
-    probe(Volatile, "cgroup_path", "names the group whose limits hold", |t| {
-        cgroup::own_path(t).into()
-    }),
-];
+        cpu_ticks(t).and_then(share)
+    };
+    "uptime_seconds": "a fresh boot is neither fragmented nor warm" =>
+        t.text("proc/uptime").and_then(|text| first::<f64>(&text));
+    "page_reporting_kib": "memory that the host has taken back so far" =>
+        number(t, "sys/module/page_reporting/parameters/reported_kib");
+    "page_reporting_passes": "how often the host was offered free memory" =>
+        number(t, "sys/module/page_reporting/parameters/passes");
+    "cpu_mhz": "the range over the CPUs at this moment" => frequencies(t);
+    "cgroup_path": "names the group whose limits hold" => cgroup::own_path(t);
+};
 
 /// The first word of a text.
 fn first<T: std::str::FromStr>(text: &str) -> Option<T> {

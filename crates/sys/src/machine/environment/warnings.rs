@@ -39,167 +39,113 @@ impl Facts<'_> {
     }
 }
 
+/// When a machine is warned of, and of what: `{}` is what the question answers.
+type Rule = (fn(&Facts) -> Option<String>, &'static str);
+
+const RULES: &[Rule] = &[
+    (
+        |f| Some(f.text("governor").to_owned()).filter(|g| !g.is_empty() && g != "performance"),
+        "the frequency governor is {}, so the clock speed changes during the measurement; set it \
+         with: cpupower frequency-set -g performance",
+    ),
+    (
+        |f| when(f.is_on("turbo")),
+        "turbo is on, so times depend on heat and on the other cores; to compare builds turn it \
+         off: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
+         /sys/devices/system/cpu/cpufreq/boost",
+    ),
+    (
+        |f| when(f.text("thp_enabled") == "always"),
+        "transparent huge pages are always on, so programs that did not ask for them get them; \
+         for others' programs set: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+    ),
+    (
+        // 2 is stopped, with every page unmerged.
+        |f| when(f.value("ksm_run").as_i64() == Some(1)),
+        "KSM merges pages, which then fault again when written; stop it with: echo 2 > \
+         /sys/kernel/mm/ksm/run",
+    ),
+    (
+        |f| when(f.number("numa_balancing") != 0.0 && f.members("numa_nodes") > 1),
+        "NUMA balancing adds hinting faults and moves pages during the measurement; turn it off \
+         with: sysctl kernel.numa_balancing=0",
+    ),
+    (
+        |f| when(f.members("swap_devices") > 0),
+        "swap is on, so pages may leave during the measurement; unless swap-in is what you \
+         measure, turn it off with: swapoff -a",
+    ),
+    (
+        |f| {
+            let (load, cpus) = (f.number("load_1m"), f.number("cpu_count"));
+            (cpus > 0.0 && load >= cpus).then(|| format!("{load} on {cpus} CPUs"))
+        },
+        "the load is {}, so the measurement waits for others; see who it is with: top, and wait \
+         or stop them",
+    ),
+    (
+        |f| {
+            let share = f.number("steal_share");
+            (share > STEAL_MAX).then(|| format!("{:.1}", share * 100.0))
+        },
+        "the host has given {} % of this machine's time to other guests since boot; use a \
+         dedicated host, or trust medians only",
+    ),
+    (
+        |f| when(f.is_on("init_on_alloc")),
+        "the kernel clears every page it allocates for itself too (init_on_alloc=1); for \
+         comparable results boot with init_on_alloc=0",
+    ),
+    (
+        |f| when(f.is_on("init_on_free")),
+        "the kernel clears every page it frees (init_on_free=1), so unmapping costs as much as \
+         faulting; for comparable results boot with init_on_free=0",
+    ),
+    (
+        |f| {
+            let is_on = |value: &Value| !matches!(value.as_str(), Some("0" | "off" | "N" | "n"));
+            let set = f.value("debug_parameters").as_object()?.iter();
+            let on: Vec<&str> =
+                set.filter(|(_, value)| is_on(value)).map(|(name, _)| name.as_str()).collect();
+            (!on.is_empty()).then(|| on.join(", "))
+        },
+        "the kernel checks its own memory ({}), which makes faults slower; boot without",
+    ),
+    (
+        |f| when(f.is_on("kpti")),
+        "page-table isolation is on, so every fault switches page tables twice; results compare \
+         only with machines that do the same (boot with nopti to measure without)",
+    ),
+    (
+        |f| when(f.number("page_reporting_kib") > 0.0),
+        "free page reporting gives freed memory back to the host, so a first touch may fault \
+         there as well; look at warm-host results, or boot the guest without a balloon that has \
+         free-page-reporting",
+    ),
+    (
+        |f| {
+            let source = f.text("clocksource");
+            // kvm-clock is read off the counter, which the host vouches for.
+            let trusted = matches!(source, "" | "tsc" | "kvm-clock");
+            (f.text("architecture") == "x86_64" && !trusted).then(|| source.to_owned())
+        },
+        "the kernel does not trust the time stamp counter (clocksource {}); times are coarser; \
+         see why with: dmesg | grep -i tsc",
+    ),
+    (
+        |f| f.value("cgroup_cpu_limit").as_f64().map(|limit| limit.to_string()),
+        "the cgroup stops this process after {} CPUs' worth of each period; run it outside, or \
+         raise cpu.max",
+    ),
+];
+
 /// One sentence for every fact that is known to spoil results; empty for a quiet machine.
 pub fn warnings(facts: &[Fact]) -> Vec<String> {
     let facts = Facts(facts);
-    let rules = [
-        governor,
-        turbo,
-        thp,
-        ksm,
-        numa_balancing,
-        swap,
-        load,
-        steal,
-        init_on_alloc,
-        init_on_free,
-        debug,
-        kpti,
-        page_reporting,
-        clocksource,
-        cpu_limit,
-    ];
-    rules.into_iter().filter_map(|rule| rule(&facts)).collect()
+    RULES.iter().filter_map(|(when, says)| Some(says.replace("{}", &when(&facts)?))).collect()
 }
 
-fn governor(facts: &Facts) -> Option<String> {
-    let governor = facts.text("governor");
-    (!governor.is_empty() && governor != "performance").then(|| {
-        format!(
-            "the frequency governor is {governor}, so the clock speed changes during the \
-             measurement; set it with: cpupower frequency-set -g performance"
-        )
-    })
-}
-
-fn turbo(facts: &Facts) -> Option<String> {
-    facts.is_on("turbo").then(|| {
-        "turbo is on, so times depend on heat and on the other cores; to compare builds turn it \
-         off: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
-         /sys/devices/system/cpu/cpufreq/boost"
-            .to_owned()
-    })
-}
-
-fn thp(facts: &Facts) -> Option<String> {
-    (facts.text("thp_enabled") == "always").then(|| {
-        "transparent huge pages are always on, so programs that did not ask for them get them; \
-         for others' programs set: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-            .to_owned()
-    })
-}
-
-fn ksm(facts: &Facts) -> Option<String> {
-    // 2 is stopped, with every page unmerged.
-    (facts.value("ksm_run").as_i64() == Some(1)).then(|| {
-        "KSM merges pages, which then fault again when written; stop it with: echo 2 > \
-         /sys/kernel/mm/ksm/run"
-            .to_owned()
-    })
-}
-
-fn numa_balancing(facts: &Facts) -> Option<String> {
-    let on = facts.number("numa_balancing") != 0.0;
-    (on && facts.members("numa_nodes") > 1).then(|| {
-        "NUMA balancing adds hinting faults and moves pages during the measurement; turn it off \
-         with: sysctl kernel.numa_balancing=0"
-            .to_owned()
-    })
-}
-
-fn swap(facts: &Facts) -> Option<String> {
-    (facts.members("swap_devices") > 0).then(|| {
-        "swap is on, so pages may leave during the measurement; unless swap-in is what you \
-         measure, turn it off with: swapoff -a"
-            .to_owned()
-    })
-}
-
-fn load(facts: &Facts) -> Option<String> {
-    let (load, cpus) = (facts.number("load_1m"), facts.number("cpu_count"));
-    (cpus > 0.0 && load >= cpus).then(|| {
-        format!(
-            "the load is {load} on {cpus} CPUs, so the measurement waits for others; see who it \
-             is with: top, and wait or stop them"
-        )
-    })
-}
-
-fn steal(facts: &Facts) -> Option<String> {
-    let share = facts.number("steal_share");
-    (share > STEAL_MAX).then(|| {
-        format!(
-            "the host has given {:.1} % of this machine's time to other guests since boot; use a \
-             dedicated host, or trust medians only",
-            share * 100.0
-        )
-    })
-}
-
-fn init_on_alloc(facts: &Facts) -> Option<String> {
-    facts.is_on("init_on_alloc").then(|| {
-        "the kernel clears every page it allocates for itself too (init_on_alloc=1); for \
-         comparable results boot with init_on_alloc=0"
-            .to_owned()
-    })
-}
-
-fn init_on_free(facts: &Facts) -> Option<String> {
-    facts.is_on("init_on_free").then(|| {
-        "the kernel clears every page it frees (init_on_free=1), so unmapping costs as much as \
-         faulting; for comparable results boot with init_on_free=0"
-            .to_owned()
-    })
-}
-
-fn debug(facts: &Facts) -> Option<String> {
-    let set = facts.value("debug_parameters").as_object()?;
-    let on: Vec<&str> = set
-        .iter()
-        .filter(|(_, value)| !matches!(value.as_str(), Some("0" | "off" | "N" | "n")))
-        .map(|(name, _)| name.as_str())
-        .collect();
-    (!on.is_empty()).then(|| {
-        format!(
-            "the kernel checks its own memory ({}), which makes faults slower; boot without",
-            on.join(", ")
-        )
-    })
-}
-
-fn kpti(facts: &Facts) -> Option<String> {
-    facts.is_on("kpti").then(|| {
-        "page-table isolation is on, so every fault switches page tables twice; results compare \
-         only with machines that do the same (boot with nopti to measure without)"
-            .to_owned()
-    })
-}
-
-fn page_reporting(facts: &Facts) -> Option<String> {
-    (facts.number("page_reporting_kib") > 0.0).then(|| {
-        "free page reporting gives freed memory back to the host, so a first touch may fault \
-         there as well; look at warm-host results, or boot the guest without a balloon that has \
-         free-page-reporting"
-            .to_owned()
-    })
-}
-
-fn clocksource(facts: &Facts) -> Option<String> {
-    let source = facts.text("clocksource");
-    // kvm-clock is read off the counter, which the host vouches for.
-    let trusted = matches!(source, "tsc" | "kvm-clock");
-    (facts.text("architecture") == "x86_64" && !source.is_empty() && !trusted).then(|| {
-        format!(
-            "the kernel does not trust the time stamp counter (clocksource {source}); times are \
-             coarser; see why with: dmesg | grep -i tsc"
-        )
-    })
-}
-
-fn cpu_limit(facts: &Facts) -> Option<String> {
-    let limit = facts.value("cgroup_cpu_limit").as_f64()?;
-    Some(format!(
-        "the cgroup stops this process after {limit} CPUs' worth of each period; run it outside, \
-         or raise cpu.max"
-    ))
+/// The answer of a question that fills nothing in.
+fn when(is_so: bool) -> Option<String> {
+    is_so.then(String::new)
 }
