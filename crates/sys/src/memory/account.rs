@@ -4,21 +4,15 @@
 //! Read back off the clock, as evidence for kinds of fault that leave the same pages present. Frame
 //! numbers are for `CAP_SYS_ADMIN` only; everything else is for everybody.
 
-use std::{
-    fs::{self, File},
-    os::unix::fs::FileExt,
+use std::fs;
+
+use crate::{
+    SysError,
+    memory::{
+        area::Ranges,
+        pagemap::{EXCLUSIVE, FRAME, PRESENT, Pagemap},
+    },
 };
-
-use crate::{SysError, memory::area::Ranges};
-
-const BASE_PAGE: usize = 4096;
-const PAGEMAP: &str = "/proc/self/pagemap";
-/// Bits of a pagemap entry (`Documentation/admin-guide/mm/pagemap.rst`).
-const PRESENT: u64 = 1 << 63;
-/// Mapped by nobody else (since Linux 4.2).
-const EXCLUSIVE: u64 = 1 << 56;
-const FRAME: u64 = (1 << 55) - 1;
-
 /// The page-table entries of some ranges at one moment, one for each base page.
 #[derive(Debug, Clone, Default)]
 pub struct Frames(Vec<u64>);
@@ -29,18 +23,11 @@ impl Frames {
     /// # Errors
     /// When `/proc` is not mounted.
     pub fn read(ranges: &Ranges) -> Result<Self, SysError> {
-        let failed = |call| move |error| SysError::new(call, PAGEMAP, error);
-        let file = File::open(PAGEMAP).map_err(failed("open"))?;
-        let mut bytes = vec![0_u8; ranges.bytes() / BASE_PAGE * 8];
-        let mut at = 0;
+        let (pagemap, mut entries) = (Pagemap::open()?, Vec::new());
         for (start, end) in ranges.iter() {
-            let length = (end - start) / BASE_PAGE * 8;
-            let from = start as u64 / BASE_PAGE as u64 * 8;
-            file.read_exact_at(&mut bytes[at..at + length], from).map_err(failed("pread"))?;
-            at += length;
+            pagemap.each(start, end, |entry| entries.push(entry))?;
         }
-        let word = |entry: &[u8]| u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
-        Ok(Self(bytes.chunks_exact(8).map(word).collect()))
+        Ok(Self(entries))
     }
 
     /// Base pages that are mapped.
@@ -72,20 +59,28 @@ impl Frames {
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn smaps_kib(ranges: &Ranges, field: &str) -> Result<u64, SysError> {
-    let path = "/proc/self/smaps";
-    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
-    Ok(sum_of(&text, field, |start, end| {
+    sum_in_smaps(&[field], |start, end| {
         ranges.iter().any(|(low, high)| low <= start && end <= high)
-    }))
+    })
 }
 
-fn sum_of(smaps: &str, field: &str, counts: impl Fn(usize, usize) -> bool) -> u64 {
+/// Fields of `/proc/self/smaps`, in KiB, summed over the mappings that count.
+pub(crate) fn sum_in_smaps(
+    fields: &[&str],
+    counts: impl Fn(usize, usize) -> bool,
+) -> Result<u64, SysError> {
+    let path = "/proc/self/smaps";
+    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    Ok(sum_of(&text, fields, counts))
+}
+
+fn sum_of(smaps: &str, fields: &[&str], counts: impl Fn(usize, usize) -> bool) -> u64 {
     let (mut inside, mut total) = (false, 0);
     for line in smaps.lines() {
         let mut words = line.split_whitespace();
         let first = words.next().unwrap_or_default();
         if let Some(name) = first.strip_suffix(':') {
-            if inside && name == field {
+            if inside && fields.contains(&name) {
                 total += words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
             }
         } else if let Some((start, end)) = bounds(first) {
@@ -129,8 +124,16 @@ mod tests {
     fn fields_are_summed_over_the_mappings_that_count() {
         let smaps = "1000-3000 rw-p 0 00:00 0\nRss:  8 kB\nLazyFree:  4 kB\n\
                      3000-9000 rw-p 0 00:00 0\nRss:  16 kB\nLazyFree:  12 kB\n";
-        assert_eq!(sum_of(smaps, "LazyFree", |_, end| end <= 0x3000), 4);
-        assert_eq!(sum_of(smaps, "Rss", |_, _| true), 24);
+        assert_eq!(sum_of(smaps, &["LazyFree"], |_, end| end <= 0x3000), 4);
+        assert_eq!(sum_of(smaps, &["Rss", "LazyFree"], |_, _| true), 40);
+    }
+
+    #[test]
+    fn only_areas_inside_the_range_count_as_huge() {
+        let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\n\
+                     3000-9000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n";
+        let inside = |low, high| 0x1000 <= low && high <= 0x3000;
+        assert_eq!(sum_of(smaps, &["AnonHugePages"], inside), 2048);
     }
 
     #[test]

@@ -57,8 +57,8 @@ impl HugeBytes {
 
     /// Bytes that lie on huge pages, by the page table; `None` where it cannot be read.
     pub fn huge_bytes(&self) -> Option<u64> {
-        let start = self.bytes.0.as_ptr() as u64;
-        let end = start + self.bytes.1.next_multiple_of(4096) as u64;
+        let start = self.bytes.0.as_ptr() as usize;
+        let end = start + self.bytes.1.next_multiple_of(4096);
         let found = Scanner::open().ok()?.scan_range_of(start, end).ok()?;
         Some(found.huge * 4096)
     }

@@ -10,9 +10,9 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
+use crate::memory::pagemap::{FRAME, PRESENT};
+
 const PAGE: u64 = 4096;
-const PRESENT: u64 = 1 << 63;
-const FRAME: u64 = (1 << 55) - 1;
 const COMPOUND: u64 = 1 << 15 | 1 << 16;
 
 /// The flags of every page frame, and the page table that was asked last.

@@ -10,5 +10,6 @@ pub mod folios;
 mod heap;
 pub mod locked;
 pub mod memfd;
+pub(crate) mod pagemap;
 mod populate;
 pub mod residency;

@@ -4,14 +4,17 @@
 //! `PAGEMAP_SCAN` (since Linux 6.7) answers for any range; before it, `/proc/self/pagemap` gives
 //! presence and `smaps` the huge part. Both count base pages.
 
-use std::{
-    fs::{self, File},
-    os::{fd::AsRawFd, unix::fs::FileExt},
-};
+use std::os::fd::AsRawFd;
 
 use linux_raw_sys::general as uapi;
 
-use crate::{Area, SysError};
+use crate::{
+    Area, SysError,
+    memory::{
+        account::sum_in_smaps,
+        pagemap::{FILE, PRESENT, Pagemap, SWAPPED},
+    },
+};
 
 const BASE_PAGE: u64 = 4096;
 
@@ -40,7 +43,7 @@ pub struct Swapped {
 /// An open page table of this process.
 #[derive(Debug)]
 pub struct Scanner {
-    pagemap: File,
+    pagemap: Pagemap,
     /// The process that opened it.
     process: u32,
     has_scan: bool,
@@ -52,7 +55,7 @@ impl Scanner {
     /// # Errors
     /// When `/proc` is not mounted.
     pub fn open() -> Result<Self, SysError> {
-        let (pagemap, process) = (open_pagemap()?, std::process::id());
+        let (pagemap, process) = (Pagemap::open()?, std::process::id());
         let mut scanner = Self { pagemap, process, has_scan: true };
         scanner.has_scan = scanner.scan_range(0x1000, 0x2000).is_ok();
         Ok(scanner)
@@ -63,10 +66,10 @@ impl Scanner {
     /// # Errors
     /// When the page table cannot be read.
     pub fn scan(&self, area: &Area) -> Result<Residency, SysError> {
-        let window = area.layout().window as u64;
+        let window = area.layout().window;
         let mut total = Residency { zero: self.has_scan.then_some(0), ..Residency::default() };
         for base in area.windows() {
-            let (start, end) = (base as u64, base as u64 + window);
+            let (start, end) = (base, base + window);
             let part =
                 if self.has_scan { self.scan_range(start, end) } else { self.read(start, end) }?;
             total.present += part.present;
@@ -76,7 +79,7 @@ impl Scanner {
         }
         if !self.has_scan {
             // Once for all windows: there may be thousands, and smaps tells of each.
-            total.huge = huge_pages(area.base() as u64, area.end() as u64)?;
+            total.huge = pages_in_smaps(area.base(), area.end(), HUGE)?;
         }
         Ok(total)
     }
@@ -87,9 +90,7 @@ impl Scanner {
     /// # Errors
     /// When `/proc/self/smaps` cannot be read.
     pub fn dirty(&self, area: &Area) -> Result<u64, SysError> {
-        let fields = ["Private_Dirty:", "Shared_Dirty:"];
-        let kib = kib_of(&smaps()?, area.base() as u64, area.end() as u64, &fields);
-        Ok(kib * 1024 / BASE_PAGE)
+        pages_in_smaps(area.base(), area.end(), &["Private_Dirty", "Shared_Dirty"])
     }
 
     /// Base pages of an area that are in swap, and in how many swap spaces they are, by
@@ -99,30 +100,16 @@ impl Scanner {
     /// # Errors
     /// When the page table cannot be read.
     pub fn swapped(&self, area: &Area) -> Result<Swapped, SysError> {
-        const SWAPPED: u64 = 1 << 62;
         let (mut pages, mut spaces) = (0, 0_u32);
         let own = self.of_this_process()?;
         let pagemap = own.as_ref().unwrap_or(&self.pagemap);
-        let mut entries = [0_u8; 4096];
         for base in area.windows() {
-            let first = base as u64 / BASE_PAGE;
-            let end = first + area.layout().window as u64 / BASE_PAGE;
-            let mut page = first;
-            while page < end {
-                let left = usize::try_from(end - page).unwrap_or(entries.len());
-                let count = entries.len().min(left * 8);
-                pagemap
-                    .read_exact_at(&mut entries[..count], page * 8)
-                    .map_err(|error| SysError::new("pread", "/proc/self/pagemap", error))?;
-                for entry in entries[..count].chunks_exact(8) {
-                    let word = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
-                    if word & SWAPPED != 0 {
-                        pages += 1;
-                        spaces |= 1 << (word & 0x1f);
-                    }
+            pagemap.each(base, base + area.layout().window, |entry| {
+                if entry & SWAPPED != 0 {
+                    pages += 1;
+                    spaces |= 1 << (entry & 0x1f);
                 }
-                page += count as u64 / 8;
-            }
+            })?;
         }
         Ok(Swapped { pages, spaces: spaces.count_ones() })
     }
@@ -133,25 +120,25 @@ impl Scanner {
     /// # Errors
     /// When the page table cannot be read.
     pub fn scan_part(&self, area: &Area, at: usize, bytes: usize) -> Result<Residency, SysError> {
-        let start = (area.base() + area.layout().offset(at)) as u64;
-        self.scan_range_of(start, start + bytes as u64)
+        let start = area.base() + area.layout().offset(at);
+        self.scan_range_of(start, start + bytes)
     }
 
     /// Reads back any range of this process that starts and ends with a page.
-    pub(crate) fn scan_range_of(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+    pub(crate) fn scan_range_of(&self, start: usize, end: usize) -> Result<Residency, SysError> {
         if self.has_scan {
             return self.scan_range(start, end);
         }
-        let huge = huge_pages(start, end)?;
+        let huge = pages_in_smaps(start, end, HUGE)?;
         Ok(Residency { huge, ..self.read(start, end)? })
     }
 
     /// In a process that was forked since: what was opened shows the page table of its parent.
-    fn of_this_process(&self) -> Result<Option<File>, SysError> {
-        (std::process::id() != self.process).then(open_pagemap).transpose()
+    fn of_this_process(&self) -> Result<Option<Pagemap>, SysError> {
+        (std::process::id() != self.process).then(Pagemap::open).transpose()
     }
 
-    fn scan_range(&self, start: u64, end: u64) -> Result<Residency, SysError> {
+    fn scan_range(&self, start: usize, end: usize) -> Result<Residency, SysError> {
         let mut found = Residency { zero: Some(0), ..Residency::default() };
         let own = self.of_this_process()?;
         let pagemap = own.as_ref().unwrap_or(&self.pagemap);
@@ -159,7 +146,7 @@ impl Scanner {
         let wanted = u64::from(uapi::PAGE_IS_PRESENT);
         let (huge, zero) = (u64::from(uapi::PAGE_IS_HUGE), u64::from(uapi::PAGE_IS_PFNZERO));
         let file = u64::from(uapi::PAGE_IS_FILE);
-        let mut from = start;
+        let (mut from, end) = (start as u64, end as u64);
         while from < end {
             let mut argument = uapi::pm_scan_arg {
                 size: size_of::<uapi::pm_scan_arg>() as u64,
@@ -179,7 +166,7 @@ impl Scanner {
             // and both outlive the call.
             let filled = unsafe {
                 // Not libc::ioctl: glibc and musl disagree about the type of a request.
-                let fd = pagemap.as_raw_fd();
+                let fd = pagemap.0.as_raw_fd();
                 libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument)
             };
             let Ok(filled) = usize::try_from(filled) else {
@@ -202,63 +189,25 @@ impl Scanner {
     }
 
     /// The way of kernels before 6.7; what is huge is not in it.
-    fn read(&self, start: u64, end: u64) -> Result<Residency, SysError> {
-        const PRESENT: u64 = 1 << 63;
-        const FILE: u64 = 1 << 61;
+    fn read(&self, start: usize, end: usize) -> Result<Residency, SysError> {
         let mut found = Residency::default();
         let own = self.of_this_process()?;
-        let pagemap = own.as_ref().unwrap_or(&self.pagemap);
-        let mut entries = [0_u8; 4096];
-        let mut page = start / BASE_PAGE;
-        while page < end / BASE_PAGE {
-            let count =
-                entries.len().min(usize::try_from(end / BASE_PAGE - page).unwrap_or(4096) * 8);
-            pagemap
-                .read_exact_at(&mut entries[..count], page * 8)
-                .map_err(|error| SysError::new("pread", "/proc/self/pagemap", error))?;
-            for entry in entries[..count].chunks_exact(8) {
-                let word = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
-                found.present += u64::from(word & PRESENT != 0);
-                found.file += u64::from(word & PRESENT != 0 && word & FILE != 0);
-            }
-            page += count as u64 / 8;
-        }
+        own.as_ref().unwrap_or(&self.pagemap).each(start, end, |entry| {
+            found.present += u64::from(entry & PRESENT != 0);
+            found.file += u64::from(entry & PRESENT != 0 && entry & FILE != 0);
+        })?;
         Ok(found)
     }
 }
 
-fn smaps() -> Result<String, SysError> {
-    let path = "/proc/self/smaps";
-    fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))
-}
+/// What `smaps` calls memory that is mapped by a PMD or larger.
+const HUGE: &[&str] =
+    &["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Private_Hugetlb", "Shared_Hugetlb"];
 
-/// Base pages mapped huge in the VMAs inside `start..end`.
-fn huge_pages(start: u64, end: u64) -> Result<u64, SysError> {
-    const HUGE: &[&str] = &[
-        "AnonHugePages:",
-        "ShmemPmdMapped:",
-        "FilePmdMapped:",
-        "Private_Hugetlb:",
-        "Shared_Hugetlb:",
-    ];
-    Ok(kib_of(&smaps()?, start, end, HUGE) * 1024 / BASE_PAGE)
-}
-
-/// KiB of some fields of `smaps` in the VMAs that lie inside `start..end`.
-fn kib_of(smaps: &str, start: u64, end: u64, fields: &[&str]) -> u64 {
-    let mut inside = false;
-    let mut total = 0;
-    for line in smaps.lines() {
-        let mut words = line.split_whitespace();
-        let first = words.next().unwrap_or_default();
-        if let Some((low, high)) = first.split_once('-') {
-            let bounds = (u64::from_str_radix(low, 16), u64::from_str_radix(high, 16));
-            inside = matches!(bounds, (Ok(low), Ok(high)) if start <= low && high <= end);
-        } else if inside && fields.contains(&first) {
-            total += words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
-        }
-    }
-    total
+/// Base pages of some fields of `smaps`, in the VMAs that lie inside `start..end`.
+fn pages_in_smaps(start: usize, end: usize, fields: &[&str]) -> Result<u64, SysError> {
+    let kib = sum_in_smaps(fields, |low, high| start <= low && high <= end)?;
+    Ok(kib * 1024 / BASE_PAGE)
 }
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
@@ -315,11 +264,6 @@ pub fn in_core(area: &Area, mut found: impl FnMut(usize)) -> Result<u64, SysErro
     Ok(count)
 }
 
-fn open_pagemap() -> Result<File, SysError> {
-    let path = "/proc/self/pagemap";
-    File::open(path).map_err(|error| SysError::new("open", path, error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -358,13 +302,5 @@ mod tests {
         let old = scanner.scan(&area).unwrap();
         assert_eq!((modern.present, modern.huge), (256, 0));
         assert_eq!((old.present, old.huge), (256, 0));
-    }
-
-    #[test]
-    fn only_areas_inside_the_range_count_as_huge() {
-        let _alone = crate::alone();
-        let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  2048 kB\n\
-                     3000-9000 rw-p 0 00:00 0\nAnonHugePages:  4096 kB\n";
-        assert_eq!(kib_of(smaps, 0x1000, 0x3000, &["AnonHugePages:"]), 2048);
     }
 }

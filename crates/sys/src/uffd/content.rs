@@ -7,11 +7,14 @@
 //!
 //! The pattern lies in the second word of each line of 64 bytes: touches store to the first.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use crate::{
+    Area, SysError,
+    memory::{
+        area::word_at,
+        pagemap::{PROTECTED, Pagemap},
+    },
+};
 
-use crate::{Area, SysError, memory::area::word_at};
-
-const BASE_PAGE: usize = 4096;
 const LINE: usize = 64;
 
 /// The word of the line at `offset`, where lines repeat after `period` bytes.
@@ -46,32 +49,16 @@ pub fn differing(area: &Area, period: Option<usize>) -> u64 {
     (0..area.layout().window).step_by(LINE).filter(differs).count() as u64
 }
 
-/// Base pages of an area that are write-protected by a userfaultfd: bit 57 of `/proc/self/pagemap`
-/// (since Linux 5.13, Documentation/admin-guide/mm/pagemap.rst).
+/// Base pages of an area that are write-protected by a userfaultfd, by `/proc/self/pagemap`.
 ///
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn write_protected(area: &Area) -> Result<u64, SysError> {
-    const PROTECTED: u64 = 1 << 57;
-    let path = "/proc/self/pagemap";
-    let pagemap = File::open(path).map_err(|error| SysError::new("open", path, error))?;
-    let mut entries = [0_u8; 4096];
-    let mut found = 0;
+    let (pagemap, mut found) = (Pagemap::open()?, 0);
     for start in area.windows() {
-        let (mut page, end) = (start / BASE_PAGE, (start + area.layout().window) / BASE_PAGE);
-        while page < end {
-            let count = (entries.len() / 8).min(end - page);
-            let part = &mut entries[..count * 8];
-            pagemap
-                .read_exact_at(part, page as u64 * 8)
-                .map_err(|error| SysError::new("pread", path, error))?;
-            let marked = part.chunks_exact(8).filter(|entry| {
-                let word = u64::from_ne_bytes((*entry).try_into().expect("chunks of eight"));
-                word & PROTECTED != 0
-            });
-            found += marked.count() as u64;
-            page += count;
-        }
+        pagemap.each(start, start + area.layout().window, |entry| {
+            found += u64::from(entry & PROTECTED != 0);
+        })?;
     }
     Ok(found)
 }
