@@ -24,12 +24,7 @@ impl Width {
 
     /// How many bytes.
     pub fn bytes(self) -> u64 {
-        match self {
-            Self::Bytes8 => 8,
-            Self::Bytes16 => 16,
-            Self::Bytes32 => 32,
-            Self::Bytes64 => 64,
-        }
+        8 << self as u32
     }
 
     /// The width of so many bytes.
@@ -43,6 +38,9 @@ impl Width {
         widths.find(|width| stores.has(*width)).unwrap_or(Self::Bytes8)
     }
 }
+
+/// What moves each width through the caches.
+const PLAIN: [&str; 4] = ["mov", "movdqa", "vmovdqa", "vmovdqa64"];
 
 /// How a store goes to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,15 +74,7 @@ impl Stores {
 
     /// The instruction that stores.
     pub fn instruction(self, width: Width) -> &'static str {
-        match (self, width) {
-            (Self::Plain, Width::Bytes8) => "mov",
-            (Self::Plain, Width::Bytes16) => "movdqa",
-            (Self::Plain, Width::Bytes32) => "vmovdqa",
-            (Self::Plain, Width::Bytes64) => "vmovdqa64",
-            (Self::NonTemporal, Width::Bytes8) => "movnti",
-            (Self::NonTemporal, Width::Bytes16) => "movntdq",
-            (Self::NonTemporal, Width::Bytes32 | Width::Bytes64) => "vmovntdq",
-        }
+        [PLAIN, ["movnti", "movntdq", "vmovntdq", "vmovntdq"]][self as usize][width as usize]
     }
 }
 
@@ -105,14 +95,7 @@ impl Loads {
 
     /// The instruction that loads.
     pub fn instruction(self, width: Width) -> &'static str {
-        match (self, width) {
-            (Self::Plain, Width::Bytes8) => "mov",
-            (Self::Plain, Width::Bytes16) => "movdqa",
-            (Self::Plain, Width::Bytes32) => "vmovdqa",
-            (Self::Plain, Width::Bytes64) => "vmovdqa64",
-            (Self::NonTemporal, Width::Bytes8 | Width::Bytes16) => "movntdqa",
-            (Self::NonTemporal, Width::Bytes32 | Width::Bytes64) => "vmovntdqa",
-        }
+        [PLAIN, ["movntdqa", "movntdqa", "vmovntdqa", "vmovntdqa"]][self as usize][width as usize]
     }
 }
 

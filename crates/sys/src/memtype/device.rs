@@ -16,6 +16,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl};
 pub use super::uapi::NODE;
 use super::{
     Frames, MemoryType, ModuleState,
+    state::age,
     uapi::{self, PagelabAlloc, PagelabInfo, PagelabQuery},
 };
 use crate::SysError;
@@ -79,7 +80,11 @@ pub enum DeviceError {
     #[error("{NODE} is not the pagelab module: it does not know PAGELAB_IOC_VERSION")]
     Foreign,
     /// Tool and module speak different versions.
-    #[error("{}", version_sentence(*module))]
+    #[error(
+        "the pagelab module speaks version {module}, this program {}: the module is {}",
+        uapi::VERSION,
+        age(*module)
+    )]
     Version {
         /// What the module speaks.
         module: u32,
@@ -213,11 +218,6 @@ fn why_not_opened(error: io::Error) -> DeviceError {
         Some(libc::ENXIO | libc::ENODEV) => DeviceError::Stale,
         _ => SysError::new("open", NODE, error).into(),
     }
-}
-
-fn version_sentence(module: u32) -> String {
-    let (tool, age) = (uapi::VERSION, if module < uapi::VERSION { "older" } else { "newer" });
-    format!("the pagelab module speaks version {module}, this program {tool}: the module is {age}")
 }
 
 impl fmt::Display for Refusal {

@@ -35,19 +35,20 @@ pub use uapi::VERSION as UAPI_VERSION;
 
 /// A memory type, as the processor manual names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
 pub enum MemoryType {
     /// Write-back.
-    Wb,
+    Wb = uapi::WB,
     /// Uncached minus: uncached, unless an MTRR says write-combining. What drivers call `uc`.
-    UcMinus,
+    UcMinus = uapi::UC_MINUS,
     /// Write-combining.
-    Wc,
+    Wc = uapi::WC,
     /// Write-through.
-    Wt,
+    Wt = uapi::WT,
     /// Strong uncached; the module answers it and never gives it.
-    Uc,
+    Uc = uapi::UC,
     /// Write-protected; the module answers it and never gives it.
-    Wp,
+    Wp = uapi::WP,
 }
 
 impl MemoryType {
@@ -67,14 +68,7 @@ impl MemoryType {
     }
 
     fn code(self) -> u32 {
-        match self {
-            Self::Wb => uapi::WB,
-            Self::UcMinus => uapi::UC_MINUS,
-            Self::Wc => uapi::WC,
-            Self::Wt => uapi::WT,
-            Self::Uc => uapi::UC,
-            Self::Wp => uapi::WP,
-        }
+        self as u32
     }
 
     fn of_code(code: u32) -> Option<Self> {
@@ -85,13 +79,14 @@ impl MemoryType {
 
 /// Where the frames of module memory come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
 pub enum Frames {
     /// Single leaves, wherever they are free.
-    Scattered,
+    Scattered = uapi::SCATTERED,
     /// One physically contiguous run.
-    Contiguous,
+    Contiguous = uapi::CONTIGUOUS,
     /// The region that the module was given at load time.
-    Reserved,
+    Reserved = uapi::RESERVED,
 }
 
 impl Frames {
@@ -108,10 +103,6 @@ impl Frames {
     }
 
     fn code(self) -> u32 {
-        match self {
-            Self::Scattered => uapi::SCATTERED,
-            Self::Contiguous => uapi::CONTIGUOUS,
-            Self::Reserved => uapi::RESERVED,
-        }
+        self as u32
     }
 }

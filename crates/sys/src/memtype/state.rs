@@ -4,38 +4,50 @@
 //! kernel's files, so that every state has a test without the machine that has it. It opens no
 //! device and loads nothing.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use super::uapi::{self, NODE};
 use crate::machine::topology::Tree;
 
 /// What is known of the module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModuleState {
     /// Loaded, of the right version, and the node is there.
+    #[error("the pagelab module is loaded")]
     Ready,
     /// Loaded, of another version of the interface.
+    #[error(
+        "the pagelab module is {} than this program: it speaks version {module}, not {}",
+        age(*module),
+        uapi::VERSION
+    )]
     OtherVersion {
         /// What the module speaks.
         module: u32,
     },
     /// Loaded, and the node is not there.
+    #[error("the pagelab module is loaded, but there is no {NODE}")]
     NoNode,
     /// Installed for this kernel, and nothing is known to stand in the way of loading it.
+    #[error("the pagelab module is installed and not loaded")]
     NotLoaded,
     /// Installed for this kernel, not signed, and the kernel takes signed modules only.
+    #[error("the pagelab module is not signed, and {} takes signed modules only", by.name())]
     Unsigned {
         /// What makes it so.
         by: Enforcer,
     },
     /// Not installed for this kernel.
+    #[error("the pagelab module is not installed for kernel {release}")]
     NotInstalled {
         /// The kernel's release.
         release: String,
     },
     /// Loading modules was switched off until the next boot.
+    #[error("loading modules is switched off (kernel.modules_disabled)")]
     Disabled,
     /// This kernel was built without loadable modules.
+    #[error("this kernel cannot load modules (CONFIG_MODULES is off)")]
     NoModules,
 }
 
@@ -48,6 +60,16 @@ pub enum Enforcer {
     Lockdown,
     /// `module.sig_enforce`.
     Parameter,
+}
+
+impl Enforcer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::SecureBoot => "Secure Boot",
+            Self::Lockdown => "kernel lockdown",
+            Self::Parameter => "module.sig_enforce",
+        }
+    }
 }
 
 const MODULE: &str = "sys/module/pagelab";
@@ -136,42 +158,13 @@ impl ModuleState {
     }
 }
 
+/// What a module of another version is beside this program.
+pub(super) fn age(module: u32) -> &'static str {
+    if module < uapi::VERSION { "older" } else { "newer" }
+}
+
 /// From a checkout of pagelab.
 const INSTALL: &str = "sudo dkms install ./kmod";
-
-impl fmt::Display for ModuleState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ready => write!(f, "the pagelab module is loaded"),
-            Self::OtherVersion { module } => {
-                let age = if *module < uapi::VERSION { "older" } else { "newer" };
-                let tool = uapi::VERSION;
-                write!(
-                    f,
-                    "the pagelab module is {age} than this program: it speaks version {module}, \
-                     not {tool}"
-                )
-            }
-            Self::NoNode => write!(f, "the pagelab module is loaded, but there is no {NODE}"),
-            Self::NotLoaded => write!(f, "the pagelab module is installed and not loaded"),
-            Self::Unsigned { by } => {
-                let by = match by {
-                    Enforcer::SecureBoot => "Secure Boot",
-                    Enforcer::Lockdown => "kernel lockdown",
-                    Enforcer::Parameter => "module.sig_enforce",
-                };
-                write!(f, "the pagelab module is not signed, and {by} takes signed modules only")
-            }
-            Self::NotInstalled { release } => {
-                write!(f, "the pagelab module is not installed for kernel {release}")
-            }
-            Self::Disabled => {
-                write!(f, "loading modules is switched off (kernel.modules_disabled)")
-            }
-            Self::NoModules => write!(f, "this kernel cannot load modules (CONFIG_MODULES is off)"),
-        }
-    }
-}
 
 /// The file of the module, as `modprobe` would find it, or where `depmod` has not been yet.
 fn installed(tree: &Tree, release: &str) -> Option<String> {

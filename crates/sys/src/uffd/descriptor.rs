@@ -59,56 +59,43 @@ impl Ability {
         Self::Poison,
     ];
 
-    /// Its bit among the features of `UFFDIO_API`.
-    fn feature(self) -> u32 {
-        match self {
-            Self::Missing => 0,
-            Self::MissingHugetlb => uapi::UFFD_FEATURE_MISSING_HUGETLBFS,
-            Self::Sigbus => uapi::UFFD_FEATURE_SIGBUS,
-            Self::MinorShmem => uapi::UFFD_FEATURE_MINOR_SHMEM,
-            Self::MinorHugetlb => uapi::UFFD_FEATURE_MINOR_HUGETLBFS,
-            Self::WriteProtect => uapi::UFFD_FEATURE_PAGEFAULT_FLAG_WP,
-            Self::WriteProtectHugetlb => {
-                uapi::UFFD_FEATURE_PAGEFAULT_FLAG_WP | uapi::UFFD_FEATURE_WP_HUGETLBFS_SHMEM
-            }
-            Self::WriteProtectAsync => {
-                uapi::UFFD_FEATURE_PAGEFAULT_FLAG_WP | uapi::UFFD_FEATURE_WP_ASYNC
-            }
-            Self::Move => uapi::UFFD_FEATURE_MOVE,
-            Self::Poison => uapi::UFFD_FEATURE_POISON,
+    /// Its bit among the features of `UFFDIO_API`, the kernel's name for it, and the first kernel
+    /// that has it, by include/uapi/linux/userfaultfd.h of each release.
+    fn row(self) -> (u32, &'static str, &'static str) {
+        macro_rules! bit {
+            ($name:ident, $since:literal) => {
+                (uapi::$name, stringify!($name), $since)
+            };
         }
+        match self {
+            Self::Missing => (0, "userfaultfd", "4.3"),
+            Self::MissingHugetlb => bit!(UFFD_FEATURE_MISSING_HUGETLBFS, "4.11"),
+            Self::Sigbus => bit!(UFFD_FEATURE_SIGBUS, "4.14"),
+            Self::MinorShmem => bit!(UFFD_FEATURE_MINOR_SHMEM, "5.14"),
+            Self::MinorHugetlb => bit!(UFFD_FEATURE_MINOR_HUGETLBFS, "5.13"),
+            Self::WriteProtect => bit!(UFFD_FEATURE_PAGEFAULT_FLAG_WP, "5.7"),
+            Self::WriteProtectHugetlb => bit!(UFFD_FEATURE_WP_HUGETLBFS_SHMEM, "5.19"),
+            Self::WriteProtectAsync => bit!(UFFD_FEATURE_WP_ASYNC, "6.7"),
+            Self::Move => bit!(UFFD_FEATURE_MOVE, "6.8"),
+            Self::Poison => bit!(UFFD_FEATURE_POISON, "6.6"),
+        }
+    }
+
+    /// All bits that it takes: the wider forms of write protection build on the first.
+    fn features(self) -> u64 {
+        let wider = matches!(self, Self::WriteProtectHugetlb | Self::WriteProtectAsync);
+        let first = if wider { uapi::UFFD_FEATURE_PAGEFAULT_FLAG_WP } else { 0 };
+        u64::from(self.row().0 | first)
     }
 
     /// The kernel's name for it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Missing => "userfaultfd",
-            Self::MissingHugetlb => "UFFD_FEATURE_MISSING_HUGETLBFS",
-            Self::Sigbus => "UFFD_FEATURE_SIGBUS",
-            Self::MinorShmem => "UFFD_FEATURE_MINOR_SHMEM",
-            Self::MinorHugetlb => "UFFD_FEATURE_MINOR_HUGETLBFS",
-            Self::WriteProtect => "UFFD_FEATURE_PAGEFAULT_FLAG_WP",
-            Self::WriteProtectHugetlb => "UFFD_FEATURE_WP_HUGETLBFS_SHMEM",
-            Self::WriteProtectAsync => "UFFD_FEATURE_WP_ASYNC",
-            Self::Move => "UFFD_FEATURE_MOVE",
-            Self::Poison => "UFFD_FEATURE_POISON",
-        }
+        self.row().1
     }
 
-    /// The first kernel that has it, by include/uapi/linux/userfaultfd.h of each release.
+    /// The first kernel that has it.
     pub fn since(self) -> &'static str {
-        match self {
-            Self::Missing => "4.3",
-            Self::MissingHugetlb => "4.11",
-            Self::Sigbus => "4.14",
-            Self::MinorHugetlb => "5.13",
-            Self::MinorShmem => "5.14",
-            Self::WriteProtect => "5.7",
-            Self::WriteProtectHugetlb => "5.19",
-            Self::Poison => "6.6",
-            Self::WriteProtectAsync => "6.7",
-            Self::Move => "6.8",
-        }
+        self.row().2
     }
 
     /// Whether this kernel has it and lets this process use it.
@@ -116,10 +103,7 @@ impl Ability {
         let steps = self != Self::Poison || arch::HAS_STEP_OVER;
         // A descriptor speaks the API once, so each question takes a fresh one.
         let offered = open().and_then(|fd| speak(&fd, 0));
-        steps
-            && offered.is_ok_and(|offered| {
-                offered & u64::from(self.feature()) == u64::from(self.feature())
-            })
+        steps && offered.is_ok_and(|offered| offered & self.features() == self.features())
     }
 
     /// Why no descriptor can be had at all; `None` where one can.
@@ -150,8 +134,8 @@ impl Uffd {
     /// Where the kernel has no userfaultfd, keeps it from this process, or lacks an ability.
     pub fn open(abilities: &[Ability]) -> Result<Self, SysError> {
         let fd = open()?;
-        let wanted = abilities.iter().fold(0, |bits, ability| bits | ability.feature());
-        speak(&fd, u64::from(wanted))?;
+        let wanted = abilities.iter().fold(0, |bits, ability| bits | ability.features());
+        speak(&fd, wanted)?;
         Ok(Self(fd))
     }
 

@@ -7,51 +7,67 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linux_raw_sys::general as uapi;
 
-/// Counts of one resolving thread.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Tally {
-    messages: AtomicU64,
-    written: AtomicU64,
-    protected: AtomicU64,
-    minor: AtomicU64,
-    strange: AtomicU64,
-    signals: AtomicU64,
-    poisoned: AtomicU64,
-    resolved: AtomicU64,
-    bytes: AtomicU64,
-    retries: AtomicU64,
-    duplicates: AtomicU64,
-    errno: AtomicU64,
+/// A row for each count: what the writer has of it, what a reader gets, and how counts add up.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts of one resolving thread.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct Tally {
+            $($name: AtomicU64,)*
+            errno: AtomicU64,
+        }
+
+        /// The counts at one moment; those of several threads add up.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Why resolving ended early; 0 where it did not.
+            pub errno: u64,
+        }
+
+        impl Tally {
+            /// The counts so far.
+            pub fn counts(&self) -> Counts {
+                let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+                Counts { $($name: read(&self.$name),)* errno: read(&self.errno) }
+            }
+        }
+
+        impl std::ops::Add for Counts {
+            type Output = Self;
+
+            fn add(self, other: Self) -> Self {
+                let errno = self.errno.max(other.errno);
+                Self { $($name: self.$name + other.$name,)* errno }
+            }
+        }
+    };
 }
 
-/// The counts at one moment; those of several threads add up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+counts! {
     /// Messages of faults that were read.
-    pub messages: u64,
+    messages,
     /// Those that say the access was a store.
-    pub written: u64,
+    written,
     /// Those that say a page was write-protected.
-    pub protected: u64,
+    protected,
     /// Those that say the page was in the page cache already.
-    pub minor: u64,
+    minor,
     /// Messages of anything but a fault.
-    pub strange: u64,
+    strange,
     /// `SIGBUS` in place of messages.
-    pub signals: u64,
+    signals,
     /// `SIGBUS` of poisoned pages (`BUS_MCEERR_AR`), each stepped over.
-    pub poisoned: u64,
+    poisoned,
     /// Faults that were resolved.
-    pub resolved: u64,
+    resolved,
     /// Bytes that the kernel says were resolved.
-    pub bytes: u64,
+    bytes,
     /// Calls that had to be repeated because the address space was changing.
-    pub retries: u64,
+    retries,
     /// Faults whose page was there already when they were to be resolved.
-    pub duplicates: u64,
-    /// Why resolving ended early; 0 where it did not.
-    pub errno: u64,
+    duplicates,
 }
 
 impl Tally {
@@ -95,50 +111,10 @@ impl Tally {
     pub(super) fn failed(&self, errno: i32) {
         self.errno.store(u64::from(errno.unsigned_abs()), Ordering::Relaxed);
     }
-
-    /// What was counted so far.
-    pub fn counts(&self) -> Counts {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Counts {
-            messages: read(&self.messages),
-            written: read(&self.written),
-            protected: read(&self.protected),
-            minor: read(&self.minor),
-            strange: read(&self.strange),
-            signals: read(&self.signals),
-            poisoned: read(&self.poisoned),
-            resolved: read(&self.resolved),
-            bytes: read(&self.bytes),
-            retries: read(&self.retries),
-            duplicates: read(&self.duplicates),
-            errno: read(&self.errno),
-        }
-    }
 }
 
 /// One writer: no other thread adds to the same count.
 #[inline(always)]
 fn add(count: &AtomicU64, by: u64) {
     count.store(count.load(Ordering::Relaxed) + by, Ordering::Relaxed);
-}
-
-impl std::ops::Add for Counts {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            messages: self.messages + other.messages,
-            written: self.written + other.written,
-            protected: self.protected + other.protected,
-            minor: self.minor + other.minor,
-            strange: self.strange + other.strange,
-            signals: self.signals + other.signals,
-            poisoned: self.poisoned + other.poisoned,
-            resolved: self.resolved + other.resolved,
-            bytes: self.bytes + other.bytes,
-            retries: self.retries + other.retries,
-            duplicates: self.duplicates + other.duplicates,
-            errno: self.errno.max(other.errno),
-        }
-    }
 }
