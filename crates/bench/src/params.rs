@@ -100,6 +100,31 @@ pub trait Values: fmt::Debug + Sync {
 }
 
 impl Param {
+    const fn new(name: &'static str, kind: Kind, default: &'static str, role: Role) -> Self {
+        Self { name, help: "", kind, default, role }
+    }
+
+    /// One whose values are cases.
+    pub const fn axis(name: &'static str, kind: Kind, default: &'static str) -> Self {
+        Self::new(name, kind, default, Role::Axis)
+    }
+
+    /// One whose values are arms of a case.
+    pub const fn arms(name: &'static str, kind: Kind, default: &'static str) -> Self {
+        Self::new(name, kind, default, Role::Arms)
+    }
+
+    /// One whose value is a list.
+    pub const fn list(name: &'static str, kind: Kind, default: &'static str) -> Self {
+        Self::new(name, kind, default, Role::List)
+    }
+
+    /// With its line of help.
+    #[must_use]
+    pub const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
     /// The canonical spelling of a value.
     ///
     /// # Errors
@@ -351,8 +376,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: Param =
-        Param { name: "page", help: "", kind: Kind::Page, default: "4k", role: Role::Axis };
+    const PAGE: Param = Param::axis("page", Kind::Page, "4k");
 
     #[test]
     fn spellings_of_a_page_size_are_one_value() {

@@ -10,7 +10,7 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::{Inputs, Supplied},
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
@@ -35,27 +35,12 @@ const PARAMS: &[Param] = &[
     trace::OPS,
     trace::SEED,
     trace::IMAGE,
-    Param {
-        name: "reader",
-        help: "how the trace is read: from memory, by read in pieces, or mapped",
-        kind: Kind::Choice(Reader::WORDS),
-        default: "memory",
-        role: Role::Axis,
-    },
-    Param {
-        name: "cache",
-        help: "whether the trace's file is in the page cache at the start",
-        kind: Kind::Choice(&["warm", "cold"]),
-        default: "warm",
-        role: Role::Axis,
-    },
-    Param {
-        name: "backend",
-        help: "memories to compare; NAME/safe decodes with bounds checks, base is fast-mem's best",
-        kind: Kind::Own(&Backends),
-        default: "noop,base,tlb",
-        role: Role::Arms,
-    },
+    Param::axis("reader", Kind::Choice(Reader::WORDS), "memory")
+        .help("how the trace is read: from memory, by read in pieces, or mapped"),
+    Param::axis("cache", Kind::Choice(&["warm", "cold"]), "warm")
+        .help("whether the trace's file is in the page cache at the start"),
+    Param::arms("backend", Kind::Own(&Backends), "noop,base,tlb")
+        .help("memories to compare; NAME/safe decodes with bounds checks, base is fast-mem's best"),
     space::CPU,
     space::ROUNDS,
 ];

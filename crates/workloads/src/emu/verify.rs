@@ -6,7 +6,7 @@
 use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::{Inputs, Supplied},
     meter::{Meter, Witness},
     need::{Need, Needed},
@@ -34,13 +34,8 @@ const PARAMS: &[Param] = &[
     trace::OPS,
     trace::SEED,
     trace::IMAGE,
-    Param {
-        name: "backend",
-        help: "memories to verify, each against the naive one",
-        kind: Kind::Own(&Backends),
-        default: super::ALL,
-        role: Role::Arms,
-    },
+    Param::arms("backend", Kind::Own(&Backends), super::ALL)
+        .help("memories to verify, each against the naive one"),
 ];
 
 /// What [`EmuVerify::refuse`] turns away, after what concerns any trace.

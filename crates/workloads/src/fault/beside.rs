@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     meter::{Meter, Witness},
     workload::{Error, Trial},
 };
@@ -41,13 +41,9 @@ use super::{
 };
 
 /// What is called beside the touches.
-pub(super) const BESIDE: Param = Param {
-    name: "beside",
-    help: "calls that one more thread makes meanwhile on 16 pages of its own; adds three arms",
-    kind: Kind::Choice(&["none", "munmap", "mprotect", "madvise"]),
-    default: "none",
-    role: Role::Axis,
-};
+pub(super) const BESIDE: Param =
+    Param::axis("beside", Kind::Choice(&["none", "munmap", "mprotect", "madvise"]), "none")
+        .help("calls that one more thread makes meanwhile on 16 pages of its own; adds three arms");
 
 /// Calls of the arms that end by their number: those without a fresh touch.
 const CALLS: u64 = 256;

@@ -13,7 +13,7 @@
 //! fall into one set of the cache.
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
@@ -46,13 +46,8 @@ use super::{
 use crate::fault::needs::{PAGE_REPORTING, TSC};
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "kind",
-        help: "the kind of fault: what memory is like when it is touched",
-        kind: Kind::Choice(kinds::NAMES),
-        default: "write",
-        role: Role::Axis,
-    },
+    Param::axis("kind", Kind::Choice(kinds::NAMES), "write")
+        .help("the kind of fault: what memory is like when it is touched"),
     space::PAGE,
     Param {
         kind: Kind::Choice(&[
@@ -76,38 +71,20 @@ const PARAMS: &[Param] = &[
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
-    Param {
-        name: "host",
-        help: "warm: memory as it comes; cold: after the host took it back (kept apart either way)",
-        kind: Kind::Choice(&["warm", "cold"]),
-        default: "warm",
-        role: Role::Axis,
-    },
+    Param::axis("host", Kind::Choice(&["warm", "cold"]), "warm").help(
+        "warm: memory as it comes; cold: after the host took it back (kept apart either way)",
+    ),
     swap::PARAMS[0],
     swap::PARAMS[1],
     swap::PARAMS[2],
     swap::PARAMS[3],
-    Param {
-        name: "rate",
-        help: "touches a second, each due at its own time (open loop); max: as fast as they come",
-        kind: Kind::Rate,
-        default: "max",
-        role: Role::Axis,
-    },
-    Param {
-        name: "arms",
-        help: "as-published adds the latency note's method; the control is always there",
-        kind: Kind::Choice(&["pagelab", "as-published"]),
-        default: "pagelab",
-        role: Role::Arms,
-    },
-    Param {
-        name: "dir",
-        help: "directory of the scratch file of kinds that use one; auto: TMPDIR, /var/tmp or /tmp",
-        kind: Kind::Dir,
-        default: "auto",
-        role: Role::Axis,
-    },
+    Param::axis("rate", Kind::Rate, "max")
+        .help("touches a second, each due at its own time (open loop); max: as fast as they come"),
+    Param::arms("arms", Kind::Choice(&["pagelab", "as-published"]), "pagelab")
+        .help("as-published adds the latency note's method; the control is always there"),
+    Param::axis("dir", Kind::Dir, "auto").help(
+        "directory of the scratch file of kinds that use one; auto: TMPDIR, /var/tmp or /tmp",
+    ),
     Param {
         kind: Kind::Choice(&[
             "none",

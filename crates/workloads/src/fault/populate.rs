@@ -8,7 +8,7 @@
 //! Ways that populate inside `mmap` come before any advice: see [`Populate::is_early`].
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     meter::Witness,
     need::{Need, Needed},
     params::PageSize,
@@ -29,10 +29,9 @@ use super::space::{Expectation, Space, size_of};
 use crate::needs::{Lockable, POPULATE_WRITE};
 
 /// The parameter.
-pub const PARAM: Param = Param {
-    name: "populate",
-    help: "how memory comes to be present: by touching it, or by a call beforehand",
-    kind: Kind::Choice(&[
+pub const PARAM: Param = Param::axis(
+    "populate",
+    Kind::Choice(&[
         "touch",
         "map-populate",
         "madvise-populate",
@@ -44,9 +43,9 @@ pub const PARAM: Param = Param {
         "mlockall-future",
         "map-locked",
     ]),
-    default: "touch",
-    role: Role::Axis,
-};
+    "touch",
+)
+.help("how memory comes to be present: by touching it, or by a call beforehand");
 
 /// What a way of populating is refused for.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     need::{Need, Needed},
     params::{PageSize, Touch},
 };
@@ -25,74 +25,33 @@ use crate::{
 };
 
 /// Page size under test.
-pub const PAGE: Param = Param {
-    name: "page",
-    help: "page size: 4k, 16k … 1m, 2m (THP), hugetlb-2m, hugetlb-1g; large (all but 4k); all",
-    kind: Kind::Page,
-    default: "4k",
-    role: Role::Axis,
-};
+pub const PAGE: Param = Param::axis("page", Kind::Page, "4k")
+    .help("page size: 4k, 16k … 1m, 2m (THP), hugetlb-2m, hugetlb-1g; large (all but 4k); all");
 /// Memory touched in a repetition.
-pub const SIZE: Param = Param {
-    name: "size",
-    help: "memory touched in each repetition, all workers together",
-    kind: Kind::Size,
-    default: "auto",
-    role: Role::Axis,
-};
+pub const SIZE: Param = Param::axis("size", Kind::Size, "auto")
+    .help("memory touched in each repetition, all workers together");
 /// Order of touching.
-pub const ORDER: Param = Param {
-    name: "order",
-    help: "order in which pages are touched",
-    kind: Kind::Choice(&["ascending", "random"]),
-    default: "ascending",
-    role: Role::Axis,
-};
+pub const ORDER: Param = Param::axis("order", Kind::Choice(&["ascending", "random"]), "ascending")
+    .help("order in which pages are touched");
 /// CPUs of the workers.
-pub const CPU: Param = Param {
-    name: "cpu",
-    help: "CPUs that workers are pinned to: a list, auto (the least busy, then on), none",
-    kind: Kind::Cpus(&["auto", "none"]),
-    default: "auto",
-    role: Role::Axis,
-};
+pub const CPU: Param = Param::axis("cpu", Kind::Cpus(&["auto", "none"]), "auto")
+    .help("CPUs that workers are pinned to: a list, auto (the least busy, then on), none");
 /// Node of the CPUs.
-pub const NODE: Param = Param {
-    name: "node",
-    help: "node whose CPUs are used by cpu=auto",
-    kind: Kind::Node(&["any"]),
-    default: "any",
-    role: Role::Axis,
-};
+pub const NODE: Param =
+    Param::axis("node", Kind::Node(&["any"]), "any").help("node whose CPUs are used by cpu=auto");
 /// Node of the memory.
-pub const MEM_NODE: Param = Param {
-    name: "mem-node",
-    help: "node that memory is bound to, or far: the one farthest from the CPU",
-    kind: Kind::Node(&["any", "far"]),
-    default: "any",
-    role: Role::Axis,
-};
+pub const MEM_NODE: Param = Param::axis("mem-node", Kind::Node(&["any", "far"]), "any")
+    .help("node that memory is bound to, or far: the one farthest from the CPU");
 /// Repetitions.
-pub const ROUNDS: Param = Param {
-    name: "rounds",
-    help: "repetitions in each process; auto is as many as the interval needs",
-    kind: Kind::Count { max: 1_000_000, auto: true },
-    default: "auto",
-    role: Role::Axis,
-};
+pub const ROUNDS: Param = Param::axis("rounds", Kind::Count { max: 1_000_000, auto: true }, "auto")
+    .help("repetitions in each process; auto is as many as the interval needs");
 /// Real-time scheduling.
-pub const FIFO: Param = Param {
-    name: "fifo",
-    help: "run measured threads under SCHED_FIFO, one repetition at a time",
-    kind: Kind::Choice(&["off", "on"]),
-    default: "off",
-    role: Role::Axis,
-};
+pub const FIFO: Param = Param::axis("fifo", Kind::Choice(&["off", "on"]), "off")
+    .help("run measured threads under SCHED_FIFO, one repetition at a time");
 /// Lies.
-pub const LIE: Param = Param {
-    name: "lie",
-    help: "tell the kernel something else than the case says; the record must come out invalid",
-    kind: Kind::Choice(&[
+pub const LIE: Param = Param::axis(
+    "lie",
+    Kind::Choice(&[
         "none",
         "thp-on",
         "thp-off",
@@ -101,9 +60,9 @@ pub const LIE: Param = Param {
         "present",
         "unfragmented",
     ]),
-    default: "none",
-    role: Role::Axis,
-};
+    "none",
+)
+.help("tell the kernel something else than the case says; the record must come out invalid");
 
 /// Where the pages of a case lie, and what they are told.
 #[derive(Debug, Clone, Copy)]

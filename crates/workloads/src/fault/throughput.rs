@@ -13,7 +13,7 @@
 //! repetition that does anything else is not a measurement.
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
@@ -45,37 +45,18 @@ use super::{
 use crate::needs::CpuCount;
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "kind",
-        help: "the kind of fault: what memory is like when it is touched",
-        kind: Kind::Choice(kinds::NAMES),
-        default: "write",
-        role: Role::Axis,
-    },
+    Param::axis("kind", Kind::Choice(kinds::NAMES), "write")
+        .help("the kind of fault: what memory is like when it is touched"),
     space::PAGE,
-    Param {
-        name: "backing",
-        help: "anon: wherever there is room; brk: the heap; fixed: from a 1 GiB boundary",
-        kind: Kind::Choice(&["anon", "brk", "fixed"]),
-        default: "anon",
-        role: Role::Axis,
-    },
+    Param::axis("backing", Kind::Choice(&["anon", "brk", "fixed"]), "anon")
+        .help("anon: wherever there is room; brk: the heap; fixed: from a 1 GiB boundary"),
     populate::PARAM,
-    Param {
-        name: "touch",
-        help: "bytes written at each step, BYTES@STRIDE; 8@page: one a page; 8@4k: micro_pagefault",
-        kind: Kind::Touch,
-        default: "8@page",
-        role: Role::Axis,
-    },
+    Param::axis("touch", Kind::Touch, "8@page").help(
+        "bytes written at each step, BYTES@STRIDE; 8@page: one a page; 8@4k: micro_pagefault",
+    ),
     space::ORDER,
-    Param {
-        name: "align",
-        help: "aligned to the page under test, or with half a page at each end (ragged)",
-        kind: Kind::Choice(&["aligned", "ragged"]),
-        default: "aligned",
-        role: Role::Axis,
-    },
+    Param::axis("align", Kind::Choice(&["aligned", "ragged"]), "aligned")
+        .help("aligned to the page under test, or with half a page at each end (ragged)"),
     workers::THREADS,
     workers::PROCESSES,
     workers::VMAS,
@@ -87,13 +68,8 @@ const PARAMS: &[Param] = &[
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
-    Param {
-        name: "arms",
-        help: "c: a minimal C loop; page-fault1, pft: those tools' loops in C; all in one process",
-        kind: Kind::Choice(ARMS),
-        default: "pagelab",
-        role: Role::Arms,
-    },
+    Param::arms("arms", Kind::Choice(ARMS), "pagelab")
+        .help("c: a minimal C loop; page-fault1, pft: those tools' loops in C; all in one process"),
     swap::PARAMS[0],
     swap::PARAMS[1],
     swap::PARAMS[2],

@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_bench::{Kind, Param, Role, inputs::Inputs, workload::Error};
+use pagelab_bench::{Kind, Param, inputs::Inputs, workload::Error};
 use pagelab_record::Case;
 use pagelab_sys::{loops::touch::TouchList, memory::area::Layout};
 
@@ -17,31 +17,18 @@ use super::{
 };
 
 /// Threads of one address space.
-pub(super) const THREADS: Param = Param {
-    name: "threads",
-    help: "threads that touch one mapping, each its share",
-    kind: Kind::Count { max: 4096, auto: false },
-    default: "1",
-    role: Role::Axis,
-};
+pub(super) const THREADS: Param =
+    Param::axis("threads", Kind::Count { max: 4096, auto: false }, "1")
+        .help("threads that touch one mapping, each its share");
 
 /// Processes.
-pub(super) const PROCESSES: Param = Param {
-    name: "processes",
-    help: "processes that each map and touch their share, all at once",
-    kind: Kind::Count { max: 4096, auto: false },
-    default: "1",
-    role: Role::Axis,
-};
+pub(super) const PROCESSES: Param =
+    Param::axis("processes", Kind::Count { max: 4096, auto: false }, "1")
+        .help("processes that each map and touch their share, all at once");
 
 /// Mappings of the threads.
-pub(super) const VMAS: Param = Param {
-    name: "vmas",
-    help: "threads share one mapping, or each has one of its own with a gap to the next",
-    kind: Kind::Choice(&["one", "each"]),
-    default: "one",
-    role: Role::Axis,
-};
+pub(super) const VMAS: Param = Param::axis("vmas", Kind::Choice(&["one", "each"]), "one")
+    .help("threads share one mapping, or each has one of its own with a gap to the next");
 
 /// One worker's space, and the stage that brings its memory into the kind's state.
 #[derive(Debug)]

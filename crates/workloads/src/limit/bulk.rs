@@ -7,7 +7,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed, Plain},
@@ -22,13 +22,8 @@ use pagelab_sys::{
 
 use crate::needs::Memory;
 
-const LEVEL: Param = Param {
-    name: "level",
-    help: "which memory: a buffer of half that cache; dram: of four last-level caches, 128m to 1g",
-    kind: Kind::Choice(&["l1", "l2", "llc", "dram"]),
-    default: "dram",
-    role: Role::Axis,
-};
+const LEVEL: Param = Param::axis("level", Kind::Choice(&["l1", "l2", "llc", "dram"]), "dram")
+    .help("which memory: a buffer of half that cache; dram: of four last-level caches, 128m to 1g");
 
 /// Bytes that one observation covers at least.
 const BYTES_MIN: u64 = 64 << 20;

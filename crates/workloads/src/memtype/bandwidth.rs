@@ -13,7 +13,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
@@ -36,12 +36,9 @@ use super::{
 use crate::memtype::needs::{LoadWidth, Module, StoreWidth, of_space};
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "test",
-        help: "a test of memcachetest; what follows from it can be said \
-               otherwise below, and a test without its name is unnamed. The …nofence tests end \
-               when the last store was issued: see the series completion beside them",
-        kind: Kind::Choice(&[
+    Param::axis(
+        "test",
+        Kind::Choice(&[
             "write",
             "write_nofence",
             "write_ucfence",
@@ -53,103 +50,55 @@ const PARAMS: &[Param] = &[
             "ntwrite_readback",
             "unnamed",
         ]),
-        default: "write",
-        role: Role::Axis,
-    },
+        "write",
+    )
+    .help(
+        "a test of memcachetest; what follows from it can be said \
+               otherwise below, and a test without its name is unnamed. The …nofence tests end \
+               when the last store was issued: see the series completion beside them",
+    ),
     params::TYPE,
-    Param {
-        name: "store",
-        help: "none, ordinary stores, or non-temporal ones; auto: what the test says",
-        kind: Kind::Choice(&["auto", "none", "plain", "nt"]),
-        default: "auto",
-        role: Role::Axis,
-    },
-    Param {
-        name: "fence",
-        help: "what ends a round: nothing, sfence, a store to UC memory, or that and a load of it",
-        kind: Kind::Choice(&["auto", "none", "sfence", "uc-store", "uc-store-load"]),
-        default: "auto",
-        role: Role::Axis,
-    },
-    Param {
-        name: "verify",
-        help: "compare every word after each round, or after the last one; not timed",
-        kind: Kind::Choice(&["auto", "each-round", "deferred"]),
-        default: "auto",
-        role: Role::Axis,
-    },
-    Param {
-        name: "load",
-        help: "none, ordinary loads, or movntdqa, which makes WC memory readable; with stores: \
+    Param::axis("store", Kind::Choice(&["auto", "none", "plain", "nt"]), "auto")
+        .help("none, ordinary stores, or non-temporal ones; auto: what the test says"),
+    Param::axis(
+        "fence",
+        Kind::Choice(&["auto", "none", "sfence", "uc-store", "uc-store-load"]),
+        "auto",
+    )
+    .help("what ends a round: nothing, sfence, a store to UC memory, or that and a load of it"),
+    Param::axis("verify", Kind::Choice(&["auto", "each-round", "deferred"]), "auto")
+        .help("compare every word after each round, or after the last one; not timed"),
+    Param::axis("load", Kind::Choice(&["auto", "none", "plain", "nt"]), "auto").help(
+        "none, ordinary loads, or movntdqa, which makes WC memory readable; with stores: \
                read back and compared, inside the clock",
-        kind: Kind::Choice(&["auto", "none", "plain", "nt"]),
-        default: "auto",
-        role: Role::Axis,
-    },
-    Param {
-        name: "width",
-        help: "bytes of a store or load; auto: 8, and 32 or 16 for non-temporal ones (with AVX2 or \
+    ),
+    Param::axis("width", Kind::Choice(&["auto", "8", "16", "32", "64"]), "auto").help(
+        "bytes of a store or load; auto: 8, and 32 or 16 for non-temporal ones (with AVX2 or \
                without); what an nt store wrote, plain loads read back by 8",
-        kind: Kind::Choice(&["auto", "8", "16", "32", "64"]),
-        default: "auto",
-        role: Role::Axis,
-    },
-    Param {
-        name: "size",
-        help: "memory that a round covers, all threads together",
-        kind: Kind::Size,
-        default: "16m",
-        role: Role::Axis,
-    },
-    Param {
-        name: "iterations",
-        help: "rounds in a repetition; a repetition with uc takes 3 s for 50 rounds of 16m",
-        kind: Kind::Count { max: 100_000, auto: false },
-        default: "50",
-        role: Role::Axis,
-    },
-    Param {
-        name: "threads",
-        help: "threads, each with its share of the memory",
-        kind: Kind::Count { max: 4096, auto: false },
-        default: "1",
-        role: Role::Axis,
-    },
+    ),
+    Param::axis("size", Kind::Size, "16m").help("memory that a round covers, all threads together"),
+    Param::axis("iterations", Kind::Count { max: 100_000, auto: false }, "50")
+        .help("rounds in a repetition; a repetition with uc takes 3 s for 50 rounds of 16m"),
+    Param::axis("threads", Kind::Count { max: 4096, auto: false }, "1")
+        .help("threads, each with its share of the memory"),
     params::CPU,
     params::NODE,
     params::FRAMES,
     params::LEAF,
-    Param {
-        name: "fence-word",
-        help: "own: a page of its own; overlap: word 511 of the measured uc memory, which is then \
+    Param::axis("fence-word", Kind::Choice(&["own", "overlap"]), "own").help(
+        "own: a page of its own; overlap: word 511 of the measured uc memory, which is then \
                skipped, as the original did",
-        kind: Kind::Choice(&["own", "overlap"]),
-        default: "own",
-        role: Role::Axis,
-    },
-    Param {
-        name: "sum",
-        help: "reset: the sum of the loads; accumulated: started from the last verification's sum, \
+    ),
+    Param::axis("sum", Kind::Choice(&["reset", "accumulated"]), "reset").help(
+        "reset: the sum of the loads; accumulated: started from the last verification's sum, \
                as the original printed it",
-        kind: Kind::Choice(&["reset", "accumulated"]),
-        default: "reset",
-        role: Role::Axis,
-    },
-    Param {
-        name: "arms",
-        help: "c adds a C loop of the same width as an arm of the same case",
-        kind: Kind::Choice(&["pagelab", "c"]),
-        default: "pagelab",
-        role: Role::Arms,
-    },
-    Param {
-        name: "lie",
-        help: "do something else than the case says; the record must come out invalid: wb memory \
+    ),
+    Param::arms("arms", Kind::Choice(&["pagelab", "c"]), "pagelab")
+        .help("c adds a C loop of the same width as an arm of the same case"),
+    Param::axis("lie", Kind::Choice(&["none", "wb", "huge", "stale"]), "none").help(
+        "do something else than the case says; the record must come out invalid: wb memory \
                of the module for another type, huge leaves for 4k, or values of another round",
-        kind: Kind::Choice(&["none", "wb", "huge", "stale"]),
-        default: "none",
-        role: Role::Axis,
-    },
+    ),
 ];
 
 /// What the case asks for.

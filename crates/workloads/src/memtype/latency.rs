@@ -10,7 +10,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     count::parse_count,
     inputs::Inputs,
     meter::{Meter, Witness},
@@ -52,11 +52,9 @@ const OPS: [(&str, Op); 10] = [
 
 const PARAMS: &[Param] = &[
     params::TYPE,
-    Param {
-        name: "op",
-        help: "operations, an arm each; uc-fence is a store to this memory and one to a UC word, \
-               uc-store… are accesses to the UC word alone: these need the kernel module",
-        kind: Kind::Choice(&[
+    Param::arms(
+        "op",
+        Kind::Choice(&[
             "load",
             "load-nt",
             "store",
@@ -68,31 +66,18 @@ const PARAMS: &[Param] = &[
             "uc-store",
             "uc-store-load",
         ]),
-        default: "load,load-nt,store,store-sfence,store-mfence,ntstore,ntstore-sfence",
-        role: Role::Arms,
-    },
-    Param {
-        name: "state",
-        help: "hot: lines of one page, over and over (uc and wc are never cached: all over the \
+        "load,load-nt,store,store-sfence,store-mfence,ntstore,ntstore-sfence",
+    )
+    .help(
+        "operations, an arm each; uc-fence is a store to this memory and one to a UC word, \
+               uc-store… are accesses to the UC word alone: these need the kernel module",
+    ),
+    Param::axis("state", Kind::Choice(&["hot", "flushed"]), "hot").help(
+        "hot: lines of one page, over and over (uc and wc are never cached: all over the \
                memory); flushed: lines all over the memory, each flushed before its sample",
-        kind: Kind::Choice(&["hot", "flushed"]),
-        default: "hot",
-        role: Role::Axis,
-    },
-    Param {
-        name: "size",
-        help: "memory that the lines are chosen from",
-        kind: Kind::Size,
-        default: "4m",
-        role: Role::Axis,
-    },
-    Param {
-        name: "samples",
-        help: "samples of each operation in a repetition",
-        kind: Kind::Ops,
-        default: "10k",
-        role: Role::Axis,
-    },
+    ),
+    Param::axis("size", Kind::Size, "4m").help("memory that the lines are chosen from"),
+    Param::axis("samples", Kind::Ops, "10k").help("samples of each operation in a repetition"),
     params::CPU,
     params::FRAMES,
     params::LEAF,

@@ -9,7 +9,7 @@
 //! how long the experiment took, and nothing about the cost of a fence.
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     count::parse_count,
     inputs::Inputs,
     meter::{Meter, Witness},
@@ -32,41 +32,15 @@ use crate::memtype::needs::{Module, StoreWidth, of_space};
 
 const PARAMS: &[Param] = &[
     params::TYPE,
-    Param {
-        name: "store",
-        help: "how the data are stored, 8 bytes: ordinary or non-temporal; the flag is ordinary",
-        kind: Kind::Choice(&["plain", "nt"]),
-        default: "plain",
-        role: Role::Axis,
-    },
-    Param {
-        name: "fence",
-        help: "what stands between the data and the flag; uc-store needs the kernel module",
-        kind: Kind::Choice(&["none", "sfence", "mfence", "uc-store"]),
-        default: "none",
-        role: Role::Axis,
-    },
-    Param {
-        name: "pattern",
-        help: "bytes from the data to the flag; the next round uses the next line of both",
-        kind: Kind::Size,
-        default: "4k",
-        role: Role::Axis,
-    },
-    Param {
-        name: "rounds",
-        help: "rounds in a repetition",
-        kind: Kind::Ops,
-        default: "1m",
-        role: Role::Axis,
-    },
-    Param {
-        name: "cpus",
-        help: "two CPUs: one stores, the other looks; auto: the least busy one and the next",
-        kind: Kind::Cpus(&["auto"]),
-        default: "auto",
-        role: Role::Axis,
-    },
+    Param::axis("store", Kind::Choice(&["plain", "nt"]), "plain")
+        .help("how the data are stored, 8 bytes: ordinary or non-temporal; the flag is ordinary"),
+    Param::axis("fence", Kind::Choice(&["none", "sfence", "mfence", "uc-store"]), "none")
+        .help("what stands between the data and the flag; uc-store needs the kernel module"),
+    Param::axis("pattern", Kind::Size, "4k")
+        .help("bytes from the data to the flag; the next round uses the next line of both"),
+    Param::axis("rounds", Kind::Ops, "1m").help("rounds in a repetition"),
+    Param::axis("cpus", Kind::Cpus(&["auto"]), "auto")
+        .help("two CPUs: one stores, the other looks; auto: the least busy one and the next"),
     params::FRAMES,
     params::LEAF,
 ];

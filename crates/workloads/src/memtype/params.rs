@@ -1,51 +1,36 @@
 //! The parameters that the three workloads of memory types share, and what they stand for.
 
-use pagelab_bench::{Kind, Param, Role};
+use pagelab_bench::{Kind, Param};
 use pagelab_record::Case;
 
 /// Memory type under test.
-pub(super) const TYPE: Param = Param {
-    name: "type",
-    help: "memory type; uc is the kernel's UC-, which pgprot_noncached gives; wt is for reserved \
+pub(super) const TYPE: Param = Param::axis("type", Kind::Choice(&["wb", "uc", "wc", "wt"]), "wb")
+    .help(
+        "memory type; uc is the kernel's UC-, which pgprot_noncached gives; wt is for reserved \
            frames; all but wb need the kernel module",
-    kind: Kind::Choice(&["wb", "uc", "wc", "wt"]),
-    default: "wb",
-    role: Role::Axis,
-};
+    );
 /// Where the frames come from.
-pub(super) const FRAMES: Param = Param {
-    name: "frames",
-    help: "ordinary: anonymous memory; scattered, contiguous, reserved: by the module; auto: \
+pub(super) const FRAMES: Param = Param::axis(
+    "frames",
+    Kind::Choice(&["auto", "ordinary", "scattered", "contiguous", "reserved"]),
+    "auto",
+)
+.help(
+    "ordinary: anonymous memory; scattered, contiguous, reserved: by the module; auto: \
            scattered where the module is (reserved for wt), else ordinary for wb",
-    kind: Kind::Choice(&["auto", "ordinary", "scattered", "contiguous", "reserved"]),
-    default: "auto",
-    role: Role::Axis,
-};
+);
 /// Size of a page-table leaf.
-pub(super) const LEAF: Param = Param {
-    name: "leaf",
-    help: "size of a page-table leaf; auto: the largest that the module offers for these frames \
+pub(super) const LEAF: Param =
+    Param::axis("leaf", Kind::Choice(&["auto", "4k", "2m", "1g"]), "auto").help(
+        "size of a page-table leaf; auto: the largest that the module offers for these frames \
            and that divides the size, and 4k for ordinary and scattered ones",
-    kind: Kind::Choice(&["auto", "4k", "2m", "1g"]),
-    default: "auto",
-    role: Role::Axis,
-};
+    );
 /// CPUs of the workers.
-pub(super) const CPU: Param = Param {
-    name: "cpu",
-    help: "CPUs that workers are pinned to: a list, or auto (the least busy, then on)",
-    kind: Kind::Cpus(&["auto"]),
-    default: "auto",
-    role: Role::Axis,
-};
+pub(super) const CPU: Param = Param::axis("cpu", Kind::Cpus(&["auto"]), "auto")
+    .help("CPUs that workers are pinned to: a list, or auto (the least busy, then on)");
 /// Node of the memory.
-pub(super) const NODE: Param = Param {
-    name: "node",
-    help: "node that the memory lies on",
-    kind: Kind::Node(&["any"]),
-    default: "any",
-    role: Role::Axis,
-};
+pub(super) const NODE: Param =
+    Param::axis("node", Kind::Node(&["any"]), "any").help("node that the memory lies on");
 
 /// A count that the parameter table has checked.
 pub(super) fn count(case: &Case, name: &str) -> u64 {

@@ -59,30 +59,14 @@ const fn number(name: &'static str, help: &'static str, max: u64) -> Param {
 
 /// The parameters.
 pub const PARAMS: &[Param] = &[
-    Param {
-        name: "scenario",
-        help: "a preset, or the path of a scenario file; the other parameters change it",
-        kind: Kind::Own(&Field::Scenario),
-        default: "plain",
-        role: Role::Axis,
-    },
-    Param {
-        name: "policy",
-        help: "who decides, one arm each; auto: the runs of the scenario",
-        kind: Kind::Own(&Field::Policy),
-        default: AUTO,
-        role: Role::Arms,
-    },
+    Param::axis("scenario", Kind::Own(&Field::Scenario), "plain")
+        .help("a preset, or the path of a scenario file; the other parameters change it"),
+    Param::arms("policy", Kind::Own(&Field::Policy), AUTO)
+        .help("who decides, one arm each; auto: the runs of the scenario"),
     param("generator", "what the program accesses", &Field::Generator),
     param("trace", "a trace instead of a generator", &Field::Trace),
     number("trace-ops", "operations of the trace; auto: all of a file, 1m of a generator", 1 << 40),
-    Param {
-        name: "size",
-        help: "bytes of the working set",
-        kind: Kind::Size,
-        default: AUTO,
-        role: Role::Axis,
-    },
+    Param::axis("size", Kind::Size, AUTO).help("bytes of the working set"),
     param("fast", "bytes of fast memory, or a share of the working set: 50%", &Field::Part),
     param("accesses", "accesses that miss the caches: 4g is 4 × 10^9", &Field::Count),
     number("threads", "threads of the program", 65_536),
@@ -91,13 +75,7 @@ pub const PARAMS: &[Param] = &[
     number("window", "milliseconds in which they count, of policies that have a window", 1 << 32),
     param("sources", "what observes: sampling, hints, young, written", &Field::Sources),
     param("scan-period", "time between two scans for hint faults, at the start", &Field::Time),
-    Param {
-        name: "rate-limit",
-        help: "bytes a second that the daemon may move",
-        kind: Kind::Size,
-        default: AUTO,
-        role: Role::Axis,
-    },
+    Param::axis("rate-limit", Kind::Size, AUTO).help("bytes a second that the daemon may move"),
     param("curve-fast", "time with everything in the top tier", &Field::Time),
     param("curve-slow", "time with everything in the lowest tier", &Field::Time),
     param("exponent", "congestion of the lower tiers; 1 is additive", &Field::Real),

@@ -1,6 +1,6 @@
 //! The parameters that every workload over a trace has, and what follows from them.
 
-use pagelab_bench::{Kind, Param, Role, params::Values, refusal::Refusal};
+use pagelab_bench::{Kind, Param, params::Values, refusal::Refusal};
 use pagelab_record::Case;
 
 use super::{
@@ -40,38 +40,19 @@ impl Values for Text {
 }
 
 /// The trace.
-pub const TRACE: Param = Param {
-    name: "trace",
-    help: "the trace: a path (raw, gz, xz, zst), or a generator with what it takes after a colon",
-    kind: Kind::Own(&Text::Trace),
-    default: "exec-block",
-    role: Role::Axis,
-};
+pub const TRACE: Param = Param::axis("trace", Kind::Own(&Text::Trace), "exec-block")
+    .help("the trace: a path (raw, gz, xz, zst), or a generator with what it takes after a colon");
 /// How much of it.
-pub const OPS: Param = Param {
-    name: "ops",
-    help: "operations: a count (20m is 20 million), all; auto: all of a file, 20m of a generator",
-    kind: Kind::Ops,
-    default: "auto",
-    role: Role::Axis,
-};
+pub const OPS: Param = Param::axis("ops", Kind::Ops, "auto")
+    .help("operations: a count (20m is 20 million), all; auto: all of a file, 20m of a generator");
 /// The generator's seed.
-pub const SEED: Param = Param {
-    name: "seed",
-    help: "seed of the generator",
-    kind: Kind::Number { min: 0, max: u64::MAX },
-    default: "1",
-    role: Role::Axis,
-};
+pub const SEED: Param =
+    Param::axis("seed", Kind::Number { min: 0, max: u64::MAX }, "1").help("seed of the generator");
 /// What is in memory before.
-pub const IMAGE: Param = Param {
-    name: "image",
-    help: "memory before the first operation: a path (ELF, or raw bytes with @ADDRESS), none, what \
+pub const IMAGE: Param = Param::axis("image", Kind::Own(&Text::Image), "auto").help(
+    "memory before the first operation: a path (ELF, or raw bytes with @ADDRESS), none, what \
            the generator lays down; auto: TRACE.image, or the generator's, if there is one",
-    kind: Kind::Own(&Text::Image),
-    default: "auto",
-    role: Role::Axis,
-};
+);
 
 /// What every workload over a trace turns away.
 pub const REFUSALS: &[Refusal<Case>] = &[

@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
@@ -33,41 +33,16 @@ const PARAMS: &[Param] = &[
     trace::TRACE,
     trace::OPS,
     trace::SEED,
-    Param {
-        name: "page-shift",
-        help: "pages are 2 to this power bytes",
-        kind: Kind::Number { min: 0, max: 63 },
-        default: "12",
-        role: Role::Axis,
-    },
-    Param {
-        name: "top-k",
-        help: "how many of the most used pages to list",
-        kind: Kind::Number { min: 0, max: 1_000_000 },
-        default: "20",
-        role: Role::Axis,
-    },
-    Param {
-        name: "cache-sizes",
-        help: "direct-mapped caches to simulate, in pages",
-        kind: Kind::Number { min: 1, max: 1 << 32 },
-        default: "4,8,16,32",
-        role: Role::List,
-    },
-    Param {
-        name: "stack",
-        help: "LRU stack distances: the miss-ratio curve; sampled looks at one page in 32",
-        kind: Kind::Choice(&["off", "exact", "sampled"]),
-        default: "off",
-        role: Role::Axis,
-    },
-    Param {
-        name: "tlb",
-        help: "what TLBs of 16 to 4096 entries would miss with pages of 4k, 2m and 1g",
-        kind: Kind::Choice(&["off", "on"]),
-        default: "off",
-        role: Role::Axis,
-    },
+    Param::axis("page-shift", Kind::Number { min: 0, max: 63 }, "12")
+        .help("pages are 2 to this power bytes"),
+    Param::axis("top-k", Kind::Number { min: 0, max: 1_000_000 }, "20")
+        .help("how many of the most used pages to list"),
+    Param::list("cache-sizes", Kind::Number { min: 1, max: 1 << 32 }, "4,8,16,32")
+        .help("direct-mapped caches to simulate, in pages"),
+    Param::axis("stack", Kind::Choice(&["off", "exact", "sampled"]), "off")
+        .help("LRU stack distances: the miss-ratio curve; sampled looks at one page in 32"),
+    Param::axis("tlb", Kind::Choice(&["off", "on"]), "off")
+        .help("what TLBs of 16 to 4096 entries would miss with pages of 4k, 2m and 1g"),
 ];
 
 /// Pages of which one is looked at when stack distances are sampled.

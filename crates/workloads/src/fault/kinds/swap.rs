@@ -13,7 +13,7 @@
 //! It is not about reclaim: what the kernel chooses to evict, and what writing costs, is elsewhere.
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     meter::Witness,
     need::{Need, Needed},
@@ -44,34 +44,19 @@ use crate::fault::{
 
 /// What only this kind reads.
 pub(in crate::fault) const PARAMS: [Param; 4] = [
-    Param {
-        name: "swap",
-        help: "kind=swap: a zram device, or a swap file on a disk; made for the case, then removed",
-        kind: Kind::Choice(&["zram", "file"]),
-        default: "zram",
-        role: Role::Axis,
-    },
-    Param {
-        name: "algorithm",
-        help: "kind=swap: how zram compresses; auto is the kernel's default",
-        kind: Kind::Choice(&["auto", "lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"]),
-        default: "auto",
-        role: Role::Axis,
-    },
-    Param {
-        name: "page-cluster",
-        help: "kind=swap: 0 reads the page that is missing and no other; default: as it is set",
-        kind: Kind::Choice(&["0", "default"]),
-        default: "0",
-        role: Role::Axis,
-    },
-    Param {
-        name: "content",
-        help: "kind=swap: what is swapped; half: every other 512 bytes random, the rest 16 bits",
-        kind: Kind::Choice(&["zero", "half", "random"]),
-        default: "half",
-        role: Role::Axis,
-    },
+    Param::axis("swap", Kind::Choice(&["zram", "file"]), "zram").help(
+        "kind=swap: a zram device, or a swap file on a disk; made for the case, then removed",
+    ),
+    Param::axis(
+        "algorithm",
+        Kind::Choice(&["auto", "lzo-rle", "lzo", "lz4", "lz4hc", "zstd", "deflate", "842"]),
+        "auto",
+    )
+    .help("kind=swap: how zram compresses; auto is the kernel's default"),
+    Param::axis("page-cluster", Kind::Choice(&["0", "default"]), "0")
+        .help("kind=swap: 0 reads the page that is missing and no other; default: as it is set"),
+    Param::axis("content", Kind::Choice(&["zero", "half", "random"]), "half")
+        .help("kind=swap: what is swapped; half: every other 512 bytes random, the rest 16 bits"),
 ];
 
 /// What both fault workloads turn away as far as swap goes.

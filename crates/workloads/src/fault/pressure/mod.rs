@@ -14,7 +14,7 @@ mod memcg;
 mod pieces;
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
@@ -30,13 +30,10 @@ use super::{
 use crate::needs::Without;
 
 /// The parameter.
-pub(super) const PRESSURE: Param = Param {
-    name: "pressure",
-    help: "memcg: a cgroup of the case's own is full; fragmented: no free block is a large page",
-    kind: Kind::Choice(&["none", "fragmented", "memcg"]),
-    default: "none",
-    role: Role::Axis,
-};
+pub(super) const PRESSURE: Param =
+    Param::axis("pressure", Kind::Choice(&["none", "fragmented", "memcg"]), "none").help(
+        "memcg: a cgroup of the case's own is full; fragmented: no free block is a large page",
+    );
 
 /// What both fault workloads turn away.
 pub(super) const REFUSALS: &[Refusal<Case>] = &[

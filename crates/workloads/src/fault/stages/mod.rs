@@ -16,7 +16,7 @@ mod marks;
 mod sources;
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
@@ -40,21 +40,11 @@ use super::{
 };
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "kind",
-        help: "write: the first store to a page; read: the first load, which maps the zero page",
-        kind: Kind::Choice(&["write", "read"]),
-        default: "write",
-        role: Role::Axis,
-    },
+    Param::axis("kind", Kind::Choice(&["write", "read"]), "write")
+        .help("write: the first store to a page; read: the first load, which maps the zero page"),
     space::CPU,
-    Param {
-        name: "size",
-        help: "memory touched in each repetition, one touch for each base page",
-        kind: Kind::Size,
-        default: "8m",
-        role: Role::Axis,
-    },
+    Param::axis("size", Kind::Size, "8m")
+        .help("memory touched in each repetition, one touch for each base page"),
     space::ROUNDS,
     space::FIFO,
 ];

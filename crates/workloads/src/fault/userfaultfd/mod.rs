@@ -17,7 +17,7 @@ mod team;
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
@@ -37,70 +37,36 @@ use crate::{
 };
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "handler",
-        help: "who resolves: the faulting thread in SIGBUS, a thread on the same or another CPU, \
+    Param::axis("handler", Kind::Choice(Handler::WORDS), "same-cpu").help(
+        "who resolves: the faulting thread in SIGBUS, a thread on the same or another CPU, \
                the kernel",
-        kind: Kind::Choice(Handler::WORDS),
-        default: "same-cpu",
-        role: Role::Axis,
-    },
-    Param {
-        name: "op",
-        help: "how: UFFDIO_COPY, _ZEROPAGE (at a load or a store), _CONTINUE, _WRITEPROTECT, \
+    ),
+    Param::axis("op", Kind::Choice(Way::WORDS), "copy").help(
+        "how: UFFDIO_COPY, _ZEROPAGE (at a load or a store), _CONTINUE, _WRITEPROTECT, \
                _MOVE, _POISON; wp-async: the kernel",
-        kind: Kind::Choice(Way::WORDS),
-        default: "copy",
-        role: Role::Axis,
-    },
-    Param {
-        name: "page",
-        help: "page size: 4k or hugetlb-2m",
-        kind: Kind::Choice(&["4k", "hugetlb-2m"]),
-        default: "4k",
-        role: Role::Axis,
-    },
-    Param {
-        name: "batch",
-        help: "aligned pages that one fault resolves, a power of two",
-        kind: Kind::Count { max: 512, auto: false },
-        default: "1",
-        role: Role::Axis,
-    },
-    Param {
-        name: "threads",
-        help: "threads that fault at once, each in its own part of the memory",
-        kind: Kind::Count { max: 64, auto: false },
-        default: "1",
-        role: Role::Axis,
-    },
-    Param {
-        name: "uffds",
-        help: "userfaultfds: one for all faulting threads, or one for each",
-        kind: Kind::Choice(&["one", "each"]),
-        default: "one",
-        role: Role::Axis,
-    },
-    Param {
-        name: "handlers",
-        help: "handler threads of each userfaultfd",
-        kind: Kind::Count { max: 16, auto: false },
-        default: "1",
-        role: Role::Axis,
-    },
+    ),
+    Param::axis("page", Kind::Choice(&["4k", "hugetlb-2m"]), "4k")
+        .help("page size: 4k or hugetlb-2m"),
+    Param::axis("batch", Kind::Count { max: 512, auto: false }, "1")
+        .help("aligned pages that one fault resolves, a power of two"),
+    Param::axis("threads", Kind::Count { max: 64, auto: false }, "1")
+        .help("threads that fault at once, each in its own part of the memory"),
+    Param::axis("uffds", Kind::Choice(&["one", "each"]), "one")
+        .help("userfaultfds: one for all faulting threads, or one for each"),
+    Param::axis("handlers", Kind::Count { max: 16, auto: false }, "1")
+        .help("handler threads of each userfaultfd"),
     space::ORDER,
     space::CPU,
     space::NODE,
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
-    Param {
-        name: "lie",
-        help: "do something else than the case says; the record must come out invalid",
-        kind: Kind::Choice(&["none", "present", "elsewhere", "content", "double"]),
-        default: "none",
-        role: Role::Axis,
-    },
+    Param::axis(
+        "lie",
+        Kind::Choice(&["none", "present", "elsewhere", "content", "double"]),
+        "none",
+    )
+    .help("do something else than the case says; the record must come out invalid"),
 ];
 
 const REFUSALS: &[Refusal<Choice>] = &[
