@@ -7,7 +7,11 @@ use std::{collections::HashSet, hash::Hash, sync::Arc};
 
 use pagelab_record::Case;
 
-use crate::{Kind, Param, Role, params::PageSize, workload::Workload};
+use crate::{
+    Kind, Param, Role,
+    params::PageSize,
+    workload::{Experiment, Workload},
+};
 
 /// A complete case from some parameters: canonical, defaults filled in, nothing left to decide.
 ///
@@ -18,7 +22,7 @@ pub fn complete(workload: &dyn Workload, pairs: &[(&str, &str)]) -> Result<Case,
     for (name, value) in pairs {
         case = case.with(name, &canonical(parameter(workload, name)?, value)?);
     }
-    settle(workload, case)
+    settle(workload, case).map(|(case, _)| case)
 }
 
 /// Every parameter of a workload as it is when nobody says anything.
@@ -45,10 +49,11 @@ fn canonical(param: &Param, value: &str) -> Result<String, String> {
 }
 
 /// Decides what is left to decide, or refuses the combination.
-fn settle(workload: &dyn Workload, case: Case) -> Result<Case, String> {
+fn settle(workload: &dyn Workload, case: Case) -> Result<(Case, Box<dyn Experiment>), String> {
     let case = workload.resolve(case);
-    workload.refuse(&case)?;
-    Ok(case)
+    let asked = workload.read(&case);
+    asked.refuse()?;
+    Ok((case, asked))
 }
 
 /// Whether a case that was planned elsewhere, by another version perhaps, is one of this version.
@@ -67,7 +72,7 @@ pub fn check(row: &dyn Workload, case: &Case) -> Result<(), String> {
     if let Some(param) = row.params().iter().find(|param| case.get(param.name).is_none()) {
         return Err(format!("{workload}: the case has no `{}`", param.name));
     }
-    let settled = settle(row, case.clone()).map_err(said)?;
+    let (settled, _) = settle(row, case.clone()).map_err(said)?;
     match case.0.iter().find(|(name, value)| settled.get(name) != Some(value)) {
         Some((name, value)) => Err(format!("{workload}: --{name} {value}: that is not decided")),
         None => Ok(()),
@@ -90,15 +95,20 @@ pub fn grid(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
 ) -> Result<(Vec<Arc<Case>>, Vec<String>), String> {
-    grid_beside(workload, axes, &mut Known::default())
+    let mut cases = Vec::new();
+    let add = |case, _| cases.push(case);
+    let left_out = grid_beside(workload, axes, &mut Known::default(), add)?;
+    Ok((cases, left_out))
 }
 
-/// The cases of a grid that are not known yet; known they are afterwards.
+/// Adds the cases of a grid that are not known yet, each as it was read; known they are afterwards.
+/// Returns what was left out.
 pub(crate) fn grid_beside(
     workload: &dyn Workload,
     axes: &[(String, Vec<String>)],
     known: &mut Known<Arc<Case>>,
-) -> Result<(Vec<Arc<Case>>, Vec<String>), String> {
+    mut add: impl FnMut(Arc<Case>, Box<dyn Experiment>),
+) -> Result<Vec<String>, String> {
     let mut canonical_axes = Vec::new();
     for (name, values) in axes {
         let param = parameter(workload, name)?;
@@ -115,7 +125,7 @@ pub(crate) fn grid_beside(
     }
     let combinations = count(canonical_axes.iter().map(|(_, values)| values.len()))?;
     let base = defaults(workload);
-    let (mut cases, mut accepted) = (Vec::new(), false);
+    let mut accepted = false;
     let mut left_out = Unique::default();
     for combination in 0..combinations {
         let mut case = base.clone();
@@ -126,16 +136,19 @@ pub(crate) fn grid_beside(
             rest /= values.len();
         }
         match settle(workload, case) {
-            Ok(case) => {
+            Ok((case, asked)) => {
                 accepted = true;
-                known.add_to(&mut cases, Arc::new(case));
+                let case = Arc::new(case);
+                if known.is_new(&case) {
+                    add(case, asked);
+                }
             }
             // What is asked for alone is a mistake; one of several may be part of a grid.
             Err(why) if combinations == 1 => return Err(why),
             Err(why) => left_out.add(why),
         }
     }
-    if accepted { Ok((cases, left_out.all)) } else { Err(left_out.all.join("; ")) }
+    if accepted { Ok(left_out.all) } else { Err(left_out.all.join("; ")) }
 }
 
 /// How many cases a run may have: their records are just as long as a journal may be.
@@ -169,12 +182,13 @@ impl<T> Default for Known<T> {
 }
 
 impl<T: Clone + Eq + Hash> Known<T> {
-    /// Puts a thing that is not known yet at the end of the list.
-    pub(crate) fn add_to(&mut self, list: &mut Vec<T>, thing: T) {
-        if !self.0.contains(&thing) {
+    /// Whether a thing was not known yet; known it is afterwards.
+    fn is_new(&mut self, thing: &T) -> bool {
+        let is_new = !self.0.contains(thing);
+        if is_new {
             self.0.insert(thing.clone());
-            list.push(thing);
         }
+        is_new
     }
 }
 
@@ -193,7 +207,9 @@ impl<T> Default for Unique<T> {
 
 impl<T: Clone + Eq + Hash> Unique<T> {
     pub(crate) fn add(&mut self, thing: T) {
-        self.known.add_to(&mut self.all, thing);
+        if self.known.is_new(&thing) {
+            self.all.push(thing);
+        }
     }
 }
 

@@ -20,9 +20,11 @@ mod request;
 pub mod runner;
 mod same;
 pub mod suite;
+pub mod words;
 pub mod workload;
 
 pub use need::{Need, Needed};
 pub use params::{Kind, Param, Role, Values};
 pub use remedy::Remedy;
-pub use workload::{Error, Row, Table, Trial, Workload};
+pub use words::{Read, Words};
+pub use workload::{About, Error, Experiment, Row, Table, Trial, Workload};

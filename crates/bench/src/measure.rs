@@ -76,11 +76,12 @@ pub fn measure(
     process: u32,
     inputs: &Inputs,
 ) -> Result<(Measured, BTreeMap<String, u64>), Error> {
-    let mut trials = workload.prepare(case, inputs)?;
+    let asked = workload.read(case);
+    let mut trials = asked.prepare(inputs)?;
     let mut meter = Meter::new(Clock::new(method.clock), process);
     let mut witness = Witness::default();
-    let is_one_pass = workload.is_one_pass();
-    let fixed = if is_one_pass { Some(1) } else { workload.repetitions(case) };
+    let is_one_pass = workload.about().is_one_pass;
+    let fixed = if is_one_pass { Some(1) } else { asked.repetitions() };
     let (fewest, most) =
         fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));
     let mut losses = Losses { attempts_max: method.attempts_max, ..Losses::default() };

@@ -284,6 +284,11 @@ impl PageSize {
         Self::parse(case.get("page").expect("the case has a page")).expect("the page is canonical")
     }
 
+    /// Whether it is a large folio below the PMD size.
+    pub fn is_folio(self) -> bool {
+        matches!(self, Self::Folio(_))
+    }
+
     /// Its bytes.
     pub fn bytes(self) -> u64 {
         match self {

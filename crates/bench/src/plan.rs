@@ -14,7 +14,7 @@ use crate::{
     need::Needed,
     remedy::Remedy,
     suite::{Entry, Suite},
-    workload::Row,
+    workload::{Experiment, Row},
 };
 
 /// A case and how it will be measured.
@@ -75,7 +75,7 @@ pub fn of_grid(
     over: Overrides,
 ) -> Result<Plan, String> {
     let mut planner = Planner::new(clock, over);
-    if !entry.workload.is_limit() && !entry.workload.is_one_pass() {
+    if !entry.workload.about().is_limit && !entry.workload.about().is_one_pass {
         for limit in &limits.entries {
             planner.add(limit)?;
         }
@@ -110,16 +110,8 @@ impl Planner {
     fn add(&mut self, entry: &Entry) -> Result<(), String> {
         let (plan, over) = (&mut self.plan, self.over);
         let workload = entry.workload;
-        // The first entry that names a case decides how it is measured.
-        let known = self.known.entry(workload.name()).or_default();
-        let (cases, left_out) = grid_beside(workload, &entry.axes, known)?;
-        let all = plan.cases.len() + cases.len();
-        if all > CASES_MAX {
-            return Err(too_many(all as u128));
-        }
-        plan.left_out.extend(left_out);
         let forks = over.forks.unwrap_or(entry.forks).get();
-        let forks = if workload.is_one_pass() { 1 } else { forks };
+        let forks = if workload.about().is_one_pass { 1 } else { forks };
         let method = Method {
             forks,
             repetitions_min: entry.repetitions_min.get(),
@@ -130,18 +122,24 @@ impl Planner {
             attempts_max: measure::attempts_max(),
             clock: self.clock,
         };
-        for case in cases {
+        // The first entry that names a case decides how it is measured.
+        let known = self.known.entry(workload.name()).or_default();
+        let left_out = grid_beside(workload, &entry.axes, known, |case, asked| {
             let mut method = method;
             if over.limit.is_none() {
                 // Even a host that backs memory at 100 MB/s finishes a case that was asked for.
-                let rounds = u64::from(workload.repetitions(&case).unwrap_or(4)) + 1;
-                let backed = workload.footprint(&case).saturating_mul(rounds).saturating_mul(10);
-                let slow = nanoseconds(workload.seconds(&case) * rounds as f64 * 20.0);
+                let rounds = u64::from(asked.repetitions().unwrap_or(4)) + 1;
+                let backed = asked.footprint().saturating_mul(rounds).saturating_mul(10);
+                let slow = nanoseconds(asked.seconds() * rounds as f64 * 20.0);
                 method.limit_ns = method.limit_ns.saturating_add(backed).saturating_add(slow);
             }
             plan.cases.push(Planned { workload, case, method });
+        })?;
+        plan.left_out.extend(left_out);
+        match plan.cases.len() {
+            all if all > CASES_MAX => Err(too_many(all as u128)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The plan, its budgets scaled so that together they fit into the one that was asked for.
@@ -196,8 +194,9 @@ impl Plan {
                     next
                 })
             };
-            let needs = planned.needs().into_iter().map(place).collect();
-            let (seconds, bytes) = (planned.estimated_seconds(), planned.footprint());
+            let asked = planned.read();
+            let needs = asked.needs().into_iter().map(place).collect();
+            let (seconds, bytes) = (planned.seconds(&*asked), asked.footprint());
             outlook.cases.push(Expected { seconds, bytes, needs });
         }
         outlook
@@ -241,40 +240,49 @@ pub fn unique(cases: &[Planned]) -> Vec<Needed> {
 }
 
 impl Planned {
+    /// The case as its workload reads it.
+    pub fn read(&self) -> Box<dyn Experiment> {
+        self.workload.read(&self.case)
+    }
+
     /// Whether one pass in one process says it all.
     pub fn is_one_pass(&self) -> bool {
-        self.workload.is_one_pass()
+        self.workload.about().is_one_pass
     }
 
     /// Whether its numbers are those of a model.
     pub fn is_simulated(&self) -> bool {
-        self.workload.is_simulated()
+        self.workload.about().is_simulated
     }
 
     /// What the parent makes for the case.
     pub fn supply(&self) -> Option<Supplied> {
-        self.workload.supply(&self.case)
+        self.read().supply()
     }
 
     /// What the case needs of the host.
     pub fn needs(&self) -> Vec<Needed> {
-        self.workload.needs(&self.case)
+        self.read().needs()
     }
 
     /// Bytes that it takes at its peak.
     pub fn footprint(&self) -> u64 {
-        self.workload.footprint(&self.case)
+        self.read().footprint()
     }
 
     /// Seconds that it will take, roughly.
     pub fn estimated_seconds(&self) -> f64 {
-        let once_s = self.workload.seconds(&self.case);
+        self.seconds(&*self.read())
+    }
+
+    fn seconds(&self, asked: &dyn Experiment) -> f64 {
+        let once_s = asked.seconds();
         if self.is_one_pass() {
             return once_s;
         }
         // A fixed number of rounds takes what it takes.
         let forks = f64::from(self.method.forks);
-        let measured = self.workload.repetitions(&self.case).map_or_else(
+        let measured = asked.repetitions().map_or_else(
             || {
                 let fewest = f64::from(self.method.repetitions_min) * once_s;
                 fewest.max(self.method.budget_ns as f64 / 1e9)

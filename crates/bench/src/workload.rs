@@ -12,84 +12,110 @@ use crate::{
     params::Param,
 };
 
-/// One kind of measurement. A workload is whole in one file and has no state of its own.
-pub trait Workload: Sync {
+/// What is known of a workload without a case.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
     /// `collection/workload`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// One line: what it answers.
-    fn summary(&self) -> &'static str;
+    pub summary: &'static str,
+    /// Its parameters, in the order that help shows them.
+    pub params: &'static [Param],
+    /// The smallest case that still measures: what `check` runs.
+    pub smallest: &'static [(&'static str, &'static str)],
+    /// Whether one pass says it all: no warm-up, no repetition, no second process, and no limits of
+    /// the machine beside it, because it is not about time.
+    pub is_one_pass: bool,
+    /// Whether its numbers are those of a model, of no machine.
+    pub is_simulated: bool,
+    /// Whether its numbers are ceilings of the machine, which others are shares of.
+    pub is_limit: bool,
+}
+
+impl About {
+    /// One that measures this machine, in as many repetitions as it takes.
+    pub const fn new(name: &'static str, summary: &'static str, params: &'static [Param]) -> Self {
+        let smallest = &[];
+        Self {
+            name,
+            summary,
+            params,
+            smallest,
+            is_one_pass: false,
+            is_simulated: false,
+            is_limit: false,
+        }
+    }
+}
+
+/// One kind of measurement. It has no state of its own.
+pub trait Workload: Sync {
+    /// What is known of it without a case.
+    fn about(&self) -> About;
+
+    /// `collection/workload`.
+    fn name(&self) -> &'static str {
+        self.about().name
+    }
 
     /// Its parameters, in the order that help shows them.
-    fn params(&self) -> &'static [Param];
+    fn params(&self) -> &'static [Param] {
+        self.about().params
+    }
 
     /// Replaces every `auto` by a value, so that the case is complete.
     fn resolve(&self, case: Case) -> Case {
         case
     }
 
+    /// Reads a complete case, once.
+    fn read(&self, case: &Case) -> Box<dyn Experiment>;
+
+    /// The combinations that [`Experiment::refuse`] turns away, as sentences for `list`.
+    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+}
+
+/// A case as its workload reads it.
+pub trait Experiment: fmt::Debug {
     /// Refuses a combination that would measure something else than it says.
     ///
     /// # Errors
     /// A sentence that says what it would measure instead, and what to ask for.
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let _ = case;
+    fn refuse(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// The combinations that [`Workload::refuse`] turns away, as sentences for `list`.
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
+    /// What it needs of the host.
+    fn needs(&self) -> Vec<Needed> {
         Vec::new()
     }
 
-    /// What the case needs of the host.
-    fn needs(&self, case: &Case) -> Vec<Needed>;
-
-    /// Bytes of memory that the case takes at its peak.
-    fn footprint(&self, case: &Case) -> u64;
+    /// Bytes of memory that it takes at its peak.
+    fn footprint(&self) -> u64;
 
     /// Seconds that one repetition of all arms takes, roughly.
-    fn seconds(&self, case: &Case) -> f64 {
+    fn seconds(&self) -> f64 {
         // First touch at 2 GB/s is typical.
-        self.footprint(case) as f64 / 2e9 + 0.002
+        self.footprint() as f64 / 2e9 + 0.002
     }
 
-    /// Whether one pass says it all: no warm-up, no repetition, no second process, and no limits of
-    /// the machine beside it, because it is not about time.
-    fn is_one_pass(&self) -> bool {
-        false
-    }
-
-    /// Whether its numbers are those of a model, of no machine.
-    fn is_simulated(&self) -> bool {
-        false
-    }
-
-    /// Whether its numbers are ceilings of the machine, which others are shares of.
-    fn is_limit(&self) -> bool {
-        false
-    }
-
-    /// What the parent makes for the case before any process starts.
-    fn supply(&self, case: &Case) -> Option<Supplied> {
-        let _ = case;
+    /// What the parent makes for it before any process starts.
+    fn supply(&self) -> Option<Supplied> {
         None
     }
 
-    /// A fixed number of repetitions that the case asks for, instead of as many as it takes.
-    fn repetitions(&self, case: &Case) -> Option<u32> {
-        let _ = case;
+    /// A fixed number of repetitions that it asks for, instead of as many as it takes.
+    fn repetitions(&self) -> Option<u32> {
         None
     }
-
-    /// The smallest case that still measures: what `check` runs.
-    fn smallest(&self) -> &'static [(&'static str, &'static str)];
 
     /// Makes one trial for each arm. Runs in the case's own process.
     ///
     /// # Errors
     /// When the machine refuses.
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error>;
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error>;
 }
 
 impl fmt::Debug for dyn Workload {

@@ -116,7 +116,8 @@ fn run() -> Command {
 }
 
 fn grid(workload: &dyn Workload) -> Command {
-    let mut command = Command::new(workload.name().to_owned()).about(sentence(workload.summary()));
+    let mut command =
+        Command::new(workload.name().to_owned()).about(sentence(workload.about().summary));
     for param in workload.params() {
         command = command.arg(flag(param));
     }

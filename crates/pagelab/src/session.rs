@@ -13,7 +13,6 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use pagelab_bench::{
-    Workload,
     inputs::Supplied,
     plan::{Plan, Planned},
     runner::{Attempt, Runner},
@@ -362,7 +361,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
 }
 
 fn is_limit(name: &str) -> bool {
-    pagelab_workloads::workload(name).is_ok_and(Workload::is_limit)
+    pagelab_workloads::workload(name).is_ok_and(|row| row.about().is_limit)
 }
 
 /// The exit code that some records come to.

@@ -1,8 +1,15 @@
-//! Which CPUs a case runs on where it names none.
+//! Which CPUs a case runs on: those that it names, or the free ones.
 
 use std::sync::LazyLock;
 
+use pagelab_bench::{
+    need::{Need, Needed},
+    words::Read,
+};
+use pagelab_record::Case;
 use pagelab_sys::machine::topology::Topology;
+
+use crate::needs::{Cpus, Node};
 
 /// CPUs that this process was allowed to use when it first asked: the least busy one, then on from
 /// there. Asked once: a plan of a hundred thousand cases has one answer, and the process of a case
@@ -18,4 +25,57 @@ pub(crate) fn free() -> &'static [usize] {
         cpus
     });
     &FREE
+}
+
+/// What a case says of its CPUs.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// Those that it names.
+    pub listed: Option<Vec<usize>>,
+    /// Whether workers are not to be pinned.
+    pub is_none: bool,
+    /// The node whose CPUs are meant where it names none.
+    node: Option<usize>,
+}
+
+impl Chosen {
+    /// What a parameter says.
+    pub fn of(case: &Case, name: &str) -> Self {
+        Self { listed: case.cpus(name), is_none: case.is(name, "none"), node: None }
+    }
+
+    /// The same, with the node that `node` says.
+    pub fn with_node(self, case: &Case) -> Self {
+        Self { node: case.number("node"), ..self }
+    }
+
+    /// Whether they are left to us.
+    pub fn is_auto(&self) -> bool {
+        self.listed.is_none() && !self.is_none
+    }
+
+    /// Those that may be used, the first one first.
+    pub fn all(&self) -> Vec<usize> {
+        if let Some(listed) = &self.listed {
+            return listed.clone();
+        }
+        let mut cpus = if self.is_none { Vec::new() } else { free().to_vec() };
+        let nodes = || Topology::machine().nodes().into_iter();
+        if let Some(node) = self.node.and_then(|node| nodes().find(|one| one.id == node)) {
+            cpus.retain(|cpu| node.cpus.contains(cpu));
+        }
+        cpus
+    }
+
+    /// The CPU of each worker; `None` for one that is not pinned.
+    pub fn of_workers(&self, workers: usize) -> Vec<Option<usize>> {
+        let all = self.all();
+        (0..workers).map(|worker| all.get(worker % all.len().max(1)).copied()).collect()
+    }
+
+    /// That those named are there.
+    pub fn needs(&self) -> impl Iterator<Item = Needed> {
+        let listed = self.listed.clone().map(|cpus| Cpus(cpus).needed());
+        listed.into_iter().chain(self.node.map(|node| Node(node).needed()))
+    }
 }

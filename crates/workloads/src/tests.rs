@@ -1,5 +1,7 @@
 //! The table of workloads under the plan, the parameters and the suites.
 
+mod refusals;
+
 use std::collections::BTreeSet;
 
 use pagelab_bench::{
@@ -44,7 +46,7 @@ fn every_default_is_canonical_and_every_default_case_is_accepted() {
             }
         }
         let case = complete(*workload, &[]).unwrap();
-        assert_eq!(workload.refuse(&case), Ok(()), "{}", workload.name());
+        assert_eq!(workload.read(&case).refuse(), Ok(()), "{}", workload.name());
     }
 }
 
@@ -201,7 +203,7 @@ fn every_built_in_suite_can_be_planned_and_runs_the_limits() {
         let suite = built_in(name, PUBLISHED).unwrap();
         assert_eq!(suite.name, *name);
         let plan = of_suite(&suite, ClockChoice::Raw, Overrides::default()).unwrap();
-        let limits = plan.cases.iter().filter(|c| c.workload.is_limit()).count();
+        let limits = plan.cases.iter().filter(|c| c.workload.about().is_limit).count();
         // What is simulated is no share of this machine.
         let is_simulated = plan.cases.iter().all(Planned::is_simulated);
         assert_eq!(limits, if is_simulated { 0 } else { 14 }, "{name}");

@@ -48,9 +48,9 @@ fn page_of(workload: &str) -> String {
     format!("{PAGES}{}.md", workload.replace('/', "-"))
 }
 
-/// Names of workloads, and where: the strings that a `fn name(&self)` of `workloads` may return.
+/// Names of workloads, and where: the strings that a `fn about(&self)` of `workloads` may return.
 fn workloads(tree: &Tree) -> BTreeMap<&str, (&str, usize)> {
-    const FUNCTION: &str = "fn name(&self)";
+    const FUNCTION: &str = "fn about(&self)";
     let mut found = BTreeMap::new();
     for (file, text) in tree.with_extension("rs") {
         if !file.starts_with("crates/workloads/src/") {
@@ -176,8 +176,8 @@ mod tests {
     use super::*;
 
     const BENCH: &str = "crates/workloads/src/fault.rs";
-    const CODE: &str = "impl Workload for T {\n    fn name(&self) -> &'static str {\n        \
-                        \"fault/throughput\"\n    }\n}\n";
+    const CODE: &str = "impl Workload for T {\n    fn about(&self) -> About {\n        \
+                        About::new(\"fault/throughput\")\n    }\n}\n";
 
     #[test]
     fn a_workload_without_a_page_is_found_where_it_is_named() {

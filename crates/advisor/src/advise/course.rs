@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use pagelab_bench::{partial::Partial, plan::Planned};
 use pagelab_record::{Clock, Data, Measured, Outcome};
-use pagelab_workloads::fault::populate::Populate;
+use pagelab_workloads::fault::{kinds, populate::Populate};
 
 /// Rounds after which more would not change the answer: of a small sample so many take no longer
 /// than the budget, and rivals a few per cent apart need them.
@@ -165,7 +165,8 @@ impl Course {
             .map(|contender| {
                 let measured = contender.partial.measured();
                 let is_valid = contender.is_in && measured.is_valid();
-                is_valid.then(|| kindest(measured, Populate::of(&contender.planned.case)))?
+                is_valid
+                    .then(|| kindest(measured, kinds::asked(&contender.planned.case).populate))?
             })
             .collect();
         let Some(best) = times.iter().flatten().copied().reduce(f64::min) else { return };
@@ -188,7 +189,7 @@ impl Course {
 impl Contender {
     /// Whether one thread does it.
     fn is_alone(&self) -> bool {
-        self.planned.case.get("threads").is_none_or(|threads| threads == "1")
+        kinds::asked(&self.planned.case).threads == 1
     }
 
     fn page(&self) -> String {

@@ -22,7 +22,7 @@ use pagelab_record::{
 };
 use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
 use pagelab_workloads::{
-    fault::{populate::Populate, space, throughput::Throughput},
+    fault::{kinds, throughput::Throughput},
     limit,
 };
 
@@ -248,7 +248,7 @@ impl Question {
         // Whole pages for each thread: what is lacking is asked of memory rounded up.
         let unit = page.bytes().max(1 << 20) * u64::from(threads);
         let whole = of_size(self.size.next_multiple_of(unit))?;
-        let lacking = Throughput.needs(&whole).into_iter().filter(|need| !need.check());
+        let lacking = Throughput.read(&whole).needs().into_iter().filter(|need| !need.check());
         let lacks = lacking.map(|need| Lack { need: need.name(), cure: need.cure() });
         let lacks: Vec<Lack> = lacks.collect();
         let rounded = self.size.next_multiple_of(page.bytes());
@@ -256,7 +256,7 @@ impl Question {
         let memory = Memory {
             rounding: rounded - self.size,
             pool: if is_pool { rounded } else { 0 },
-            locked: if Populate::of(&case).locks() { self.size } else { 0 },
+            locked: if kinds::asked(&case).populate.locks() { self.size } else { 0 },
         };
         let crew = if threads > 1 { format!(" ×{threads}") } else { String::new() };
         let strategy = Strategy {
@@ -275,7 +275,7 @@ impl Question {
 
 /// Whether a case needs a setting of the machine that is not as it needs it.
 fn needs_a_setting(case: &Case) -> bool {
-    Throughput.needs(case).iter().any(|need| need.pending().is_some())
+    Throughput.read(case).needs().iter().any(|need| need.pending().is_some())
 }
 
 impl Survey {
@@ -294,8 +294,9 @@ impl Survey {
         };
         let limit = &limit::bulk::CLEAR;
         let clear = Case::default().with("level", "dram");
-        let fits = limit.footprint(&clear) <= self.asked.size / SHARE_MAX
-            && limit.needs(&clear).iter().all(|need| need.check());
+        let asked = limit.read(&clear);
+        let fits = asked.footprint() <= self.asked.size / SHARE_MAX
+            && asked.needs().iter().all(|need| need.check());
         let clear = fits.then(|| Planned {
             workload: limit,
             case: clear.into(),
@@ -311,7 +312,7 @@ impl Survey {
 
     /// The most memory that any case takes at once.
     pub fn footprint(&self) -> u64 {
-        self.cases.iter().map(space::size_of).max().unwrap_or(0)
+        self.cases.iter().map(|case| kinds::asked(case).size).max().unwrap_or(0)
     }
 }
 
@@ -363,7 +364,7 @@ mod tests {
             assert!(!cases.is_empty() && cases.len() == asked.strategies.len(), "{policy}");
             assert_eq!((asked.policy.name(), asked.sample), (policy, 16 << 20));
             for (case, strategy) in cases.iter().zip(&asked.strategies) {
-                assert_eq!(space::size_of(case), asked.sample, "{}", strategy.name);
+                assert_eq!(kinds::asked(case).size, asked.sample, "{}", strategy.name);
             }
         }
     }

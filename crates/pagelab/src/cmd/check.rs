@@ -113,7 +113,8 @@ fn smallest() -> Suite {
             params.any(|param| values.iter().all(|value| param.canonical(value).is_ok()))
         };
         let mut axes: Vec<(String, Vec<String>)> = workload
-            .smallest()
+            .about()
+            .smallest
             .iter()
             .map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()]))
             .collect();

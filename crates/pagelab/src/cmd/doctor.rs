@@ -156,7 +156,7 @@ fn affected(need: &Needed) -> Vec<String> {
             // A value that this workload does not know is simply not one of its ways.
             let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
             for case in cases {
-                let asks = workload.needs(&case).iter().any(|other| need.is_alike(&**other));
+                let asks = workload.read(&case).needs().iter().any(|other| need.is_alike(&**other));
                 let text = match case.get(name) {
                     Some(value) if asks => format!("{} --{name} {value}", workload.name()),
                     _ => continue,

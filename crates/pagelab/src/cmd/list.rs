@@ -36,7 +36,7 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<Exit, Failure> {
 fn overview() -> Result<String, Failure> {
     let mut text = "workloads\n".to_owned();
     for workload in WORKLOADS {
-        text.push_str(&format!("  {:<18} {}\n", workload.name(), workload.summary()));
+        text.push_str(&format!("  {:<18} {}\n", workload.name(), workload.about().summary));
     }
     text.push_str("\nsuites\n");
     for (name, _) in suites::BUILT_IN {
@@ -48,7 +48,7 @@ fn overview() -> Result<String, Failure> {
 }
 
 fn details(workload: &dyn Workload) -> String {
-    let mut text = format!("{}: {}\n", workload.name(), workload.summary());
+    let mut text = format!("{}: {}\n", workload.name(), workload.about().summary);
     if workload.params().is_empty() {
         text.push_str("\nit has no parameters\n");
     } else {
@@ -92,7 +92,7 @@ fn row(workload: &dyn Workload) -> Value {
         .collect();
     json!({
         "name": workload.name(),
-        "summary": workload.summary(),
+        "summary": workload.about().summary,
         "parameters": params,
         "refused": refused,
     })

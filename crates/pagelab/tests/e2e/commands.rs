@@ -16,7 +16,7 @@ fn list_shows_every_workload_and_suite() {
     let listed = Lab::new().pagelab(&["list"]);
     listed.exits(0).shows(&["workloads", "suites", "page-fault-latency", "micro-pagefault"]);
     for workload in pagelab_workloads::WORKLOADS {
-        listed.shows(&[workload.name(), workload.summary()]);
+        listed.shows(&[workload.name(), workload.about().summary]);
     }
 }
 

@@ -35,10 +35,10 @@ fn valid(cases: &[String]) -> Vec<Measured> {
 
 /// Every kind that is measured in bulk, as a case.
 fn kinds(with: &str) -> Vec<String> {
-    let mine = KINDS.iter().filter(|kind| kind.in_throughput());
+    let mine = KINDS.iter().filter(|kind| kind.in_throughput);
     // Waiting for a scanner of the whole machine is for the tests of that kind.
-    let quick = mine.filter(|kind| !matches!(kind.name(), "ksm" | "numa-hint"));
-    quick.map(|kind| format!("kind={} {with}", kind.name())).collect()
+    let quick = mine.filter(|kind| !matches!(kind.name, "ksm" | "numa-hint"));
+    quick.map(|kind| format!("kind={} {with}", kind.name)).collect()
 }
 
 #[test]

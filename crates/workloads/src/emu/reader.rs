@@ -10,7 +10,6 @@ use pagelab_emu::{
     Fault,
     replay::{Decoder, Replay},
 };
-use pagelab_record::Case;
 use pagelab_sys::{
     SysError,
     memory::{bytes::HugeBytes, filemap::FileMap, memfd},
@@ -33,22 +32,14 @@ pub(super) enum Reader {
     },
 }
 
-impl Reader {
-    /// The values of the parameter `reader`.
-    pub(super) const WORDS: &[&str] =
-        &["memory", "buffered-8k", "buffered-4m", "mmap", "mmap-populate"];
-
-    /// The reader of a complete case.
-    pub(super) fn of(case: &Case) -> Self {
-        match case.get("reader") {
-            Some("buffered-8k") => Self::Buffered(8 << 10),
-            Some("buffered-4m") => Self::Buffered(4 << 20),
-            Some("mmap") => Self::Mapped { populate: false },
-            Some("mmap-populate") => Self::Mapped { populate: true },
-            _ => Self::Memory,
-        }
-    }
-}
+/// The readers by their names.
+pub(super) const READERS: [(&str, Reader); 5] = [
+    ("memory", Reader::Memory),
+    ("buffered-8k", Reader::Buffered(8 << 10)),
+    ("buffered-4m", Reader::Buffered(4 << 20)),
+    ("mmap", Reader::Mapped { populate: false }),
+    ("mmap-populate", Reader::Mapped { populate: true }),
+];
 
 /// Why a replay ended before its trace did.
 #[derive(Debug, thiserror::Error)]
@@ -219,9 +210,8 @@ mod tests {
     fn every_reader_replays_the_same_operations() {
         let trace = trace(5000);
         let mut all = Vec::new();
-        for word in Reader::WORDS {
-            let tape =
-                Tape::new(&trace, Reader::of(&Case::default().with("reader", word))).unwrap();
+        for (word, reader) in READERS {
+            let tape = Tape::new(&trace, reader).unwrap();
             for decoder in [Decoder::Fast, Decoder::Safe] {
                 let mut memory = (backend("noop").unwrap().make)(&Policy::default()).unwrap();
                 let played = tape.play(memory.as_mut(), decoder).unwrap();

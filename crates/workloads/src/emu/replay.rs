@@ -10,10 +10,11 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::{Inputs, Supplied},
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
+    words::words_of,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -22,11 +23,12 @@ use pagelab_sys::process::sched::Pinned;
 use super::{
     arm::{Arm, Backends},
     player::{Player, Stage},
-    reader::Reader,
+    reader::{READERS, Reader},
 };
 use crate::{
-    fault::space::{self, cpus_of},
-    needs::{Cpus, Memory},
+    cpus::Chosen,
+    fault::space,
+    needs::Memory,
     trace::{Medium, Trace, params as trace},
 };
 
@@ -35,7 +37,7 @@ const PARAMS: &[Param] = &[
     trace::OPS,
     trace::SEED,
     trace::IMAGE,
-    Param::axis("reader", Kind::Choice(Reader::WORDS), "memory")
+    Param::axis("reader", Kind::Choice(&words_of(&READERS)), "memory")
         .help("how the trace is read: from memory, by read in pieces, or mapped"),
     Param::axis("cache", Kind::Choice(&["warm", "cold"]), "warm")
         .help("whether the trace's file is in the page cache at the start"),
@@ -46,14 +48,25 @@ const PARAMS: &[Param] = &[
 ];
 
 /// What [`EmuReplay::refuse`] turns away, after what concerns any trace.
-const REFUSALS: &[Refusal<Case>] = &[
+/// A case, read.
+#[derive(Debug)]
+struct Asked {
+    trace: trace::Asked,
+    reader: Reader,
+    is_cold: bool,
+    arms: Vec<Arm>,
+    cpus: Chosen,
+    rounds: Option<u32>,
+}
+
+const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| case.get("cache") == Some("cold") && Reader::of(case) == Reader::Memory,
+        |asked| asked.is_cold && asked.reader == Reader::Memory,
         "cache=cold with reader=memory",
         "what is in memory has no page cache: name another reader",
     ),
     Refusal::new(
-        |case| Arm::has_twins(&Arm::of(case)),
+        |asked| Arm::has_twins(&asked.arms),
         "a backend named twice",
         "its two series would be one",
     ),
@@ -67,79 +80,76 @@ const PAGES_BYTES: u64 = 64 << 20;
 pub struct EmuReplay;
 
 impl Workload for EmuReplay {
-    fn name(&self) -> &'static str {
-        "emu/replay"
-    }
-
-    fn summary(&self) -> &'static str {
-        "replaying a trace into an emulated memory of 2^64 bytes: every backend, every reader"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "replaying a trace into an emulated memory of 2^64 bytes: every backend, every reader";
+        About {
+            smallest: &[("ops", "100k"), ("rounds", "2")],
+            ..About::new("emu/replay", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
         Arm::resolve(trace::resolve(case), |_| true)
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(REFUSALS, case)?;
-        refuse(trace::REFUSALS, case)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Asked {
+            trace: trace::Asked::of(case),
+            reader: case.one_of("reader", &READERS),
+            is_cold: case.is("cache", "cold"),
+            arms: Arm::of(case),
+            cpus: Chosen::of(case, "cpu"),
+            rounds: case.number("rounds"),
+        })
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).chain(listed(trace::REFUSALS)).collect()
+        let traces = listed(trace::REFUSALS).chain(listed(trace::REFUSALS_OF_IMAGES));
+        listed(REFUSALS).chain(traces).collect()
+    }
+}
+
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, self)?;
+        refuse(trace::REFUSALS, &self.trace)?;
+        refuse(trace::REFUSALS_OF_IMAGES, &self.trace)
     }
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = vec![Memory(self.footprint(case)).needed()];
-        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
-            needs.push(Cpus(cpus).needed());
-        }
-        needs
+    fn needs(&self) -> Vec<Needed> {
+        let memory = Memory(self.footprint()).needed();
+        std::iter::once(memory).chain(self.cpus.needs()).collect()
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        let bytes = trace::estimated_bytes(case);
-        let copies = match Reader::of(case) {
-            // The parent's, where it must be made, and the one on huge pages.
-            Reader::Memory if trace::is_made(case) => 2,
+    fn footprint(&self) -> u64 {
+        let copies = match self.reader {
+            Reader::Memory if self.trace.source.is_made() => 2,
             Reader::Memory => 1,
             _ => 0,
         };
-        bytes.saturating_mul(copies).saturating_add(PAGES_BYTES)
+        self.trace.bytes().saturating_mul(copies).saturating_add(PAGES_BYTES)
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        // 5 ns for an operation and arm is typical, 20 where a disk delivers 500 MB/s.
-        let ns = if case.get("cache") == Some("cold") { 20.0 } else { 5.0 };
-        let arms = case.get("backend").unwrap_or_default().split(',').count();
-        trace::estimated_bytes(case) as f64 / 11.0 * ns * arms as f64 / 1e9 + 0.002
+    fn seconds(&self) -> f64 {
+        let ns = if self.is_cold { 20.0 } else { 5.0 };
+        self.trace.bytes() as f64 / 11.0 * ns * self.arms.len() as f64 / 1e9 + 0.002
     }
 
-    fn supply(&self, case: &Case) -> Option<Supplied> {
-        let medium = match Reader::of(case) {
-            Reader::Memory => Medium::Memory,
-            _ => Medium::File,
-        };
-        Some(Rc::new(trace::wanted(case, medium)))
+    fn supply(&self) -> Option<Supplied> {
+        let medium = if self.reader == Reader::Memory { Medium::Memory } else { Medium::File };
+        Some(Rc::new(self.trace.wanted(medium)))
     }
 
-    fn repetitions(&self, case: &Case) -> Option<u32> {
-        space::rounds_of(case)
+    fn repetitions(&self) -> Option<u32> {
+        self.rounds
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("ops", "100k"), ("rounds", "2")]
-    }
-
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let pinned = cpus_of(case, 1)[0].map(Pinned::to).transpose()?;
-        let is_cold = case.get("cache") == Some("cold");
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let pinned = self.cpus.of_workers(1)[0].map(Pinned::to).transpose()?;
         let trace = Trace::of(inputs)?;
-        let (arms, left_out) = Arm::fitting(Arm::of(case))?;
-        let mut stage = Stage::new(&trace, Reader::of(case), is_cold, &inputs.pulse, pinned)?;
+        let (arms, left_out) = Arm::fitting(self.arms.clone())?;
+        let mut stage = Stage::new(&trace, self.reader, self.is_cold, &inputs.pulse, pinned)?;
         stage.warnings = left_out;
         let stage = Rc::new(stage);
         Ok(arms
@@ -154,27 +164,6 @@ mod tests {
     use super::*;
     use pagelab_bench::plan::complete;
 
-    fn refused(pairs: &[(&str, &str)]) -> Option<String> {
-        complete(&EmuReplay, pairs).err()
-    }
-
-    #[test]
-    fn each_refusal_has_a_neighbour_that_is_accepted() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let file = file.path().to_str().unwrap();
-        for (pairs, neighbour) in [
-            (&[("cache", "cold")][..], &[("cache", "cold"), ("reader", "mmap")][..]),
-            (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
-            (&[("ops", "all")], &[("ops", "all"), ("trace", file)]),
-            (&[("trace", file), ("seed", "2")], &[("seed", "2")]),
-            (&[("trace", file), ("image", "generator")], &[("image", "generator")]),
-            (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
-        ] {
-            assert!(refused(pairs).is_some(), "{pairs:?}");
-            assert_eq!(refused(neighbour), None, "{neighbour:?}");
-        }
-    }
-
     #[test]
     fn what_is_automatic_is_decided_before_anything_runs() {
         let case = complete(&EmuReplay, &[]).unwrap();
@@ -188,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_trace_that_must_be_made_is_in_memory_twice() {
-        let bytes = |pairs| EmuReplay.footprint(&complete(&EmuReplay, pairs).unwrap());
+        let bytes = |pairs| EmuReplay.read(&complete(&EmuReplay, pairs).unwrap()).footprint();
         let pages = PAGES_BYTES;
         assert_eq!(bytes(&[("ops", "1m")]), 22_000_000 + pages);
         assert_eq!(bytes(&[("ops", "1m"), ("reader", "mmap")]), pages);

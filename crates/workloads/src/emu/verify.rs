@@ -6,7 +6,7 @@
 use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param,
     inputs::{Inputs, Supplied},
     meter::{Meter, Witness},
     need::{Need, Needed},
@@ -39,14 +39,21 @@ const PARAMS: &[Param] = &[
 ];
 
 /// What [`EmuVerify::refuse`] turns away, after what concerns any trace.
-const REFUSALS: &[Refusal<Case>] = &[
+/// A case, read.
+#[derive(Debug)]
+struct Asked {
+    trace: trace::Asked,
+    arms: Vec<Arm>,
+}
+
+const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| Arm::of(case).iter().any(|arm| !arm.backend.remembers),
+        |asked| asked.arms.iter().any(|arm| !arm.backend.remembers),
         "backend=noop",
         "it forgets on purpose: there is nothing to verify",
     ),
     Refusal::new(
-        |case| Arm::has_twins(&Arm::of(case)),
+        |asked| Arm::has_twins(&asked.arms),
         "a backend named twice",
         "one verdict is enough",
     ),
@@ -63,62 +70,57 @@ const PIECE: usize = 1 << 20;
 pub struct EmuVerify;
 
 impl Workload for EmuVerify {
-    fn name(&self) -> &'static str {
-        "emu/verify"
-    }
-
-    fn summary(&self) -> &'static str {
-        "every emulated memory beside a naive one, load by load"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str = "every emulated memory beside a naive one, load by load";
+        About {
+            smallest: &[("ops", "50k")],
+            is_one_pass: true,
+            ..About::new("emu/verify", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
         Arm::resolve(trace::resolve(case), |backend| backend.remembers)
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(REFUSALS, case)?;
-        refuse(trace::REFUSALS, case)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Asked { trace: trace::Asked::of(case), arms: Arm::of(case) })
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).chain(listed(trace::REFUSALS)).collect()
+        let traces = listed(trace::REFUSALS).chain(listed(trace::REFUSALS_OF_IMAGES));
+        listed(REFUSALS).chain(traces).collect()
+    }
+}
+
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, self)?;
+        refuse(trace::REFUSALS, &self.trace)?;
+        refuse(trace::REFUSALS_OF_IMAGES, &self.trace)
     }
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        vec![Memory(self.footprint(case)).needed()]
+    fn needs(&self) -> Vec<Needed> {
+        vec![Memory(self.footprint()).needed()]
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        let made = if trace::is_made(case) { trace::estimated_bytes(case) } else { 0 };
+    fn footprint(&self) -> u64 {
+        let made = if self.trace.source.is_made() { self.trace.bytes() } else { 0 };
         made.saturating_add(PAGES_BYTES)
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        // 60 ns for an operation and arm: the naive memory does one byte after the other.
-        let arms = case.get("backend").unwrap_or_default().split(',').count();
-        trace::estimated_bytes(case) as f64 / 11.0 * 60.0 * arms as f64 / 1e9 + 0.002
+    fn seconds(&self) -> f64 {
+        self.trace.bytes() as f64 / 11.0 * 60.0 * self.arms.len() as f64 / 1e9 + 0.002
     }
 
-    fn is_one_pass(&self) -> bool {
-        true
+    fn supply(&self) -> Option<Supplied> {
+        Some(Rc::new(self.trace.wanted(Medium::Memory)))
     }
 
-    fn supply(&self, case: &Case) -> Option<Supplied> {
-        Some(Rc::new(trace::wanted(case, Medium::Memory)))
-    }
-
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("ops", "50k")]
-    }
-
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let trace = Trace::of(inputs)?;
         let image = Rc::new(image(&trace)?);
-        let (arms, left_out) = Arm::fitting(Arm::of(case))?;
+        let (arms, left_out) = Arm::fitting(self.arms.clone())?;
         let left_out = Rc::new(left_out);
         inputs.pulse.begin(trace.facts.tally.ops.saturating_mul(arms.len() as u64));
         let done = Rc::new(Cell::new(0));

@@ -25,11 +25,11 @@ use pagelab_sys::{
 
 use super::{
     ballast::Ballast,
-    kinds::Stage,
     populate::{self, Populate, Present, locked_by},
     samples::{Host, Samples, Setup},
     sorted::HostLevel,
     space::Expectation,
+    stage::Stage,
 };
 
 /// The area of a case: the fault arm makes a fresh one in each repetition and leaves it, all

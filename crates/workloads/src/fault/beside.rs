@@ -24,7 +24,7 @@ use pagelab_bench::{
     meter::{Meter, Witness},
     workload::{Error, Trial},
 };
-use pagelab_record::{Case, Unit, latency};
+use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     Area, SysError,
     loops::beside::{Call, Ground, PAGES},
@@ -50,16 +50,6 @@ const CALLS: u64 = 256;
 
 /// Attempts at a round in which at least one call falls into the touch.
 const ATTEMPTS_MAX: u32 = 12;
-
-/// The call of a case.
-pub(super) fn call_of(case: &Case) -> Option<Call> {
-    match case.get("beside") {
-        Some("munmap") => Some(Call::Munmap),
-        Some("mprotect") => Some(Call::Mprotect),
-        Some("madvise") => Some(Call::Madvise),
-        _ => None,
-    }
-}
 
 /// Who does what in an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,41 +13,34 @@
 //! fall into one set of the cache.
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
-    refusal::{listed, refuse},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
-use pagelab_record::{
-    Case,
-    units::{format_bytes, parse_bytes},
-};
-use pagelab_sys::{
-    arch,
-    files::scratch,
-    loops::touch::{Access, TouchList},
-    process::sched::Pinned,
-};
+use pagelab_record::{Case, units::format_bytes};
+use pagelab_sys::{arch, files::scratch, loops::touch::TouchList, process::sched::Pinned};
 
-mod asked;
+mod refusals;
 
-use self::asked::{Asked, BY_KIND, REFUSALS, rate_of};
+use self::refusals::{BY_KIND, REFUSALS};
 use super::{
     arms::{Control, Faults, SharedArea},
+    asked::Asked,
+    choices::{Arm, Lie, Pressure, SwapTo},
     kinds::{self, kind_of, swap},
     leave_unmarked,
     note::Note,
-    pieces, populate, pressure,
+    pieces, populate, pressure, refused,
     samples::{Host, Setup},
-    space::{self, Space, cpus_of},
+    space::{self, Space},
 };
 use crate::fault::needs::{PAGE_REPORTING, TSC};
 
 const PARAMS: &[Param] = &[
-    Param::axis("kind", Kind::Choice(kinds::NAMES), "write")
-        .help("the kind of fault: what memory is like when it is touched"),
+    kinds::PARAM,
     space::PAGE,
     Param {
         kind: Kind::Choice(&[
@@ -85,21 +78,7 @@ const PARAMS: &[Param] = &[
     Param::axis("dir", Kind::Dir, "auto").help(
         "directory of the scratch file of kinds that use one; auto: TMPDIR, /var/tmp or /tmp",
     ),
-    Param {
-        kind: Kind::Choice(&[
-            "none",
-            "thp-on",
-            "thp-off",
-            "ragged",
-            "early-populate",
-            "present",
-            "read",
-            "cached",
-            "fault-around",
-            "unfragmented",
-        ]),
-        ..space::LIE
-    },
+    Param { kind: Kind::Choice(Lie::WORDS), ..space::LIE },
 ];
 
 /// See the module's documentation.
@@ -107,117 +86,116 @@ const PARAMS: &[Param] = &[
 pub struct Latency;
 
 impl Workload for Latency {
-    fn name(&self) -> &'static str {
-        "fault/latency"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the time of every single fault, as a distribution, beside a control that takes none"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "the time of every single fault, as a distribution, beside a control that takes none";
+        About {
+            smallest: &[("size", "4m"), ("rounds", "2")],
+            ..About::new("fault/latency", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
         let kind = kind_of(&case);
         let case = swap::resolve(case);
-        let case = if kind.uses_dir() && case.get("dir") == Some("auto") {
+        let case = if kind.uses_dir && case.is("dir", "auto") {
             case.with("dir", &scratch::default_directory().display().to_string())
         } else {
             case
         };
-        if case.get("size") != Some("auto") {
+        if !case.is("size", "auto") {
             return case;
         }
         let page = PageSize::of(&case);
-        let most = kind.automatic_size_max();
-        let size = parse_bytes(&space::automatic_size(page, most)).expect("a size is a size");
+        let size = space::automatic_size(page, kind.automatic_size_max);
         // A paced repetition lasts as long as its touches are apart, a cold one many times a warm.
-        let size = match rate_of(&case) {
+        let size = match case.number::<u64>("rate") {
             Some(rate) => size.min((rate * page.bytes() * 9 / 10).max(1)),
-            None if case.get("host") == Some("cold") => size.min(128 << 20),
-            None if kind.name() == "swap" => size.min(swap::SIZE),
-            None if pressure::is_pressed(&case) => pressure::automatic_size(size),
+            None if case.is("host", "cold") => size.min(128 << 20),
+            None if kind.name == "swap" => size.min(swap::SIZE),
+            None if !case.is("pressure", "none") => pressure::automatic_size(size),
             None => size,
         };
         let size = (1 << size.ilog2()).max(page.bytes());
         case.with("size", &format_bytes(size))
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let asked = Asked::of(case);
-        asked.kind.refuse(case)?;
-        refuse(REFUSALS, &asked)?;
-        refuse(pressure::REFUSALS, case)?;
-        refuse(populate::REFUSALS, &populate::Asked::of(case))?;
-        refuse(swap::REFUSALS, case)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(OneByOne(kinds::asked(case)))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        let populated = listed(&populate::REFUSALS[..3]);
-        let others = listed(pressure::REFUSALS).chain(populated).chain(listed(swap::REFUSALS));
-        listed(REFUSALS).chain(others).chain([BY_KIND]).collect()
+        TABLES.iter().copied().flat_map(listed).chain([BY_KIND]).collect()
+    }
+}
+
+/// What is turned away, in the order in which it is looked for.
+const TABLES: &[&[Refusal<Asked>]] =
+    &[REFUSALS, refused::PRESSED, refused::POPULATED, refused::SWAPPED];
+
+/// A case whose touches are measured one by one.
+#[derive(Debug)]
+struct OneByOne(Asked);
+
+impl Experiment for OneByOne {
+    fn refuse(&self) -> Result<(), String> {
+        (self.0.kind.refuse)(&self.0)?;
+        TABLES.iter().try_for_each(|rows| refuse(rows, &self.0))
     }
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let asked = Asked::of(case);
-        let mut needs = space::needs(case, asked.footprint(), asked.populate.is_early());
-        needs.extend(asked.populate.needs(case));
-        needs.extend(asked.kind.needs(case));
-        needs.extend(pressure::needs(case));
-        if asked.is_cold {
-            needs.push(PAGE_REPORTING.needed());
-        }
-        if asked.as_published {
-            needs.push(TSC.needed());
-        }
+    fn needs(&self) -> Vec<Needed> {
+        let Self(asked) = self;
+        let mut needs = asked.needs(self.footprint());
+        needs.extend(asked.populate.needs(asked.size));
+        needs.extend((asked.kind.needs)(asked));
+        needs.extend(pressure::needs(asked));
+        needs.extend(asked.is_cold.then(|| PAGE_REPORTING.needed()));
+        needs.extend(asked.has(Arm::AsPublished).then(|| TSC.needed()));
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        Asked::of(case).footprint()
+    fn footprint(&self) -> u64 {
+        // zram holds what is swapped out in memory; in the worst case it does not get smaller.
+        let is_twice = self.0.is_swap() && self.0.swap.to == SwapTo::Zram;
+        self.0.size * if is_twice { 2 } else { 1 }
     }
 
-    fn repetitions(&self, case: &Case) -> Option<u32> {
-        space::rounds_of(case)
+    fn repetitions(&self) -> Option<u32> {
+        self.0.rounds
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        let asked = Asked::of(case);
-        let touches = asked.touches() as f64;
+    fn seconds(&self) -> f64 {
+        let Self(asked) = self;
+        let touches = refusals::touches(asked) as f64;
         let paced = asked.rate.map_or(0.0, |rate| touches / rate as f64);
         let cold = if asked.is_cold { 5.0 } else { 0.0 };
         // Writing a page out takes 10 to 20 us.
-        let swapped = if asked.swaps { touches * 25e-6 } else { 0.0 };
-        pieces::seconds(asked.footprint()) + paced + cold + swapped
+        let swapped = if asked.is_swap() { touches * 25e-6 } else { 0.0 };
+        pieces::seconds(self.footprint()) + paced + cold + swapped
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "4m"), ("rounds", "2")]
-    }
-
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let asked = Asked::of(case);
-        let Asked { kind, populate, .. } = asked;
-        let mut space = Space::of(case, 1);
-        let stage = kind.stage_with(case, &mut space, inputs)?;
-        let stage = pressure::under(case, &mut space, stage, inputs)?;
-        let cpu = cpus_of(case, 1)[0];
+        let Self(asked) = self;
+        let &Asked { kind, populate, .. } = asked;
+        let mut space = asked.space(1);
+        let stage = (kind.stage)(asked, &mut space, inputs)?;
+        let stage = pressure::under(asked, &mut space, stage, inputs)?;
+        let cpu = asked.cpus.of_workers(1)[0];
         // What was populated has its page tables.
-        let tables = kind.allocates_tables() && populate.is_by_touch();
+        let tables = kind.allocates_tables && populate.is_by_touch();
+        let is_pressed = asked.pressure != Pressure::None;
         let setup = Setup {
             space,
             list: touches(&space, stage.step(), asked.is_random, tables),
             populate,
-            access: if asked.reads { Access::Read } else { kind.access() },
+            access: asked.access(),
             fifo: asked.fifo,
             is_pinned: cpu.is_some(),
             interval_ns: asked.rate.map(|rate| 1_000_000_000 / rate),
             host: if asked.is_cold {
                 Host::Cold
-            } else if kind.takes_fresh_memory() && arch::is_guest() && !pressure::is_pressed(case) {
+            } else if kind.takes_fresh_memory && arch::is_guest() && !is_pressed {
                 Host::AsItComes
             } else {
                 Host::None
@@ -226,14 +204,14 @@ impl Workload for Latency {
         // The process ends with the case: its one thread stays where it is.
         std::mem::forget(cpu.map(Pinned::to).transpose()?);
         let area = SharedArea::default();
-        let is_alone = !kind.is_fault();
+        let is_alone = !kind.is_fault;
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
         // The control follows the arm whose pages it walks over.
         if !is_alone {
             trials.push(Box::new(Faults::new(setup.clone(), stage, SharedArea::clone(&area))?));
         }
         trials.push(Box::new(Control::new(&setup, area, is_alone)?));
-        if asked.as_published {
+        if asked.has(Arm::AsPublished) {
             trials.push(Box::new(Note::default()));
         }
         Ok(trials)
@@ -265,7 +243,7 @@ mod tests {
     use pagelab_bench::plan::complete;
 
     fn space(pairs: &[(&str, &str)]) -> Space {
-        Space::of(&complete(&Latency, pairs).unwrap(), 1)
+        kinds::asked(&complete(&Latency, pairs).unwrap()).space(1)
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! workloads differ in where they read the clock.
 
 mod arms;
+pub mod asked;
 mod ballast;
 pub mod beside;
 mod c_loop;
+pub mod choices;
 pub mod kinds;
 pub mod latency;
 pub mod needs;
@@ -18,12 +20,14 @@ mod pieces;
 pub mod plan;
 pub mod populate;
 mod pressure;
+mod refused;
 pub mod round;
 mod rounds;
 mod said;
 mod samples;
 mod sorted;
 pub mod space;
+pub mod stage;
 pub mod stages;
 pub mod stalls;
 pub mod throughput;

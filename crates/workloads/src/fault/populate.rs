@@ -11,10 +11,8 @@ use pagelab_bench::{
     Kind, Param,
     meter::Witness,
     need::{Need, Needed},
-    params::PageSize,
-    refusal::Refusal,
+    words,
 };
-use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
     memory::{
@@ -25,125 +23,43 @@ use pagelab_sys::{
     time::clock::{Clock, Span},
 };
 
-use super::space::{Expectation, Space, size_of};
+use super::space::{Expectation, Space};
 use crate::needs::{Lockable, POPULATE_WRITE};
 
 /// The parameter.
-pub const PARAM: Param = Param::axis(
-    "populate",
-    Kind::Choice(&[
-        "touch",
-        "map-populate",
-        "madvise-populate",
-        "madvise-populate-each",
-        "populate-read",
-        "mlock",
-        "mlock-onfault",
-        "mlockall-current",
-        "mlockall-future",
-        "map-locked",
-    ]),
-    "touch",
-)
-.help("how memory comes to be present: by touching it, or by a call beforehand");
-
-/// What a way of populating is refused for.
-#[derive(Debug)]
-pub struct Asked {
-    populate: Populate,
-    page: PageSize,
-    is_bound: bool,
-    is_brk: bool,
-    is_alone: bool,
-}
-
-impl Asked {
-    /// What a case asks for.
-    pub fn of(case: &Case) -> Self {
-        Self {
-            populate: Populate::of(case),
-            page: PageSize::of(case),
-            is_bound: case.get("mem-node") != Some("any"),
-            is_brk: case.get("backing") == Some("brk"),
-            is_alone: case.get("threads").is_none_or(|threads| threads == "1"),
-        }
-    }
-}
-
-/// Ways of populating that are turned away; the last two where there is a heap and threads.
-pub const REFUSALS: &[Refusal<Asked>] = &[
-    Refusal::new(
-        |asked| asked.populate.locks() && matches!(asked.page, PageSize::Hugetlb(_)),
-        "populate=mlock… or map-locked with page=hugetlb-…",
-        "hugetlb pages are never paged out: nothing to lock",
-    ),
-    Refusal::new(
-        |asked| asked.populate == Populate::Read && asked.page != PageSize::Base,
-        "populate=populate-read with anything but page=4k",
-        "larger pages are not mapped one by one as the zero page",
-    ),
-    Refusal::new(
-        |asked| asked.populate.is_early() && asked.is_bound,
-        "populate=map-populate, map-locked or mlockall-future with mem-node",
-        "memory is there before it can be bound to a node",
-    ),
-    Refusal::new(
-        |asked| asked.is_brk && matches!(asked.populate, Populate::Map | Populate::MapLocked),
-        "populate=map-populate or map-locked with backing=brk",
-        "brk takes no flags",
-    ),
-    Refusal::new(
-        |asked| asked.populate == Populate::MadviseEach && asked.is_alone,
-        "populate=madvise-populate-each with threads=1",
-        "each thread populates its share: with one it is madvise-populate",
-    ),
-];
+pub const PARAM: Param = Param::axis("populate", Kind::Choice(Populate::WORDS), "touch")
+    .help("how memory comes to be present: by touching it, or by a call beforehand");
 
 /// Locked beside the area while everything of a process is: code, stacks, what it allocates.
 const BESIDE: u64 = 256 << 20;
 
-/// How memory comes to be present.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Populate {
-    /// By touching it.
-    Touch,
-    /// `MAP_POPULATE`.
-    Map,
-    /// `MADV_POPULATE_WRITE`.
-    Madvise,
-    /// `MADV_POPULATE_WRITE` by each thread for its share.
-    MadviseEach,
-    /// `MADV_POPULATE_READ`, then a store to each page.
-    Read,
-    /// `mlock`.
-    Lock,
-    /// `mlock2(MLOCK_ONFAULT)`, then by touching it.
-    LockOnFault,
-    /// `mlockall(MCL_CURRENT)`.
-    LockAllCurrent,
-    /// `mmap` after `mlockall(MCL_FUTURE)`.
-    LockAllFuture,
-    /// `MAP_LOCKED`.
-    MapLocked,
+words! {
+    /// How memory comes to be present.
+    pub enum Populate {
+        /// By touching it.
+        Touch = "touch",
+        /// `MAP_POPULATE`.
+        Map = "map-populate",
+        /// `MADV_POPULATE_WRITE`.
+        Madvise = "madvise-populate",
+        /// `MADV_POPULATE_WRITE` by each thread for its share.
+        MadviseEach = "madvise-populate-each",
+        /// `MADV_POPULATE_READ`, then a store to each page.
+        Read = "populate-read",
+        /// `mlock`.
+        Lock = "mlock",
+        /// `mlock2(MLOCK_ONFAULT)`, then by touching it.
+        LockOnFault = "mlock-onfault",
+        /// `mlockall(MCL_CURRENT)`.
+        LockAllCurrent = "mlockall-current",
+        /// `mmap` after `mlockall(MCL_FUTURE)`.
+        LockAllFuture = "mlockall-future",
+        /// `MAP_LOCKED`.
+        MapLocked = "map-locked",
+    }
 }
 
 impl Populate {
-    /// The way of a case.
-    pub fn of(case: &Case) -> Self {
-        match case.get("populate") {
-            Some("map-populate") => Self::Map,
-            Some("madvise-populate") => Self::Madvise,
-            Some("madvise-populate-each") => Self::MadviseEach,
-            Some("populate-read") => Self::Read,
-            Some("mlock") => Self::Lock,
-            Some("mlock-onfault") => Self::LockOnFault,
-            Some("mlockall-current") => Self::LockAllCurrent,
-            Some("mlockall-future") => Self::LockAllFuture,
-            Some("map-locked") => Self::MapLocked,
-            _ => Self::Touch,
-        }
-    }
-
     /// Whether the touches fault, be it for the first time or to replace the zero page.
     pub fn touches_fault(self) -> bool {
         matches!(self, Self::Touch | Self::LockOnFault | Self::Read)
@@ -171,9 +87,8 @@ impl Populate {
         )
     }
 
-    /// What it needs of the host.
-    pub fn needs(self, case: &Case) -> Vec<Needed> {
-        let bytes = size_of(case);
+    /// What it needs of the host for so many bytes.
+    pub fn needs(self, bytes: u64) -> Vec<Needed> {
         match self {
             Self::Touch | Self::Map => Vec::new(),
             Self::Madvise | Self::MadviseEach | Self::Read => vec![POPULATE_WRITE.needed()],
@@ -301,74 +216,22 @@ pub fn testify(populate: Populate, bytes: u64, locked: u64, witness: &mut Witnes
     }
 }
 
-/// Whether the case's lie changes nothing that the case says.
-pub fn lie_is_true(case: &Case) -> bool {
-    let page = PageSize::of(case);
-    let is_hugetlb = matches!(page, PageSize::Hugetlb(_));
-    let populate = Populate::of(case);
-    let by_touch = populate.touches_fault();
-    match case.get("lie") {
-        None | Some("none") => false,
-        _ if case.get("kind") == Some("present") => true,
-        Some("unfragmented") => case.get("pressure") != Some("fragmented"),
-        Some("thp-on") => page != PageSize::Base,
-        Some("thp-off") => page == PageSize::Base || is_hugetlb,
-        Some("ragged") => {
-            page == PageSize::Base || is_hugetlb || case.get("align") == Some("ragged")
-        }
-        // Populating early is true where the case populates early, and harmless where the pages
-        // are of the size that comes without any advice.
-        Some("early-populate") => {
-            populate.is_early() || (!by_touch && (page == PageSize::Base || is_hugetlb))
-        }
-        Some(_) => !by_touch,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fault::space::stride_of, fault::throughput::Throughput};
-    use pagelab_bench::plan::complete;
-
-    fn ways() -> impl Iterator<Item = (&'static str, Populate)> {
-        let Kind::Choice(words) = PARAM.kind else { panic!("a choice") };
-        words.iter().map(|word| (*word, Populate::of(&Case::default().with("populate", word))))
-    }
-
-    #[test]
-    fn every_word_is_a_way_of_its_own() {
-        let all: Vec<Populate> = ways().map(|(_, way)| way).collect();
-        assert_eq!(all.iter().filter(|way| **way == Populate::Touch).count(), 1);
-        assert!((1..all.len()).all(|index| !all[..index].contains(&all[index])));
-    }
+    use crate::fault::{kinds::asked, throughput::Throughput};
+    use pagelab_bench::{Words, plan::complete};
 
     #[test]
     fn whatever_is_present_beforehand_is_not_faulted_in_by_the_touches() {
-        for (word, way) in ways() {
-            let threads = if way == Populate::MadviseEach { "2" } else { "1" };
-            let pairs = [("populate", word), ("size", "4m"), ("threads", threads)];
-            let case = complete(&Throughput, &pairs).unwrap();
-            let space = Space::of(&case, 1);
-            let expected = way.expect(&space, space.expectation(stride_of(&case)));
+        for (word, way) in Populate::ALL {
+            let threads = if *way == Populate::MadviseEach { "2" } else { "1" };
+            let pairs = [("populate", *word), ("size", "4m"), ("threads", threads)];
+            let asked = asked(&complete(&Throughput, &pairs).unwrap());
+            let space = asked.space(1);
+            let expected = way.expect(&space, space.expectation(asked.stride()));
             assert_eq!(expected.faults > 0, way.touches_fault(), "{word}");
             assert_eq!((expected.present, expected.zero), (1024, 0), "{word}");
-        }
-    }
-
-    #[test]
-    fn every_refusal_has_a_case_that_meets_it_and_a_neighbour_that_is_accepted() {
-        for (pairs, neighbour) in [
-            ([("populate", "mlockall-current"), ("page", "hugetlb-2m")], ("page", "2m")),
-            ([("populate", "map-locked"), ("page", "hugetlb-2m")], ("page", "2m")),
-            ([("populate", "populate-read"), ("page", "2m")], ("page", "4k")),
-            ([("populate", "mlockall-future"), ("mem-node", "0")], ("mem-node", "any")),
-            ([("populate", "map-populate"), ("backing", "brk")], ("backing", "anon")),
-            ([("populate", "madvise-populate-each"), ("threads", "1")], ("threads", "2")),
-        ] {
-            let error = complete(&Throughput, &pairs).unwrap_err();
-            assert!(REFUSALS.iter().any(|row| error.starts_with(row.says)), "{error}");
-            assert!(complete(&Throughput, &[pairs[0], neighbour]).is_ok(), "{neighbour:?}");
         }
     }
 }

@@ -20,12 +20,12 @@ use pagelab_sys::{
 
 use super::{
     beside::{Beside, Part, touch_beside},
-    kinds::Stage,
     outcome::{Outcome, Phase, UNKNOWN, phase, try_phase},
     pieces::Pieces,
     plan::{Plan, touch_share},
     populate::{Populate, locked_by},
     space::Space,
+    stage::Stage,
 };
 
 /// Runs one round in the calling thread (and in `plan.threads` of its own for the touch); with

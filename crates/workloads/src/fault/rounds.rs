@@ -24,13 +24,13 @@ use pagelab_sys::{
 
 use super::{
     beside::{Beside, Part},
-    kinds::Untouched,
     outcome::{Outcome, Phase, UNKNOWN, WORDS},
     pieces::{Pieces, Share},
     plan::Plan,
     populate::{self, Populate},
     round::round,
     said::{SAID, Said},
+    stage::Untouched,
     workers::{SharedStages, Staged},
 };
 

@@ -18,10 +18,10 @@ use pagelab_sys::{
 };
 
 use super::{
-    kinds::Stage,
     populate::Populate,
     sorted::{HostLevel, SET_ASIDE, Sorted},
     space::{Expectation, Space},
+    stage::Stage,
     stalls::Watch,
 };
 

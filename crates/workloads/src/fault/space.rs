@@ -6,22 +6,12 @@
 
 use std::sync::LazyLock;
 
-use pagelab_bench::{
-    Kind, Param,
-    need::{Need, Needed},
-    params::{PageSize, Touch},
-};
-use pagelab_record::Case;
+use pagelab_bench::{Kind, Param, params::PageSize};
 use pagelab_sys::{
     Area, SysError,
     loops::touch::Stride,
     machine::topology::Topology,
     memory::area::{Advice, Backing, Layout},
-};
-
-use crate::{
-    cpus,
-    needs::{Cpus, FarNode, Memory, Node, Pool, SCHED_FIFO, Transparent, Without},
 };
 
 /// Page size under test.
@@ -88,48 +78,6 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a case, for one of `shares` equal parts of its memory.
-    pub fn of(case: &Case, shares: u64) -> Self {
-        let page = PageSize::of(case);
-        let bytes = usize::try_from(size_of(case) / shares).expect("addresses have 64 bits");
-        let lie = case.get("lie").unwrap_or("none");
-        let backing = match (case.get("backing"), page) {
-            (_, PageSize::Hugetlb(shift)) => Backing::Hugetlb(shift),
-            (Some("brk"), _) => Backing::Brk,
-            (Some("fixed"), _) => Backing::Fixed,
-            _ => Backing::Anonymous,
-        };
-        let advice = match (page, lie) {
-            (PageSize::Hugetlb(_), _) => None,
-            (PageSize::Base, "thp-on") => Some(Advice::HugePage),
-            (PageSize::Base, _) | (_, "thp-off") => Some(Advice::NoHugePage),
-            _ => Some(Advice::HugePage),
-        };
-        let layout = match page {
-            PageSize::Folio(_) => Layout::windowed(bytes),
-            _ => Layout::contiguous(bytes),
-        };
-        let is_ragged = case.get("align") == Some("ragged");
-        let skewed = is_ragged || lie == "ragged";
-        let half = usize::try_from(page.bytes()).expect("addresses have 64 bits") / 2;
-        let mem_node = match case.get("mem-node") {
-            Some("far") => crate::needs::far_node(),
-            Some(number) => number.parse().ok(),
-            None => None,
-        };
-        Self {
-            page,
-            layout,
-            backing,
-            advice,
-            mem_node,
-            skew: if skewed { half } else { 0 },
-            is_ragged,
-            populates_early: lie == "early-populate",
-            touches_twice: lie == "present",
-        }
-    }
-
     /// Whether what is touched is taken from free memory, which the kernel may hand to its host
     /// meanwhile; a hugetlb page stays in its pool.
     pub fn takes_free_memory(&self) -> bool {
@@ -221,110 +169,26 @@ impl Expectation {
     }
 }
 
-/// The size of a resolved case.
-///
-/// # Panics
-/// When the case still says `auto`.
-pub fn size_of(case: &Case) -> u64 {
-    let text = case.get("size").expect("a fault case has a size");
-    pagelab_record::units::parse_bytes(text).expect("the case is resolved")
-}
-
 /// Memory for a case that does not name a size: four last-level caches, so that the pages that one
 /// repetition frees and the next one takes are not still cached (with a region as large as the
 /// cache the median of a write fault wandered by ±4 % from run to run, with four by ±2.5 %).
 /// Never more than `most`, which a kind of fault may say.
-pub fn automatic_size(page: PageSize, most: u64) -> String {
+pub fn automatic_size(page: PageSize, most: u64) -> u64 {
     // Asked once, not for each case of a grid.
     static LLC: LazyLock<Option<u64>> = LazyLock::new(|| {
         let topology = Topology::machine();
         topology.caches(topology.default_cpu().unwrap_or(0)).llc
     });
     let bytes = (4 * LLC.unwrap_or(32 << 20)).next_power_of_two();
-    let bytes = bytes.clamp(128 << 20, 512 << 20).min(most).max(page.bytes());
-    pagelab_record::units::format_bytes(bytes)
-}
-
-/// The stride of a case.
-pub fn stride_of(case: &Case) -> Stride {
-    let touch =
-        Touch::parse(case.get("touch").unwrap_or("8@page")).expect("the touch is canonical");
-    touch.on(PageSize::of(case))
-}
-
-/// The CPU of each worker; `None` for one that is not pinned.
-pub fn cpus_of(case: &Case, workers: usize) -> Vec<Option<usize>> {
-    let list: Vec<usize> = match case.get("cpu") {
-        Some("none") => return vec![None; workers],
-        None | Some("auto") => automatic_cpus(case),
-        Some(list) => pagelab_sys::machine::topology::parse_list(list).unwrap_or_default(),
-    };
-    (0..workers).map(|worker| list.get(worker % list.len().max(1)).copied()).collect()
-}
-
-/// Allowed CPUs of the case's node: the least busy one of all, then on from there.
-fn automatic_cpus(case: &Case) -> Vec<usize> {
-    let mut cpus = cpus::free().to_vec();
-    if let Some(node) = case.get("node").and_then(|node| node.parse::<usize>().ok())
-        && let Some(node) = Topology::machine().nodes().into_iter().find(|n| n.id == node)
-    {
-        cpus.retain(|cpu| node.cpus.contains(cpu));
-    }
-    cpus
-}
-
-/// A fixed number of repetitions, where the case asks for one.
-pub fn rounds_of(case: &Case) -> Option<u32> {
-    case.get("rounds").and_then(|rounds| rounds.parse().ok())
-}
-
-/// What every fault case needs of the host.
-pub fn needs(case: &Case, footprint: u64, asks_early: bool) -> Vec<Needed> {
-    let page = PageSize::of(case);
-    let mut needs = vec![Memory(footprint).needed()];
-    match page {
-        PageSize::Base => (),
-        PageSize::Folio(bytes) => {
-            needs.push(Transparent { page, unasked: asks_early }.needed());
-            // The kernel takes the largest folio that fits: larger ones must not be on offer.
-            let larger = PageSize::offered()
-                .into_iter()
-                .filter(|other| matches!(other, PageSize::Folio(larger) if *larger > bytes));
-            needs.extend(larger.map(|page| Without(page).needed()));
-        }
-        PageSize::Thp => {
-            needs.push(Transparent { page, unasked: asks_early }.needed());
-            if case.get("align") == Some("ragged") {
-                // The ragged ends are base pages only where no smaller folio is on offer.
-                let folios = PageSize::offered().into_iter();
-                let folios = folios.filter(|other| matches!(other, PageSize::Folio(_)));
-                needs.extend(folios.map(|page| Without(page).needed()));
-            }
-        }
-        PageSize::Hugetlb(shift) => {
-            needs.push(Pool { shift, pages: size_of(case).div_ceil(1 << shift) }.needed());
-        }
-    }
-    if case.get("fifo") == Some("on") {
-        needs.push(SCHED_FIFO.needed());
-    }
-    if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
-        needs.push(Cpus(cpus).needed());
-    }
-    if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {
-        needs.push(Node(node).needed());
-    }
-    match case.get("mem-node") {
-        Some("far") => needs.push(FarNode.needed()),
-        Some(node) => needs.extend(node.parse().ok().map(|node| Node(node).needed())),
-        None => (),
-    }
-    needs
+    bytes.clamp(128 << 20, 512 << 20).min(most).max(page.bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use pagelab_record::Case;
+
     use super::*;
+    use crate::fault::kinds::asked;
 
     fn case(page: &str, size: &str) -> Case {
         Case::default().with("page", page).with("size", size)
@@ -334,25 +198,25 @@ mod tests {
     fn the_published_decomposition_follows_from_ragged_ends() {
         // micro_pagefault: 10 GiB, THP, 8 bytes every 4 KiB: 5119 huge and 512 small ones a round.
         let stride = Stride { step: 4096, bytes: 8 };
-        let ragged = Space::of(&case("2m", "10g").with("align", "ragged"), 1);
+        let ragged = asked(&case("2m", "10g").with("align", "ragged")).space(1);
         assert_eq!(ragged.expectation(stride).faults, 5119 + 512);
         assert_eq!(20 * ragged.expectation(stride).faults, 112_620);
-        let aligned = Space::of(&case("2m", "10g"), 1);
+        let aligned = asked(&case("2m", "10g")).space(1);
         assert_eq!(20 * aligned.expectation(stride).faults, 102_400);
-        let base = Space::of(&case("4k", "10g"), 1);
+        let base = asked(&case("4k", "10g")).space(1);
         assert_eq!(20 * base.expectation(stride).faults, 52_428_800);
     }
 
     #[test]
     fn a_stride_wider_than_the_page_touches_fewer_pages() {
-        let space = Space::of(&case("4k", "64k"), 1);
+        let space = asked(&case("4k", "64k")).space(1);
         let expectation = space.expectation(Stride { step: 16384, bytes: 8 });
         assert_eq!(expectation, Expectation { faults: 4, present: 4, ..Expectation::default() });
     }
 
     #[test]
     fn a_case_is_shared_equally() {
-        assert_eq!(Space::of(&case("4k", "64m"), 4).bytes(), 16 << 20);
-        assert_eq!(Space::of(&case("64k", "64m"), 4).layout.windows, 16);
+        assert_eq!(asked(&case("4k", "64m")).space(4).bytes(), 16 << 20);
+        assert_eq!(asked(&case("64k", "64m")).space(4).layout.windows, 16);
     }
 }

@@ -13,42 +13,40 @@
 //! repetition that does anything else is not a measurement.
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     need::{Need, Needed},
     params::PageSize,
-    refusal::{listed, refuse},
+    refusal::{Refusal, listed, refuse},
     workload::{Error, Trial, Workload},
 };
-use pagelab_record::{
-    Case,
-    units::{format_bytes, parse_bytes},
-};
-use pagelab_sys::{counts::counters::reported_kib, loops::touch::Access, process::sched::Pinned};
+use pagelab_record::{Case, units::format_bytes};
+use pagelab_sys::{counts::counters::reported_kib, process::sched::Pinned};
 
-mod asked;
+mod refusals;
 
-use self::asked::{ARMS, Asked, REFUSALS};
+use self::refusals::REFUSALS;
 use super::{
+    asked::Asked,
     beside::{self, Beside, Idle, Part},
     c_loop::Twin,
+    choices::{Arm, Place, Pressure},
     kinds::{self, kind_of, swap},
     leave_unmarked,
     peers::{Peer, Tool},
     pieces,
     plan::Plan,
-    populate, pressure,
+    populate, pressure, refused,
     rounds::Rounds,
-    space::{self, cpus_of, size_of},
-    workers::{self, SharedStages, random_list, stages},
+    space,
+    workers::{self, SharedStages, random_list},
 };
 use crate::needs::CpuCount;
 
 const PARAMS: &[Param] = &[
-    Param::axis("kind", Kind::Choice(kinds::NAMES), "write")
-        .help("the kind of fault: what memory is like when it is touched"),
+    kinds::PARAM,
     space::PAGE,
-    Param::axis("backing", Kind::Choice(&["anon", "brk", "fixed"]), "anon")
+    Param::axis("backing", Kind::Choice(Place::WORDS), "anon")
         .help("anon: wherever there is room; brk: the heap; fixed: from a 1 GiB boundary"),
     populate::PARAM,
     Param::axis("touch", Kind::Touch, "8@page").help(
@@ -68,7 +66,7 @@ const PARAMS: &[Param] = &[
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
-    Param::arms("arms", Kind::Choice(ARMS), "pagelab")
+    Param::arms("arms", Kind::Choice(&["pagelab", "c", "page-fault1", "pft"]), "pagelab")
         .help("c: a minimal C loop; page-fault1, pft: those tools' loops in C; all in one process"),
     swap::PARAMS[0],
     swap::PARAMS[1],
@@ -82,93 +80,99 @@ const PARAMS: &[Param] = &[
 pub struct Throughput;
 
 impl Workload for Throughput {
-    fn name(&self) -> &'static str {
-        "fault/throughput"
-    }
-
-    fn summary(&self) -> &'static str {
-        "faults a second and bandwidth of first touch, for every page size and way of populating"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str = "faults a second and bandwidth of first touch, for every page size \
+                               and way of populating";
+        About {
+            smallest: &[("size", "4m"), ("rounds", "2")],
+            ..About::new("fault/throughput", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
         let case = swap::resolve(case);
-        if case.get("size") != Some("auto") {
+        if !case.is("size", "auto") {
             return case;
         }
-        let size = space::automatic_size(PageSize::of(&case), kind_of(&case).automatic_size_max());
-        if pressure::is_pressed(&case) {
-            let size = parse_bytes(&size).expect("a size is a size");
-            return case.with("size", &format_bytes(pressure::automatic_size(size)));
-        }
-        case.with("size", &size)
+        let size = space::automatic_size(PageSize::of(&case), kind_of(&case).automatic_size_max);
+        let is_pressed = !case.is("pressure", "none");
+        case.with(
+            "size",
+            &format_bytes(if is_pressed { pressure::automatic_size(size) } else { size }),
+        )
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let asked = Asked::of(case);
-        asked.kind.refuse(case)?;
-        refuse(REFUSALS, &asked)?;
-        refuse(pressure::REFUSALS, case)?;
-        refuse(pressure::REFUSALS_IN_BULK, case)?;
-        refuse(populate::REFUSALS, &populate::Asked::of(case))?;
-        refuse(swap::REFUSALS, case)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(InBulk(kinds::asked(case)))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        let pressed = listed(pressure::REFUSALS).chain(listed(pressure::REFUSALS_IN_BULK));
-        let populated = listed(populate::REFUSALS);
-        let swapped = listed(swap::REFUSALS);
-        listed(REFUSALS).chain(pressed).chain(populated).chain(swapped).collect()
+        TABLES.iter().copied().flat_map(listed).collect()
+    }
+}
+
+/// What is turned away, in the order in which it is looked for.
+const TABLES: &[&[Refusal<Asked>]] = &[
+    REFUSALS,
+    refused::PRESSED,
+    refused::PRESSED_IN_BULK,
+    refused::POPULATED,
+    refused::POPULATED_IN_BULK,
+    refused::SWAPPED,
+];
+
+/// A case whose touches are measured together.
+#[derive(Debug)]
+struct InBulk(Asked);
+
+impl Experiment for InBulk {
+    fn refuse(&self) -> Result<(), String> {
+        (self.0.kind.refuse)(&self.0)?;
+        TABLES.iter().try_for_each(|rows| refuse(rows, &self.0))
     }
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let asked = Asked::of(case);
-        let mut needs = space::needs(case, asked.size, asked.populate.is_early());
-        needs.extend(asked.kind.needs(case));
-        needs.extend(pressure::needs(case));
+    fn needs(&self) -> Vec<Needed> {
+        let Self(asked) = self;
+        let mut needs = asked.needs(asked.size);
+        needs.extend((asked.kind.needs)(asked));
+        needs.extend(pressure::needs(asked));
         let beside = usize::from(asked.call.is_some());
         let picked = asked.threads.max(asked.processes) + beside;
-        needs.push(CpuCount(if asked.picks_cpus { picked } else { 1 }).needed());
-        needs.extend(asked.populate.needs(case));
+        needs.push(CpuCount(if asked.cpus.is_auto() { picked } else { 1 }).needed());
+        needs.extend(asked.populate.needs(asked.size));
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        size_of(case)
+    fn footprint(&self) -> u64 {
+        self.0.size
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        pieces::seconds(self.footprint(case))
+    fn seconds(&self) -> f64 {
+        pieces::seconds(self.0.size)
     }
 
-    fn repetitions(&self, case: &Case) -> Option<u32> {
-        space::rounds_of(case)
+    fn repetitions(&self) -> Option<u32> {
+        self.0.rounds
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "4m"), ("rounds", "2")]
-    }
-
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let asked = Asked::of(case);
-        let Asked { kind, call, threads, processes, mut stride, .. } = asked;
-        let stages = stages(case, threads, processes, inputs)?;
+        let Self(asked) = self;
+        let &Asked { call, threads, processes, .. } = asked;
+        let stages = workers::stages(asked, inputs)?;
         let space = stages.borrow()[0].space;
+        let mut stride = asked.stride();
         stride.step = stages.borrow()[0].stage.step().unwrap_or(stride.step);
         let plan = Plan {
             space,
             populate: asked.populate,
             stride,
-            access: if asked.reads { Access::Read } else { kind.access() },
+            access: asked.access(),
             list: asked.is_random.then(|| random_list(&space, stride.step)),
             fifo: asked.fifo,
             by_perf: false,
             threads,
-            cpus: cpus_of(case, asked.workers() + usize::from(call.is_some())),
+            cpus: asked.cpus.of_workers(asked.workers() + usize::from(call.is_some())),
         };
         let pinned = if processes == 1 { plan.cpus[0].map(Pinned::to).transpose()? } else { None };
         let is_plain = asked.is_write();
@@ -178,16 +182,16 @@ impl Workload for Throughput {
             && is_plain
             && plan.populate.touches_fault()
             && plan.space.takes_free_memory()
-            && !pressure::is_pressed(case)
+            && asked.pressure == Pressure::None
             && reported_kib().is_some();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for arm in asked.arms {
+        for arm in &asked.arms {
             match (arm, call) {
-                ("c", _) => trials.push(Box::new(Twin::new(&plan))),
-                ("page-fault1", _) => {
+                (Arm::C, _) => trials.push(Box::new(Twin::new(&plan))),
+                (Arm::PageFault1, _) => {
                     trials.push(Box::new(Peer::new(Tool::PageFault1, &plan, processes)));
                 }
-                ("pft", _) => trials.push(Box::new(Peer::new(Tool::Pft, &plan, processes))),
+                (Arm::Pft, _) => trials.push(Box::new(Peer::new(Tool::Pft, &plan, processes))),
                 (_, None) if tells_cold => trials.push(Box::new(rounds().in_pieces())),
                 (_, None) => trials.push(Box::new(rounds())),
                 (_, Some(call)) => {
@@ -207,58 +211,12 @@ impl Workload for Throughput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::space::Space;
     use pagelab_bench::plan::complete;
-
-    #[test]
-    fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
-        for (pairs, says) in [
-            (&[("page", "hugetlb-2m"), ("backing", "brk")][..], "backing=brk|fixed with page=huge"),
-            (&[("page", "64k"), ("backing", "brk")], "backing=brk with page=16k … 1m"),
-            (&[("page", "hugetlb-2m"), ("align", "ragged")], "align=ragged with page=hugetlb-…"),
-            (&[("page", "4k"), ("align", "ragged")], "align=ragged with page=4k"),
-            (&[("page", "64k"), ("align", "ragged")], "align=ragged with page=16k … 1m"),
-            (&[("page", "2m"), ("align", "ragged")], "align=ragged without touch=…@4k"),
-            (&[("page", "hugetlb-2m"), ("populate", "mlock")], "populate=mlock… or map-locked"),
-            (&[("threads", "2"), ("processes", "2")], "threads and processes above 1"),
-            (&[("threads", "2"), ("order", "random")], "order=random with threads above 1"),
-            (&[("page", "64k"), ("arms", "pagelab,c")], "arms=c outside"),
-            (&[("page", "2m"), ("arms", "pagelab,pft")], "arms=page-fault1|pft outside"),
-            (&[("arms", "page-fault1"), ("order", "random")], "arms=page-fault1|pft outside"),
-            (&[("size", "3m"), ("page", "2m")], "size not divisible"),
-            (&[("lie", "early-populate"), ("populate", "map-populate")], "a lie that would be"),
-            (&[("kind", "collapse"), ("page", "2m")], "a kind whose cost is a call"),
-            (&[("kind", "read"), ("populate", "mlock")], "a kind other than write with"),
-            (&[("kind", "zero-write"), ("touch", "8@64k")], "a kind other than write with"),
-            (&[("kind", "read"), ("backing", "brk")], "a kind other than write with"),
-            (&[("kind", "read"), ("arms", "pagelab,c")], "other arms with a kind"),
-            (&[("vmas", "each")], "vmas=each with threads=1"),
-            (&[("vmas", "each"), ("threads", "2"), ("page", "64k")], "vmas=each with threads=1"),
-            (&[("beside", "munmap"), ("processes", "2")], "beside with processes above 1"),
-            (&[("beside", "munmap"), ("populate", "mlock")], "beside with populate"),
-            (&[("beside", "munmap"), ("arms", "pagelab,c")], "beside with populate or other arms"),
-            (&[("beside", "munmap"), ("cpu", "0")], "beside with cpu=none or fewer CPUs"),
-            (&[("beside", "munmap"), ("cpu", "none")], "beside with cpu=none or fewer CPUs"),
-        ] {
-            let error = complete(&Throughput, pairs).unwrap_err();
-            assert!(error.starts_with(says), "{pairs:?}: {error}");
-        }
-        for pairs in [
-            &[("arms", "pagelab,page-fault1,pft"), ("threads", "2")][..],
-            &[("beside", "munmap"), ("cpu", "0-1")],
-            &[("vmas", "each"), ("threads", "2")],
-            &[("kind", "read"), ("processes", "2"), ("touch", "8@4k")],
-            &[("page", "2m"), ("align", "ragged"), ("touch", "8@4k")],
-            &[("page", "2m"), ("arms", "pagelab,c")],
-        ] {
-            complete(&Throughput, pairs).unwrap();
-        }
-    }
 
     #[test]
     fn a_random_order_touches_every_step_once() {
         let case = complete(&Throughput, &[("page", "64k"), ("size", "4m")]).unwrap();
-        let space = Space::of(&case, 1);
+        let space = kinds::asked(&case).space(1);
         assert_eq!(random_list(&space, 4096).len(), 1024);
         assert_eq!(random_list(&space, 65536).len(), 64);
     }

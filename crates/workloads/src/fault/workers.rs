@@ -7,14 +7,9 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{Kind, Param, inputs::Inputs, workload::Error};
-use pagelab_record::Case;
 use pagelab_sys::{loops::touch::TouchList, memory::area::Layout};
 
-use super::{
-    kinds::{Stage, kind_of},
-    pressure,
-    space::Space,
-};
+use super::{asked::Asked, pressure, space::Space, stage::Stage};
 
 /// Threads of one address space.
 pub(super) const THREADS: Param =
@@ -40,36 +35,24 @@ pub(super) struct Staged {
 /// Those of all workers; the arms of a case share them. A forked worker uses its own copy.
 pub(super) type SharedStages = Rc<RefCell<Vec<Staged>>>;
 
-/// Threads and processes of a case.
-pub(super) fn workers(case: &Case) -> (usize, usize) {
-    let count = |name| case.get(name).and_then(|count| count.parse().ok()).unwrap_or(1);
-    (count("threads"), count("processes"))
-}
-
 /// A space and a stage for each process; the threads of one share theirs.
-pub(super) fn stages(
-    case: &Case,
-    threads: usize,
-    processes: usize,
-    inputs: &Inputs,
-) -> Result<SharedStages, Error> {
-    let kind = kind_of(case);
+pub(super) fn stages(asked: &Asked, inputs: &Inputs) -> Result<SharedStages, Error> {
     let one = |_| {
-        let mut space = Space::of(case, processes as u64);
-        let stage = kind.stage_with(case, &mut space, inputs)?;
-        if case.get("vmas") == Some("each") {
+        let mut space = asked.space(asked.processes as u64);
+        let stage = (asked.kind.stage)(asked, &mut space, inputs)?;
+        if asked.divides {
             let layout = space.layout;
             if layout.windows > 1 {
                 let why = "vmas=each: this kind has mappings of its own; use vmas=one";
                 return Err(Error::Case(why.to_owned()));
             }
             let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
-            space.layout = Layout::shared(layout.bytes(), threads, page.max(2 << 20));
+            space.layout = Layout::shared(layout.bytes(), asked.threads, page.max(2 << 20));
         }
-        let stage = pressure::under(case, &mut space, stage, inputs)?;
+        let stage = pressure::under(asked, &mut space, stage, inputs)?;
         Ok(Staged { space, stage })
     };
-    let staged: Result<Vec<Staged>, Error> = (0..processes).map(one).collect();
+    let staged: Result<Vec<Staged>, Error> = (0..asked.processes).map(one).collect();
     Ok(Rc::new(RefCell::new(staged?)))
 }
 

@@ -7,10 +7,11 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed, Plain},
+    words,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{Case, vocabulary::counter};
@@ -22,11 +23,25 @@ use pagelab_sys::{
 
 use crate::needs::Memory;
 
-const LEVEL: Param = Param::axis("level", Kind::Choice(&["l1", "l2", "llc", "dram"]), "dram")
+const LEVEL: Param = Param::axis("level", Kind::Choice(Level::WORDS), "dram")
     .help("which memory: a buffer of half that cache; dram: of four last-level caches, 128m to 1g");
 
 /// Bytes that one observation covers at least.
 const BYTES_MIN: u64 = 64 << 20;
+
+words! {
+    /// Which memory.
+    enum Level {
+        /// Half the first-level cache.
+        L1 = "l1",
+        /// Half the second-level cache.
+        L2 = "l2",
+        /// Half the last-level cache.
+        Llc = "llc",
+        /// Four last-level caches.
+        Dram = "dram",
+    }
+}
 
 /// What is done to the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,52 +70,50 @@ pub const COPY: Bulk = Bulk(Work::Copy);
 pub const READ: Bulk = Bulk(Work::Read);
 
 impl Workload for Bulk {
-    fn name(&self) -> &'static str {
-        match self.0 {
-            Work::Clear => "limit/clear",
-            Work::Copy => "limit/copy",
-            Work::Read => "limit/read",
-        }
+    fn about(&self) -> About {
+        let (name, summary) = match self.0 {
+            Work::Clear => {
+                ("limit/clear", "clearing bandwidth of one thread: the ceiling of first touch")
+            }
+            Work::Copy => ("limit/copy", "copying bandwidth of one thread"),
+            Work::Read => ("limit/read", "reading bandwidth of one thread"),
+        };
+        let smallest = &[("level", "l1")];
+        About { is_limit: true, smallest, ..About::new(name, summary, &[LEVEL]) }
     }
 
-    fn summary(&self) -> &'static str {
-        match self.0 {
-            Work::Clear => "clearing bandwidth of one thread: the ceiling of first touch",
-            Work::Copy => "copying bandwidth of one thread",
-            Work::Read => "reading bandwidth of one thread",
-        }
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Asked { work: self.0, bytes: buffer_bytes(case.word("level")) })
     }
+}
 
-    fn params(&self) -> &'static [Param] {
-        &[LEVEL]
-    }
+/// A case, read.
+#[derive(Debug)]
+struct Asked {
+    work: Work,
+    /// Of a buffer.
+    bytes: u64,
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = vec![Memory(self.footprint(case)).needed()];
-        if self.0 != Work::Read {
+impl Experiment for Asked {
+    fn needs(&self) -> Vec<Needed> {
+        let mut needs = vec![Memory(self.footprint()).needed()];
+        if self.work != Work::Read {
             needs.push(STRING_STORE.needed());
         }
         needs
     }
 
-    fn is_limit(&self) -> bool {
-        true
+    fn footprint(&self) -> u64 {
+        self.bytes * if self.work == Work::Copy { 2 } else { 1 }
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        buffer_bytes(case) * self.buffers()
-    }
-
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("level", "l1")]
-    }
-
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         super::pin()?;
-        let bytes = buffer_bytes(case);
-        let from = if self.0 == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
+        let Self { work, bytes } = *self;
+        let from = if work == Work::Copy { Some(Buffer::new(narrow(bytes))?) } else { None };
         let buffers = Rc::new(RefCell::new(Buffers { to: Buffer::new(narrow(bytes))?, from }));
-        let arms: &[(&str, Store)] = match self.0 {
+        let arms: &[(&str, Store)] = match work {
             Work::Clear => &[("rep-stosb", Store::String), ("nt-store", Store::NonTemporal)],
             Work::Copy => &[("rep-movsb", Store::String), ("nt-copy", Store::NonTemporal)],
             Work::Read => &[("load", Store::String)],
@@ -108,7 +121,7 @@ impl Workload for Bulk {
         let pass = |(arm, store): &(&'static str, Store)| -> Box<dyn Trial> {
             Box::new(Passes {
                 arm,
-                work: self.0,
+                work,
                 store: *store,
                 buffers: Rc::clone(&buffers),
                 bytes,
@@ -120,26 +133,19 @@ impl Workload for Bulk {
     }
 }
 
-impl Bulk {
-    /// Buffers that the arms share.
-    fn buffers(&self) -> u64 {
-        if self.0 == Work::Copy { 2 } else { 1 }
-    }
-}
-
 /// Bytes of one buffer at the level of a case.
-fn buffer_bytes(case: &Case) -> u64 {
+fn buffer_bytes(level: Level) -> u64 {
     let topology = Topology::machine();
     let caches = topology.caches(topology.default_cpu().unwrap_or(0));
     // Where sysfs hides the caches (some guests do), sizes that are small for any machine of today.
     let l1 = caches.l1d.unwrap_or(32 << 10);
     let l2 = caches.l2.unwrap_or(512 << 10);
     let llc = caches.llc.unwrap_or(32 << 20);
-    let bytes = match case.get("level") {
-        Some("l1") => l1 / 2,
-        Some("l2") => l2 / 2,
-        Some("llc") => llc / 2,
-        _ => (4 * llc).clamp(128 << 20, 1 << 30),
+    let bytes = match level {
+        Level::L1 => l1 / 2,
+        Level::L2 => l2 / 2,
+        Level::Llc => llc / 2,
+        Level::Dram => (4 * llc).clamp(128 << 20, 1 << 30),
     };
     bytes / 4096 * 4096
 }
@@ -217,14 +223,13 @@ impl Trial for Passes {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_bench::Words;
+
     use super::*;
 
     #[test]
     fn every_level_has_a_buffer_of_whole_pages_and_they_grow() {
-        let sizes: Vec<u64> = ["l1", "l2", "llc", "dram"]
-            .into_iter()
-            .map(|level| buffer_bytes(&Case::default().with("level", level)))
-            .collect();
+        let sizes: Vec<u64> = Level::ALL.iter().map(|(_, level)| buffer_bytes(*level)).collect();
         assert!(sizes.is_sorted() && sizes.iter().all(|size| *size > 0), "{sizes:?}");
         assert!(sizes.iter().all(|size| size.is_multiple_of(4096)), "{sizes:?}");
     }

@@ -4,10 +4,9 @@
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
 use pagelab_bench::{
-    Param,
+    About, Experiment,
     inputs::Inputs,
     meter::{Meter, Witness},
-    need::Needed,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -20,35 +19,22 @@ const CALLS: u64 = 1000;
 pub struct Syscall;
 
 impl Workload for Syscall {
-    fn name(&self) -> &'static str {
-        "limit/syscall"
+    fn about(&self) -> About {
+        const SUMMARY: &str = "the cheapest system call: into the kernel and back";
+        About { is_limit: true, ..About::new("limit/syscall", SUMMARY, &[]) }
     }
 
-    fn summary(&self) -> &'static str {
-        "the cheapest system call: into the kernel and back"
+    fn read(&self, _: &Case) -> Box<dyn Experiment> {
+        Box::new(Self)
     }
+}
 
-    fn params(&self) -> &'static [Param] {
-        &[]
-    }
-
-    fn needs(&self, _: &Case) -> Vec<Needed> {
-        Vec::new()
-    }
-
-    fn is_limit(&self) -> bool {
-        true
-    }
-
-    fn footprint(&self, _: &Case) -> u64 {
+impl Experiment for Syscall {
+    fn footprint(&self) -> u64 {
         1 << 20
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
-    fn prepare(&self, _: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         super::pin()?;
         Ok(vec![Box::new(Calls { own_faults: 0 })])
     }

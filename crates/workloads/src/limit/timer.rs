@@ -7,10 +7,9 @@
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{
-    Param,
+    About, Experiment,
     inputs::Inputs,
     meter::{Meter, Witness},
-    need::Needed,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{Case, Unit, latency};
@@ -30,35 +29,23 @@ const SAMPLES: usize = 4096;
 pub struct Timer;
 
 impl Workload for Timer {
-    fn name(&self) -> &'static str {
-        "limit/timer"
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "what measuring costs: the empty timer pair, recording, the whole of a sample";
+        About { is_limit: true, ..About::new("limit/timer", SUMMARY, &[]) }
     }
 
-    fn summary(&self) -> &'static str {
-        "what measuring costs: the empty timer pair, recording, the whole of a sample"
+    fn read(&self, _: &Case) -> Box<dyn Experiment> {
+        Box::new(Self)
     }
+}
 
-    fn params(&self) -> &'static [Param] {
-        &[]
-    }
-
-    fn needs(&self, _: &Case) -> Vec<Needed> {
-        Vec::new()
-    }
-
-    fn is_limit(&self) -> bool {
-        true
-    }
-
-    fn footprint(&self, _: &Case) -> u64 {
+impl Experiment for Timer {
+    fn footprint(&self) -> u64 {
         1 << 20
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
-    fn prepare(&self, _: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         super::pin()?;
         let mut rng = fastrand::Rng::with_seed(1);
         // From a cache hit to a slow huge fault, evenly over the magnitudes.

@@ -13,10 +13,12 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
+    words,
+    words::words_of,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -26,14 +28,17 @@ use pagelab_sys::{
 };
 
 use super::{
-    cost,
-    params::{self, count},
+    cost::Cost,
+    params,
     point::{Fence, Loads, Point, Stores, Verify},
     rounds::{Reading, Setup, Shared, Storing},
     signature,
     space::{self, Space},
 };
-use crate::memtype::needs::{LoadWidth, Module, StoreWidth, of_space};
+use crate::{
+    cpus::Chosen,
+    memtype::needs::{LoadWidth, Module, StoreWidth, of_space},
+};
 
 const PARAMS: &[Param] = &[
     Param::axis(
@@ -93,50 +98,83 @@ const PARAMS: &[Param] = &[
         "reset: the sum of the loads; accumulated: started from the last verification's sum, \
                as the original printed it",
     ),
-    Param::arms("arms", Kind::Choice(&["pagelab", "c"]), "pagelab")
+    Param::arms("arms", Kind::Choice(&words_of(&ENGINES)), "pagelab")
         .help("c adds a C loop of the same width as an arm of the same case"),
-    Param::axis("lie", Kind::Choice(&["none", "wb", "huge", "stale"]), "none").help(
+    Param::axis("lie", Kind::Choice(Lie::WORDS), "none").help(
         "do something else than the case says; the record must come out invalid: wb memory \
                of the module for another type, huge leaves for 4k, or values of another round",
     ),
 ];
 
-/// What the case asks for.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+/// Loops that are compared.
+const ENGINES: [(&str, Engine); 2] = [("pagelab", Engine::Pagelab), ("c", Engine::C)];
+
+words! {
+    /// What is done against what the case says, for the witness to notice.
+    enum Lie {
+        /// Nothing.
+        None = "none",
+        /// Memory of the module is WB.
+        Wb = "wb",
+        /// Leaves are huge ones.
+        Huge = "huge",
+        /// Values are those of another round.
+        Stale = "stale",
+    }
+}
+
+/// A case, read.
+#[derive(Debug, Clone)]
 struct Asked {
     point: Point,
     space: Space,
     width: Width,
+    /// Loads that follow stores are 8 bytes wide, as the original's, unless they are `movntdqa`.
+    load_width: Width,
+    iterations: u64,
     workers: usize,
     engines: Vec<Engine>,
-    cpus: Option<Vec<usize>>,
-    is_uc: bool,
-    /// The fence word lies in the measured memory.
+    cpus: Chosen,
+    lie: Lie,
     overlaps: bool,
     accumulates: bool,
-    lies_truly: bool,
 }
 
 impl Asked {
     fn of(case: &Case) -> Self {
-        let is = |name: &str, value: &str| case.get(name) == Some(value);
+        let point = Point::of(case);
+        let width = case.number("width").and_then(Width::of_bytes).unwrap_or(Width::Bytes8);
+        let is_narrow = point.is_readback() && point.load == Loads::Plain;
         Self {
-            point: Point::of(case),
-            space: Space::of(case),
-            width: width(case),
-            workers: space::workers(case),
-            engines: arms(case),
-            cpus: case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list),
-            is_uc: is("type", "uc"),
-            overlaps: is("fence-word", "overlap"),
-            accumulates: is("sum", "accumulated"),
-            lies_truly: lie_is_true(case),
+            point,
+            space: Space::of(case, case.bytes("size").unwrap_or(0)),
+            width,
+            load_width: if is_narrow { Width::Bytes8 } else { width },
+            iterations: case.number("iterations").unwrap_or(1),
+            workers: case.number("threads").unwrap_or(1),
+            engines: case.some_of("arms", &ENGINES).map(|(_, engine)| engine).collect(),
+            cpus: Chosen::of(case, "cpu"),
+            lie: case.word("lie"),
+            overlaps: case.is("fence-word", "overlap"),
+            accumulates: case.is("sum", "accumulated"),
+        }
+    }
+
+    /// Whether the lie changes nothing that the case says, or nothing that could be noticed.
+    fn lies_truly(&self) -> bool {
+        let Self { space, point, .. } = self;
+        let is_ordinary = space.source == space::Source::Ordinary;
+        match self.lie {
+            Lie::None => false,
+            Lie::Wb => space.memory_type == MemoryType::Wb,
+            Lie::Huge => !is_ordinary || space.leaf > 4096 || space.bytes < 2 << 20,
+            Lie::Stale => !point.is_read(),
         }
     }
 
     fn may_overlap(&self) -> bool {
-        self.is_uc && (self.point.has_uc_fence() || self.point.is_read())
+        self.space.memory_type == MemoryType::UcMinus
+            && (self.point.has_uc_fence() || self.point.is_read())
     }
 }
 
@@ -183,12 +221,12 @@ const REFUSALS: &[Refusal<Asked>] = &[
         "every thread has whole pages; use a multiple of that",
     ),
     Refusal::new(
-        |asked| asked.cpus.as_ref().is_some_and(|cpus| cpus.len() < asked.workers),
+        |asked| asked.cpus.listed.as_ref().is_some_and(|cpus| cpus.len() < asked.workers),
         "cpu with fewer CPUs than threads",
         "two threads on a CPU measure the scheduler",
     ),
     Refusal::new(
-        |asked| asked.lies_truly,
+        Asked::lies_truly,
         "a lie that would be the truth, or that this memory or test cannot tell",
         "nothing would be proven",
     ),
@@ -199,79 +237,83 @@ const REFUSALS: &[Refusal<Asked>] = &[
 pub struct Bandwidth;
 
 impl Workload for Bandwidth {
-    fn name(&self) -> &'static str {
-        "memtype/bandwidth"
-    }
-
-    fn summary(&self) -> &'static str {
-        "stores and loads of WB, UC, WC and WT memory: every width, fence and way of storing"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "stores and loads of WB, UC, WC and WT memory: every width, fence and way of storing";
+        About {
+            smallest: &[("size", "64k"), ("iterations", "3")],
+            ..About::new("memtype/bandwidth", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
         let point = Point::of(&case);
-        let bytes = params::bytes(&case, "size");
+        let bytes = case.bytes("size").unwrap_or(0);
         let case = Space::resolve(point.put(case), bytes);
-        if case.get("width") == Some("auto") {
-            let width = automatic_width(point).bytes().to_string();
-            return case.with("width", &width);
+        if case.is("width", "auto") {
+            return case.with("width", &automatic_width(point).bytes().to_string());
         }
         case
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let asked = Asked::of(case);
-        refuse(REFUSALS, &asked)?;
-        refuse(space::REFUSALS, &asked.space)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Asked::of(case))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
         listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
     }
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let (point, space) = (Point::of(case), Space::of(case));
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, self)?;
+        refuse(space::REFUSALS, &self.space)
+    }
+
+    fn needs(&self) -> Vec<Needed> {
+        let Self { point, space, .. } = *self;
         let mut needs = of_space(&space);
-        if point.has_uc_fence() && has_own_fence_word(case) {
+        if point.has_uc_fence() && !self.overlaps {
             needs.push(Module.needed());
         }
         let nt = point.store == Stores::NonTemporal;
         if !point.is_read() {
-            needs.push(StoreWidth { nt, bytes: width(case).bytes() }.needed());
+            needs.push(StoreWidth { nt, bytes: self.width.bytes() }.needed());
         }
         if point.load != Loads::None {
             let nt = point.load == Loads::NonTemporal;
-            needs.push(LoadWidth { nt, bytes: load_width(case).bytes() }.needed());
+            needs.push(LoadWidth { nt, bytes: self.load_width.bytes() }.needed());
         }
-        needs.push(space::cpu_needs(case, "cpu", space::workers(case)));
+        needs.push(space::cpu_needs(&self.cpus, self.workers));
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        Space::of(case).bytes + 4096
+    fn footprint(&self) -> u64 {
+        self.space.bytes + 4096
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        cost::seconds(case, arms(case).len(), width(case), load_width(case))
+    fn seconds(&self) -> f64 {
+        let Self { point, space, width, load_width, .. } = *self;
+        let cost = Cost { point, space, width, load_width, iterations: self.iterations };
+        self.engines.len() as f64 * cost.seconds() + 0.005
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "64k"), ("iterations", "3")]
-    }
-
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let (point, space) = (Point::of(case), Space::of(case));
-        let cpus = space::cpus_of(case, "cpu", space::workers(case));
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let Self { point, space, .. } = *self;
+        let cpus = space::cpus_of(&self.cpus, self.workers);
         if let Some(cpu) = cpus.first() {
             // The process ends with the case: its first thread stays where it is.
             std::mem::forget(Pinned::to(*cpu)?);
         }
-        let mut plot = space.lying(case.get("lie").unwrap_or("none")).plot()?;
-        let overlaps = !has_own_fence_word(case);
-        let mut fence_word = if point.has_uc_fence() && !overlaps {
+        let mut lying = space;
+        match self.lie {
+            Lie::Wb => lying.memory_type = MemoryType::Wb,
+            Lie::Huge => lying.leaf = 2 << 20,
+            Lie::None | Lie::Stale => (),
+        }
+        let mut plot = lying.plot()?;
+        let mut fence_word = if point.has_uc_fence() && !self.overlaps {
             Some(Space::of_fence_word(space.node).plot()?)
         } else {
             None
@@ -281,13 +323,13 @@ impl Workload for Bandwidth {
         let setup = Setup {
             point,
             space,
-            width: width(case),
-            load_width: load_width(case),
-            rounds: count(case, "iterations"),
+            width: self.width,
+            load_width: self.load_width,
+            rounds: self.iterations,
             cpus,
-            overlaps,
-            accumulates: case.get("sum") == Some("accumulated"),
-            is_stale: case.get("lie") == Some("stale"),
+            overlaps: self.overlaps,
+            accumulates: self.accumulates,
+            is_stale: self.lie == Lie::Stale,
         };
         let trial = |engine| -> Box<dyn Trial> {
             if point.is_read() {
@@ -296,31 +338,7 @@ impl Workload for Bandwidth {
                 Box::new(Storing::new(engine, setup.clone(), Rc::clone(&shared)))
             }
         };
-        Ok(arms(case).into_iter().map(trial).collect())
-    }
-}
-
-fn arms(case: &Case) -> Vec<Engine> {
-    let asked = case.get("arms").unwrap_or("pagelab");
-    let all = [("pagelab", Engine::Pagelab), ("c", Engine::C)];
-    let asked = |arm: &str| asked.split(',').any(|word| word == arm);
-    all.into_iter().filter(|(arm, _)| asked(arm)).map(|(_, engine)| engine).collect()
-}
-
-fn has_own_fence_word(case: &Case) -> bool {
-    case.get("fence-word") != Some("overlap")
-}
-
-/// Whether the case's lie changes nothing that the case says.
-fn lie_is_true(case: &Case) -> bool {
-    let space = Space::of(case);
-    let is_ordinary = space.source == space::Source::Ordinary;
-    match case.get("lie") {
-        Some("wb") => space.memory_type == MemoryType::Wb,
-        // Below 2 MiB there is no room for one.
-        Some("huge") => !is_ordinary || space.leaf > 4096 || space.bytes < 2 << 20,
-        Some("stale") => !Point::of(case).is_read(),
-        _ => false,
+        Ok(self.engines.iter().copied().map(trial).collect())
     }
 }
 
@@ -333,65 +351,13 @@ fn automatic_width(point: Point) -> Width {
     if has_32 { Width::Bytes32 } else { Width::Bytes16 }
 }
 
-fn width(case: &Case) -> Width {
-    Width::of_bytes(count(case, "width")).unwrap_or(Width::Bytes8)
-}
-
-/// Loads that follow stores are 8 bytes wide, as the original's, unless they are `movntdqa`.
-fn load_width(case: &Case) -> Width {
-    let point = Point::of(case);
-    if point.is_readback() && point.load == Loads::Plain { Width::Bytes8 } else { width(case) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use pagelab_bench::plan::complete;
 
-    fn refused(pairs: &[(&str, &str)]) -> bool {
-        complete(&Bandwidth, pairs).is_err()
-    }
-
     fn completed(pairs: &[(&str, &str)]) -> Case {
         complete(&Bandwidth, pairs).unwrap()
-    }
-
-    #[test]
-    fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
-        assert!(refused(&[("store", "none")]));
-        assert!(refused(&[("test", "read"), ("fence", "sfence")]));
-        assert!(refused(&[("test", "read"), ("load", "nt"), ("width", "8")]));
-        assert!(refused(&[("test", "ntwrite_nofence_deferred"), ("load", "plain")]));
-        assert!(refused(&[("test", "write_ucfence"), ("fence-word", "overlap")]));
-        assert!(refused(&[("type", "uc"), ("fence-word", "overlap")]));
-        assert!(refused(&[("sum", "accumulated")]));
-        let overlap = [("type", "uc"), ("test", "write_ucfence"), ("fence-word", "overlap")];
-        assert!(refused(&[&overlap[..], &[("arms", "pagelab,c")]].concat()));
-        assert!(refused(&[("size", "12k"), ("threads", "2")]));
-        assert!(refused(&[("cpu", "0"), ("threads", "2")]));
-        assert!(refused(&[("type", "uc"), ("frames", "ordinary")]));
-        assert!(refused(&[("type", "wt"), ("frames", "contiguous")]));
-        assert!(refused(&[("frames", "scattered"), ("leaf", "2m")]));
-        assert!(refused(&[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")]));
-        assert!(refused(&[("frames", "reserved"), ("node", "0")]));
-        assert!(refused(&[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")]));
-
-        assert!(refused(&[("lie", "wb")]));
-        assert!(refused(&[("lie", "huge"), ("frames", "ordinary"), ("leaf", "2m")]));
-        assert!(refused(&[("lie", "stale")]));
-
-        assert!(!refused(&[("test", "ntwrite"), ("width", "8")]), "movnti");
-        assert!(!refused(&[("lie", "wb"), ("type", "uc")]));
-        assert!(!refused(&[("lie", "huge"), ("frames", "ordinary")]));
-        assert!(!refused(&[("lie", "stale"), ("test", "read")]));
-        assert!(!refused(&[("test", "read"), ("load", "nt"), ("width", "16")]));
-        assert!(!refused(&overlap));
-        assert!(!refused(&[("type", "uc"), ("test", "read"), ("fence-word", "overlap")]));
-        assert!(!refused(&[("test", "read"), ("sum", "accumulated")]));
-        assert!(!refused(&[("arms", "pagelab,c"), ("threads", "2")]));
-        assert!(!refused(&[("size", "16k"), ("threads", "2"), ("cpu", "0-1")]));
-        assert!(!refused(&[("type", "wt")]));
-        assert!(!refused(&[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")]));
     }
 
     #[test]
@@ -410,17 +376,18 @@ mod tests {
 
     #[test]
     fn widths_are_those_of_the_original_and_what_is_read_back_is_read_by_words() {
-        assert_eq!(width(&completed(&[])), Width::Bytes8);
-        assert!(width(&completed(&[("test", "ntwrite")])) >= Width::Bytes16);
-        let readback = completed(&[("test", "ntwrite_readback"), ("width", "16")]);
-        assert_eq!((width(&readback), load_width(&readback)), (Width::Bytes16, Width::Bytes8));
-        let nt = completed(&[("test", "ntwrite"), ("load", "nt"), ("width", "16")]);
-        assert_eq!(load_width(&nt), Width::Bytes16);
+        let asked = |pairs: &[(&str, &str)]| Asked::of(&completed(pairs));
+        assert_eq!(asked(&[]).width, Width::Bytes8);
+        assert!(asked(&[("test", "ntwrite")]).width >= Width::Bytes16);
+        let readback = asked(&[("test", "ntwrite_readback"), ("width", "16")]);
+        assert_eq!((readback.width, readback.load_width), (Width::Bytes16, Width::Bytes8));
+        let nt = asked(&[("test", "ntwrite"), ("load", "nt"), ("width", "16")]);
+        assert_eq!(nt.load_width, Width::Bytes16);
     }
 
     #[test]
     fn a_fence_in_uc_memory_needs_the_module_even_where_the_data_are_ordinary() {
-        let needs = |pairs: &[(&str, &str)]| Bandwidth.needs(&completed(pairs));
+        let needs = |pairs: &[(&str, &str)]| Asked::of(&completed(pairs)).needs();
         assert!(
             needs(&[("frames", "ordinary"), ("test", "write_ucfence")]).contains(&Module.needed())
         );

@@ -1,39 +1,48 @@
 //! How long a repetition of `memtype/bandwidth` takes, before it was measured: for `--dry-run`, and
 //! for the time after which a case counts as hung. The rates of uncached memory are memcachetest's.
 
-use pagelab_record::Case;
 use pagelab_sys::memtype::{self, MemoryType, Width};
 
 use super::{
-    params::count,
     point::{Loads, Point, Verify},
     space::Space,
 };
 
-/// Seconds of one repetition, verification included: right in order of magnitude, so that a person
-/// learns beforehand what uncached memory costs.
-pub(super) fn seconds(case: &Case, arms: usize, width: Width, load_width: Width) -> f64 {
-    let (point, space) = (Point::of(case), Space::of(case));
-    let (bytes, iterations) = (space.bytes as f64, count(case, "iterations") as f64);
-    let memory_type = space.memory_type;
-    let store_s = store_ns(memory_type, width) * bytes / 1e9;
-    let load = |nt, width| load_ns(memory_type, nt, width) * bytes / 1e9;
-    let timed_load_s = match point.load {
-        Loads::None => 0.0,
-        Loads::Plain => load(false, load_width),
-        Loads::NonTemporal => load(true, load_width),
-    };
-    let verify_s = load(false, Width::widest(memtype::Stores::Plain));
-    let round_s = match (point.is_read(), point.load, point.verify) {
-        (true, ..) => timed_load_s,
-        (false, Loads::None, Verify::EachRound) => store_s + verify_s,
-        (false, Loads::None, Verify::Deferred) => store_s + verify_s / iterations,
-        (false, ..) => store_s + timed_load_s,
-    };
-    // Before each repetition of stores every word is set to what no round stores.
-    let reset_s = if point.is_read() { 0.0 } else { store_ns(memory_type, Width::Bytes8) };
-    let reset_s = reset_s * bytes / 1e9;
-    arms as f64 * (iterations * round_s + reset_s) + 0.005
+/// What a repetition depends on.
+pub(super) struct Cost {
+    pub(super) point: Point,
+    pub(super) space: Space,
+    pub(super) width: Width,
+    pub(super) load_width: Width,
+    pub(super) iterations: u64,
+}
+
+impl Cost {
+    /// Seconds of one repetition of an arm, verification included: right in order of magnitude, so
+    /// that a person learns beforehand what uncached memory costs.
+    pub(super) fn seconds(&self) -> f64 {
+        let Self { point, space, width, load_width, .. } = *self;
+        let (bytes, iterations) = (space.bytes as f64, self.iterations as f64);
+        let memory_type = space.memory_type;
+        let store_s = store_ns(memory_type, width) * bytes / 1e9;
+        let load = |nt, width| load_ns(memory_type, nt, width) * bytes / 1e9;
+        let timed_load_s = match point.load {
+            Loads::None => 0.0,
+            Loads::Plain => load(false, load_width),
+            Loads::NonTemporal => load(true, load_width),
+        };
+        let verify_s = load(false, Width::widest(memtype::Stores::Plain));
+        let round_s = match (point.is_read(), point.load, point.verify) {
+            (true, ..) => timed_load_s,
+            (false, Loads::None, Verify::EachRound) => store_s + verify_s,
+            (false, Loads::None, Verify::Deferred) => store_s + verify_s / iterations,
+            (false, ..) => store_s + timed_load_s,
+        };
+        // Before each repetition of stores every word is set to what no round stores.
+        let reset_s = if point.is_read() { 0.0 } else { store_ns(memory_type, Width::Bytes8) };
+        let reset_s = reset_s * bytes / 1e9;
+        iterations * round_s + reset_s
+    }
 }
 
 /// Nanoseconds to store a byte. UC: one transaction of 33 ns for up to 16 bytes, by memcachetest.
@@ -63,8 +72,9 @@ mod tests {
 
     #[test]
     fn uncached_memory_is_estimated_by_the_published_times() {
-        let seconds =
-            |pairs: &[(&str, &str)]| Bandwidth.seconds(&complete(&Bandwidth, pairs).unwrap());
+        let seconds = |pairs: &[(&str, &str)]| {
+            Bandwidth.read(&complete(&Bandwidth, pairs).unwrap()).seconds()
+        };
         // Published: 3.506 s of stores, 8.357 s of loads; verification loads wider.
         let write = seconds(&[("type", "uc"), ("verify", "deferred"), ("test", "write_nofence")]);
         assert!((3.0..5.0).contains(&write), "{write}");

@@ -10,12 +10,12 @@ use std::{cell::RefCell, rc::Rc};
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{
-    Kind, Param,
-    count::parse_count,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
+    words::words_of,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{Case, Unit, latency};
@@ -34,7 +34,10 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
-use crate::memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth, of_space};
+use crate::{
+    cpus::Chosen,
+    memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth, of_space},
+};
 
 /// The operations, by the names of their arms.
 const OPS: [(&str, Op); 10] = [
@@ -54,18 +57,7 @@ const PARAMS: &[Param] = &[
     params::TYPE,
     Param::arms(
         "op",
-        Kind::Choice(&[
-            "load",
-            "load-nt",
-            "store",
-            "store-sfence",
-            "store-mfence",
-            "ntstore",
-            "ntstore-sfence",
-            "uc-fence",
-            "uc-store",
-            "uc-store-load",
-        ]),
+        Kind::Choice(&words_of(&OPS)),
         "load,load-nt,store,store-sfence,store-mfence,ntstore,ntstore-sfence",
     )
     .help(
@@ -83,19 +75,46 @@ const PARAMS: &[Param] = &[
     params::LEAF,
 ];
 
-const REFUSALS: &[Refusal<Case>] = &[
+/// A case, read.
+#[derive(Debug)]
+struct Asked {
+    space: Space,
+    ops: Vec<(&'static str, Op)>,
+    state: State,
+    /// `None` where no end is named.
+    samples: Option<u64>,
+    cpus: Chosen,
+    /// Whether an operation is named more than once.
+    has_twins: bool,
+}
+
+impl Asked {
+    fn of(case: &Case) -> Self {
+        let ops: Vec<_> = case.some_of("op", &OPS).collect();
+        Self {
+            space: Space::of(case, case.bytes("size").unwrap_or(0)),
+            state: if case.is("state", "flushed") { State::Flushed } else { State::AsIs },
+            samples: case.count("samples"),
+            cpus: Chosen::of(case, "cpu"),
+            has_twins: case.text("op").is_some_and(|named| named.split(',').count() != ops.len()),
+            ops,
+        }
+    }
+}
+
+const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| state(case) == State::Flushed && !is_cached(&Space::of(case)),
+        |asked| asked.state == State::Flushed && !is_cached(&asked.space),
         "state=flushed with type=uc|wc",
         "no cache holds what would be flushed; use state=hot",
     ),
     Refusal::new(
-        |case| parse_count(case.get("samples").unwrap_or_default()).is_err(),
+        |asked| asked.samples.is_none(),
         "samples=all|auto",
         "there is no end of samples; use a number",
     ),
     Refusal::new(
-        |case| case.get("op").unwrap_or_default().split(',').count() != ops(case).len(),
+        |asked| asked.has_twins,
         "an operation named twice",
         "its two series would be one",
     ),
@@ -106,35 +125,38 @@ const REFUSALS: &[Refusal<Case>] = &[
 pub struct Latency;
 
 impl Workload for Latency {
-    fn name(&self) -> &'static str {
-        "memtype/latency"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the time of one load, store or store with its fence, to WB, UC, WC and WT memory"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "the time of one load, store or store with its fence, to WB, UC, WC and WT memory";
+        About {
+            smallest: &[("size", "64k"), ("samples", "1k")],
+            ..About::new("memtype/latency", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
-        let bytes = params::bytes(&case, "size");
+        let bytes = case.bytes("size").unwrap_or(0);
         Space::resolve(case, bytes)
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(REFUSALS, case)?;
-        refuse(space::REFUSALS, &Space::of(case))
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Asked::of(case))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
         listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
     }
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = of_space(&Space::of(case));
-        for (_, op) in ops(case) {
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, self)?;
+        refuse(space::REFUSALS, &self.space)
+    }
+
+    fn needs(&self) -> Vec<Needed> {
+        let mut needs = of_space(&self.space);
+        for (_, op) in &self.ops {
             match op {
                 Op::LoadNt => needs.push(LoadWidth { nt: true, bytes: 16 }.needed()),
                 Op::NtStore | Op::NtStoreSfence => {
@@ -144,48 +166,44 @@ impl Workload for Latency {
                 _ => (),
             }
         }
-        if state(case) == State::Flushed {
+        if self.state == State::Flushed {
             needs.push(LINE_FLUSH.needed());
         }
-        needs.push(space::cpu_needs(case, "cpu", 1));
+        needs.push(space::cpu_needs(&self.cpus, 1));
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        Space::of(case).bytes + (1 << 20)
+    fn footprint(&self) -> u64 {
+        self.space.bytes + (1 << 20)
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        let sample_ns = match (Space::of(case).memory_type, state(case)) {
+    fn seconds(&self) -> f64 {
+        let sample_ns = match (self.space.memory_type, self.state) {
             (MemoryType::Wb | MemoryType::Wt, State::AsIs) => 100.0,
             _ => 500.0,
         };
-        samples(case) as f64 * ops(case).len() as f64 * sample_ns / 1e9 + 0.005
+        self.samples.unwrap_or(1) as f64 * self.ops.len() as f64 * sample_ns / 1e9 + 0.005
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "64k"), ("samples", "1k")]
-    }
-
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let space = Space::of(case);
-        if let Some(cpu) = space::cpus_of(case, "cpu", 1).first() {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let Self { space, state, ref ops, .. } = *self;
+        if let Some(cpu) = space::cpus_of(&self.cpus, 1).first() {
             // The process ends with the case: its one thread stays where it is.
             std::mem::forget(Pinned::to(*cpu)?);
         }
         let mut plot = space.plot()?;
-        let needs_word = ops(case).iter().any(|(_, op)| op.needs_fence_word());
+        let needs_word = ops.iter().any(|(_, op)| op.needs_fence_word());
         let mut fence_word =
             if needs_word { Some(Space::of_fence_word(None).plot()?) } else { None };
         let probe = signature::probe(&mut plot, fence_word.as_mut())?;
         let shared = Rc::new(RefCell::new(Shared { plot, fence_word }));
-        let list = lines(&space, state(case), samples(case));
+        let list = lines(&space, state, self.samples.unwrap_or(1));
         let arm = |(arm, op): (&'static str, Op)| -> Box<dyn Trial> {
             Box::new(Samples {
                 arm,
                 op,
                 space,
-                state: state(case),
+                state,
                 list: list.clone(),
                 shared: Rc::clone(&shared),
                 probe,
@@ -195,21 +213,8 @@ impl Workload for Latency {
                 faults: 0,
             })
         };
-        Ok(ops(case).into_iter().map(arm).collect())
+        Ok(ops.iter().copied().map(arm).collect())
     }
-}
-
-fn ops(case: &Case) -> Vec<(&'static str, Op)> {
-    let asked = case.get("op").unwrap_or_default();
-    OPS.into_iter().filter(|(name, _)| asked.split(',').any(|word| word == *name)).collect()
-}
-
-fn state(case: &Case) -> State {
-    if case.get("state") == Some("flushed") { State::Flushed } else { State::AsIs }
-}
-
-fn samples(case: &Case) -> u64 {
-    parse_count(case.get("samples").unwrap_or_default()).unwrap_or(1)
 }
 
 /// Whether loads of the memory are served by caches.
@@ -291,31 +296,15 @@ mod tests {
     use super::*;
     use pagelab_bench::plan::complete;
 
-    fn refused(pairs: &[(&str, &str)]) -> bool {
-        complete(&Latency, pairs).is_err()
-    }
-
     #[test]
-    fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
-        assert!(refused(&[("state", "flushed"), ("type", "uc")]));
-        assert!(refused(&[("samples", "all")]));
-        assert!(refused(&[("op", "load,store,load")]));
-        assert!(refused(&[("type", "wc"), ("frames", "ordinary")]));
-        assert!(!refused(&[("state", "flushed")]));
-        assert!(!refused(&[("type", "uc"), ("op", "load,uc-fence")]));
-    }
-
-    #[test]
-    fn every_operation_has_a_name_and_every_name_an_arm() {
+    fn every_operation_has_a_name() {
         assert_eq!(OPS.map(|(_, op)| op), Op::ALL);
-        let Kind::Choice(words) = PARAMS[1].kind else { panic!() };
-        assert_eq!(words, OPS.map(|(name, _)| name));
     }
 
     #[test]
     fn hot_lines_are_one_page_and_flushed_ones_are_everywhere() {
         let case = complete(&Latency, &[("frames", "ordinary")]).unwrap();
-        let space = Space::of(&case);
+        let space = Asked::of(&case).space;
         let uncached = Space { memory_type: MemoryType::Wc, ..space };
         assert_eq!(lines(&space, State::AsIs, 100).len(), 100);
         let reach = |list: &TouchList| format!("{list:?}").len();

@@ -9,12 +9,12 @@
 //! how long the experiment took, and nothing about the cost of a fence.
 
 use pagelab_bench::{
-    Kind, Param,
-    count::parse_count,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
+    words,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::Case;
@@ -28,13 +28,16 @@ use super::{
     signature::{self, Probe},
     space::{self, Found, Space},
 };
-use crate::memtype::needs::{Module, StoreWidth, of_space};
+use crate::{
+    cpus::Chosen,
+    memtype::needs::{Module, StoreWidth, of_space},
+};
 
 const PARAMS: &[Param] = &[
     params::TYPE,
     Param::axis("store", Kind::Choice(&["plain", "nt"]), "plain")
         .help("how the data are stored, 8 bytes: ordinary or non-temporal; the flag is ordinary"),
-    Param::axis("fence", Kind::Choice(&["none", "sfence", "mfence", "uc-store"]), "none")
+    Param::axis("fence", Kind::Choice(Between::WORDS), "none")
         .help("what stands between the data and the flag; uc-store needs the kernel module"),
     Param::axis("pattern", Kind::Size, "4k")
         .help("bytes from the data to the flag; the next round uses the next line of both"),
@@ -45,27 +48,50 @@ const PARAMS: &[Param] = &[
     params::LEAF,
 ];
 
-const REFUSALS: &[Refusal<Case>] = &[
+/// A case, read.
+#[derive(Debug, Clone)]
+struct Asked {
+    space: Space,
+    stores: Stores,
+    between: Between,
+    /// Bytes from the data to the flag.
+    distance: u64,
+    /// `None` where no end is named.
+    rounds: Option<u64>,
+    cpus: Chosen,
+}
+
+impl Asked {
+    fn of(case: &Case) -> Self {
+        let space = Space::of(case, 0);
+        Self {
+            space: Space { bytes: bytes(case, space.leaf), ..space },
+            stores: if case.is("store", "nt") { Stores::NonTemporal } else { Stores::Plain },
+            between: case.word("fence"),
+            distance: case.bytes("pattern").unwrap_or(4096),
+            rounds: case.count("rounds"),
+            cpus: Chosen::of(case, "cpus"),
+        }
+    }
+}
+
+const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| !params::bytes(case, "pattern").is_multiple_of(64),
+        |asked| !asked.distance.is_multiple_of(64),
         "pattern that is no multiple of 64",
         "data and flag would share a cache line, which is seen whole or not at all; use 64 or more",
     ),
     Refusal::new(
-        |case| named_cpus(case).is_some_and(|cpus| cpus.len() != 2),
+        |asked| asked.cpus.listed.as_ref().is_some_and(|cpus| cpus.len() != 2),
         "cpus that are not two",
         "one CPU stores and another one looks; name two, such as 0-1",
     ),
     Refusal::new(
-        |case| parse_count(case.get("rounds").unwrap_or_default()).is_err(),
+        |asked| asked.rounds.is_none(),
         "rounds=all|auto",
         "there is no end of rounds; use a number",
     ),
 ];
-
-fn named_cpus(case: &Case) -> Option<Vec<usize>> {
-    case.get("cpus").and_then(pagelab_sys::machine::topology::parse_list)
-}
 
 /// Memory that the words of all rounds lie in, at least: more lines than a first-level cache has,
 /// so that a line comes again only after others.
@@ -76,16 +102,10 @@ const BYTES_MIN: u64 = 1 << 20;
 pub struct Order;
 
 impl Workload for Order {
-    fn name(&self) -> &'static str {
-        "memtype/order"
-    }
-
-    fn summary(&self) -> &'static str {
-        "in which order another CPU sees stores: plain and non-temporal, with each fence"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "in which order another CPU sees stores: plain and non-temporal, with each fence";
+        About { smallest: &[("rounds", "10k")], ..About::new("memtype/order", SUMMARY, PARAMS) }
     }
 
     fn resolve(&self, case: Case) -> Case {
@@ -93,47 +113,46 @@ impl Workload for Order {
         Space::resolve(case, bytes)
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(REFUSALS, case)?;
-        refuse(space::REFUSALS, &space_of(case))
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Asked::of(case))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
         listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
     }
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = of_space(&space_of(case));
-        if case.get("fence") == Some("uc-store") {
-            needs.push(Module.needed());
-        }
-        needs.push(StoreWidth { nt: stores(case) == Stores::NonTemporal, bytes: 8 }.needed());
-        needs.push(space::cpu_needs(case, "cpus", 2));
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, self)?;
+        refuse(space::REFUSALS, &self.space)
+    }
+
+    fn needs(&self) -> Vec<Needed> {
+        let mut needs = of_space(&self.space);
+        needs.extend((self.between == Between::UcStore).then(|| Module.needed()));
+        needs.push(StoreWidth { nt: self.stores == Stores::NonTemporal, bytes: 8 }.needed());
+        needs.push(space::cpu_needs(&self.cpus, 2));
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        space_of(case).bytes + 4096
+    fn footprint(&self) -> u64 {
+        self.space.bytes + 4096
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
+    fn seconds(&self) -> f64 {
         // Each round is a handful of lines that change their owner; uncached words are slower.
-        let is_cached = space_of(case).memory_type == MemoryType::Wb;
-        rounds(case) as f64 * if is_cached { 1e-6 } else { 3e-6 } + 0.01
+        let is_cached = self.space.memory_type == MemoryType::Wb;
+        self.rounds.unwrap_or(1) as f64 * if is_cached { 1e-6 } else { 3e-6 } + 0.01
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("rounds", "10k")]
-    }
-
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let space = space_of(case);
-        let cpus = match space::cpus_of(case, "cpus", 2)[..] {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let Self { space, between, .. } = *self;
+        let cpus = match space::cpus_of(&self.cpus, 2)[..] {
             [stores, looks] => [stores, looks],
             _ => return Err(Error::Case("two CPUs are needed".to_owned())),
         };
         let mut plot = space.plot()?;
-        let between = Between::of(case);
         let mut fence_word = match between {
             Between::UcStore => Some(Space::of_fence_word(None).plot()?),
             _ => None,
@@ -144,10 +163,10 @@ impl Workload for Order {
             plot,
             probe,
             fence_word,
-            stores: stores(case),
+            stores: self.stores,
             between,
-            distance: usize::try_from(params::bytes(case, "pattern")).unwrap_or(4096),
-            rounds: rounds(case),
+            distance: usize::try_from(self.distance).unwrap_or(4096),
+            rounds: self.rounds.unwrap_or(1),
             cpus,
             before: None,
             outcome: Outcome::default(),
@@ -155,42 +174,19 @@ impl Workload for Order {
     }
 }
 
-/// What stands between the data and the flag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Between {
-    Nothing,
-    Sfence,
-    Mfence,
-    UcStore,
-}
-
-impl Between {
-    fn of(case: &Case) -> Self {
-        match case.get("fence") {
-            Some("sfence") => Self::Sfence,
-            Some("mfence") => Self::Mfence,
-            Some("uc-store") => Self::UcStore,
-            _ => Self::Nothing,
-        }
+words! {
+    /// What stands between the data and the flag.
+    enum Between {
+        Nothing = "none",
+        Sfence = "sfence",
+        Mfence = "mfence",
+        UcStore = "uc-store",
     }
-}
-
-fn stores(case: &Case) -> Stores {
-    if case.get("store") == Some("nt") { Stores::NonTemporal } else { Stores::Plain }
-}
-
-fn rounds(case: &Case) -> u64 {
-    parse_count(case.get("rounds").unwrap_or_default()).unwrap_or(1)
 }
 
 /// Bytes for the words of all rounds, in whole leaves.
 fn bytes(case: &Case, leaf: u64) -> u64 {
-    (2 * params::bytes(case, "pattern")).max(BYTES_MIN).next_multiple_of(leaf)
-}
-
-fn space_of(case: &Case) -> Space {
-    let space = Space::of_bytes(case, 0);
-    Space { bytes: bytes(case, space.leaf), ..space }
+    (2 * case.bytes("pattern").unwrap_or(0)).max(BYTES_MIN).next_multiple_of(leaf)
 }
 
 /// Whether the manual (Intel SDM 3A, chapters on memory ordering and memory cache control) forbids
@@ -278,20 +274,6 @@ mod tests {
     use super::*;
     use pagelab_bench::plan::complete;
 
-    fn refused(pairs: &[(&str, &str)]) -> bool {
-        complete(&Order, pairs).is_err()
-    }
-
-    #[test]
-    fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
-        assert!(refused(&[("pattern", "8")]));
-        assert!(refused(&[("cpus", "0")]));
-        assert!(refused(&[("rounds", "all")]));
-        assert!(refused(&[("type", "wt"), ("frames", "scattered")]));
-        assert!(!refused(&[("pattern", "64"), ("cpus", "0-1")]));
-        assert!(!refused(&[("type", "wt")]));
-    }
-
     #[test]
     fn only_weakly_ordered_stores_without_a_fence_may_be_seen_late() {
         use Between::{Mfence, Nothing, Sfence, UcStore};
@@ -312,7 +294,8 @@ mod tests {
     #[test]
     fn the_memory_is_whole_leaves_and_has_room_for_both_words() {
         let of = |pattern: &str| {
-            space_of(&complete(&Order, &[("pattern", pattern), ("frames", "ordinary")]).unwrap())
+            let pairs = [("pattern", pattern), ("frames", "ordinary")];
+            Asked::of(&complete(&Order, &pairs).unwrap()).space
         };
         assert_eq!(of("4k").bytes, 1 << 20);
         assert_eq!(of("2m").bytes, 4 << 20);

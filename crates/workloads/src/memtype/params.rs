@@ -1,14 +1,21 @@
 //! The parameters that the three workloads of memory types share, and what they stand for.
 
-use pagelab_bench::{Kind, Param};
-use pagelab_record::Case;
+use pagelab_bench::{Kind, Param, words::words_of};
+use pagelab_sys::memtype::MemoryType;
+
+/// Memory types by the kernel's names.
+pub(super) const TYPES: [(&str, MemoryType); 4] = [
+    ("wb", MemoryType::Wb),
+    ("uc", MemoryType::UcMinus),
+    ("wc", MemoryType::Wc),
+    ("wt", MemoryType::Wt),
+];
 
 /// Memory type under test.
-pub(super) const TYPE: Param = Param::axis("type", Kind::Choice(&["wb", "uc", "wc", "wt"]), "wb")
-    .help(
-        "memory type; uc is the kernel's UC-, which pgprot_noncached gives; wt is for reserved \
+pub(super) const TYPE: Param = Param::axis("type", Kind::Choice(&words_of(&TYPES)), "wb").help(
+    "memory type; uc is the kernel's UC-, which pgprot_noncached gives; wt is for reserved \
            frames; all but wb need the kernel module",
-    );
+);
 /// Where the frames come from.
 pub(super) const FRAMES: Param = Param::axis(
     "frames",
@@ -31,13 +38,3 @@ pub(super) const CPU: Param = Param::axis("cpu", Kind::Cpus(&["auto"]), "auto")
 /// Node of the memory.
 pub(super) const NODE: Param =
     Param::axis("node", Kind::Node(&["any"]), "any").help("node that the memory lies on");
-
-/// A count that the parameter table has checked.
-pub(super) fn count(case: &Case, name: &str) -> u64 {
-    case.get(name).and_then(|text| text.parse().ok()).unwrap_or(1)
-}
-
-/// A number of bytes that the parameter table has checked.
-pub(super) fn bytes(case: &Case, name: &str) -> u64 {
-    case.get(name).and_then(|text| pagelab_record::units::parse_bytes(text).ok()).unwrap_or(0)
-}

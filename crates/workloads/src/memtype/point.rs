@@ -4,55 +4,58 @@
 //! it loads), and a name is a row of [`NAMED`]. Whatever has no row is `unnamed` and is measured
 //! like the others. What the choices do to memory is in `sys`.
 
-use std::fmt;
-
+use pagelab_bench::{words, words::Read};
 use pagelab_record::Case;
 
 /// What a test is called that the original program does not have.
 pub(super) const UNNAMED: &str = "unnamed";
 
-/// How a round stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stores {
-    /// Not at all: the region is only read.
-    None,
-    /// By ordinary stores.
-    Plain,
-    /// By non-temporal stores.
-    NonTemporal,
+words! {
+    /// How a round stores.
+    pub(super) enum Stores {
+        /// Not at all: the region is only read.
+        None = "none",
+        /// By ordinary stores.
+        Plain = "plain",
+        /// By non-temporal stores.
+        NonTemporal = "nt",
+    }
 }
 
-/// What ends a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fence {
-    /// Nothing: the round ends when the last store was issued.
-    None,
-    /// `sfence`.
-    Sfence,
-    /// A store to a word of UC memory.
-    UcStore,
-    /// The same, and the word loaded back.
-    UcStoreLoad,
+words! {
+    /// What ends a round.
+    pub(super) enum Fence {
+        /// Nothing: the round ends when the last store was issued.
+        None = "none",
+        /// `sfence`.
+        Sfence = "sfence",
+        /// A store to a word of UC memory.
+        UcStore = "uc-store",
+        /// The same, and the word loaded back.
+        UcStoreLoad = "uc-store-load",
+    }
 }
 
-/// When the words are compared with what was stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verify {
-    /// After every round.
-    EachRound,
-    /// After the last round.
-    Deferred,
+words! {
+    /// When the words are compared with what was stored.
+    pub(super) enum Verify {
+        /// After every round.
+        EachRound = "each-round",
+        /// After the last round.
+        Deferred = "deferred",
+    }
 }
 
-/// How a round loads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loads {
-    /// Not at all.
-    None,
-    /// By ordinary loads.
-    Plain,
-    /// By `movntdqa`.
-    NonTemporal,
+words! {
+    /// How a round loads.
+    pub(super) enum Loads {
+        /// Not at all.
+        None = "none",
+        /// By ordinary loads.
+        Plain = "plain",
+        /// By `movntdqa`.
+        NonTemporal = "nt",
+    }
 }
 
 /// What one round of a case does.
@@ -107,8 +110,8 @@ impl Point {
         let test = case.get("test").unwrap_or(UNNAMED);
         let named = NAMED.iter().find(|(name, _)| *name == test).map(|(_, point)| *point);
         // Without a name, what is not said is not done, and something has to be.
-        let loads_only = matches!(case.get("store"), None | Some("auto" | "none"))
-            && matches!(case.get("load"), Some("plain" | "nt"));
+        let loads_only = matches!(case.said("store"), None | Some(Stores::None))
+            && matches!(case.said("load"), Some(Loads::Plain | Loads::NonTemporal));
         let unnamed = Self {
             store: if loads_only { Stores::None } else { Stores::Plain },
             fence: Fence::None,
@@ -117,30 +120,10 @@ impl Point {
         };
         let base = named.unwrap_or(unnamed);
         Self {
-            store: match case.get("store") {
-                Some("none") => Stores::None,
-                Some("plain") => Stores::Plain,
-                Some("nt") => Stores::NonTemporal,
-                _ => base.store,
-            },
-            fence: match case.get("fence") {
-                Some("none") => Fence::None,
-                Some("sfence") => Fence::Sfence,
-                Some("uc-store") => Fence::UcStore,
-                Some("uc-store-load") => Fence::UcStoreLoad,
-                _ => base.fence,
-            },
-            verify: match case.get("verify") {
-                Some("each-round") => Verify::EachRound,
-                Some("deferred") => Verify::Deferred,
-                _ => base.verify,
-            },
-            load: match case.get("load") {
-                Some("none") => Loads::None,
-                Some("plain") => Loads::Plain,
-                Some("nt") => Loads::NonTemporal,
-                _ => base.load,
-            },
+            store: case.said("store").unwrap_or(base.store),
+            fence: case.said("fence").unwrap_or(base.fence),
+            verify: case.said("verify").unwrap_or(base.verify),
+            load: case.said("load").unwrap_or(base.load),
         }
     }
 
@@ -171,46 +154,6 @@ impl Point {
     /// Whether it stores and loads what it stored, all inside the clock.
     pub(super) fn is_readback(self) -> bool {
         self.store != Stores::None && self.load != Loads::None
-    }
-}
-
-impl fmt::Display for Stores {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Plain => "plain",
-            Self::NonTemporal => "nt",
-        })
-    }
-}
-
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Sfence => "sfence",
-            Self::UcStore => "uc-store",
-            Self::UcStoreLoad => "uc-store-load",
-        })
-    }
-}
-
-impl fmt::Display for Verify {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::EachRound => "each-round",
-            Self::Deferred => "deferred",
-        })
-    }
-}
-
-impl fmt::Display for Loads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Plain => "plain",
-            Self::NonTemporal => "nt",
-        })
     }
 }
 

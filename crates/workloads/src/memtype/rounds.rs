@@ -324,7 +324,7 @@ mod tests {
         let case = complete(&Bandwidth, &[("test", "read"), ("type", "wb")]).unwrap();
         Setup {
             point: Point::of(&case),
-            space: Space { memory_type, ..Space::of(&case) },
+            space: Space { memory_type, ..Space::of(&case, 16 << 20) },
             width: Width::Bytes8,
             load_width: Width::Bytes8,
             rounds: 50,

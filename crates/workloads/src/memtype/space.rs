@@ -5,12 +5,12 @@
 //! present; that it is WB has no proof in `/proc`, only a reason: WB is what anonymous memory is,
 //! and nothing here changed it.
 
-use std::fmt;
-
 use pagelab_bench::{
     meter::Witness,
     need::{Need, Needed},
     refusal::Refusal,
+    words,
+    words::Read,
     workload::Error,
 };
 use pagelab_record::{Case, units::format_bytes};
@@ -20,26 +20,24 @@ use pagelab_sys::{
     memtype::{self, Device, Leaf, MemoryType, Plot, Request},
 };
 
-use super::params::{bytes, count};
-use crate::{
-    cpus,
-    needs::{CpuCount, Cpus},
-};
+use super::params::TYPES;
+use crate::{cpus::Chosen, needs::CpuCount};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
 
-/// Where the frames of a case come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Anonymous memory of the process, which is WB.
-    Ordinary,
-    /// Single pages from the module.
-    Scattered,
-    /// Contiguous pages from the module.
-    Contiguous,
-    /// The region that the module was given.
-    Reserved,
+words! {
+    /// Where the frames of a case come from.
+    pub enum Source {
+        /// Anonymous memory of the process, which is WB.
+        Ordinary = "ordinary",
+        /// Single pages from the module.
+        Scattered = "scattered",
+        /// Contiguous pages from the module.
+        Contiguous = "contiguous",
+        /// The region that the module was given.
+        Reserved = "reserved",
+    }
 }
 
 impl Source {
@@ -51,12 +49,6 @@ impl Source {
             Self::Contiguous => Some(memtype::Frames::Contiguous),
             Self::Reserved => Some(memtype::Frames::Reserved),
         }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.frames().map_or("ordinary", memtype::Frames::name))
     }
 }
 
@@ -110,27 +102,13 @@ pub(super) const REFUSALS: &[Refusal<Space>] = &[
 ];
 
 impl Space {
-    /// The memory of a resolved case that has a size.
-    pub(super) fn of(case: &Case) -> Self {
-        Self::of_bytes(case, bytes(case, "size"))
-    }
-
-    /// So much memory, otherwise as the case says.
-    pub(super) fn of_bytes(case: &Case, bytes: u64) -> Self {
+    /// That of a case, with so many bytes.
+    pub(super) fn of(case: &Case, bytes: u64) -> Self {
         Self {
-            memory_type: memory_type(case),
-            source: match case.get("frames") {
-                Some("scattered") => Source::Scattered,
-                Some("contiguous") => Source::Contiguous,
-                Some("reserved") => Source::Reserved,
-                _ => Source::Ordinary,
-            },
-            leaf: match case.get("leaf") {
-                Some("2m") => 2 << 20,
-                Some("1g") => 1 << 30,
-                _ => 4096,
-            },
-            node: case.get("node").and_then(|node| node.parse().ok()),
+            memory_type: case.one_of("type", &TYPES),
+            source: case.said("frames").unwrap_or(Source::Ordinary),
+            leaf: case.bytes("leaf").unwrap_or(4096),
+            node: case.number("node"),
             bytes,
         }
     }
@@ -149,23 +127,20 @@ impl Space {
     /// Replaces `auto` in `frames` and `leaf`, by what the module of this machine offers for so
     /// much memory.
     pub(super) fn resolve(case: Case, bytes: u64) -> Case {
-        let asks = |name: &str| case.get(name) == Some("auto");
-        if !asks("frames") && !asks("leaf") {
+        if !case.is("frames", "auto") && !case.is("leaf", "auto") {
             return case;
         }
         let device = Device::open().ok();
-        let is_wb = case.get("type") == Some("wb");
-        let frames = match case.get("frames") {
-            Some(frames) if frames != "auto" => frames.to_owned(),
-            _ if case.get("type") == Some("wt") => Source::Reserved.to_string(),
-            _ if is_wb && device.is_none() => Source::Ordinary.to_string(),
-            _ => Source::Scattered.to_string(),
-        };
-        let case = case.with("frames", &frames);
-        if case.get("leaf") != Some("auto") {
+        let frames = case.said("frames").unwrap_or_else(|| match case.one_of("type", &TYPES) {
+            MemoryType::Wt => Source::Reserved,
+            MemoryType::Wb if device.is_none() => Source::Ordinary,
+            _ => Source::Scattered,
+        });
+        let case = case.with("frames", &frames.to_string());
+        if !case.is("leaf", "auto") {
             return case;
         }
-        let space = Self::of_bytes(&case, bytes);
+        let space = Self::of(&case, bytes);
         let offered = match (device, space.source) {
             (Some(device), Source::Contiguous | Source::Reserved) => {
                 let frames = space.source.frames().expect("both are the module's");
@@ -179,15 +154,6 @@ impl Space {
 
     fn is_ordinary(&self) -> bool {
         self.source == Source::Ordinary
-    }
-
-    /// What a lie takes instead.
-    pub(super) fn lying(self, lie: &str) -> Self {
-        match lie {
-            "wb" => Self { memory_type: MemoryType::Wb, ..self },
-            "huge" => Self { leaf: 2 << 20, ..self },
-            _ => self,
-        }
     }
 
     /// Takes it.
@@ -212,33 +178,14 @@ impl Space {
     }
 }
 
-fn memory_type(case: &Case) -> MemoryType {
-    match case.get("type") {
-        Some("uc") => MemoryType::UcMinus,
-        Some("wc") => MemoryType::Wc,
-        Some("wt") => MemoryType::Wt,
-        _ => MemoryType::Wb,
-    }
+/// The CPU of each worker: two of them never share one.
+pub(super) fn cpus_of(chosen: &Chosen, workers: usize) -> Vec<usize> {
+    chosen.all().into_iter().take(workers).collect()
 }
 
-/// CPUs of the workers: those that the case names, or the least busy one and on from there.
-pub(super) fn cpus_of(case: &Case, name: &str, workers: usize) -> Vec<usize> {
-    if let Some(cpus) = case.get(name).and_then(pagelab_sys::machine::topology::parse_list) {
-        return cpus.into_iter().take(workers).collect();
-    }
-    cpus::free().iter().copied().take(workers).collect()
-}
-
-/// What the CPUs of a case need.
-pub(super) fn cpu_needs(case: &Case, name: &str, workers: usize) -> Needed {
-    case.get(name)
-        .and_then(pagelab_sys::machine::topology::parse_list)
-        .map_or_else(|| CpuCount(workers).needed(), |cpus| Cpus(cpus).needed())
-}
-
-/// Workers of a case that has threads.
-pub(super) fn workers(case: &Case) -> usize {
-    usize::try_from(count(case, "threads")).unwrap_or(1)
+/// What workers need: the CPUs that are named, or so many.
+pub(super) fn cpu_needs(chosen: &Chosen, workers: usize) -> Needed {
+    chosen.needs().next().unwrap_or_else(|| CpuCount(workers).needed())
 }
 
 /// What was found about the memory of a case, to be compared with what the case says.
@@ -355,7 +302,7 @@ mod tests {
 
     fn space(pairs: &[(&str, &str)]) -> (Space, Case) {
         let case = pairs.iter().fold(Case::default(), |case, (name, value)| case.with(name, value));
-        (Space::of(&case), case)
+        (Space::of(&case, case.bytes("size").unwrap_or(0)), case)
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::{
 };
 
 use pagelab_bench::{
-    Param,
+    About, Experiment, Read,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
@@ -62,30 +62,27 @@ const TRACE_OPS: u64 = 1_000_000;
 pub struct Simulation;
 
 impl Workload for Simulation {
-    fn name(&self) -> &'static str {
-        "tier/simulation"
-    }
-
-    fn summary(&self) -> &'static str {
-        "which pages a tiering policy would move, and what that would be worth: a model"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        params::PARAMS
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let (preset, runs) = params::plan(case)?;
-        for planned in &runs {
-            // A trace is read by the case's own process.
-            if planned.run.settings.trace.is_none() {
-                let source = &planned.run.source;
-                let named = |why: String| format!("{}, {source}: {why}", preset.name);
-                let scenario = build(&preset, planned, None).map_err(named)?;
-                check(&scenario).map_err(named)?;
-            }
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "which pages a tiering policy would move, and what that would be worth: a model";
+        About {
+            smallest: &[("size", "16m"), ("fast", "50%"), ("accesses", "100m")],
+            is_one_pass: true,
+            is_simulated: true,
+            ..About::new("tier/simulation", SUMMARY, params::PARAMS)
         }
-        Ok(())
+    }
+
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        let plan = params::plan(case).map(|(preset, runs)| (Rc::new(preset), runs));
+        let scenarios = plan.as_ref().map_or_else(
+            |_| Vec::new(),
+            |(preset, runs)| {
+                let generated = runs.iter().filter(|planned| planned.run.settings.trace.is_none());
+                generated.filter_map(|planned| build(preset, planned, None).ok()).collect()
+            },
+        );
+        Box::new(Asked { plan, scenarios, ops: case.number("trace-ops") })
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
@@ -95,18 +92,44 @@ impl Workload for Simulation {
             ("a rate limit below one page a second", "leave it out for no limit"),
         ]
     }
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        vec![Memory(self.footprint(case)).needed()]
+/// A case, read.
+#[derive(Debug)]
+struct Asked {
+    plan: Result<(Rc<Preset>, Vec<Planned>), String>,
+    /// What is simulated without a trace; those that make sense.
+    scenarios: Vec<Scenario>,
+    /// Operations of the trace.
+    ops: Option<u64>,
+}
+
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        let (preset, runs) = self.plan.as_ref().map_err(Clone::clone)?;
+        for planned in runs {
+            // A trace is read by the case's own process.
+            if planned.run.settings.trace.is_none() {
+                let source = &planned.run.source;
+                let named = |why: String| format!("{}, {source}: {why}", preset.name);
+                let scenario = build(preset, planned, None).map_err(named)?;
+                check(&scenario).map_err(named)?;
+            }
+        }
+        Ok(())
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        let pages = scenarios(case).iter().map(|scenario| scenario.pages).max().unwrap_or(0);
-        let at_once = scenarios(case).len().min(processors()) as u64;
+    fn needs(&self) -> Vec<Needed> {
+        vec![Memory(self.footprint()).needed()]
+    }
+
+    fn footprint(&self) -> u64 {
+        let pages = self.scenarios.iter().map(|scenario| scenario.pages).max().unwrap_or(0);
+        let at_once = self.scenarios.len().min(processors()) as u64;
         BASE_BYTES + pages.saturating_mul(PAGE_BYTES).saturating_mul(at_once)
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
+    fn seconds(&self) -> f64 {
         // 30 ns for a sample, 100 ns for a page, in each run.
         let of = |scenario: &Scenario| {
             let samples = scenario.sources.iter().map(|source| match source {
@@ -117,25 +140,11 @@ impl Workload for Simulation {
             });
             samples.sum::<f64>() * 30e-9 + scenario.pages as f64 * 100e-9
         };
-        scenarios(case).iter().map(of).sum::<f64>() + 0.01
+        self.scenarios.iter().map(of).sum::<f64>() + 0.01
     }
 
-    fn is_one_pass(&self) -> bool {
-        true
-    }
-
-    fn is_simulated(&self) -> bool {
-        true
-    }
-
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "16m"), ("fast", "50%"), ("accesses", "100m")]
-    }
-
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let (preset, runs) = params::plan(case).map_err(Error::Case)?;
-        let preset = Rc::new(preset);
-        let ops = case.get("trace-ops").and_then(|ops| ops.parse().ok());
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let (preset, runs) = self.plan.clone().map_err(Error::Case)?;
         let mut trace: Option<(String, Arc<TraceWork>)> = None;
         let mut together = Vec::new();
         for planned in &runs {
@@ -144,7 +153,7 @@ impl Workload for Simulation {
                 Some(name) => match &trace {
                     Some((known, work)) if known == name => Some(Arc::clone(work)),
                     _ => {
-                        let work = Arc::new(read(name, ops, preset.seed, &inputs.pulse)?);
+                        let work = Arc::new(read(name, self.ops, preset.seed, &inputs.pulse)?);
                         trace = Some((name.clone(), Arc::clone(&work)));
                         Some(work)
                     }
@@ -169,13 +178,6 @@ fn build(
     trace: Option<Arc<TraceWork>>,
 ) -> Result<Scenario, String> {
     scenario(&planned.run, preset.seed, trace)
-}
-
-/// The scenarios of a case that needs no trace.
-fn scenarios(case: &Case) -> Vec<Scenario> {
-    let Ok((preset, runs)) = params::plan(case) else { return Vec::new() };
-    let generated = runs.iter().filter(|planned| planned.run.settings.trace.is_none());
-    generated.filter_map(|planned| build(&preset, planned, None).ok()).collect()
 }
 
 /// Reads a trace for the simulator.

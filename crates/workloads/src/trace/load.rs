@@ -10,7 +10,7 @@ use std::{
 };
 
 use pagelab_bench::inputs::{Loaded, Stopped, Supply};
-use pagelab_record::{Case, units::display_bytes};
+use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::{pagecache, scratch},
     machine::topology::Topology,
@@ -23,7 +23,7 @@ use super::{
     door::{self, Opened},
     image,
     inputs::{Facts, Medium, Wanted},
-    source::{Source, ops_of},
+    source::Source,
     stream::{EMPTY, bad_record},
     tally::Counter,
 };
@@ -100,14 +100,14 @@ fn load(supply: &Wanted, watch: &mut dyn FnMut(Beat)) -> Result<(Vec<Heirloom>, 
     Ok(([trace].into_iter().chain(image).collect(), facts))
 }
 
-/// Reads the file that a complete case names, as far as the case wants it, and does nothing else.
+/// Reads the file of a trace, as far as it is wanted, and does nothing else.
 ///
 /// # Errors
 /// When it cannot be read, holds a record that makes no sense, or the user interrupts.
-pub fn check_whole(case: &Case) -> Result<(), Stopped> {
-    let Source::File(path) = Source::of(case) else { return Ok(()) };
-    let mut counter = Counter::up_to(ops_of(case).unwrap_or(u64::MAX));
-    let mut reader: Box<dyn Read> = match door::open(&path)? {
+pub fn check_whole(source: &Source, ops: Option<u64>) -> Result<(), Stopped> {
+    let Source::File(path) = source else { return Ok(()) };
+    let mut counter = Counter::up_to(ops.unwrap_or(u64::MAX));
+    let mut reader: Box<dyn Read> = match door::open(path)? {
         Opened::Plain(file) => Box::new(file),
         Opened::Packed(reader) => reader,
     };

@@ -16,6 +16,6 @@ mod tally;
 
 pub use door::generators;
 pub use inputs::{Medium, Trace, Wanted};
-pub use source::{Source, ops_of};
+pub use source::Source;
 pub use tables::{counters as stats_counters, stats_of, tables as stats_tables};
 pub use tally::{Counter, Tally};

@@ -1,12 +1,12 @@
 //! The parameters that every workload over a trace has, and what follows from them.
 
-use pagelab_bench::{Kind, Param, params::Values, refusal::Refusal};
+use pagelab_bench::{Kind, Param, Read, params::Values, refusal::Refusal};
 use pagelab_record::Case;
 
 use super::{
     image,
     inputs::{Medium, Wanted},
-    source::{Source, ops_of},
+    source::Source,
 };
 
 /// What kind of text a parameter takes.
@@ -54,26 +54,78 @@ pub const IMAGE: Param = Param::axis("image", Kind::Own(&Text::Image), "auto").h
            the generator lays down; auto: TRACE.image, or the generator's, if there is one",
 );
 
+/// What a case says of its trace.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Where it comes from.
+    pub source: Source,
+    /// How many operations; `None` is all.
+    pub ops: Option<u64>,
+    /// The generator's seed.
+    pub seed: u64,
+    /// What is in memory before.
+    pub image: String,
+}
+
+impl Asked {
+    /// What a complete case asks for.
+    ///
+    /// # Panics
+    /// When the case has no canonical `trace`; a case is checked before it is used.
+    pub fn of(case: &Case) -> Self {
+        Self {
+            source: source_of(case),
+            ops: case.count("ops"),
+            seed: case.number("seed").unwrap_or(1),
+            image: case.text("image").unwrap_or("none").to_owned(),
+        }
+    }
+
+    /// Bytes of the trace, roughly.
+    pub fn bytes(&self) -> u64 {
+        self.source.estimated_bytes(self.ops)
+    }
+
+    /// What the parent is asked for.
+    pub fn wanted(&self, medium: Medium) -> Wanted {
+        let Self { source, ops, seed, image } = self.clone();
+        Wanted { source, ops, seed, image, medium }
+    }
+
+    fn wants_generators(&self) -> bool {
+        self.image == "generator"
+    }
+}
+
+fn source_of(case: &Case) -> Source {
+    let text = case.text("trace").expect("the case has a trace");
+    Source::parse(text).expect("the trace is canonical")
+}
+
 /// What every workload over a trace turns away.
-pub const REFUSALS: &[Refusal<Case>] = &[
+pub const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| is_generated(case) && case.get("ops") == Some("all"),
+        |asked| asked.source.is_generated() && asked.ops.is_none(),
         "ops=all of a generator",
         "it has no end: say how many",
     ),
     Refusal::new(
-        |case| !is_generated(case) && case.get("seed").is_some_and(|seed| seed != SEED.default),
+        |asked| !asked.source.is_generated() && asked.seed != 1,
         "seed with a file",
         "only generators have one",
     ),
+];
+
+/// The same where there is memory before.
+pub const REFUSALS_OF_IMAGES: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| !is_generated(case) && wants_generators(case),
+        |asked| !asked.source.is_generated() && asked.wants_generators(),
         "image=generator with a file",
         "name the image's path, or none",
     ),
     Refusal::new(
-        |case| match Source::of(case) {
-            Source::Generator(spec) => wants_generators(case) && !super::door::has_image(&spec),
+        |asked| match &asked.source {
+            Source::Generator(spec) => asked.wants_generators() && !super::door::has_image(spec),
             Source::File(_) => false,
         },
         "image=generator of a generator without one",
@@ -81,20 +133,12 @@ pub const REFUSALS: &[Refusal<Case>] = &[
     ),
 ];
 
-fn is_generated(case: &Case) -> bool {
-    Source::of(case).is_generated()
-}
-
-fn wants_generators(case: &Case) -> bool {
-    case.get("image") == Some("generator")
-}
-
 /// Operations of a generator when nobody says how many.
 const OPS_GENERATED: &str = "20m";
 
 /// Replaces what is `auto`.
 pub fn resolve(case: Case) -> Case {
-    let source = Source::of(&case);
+    let source = source_of(&case);
     let case = match case.get("ops") {
         Some("auto") if source.is_generated() => case.with("ops", OPS_GENERATED),
         Some("auto") => case.with("ops", "all"),
@@ -103,29 +147,5 @@ pub fn resolve(case: Case) -> Case {
     match case.get("image") {
         Some("auto") => case.with("image", &image::automatic(&source)),
         _ => case,
-    }
-}
-
-/// Bytes of the trace of a complete case, roughly.
-pub fn estimated_bytes(case: &Case) -> u64 {
-    Source::of(case).estimated_bytes(ops_of(case))
-}
-
-/// Whether the trace is generated, or looks compressed: it must be made before it can be read.
-pub fn is_made(case: &Case) -> bool {
-    match Source::of(case) {
-        Source::Generator(_) => true,
-        Source::File(path) => super::source::has_packed_name(&path),
-    }
-}
-
-/// What a complete case asks its parent for.
-pub fn wanted(case: &Case, medium: Medium) -> Wanted {
-    Wanted {
-        source: Source::of(case),
-        ops: ops_of(case),
-        seed: case.get("seed").and_then(|seed| seed.parse().ok()).unwrap_or(1),
-        image: case.get("image").unwrap_or("none").to_owned(),
-        medium,
     }
 }

@@ -8,9 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pagelab_bench::count::parse_count;
-use pagelab_record::Case;
-
 use super::door;
 
 /// Bytes of a record of a typical program, rounded up: most are loads of 10 bytes.
@@ -41,15 +38,6 @@ impl Source {
         Ok(Self::File(path))
     }
 
-    /// The source of a complete case.
-    ///
-    /// # Panics
-    /// When the case has no canonical `trace`; a case is checked before it is used.
-    pub fn of(case: &Case) -> Self {
-        let text = case.get("trace").expect("the case has a trace");
-        Self::parse(text).expect("the trace is canonical")
-    }
-
     /// Whether it can be read, as far as its first record shows.
     ///
     /// # Errors
@@ -66,6 +54,14 @@ impl Source {
     /// Whether it is made, not read.
     pub fn is_generated(&self) -> bool {
         matches!(self, Self::Generator(_))
+    }
+
+    /// Whether it must be made before it can be read: it is generated, or looks compressed.
+    pub fn is_made(&self) -> bool {
+        match self {
+            Self::Generator(_) => true,
+            Self::File(path) => has_packed_name(path),
+        }
     }
 
     /// Bytes of so many operations (`None` is all), roughly: what a case plans with.
@@ -97,19 +93,8 @@ impl fmt::Display for Source {
 }
 
 /// Whether a file says by its name that it is compressed; what it is, its first bytes say.
-pub(super) fn has_packed_name(path: &Path) -> bool {
+fn has_packed_name(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ["gz", "xz", "zst"].iter().any(|known| ending == *known))
-}
-
-/// How many operations a complete case asks for; `None` is all.
-///
-/// # Panics
-/// When the case has no canonical, resolved `ops`.
-pub fn ops_of(case: &Case) -> Option<u64> {
-    match case.get("ops").expect("the case has a count of operations") {
-        "all" => None,
-        count => Some(parse_count(count).expect("the count is canonical")),
-    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     meter::{Meter, Witness},
     need::{Need, Needed},
     refusal::{listed, refuse},
+    words::words_of,
     workload::{Error, Trial, Workload},
 };
 use pagelab_record::{Case, schema};
@@ -23,7 +24,6 @@ use pagelab_trace::stats::{Collector, Options, Stack, Stats};
 use super::{
     load::too_short,
     params as trace,
-    source::{Source, ops_of},
     stream::{EMPTY, Stream, Streamed},
     tables,
 };
@@ -39,7 +39,7 @@ const PARAMS: &[Param] = &[
         .help("how many of the most used pages to list"),
     Param::list("cache-sizes", Kind::Number { min: 1, max: 1 << 32 }, "4,8,16,32")
         .help("direct-mapped caches to simulate, in pages"),
-    Param::axis("stack", Kind::Choice(&["off", "exact", "sampled"]), "off")
+    Param::axis("stack", Kind::Choice(&words_of(&STACKS)), "off")
         .help("LRU stack distances: the miss-ratio curve; sampled looks at one page in 32"),
     Param::axis("tlb", Kind::Choice(&["off", "on"]), "off")
         .help("what TLBs of 16 to 4096 entries would miss with pages of 4k, 2m and 1g"),
@@ -47,6 +47,13 @@ const PARAMS: &[Param] = &[
 
 /// Pages of which one is looked at when stack distances are sampled.
 const SAMPLED_ONE_IN: u64 = 32;
+
+/// How stack distances are taken.
+const STACKS: [(&str, Stack); 3] = [
+    ("off", Stack::Off),
+    ("exact", Stack::Exact),
+    ("sampled", Stack::Sampled { one_in: SAMPLED_ONE_IN }),
+];
 
 /// Bytes that the distinct pages of a large trace take.
 const PAGES_BYTES: u64 = 64 << 20;
@@ -56,69 +63,68 @@ const PAGES_BYTES: u64 = 64 << 20;
 pub struct TraceStats;
 
 impl Workload for TraceStats {
-    fn name(&self) -> &'static str {
-        "trace/stats"
-    }
-
-    fn summary(&self) -> &'static str {
-        "what a trace looks like: widths, pages, runs, reuse, simulated caches"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "what a trace looks like: widths, pages, runs, reuse, simulated caches";
+        About {
+            smallest: &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")],
+            is_one_pass: true,
+            ..About::new("trace/stats", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
         trace::resolve(case)
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(trace::REFUSALS, case)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        let sizes = case.text("cache-sizes").unwrap_or_default().split(',');
+        let options = Options {
+            page_shift: case.number("page-shift").unwrap_or(0),
+            top: case.number("top-k").unwrap_or(0),
+            caches: sizes.filter_map(|size| size.parse().ok()).collect(),
+            stack: case.one_of("stack", &STACKS),
+            tlb: case.is("tlb", "on"),
+        };
+        Box::new(Asked { trace: trace::Asked::of(case), options })
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(&trace::REFUSALS[..2]).collect()
+        listed(trace::REFUSALS).collect()
+    }
+}
+
+/// A case, read.
+#[derive(Debug)]
+struct Asked {
+    trace: trace::Asked,
+    options: Options,
+}
+
+impl Experiment for Asked {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(trace::REFUSALS, &self.trace)
     }
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        vec![Memory(self.footprint(case)).needed()]
+    fn needs(&self) -> Vec<Needed> {
+        vec![Memory(self.footprint()).needed()]
     }
 
-    fn footprint(&self, _: &Case) -> u64 {
+    fn footprint(&self) -> u64 {
         PAGES_BYTES
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
+    fn seconds(&self) -> f64 {
         // 10 ns for an operation, more where stacks are kept, or where it must be made.
-        let stacks = case.get("stack") != Some("off") || case.get("tlb") == Some("on");
-        let ns = if stacks { 60.0 } else { 10.0 } + if trace::is_made(case) { 10.0 } else { 0.0 };
-        trace::estimated_bytes(case) as f64 / 11.0 * ns / 1e9 + 0.002
+        let stacks = self.options.stack != Stack::Off || self.options.tlb;
+        let is_made = self.trace.source.is_made();
+        let ns = if stacks { 60.0 } else { 10.0 } + if is_made { 10.0 } else { 0.0 };
+        self.trace.bytes() as f64 / 11.0 * ns / 1e9 + 0.002
     }
 
-    fn is_one_pass(&self) -> bool {
-        true
-    }
-
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")]
-    }
-
-    fn prepare(&self, case: &Case, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
-        let text = |name: &str| case.get(name).unwrap_or_default();
-        let number = |name: &str| text(name).parse().unwrap_or(0);
-        let options = Options {
-            page_shift: number("page-shift"),
-            top: text("top-k").parse().unwrap_or(0),
-            caches: text("cache-sizes").split(',').filter_map(|size| size.parse().ok()).collect(),
-            stack: match case.get("stack") {
-                Some("exact") => Stack::Exact,
-                Some("sampled") => Stack::Sampled { one_in: SAMPLED_ONE_IN },
-                _ => Stack::Off,
-            },
-            tlb: text("tlb") == "on",
-        };
-        let seed = text("seed").parse().unwrap_or(1);
-        let stream = Stream { source: Source::of(case), ops: ops_of(case), seed };
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let trace::Asked { source, ops, seed, .. } = self.trace.clone();
+        let (stream, options) = (Stream { source, ops, seed }, self.options.clone());
         let pulse = Rc::clone(&inputs.pulse);
         Ok(vec![Box::new(Pass { stream, options, pulse, found: None })])
     }

@@ -24,7 +24,7 @@ use pagelab_bench::{
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
 use pagelab_sys::process::crew::catch_interrupts;
-use pagelab_workloads::trace::Source;
+use pagelab_workloads::trace::params::Asked;
 use serde_json::{Map, Value, json};
 
 use super::{clock, run::refuse_what_cannot_fit, text};
@@ -67,7 +67,7 @@ pub(crate) fn trace(matches: &ArgMatches) -> Result<Exit, Failure> {
 /// A sub-command that stands for a workload: its parameters as flags, but the trace by its place.
 fn short_name(name: &'static str, workload: Row, formats: &'static [&'static str]) -> Command {
     let mut command = args::method(Command::new(name))
-        .about(args::sentence(workload.summary()))
+        .about(args::sentence(workload.about().summary))
         .arg(
             Arg::new("trace")
                 .value_name("TRACE")
@@ -125,7 +125,7 @@ fn load(runner: &Runner, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
     for planned in &plan.cases {
         // What reads the trace by itself would only find out in its own process.
         if planned.case.get("trace").is_some() {
-            Source::of(&planned.case).check().map_err(Failure::usage_text)?;
+            Asked::of(&planned.case).source.check().map_err(Failure::usage_text)?;
         }
         let loaded = runner.load(planned, &mut |step| {
             if let Step::Loading(beat) = step {

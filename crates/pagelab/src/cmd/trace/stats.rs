@@ -4,7 +4,7 @@ use clap::{ArgMatches, Command};
 use pagelab_bench::inputs::Stopped;
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
-use pagelab_workloads::trace::{load::check_whole, stats::TraceStats, stats_of};
+use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::TraceStats, stats_of};
 use serde_json::{Value, json};
 
 use super::{json_lines, ran, short_name, text};
@@ -47,8 +47,9 @@ pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 /// Whether a case failed because of its trace: a file that was named for it.
 fn is_damaged(record: &Record) -> bool {
-    matches!(record.outcome, Outcome::Failed { .. })
-        && matches!(check_whole(&record.case), Err(Stopped::Failed(_)))
+    let Outcome::Failed { .. } = record.outcome else { return false };
+    let Asked { source, ops, .. } = Asked::of(&record.case);
+    matches!(check_whole(&source, ops), Err(Stopped::Failed(_)))
 }
 
 /// The author's layout.

@@ -8,89 +8,53 @@
 //! a few pages decides what is claimed, and the series is called `touch` where nothing faults.
 
 use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
-use pagelab_record::Case;
 use pagelab_sys::{
     Area,
     memory::{account, area::Ranges},
 };
 
-use super::{
-    kind::{FaultKind, Stage},
-    state::{
-        Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
-    },
+use super::state::{
+    Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
 };
-use crate::fault::space::{Expectation, Space};
+use crate::fault::{
+    asked::{Asked, FaultKind},
+    choices::Lie,
+    space::{Expectation, Space},
+    stage::Stage,
+};
 
 /// A store to a page that was given up by `MADV_DONTNEED`.
-#[derive(Debug)]
-pub(super) struct DontNeed;
-
-impl FaultKind for DontNeed {
-    fn name(&self) -> &'static str {
-        "dontneed"
-    }
-
-    fn help(&self) -> &'static str {
-        "store after MADV_DONTNEED: allocates again, the page table is there"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        is_true_of_populated(case)
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+pub(super) const DONT_NEED: FaultKind = FaultKind {
+    name: "dontneed",
+    help: "store after MADV_DONTNEED: allocates again, the page table is there",
+    allocates_tables: false,
+    cannot_tell: is_true_of_populated,
+    takes_fresh_memory: false,
+    stage: |_, space, _| {
         let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
         // Below 2 MiB a call leaves the page table; a larger page is given up whole.
         let piece = page.max(1 << 20);
         Ok(Box::new(Gone::new(space, Loss::Given { piece })?))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// A store to a page that was freed by `MADV_FREE` and then taken.
-#[derive(Debug)]
-pub(super) struct FreeReclaimed;
-
-impl FaultKind for FreeReclaimed {
-    fn name(&self) -> &'static str {
-        "free-reclaimed"
-    }
-
-    fn help(&self) -> &'static str {
-        "store after MADV_FREE and reclaim (MADV_PAGEOUT): the page is gone"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        is_true_of_populated(case)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        not_hugetlb(self, case, "hugetlb pages cannot be freed lazily; use kind=dontneed")?;
+pub(super) const FREE_RECLAIMED: FaultKind = FaultKind {
+    name: "free-reclaimed",
+    help: "store after MADV_FREE and reclaim (MADV_PAGEOUT): the page is gone",
+    allocates_tables: false,
+    cannot_tell: is_true_of_populated,
+    refuse: |asked| {
+        not_hugetlb(asked, "hugetlb pages cannot be freed lazily; use kind=dontneed")?;
         let why = "reclaim takes a THP apart and leaves a table of base pages, so that what is \
                    allocated again is a base page; use page=4k, or kind=dontneed";
-        only(self, case, |page| page != PageSize::Thp, why)
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Gone::new(space, Loss::Taken)?))
-    }
-}
+        only(asked, |page| page != PageSize::Thp, why)
+    },
+    takes_fresh_memory: false,
+    stage: |_, space, _| Ok(Box::new(Gone::new(space, Loss::Taken)?)),
+    ..FaultKind::PLAIN
+};
 
 /// How populated memory was lost.
 #[derive(Debug, Clone, Copy)]
@@ -155,74 +119,34 @@ impl Stage for Gone {
 }
 
 /// A store to a page that was freed by `MADV_FREE` and not taken.
-#[derive(Debug)]
-pub(super) struct Free;
-
-impl FaultKind for Free {
-    fn name(&self) -> &'static str {
-        "free"
-    }
-
-    fn help(&self) -> &'static str {
-        "store after MADV_FREE, before reclaim: no fault on x86-64"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        is_true_of_present(case)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        not_hugetlb(self, case, "hugetlb pages cannot be freed lazily; use kind=dontneed")?;
-        no_folio(self, case)
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Kept::new(space, Change::Freed)?))
-    }
-}
+pub(super) const FREE: FaultKind = FaultKind {
+    name: "free",
+    help: "store after MADV_FREE, before reclaim: no fault on x86-64",
+    allocates_tables: false,
+    cannot_tell: is_true_of_present,
+    refuse: |asked| {
+        not_hugetlb(asked, "hugetlb pages cannot be freed lazily; use kind=dontneed")?;
+        no_folio(asked)
+    },
+    takes_fresh_memory: false,
+    stage: |_, space, _| Ok(Box::new(Kept::new(space, Change::Freed)?)),
+    ..FaultKind::PLAIN
+};
 
 /// A store to a page that was protected and is writable again.
-#[derive(Debug)]
-pub(super) struct Protect;
-
-impl FaultKind for Protect {
-    fn name(&self) -> &'static str {
-        "mprotect"
-    }
-
-    fn help(&self) -> &'static str {
-        "store after mprotect to read-only and back: no fault since Linux 6.0"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
+pub(super) const PROTECT: FaultKind = FaultKind {
+    name: "mprotect",
+    help: "store after mprotect to read-only and back: no fault since Linux 6.0",
+    allocates_tables: false,
+    cannot_tell: |asked| {
         // Where the kernel takes no fault, a load takes none either.
-        is_true_of_present(case) || case.get("lie") == Some("read")
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        no_folio(self, case)
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Kept::new(space, Change::Protected)?))
-    }
-}
+        is_true_of_present(asked) || asked.lie == Lie::Read
+    },
+    refuse: |asked| no_folio(asked),
+    takes_fresh_memory: false,
+    stage: |_, space, _| Ok(Box::new(Kept::new(space, Change::Protected)?)),
+    ..FaultKind::PLAIN
+};
 
 /// What happened to memory that stayed present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,12 +231,12 @@ impl Stage for Kept {
     }
 }
 
-fn not_hugetlb(kind: &dyn FaultKind, case: &Case, why: &str) -> Result<(), String> {
-    only(kind, case, |page| !matches!(page, PageSize::Hugetlb(_)), why)
+fn not_hugetlb(asked: &Asked, why: &str) -> Result<(), String> {
+    only(asked, |page| !matches!(page, PageSize::Hugetlb(_)), why)
 }
 
-fn no_folio(kind: &dyn FaultKind, case: &Case) -> Result<(), String> {
+fn no_folio(asked: &Asked) -> Result<(), String> {
     let why = "nothing of that size is allocated, so that the size could not be proven; use \
                page=4k or 2m";
-    only(kind, case, |page| !matches!(page, PageSize::Folio(_)), why)
+    only(asked, |page| !matches!(page, PageSize::Folio(_)), why)
 }

@@ -5,15 +5,17 @@ use pagelab_bench::{
     params::PageSize,
     workload::Error,
 };
-use pagelab_record::Case;
 use pagelab_sys::{Area, loops::touch::Access};
 
 use super::{
     huge_zero::{self, HugeZero},
-    kind::{FaultKind, Stage},
     state::EACH,
 };
-use crate::fault::space::{Expectation, Space};
+use crate::fault::{
+    asked::{Asked, FaultKind},
+    space::Expectation,
+    stage::Stage,
+};
 
 /// A stage that has nothing to prepare: memory is as `mmap` left it.
 #[derive(Debug)]
@@ -29,42 +31,20 @@ impl Stage for Fresh {
 }
 
 /// The first store to a page: it is allocated, cleared and mapped.
-#[derive(Debug)]
-pub(super) struct Write;
-
-impl FaultKind for Write {
-    fn name(&self) -> &'static str {
-        "write"
-    }
-
-    fn help(&self) -> &'static str {
-        "first store: allocates and clears"
-    }
-
-    fn stage(&self, _: &Case, _: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Fresh { reads: false }))
-    }
-}
+pub(super) const WRITE: FaultKind = FaultKind {
+    name: "write",
+    help: "first store: allocates and clears",
+    stage: |_, _, _| Ok(Box::new(Fresh { reads: false })),
+    ..FaultKind::PLAIN
+};
 
 /// The first load of a page: the shared zero page is mapped.
-#[derive(Debug)]
-pub(super) struct Read;
-
-impl FaultKind for Read {
-    fn name(&self) -> &'static str {
-        "read"
-    }
-
-    fn help(&self) -> &'static str {
-        "first load: maps the zero page, for 2m the huge one"
-    }
-
-    fn access(&self) -> Access {
-        Access::Read
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let (combination, instead) = match PageSize::of(case) {
+pub(super) const READ: FaultKind = FaultKind {
+    name: "read",
+    help: "first load: maps the zero page, for 2m the huge one",
+    access: Access::Read,
+    refuse: |asked| {
+        let (combination, instead) = match asked.page {
             PageSize::Base | PageSize::Thp => return Ok(()),
             PageSize::Folio(_) => (
                 "kind=read with page=16k … 1m",
@@ -76,41 +56,25 @@ impl FaultKind for Read {
             ),
         };
         Err(format!("{combination}: {instead}"))
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        huge_zero_need(case)
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+    },
+    needs: huge_zero_need,
+    stage: |_, space, _| {
         if space.page == PageSize::Thp {
             return Ok(Box::new(HugeZero::new(space, false)?));
         }
         Ok(Box::new(Fresh { reads: true }))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// Touches of pages that are present.
-#[derive(Debug)]
-pub(super) struct Present;
-
-impl FaultKind for Present {
-    fn name(&self) -> &'static str {
-        "present"
-    }
-
-    fn help(&self) -> &'static str {
-        "no fault at all"
-    }
-
-    fn is_fault(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, _: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Populated))
-    }
-}
+pub(super) const PRESENT: FaultKind = FaultKind {
+    name: "present",
+    help: "no fault at all",
+    is_fault: false,
+    stage: |_, _, _| Ok(Box::new(Populated)),
+    ..FaultKind::PLAIN
+};
 
 /// Memory that was written everywhere.
 #[derive(Debug)]
@@ -128,44 +92,29 @@ impl Stage for Populated {
 }
 
 /// The first store to a page that was only read: the zero page is replaced by one of its own.
-#[derive(Debug)]
-pub(super) struct ZeroWrite;
-
-impl FaultKind for ZeroWrite {
-    fn name(&self) -> &'static str {
-        "zero-write"
-    }
-
-    fn help(&self) -> &'static str {
-        "store to a page that was read before: replaces the zero page"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        if PageSize::of(case) == PageSize::Thp {
+pub(super) const ZERO_WRITE: FaultKind = FaultKind {
+    name: "zero-write",
+    help: "store to a page that was read before: replaces the zero page",
+    allocates_tables: false,
+    refuse: |asked| {
+        if asked.page == PageSize::Thp {
             return Ok(());
         }
-        base_only(self, case, "there are two zero pages, the small one and that of 2m")
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        huge_zero_need(case)
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        base_only(asked, "there are two zero pages, the small one and that of 2m")
+    },
+    needs: huge_zero_need,
+    stage: |_, space, _| {
         if space.page == PageSize::Thp {
             return Ok(Box::new(HugeZero::new(space, true)?));
         }
         Ok(Box::new(ZeroMapped))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// What reads of this page size need.
-fn huge_zero_need(case: &Case) -> Vec<Needed> {
-    if PageSize::of(case) == PageSize::Thp { vec![huge_zero::NEED.needed()] } else { Vec::new() }
+fn huge_zero_need(asked: &Asked) -> Vec<Needed> {
+    if asked.page == PageSize::Thp { vec![huge_zero::NEED.needed()] } else { Vec::new() }
 }
 
 /// Memory that was read everywhere.
@@ -180,9 +129,9 @@ impl Stage for ZeroMapped {
 }
 
 /// Refuses every page size but the base page.
-pub(super) fn base_only(kind: &dyn FaultKind, case: &Case, why: &str) -> Result<(), String> {
-    match PageSize::of(case) {
+pub(super) fn base_only(asked: &Asked, why: &str) -> Result<(), String> {
+    match asked.page {
         PageSize::Base => Ok(()),
-        other => Err(format!("kind={} with page={other}: {why}; use page=4k", kind.name())),
+        other => Err(format!("kind={} with page={other}: {why}; use page=4k", asked.kind.name)),
     }
 }

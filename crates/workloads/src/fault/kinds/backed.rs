@@ -6,7 +6,7 @@
 //! before and after the touches.
 
 use pagelab_bench::{meter::Witness, workload::Error};
-use pagelab_record::{Case, vocabulary::counter};
+use pagelab_record::vocabulary::counter;
 use pagelab_sys::{
     Area,
     files::scratch::{Scratch, word_of},
@@ -17,11 +17,13 @@ use pagelab_sys::{
     },
 };
 
-use super::{
-    anon::base_only,
-    kind::{FaultKind, Stage},
+use super::anon::base_only;
+use crate::fault::stage::Stage;
+use crate::fault::{
+    asked::Asked,
+    choices::Lie,
+    space::{Expectation, Space},
 };
-use crate::fault::space::{Expectation, Space};
 
 const PAGE: usize = 4096;
 
@@ -82,13 +84,13 @@ impl Backed {
     /// # Errors
     /// When the disk or the memory is full.
     pub(super) fn new(
-        case: &Case,
+        asked: &Asked,
         space: &mut Space,
         scratch: Scratch,
         (before, mapping): (Before, Mapping),
     ) -> Result<Self, Error> {
         space.backing = scratch.backing(mapping != Mapping::Private);
-        let is_cached = case.get("lie") == Some("cached");
+        let is_cached = asked.lie == Lie::Cached;
         let really = if is_cached { Before::Cached } else { before };
         if really != Before::Empty {
             scratch.fill()?;
@@ -235,32 +237,30 @@ impl Stage for Backed {
 ///
 /// # Errors
 /// A sentence that says what to ask for.
-pub(super) fn refuse(kind: &dyn FaultKind, case: &Case) -> Result<(), String> {
-    base_only(kind, case, "the pages of its file are base pages")?;
-    if case.get("mem-node").is_some_and(|node| node != "any") {
+pub(super) fn refuse(asked: &Asked) -> Result<(), String> {
+    base_only(asked, "the pages of its file are base pages")?;
+    if asked.mem_node.is_some() {
         return Err(format!(
             "kind={} with mem-node: the page cache decides where a page of a file lies; use \
              mem-node=any",
-            kind.name()
+            asked.kind.name
         ));
     }
-    if case.get("host") == Some("cold") && !kind.takes_fresh_memory() {
+    if asked.is_cold && !asked.kind.takes_fresh_memory {
         return Err(format!(
             "kind={} with host=cold: its faults take no memory that was free before; use \
              kind=shmem-write or private-file-cow",
-            kind.name()
+            asked.kind.name
         ));
     }
     Ok(())
 }
 
 /// Whether the lie of a case would be the truth for a kind that maps its file in this way.
-pub(super) fn cannot_tell(case: &Case, mapping: Mapping) -> bool {
-    match case.get("lie") {
-        // Nothing asks for huge pages in a file that has none.
-        Some("thp-on") => true,
-        // The pages are in the page table before the touches anyway.
-        Some("early-populate") => mapping == Mapping::SharedRead,
+pub(super) fn cannot_tell(asked: &Asked, mapping: Mapping) -> bool {
+    match asked.lie {
+        Lie::ThpOn => true,
+        Lie::EarlyPopulate => mapping == Mapping::SharedRead,
         _ => false,
     }
 }
@@ -268,17 +268,18 @@ pub(super) fn cannot_tell(case: &Case, mapping: Mapping) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::latency::Latency;
+    use crate::fault::{kinds::asked, latency::Latency};
     use pagelab_bench::plan::complete;
 
-    fn space() -> Space {
-        Space::of(&complete(&Latency, &[("size", "4m")]).unwrap(), 1)
+    fn plain() -> Asked {
+        asked(&complete(&Latency, &[("size", "4m")]).unwrap())
     }
 
-    fn backed(lie: &str, state: (Before, Mapping)) -> Backed {
-        let mut space = space();
+    fn backed(lie: Lie, state: (Before, Mapping)) -> Backed {
+        let asked = Asked { lie, ..plain() };
+        let mut space = asked.space(1);
         let scratch = Scratch::in_memory(space.layout.bytes()).unwrap();
-        Backed::new(&Case::default().with("lie", lie), &mut space, scratch, state).unwrap()
+        Backed::new(&asked, &mut space, scratch, state).unwrap()
     }
 
     #[test]
@@ -286,14 +287,14 @@ mod tests {
         let first_touch = Expectation::default();
         let of = |state| {
             let Expectation { faults, major, present, .. } =
-                backed("none", state).expect(first_touch);
+                backed(Lie::None, state).expect(first_touch);
             (faults, major, present)
         };
         assert_eq!(of((Before::Empty, Mapping::Shared)), (1024, 0, 1024));
         assert_eq!(of((Before::Cached, Mapping::Private)), (1024, 0, 1024));
         assert_eq!(of((Before::Evicted, Mapping::Shared)), (0, 1024, 1024));
         let state = (Before::Clean, Mapping::Shared);
-        let around = backed("none", state).one_in_a_piece().unwrap();
+        let around = backed(Lie::None, state).one_in_a_piece().unwrap();
         let step = around.step().unwrap() / PAGE;
         let expected = around.expect(first_touch);
         assert_eq!((expected.faults * step as u64, expected.present), (1024, 1024));
@@ -302,10 +303,10 @@ mod tests {
     #[test]
     fn a_file_that_was_reclaimed_is_noticed_and_made_anew() {
         let directory = pagelab_sys::files::scratch::default_directory();
-        let mut space = space();
+        let mut space = plain().space(1);
         let scratch = Scratch::in_directory(&directory, space.layout.bytes()).unwrap();
         let state = (Before::Clean, Mapping::Shared);
-        let mut backed = Backed::new(&Case::default(), &mut space, scratch, state).unwrap();
+        let mut backed = Backed::new(&plain(), &mut space, scratch, state).unwrap();
         backed.renew().unwrap();
         assert!(!backed.was_reclaimed(0, 1024));
         assert!(backed.was_reclaimed(1, 1024) && backed.was_reclaimed(0, 1023));
@@ -317,16 +318,16 @@ mod tests {
 
     #[test]
     fn what_lies_on_the_disk_is_never_reclaimed() {
-        let mut backed = backed("none", (Before::Evicted, Mapping::Shared));
+        let mut backed = backed(Lie::None, (Before::Evicted, Mapping::Shared));
         assert!(!backed.was_reclaimed(1024, 1024));
-        let mut lies = self::backed("cached", (Before::Evicted, Mapping::Shared));
+        let mut lies = self::backed(Lie::Cached, (Before::Evicted, Mapping::Shared));
         assert!(!lies.was_reclaimed(1, 0));
     }
 
     #[test]
     fn a_file_that_should_be_empty_is_full_where_the_case_lies() {
         let state = (Before::Empty, Mapping::Shared);
-        for (lie, resident) in [("none", 0), ("cached", 1024)] {
+        for (lie, resident) in [(Lie::None, 0), (Lie::Cached, 1024)] {
             let mut backed = backed(lie, state);
             backed.renew().unwrap();
             assert_eq!(backed.found.resident, Some(resident), "{lie}");

@@ -5,75 +5,39 @@
 //! populates, so that the advice of the mapping need not be given and taken back (it cannot be).
 //! The call also empties the page lists of every CPU: part of its cost on large machines.
 
-use pagelab_bench::{
-    meter::Witness,
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
-use pagelab_record::Case;
+use pagelab_bench::{meter::Witness, need::Need, params::PageSize, workload::Error};
 use pagelab_sys::{
     Area, SysError, loops::touch::TouchList, process::sched::disable_thp, time::clock::Clock,
 };
 
-use super::{
-    kind::{FaultKind, Stage},
-    state::{Before, only, populate, populated, unpaced},
-};
+use super::state::{Before, only, populate, populated, unpaced};
 use crate::{
-    fault::{
-        needs::COLLAPSE,
-        space::{Expectation, Space, size_of},
-    },
+    fault::{asked::FaultKind, choices::Lie, needs::COLLAPSE, space::Expectation, stage::Stage},
     needs::Memory,
 };
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub(super) struct Collapse;
-
-impl FaultKind for Collapse {
-    fn name(&self) -> &'static str {
-        "collapse"
-    }
-
-    fn help(&self) -> &'static str {
-        "no fault: MADV_COLLAPSE of 2 MiB of base pages"
-    }
-
-    fn in_throughput(&self) -> bool {
-        false
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    /// What the lies change, advice and population, is the stage's own business here.
-    fn cannot_tell(&self, case: &Case) -> bool {
-        !matches!(case.get("lie"), None | Some("none"))
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
+pub(super) const KIND: FaultKind = FaultKind {
+    name: "collapse",
+    help: "no fault: MADV_COLLAPSE of 2 MiB of base pages",
+    in_throughput: false,
+    allocates_tables: false,
+    // What the lies change, advice and population, is the stage's own business here.
+    cannot_tell: |asked| asked.lie != Lie::None,
+    refuse: |asked| {
         let accepted = |page| page == PageSize::Thp;
-        only(self, case, accepted, "a collapse makes a THP; use page=2m")?;
-        unpaced(self, case)
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        vec![COLLAPSE.needed(), Memory(size_of(case) + (4 << 20)).needed()]
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        only(asked, accepted, "a collapse makes a THP; use page=2m")?;
+        unpaced(asked)
+    },
+    needs: |asked| vec![COLLAPSE.needed(), Memory(asked.size + (4 << 20)).needed()],
+    takes_fresh_memory: false,
+    stage: |_, space, _| {
         let populated = Expectation { huge: 0, ..populated(space) };
         space.advice = None;
         Ok(Box::new(Scattered { populated, before: Before::new()? }))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// Memory that is populated with base pages.
 #[derive(Debug)]

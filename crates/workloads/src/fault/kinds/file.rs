@@ -6,17 +6,15 @@ use pagelab_bench::{
     need::{Need, Needed},
     workload::Error,
 };
-use pagelab_record::Case;
 use pagelab_sys::{files::scratch::Scratch, loops::touch::Access, memory::area::Layout};
 
-use super::{
-    backed::{self, Backed, Before, Mapping},
-    kind::{FaultKind, Stage},
-};
+use super::backed::{self, Backed, Before, Mapping};
 use crate::{
     fault::{
+        asked::{Asked, FaultKind},
+        choices::Lie,
         needs::{Evictable, FAULT_AROUND, Mappings, NotedWrites, Room},
-        space::{Space, size_of},
+        space::Space,
     },
     needs::Memory,
 };
@@ -29,187 +27,123 @@ const DISK_MAX: u64 = 32 << 20;
 /// `vm.max_map_count` is 65530.
 const SINGLE_MAX: u64 = 64 << 20;
 
-/// A kind whose pages are those of a file in a directory.
-#[derive(Debug)]
-pub(super) struct OfFile {
-    name: &'static str,
-    help: &'static str,
-    access: Access,
-    /// What the page cache has when a repetition begins, and how the file is mapped.
-    state: (Before, Mapping),
-    automatic_size_max: u64,
-    allocates_tables: bool,
-    takes_fresh_memory: bool,
-    lies: &'static [&'static str],
-    /// What it needs beside room for the file.
-    need: fn(&Case) -> Needed,
-    /// What it refuses beside what all of them do.
-    refuse: fn(&Case) -> Result<(), String>,
-    stage: fn(&OfFile, &Case, &mut Space) -> Result<Backed, Error>,
-}
-
 /// A load, to which the others are compared.
-const LOAD: OfFile = OfFile {
-    name: "",
-    help: "",
+const LOAD: FaultKind = FaultKind {
     access: Access::Read,
-    state: (Before::Clean, Mapping::Shared),
-    automatic_size_max: DISK_MAX,
-    allocates_tables: true,
     takes_fresh_memory: false,
-    lies: &[],
-    need: |case| Memory(size_of(case)).needed(),
-    refuse: |_| Ok(()),
-    stage: OfFile::whole,
+    uses_dir: true,
+    automatic_size_max: DISK_MAX,
+    cannot_tell: |asked| backed::cannot_tell(asked, Mapping::Shared),
+    refuse: backed::refuse,
+    ..FaultKind::PLAIN
 };
 
 /// The first store to a private mapping of a page in the page cache.
-pub(super) const PRIVATE_COW: OfFile = OfFile {
+pub(super) const PRIVATE_COW: FaultKind = FaultKind {
     name: "private-file-cow",
     help: "first store to a private file mapping, page in the page cache: allocates and copies",
     access: Access::Write,
-    state: (Before::Cached, Mapping::Private),
     automatic_size_max: CACHED_MAX,
     takes_fresh_memory: true,
     // The file and the copies.
-    need: |case| Memory(2 * size_of(case)).needed(),
+    needs: |asked| with_room(asked, Memory(2 * asked.size)),
+    stage: |asked, space, _| Ok(Box::new(whole(asked, space, (Before::Cached, Mapping::Private))?)),
     ..LOAD
 };
 
 /// A load of a page in the page cache, which maps its neighbours too.
-pub(super) const MINOR: OfFile = OfFile {
+pub(super) const MINOR: FaultKind = FaultKind {
     name: "file-minor",
     help: "load of a file's page in the page cache: maps what lies around it, too (fault-around)",
     automatic_size_max: CACHED_MAX,
-    lies: &["fault-around"],
-    need: |_| FAULT_AROUND.needed(),
-    refuse: |case| {
+    lies: &[Lie::FaultAround],
+    needs: |asked| with_room(asked, FAULT_AROUND),
+    refuse: |asked| {
+        backed::refuse(asked)?;
         // What a fault maps is a power of two of pages, 64 KiB unless somebody changed it.
-        if size_of(case).is_multiple_of(64 << 10) {
+        if asked.size.is_multiple_of(64 << 10) {
             return Ok(());
         }
         Err("kind=file-minor with a size that 64k does not divide: every fault maps as many \
              pages; use a multiple of 64k"
             .to_owned())
     },
-    stage: |kind, case, space| {
-        let backed = kind.whole(case, space)?;
-        let is_lie = case.get("lie") == Some("fault-around");
-        if is_lie { Ok(backed) } else { backed.one_in_a_piece() }
+    stage: |asked, space, _| {
+        let backed = whole(asked, space, CLEAN)?;
+        let is_lie = asked.lie == Lie::FaultAround;
+        Ok(Box::new(if is_lie { backed } else { backed.one_in_a_piece()? }))
     },
     ..LOAD
 };
 
 /// A load of a page in the page cache that has no neighbours.
-pub(super) const MINOR_SINGLE: OfFile = OfFile {
+pub(super) const MINOR_SINGLE: FaultKind = FaultKind {
     name: "file-minor-single",
     help: "the same without fault-around: every page is a mapping of its own, nothing lies around",
     automatic_size_max: SINGLE_MAX,
-    lies: &["fault-around"],
+    lies: &[Lie::FaultAround],
     // A page and the guard after it; the rest of the process has far less than a thousand.
-    need: |case| Mappings((2 * size_of(case) / 4096 + 1000).max(65530)).needed(),
-    refuse: |case| {
-        if size_of(case) <= 1 << 30 {
+    needs: |asked| with_room(asked, Mappings((2 * asked.size / 4096 + 1000).max(65530))),
+    refuse: |asked| {
+        backed::refuse(asked)?;
+        if asked.size <= 1 << 30 {
             return Ok(());
         }
         Err("kind=file-minor-single above 1g: every page is a mapping of its own; use a smaller \
              size"
             .to_owned())
     },
-    stage: |kind, case, space| {
-        if case.get("lie") != Some("fault-around") {
+    stage: |asked, space, _| {
+        if asked.lie != Lie::FaultAround {
             let windows = space.layout.bytes() / 4096;
             space.layout = Layout { window: 4096, stride: 8192, windows };
         }
-        kind.whole(case, space)
+        Ok(Box::new(whole(asked, space, CLEAN)?))
     },
     ..LOAD
 };
 
 /// The first store to a page of a shared file that is in the page table, clean.
-pub(super) const MAKE_WRITABLE: OfFile = OfFile {
+pub(super) const MAKE_WRITABLE: FaultKind = FaultKind {
     name: "mkwrite",
     help: "store to a clean, present page of a shared file: the file system is told (page_mkwrite)",
     access: Access::Write,
-    state: (Before::Clean, Mapping::SharedRead),
     allocates_tables: false,
-    need: |case| NotedWrites(directory(case)).needed(),
+    cannot_tell: |asked| backed::cannot_tell(asked, Mapping::SharedRead),
+    needs: |asked| with_room(asked, NotedWrites(directory(asked))),
+    stage: |asked, space, _| {
+        Ok(Box::new(whole(asked, space, (Before::Clean, Mapping::SharedRead))?))
+    },
     ..LOAD
 };
 
 /// A load of a page that is on the disk alone. It does take fresh memory, but how long the disk
 /// takes hides how long the host takes.
-pub(super) const MAJOR: OfFile = OfFile {
+pub(super) const MAJOR: FaultKind = FaultKind {
     name: "file-major",
     help: "load of a file's page that is not in memory: reads it from the disk, without readahead",
-    state: (Before::Evicted, Mapping::Shared),
-    lies: &["cached"],
-    need: |case| Evictable(directory(case)).needed(),
+    lies: &[Lie::Cached],
+    needs: |asked| with_room(asked, Evictable(directory(asked))),
+    stage: |asked, space, _| Ok(Box::new(whole(asked, space, (Before::Evicted, Mapping::Shared))?)),
     ..LOAD
 };
 
+/// Pages of a shared file that are in the page cache, as they are on the disk.
+const CLEAN: (Before, Mapping) = (Before::Clean, Mapping::Shared);
+
 /// The directory of a case's scratch file.
-fn directory(case: &Case) -> PathBuf {
-    PathBuf::from(case.get("dir").unwrap_or("/var/tmp"))
+fn directory(asked: &Asked) -> PathBuf {
+    asked.directory.clone().unwrap_or_else(|| PathBuf::from("/var/tmp"))
 }
 
-impl OfFile {
-    /// The file of a case behind its space. Clean where a load follows: a page that is being
-    /// written back may be locked, and fault-around leaves it out.
-    fn whole(&self, case: &Case, space: &mut Space) -> Result<Backed, Error> {
-        let scratch = Scratch::in_directory(&directory(case), space.layout.bytes())?;
-        Backed::new(case, space, scratch, self.state)
-    }
+/// Room for the file, and what else a kind needs.
+fn with_room(asked: &Asked, need: impl Need) -> Vec<Needed> {
+    vec![Room { directory: directory(asked), bytes: asked.size }.needed(), need.needed()]
 }
 
-impl FaultKind for OfFile {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn help(&self) -> &'static str {
-        self.help
-    }
-
-    fn access(&self) -> Access {
-        self.access
-    }
-
-    fn allocates_tables(&self) -> bool {
-        self.allocates_tables
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        self.takes_fresh_memory
-    }
-
-    fn uses_dir(&self) -> bool {
-        true
-    }
-
-    fn automatic_size_max(&self) -> u64 {
-        self.automatic_size_max
-    }
-
-    fn lies(&self) -> &'static [&'static str] {
-        self.lies
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        backed::cannot_tell(case, self.state.1)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        backed::refuse(self, case)?;
-        (self.refuse)(case)
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let room = Room { directory: directory(case), bytes: size_of(case) }.needed();
-        vec![room, (self.need)(case)]
-    }
-
-    fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new((self.stage)(self, case, space)?))
-    }
+/// The file of a case behind its space. Clean where a load follows: a page that is being written
+/// back may be locked, and fault-around leaves it out.
+fn whole(asked: &Asked, space: &mut Space, state: (Before, Mapping)) -> Result<Backed, Error> {
+    let scratch = Scratch::in_directory(&directory(asked), space.layout.bytes())?;
+    Backed::new(asked, space, scratch, state)
 }

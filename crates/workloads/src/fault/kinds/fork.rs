@@ -9,13 +9,7 @@
 //! whose page tables exist. The fork's other copies, of the loop's own data, are taken off the
 //! clock.
 
-use pagelab_bench::{
-    meter::Witness,
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
-use pagelab_record::Case;
+use pagelab_bench::{meter::Witness, need::Need, params::PageSize, workload::Error};
 use pagelab_sys::{
     Area,
     counts::counters::Counters,
@@ -23,85 +17,55 @@ use pagelab_sys::{
     memory::{account::Frames, area::Ranges},
 };
 
-use super::{
-    kind::{FaultKind, Stage},
-    state::{Before, is_true_of_populated, only, populate, populated},
-};
+use super::state::{Before, is_true_of_populated, only, populate, populated};
 use crate::{
-    fault::space::{Expectation, Space, size_of},
+    fault::asked::FaultKind,
+    fault::space::{Expectation, Space},
+    fault::stage::Stage,
     needs::{Memory, POPULATE_WRITE, Pool},
 };
 
-/// A kind whose pages a forked process holds, or held.
-#[derive(Debug)]
-pub(super) struct OfFork {
-    name: &'static str,
-    help: &'static str,
-    /// Whether the other process still lives when the store comes.
-    is_held: bool,
-    /// Why a part of a large folio is not the same.
-    why_no_folio: &'static str,
-}
+/// What both have in common.
+const OF_FORK: FaultKind = FaultKind {
+    allocates_tables: false,
+    cannot_tell: is_true_of_populated,
+    needs: |_| vec![POPULATE_WRITE.needed()],
+    ..FaultKind::PLAIN
+};
 
 /// A store to a page that a forked process holds too.
-pub(super) const COW: OfFork = OfFork {
+pub(super) const COW: FaultKind = FaultKind {
     name: "fork-cow",
     help: "store to a page that a forked process holds too: copies it",
-    is_held: true,
-    why_no_folio: "a store copies one base page out of a large folio; use page=4k",
+    refuse: |asked| {
+        let why = "a store copies one base page out of a large folio; use page=4k";
+        only(asked, |page| !page.is_folio(), why)
+    },
+    needs: |asked| {
+        // Both processes' pages at once.
+        let mut needs = vec![POPULATE_WRITE.needed(), Memory(2 * asked.size).needed()];
+        if let PageSize::Hugetlb(shift) = asked.page {
+            let pages = 2 * asked.size.div_ceil(1 << shift);
+            needs.push(Pool { shift, pages }.needed());
+        }
+        needs
+    },
+    stage: |_, space, _| Ok(Box::new(Shared::new(space, true)?)),
+    ..OF_FORK
 };
 
 /// A store to a page that a forked process held: the last owner keeps it.
-pub(super) const REUSE: OfFork = OfFork {
+pub(super) const REUSE: FaultKind = FaultKind {
     name: "reuse",
     help: "store to a page that a forked process held until it ended: no copy",
-    is_held: false,
-    why_no_folio: "kernels differ in whether they reuse a part of a large folio; use page=4k or 2m",
+    takes_fresh_memory: false,
+    refuse: |asked| {
+        let why = "kernels differ in whether they reuse a part of a large folio; use page=4k or 2m";
+        only(asked, |page| !page.is_folio(), why)
+    },
+    stage: |_, space, _| Ok(Box::new(Shared::new(space, false)?)),
+    ..OF_FORK
 };
-
-impl FaultKind for OfFork {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn help(&self) -> &'static str {
-        self.help
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        self.is_held
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        is_true_of_populated(case)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let is_folio = |page| matches!(page, PageSize::Folio(_));
-        only(self, case, |page| !is_folio(page), self.why_no_folio)
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = vec![POPULATE_WRITE.needed()];
-        if self.is_held {
-            // Both processes' pages at once.
-            needs.push(Memory(2 * size_of(case)).needed());
-            if let PageSize::Hugetlb(shift) = PageSize::of(case) {
-                let pages = 2 * size_of(case).div_ceil(1 << shift);
-                needs.push(Pool { shift, pages }.needed());
-            }
-        }
-        needs
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Ok(Box::new(Shared::new(space, self.is_held)?))
-    }
-}
 
 /// Populated memory that a forked process holds, or held.
 #[derive(Debug)]

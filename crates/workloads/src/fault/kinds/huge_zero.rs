@@ -21,9 +21,12 @@ use pagelab_sys::{
     },
 };
 
-use super::{kind::Stage, state};
+use super::state;
 use crate::{
-    fault::space::{Expectation, Space},
+    fault::{
+        space::{Expectation, Space},
+        stage::Stage,
+    },
     needs::Setting,
 };
 

@@ -10,12 +10,7 @@
 
 use std::{path::Path, time::Duration};
 
-use pagelab_bench::{
-    meter::Witness,
-    need::{Need, Needed},
-    workload::Error,
-};
-use pagelab_record::Case;
+use pagelab_bench::{meter::Witness, need::Need, workload::Error};
 use pagelab_sys::{
     Area,
     counts::counters::Counters,
@@ -26,11 +21,10 @@ use pagelab_sys::{
 
 use super::{
     anon::base_only,
-    kind::{FaultKind, Stage},
     state::{Before, is_true_of_populated, populate, populated},
 };
 use crate::{
-    fault::space::{Expectation, Space},
+    fault::{asked::FaultKind, space::Expectation, stage::Stage},
     needs::Setting,
 };
 
@@ -51,31 +45,13 @@ const WAIT_NS_MAX: u64 = 6_000_000_000;
 const ATTEMPTS: u64 = 5;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub(super) struct Ksm;
-
-impl FaultKind for Ksm {
-    fn name(&self) -> &'static str {
-        "ksm"
-    }
-
-    fn help(&self) -> &'static str {
-        "store to a page that KSM merged with equal ones: copies it"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
-        is_true_of_populated(case)
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        base_only(self, case, "KSM merges base pages only")
-    }
-
-    fn needs(&self, _: &Case) -> Vec<Needed> {
+pub(super) const KSM: FaultKind = FaultKind {
+    name: "ksm",
+    help: "store to a page that KSM merged with equal ones: copies it",
+    allocates_tables: false,
+    cannot_tell: is_true_of_populated,
+    refuse: |asked| base_only(asked, "KSM merges base pages only"),
+    needs: |_| {
         // Whoever cannot set them takes the pace as it is.
         let mut needs = Vec::new();
         if rights::is_root() {
@@ -84,19 +60,12 @@ impl FaultKind for Ksm {
         }
         needs.push(RUN.needed());
         needs
-    }
-
-    /// `ksmd` would merge again what one of several touches left alike.
-    fn in_throughput(&self) -> bool {
-        false
-    }
-
-    /// Merging takes far longer than the touches.
-    fn automatic_size_max(&self) -> u64 {
-        32 << 20
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+    },
+    // `ksmd` would merge again what one of several touches left alike.
+    in_throughput: false,
+    // Merging takes far longer than the touches.
+    automatic_size_max: 32 << 20,
+    stage: |_, space, _| {
         Ok(Box::new(Merged {
             populated: populated(space),
             before: Before::new()?,
@@ -104,8 +73,9 @@ impl FaultKind for Ksm {
             alone: 0,
             moved: Counters::default(),
         }))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 impl Merged {
     /// Waits until no page is left that nobody else maps; `false` when that takes too long.

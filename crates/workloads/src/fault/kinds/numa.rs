@@ -10,13 +10,7 @@
 //!
 //! Moving is the remedy that such a fault may end in; here it is asked for, one page a call.
 
-use pagelab_bench::{
-    meter::Witness,
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
-use pagelab_record::Case;
+use pagelab_bench::{meter::Witness, need::Need, params::PageSize, workload::Error};
 use pagelab_sys::{
     Area, SysError,
     counts::counters::Counters,
@@ -31,11 +25,13 @@ use pagelab_sys::{
 
 use super::{
     anon::base_only,
-    kind::{FaultKind, Stage},
     state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
 };
 use crate::{
-    fault::space::{Expectation, Space},
+    fault::asked::{Asked, FaultKind},
+    fault::choices::Lie,
+    fault::space::Expectation,
+    fault::stage::Stage,
     needs::{FarNode, Setting, far_node},
 };
 
@@ -61,55 +57,35 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// A touch of a page that the kernel marked to learn who uses it.
-#[derive(Debug)]
-pub(super) struct Hint;
-
-impl FaultKind for Hint {
-    fn name(&self) -> &'static str {
-        "numa-hint"
-    }
-
-    fn help(&self) -> &'static str {
-        "touch of a present page that NUMA balancing has marked"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
+pub(super) const HINT: FaultKind = FaultKind {
+    name: "numa-hint",
+    help: "touch of a present page that NUMA balancing has marked",
+    allocates_tables: false,
+    cannot_tell: |asked| {
         // A load takes a hint fault as a store does.
-        is_true_of_populated(case) || case.get("lie") == Some("read")
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        base_only(self, case, "one fault for each base page is what is counted")?;
-        unbound(self, case)
-    }
-
-    fn needs(&self, _: &Case) -> Vec<Needed> {
+        is_true_of_populated(asked) || asked.lie == Lie::Read
+    },
+    refuse: |asked| {
+        base_only(asked, "one fault for each base page is what is counted")?;
+        unbound(asked)
+    },
+    needs: |_| {
         let settings = SETTINGS.iter().map(|(path, value)| Setting { path, value }.needed());
         [FarNode.needed()].into_iter().chain(settings).collect()
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    /// Marking takes far longer than the touches.
-    fn automatic_size_max(&self) -> u64 {
-        32 << 20
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+    },
+    takes_fresh_memory: false,
+    // Marking takes far longer than the touches.
+    automatic_size_max: 32 << 20,
+    stage: |_, space, _| {
         Ok(Box::new(Marked {
             populated: populated(space),
             before: Before::new()?,
             entries: 0,
             moved: Counters::default(),
         }))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// Memory of which every page is marked.
 #[derive(Debug)]
@@ -159,47 +135,24 @@ impl Stage for Marked {
 }
 
 /// Moving a page to the far node, one call a page.
-#[derive(Debug)]
-pub(super) struct Migrate;
-
-impl FaultKind for Migrate {
-    fn name(&self) -> &'static str {
-        "migrate"
-    }
-
-    fn help(&self) -> &'static str {
-        "no fault: move_pages of one page to the farthest node"
-    }
-
-    fn in_throughput(&self) -> bool {
-        false
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn cannot_tell(&self, case: &Case) -> bool {
+pub(super) const MIGRATE: FaultKind = FaultKind {
+    name: "migrate",
+    help: "no fault: move_pages of one page to the farthest node",
+    in_throughput: false,
+    allocates_tables: false,
+    cannot_tell: |asked| {
         // Nothing is touched.
-        is_true_of_present(case) || case.get("lie") == Some("read")
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
+        is_true_of_present(asked) || asked.lie == Lie::Read
+    },
+    refuse: |asked| {
         let accepted = |page| matches!(page, PageSize::Base | PageSize::Thp);
-        only(self, case, accepted, "base pages and THP are moved; use page=4k or 2m")?;
-        unpaced(self, case)?;
-        unbound(self, case)
-    }
-
-    fn needs(&self, _: &Case) -> Vec<Needed> {
-        vec![FarNode.needed()]
-    }
-
-    fn takes_fresh_memory(&self) -> bool {
-        false
-    }
-
-    fn stage(&self, _: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error> {
+        only(asked, accepted, "base pages and THP are moved; use page=4k or 2m")?;
+        unpaced(asked)?;
+        unbound(asked)
+    },
+    needs: |_| vec![FarNode.needed()],
+    takes_fresh_memory: false,
+    stage: |_, space, _| {
         let node = far_node().and_then(|node| i32::try_from(node).ok());
         let node = node.ok_or_else(|| Error::Case("there is no second memory node".into()))?;
         Ok(Box::new(Moved {
@@ -209,8 +162,9 @@ impl FaultKind for Migrate {
             ranges: Ranges::default(),
             there: [0; 2],
         }))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// Memory on the near node that is about to be moved.
 #[derive(Debug)]
@@ -265,13 +219,13 @@ impl Stage for Moved {
     }
 }
 
-fn unbound(kind: &dyn FaultKind, case: &Case) -> Result<(), String> {
-    match case.get("mem-node") {
-        None | Some("any") => Ok(()),
+fn unbound(asked: &Asked) -> Result<(), String> {
+    match asked.mem_node {
+        None => Ok(()),
         Some(node) => Err(format!(
             "kind={} with mem-node={node}: memory that is bound to a node is neither marked nor \
              meant to move; leave mem-node at any",
-            kind.name()
+            asked.kind.name
         )),
     }
 }

@@ -6,7 +6,6 @@
 //! few pages says what this one does before anything is claimed of a million.
 
 use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
-use pagelab_record::Case;
 use pagelab_sys::{
     Area,
     loops::touch::Stride,
@@ -17,8 +16,11 @@ use pagelab_sys::{
     time::usage,
 };
 
-use super::kind::FaultKind;
-use crate::fault::space::{Expectation, Space};
+use crate::fault::{
+    asked::Asked,
+    choices::Lie,
+    space::{Expectation, Space},
+};
 
 /// Every base page once.
 pub(super) const EACH: Stride = Stride { step: 4096, bytes: 8 };
@@ -115,36 +117,35 @@ pub(super) fn sample(space: &Space) -> Result<Area, Error> {
 
 /// Refuses every page size that is not listed.
 pub(super) fn only(
-    kind: &dyn FaultKind,
-    case: &Case,
+    asked: &Asked,
     accepts: impl Fn(PageSize) -> bool,
     why: &str,
 ) -> Result<(), String> {
-    let page = PageSize::of(case);
+    let page = asked.page;
     if accepts(page) {
         return Ok(());
     }
-    Err(format!("kind={} with page={page}: {why}", kind.name()))
+    Err(format!("kind={} with page={page}: {why}", asked.kind.name))
 }
 
 /// Whether a lie changes nothing for memory that is populated before the touches anyway.
-pub(super) fn is_true_of_populated(case: &Case) -> bool {
-    let is_plain = matches!(PageSize::of(case), PageSize::Base | PageSize::Hugetlb(_));
-    case.get("lie") == Some("early-populate") && is_plain
+pub(super) fn is_true_of_populated(asked: &Asked) -> bool {
+    let is_plain = matches!(asked.page, PageSize::Base | PageSize::Hugetlb(_));
+    asked.lie == Lie::EarlyPopulate && is_plain
 }
 
 /// The same, for memory that is touched once more without a fault anyway.
-pub(super) fn is_true_of_present(case: &Case) -> bool {
-    is_true_of_populated(case) || case.get("lie") == Some("present")
+pub(super) fn is_true_of_present(asked: &Asked) -> bool {
+    is_true_of_populated(asked) || asked.lie == Lie::Present
 }
 
 /// Refuses a rate for a kind whose samples are calls.
-pub(super) fn unpaced(kind: &dyn FaultKind, case: &Case) -> Result<(), String> {
-    match case.get("rate") {
-        None | Some("max") => Ok(()),
+pub(super) fn unpaced(asked: &Asked) -> Result<(), String> {
+    match asked.rate {
+        None => Ok(()),
         Some(rate) => Err(format!(
             "kind={} with rate={rate}: calls are not paced; leave rate at max",
-            kind.name()
+            asked.kind.name
         )),
     }
 }

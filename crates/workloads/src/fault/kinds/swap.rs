@@ -12,14 +12,7 @@
 //!
 //! It is not about reclaim: what the kernel chooses to evict, and what writing costs, is elsewhere.
 
-use pagelab_bench::{
-    Kind, Param,
-    inputs::Inputs,
-    meter::Witness,
-    need::{Need, Needed},
-    refusal::Refusal,
-    workload::Error,
-};
+use pagelab_bench::{Kind, Param, meter::Witness, need::Need, words::Read, workload::Error};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
@@ -33,18 +26,18 @@ use pagelab_sys::{
     time::clock::Clock,
 };
 
-use super::{
-    anon::base_only,
-    kind::{FaultKind, Stage},
-};
+use super::anon::base_only;
+use crate::fault::stage::Stage;
 use crate::fault::{
+    asked::FaultKind,
+    choices::{Content, SwapTo},
     needs::{PageCluster, SwapFile, Zram, ZswapOff},
-    space::{Expectation, Space, size_of},
+    space::Expectation,
 };
 
 /// What only this kind reads.
 pub(in crate::fault) const PARAMS: [Param; 4] = [
-    Param::axis("swap", Kind::Choice(&["zram", "file"]), "zram").help(
+    Param::axis("swap", Kind::Choice(SwapTo::WORDS), "zram").help(
         "kind=swap: a zram device, or a swap file on a disk; made for the case, then removed",
     ),
     Param::axis(
@@ -55,42 +48,14 @@ pub(in crate::fault) const PARAMS: [Param; 4] = [
     .help("kind=swap: how zram compresses; auto is the kernel's default"),
     Param::axis("page-cluster", Kind::Choice(&["0", "default"]), "0")
         .help("kind=swap: 0 reads the page that is missing and no other; default: as it is set"),
-    Param::axis("content", Kind::Choice(&["zero", "half", "random"]), "half")
+    Param::axis("content", Kind::Choice(Content::WORDS), "half")
         .help("kind=swap: what is swapped; half: every other 512 bytes random, the rest 16 bits"),
 ];
 
-/// What both fault workloads turn away as far as swap goes.
-pub(in crate::fault) const REFUSALS: &[Refusal<Case>] = &[
-    Refusal::new(
-        |case| !is_swap(case) && !PARAMS.iter().all(|param| is(case, param.name, param.default)),
-        "swap, algorithm, page-cluster or content with a kind other than swap",
-        "they say nothing there; leave them out or ask for kind=swap",
-    ),
-    Refusal::new(
-        |case| is_swap(case) && is(case, "swap", "file") && !is(case, "algorithm", "auto"),
-        "algorithm with swap=file",
-        "a file is not compressed; use swap=zram",
-    ),
-    Refusal::new(
-        |case| is_swap(case) && !is(case, "page-cluster", "0") && !is(case, "rate", "max"),
-        "rate with page-cluster=default",
-        "the loop that tells major from minor faults is not paced; use page-cluster=0",
-    ),
-];
-
-fn is_swap(case: &Case) -> bool {
-    case.get("kind") == Some("swap")
-}
-
-fn is(case: &Case, name: &str, value: &str) -> bool {
-    case.get(name).is_none_or(|found| found == value)
-}
-
 /// Says which algorithm `auto` is, where a device is there to ask.
 pub(in crate::fault) fn resolve(case: Case) -> Case {
-    let asks =
-        is_swap(&case) && case.get("swap") == Some("zram") && case.get("algorithm") == Some("auto");
-    if !asks {
+    let to_zram = case.is("kind", "swap") && case.is("swap", "zram");
+    if !(to_zram && case.is("algorithm", "auto")) {
         return case;
     }
     match zram::algorithms(&Tree::machine()).first() {
@@ -104,70 +69,41 @@ pub(in crate::fault) fn resolve(case: Case) -> Case {
 pub(in crate::fault) const SIZE: u64 = 32 << 20;
 
 /// A touch of a page that was swapped out.
-#[derive(Debug)]
-pub(super) struct Swap;
-
-impl FaultKind for Swap {
-    fn name(&self) -> &'static str {
-        "swap"
-    }
-
-    fn help(&self) -> &'static str {
-        "store to a page that was swapped out: reads it back"
-    }
-
-    fn allocates_tables(&self) -> bool {
-        false
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        base_only(self, case, "large folios are split or come back one by one")
-    }
-
-    fn needs(&self, case: &Case) -> Vec<Needed> {
+pub(super) const SWAP: FaultKind = FaultKind {
+    name: "swap",
+    help: "store to a page that was swapped out: reads it back",
+    allocates_tables: false,
+    refuse: |asked| base_only(asked, "large folios are split or come back one by one"),
+    needs: |asked| {
         // More than twice the size: a space that is half full gives its slots back at once, and
         // then a page that was only read would have to be written out again.
-        let bytes = size_of(case) * 5 / 2 + (1 << 20);
-        let algorithm = case.get("algorithm").filter(|name| *name != "auto").map(str::to_owned);
+        let bytes = asked.size * 5 / 2 + (1 << 20);
         let mut needs = vec![ZswapOff.needed()];
-        if case.get("page-cluster") == Some("0") {
+        if !asked.swap.reads_ahead {
             needs.push(PageCluster(0).needed());
         }
-        needs.push(match case.get("swap") {
-            Some("file") => SwapFile(bytes).needed(),
-            _ => Zram { bytes, algorithm }.needed(),
+        let algorithm = asked.swap.algorithm.clone();
+        needs.push(match asked.swap.to {
+            SwapTo::File => SwapFile(bytes).needed(),
+            SwapTo::Zram => Zram { bytes, algorithm }.needed(),
         });
         needs
-    }
-
-    fn stage(&self, _: &Case, _: &mut Space) -> Result<Box<dyn Stage>, Error> {
-        Err(Error::Case("no swap space was made for this case".to_owned()))
-    }
-
-    fn stage_with(
-        &self,
-        case: &Case,
-        space: &mut Space,
-        inputs: &Inputs,
-    ) -> Result<Box<dyn Stage>, Error> {
-        let Some(swap) = inputs.swap().cloned() else { return self.stage(case, space) };
-        let content = match case.get("content") {
-            Some("zero") => Content::Zero,
-            Some("random") => Content::Random,
-            _ => Content::Half,
-        };
-        let asks = case.get("page-cluster") != Some("0");
+    },
+    stage: |asked, space, inputs| {
+        let missing = || Error::Case("no swap space was made for this case".to_owned());
+        let swap = inputs.swap().cloned().ok_or_else(missing)?;
         Ok(Box::new(Evicted {
             name: named(&swap),
             swap,
-            content,
+            content: asked.swap.content,
             pages: space.bytes() / 4096,
             scanner: Scanner::open()?,
             proof: Proof::default(),
-            loop_: Loop { asks, ..Loop::default() },
+            loop_: Loop { asks: asked.swap.reads_ahead, ..Loop::default() },
         }))
-    }
-}
+    },
+    ..FaultKind::PLAIN
+};
 
 /// The space as claims name it.
 fn named(swap: &SwapSpace) -> String {
@@ -175,31 +111,19 @@ fn named(swap: &SwapSpace) -> String {
     swap.algorithm.as_ref().map_or(path.clone(), |algorithm| format!("{path} ({algorithm})"))
 }
 
-/// What is written before it is evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    /// Nothing but zeros: zram keeps no page for it, and since Linux 6.12 no device sees it.
-    Zero,
-    /// 512 bytes of random words, 512 bytes of words whose upper 48 bits are zero, and so on.
-    Half,
-    /// Random words.
-    Random,
-}
-
-impl Content {
-    fn fill(self, area: &Area) {
-        let mut random = fastrand::Rng::with_seed(0x7377_6170);
-        let mut at = 0_u64;
-        area.fill(|| {
-            let is_small = at / 64 % 2 == 1;
-            at += 1;
-            match self {
-                Self::Zero => 0,
-                Self::Half if is_small => random.u64(..) & 0xffff,
-                Self::Half | Self::Random => random.u64(..),
-            }
-        });
-    }
+/// Writes what is swapped out.
+fn fill(content: Content, area: &Area) {
+    let mut random = fastrand::Rng::with_seed(0x7377_6170);
+    let mut at = 0_u64;
+    area.fill(|| {
+        let is_small = at / 64 % 2 == 1;
+        at += 1;
+        match content {
+            Content::Zero => 0,
+            Content::Half if is_small => random.u64(..) & 0xffff,
+            Content::Half | Content::Random => random.u64(..),
+        }
+    });
 }
 
 /// Memory that is in swap.
@@ -282,7 +206,7 @@ impl Evicted {
 impl Stage for Evicted {
     fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
         let others = self.others();
-        self.content.fill(area);
+        fill(self.content, area);
         self.evict(area)?;
         let ours = in_use(&Tree::machine()).into_iter().find(|one| one.path == self.swap.path);
         self.proof.used_kib = ours.map_or(0, |ours| ours.used_kib);
@@ -358,27 +282,13 @@ impl Stage for Evicted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::latency::Latency;
+    use crate::fault::{kinds::asked, latency::Latency};
     use pagelab_bench::plan::complete;
-
-    #[test]
-    fn what_says_nothing_for_other_kinds_is_refused_with_them() {
-        for pair in [("swap", "file"), ("algorithm", "lz4"), ("page-cluster", "default")] {
-            let error = complete(&Latency, &[pair]).unwrap_err();
-            assert!(error.contains("kind=swap"), "{error}");
-            assert!(pair.0 == "algorithm" || complete(&Latency, &[("kind", "swap"), pair]).is_ok());
-        }
-        let file = [("kind", "swap"), ("swap", "file"), ("algorithm", "lz4")];
-        assert!(complete(&Latency, &file).unwrap_err().contains("swap=zram"));
-        let paced = [("kind", "swap"), ("page-cluster", "default"), ("rate", "1k")];
-        assert!(complete(&Latency, &paced).unwrap_err().contains("page-cluster=0"));
-        assert!(complete(&Latency, &[("kind", "swap"), ("page", "2m")]).is_err());
-    }
 
     #[test]
     fn a_case_asks_for_a_space_of_its_own_and_settings_that_it_relies_on() {
         let case = complete(&Latency, &[("kind", "swap"), ("swap", "file")]).unwrap();
-        let needs = Swap.needs(&case);
+        let needs = (SWAP.needs)(&asked(&case));
         assert!(needs.contains(&PageCluster(0).needed()) && needs.contains(&ZswapOff.needed()));
         assert!(
             needs
@@ -395,11 +305,11 @@ mod tests {
             Area::reserve(Layout::contiguous(8192), Backing::Anonymous, 4096, 0).unwrap();
         area.open().unwrap();
         area.map(false).unwrap();
-        Content::Half.fill(&area);
+        fill(Content::Half, &area);
         let small = (0..1024).filter(|word| area.word(word * 8) <= 0xffff).count();
         assert_eq!(small, 512);
         assert!((64..128).all(|word| area.word(word * 8) <= 0xffff));
-        Content::Zero.fill(&area);
+        fill(Content::Zero, &area);
         assert!((0..1024).all(|word| area.word(word * 8) == 0));
     }
 }

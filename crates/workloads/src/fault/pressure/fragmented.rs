@@ -17,7 +17,6 @@ use pagelab_bench::{
     params::PageSize,
     workload::Error,
 };
-use pagelab_record::Case;
 use pagelab_sys::{
     Area,
     counts::counters::Counters,
@@ -34,9 +33,11 @@ use pagelab_sys::{
 use super::pieces::Pieces;
 use crate::{
     fault::{
-        kinds::Stage,
+        asked::Asked,
+        choices::{Lie, MemNode},
         needs::SmallNode,
-        space::{Expectation, Space, cpus_of},
+        space::{Expectation, Space},
+        stage::Stage,
     },
     needs::{Memory, Setting},
 };
@@ -55,24 +56,21 @@ const PIECE: u64 = 64 << 10;
 const PATIENCE: u32 = 64;
 
 /// What it needs of the host.
-pub(super) fn needs(case: &Case, size: u64) -> Vec<Needed> {
+pub(super) fn needs(asked: &Asked) -> Vec<Needed> {
     let setting = |path, value| Setting { path, value }.needed();
     vec![
-        SmallNode { node: node_of(case), bytes: FREE_MAX }.needed(),
-        Memory(size + 2 * PORTION).needed(),
+        SmallNode { node: node_of(asked), bytes: FREE_MAX }.needed(),
+        Memory(asked.size + 2 * PORTION).needed(),
         setting("/sys/kernel/mm/transparent_hugepage/defrag", "madvise"),
         setting("/proc/sys/vm/compaction_proactiveness", "0"),
     ]
 }
 
 /// The node whose memory is broken up: the one that is named, or that of the first CPU.
-fn node_of(case: &Case) -> usize {
+fn node_of(asked: &Asked) -> usize {
     let nodes = Topology::machine().nodes();
-    let named = match case.get("mem-node") {
-        Some("far") => crate::needs::far_node(),
-        named => named.and_then(|number| number.parse().ok()),
-    };
-    let cpu = cpus_of(case, 1)[0].or_else(|| Topology::machine().default_cpu());
+    let named = asked.mem_node.and_then(MemNode::number);
+    let cpu = asked.cpus.of_workers(1)[0].or_else(|| Topology::machine().default_cpu());
     let near = || nodes.iter().find(|node| cpu.is_some_and(|cpu| node.cpus.contains(&cpu)));
     named.or_else(|| near().map(|node| node.id)).unwrap_or(0)
 }
@@ -82,11 +80,11 @@ fn node_of(case: &Case) -> usize {
 /// # Errors
 /// When the kernel does not tell what is free.
 pub(super) fn broken_up(
-    case: &Case,
+    asked: &Asked,
     space: &mut Space,
     stage: Box<dyn Stage>,
 ) -> Result<Box<dyn Stage>, Error> {
-    let node = node_of(case);
+    let node = node_of(asked);
     if Topology::machine().nodes().len() > 1 {
         // Elsewhere there may be as many blocks as before.
         space.mem_node = Some(node);
@@ -96,7 +94,7 @@ pub(super) fn broken_up(
         page: space.page,
         node,
         is_bound: space.mem_node.is_some(),
-        lies: case.get("lie") == Some("unfragmented"),
+        lies: asked.lie == Lie::Unfragmented,
         kept: Vec::new(),
         kept_bytes: 0,
         blocks: 0,

@@ -24,7 +24,6 @@ use pagelab_bench::{
     params::PageSize,
     workload::Error,
 };
-use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
     counts::counters::Counters,
@@ -39,9 +38,10 @@ use pagelab_sys::{
 use super::pieces::Pieces;
 use crate::{
     fault::{
-        kinds::Stage,
+        asked::Asked,
         needs::{OwnGroup, Reclaimable},
-        space::{Expectation, Space, size_of},
+        space::{Expectation, Space},
+        stage::Stage,
     },
     needs::Memory,
 };
@@ -107,14 +107,14 @@ pub(super) fn needs(size: u64) -> Vec<Needed> {
 /// # Errors
 /// When the scratch file cannot be written, or there is no group.
 pub(super) fn squeezed(
-    case: &Case,
+    asked: &Asked,
     space: &Space,
     stage: Box<dyn Stage>,
     inputs: &Inputs,
 ) -> Result<Box<dyn Stage>, Error> {
     let missing = || Error::Case("pressure=memcg: no memory cgroup was made for the case".into());
     let group = inputs.group().cloned().ok_or_else(missing)?;
-    let cache_bytes = cache_bytes(size_of(case));
+    let cache_bytes = cache_bytes(asked.size);
     let directory = scratch_directory(cache_bytes).map_err(Error::Case)?;
     let failed =
         |error| SysError::new("keep", format!("{} from swap", group.path.display()), error);
@@ -125,7 +125,7 @@ pub(super) fn squeezed(
         group,
         bytes: space.bytes(),
         too_many: too_many(space.page, space.bytes()),
-        ample: ample(size_of(case)),
+        ample: ample(asked.size),
         cache: scratch_file(&directory, cache_bytes)?,
         cache_bytes,
         before: Reading::default(),

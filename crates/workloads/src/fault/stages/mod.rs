@@ -16,7 +16,7 @@ mod marks;
 mod sources;
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param,
     inputs::Inputs,
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
@@ -34,10 +34,7 @@ use self::{
     arms::{Setup, Staged},
     sources::Marks,
 };
-use super::{
-    leave_unmarked,
-    space::{self, Space, cpus_of, size_of},
-};
+use super::{asked::Asked, kinds, leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     Param::axis("kind", Kind::Choice(&["write", "read"]), "write")
@@ -49,19 +46,19 @@ const PARAMS: &[Param] = &[
     space::FIFO,
 ];
 
-const REFUSALS: &[Refusal<Case>] = &[
+const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
-        |case| !size_of(case).is_multiple_of(4096),
+        |asked| !asked.size.is_multiple_of(4096),
         "size not divisible by 4k",
         "only whole pages are touched",
     ),
     Refusal::new(
-        |case| size_of(case) > SIZE_MAX,
+        |asked| asked.size > SIZE_MAX,
         "size above 32m",
         "every event of a repetition must fit into the rings; ask for more --rounds",
     ),
     Refusal::new(
-        |case| case.get("cpu") == Some("none"),
+        |asked| asked.cpus.is_none,
         "cpu=none",
         "the stages of a fault are those of one CPU; name one, or auto",
     ),
@@ -75,60 +72,59 @@ const SIZE_MAX: u64 = 32 << 20;
 pub struct Stages;
 
 impl Workload for Stages {
-    fn name(&self) -> &'static str {
-        "fault/stages"
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "entry, handling and return of one fault from tracepoints, and what being told costs";
+        About {
+            smallest: &[("size", "4m"), ("rounds", "2")],
+            ..About::new("fault/stages", SUMMARY, PARAMS)
+        }
     }
 
-    fn summary(&self) -> &'static str {
-        "entry, handling and return of one fault from tracepoints, and what being told costs"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
-    }
-
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(REFUSALS, case)
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Traced(kinds::asked(case)))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
         listed(REFUSALS).collect()
     }
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let mut needs = space::needs(&base_pages(case), self.footprint(case), false);
+/// A case whose faults are traced.
+#[derive(Debug)]
+struct Traced(Asked);
+
+impl Experiment for Traced {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, &self.0)
+    }
+
+    fn needs(&self) -> Vec<Needed> {
+        let mut needs = self.0.needs(self.footprint());
         needs.push(TRACEPOINTS.needed());
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
+    fn footprint(&self) -> u64 {
         // The events of a fault take less than a kilobyte, in rings and as values.
-        size_of(case) + size_of(case) / 4
+        self.0.size + self.0.size / 4
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
+    fn seconds(&self) -> f64 {
         // Four arms; opening and closing tracepoints takes some 50 ms.
-        0.1 + (size_of(case) / 4096) as f64 * 15e-6
+        0.1 + (self.0.size / 4096) as f64 * 15e-6
     }
 
-    fn repetitions(&self, case: &Case) -> Option<u32> {
-        space::rounds_of(case)
+    fn repetitions(&self) -> Option<u32> {
+        self.0.rounds
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "4m"), ("rounds", "2")]
-    }
-
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let access = match case.get("kind") {
-            Some("read") => Access::Read,
-            _ => Access::Write,
-        };
-        let setup = setup(case, access);
+        let setup = setup(&self.0);
         // The process ends with the case: its one thread stays where it is.
-        std::mem::forget(cpus_of(case, 1)[0].map(Pinned::to).transpose()?);
-        let marks = Marks::of(access == Access::Write).ok_or_else(|| {
+        std::mem::forget(self.0.cpus.of_workers(1)[0].map(Pinned::to).transpose()?);
+        let marks = Marks::of(setup.access == Access::Write).ok_or_else(|| {
             Error::Case("the kernel's tracepoints are gone since they were looked for".to_owned())
         })?;
         let first = marks.first();
@@ -144,21 +140,16 @@ impl Workload for Stages {
     }
 }
 
-/// The case with the page size that all of its cases have.
-fn base_pages(case: &Case) -> Case {
-    case.clone().with("page", "4k")
-}
-
 /// One touch a page, in ascending order, on a line that moves through the page.
-fn setup(case: &Case, access: Access) -> Setup {
-    let space = Space::of(&base_pages(case), 1);
+fn setup(asked: &Asked) -> Setup {
+    let space = asked.space(1);
     let offsets: Vec<usize> = (0..space.layout.bytes()).step_by(4096).collect();
     // The base is 2 MiB-aligned: the first touch in each also allocates a page of page table.
     let apart: Vec<bool> = offsets.iter().map(|offset| offset % (2 << 20) == 0).collect();
     let touch = |index: usize| (offsets[index] + index * 5 % 64 * 64, apart[index]);
     let list = TouchList::new((0..offsets.len()).map(touch));
     let pages = offsets.iter().map(|offset| *offset as u64).collect();
-    Setup { space, list, apart, pages, access, fifo: case.get("fifo") == Some("on") }
+    Setup { space, list, apart, pages, access: asked.access(), fifo: asked.fifo }
 }
 
 #[cfg(test)]
@@ -167,18 +158,8 @@ mod tests {
     use pagelab_bench::plan::complete;
 
     #[test]
-    fn every_refusal_has_a_case_that_meets_it_and_the_neighbour_is_accepted() {
-        for refused in [("size", "4097"), ("size", "64m"), ("cpu", "none")] {
-            assert!(complete(&Stages, &[refused]).is_err(), "{refused:?}");
-        }
-        for accepted in [("size", "32m"), ("size", "4k"), ("kind", "read")] {
-            assert!(complete(&Stages, &[accepted]).is_ok(), "{accepted:?}");
-        }
-    }
-
-    #[test]
     fn one_touch_a_page_and_the_first_in_each_page_table_kept_apart() {
-        let setup = setup(&complete(&Stages, &[]).unwrap(), Access::Write);
+        let setup = setup(&kinds::asked(&complete(&Stages, &[]).unwrap()));
         assert_eq!((setup.list.len(), setup.list.kept_apart()), (2048, 4));
         assert_eq!(setup.apart.iter().filter(|apart| **apart).count(), 4);
     }

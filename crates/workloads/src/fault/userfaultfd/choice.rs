@@ -3,49 +3,34 @@
 //! The one idea: a resolver is a handler times an operation, and everything else (what must be
 //! registered, what the kernel must be able to do, where threads run) follows from the two.
 
+use pagelab_bench::{words, words::Read};
 use pagelab_record::Case;
 use pagelab_sys::{
     loops::touch::Access,
     uffd::{Ability, Mode, Op, Wait},
 };
 
-use crate::{
-    cpus,
-    fault::space::{cpus_of, size_of},
-};
+use crate::cpus::Chosen;
 
-/// Who resolves a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handler {
-    /// The faulting thread, in its `SIGBUS` handler.
-    Sigbus,
-    /// A thread on the same CPU, asleep until a message comes.
-    SameCpu,
-    /// A thread on another CPU, asleep until a message comes.
-    OtherCpu,
-    /// A thread on another CPU that reads again and again.
-    OtherCpuPoll,
-    /// A thread that the scheduler places, asleep until a message comes.
-    AnyCpu,
-    /// The kernel alone.
-    None,
+words! {
+    /// Who resolves a fault.
+    pub(super) enum Handler {
+        /// The faulting thread, in its `SIGBUS` handler.
+        Sigbus = "sigbus",
+        /// A thread on the same CPU, asleep until a message comes.
+        SameCpu = "same-cpu",
+        /// A thread on another CPU, asleep until a message comes.
+        OtherCpu = "other-cpu",
+        /// A thread on another CPU that reads again and again.
+        OtherCpuPoll = "other-cpu-poll",
+        /// A thread that the scheduler places, asleep until a message comes.
+        AnyCpu = "any-cpu",
+        /// The kernel alone.
+        None = "none",
+    }
 }
 
 impl Handler {
-    pub(super) const WORDS: &'static [&'static str] =
-        &["sigbus", "same-cpu", "other-cpu", "other-cpu-poll", "any-cpu", "none"];
-
-    fn of(case: &Case) -> Self {
-        match case.get("handler") {
-            Some("sigbus") => Self::Sigbus,
-            Some("other-cpu") => Self::OtherCpu,
-            Some("other-cpu-poll") => Self::OtherCpuPoll,
-            Some("any-cpu") => Self::AnyCpu,
-            Some("none") => Self::None,
-            _ => Self::SameCpu,
-        }
-    }
-
     /// Whether it is a thread that reads messages.
     pub(super) fn is_thread(self) -> bool {
         !matches!(self, Self::Sigbus | Self::None)
@@ -57,44 +42,29 @@ impl Handler {
     }
 }
 
-/// What it does to end the fault, and so what kind of fault it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// `UFFDIO_COPY`.
-    Copy,
-    /// `UFFDIO_ZEROPAGE` at a load.
-    ZeroPage,
-    /// `UFFDIO_ZEROPAGE` at a store, which copies the zero page at once.
-    ZeroPageWrite,
-    /// `UFFDIO_CONTINUE`.
-    Continue,
-    /// `UFFDIO_WRITEPROTECT`.
-    Unprotect,
-    /// Nothing: the kernel takes the protection away.
-    Async,
-    /// `UFFDIO_MOVE`.
-    Move,
-    /// `UFFDIO_POISON`.
-    Poison,
+words! {
+    /// What it does to end the fault, and so what kind of fault it is.
+    pub(super) enum Way {
+        /// `UFFDIO_COPY`.
+        Copy = "copy",
+        /// `UFFDIO_ZEROPAGE` at a load.
+        ZeroPage = "zeropage",
+        /// `UFFDIO_ZEROPAGE` at a store, which copies the zero page at once.
+        ZeroPageWrite = "zeropage-write",
+        /// `UFFDIO_CONTINUE`.
+        Continue = "continue",
+        /// `UFFDIO_WRITEPROTECT`.
+        Unprotect = "wp",
+        /// Nothing: the kernel takes the protection away.
+        Async = "wp-async",
+        /// `UFFDIO_MOVE`.
+        Move = "move",
+        /// `UFFDIO_POISON`.
+        Poison = "poison",
+    }
 }
 
 impl Way {
-    pub(super) const WORDS: &'static [&'static str] =
-        &["copy", "zeropage", "zeropage-write", "continue", "wp", "wp-async", "move", "poison"];
-
-    fn of(case: &Case) -> Self {
-        match case.get("op") {
-            Some("zeropage") => Self::ZeroPage,
-            Some("zeropage-write") => Self::ZeroPageWrite,
-            Some("continue") => Self::Continue,
-            Some("wp") => Self::Unprotect,
-            Some("wp-async") => Self::Async,
-            Some("move") => Self::Move,
-            Some("poison") => Self::Poison,
-            _ => Self::Copy,
-        }
-    }
-
     /// The request that ends the fault.
     pub(super) fn op(self) -> Op {
         match self {
@@ -126,19 +96,20 @@ impl Way {
     }
 }
 
-/// What the kernel is told that the case does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lie {
-    /// None.
-    None,
-    /// Nothing is missing or protected when it is touched.
-    Present,
-    /// The handler runs on a CPU of the other kind.
-    Elsewhere,
-    /// What is copied is something else.
-    Content,
-    /// One fault resolves twice as much.
-    Double,
+words! {
+    /// What the kernel is told that the case does not say.
+    pub(super) enum Lie {
+        /// None.
+        None = "none",
+        /// Nothing is missing or protected when it is touched.
+        Present = "present",
+        /// The handler runs on a CPU of the other kind.
+        Elsewhere = "elsewhere",
+        /// What is copied is something else.
+        Content = "content",
+        /// One fault resolves twice as much.
+        Double = "double",
+    }
 }
 
 /// A case, read.
@@ -162,41 +133,39 @@ pub(super) struct Choice {
     pub(super) size: usize,
     /// CPUs that may be used, the first faulting thread's first; empty with `cpu=none`.
     pub(super) cpus: Vec<usize>,
+    /// What the case says of them.
+    pub(super) chosen: Chosen,
+    /// Repetitions, where their number is fixed.
+    pub(super) rounds: Option<u32>,
 }
 
 impl Choice {
     /// # Panics
     /// When the case is not complete; a case is checked before it is used.
     pub(super) fn of(case: &Case) -> Self {
-        let number = |name: &str| -> usize {
-            let text = case.get(name).expect("the case is complete");
-            text.parse().expect("numbers of a case are checked")
-        };
-        let all = cpus::free().len().max(1);
+        let number = |name| case.number(name).expect("numbers of a case are checked");
+        let chosen = Chosen::of(case, "cpu").with_node(case);
         let mut cpus: Vec<usize> = Vec::new();
-        for cpu in cpus_of(case, all).into_iter().flatten() {
+        for cpu in chosen.all() {
             if !cpus.contains(&cpu) {
                 cpus.push(cpu);
             }
         }
+        let size = case.bytes("size").expect("the case is resolved");
         Self {
-            handler: Handler::of(case),
-            way: Way::of(case),
-            page: if case.get("page") == Some("hugetlb-2m") { 2 << 20 } else { 4096 },
+            handler: case.word("handler"),
+            way: case.word("op"),
+            page: if case.is("page", "hugetlb-2m") { 2 << 20 } else { 4096 },
             batch: number("batch"),
             threads: number("threads"),
-            each: case.get("uffds") == Some("each"),
+            each: case.is("uffds", "each"),
             handlers: number("handlers"),
-            random: case.get("order") == Some("random"),
-            fifo: case.get("fifo") == Some("on"),
-            lie: match case.get("lie") {
-                Some("present") => Lie::Present,
-                Some("elsewhere") => Lie::Elsewhere,
-                Some("content") => Lie::Content,
-                Some("double") => Lie::Double,
-                _ => Lie::None,
-            },
-            size: usize::try_from(size_of(case)).expect("addresses have 64 bits"),
+            random: case.is("order", "random"),
+            fifo: case.is("fifo", "on"),
+            lie: case.word("lie"),
+            size: usize::try_from(size).expect("addresses have 64 bits"),
+            rounds: case.number("rounds"),
+            chosen,
             cpus,
         }
     }

@@ -17,7 +17,7 @@ mod team;
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Kind, Param,
+    About, Experiment, Kind, Param, Read,
     inputs::Inputs,
     need::{Need, Needed},
     refusal::{Refusal, listed, refuse},
@@ -33,7 +33,7 @@ use self::{
 use super::{leave_unmarked, space};
 use crate::{
     fault::needs::Uffd,
-    needs::{CpuCount, Cpus, Memory, Node, Pool, SCHED_FIFO},
+    needs::{CpuCount, Memory, Pool, SCHED_FIFO},
 };
 
 const PARAMS: &[Param] = &[
@@ -61,12 +61,8 @@ const PARAMS: &[Param] = &[
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
-    Param::axis(
-        "lie",
-        Kind::Choice(&["none", "present", "elsewhere", "content", "double"]),
-        "none",
-    )
-    .help("do something else than the case says; the record must come out invalid"),
+    Param::axis("lie", Kind::Choice(Lie::WORDS), "none")
+        .help("do something else than the case says; the record must come out invalid"),
 ];
 
 const REFUSALS: &[Refusal<Choice>] = &[
@@ -146,84 +142,75 @@ const REFUSALS: &[Refusal<Choice>] = &[
 pub struct Userfaultfd;
 
 impl Workload for Userfaultfd {
-    fn name(&self) -> &'static str {
-        "fault/userfaultfd"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the time of a fault that user space resolves, by who resolves it and how"
-    }
-
-    fn params(&self) -> &'static [Param] {
-        PARAMS
+    fn about(&self) -> About {
+        const SUMMARY: &str =
+            "the time of a fault that user space resolves, by who resolves it and how";
+        About {
+            smallest: &[("size", "4m"), ("rounds", "2")],
+            ..About::new("fault/userfaultfd", SUMMARY, PARAMS)
+        }
     }
 
     fn resolve(&self, case: Case) -> Case {
-        if case.get("size") != Some("auto") {
+        if !case.is("size", "auto") {
             return case;
         }
         // 8192 faults of 4k take a third of a second where each wakes another CPU of a guest.
-        let size = if case.get("page") == Some("hugetlb-2m") { "64m" } else { "32m" };
+        let size = if case.is("page", "hugetlb-2m") { "64m" } else { "32m" };
         case.with("size", size)
     }
 
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        refuse(REFUSALS, &Choice::of(case))
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new(Choice::of(case))
     }
 
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
         listed(REFUSALS).collect()
     }
+}
 
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let choice = Choice::of(case);
+impl Experiment for Choice {
+    fn refuse(&self) -> Result<(), String> {
+        refuse(REFUSALS, self)
+    }
+
+    fn needs(&self) -> Vec<Needed> {
         // Abilities first: without them the rest does not matter.
         let mut needs: Vec<Needed> =
-            choice.abilities().into_iter().map(|ability| Uffd(ability).needed()).collect();
-        needs.push(Memory(self.footprint(case)).needed());
-        if choice.is_hugetlb() {
-            let pages = (choice.size >> 21) as u64;
+            self.abilities().into_iter().map(|ability| Uffd(ability).needed()).collect();
+        needs.push(Memory(self.footprint()).needed());
+        if self.is_hugetlb() {
+            let pages = (self.size >> 21) as u64;
             needs.push(Pool { shift: 21, pages }.needed());
         }
-        if choice.fifo {
+        if self.fifo {
             needs.push(SCHED_FIFO.needed());
         }
-        if let Some(cpus) = case.get("cpu").and_then(pagelab_sys::machine::topology::parse_list) {
-            needs.push(Cpus(cpus).needed());
-        }
-        if let Some(node) = case.get("node").and_then(|node| node.parse().ok()) {
-            needs.push(Node(node).needed());
-        }
-        if choice.cpus_needed() > choice.cpus.len().max(1) {
-            needs.push(CpuCount(choice.cpus_needed()).needed());
+        needs.extend(self.chosen.needs());
+        if self.cpus_needed() > self.cpus.len().max(1) {
+            needs.push(CpuCount(self.cpus_needed()).needed());
         }
         needs
     }
 
-    fn footprint(&self, case: &Case) -> u64 {
-        let choice = Choice::of(case);
-        let source = if choice.way == Way::Copy { choice.real_unit() } else { 0 };
-        (choice.size + source) as u64
+    fn footprint(&self) -> u64 {
+        let source = if self.way == Way::Copy { self.real_unit() } else { 0 };
+        (self.size + source) as u64
     }
 
-    fn seconds(&self, case: &Case) -> f64 {
-        let choice = Choice::of(case);
-        let faults = (choice.size / choice.unit()) as f64;
+    fn seconds(&self) -> f64 {
+        let faults = (self.size / self.unit()) as f64;
         // What a wake-up of another CPU takes in a guest, and what copying takes.
-        faults * 30e-6 + choice.size as f64 / 1e9 + 0.005
+        faults * 30e-6 + self.size as f64 / 1e9 + 0.005
     }
 
-    fn repetitions(&self, case: &Case) -> Option<u32> {
-        space::rounds_of(case)
+    fn repetitions(&self) -> Option<u32> {
+        self.rounds
     }
 
-    fn smallest(&self) -> &'static [(&'static str, &'static str)] {
-        &[("size", "4m"), ("rounds", "2")]
-    }
-
-    fn prepare(&self, case: &Case, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         leave_unmarked();
-        let choice = Choice::of(case);
+        let choice = self.clone();
         // The process ends with the case: its first thread stays where it is.
         std::mem::forget(choice.faulter_cpu(0).map(Pinned::to).transpose()?);
         let lists = (0..choice.threads).map(|thread| touches(&choice, thread)).collect();

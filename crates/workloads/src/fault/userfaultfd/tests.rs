@@ -12,36 +12,6 @@ fn choice(pairs: &[(&str, &str)]) -> Choice {
     Choice::of(&case(pairs))
 }
 
-type Pairs = &'static [(&'static str, &'static str)];
-
-/// Every refusal, by a case that meets it and a neighbour that is accepted.
-const REFUSED: [(Pairs, Pairs); 11] = [
-    (&[("handler", "none"), ("op", "wp")], &[("handler", "none"), ("op", "wp-async")]),
-    (&[("op", "wp-async")], &[("op", "wp")]),
-    (&[("cpu", "none")], &[("cpu", "none"), ("handler", "any-cpu")]),
-    (&[("threads", "2")], &[("threads", "2"), ("uffds", "each")]),
-    (&[("uffds", "each")], &[("uffds", "each"), ("threads", "2")]),
-    (&[("handler", "sigbus"), ("handlers", "2")], &[("handlers", "2")]),
-    (&[("op", "move"), ("page", "hugetlb-2m")], &[("op", "copy"), ("page", "hugetlb-2m")]),
-    (
-        &[("handler", "none"), ("op", "wp-async"), ("batch", "2")],
-        &[("handler", "same-cpu"), ("op", "wp"), ("batch", "2")],
-    ),
-    (&[("page", "hugetlb-2m"), ("batch", "16")], &[("page", "hugetlb-2m"), ("batch", "8")]),
-    (&[("size", "12k"), ("batch", "2")], &[("size", "16k"), ("batch", "2")]),
-    (&[("lie", "content"), ("op", "wp")], &[("lie", "content"), ("op", "copy")]),
-];
-
-#[test]
-fn each_refusal_has_a_case_that_meets_it_and_a_neighbour() {
-    assert_eq!(REFUSED.len(), REFUSALS.len());
-    for ((bad, good), (what, why)) in REFUSED.iter().zip(Userfaultfd.refusals()) {
-        let error = complete(&Userfaultfd, bad).unwrap_err();
-        assert!(error.starts_with(what) && error.ends_with(why), "{bad:?}: {error}");
-        complete(&Userfaultfd, good).unwrap_or_else(|error| panic!("{good:?}: {error}"));
-    }
-}
-
 #[test]
 fn there_are_many_resolvers() {
     let mut accepted = 0;
@@ -104,7 +74,7 @@ fn another_cpu_is_never_that_of_a_thread_it_serves() {
 
 #[test]
 fn what_the_kernel_must_be_able_to_do_is_needed() {
-    let needs = Userfaultfd.needs(&case(&[("op", "move"), ("handler", "sigbus")]));
+    let needs = choice(&[("op", "move"), ("handler", "sigbus")]).needs();
     let named: Vec<String> = needs.iter().map(ToString::to_string).collect();
     for feature in ["UFFD_FEATURE_MOVE", "UFFD_FEATURE_SIGBUS"] {
         assert!(named.iter().any(|need| need.contains(feature)), "{named:?}");

@@ -1,119 +1,22 @@
-//! What a kind of fault is.
+//! A kind of fault at work.
 //!
 //! The one idea: a kind is a *state of memory* from which the next touch takes one particular path
-//! through the kernel. [`FaultKind`] says what it is called and where it makes sense; its [`Stage`]
-//! brings freshly mapped memory into that state, off the clock, and says what the touches must
-//! leave behind. The loop that touches, its clock and its control are the workload's and the same
-//! for all of them.
+//! through the kernel. A row of `kinds::KINDS` says what it is called and where it makes
+//! sense; its [`Stage`] brings freshly mapped memory into that state, off the clock, and says what
+//! the touches must leave behind. The loop that touches, its clock and its control are the
+//! workload's and the same for all of them.
 //!
 //! A kind whose cost is a call on each page and no touch at all (collapsing, migrating) times its
 //! own calls: see [`Stage::calls`].
 
 use std::fmt;
 
-use pagelab_bench::{inputs::Inputs, meter::Witness, need::Needed, workload::Error};
-use pagelab_record::Case;
+use pagelab_bench::{meter::Witness, workload::Error};
 use pagelab_sys::{
-    Area, SysError,
-    loops::touch::{Access, TouchList},
-    memory::residency::Residency,
-    time::clock::Clock,
+    Area, SysError, loops::touch::TouchList, memory::residency::Residency, time::clock::Clock,
 };
 
-use crate::fault::space::{Expectation, Space};
-
-/// One kind of fault.
-pub trait FaultKind: fmt::Debug + Sync {
-    /// The value of the parameter `kind`.
-    fn name(&self) -> &'static str;
-
-    /// One line: from which state the touch starts and what the kernel does about it.
-    fn help(&self) -> &'static str;
-
-    /// What a touch does.
-    fn access(&self) -> Access {
-        Access::Write
-    }
-
-    /// Whether a touch of the stage's memory faults at all; without, there is only the control.
-    fn is_fault(&self) -> bool {
-        true
-    }
-
-    /// Whether `fault/throughput` measures it, too; not what costs a call instead of a touch.
-    fn in_throughput(&self) -> bool {
-        true
-    }
-
-    /// Whether the first touch in each 2 MiB also allocates a page of page table, so that it is to
-    /// be kept apart; not where the table is there before the touch.
-    fn allocates_tables(&self) -> bool {
-        true
-    }
-
-    /// Whether the fault takes memory that was free until then, which a host may have to back
-    /// first.
-    fn takes_fresh_memory(&self) -> bool {
-        true
-    }
-
-    /// Whether the case's lie would be the truth for this kind, or leave no trace in it.
-    fn cannot_tell(&self, case: &Case) -> bool {
-        let _ = case;
-        false
-    }
-
-    /// Refuses a case that would measure something else than it says.
-    ///
-    /// # Errors
-    /// A sentence that says what it would measure instead, and what to ask for.
-    fn refuse(&self, case: &Case) -> Result<(), String> {
-        let _ = case;
-        Ok(())
-    }
-
-    /// Whether it takes memory from a file in the directory that `dir` names.
-    fn uses_dir(&self) -> bool {
-        false
-    }
-
-    /// The most that `size=auto` gives it, in bytes: less where repetitions wait for a disk.
-    fn automatic_size_max(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// The lies that few kinds can be told: a file that is `cached`, and `fault-around`.
-    fn lies(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// What it needs of the host beyond what its page size needs.
-    fn needs(&self, case: &Case) -> Vec<Needed> {
-        let _ = case;
-        Vec::new()
-    }
-
-    /// What lives as long as the case's process: files above all. May choose another backing or
-    /// layout for the space, which is not reserved yet.
-    ///
-    /// # Errors
-    /// When the machine refuses.
-    fn stage(&self, case: &Case, space: &mut Space) -> Result<Box<dyn Stage>, Error>;
-
-    /// The same for kinds that need what was made for the case.
-    ///
-    /// # Errors
-    /// When the machine refuses, or it was not made.
-    fn stage_with(
-        &self,
-        case: &Case,
-        space: &mut Space,
-        inputs: &Inputs,
-    ) -> Result<Box<dyn Stage>, Error> {
-        let _ = inputs;
-        self.stage(case, space)
-    }
-}
+use crate::fault::space::Expectation;
 
 /// A kind at work on one space.
 pub trait Stage: fmt::Debug {

@@ -1,0 +1,152 @@
+//! What the parameters of the fault workloads choose among, where no other file owns it.
+
+use std::fmt;
+
+use pagelab_bench::{words, words::Read};
+use pagelab_record::Case;
+
+use crate::needs::far_node;
+
+words! {
+    /// Where anonymous memory lies.
+    pub enum Place {
+        /// Wherever there is room.
+        Anon = "anon",
+        /// In the heap.
+        Brk = "brk",
+        /// From a 1 GiB boundary.
+        Fixed = "fixed",
+    }
+}
+
+words! {
+    /// What is told to the kernel against what the case says, for the witness to notice.
+    pub enum Lie {
+        /// Nothing.
+        None = "none",
+        /// Huge pages are wanted.
+        ThpOn = "thp-on",
+        /// Huge pages are not wanted.
+        ThpOff = "thp-off",
+        /// The memory begins in the middle of a page.
+        Ragged = "ragged",
+        /// `MAP_POPULATE` before the advice.
+        EarlyPopulate = "early-populate",
+        /// One untimed touch before the timed one.
+        Present = "present",
+        /// Loads instead of stores.
+        Read = "read",
+        /// The file is in the page cache.
+        Cached = "cached",
+        /// As many pages a fault as the kernel likes, or one.
+        FaultAround = "fault-around",
+        /// Memory is left as it is.
+        Unfragmented = "unfragmented",
+    }
+}
+
+words! {
+    /// What is compared inside a case.
+    pub enum Arm {
+        /// The loop of this program.
+        Pagelab = "pagelab",
+        /// A minimal C loop.
+        C = "c",
+        /// That of `page_fault1` (will-it-scale).
+        PageFault1 = "page-fault1",
+        /// That of `pft`.
+        Pft = "pft",
+        /// The method of the latency note.
+        AsPublished = "as-published",
+    }
+}
+
+words! {
+    /// What memory is short of.
+    pub enum Pressure {
+        /// Nothing.
+        None = "none",
+        /// Free blocks as large as the page under test.
+        Fragmented = "fragmented",
+        /// A memory cgroup of the case's own is full.
+        Memcg = "memcg",
+    }
+}
+
+words! {
+    /// What the swap space of a case is.
+    pub enum SwapTo {
+        /// A compressed device in memory.
+        Zram = "zram",
+        /// A file on a disk.
+        File = "file",
+    }
+}
+
+words! {
+    /// What is written before it is swapped out.
+    pub enum Content {
+        /// Nothing but zeros: zram keeps no page for it, and since Linux 6.12 no device sees it.
+        Zero = "zero",
+        /// 512 bytes of random words, 512 bytes of words whose upper 48 bits are zero, and so on.
+        Half = "half",
+        /// Random words.
+        Random = "random",
+    }
+}
+
+/// What `kind=swap` asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swapping {
+    /// What is swapped to.
+    pub to: SwapTo,
+    /// How zram compresses, where that is decided.
+    pub algorithm: Option<String>,
+    /// Whether pages may be read ahead.
+    pub reads_ahead: bool,
+    /// What is swapped.
+    pub content: Content,
+}
+
+impl Swapping {
+    /// What it is where nothing is said.
+    pub const DEFAULT: Self =
+        Self { to: SwapTo::Zram, algorithm: None, reads_ahead: false, content: Content::Half };
+
+    pub(super) fn of(case: &Case) -> Self {
+        Self {
+            to: case.word("swap"),
+            algorithm: case.text("algorithm").filter(|name| *name != "auto").map(str::to_owned),
+            reads_ahead: case.is("page-cluster", "default"),
+            content: case.word("content"),
+        }
+    }
+}
+
+/// A node that memory is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemNode {
+    /// The one farthest from the CPU.
+    Far,
+    /// The one of this number.
+    Number(usize),
+}
+
+impl MemNode {
+    /// Its number, where it exists.
+    pub fn number(self) -> Option<usize> {
+        match self {
+            Self::Far => far_node(),
+            Self::Number(number) => Some(number),
+        }
+    }
+}
+
+impl fmt::Display for MemNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Far => f.write_str("far"),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Every refusal, by a case that meets it and a neighbour that is accepted.
+
+use pagelab_bench::plan::complete;
+
+use crate::WORKLOADS;
+
+type Pairs = &'static [(&'static str, &'static str)];
+
+/// Of each workload, in the order of its rows: a case that meets a row and no row before it, and a
+/// neighbour that is accepted.
+const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
+    ("fault/throughput", THROUGHPUT),
+    ("fault/latency", LATENCY),
+    ("fault/userfaultfd", USERFAULTFD),
+    (
+        "fault/stages",
+        &[
+            (&[("size", "4097")], &[("size", "4k")]),
+            (&[("size", "64m")], &[("size", "32m")]),
+            (&[("cpu", "none")], &[("cpu", "0")]),
+        ],
+    ),
+    ("emu/replay", REPLAY),
+    (
+        "emu/verify",
+        &[
+            (&[("backend", "base,noop")], &[("backend", "base,tlb")]),
+            (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
+            (&[("ops", "all")], &[("ops", "1k")]),
+            (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
+            (&[("trace", FILE), ("image", "generator")], &[("image", "generator")]),
+            (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
+        ],
+    ),
+    (
+        "trace/stats",
+        &[
+            (&[("ops", "all")], &[("ops", "1k")]),
+            (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
+        ],
+    ),
+    ("memtype/bandwidth", BANDWIDTH),
+    ("memtype/latency", MEMTYPE_LATENCY),
+    ("memtype/order", ORDER),
+];
+
+/// A file that is there.
+const FILE: &str = "/proc/self/exe";
+
+const THROUGHPUT: &[(Pairs, Pairs)] = &[
+    (&[("page", "hugetlb-2m"), ("backing", "brk")], &[("page", "2m"), ("backing", "brk")]),
+    (&[("page", "64k"), ("backing", "brk")], &[("page", "4k"), ("backing", "brk")]),
+    (&[("page", "hugetlb-2m"), ("align", "ragged")], &[("page", "hugetlb-2m")]),
+    (&[("page", "4k"), ("align", "ragged")], &[("page", "4k")]),
+    (&[("page", "64k"), ("align", "ragged")], &[("page", "64k")]),
+    (
+        &[("page", "2m"), ("align", "ragged")],
+        &[("page", "2m"), ("align", "ragged"), ("touch", "8@4k")],
+    ),
+    (&[("threads", "2"), ("processes", "2")], &[("threads", "2")]),
+    (&[("threads", "2"), ("order", "random")], &[("order", "random")]),
+    (&[("page", "64k"), ("arms", "pagelab,c")], &[("page", "2m"), ("arms", "pagelab,c")]),
+    (
+        &[("arms", "page-fault1"), ("order", "random")],
+        &[("arms", "pagelab,page-fault1,pft"), ("threads", "2")],
+    ),
+    (&[("size", "3m"), ("page", "2m")], &[("size", "4m"), ("page", "2m")]),
+    (
+        &[("lie", "early-populate"), ("populate", "map-populate")],
+        &[("lie", "early-populate"), ("page", "2m")],
+    ),
+    (&[("kind", "collapse"), ("page", "2m")], &[("kind", "read")]),
+    (
+        &[("kind", "zero-write"), ("touch", "8@64k")],
+        &[("kind", "read"), ("processes", "2"), ("touch", "8@4k")],
+    ),
+    (&[("kind", "read"), ("arms", "pagelab,c")], &[("arms", "pagelab,c")]),
+    (&[("vmas", "each")], &[("vmas", "each"), ("threads", "2")]),
+    (&[("beside", "munmap"), ("processes", "2")], &[("beside", "munmap"), ("threads", "2")]),
+    (&[("beside", "munmap"), ("populate", "mlock")], &[("beside", "munmap")]),
+    (&[("beside", "munmap"), ("cpu", "0")], &[("beside", "munmap"), ("cpu", "0-1")]),
+    (&[("pressure", "memcg"), ("kind", "read")], &[("pressure", "memcg")]),
+    (&[("pressure", "fragmented")], &[("pressure", "fragmented"), ("page", "2m")]),
+    (&[("pressure", "fragmented"), ("page", "64k")], &[("pressure", "memcg"), ("page", "64k")]),
+    (&[("populate", "mlock"), ("page", "hugetlb-2m")], &[("populate", "mlock"), ("page", "2m")]),
+    (&[("populate", "populate-read"), ("page", "2m")], &[("populate", "populate-read")]),
+    (&[("populate", "mlockall-future"), ("mem-node", "0")], &[("populate", "mlockall-future")]),
+    (&[("populate", "map-populate"), ("backing", "brk")], &[("backing", "brk")]),
+    (
+        &[("populate", "madvise-populate-each")],
+        &[("populate", "madvise-populate-each"), ("threads", "2")],
+    ),
+    (&[("page-cluster", "default")], &[("kind", "swap"), ("page-cluster", "default")]),
+    (
+        &[("kind", "swap"), ("swap", "file"), ("algorithm", "lz4")],
+        &[("kind", "swap"), ("swap", "zram"), ("algorithm", "lz4")],
+    ),
+    // It has no rate.
+    (NEVER, &[]),
+];
+
+const LATENCY: &[(Pairs, Pairs)] = &[
+    (&[("host", "cold"), ("kind", "present")], &[("host", "cold")]),
+    (&[("kind", "present"), ("rate", "1k")], &[("rate", "1k")]),
+    (
+        &[("fifo", "on"), ("rate", "1k"), ("size", "128m")],
+        &[("fifo", "on"), ("rate", "1k"), ("size", "2m")],
+    ),
+    (&[("arms", "as-published")], &[("arms", "as-published"), ("kind", "read")]),
+    (&[("size", "3m"), ("page", "2m")], &[("size", "4m"), ("page", "2m")]),
+    (&[("lie", "thp-off")], &[("lie", "thp-off"), ("page", "2m")]),
+    (&[("populate", "mlock"), ("kind", "read")], &[("populate", "mlock")]),
+    (&[("dir", "/var/tmp")], &[("dir", "/var/tmp"), ("kind", "file-minor")]),
+    (&[("pressure", "memcg"), ("lie", "present")], &[("pressure", "memcg")]),
+    (&[("pressure", "fragmented")], &[("pressure", "fragmented"), ("page", "64k")]),
+    (
+        &[("populate", "map-locked"), ("page", "hugetlb-2m")],
+        &[("populate", "map-locked"), ("page", "2m")],
+    ),
+    (&[("populate", "populate-read"), ("page", "2m")], &[("populate", "populate-read")]),
+    (&[("populate", "map-populate"), ("mem-node", "far")], &[("populate", "map-populate")]),
+    (&[("swap", "file")], &[("kind", "swap"), ("swap", "file")]),
+    (
+        &[("kind", "swap"), ("swap", "file"), ("algorithm", "lz4")],
+        &[("kind", "swap"), ("algorithm", "lz4")],
+    ),
+    (
+        &[("kind", "swap"), ("page-cluster", "default"), ("rate", "1k")],
+        &[("kind", "swap"), ("rate", "1k")],
+    ),
+];
+
+const USERFAULTFD: &[(Pairs, Pairs)] = &[
+    (&[("handler", "none"), ("op", "wp")], &[("handler", "none"), ("op", "wp-async")]),
+    (&[("op", "wp-async")], &[("op", "wp")]),
+    (&[("cpu", "none")], &[("cpu", "none"), ("handler", "any-cpu")]),
+    (&[("threads", "2")], &[("threads", "2"), ("uffds", "each")]),
+    (&[("uffds", "each")], &[("uffds", "each"), ("threads", "2")]),
+    (&[("handler", "sigbus"), ("handlers", "2")], &[("handlers", "2")]),
+    (&[("op", "move"), ("page", "hugetlb-2m")], &[("op", "copy"), ("page", "hugetlb-2m")]),
+    (
+        &[("handler", "none"), ("op", "wp-async"), ("batch", "2")],
+        &[("handler", "same-cpu"), ("op", "wp"), ("batch", "2")],
+    ),
+    (&[("page", "hugetlb-2m"), ("batch", "16")], &[("page", "hugetlb-2m"), ("batch", "8")]),
+    (&[("size", "12k"), ("batch", "2")], &[("size", "16k"), ("batch", "2")]),
+    (&[("lie", "content"), ("op", "wp")], &[("lie", "content"), ("op", "copy")]),
+];
+
+const REPLAY: &[(Pairs, Pairs)] = &[
+    (&[("cache", "cold")], &[("cache", "cold"), ("reader", "mmap")]),
+    (&[("backend", "tlb,tlb")], &[("backend", "tlb,tlb/safe")]),
+    (&[("ops", "all")], &[("ops", "1k")]),
+    (&[("trace", FILE), ("seed", "2")], &[("seed", "2")]),
+    (&[("trace", FILE), ("image", "generator")], &[("image", "generator")]),
+    (&[("trace", "zipf"), ("image", "generator")], &[("trace", "zipf")]),
+];
+
+const BANDWIDTH: &[(Pairs, Pairs)] = &[
+    (&[("store", "none")], &[("store", "none"), ("test", "read")]),
+    (&[("test", "read"), ("fence", "sfence")], &[("test", "read")]),
+    (
+        &[("test", "read"), ("load", "nt"), ("width", "8")],
+        &[("test", "read"), ("load", "nt"), ("width", "16")],
+    ),
+    (
+        &[("test", "ntwrite_nofence_deferred"), ("load", "plain")],
+        &[("test", "ntwrite_nofence_deferred")],
+    ),
+    (
+        &[("type", "uc"), ("fence-word", "overlap")],
+        &[("type", "uc"), ("test", "read"), ("fence-word", "overlap")],
+    ),
+    (&[("sum", "accumulated")], &[("test", "read"), ("sum", "accumulated")]),
+    (
+        &[
+            ("type", "uc"),
+            ("test", "write_ucfence"),
+            ("fence-word", "overlap"),
+            ("arms", "pagelab,c"),
+        ],
+        &[("type", "uc"), ("test", "write_ucfence"), ("fence-word", "overlap")],
+    ),
+    (&[("size", "12k"), ("threads", "2")], &[("size", "16k"), ("threads", "2")]),
+    (&[("cpu", "0"), ("threads", "2")], &[("cpu", "0-1"), ("threads", "2")]),
+    (&[("lie", "stale")], &[("lie", "stale"), ("test", "read")]),
+    (&[("type", "uc"), ("frames", "ordinary")], &[("type", "uc"), ("frames", "scattered")]),
+    (&[("type", "wt"), ("frames", "contiguous")], &[("type", "wt")]),
+    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
+    (
+        &[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")],
+        &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
+    ),
+    (&[("frames", "reserved"), ("node", "0")], &[("frames", "contiguous"), ("node", "0")]),
+    (
+        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
+        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
+    ),
+];
+
+const MEMTYPE_LATENCY: &[(Pairs, Pairs)] = &[
+    (&[("state", "flushed"), ("type", "uc")], &[("state", "flushed")]),
+    (&[("samples", "all")], &[("samples", "1k")]),
+    (&[("op", "load,store,load")], &[("op", "load,store")]),
+    (&[("type", "wc"), ("frames", "ordinary")], &[("type", "wc"), ("op", "load,uc-fence")]),
+    (&[("type", "wt"), ("frames", "scattered")], &[("type", "wt")]),
+    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "ordinary"), ("leaf", "2m")]),
+    (
+        &[("frames", "ordinary"), ("leaf", "1g"), ("size", "1g")],
+        &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
+    ),
+    // It has no node.
+    (NEVER, &[]),
+    (
+        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
+        &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
+    ),
+];
+
+const ORDER: &[(Pairs, Pairs)] = &[
+    (&[("pattern", "8")], &[("pattern", "64")]),
+    (&[("cpus", "0")], &[("cpus", "0-1")]),
+    (&[("rounds", "all")], &[("rounds", "1k")]),
+    (&[("type", "uc"), ("frames", "ordinary")], &[("type", "uc")]),
+    (&[("type", "wt"), ("frames", "scattered")], &[("type", "wt")]),
+    (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
+    (&[("frames", "ordinary"), ("leaf", "1g")], &[("frames", "ordinary"), ("leaf", "2m")]),
+    // It has no node, and its memory is made of whole leaves.
+    (NEVER, &[]),
+    (NEVER, &[]),
+];
+
+/// Nothing meets a row that a workload shares with others.
+const NEVER: Pairs = &[];
+
+#[test]
+fn every_refusal_has_a_case_that_meets_it_and_a_neighbour_that_is_accepted() {
+    for workload in WORKLOADS {
+        let name = workload.name();
+        let of_name = EXAMPLES.iter().find(|(known, _)| *known == name);
+        let (rows, examples) = (workload.refusals(), of_name.map_or(&[][..], |(_, all)| all));
+        // What is not in a table of rows is said in words of its own, and stands last.
+        let others = match name {
+            "tier/simulation" => rows.len(),
+            "fault/latency" => 1,
+            _ => 0,
+        };
+        assert_eq!(rows.len() - others, examples.len(), "{name}: {rows:#?}");
+        for ((says, instead), (meets, neighbour)) in rows.into_iter().zip(examples) {
+            if *meets != NEVER {
+                let error = complete(*workload, meets).unwrap_err();
+                assert_eq!(error, format!("{says}: {instead}"), "{name} {meets:?}");
+            }
+            let accepted = complete(*workload, neighbour);
+            assert!(accepted.is_ok(), "{name} {neighbour:?}: {accepted:?}");
+        }
+    }
+}
