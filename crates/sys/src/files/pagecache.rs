@@ -15,7 +15,10 @@ use std::{
 use linux_raw_sys::general::{__NR_cachestat, cachestat, cachestat_range};
 use rustix::fs::{Advice, fadvise, fdatasync};
 
-use crate::SysError;
+use crate::{
+    SysError,
+    memory::map::{Map, READ},
+};
 
 const PAGE: u64 = 4096;
 
@@ -53,28 +56,16 @@ fn ask_cachestat(file: &File, bytes: u64) -> Option<u64> {
 }
 
 fn ask_mincore(file: &File, bytes: u64) -> Result<u64, SysError> {
-    let on = || format!("{bytes} bytes of a file");
     let length = usize::try_from(bytes).expect("addresses have 64 bits");
-    let fd = file.as_raw_fd();
-    // SAFETY: a fresh mapping that may only be read, at a place of the kernel's choice; nobody
-    // reads it: mincore looks at the page cache behind it.
-    let map = unsafe {
-        libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
-    };
-    if map == libc::MAP_FAILED {
-        return Err(SysError::last("mmap", on()));
-    }
-    let count = usize::try_from(pages(bytes)).expect("fewer pages than bytes");
-    let mut states = vec![0_u8; count];
+    // Nobody reads it: mincore looks at the page cache behind it.
+    let map = Map::of(file, length, READ, libc::MAP_SHARED)?;
+    let mut states = vec![0_u8; usize::try_from(pages(bytes)).expect("fewer pages than bytes")];
     // SAFETY: the array has an entry for each page of the mapping.
-    let result = unsafe { libc::mincore(map, length, states.as_mut_ptr()) };
-    let failed = (result != 0).then(|| SysError::last("mincore", on()));
-    // SAFETY: ours, and nothing refers to it.
-    unsafe { libc::munmap(map, length) };
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(states.iter().filter(|state| *state & 1 != 0).count() as u64),
+    let result = unsafe { libc::mincore(map.start().cast(), length, states.as_mut_ptr()) };
+    if result != 0 {
+        return Err(SysError::last("mincore", format!("{bytes} bytes of a file")));
     }
+    Ok(states.iter().filter(|state| *state & 1 != 0).count() as u64)
 }
 
 /// Writes back what is dirty and asks the kernel to forget the file's pages.

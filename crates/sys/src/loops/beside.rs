@@ -1,4 +1,4 @@
-#![expect(unsafe_code, reason = "mprotect and madvise change what memory is")]
+#![expect(unsafe_code, reason = "mprotect changes what memory is")]
 //! Calls that one thread makes over and over beside others that fault in the same address space.
 //!
 //! The one idea: a small area of its own is brought into the state that the call takes away
@@ -97,10 +97,7 @@ impl Ground {
             }
             Call::Madvise => {
                 self.is_present = false;
-                let at = self.area.base() as *mut libc::c_void;
-                // SAFETY: the range is the ground's, which nothing refers to.
-                let result = unsafe { libc::madvise(at, BYTES, libc::MADV_DONTNEED) };
-                done(result, "madvise")
+                self.area.give_up(BYTES)
             }
             Call::Mprotect => {
                 let writable = if self.is_writable { 0 } else { uapi::PROT_WRITE };
@@ -108,7 +105,10 @@ impl Ground {
                 let at = self.area.base() as *mut libc::c_void;
                 let protection = (uapi::PROT_READ | writable).cast_signed();
                 // SAFETY: the range is the ground's, and only its owner stores there.
-                done(unsafe { libc::mprotect(at, BYTES, protection) }, "mprotect")
+                match unsafe { libc::mprotect(at, BYTES, protection) } {
+                    0 => Ok(()),
+                    _ => Err(SysError::last("mprotect", format!("{BYTES} bytes"))),
+                }
             }
         }
     }
@@ -120,10 +120,6 @@ impl Ground {
     pub fn present(&self) -> Result<u64, SysError> {
         Ok(Scanner::open()?.scan(&self.area)?.present)
     }
-}
-
-fn done(result: i32, call: &'static str) -> Result<(), SysError> {
-    if result == 0 { Ok(()) } else { Err(SysError::last(call, format!("{BYTES} bytes"))) }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-#![expect(unsafe_code, reason = "mmap and a plain load through it")]
+#![expect(unsafe_code, reason = "a plain load through a mapping")]
 //! The published latency note's method, kept as it was so that its bias can be shown.
 //!
 //! A fresh 4 MiB mapping, an unfenced counter before and after a *read* of its first byte. The
 //! timer's own cost stays in. Nothing else in this room may use it.
 
-use crate::{SysError, arch};
+use crate::{
+    SysError, arch,
+    memory::map::{Map, READ_WRITE},
+};
 
 const BYTES: usize = 4096 * 1024;
 
@@ -16,21 +19,12 @@ const BYTES: usize = 4096 * 1024;
 /// # Panics
 /// Where the machine has no time stamp counter.
 pub fn sample_ticks() -> Result<u64, SysError> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_ANONYMOUS | libc::MAP_PRIVATE;
-    // SAFETY: a fresh private mapping at a place of the kernel's choice.
-    let map = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0) };
-    if map == libc::MAP_FAILED {
-        return Err(SysError::last("mmap", "4 MiB, anonymous"));
-    }
-    // SAFETY: advice about our own mapping.
-    unsafe { libc::madvise(map, BYTES, libc::MADV_NOHUGEPAGE) };
+    let map = Map::anonymous(BYTES, READ_WRITE, 0)?;
+    map.advise(libc::MADV_NOHUGEPAGE);
     let before = arch::ticks_plain();
     // SAFETY: the first byte of a readable mapping.
-    let byte = unsafe { map.cast::<u8>().read_volatile() };
+    let byte = unsafe { map.start().read_volatile() };
     let after = arch::ticks_plain();
     std::hint::black_box(byte);
-    // SAFETY: ours, and nothing refers to it any more.
-    unsafe { libc::munmap(map, BYTES) };
     Ok(after.saturating_sub(before))
 }

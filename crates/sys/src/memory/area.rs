@@ -13,7 +13,7 @@
 mod advice;
 mod layout;
 
-use std::{io, os::fd::RawFd};
+use std::{fmt, io, os::fd::RawFd};
 
 use linux_raw_sys::general as uapi;
 
@@ -92,8 +92,8 @@ impl Area {
                 // A page of guard on both sides, the boundary between them.
                 let start = (1..64_usize).find_map(|gib| {
                     let start = (gib << 30) - BASE_PAGE;
-                    let fixed = uapi::MAP_FIXED_NOREPLACE;
-                    map(start, extent + skew + 2 * BASE_PAGE, 0, fixed).ok()
+                    let fixed = uapi::MAP_PRIVATE | uapi::MAP_FIXED_NOREPLACE;
+                    map(start, extent + skew + 2 * BASE_PAGE, 0, fixed, None).ok()
                 });
                 let Some(start) = start else {
                     let why = io::Error::from_raw_os_error(libc::EEXIST);
@@ -104,7 +104,7 @@ impl Area {
             }
             Backing::Anonymous | Backing::Hugetlb(_) | Backing::File { .. } => {
                 let length = extent + 2 * align + 2 * BASE_PAGE;
-                let start = map(0, length, 0, 0)?;
+                let start = map(0, length, 0, uapi::MAP_PRIVATE, None)?;
                 area.reserved = (start, length);
                 area.base = (start + BASE_PAGE).next_multiple_of(align) + skew;
             }
@@ -119,12 +119,7 @@ impl Area {
     /// # Errors
     /// When the kernel refuses, which it has no reason to.
     pub fn open(&mut self) -> Result<(), SysError> {
-        if self.backing != Backing::Brk {
-            for base in self.windows() {
-                unmap(base, self.layout.window)?;
-            }
-        }
-        Ok(())
+        if self.backing == Backing::Brk { Ok(()) } else { self.unmap_windows() }
     }
 
     /// Maps every window; `populate` adds `MAP_POPULATE`, which a heap does not have.
@@ -146,26 +141,24 @@ impl Area {
 
     fn map_with(&mut self, flags: u32) -> Result<(), SysError> {
         let flags = flags | uapi::MAP_FIXED_NOREPLACE;
-        match self.backing {
-            Backing::Brk => heap::grow(self.base, self.layout.window)?,
-            Backing::Hugetlb(shift) => {
-                let flags = flags | uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT;
-                for base in self.windows() {
-                    map(base, self.layout.window, READ_WRITE, flags)?;
-                }
+        let file = match self.backing {
+            Backing::Brk => {
+                heap::grow(self.base, self.layout.window)?;
+                self.mapped = true;
+                return Ok(());
             }
-            Backing::Anonymous | Backing::Fixed => {
-                for base in self.windows() {
-                    map(base, self.layout.window, READ_WRITE, flags)?;
-                }
-            }
-            Backing::File { fd, shared } => {
-                let flags = flags | if shared { uapi::MAP_SHARED } else { uapi::MAP_PRIVATE };
-                for (index, base) in self.windows().enumerate() {
-                    let at = index * self.layout.window;
-                    map_file(base, self.layout.window, flags, (fd, at))?;
-                }
-            }
+            Backing::File { fd, .. } => Some(fd),
+            _ => None,
+        };
+        let flags = flags
+            | match self.backing {
+                Backing::Hugetlb(shift) => uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT,
+                Backing::File { shared: true, .. } => uapi::MAP_SHARED,
+                _ => uapi::MAP_PRIVATE,
+            };
+        for (index, base) in self.windows().enumerate() {
+            let file = file.map(|fd| (fd, index * self.layout.window));
+            map(base, self.layout.window, READ_WRITE, flags, file)?;
         }
         self.mapped = true;
         Ok(())
@@ -176,14 +169,11 @@ impl Area {
     /// # Errors
     /// When the kernel was built without transparent huge pages.
     pub fn advise(&self, advice: Advice) -> Result<(), SysError> {
-        self.each_window(
-            "madvise",
-            match advice {
-                Advice::HugePage => Call::Advise(uapi::MADV_HUGEPAGE),
-                Advice::NoHugePage => Call::Advise(uapi::MADV_NOHUGEPAGE),
-                Advice::Random => Call::Advise(uapi::MADV_RANDOM),
-            },
-        )
+        self.advise_windows(match advice {
+            Advice::HugePage => uapi::MADV_HUGEPAGE,
+            Advice::NoHugePage => uapi::MADV_NOHUGEPAGE,
+            Advice::Random => uapi::MADV_RANDOM,
+        })
     }
 
     /// `MADV_POPULATE_WRITE` (since Linux 5.14).
@@ -191,7 +181,7 @@ impl Area {
     /// # Errors
     /// When memory is short; unlike `MAP_POPULATE` it says so.
     pub fn populate_write(&self) -> Result<(), SysError> {
-        self.each_window("madvise", Call::Advise(uapi::MADV_POPULATE_WRITE))
+        self.advise_windows(uapi::MADV_POPULATE_WRITE)
     }
 
     /// `mlock`, or `mlock2(MLOCK_ONFAULT)`.
@@ -199,7 +189,15 @@ impl Area {
     /// # Errors
     /// When the memlock limit is too low.
     pub fn lock(&self, on_fault: bool) -> Result<(), SysError> {
-        self.each_window("mlock", if on_fault { Call::LockOnFault } else { Call::Lock })
+        self.each_window("mlock", format_args!("on fault: {on_fault}"), |at, bytes| {
+            if on_fault {
+                // SAFETY: the range is ours and mapped; locking changes no contents.
+                unsafe { libc::syscall(libc::SYS_mlock2, at, bytes, uapi::MLOCK_ONFAULT) }
+            } else {
+                // SAFETY: as above.
+                unsafe { libc::mlock(at, bytes) }.into()
+            }
+        })
     }
 
     /// `MADV_PAGEOUT` (since Linux 5.4): writes to swap what can be reclaimed now.
@@ -207,7 +205,7 @@ impl Area {
     /// # Errors
     /// When the memory is locked.
     pub fn page_out(&self) -> Result<(), SysError> {
-        self.each_window("madvise", Call::Advise(uapi::MADV_PAGEOUT))
+        self.advise_windows(uapi::MADV_PAGEOUT)
     }
 
     /// Binds pages that are yet to be allocated to a memory node.
@@ -215,7 +213,12 @@ impl Area {
     /// # Errors
     /// When the node does not exist or has no memory.
     pub fn bind(&self, node: usize) -> Result<(), SysError> {
-        self.each_window("mbind", Call::Bind(node))
+        let mask = node_mask(node);
+        let bits = mask.len() * 64 + 1;
+        self.each_window("mbind", format_args!("node {node}"), |at, bytes| {
+            // SAFETY: the mask outlives the call and has as many bits as are announced.
+            unsafe { libc::syscall(libc::SYS_mbind, at, bytes, MPOL_BIND, mask.as_ptr(), bits, 0) }
+        })
     }
 
     /// The address of the first byte, for the latency loop of this room and for read-back.
@@ -252,46 +255,32 @@ impl Area {
     pub fn release(&mut self) -> Result<(), SysError> {
         match self.backing {
             Backing::Brk => heap::shrink(self.base, self.layout.window)?,
-            _ => {
-                for base in self.windows() {
-                    unmap(base, self.layout.window)?;
-                }
-            }
+            _ => self.unmap_windows()?,
         }
         self.mapped = false;
         Ok(())
     }
 
-    fn each_window(&self, name: &'static str, call: Call) -> Result<(), SysError> {
+    fn unmap_windows(&self) -> Result<(), SysError> {
+        self.windows().try_for_each(|base| unmap(base, self.layout.window))
+    }
+
+    fn advise_windows(&self, advice: u32) -> Result<(), SysError> {
+        self.windows().try_for_each(|base| advise(base, self.layout.window, advice))
+    }
+
+    /// Makes a call for each window, which answers 0 where it was done.
+    fn each_window(
+        &self,
+        name: &'static str,
+        on: fmt::Arguments<'_>,
+        call: impl Fn(*mut libc::c_void, usize) -> i64,
+    ) -> Result<(), SysError> {
         let bytes = self.layout.window;
-        for base in self.windows() {
-            let at = base as *mut libc::c_void;
-            let result = match call {
-                // SAFETY: the range is ours; populate and huge page advice change no contents.
-                Call::Advise(advice) => unsafe { libc::madvise(at, bytes, advice.cast_signed()) },
-                // SAFETY: the range is ours and mapped; locking changes no contents.
-                Call::Lock => unsafe { libc::mlock(at, bytes) },
-                Call::LockOnFault => {
-                    let flags = uapi::MLOCK_ONFAULT;
-                    // SAFETY: as for mlock.
-                    let result = unsafe { libc::syscall(libc::SYS_mlock2, at, bytes, flags) };
-                    i32::from(result != 0)
-                }
-                Call::Bind(node) => {
-                    let mask = node_mask(node);
-                    let bits = mask.len() * 64 + 1;
-                    // SAFETY: the mask outlives the call and has as many bits as are announced.
-                    let result = unsafe {
-                        libc::syscall(libc::SYS_mbind, at, bytes, MPOL_BIND, mask.as_ptr(), bits, 0)
-                    };
-                    i32::from(result != 0)
-                }
-            };
-            if result != 0 {
-                return Err(SysError::last(name, format!("{bytes} bytes at {base:#x}, {call:?}")));
-            }
-        }
-        Ok(())
+        self.windows().try_for_each(|base| match call(base as *mut libc::c_void, bytes) {
+            0 => Ok(()),
+            _ => Err(SysError::last(name, format!("{bytes} bytes at {base:#x}, {on}"))),
+        })
     }
 }
 
@@ -321,14 +310,6 @@ pub fn has_populate_write() -> bool {
     unsafe { libc::madvise(nowhere, 0, uapi::MADV_POPULATE_WRITE.cast_signed()) == 0 }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Call {
-    Advise(u32),
-    Lock,
-    LockOnFault,
-    Bind(usize),
-}
-
 /// `MPOL_BIND` of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.
 const MPOL_BIND: i32 = 2;
 const READ_WRITE: u32 = uapi::PROT_READ | uapi::PROT_WRITE;
@@ -339,31 +320,39 @@ fn node_mask(node: usize) -> [u64; 16] {
     mask
 }
 
-fn map(at: usize, bytes: usize, protection: u32, flags: u32) -> Result<usize, SysError> {
-    let flags = flags | uapi::MAP_PRIVATE | uapi::MAP_ANONYMOUS | uapi::MAP_NORESERVE;
+/// Maps anonymous memory, or a file from a position on.
+fn map(
+    at: usize,
+    bytes: usize,
+    protection: u32,
+    flags: u32,
+    file: Option<(RawFd, usize)>,
+) -> Result<usize, SysError> {
+    let (fd, position) = file.unwrap_or((-1, 0));
+    let kind = if file.is_some() { 0 } else { uapi::MAP_ANONYMOUS | uapi::MAP_NORESERVE };
+    let (protection, flags) = (protection.cast_signed(), (flags | kind).cast_signed());
+    let offset = libc::off_t::try_from(position).expect("a position in a file has 63 bits");
     let hint = at as *mut libc::c_void;
-    let (protection, flags) = (protection.cast_signed(), flags.cast_signed());
-    // SAFETY: a private anonymous mapping at a place of the kernel's choice, or at one of ours that
+    // SAFETY: a mapping at a place of the kernel's choice, or at one of ours that
     // MAP_FIXED_NOREPLACE refuses to take from anybody.
-    let address = unsafe { libc::mmap(hint, bytes, protection, flags, -1, 0) };
+    let address = unsafe { libc::mmap(hint, bytes, protection, flags, fd, offset) };
     if address == libc::MAP_FAILED {
-        return Err(SysError::last("mmap", format!("{bytes} bytes at {at:#x}, anonymous")));
+        let of = file.map_or("anonymous".to_owned(), |_| format!("of a file from {position}"));
+        return Err(SysError::last("mmap", format!("{bytes} bytes at {at:#x}, {of}")));
     }
     Ok(address as usize)
 }
 
-/// Maps `bytes` of a file from a position on.
-fn map_file(at: usize, bytes: usize, flags: u32, file: (RawFd, usize)) -> Result<(), SysError> {
-    let (fd, position) = file;
-    let (protection, flags) = (READ_WRITE.cast_signed(), flags.cast_signed());
-    let position = libc::off_t::try_from(position).expect("a position in a file has 63 bits");
-    let hint = at as *mut libc::c_void;
-    // SAFETY: MAP_FIXED_NOREPLACE (every caller's) takes no address from anybody.
-    let address = unsafe { libc::mmap(hint, bytes, protection, flags, fd, position) };
-    if address == libc::MAP_FAILED {
-        return Err(SysError::last("mmap", format!("{bytes} bytes of a file at {position}")));
+/// Advice about a range of an area, or about addresses where one was.
+pub(crate) fn advise(base: usize, bytes: usize, advice: u32) -> Result<(), SysError> {
+    let at = base as *mut libc::c_void;
+    // SAFETY: what loses contents is called on windows of an area that its owner gives up; the
+    // rest changes no contents, whatever lies there.
+    let result = unsafe { libc::madvise(at, bytes, advice.cast_signed()) };
+    if result == 0 {
+        return Ok(());
     }
-    Ok(())
+    Err(SysError::last("madvise", format!("{bytes} bytes at {base:#x}, advice {advice}")))
 }
 
 fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {

@@ -5,25 +5,26 @@
 //! The one idea: it is filled once and then read only, by the page table too, so that it can be
 //! handed out as a plain slice. It is no memory under test: that is behind [`crate::Area`].
 
-use std::{fs::File, io, ops::Deref, os::unix::fs::FileExt, ptr::NonNull};
+use std::{fs::File, io, ops::Deref, os::unix::fs::FileExt};
 
-use crate::{SysError, memory::residency::Scanner};
+use crate::{
+    SysError,
+    memory::{
+        map::{Map, READ_WRITE},
+        residency::Scanner,
+    },
+};
 
 const HUGE: usize = 2 << 20;
 
 /// Bytes that nobody can change any more.
 #[derive(Debug)]
 pub struct HugeBytes {
-    /// Everything that was mapped: start and length.
-    map: (NonNull<u8>, usize),
+    /// Everything that was mapped.
+    map: Map,
     /// Where the bytes start in it, at a boundary of huge pages, and how many they are.
-    bytes: (NonNull<u8>, usize),
+    bytes: (usize, usize),
 }
-
-// SAFETY: the bytes are never written after `read` has returned.
-unsafe impl Send for HugeBytes {}
-// SAFETY: as above.
-unsafe impl Sync for HugeBytes {}
 
 impl HugeBytes {
     /// Copies the first `length` bytes of a file.
@@ -32,32 +33,27 @@ impl HugeBytes {
     /// When memory is short, or the file is.
     pub fn read(file: &File, length: usize) -> Result<Self, SysError> {
         let whole = length.next_multiple_of(HUGE) + HUGE;
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a fresh private mapping at a place of the kernel's choice.
-        let map = unsafe { libc::mmap(std::ptr::null_mut(), whole, protection, flags, -1, 0) };
-        let start = NonNull::new(map.cast::<u8>()).filter(|_| map != libc::MAP_FAILED);
-        let Some(start) = start else {
-            return Err(SysError::last("mmap", format!("{whole} bytes, anonymous")));
-        };
-        let skip = start.as_ptr().align_offset(HUGE);
-        // SAFETY: less than a huge page, and the mapping is longer than that.
-        let first = unsafe { start.add(skip) };
-        let copy = Self { map: (start, whole), bytes: (first, length) };
+        let map = Map::anonymous(whole, READ_WRITE, 0)?;
+        let skip = map.start().align_offset(HUGE);
+        let copy = Self { map, bytes: (skip, length) };
         // Where there are no transparent huge pages the copy has base pages: `huge_bytes` tells.
-        // SAFETY: advice about our own mapping.
-        unsafe { libc::madvise(map, whole, libc::MADV_HUGEPAGE) };
+        copy.map.advise(libc::MADV_HUGEPAGE);
         // SAFETY: mapped, zeroed by the kernel, `length` bytes long, and seen by nobody else yet.
-        let target = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) };
+        let target = unsafe { std::slice::from_raw_parts_mut(copy.first(), length) };
         fill(file, target).map_err(|error| SysError::new("pread", "a trace", error))?;
         // SAFETY: ours; a stray write through a wild pointer is a fault from here on.
-        unsafe { libc::mprotect(map, whole, libc::PROT_READ) };
+        unsafe { libc::mprotect(copy.map.start().cast(), whole, libc::PROT_READ) };
         Ok(copy)
+    }
+
+    /// The first byte: less than a huge page into the mapping, which is longer than that.
+    fn first(&self) -> *mut u8 {
+        self.map.start().wrapping_add(self.bytes.0)
     }
 
     /// Bytes that lie on huge pages, by the page table; `None` where it cannot be read.
     pub fn huge_bytes(&self) -> Option<u64> {
-        let start = self.bytes.0.as_ptr() as usize;
+        let start = self.first() as usize;
         let end = start + self.bytes.1.next_multiple_of(4096);
         let found = Scanner::open().ok()?.scan_range_of(start, end).ok()?;
         Some(found.huge * 4096)
@@ -79,14 +75,7 @@ impl Deref for HugeBytes {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: mapped for as long as `self` lives, initialised, and never written again.
-        unsafe { std::slice::from_raw_parts(self.bytes.0.as_ptr(), self.bytes.1) }
-    }
-}
-
-impl Drop for HugeBytes {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours; slices of it borrow `self` and are gone.
-        unsafe { libc::munmap(self.map.0.as_ptr().cast(), self.map.1) };
+        unsafe { std::slice::from_raw_parts(self.first(), self.bytes.1) }
     }
 }
 

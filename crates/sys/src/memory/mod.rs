@@ -9,6 +9,7 @@ pub mod filemap;
 pub mod folios;
 mod heap;
 pub mod locked;
+pub(crate) mod map;
 pub mod memfd;
 pub(crate) mod pagemap;
 mod populate;

@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "madvise takes raw addresses")]
 //! Populating a part of an area, or for loads only.
 //!
 //! The one idea: `MADV_POPULATE_*` (since Linux 5.14) takes the faults inside one call and, unlike
@@ -10,7 +9,7 @@
 
 use linux_raw_sys::general as uapi;
 
-use crate::{Area, SysError};
+use crate::{Area, SysError, memory::area::advise};
 
 impl Area {
     /// `MADV_POPULATE_WRITE` of the bytes `from..to` of the windows laid end to end.
@@ -40,12 +39,7 @@ impl Area {
         while at < to {
             let end = to.min((at / layout.window + 1) * layout.window);
             let start = base + layout.offset(at);
-            let (pointer, bytes) = (start as *mut libc::c_void, end - at);
-            // SAFETY: the bytes from `at` to `end` are one mapped window's (rule 1).
-            if unsafe { libc::madvise(pointer, bytes, advice.cast_signed()) } != 0 {
-                let on = format!("{bytes} bytes at {start:#x}, populate ({advice})");
-                return Err(SysError::last("madvise", on));
-            }
+            advise(start, end - at, advice)?;
             at = end;
         }
         Ok(())

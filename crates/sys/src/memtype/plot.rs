@@ -16,8 +16,10 @@ use crate::{
     Area, SysError,
     arch::{self, Word},
     loops::touch::Stride,
-    memory::area::word_at,
-    memory::area::{Advice, Backing, Layout},
+    memory::{
+        area::{Advice, Backing, Layout, word_at},
+        map::{Map, READ_WRITE},
+    },
 };
 
 const BASE_PAGE: usize = 4096;
@@ -184,42 +186,21 @@ struct Mapping {
     file: File,
     start: usize,
     /// Everything that was taken: start and length.
-    reserved: (usize, usize),
+    _reserved: Map,
 }
 
 impl Mapping {
     fn new(file: File, bytes: usize, align: usize) -> Result<Self, SysError> {
-        let length = bytes + align;
-        let start = map(0, length, libc::PROT_NONE, ANYWHERE, -1)?;
-        let reserved = (start, length);
-        // From here on dropping it returns the address space.
-        let mapping = Self { file, start: start.next_multiple_of(align), reserved };
-        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-        let fd = mapping.file.as_raw_fd();
-        map(mapping.start, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd)?;
-        Ok(mapping)
+        let reserved = Map::anonymous(bytes + align, libc::PROT_NONE, libc::MAP_NORESERVE)?;
+        let start = (reserved.start() as usize).next_multiple_of(align);
+        let (fd, flags) = (file.as_raw_fd(), libc::MAP_SHARED | libc::MAP_FIXED);
+        // SAFETY: inside the reservation, which is ours and longer by `align`.
+        let at = unsafe { libc::mmap(start as *mut libc::c_void, bytes, READ_WRITE, flags, fd, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(SysError::last("mmap", format!("{bytes} bytes, {}", device::NODE)));
+        }
+        Ok(Self { file, start, _reserved: reserved })
     }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        let (start, bytes) = self.reserved;
-        // SAFETY: the range is this mapping's own, and no reference into it exists.
-        unsafe { libc::munmap(start as *mut libc::c_void, bytes) };
-    }
-}
-
-const ANYWHERE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-
-fn map(at: usize, bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<usize, SysError> {
-    let hint = at as *mut libc::c_void;
-    // SAFETY: a place of the kernel's choice, or one inside a reservation of ours.
-    let address = unsafe { libc::mmap(hint, bytes, protection, flags, fd, 0) };
-    if address == libc::MAP_FAILED {
-        let what = if fd == -1 { "address space" } else { device::NODE };
-        return Err(SysError::last("mmap", format!("{bytes} bytes, {what}")));
-    }
-    Ok(address as usize)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-#![expect(unsafe_code, reason = "fork, and memory shared with the forked")]
+#![expect(unsafe_code, reason = "fork, and signal handlers")]
 //! Several workers at once: threads of one address space, or processes with one each.
 //!
 //! The one idea: both run the same function and meet at the same barrier, so that what differs
@@ -9,7 +9,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
 };
 
@@ -18,12 +18,12 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::SysError;
+use crate::{SysError, memory::map::Words};
 
 /// Meets all workers of a crew, whether they share an address space or not.
 #[derive(Debug)]
 pub struct Barrier {
-    shared: Shared,
+    shared: Words,
     workers: u32,
 }
 
@@ -33,7 +33,7 @@ impl Barrier {
     /// # Errors
     /// When there is no memory.
     pub fn new(workers: u32) -> Result<Self, SysError> {
-        Ok(Self { shared: Shared::new(1)?, workers })
+        Ok(Self { shared: Words::shared(1)?, workers })
     }
 
     /// Waits for all workers. Spins first: a worker that sleeps would start late.
@@ -41,7 +41,7 @@ impl Barrier {
         if self.workers == 1 {
             return;
         }
-        let word = &self.shared.words()[0];
+        let word = &self.shared.get()[0];
         // Arrivals in the low half, rounds in the high half.
         let arrived = word.fetch_add(1, Ordering::AcqRel) + 1;
         let round = arrived >> 32;
@@ -86,13 +86,13 @@ pub fn processes<const N: usize>(
     workers: usize,
     body: impl Fn(usize) -> [u64; N],
 ) -> Result<Vec<[u64; N]>, SysError> {
-    let shared = Shared::new(workers * N)?;
+    let shared = Words::shared(workers * N)?;
     let mut children = Vec::with_capacity(workers);
     let mut failure = None;
     for worker in 0..workers {
         match fork(|| {
             let numbers = body(worker);
-            for (slot, number) in shared.words()[worker * N..].iter().zip(numbers) {
+            for (slot, number) in shared.get()[worker * N..].iter().zip(numbers) {
                 slot.store(number, Ordering::Release);
             }
         }) {
@@ -121,7 +121,7 @@ pub fn processes<const N: usize>(
         return Err(error);
     }
     let read = |worker: usize| {
-        std::array::from_fn(|index| shared.words()[worker * N + index].load(Ordering::Acquire))
+        std::array::from_fn(|index| shared.get()[worker * N + index].load(Ordering::Acquire))
     };
     Ok((0..workers).map(read).collect())
 }
@@ -146,52 +146,6 @@ fn fork(body: impl FnOnce()) -> Result<Pid, SysError> {
             unsafe { libc::_exit(i32::from(done.is_err())) }
         }
         pid => Ok(Pid::from_raw(pid).expect("fork returned a positive pid")),
-    }
-}
-
-/// Words in memory that forked children see too.
-#[derive(Debug)]
-struct Shared {
-    words: *const AtomicU64,
-    count: usize,
-}
-
-// SAFETY: the words are atomics in memory that lives as long as the value.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    fn new(count: usize) -> Result<Self, SysError> {
-        let bytes = count * size_of::<AtomicU64>();
-        // SAFETY: a fresh shared anonymous mapping, aligned to a page and full of zeroes.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(SysError::last("mmap", format!("{bytes} bytes, shared")));
-        }
-        Ok(Self { words: address.cast_const().cast(), count })
-    }
-
-    fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `count` words are mapped for as long as `self` lives; all access is atomic.
-        unsafe { std::slice::from_raw_parts(self.words, self.count) }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let bytes = self.count * size_of::<AtomicU64>();
-        // SAFETY: the mapping is ours, and `self` was the only way to reach it here.
-        unsafe { libc::munmap(self.words.cast_mut().cast(), bytes) };
     }
 }
 

@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "a page shared with another process")]
 //! How far a process has come, for its parent to look at: a page that both have mapped.
 //!
 //! The one idea: the worker stores numbers and never calls anybody, so that being watched costs a
@@ -7,14 +6,15 @@
 
 use std::{
     fs::File,
-    os::fd::AsRawFd,
-    ptr::NonNull,
     sync::atomic::{AtomicU64, Ordering},
 };
 
 use rustix::fs::{SealFlags, fcntl_add_seals};
 
-use crate::{SysError, memory::memfd};
+use crate::{
+    SysError,
+    memory::{map::Words, memfd},
+};
 
 /// Bytes of the page that is shared.
 const BYTES: usize = 4096;
@@ -33,14 +33,9 @@ pub struct Beat {
 /// A page that two processes share.
 #[derive(Debug)]
 pub struct Pulse {
-    words: NonNull<AtomicU64>,
+    words: Words,
     file: File,
 }
-
-// SAFETY: the words are atomics in memory that lives as long as the value.
-unsafe impl Send for Pulse {}
-// SAFETY: as above.
-unsafe impl Sync for Pulse {}
 
 impl Pulse {
     /// A new page, all zero.
@@ -70,14 +65,7 @@ impl Pulse {
             let why = std::io::Error::other("no page that cannot shrink");
             return Err(SysError::new("mmap", "the page of a pulse", why));
         }
-        let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
-        // SAFETY: a fresh mapping at a place of the kernel's choice.
-        let address =
-            unsafe { libc::mmap(std::ptr::null_mut(), BYTES, protection, libc::MAP_SHARED, fd, 0) };
-        match NonNull::new(address.cast::<AtomicU64>()) {
-            Some(words) if address != libc::MAP_FAILED => Ok(Self { words, file }),
-            _ => Err(SysError::last("mmap", "the page of a pulse")),
-        }
+        Ok(Self { words: Words::of(&file, BYTES)?, file })
     }
 
     /// What a child must inherit to share it.
@@ -111,16 +99,7 @@ impl Pulse {
     }
 
     fn words(&self) -> &[AtomicU64; 3] {
-        // SAFETY: the page holds more than three words, is mapped for as long as `self` lives
-        // (its file cannot shrink), and all access is atomic.
-        unsafe { self.words.cast().as_ref() }
-    }
-}
-
-impl Drop for Pulse {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and `self` was the only way to reach it here.
-        unsafe { libc::munmap(self.words.as_ptr().cast(), BYTES) };
+        self.words.get().first_chunk().expect("a page holds more than three words")
     }
 }
 

@@ -11,7 +11,7 @@
 
 use linux_raw_sys::general as uapi;
 
-use super::{Area, BASE_PAGE, READ_WRITE};
+use super::{Area, BASE_PAGE, READ_WRITE, advise};
 use crate::SysError;
 
 impl Area {
@@ -103,17 +103,12 @@ impl Area {
     /// # Errors
     /// When the kernel refuses; the area is not to be stored to then.
     pub fn protect_and_back(&mut self) -> Result<(), SysError> {
-        for protection in [uapi::PROT_READ, READ_WRITE] {
-            for base in self.windows() {
-                let (at, bytes) = (base as *mut libc::c_void, self.layout.window);
+        [uapi::PROT_READ, READ_WRITE].into_iter().try_for_each(|protection| {
+            self.each_window("mprotect", format_args!("{protection}"), |at, bytes| {
                 // SAFETY: the range is ours, no reference into it exists, contents stay.
-                let result = unsafe { libc::mprotect(at, bytes, protection.cast_signed()) };
-                if result != 0 {
-                    return Err(SysError::last("mprotect", format!("{bytes} at {base:#x}")));
-                }
-            }
-        }
-        Ok(())
+                unsafe { libc::mprotect(at, bytes, protection.cast_signed()) }.into()
+            })
+        })
     }
 
     /// `MADV_MERGEABLE`, or `MADV_UNMERGEABLE`, which also copies what is still shared.
@@ -127,10 +122,6 @@ impl Area {
     /// The addresses of its windows, to be asked about later.
     pub fn ranges(&self) -> Ranges {
         Ranges { starts: self.windows().collect(), bytes: self.layout.window }
-    }
-
-    fn advise_windows(&self, advice: u32) -> Result<(), SysError> {
-        self.windows().try_for_each(|base| advise(base, self.layout.window, advice))
     }
 }
 
@@ -165,17 +156,6 @@ impl Ranges {
     pub fn keep_apart(&self) -> Result<(), SysError> {
         self.iter().try_for_each(|(start, end)| advise(start, end - start, uapi::MADV_UNMERGEABLE))
     }
-}
-
-fn advise(base: usize, bytes: usize, advice: u32) -> Result<(), SysError> {
-    let at = base as *mut libc::c_void;
-    // SAFETY: what loses contents is called on windows of an area that its owner gives up (rule 1);
-    // the rest changes no contents, whatever lies there.
-    let result = unsafe { libc::madvise(at, bytes, advice.cast_signed()) };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(SysError::last("madvise", format!("{bytes} bytes at {base:#x}, advice {advice}")))
 }
 
 #[cfg(test)]
