@@ -18,7 +18,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::made::Made;
+use super::{KnobError, made::Made};
 
 /// A journal longer than this is not ours.
 const BYTES_MAX: u64 = 1 << 20;
@@ -127,21 +127,23 @@ impl Journal {
     }
 
     /// Notes what the knob holds after the write: the change is complete.
-    pub(super) fn settle(&mut self, id: u64, holds: &str) -> io::Result<()> {
-        for entry in self.entries.iter_mut().filter(|entry| entry.id == id) {
-            if let Change::Set(setting) = &mut entry.change {
+    pub(super) fn settle(&mut self, id: u64, holds: &str) -> Result<(), KnobError> {
+        self.amend(id, |change| {
+            if let Change::Set(setting) = change {
                 setting.holds = Some(holds.to_owned());
             }
-        }
-        self.rewrite()
+        })
     }
 
     /// Notes how far something that is being made has come.
-    pub(super) fn remake(&mut self, id: u64, made: &Made) -> io::Result<()> {
-        for entry in self.entries.iter_mut().filter(|entry| entry.id == id) {
-            entry.change = Change::Made(made.clone());
-        }
-        self.rewrite()
+    pub(super) fn remake(&mut self, id: u64, made: &Made) -> Result<(), KnobError> {
+        self.amend(id, |change| *change = Change::Made(made.clone()))
+    }
+
+    fn amend(&mut self, id: u64, amend: impl Fn(&mut Change)) -> Result<(), KnobError> {
+        let entries = self.entries.iter_mut().filter(|entry| entry.id == id);
+        entries.for_each(|entry| amend(&mut entry.change));
+        self.rewrite().map_err(KnobError::of("write", &self.path))
     }
 
     /// Lets the change that was made on top of `id` put back what `id` would have put back.

@@ -1,10 +1,10 @@
-//! Making something: journalled before it exists, undone when it is not kept.
+//! A change: journalled before it is made, undone when it is not kept.
 
 use std::path::{Path, PathBuf};
 
 use super::{KnobError, Knobs, Restored, journal::Change, made::Made};
 
-/// Something that is on its way; removed on drop, however far it has come.
+/// Something that is made or set; undone on drop, however far it has come.
 #[derive(Debug)]
 pub(super) struct Making<'knobs> {
     knobs: &'knobs Knobs,
@@ -12,6 +12,11 @@ pub(super) struct Making<'knobs> {
 }
 
 impl<'knobs> Making<'knobs> {
+    /// A change that is journalled already; none for one that was not needed.
+    pub(super) fn of(knobs: &'knobs Knobs, id: Option<u64>) -> Self {
+        Self { knobs, id }
+    }
+
     /// Journals what is about to be made.
     pub(super) fn begin(knobs: &'knobs Knobs, made: Made) -> Result<Self, KnobError> {
         let mut state = knobs.state();
@@ -22,13 +27,11 @@ impl<'knobs> Making<'knobs> {
 
     /// Journals what it has come to.
     pub(super) fn came_to(&self, made: &Made) -> Result<(), KnobError> {
-        let mut state = self.knobs.state();
-        let journal = state.journal.path().to_owned();
         let id = self.id.expect("not undone yet");
-        state.journal.remake(id, made).map_err(KnobError::of("write", &journal))
+        self.knobs.state().journal.remake(id, made)
     }
 
-    /// Removes what there is of it.
+    /// Removes what there is of it, or puts it back; `None` when there is nothing to undo.
     pub(super) fn undo(&mut self) -> Option<Restored> {
         self.knobs.put_back(self.id.take()?)
     }

@@ -9,7 +9,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -20,6 +20,7 @@ use super::{
     KnobError, Knobs, Outcome, Place,
     made::Made,
     making::{Making, unused_name},
+    value::{again, is_busy, write},
 };
 use crate::machine::topology::{
     Tree,
@@ -170,18 +171,12 @@ pub(super) fn remove(
 fn remove_when_empty(path: &Path) -> io::Result<()> {
     // Version 1: lets go of page cache that is still charged to it.
     let _ = write(&path.join("memory.force_empty"), "0");
-    for attempt in 0.. {
-        match fs::remove_dir(path) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < ATTEMPTS => {
-                if attempt > ATTEMPTS / 2 {
-                    move_out(path);
-                }
-                std::thread::sleep(WAIT);
-            }
-            done => return done,
+    again(ATTEMPTS, WAIT, is_busy, |attempt| {
+        if attempt > ATTEMPTS / 2 + 1 {
+            move_out(path);
         }
-    }
-    Ok(())
+        fs::remove_dir(path)
+    })
 }
 
 fn move_out(path: &Path) {
@@ -193,12 +188,10 @@ fn move_out(path: &Path) {
     }
 }
 
-fn write(path: &Path, value: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     /// A machine with cgroup version 2 whose groups hold these files.

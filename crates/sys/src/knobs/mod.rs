@@ -54,6 +54,7 @@ pub use error::KnobError;
 use journal::{Change, Journal, Setting};
 use lock::Lock;
 pub use lock::{Door, patiently};
+use making::Making;
 pub use outcome::{Outcome, Restored};
 pub use place::Place;
 pub use restore::{leftovers, restore_leftovers, restore_unattended};
@@ -81,9 +82,7 @@ pub struct Knobs {
 #[derive(Debug)]
 #[must_use = "the knob is put back when the guard is dropped"]
 pub struct KnobGuard<'knobs> {
-    knobs: &'knobs Knobs,
-    /// The journal's entry; none when the knob held the value already.
-    id: Option<u64>,
+    making: Making<'knobs>,
     old: String,
     obtained: String,
 }
@@ -149,7 +148,8 @@ impl Knobs {
             (old, id.transpose()?)
         };
         // From here on an error drops the guard, and that puts back whatever was written.
-        let mut guard = KnobGuard { knobs: self, id, obtained: old.clone(), old };
+        let making = Making::of(self, id);
+        let mut guard = KnobGuard { making, obtained: old.clone(), old };
         let Some(id) = id else { return Ok(guard) };
         if guard.old != value {
             value::write(&path, value).map_err(|source| {
@@ -164,11 +164,7 @@ impl Knobs {
             })?;
         }
         guard.obtained = value::read(&path).map_err(KnobError::of("read", &path))?;
-        let mut state = self.state();
-        let settled = state.journal.settle(id, &guard.obtained);
-        let journal = state.journal.path().to_owned();
-        drop(state);
-        settled.map_err(KnobError::of("write", &journal))?;
+        self.state().journal.settle(id, &guard.obtained)?;
         Ok(guard)
     }
 
@@ -228,17 +224,6 @@ impl KnobGuard<'_> {
 
     /// Puts the knob back now and says what became of it; `None` when nothing had been changed.
     pub fn restore(mut self) -> Option<Restored> {
-        self.put_back()
-    }
-
-    fn put_back(&mut self) -> Option<Restored> {
-        let id = self.id.take()?;
-        self.knobs.put_back(id)
-    }
-}
-
-impl Drop for KnobGuard<'_> {
-    fn drop(&mut self) {
-        self.put_back();
+        self.making.undo()
     }
 }

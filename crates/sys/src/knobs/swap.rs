@@ -18,6 +18,7 @@ use std::{
         fs::{FileExt, MetadataExt},
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -30,6 +31,7 @@ use super::{
     KnobError, Knobs, Outcome,
     made::Made,
     making::{Making, unused_name},
+    value::again,
 };
 use crate::{files::folder::Folder, machine::topology::Tree};
 
@@ -162,24 +164,17 @@ pub(super) fn on(path: &Path, priority: i32) -> Result<(), KnobError> {
 /// Stops to swap to `path`, where that is being done; what is swapped out comes back.
 pub(super) fn off(tree: &Tree, path: &Path) -> Result<(), KnobError> {
     let name = c_string(path)?;
-    let mut attempts = 0;
-    while in_use(tree).iter().any(|area| area.path == path) {
-        // SAFETY: rules 1 and 2.
-        let result = unsafe { libc::swapoff(name.as_ptr()) };
-        match checked(result) {
-            Ok(()) => break,
-            // A signal, or memory that a process which is just ending will give back.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EINTR | libc::ENOMEM))
-                    && attempts < 20 =>
-            {
-                attempts += 1;
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            Err(error) => return Err(KnobError::of("swapoff", path)(error)),
+    // A signal, or memory that a process which is just ending will give back.
+    let is_not_ready =
+        |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EINTR | libc::ENOMEM));
+    let off = again(20, Duration::from_millis(50), is_not_ready, |_| {
+        if in_use(tree).iter().all(|area| area.path != path) {
+            return Ok(());
         }
-    }
-    Ok(())
+        // SAFETY: rules 1 and 2.
+        checked(unsafe { libc::swapoff(name.as_ptr()) })
+    });
+    off.map_err(KnobError::of("swapoff", path))
 }
 
 fn c_string(path: &Path) -> Result<CString, KnobError> {

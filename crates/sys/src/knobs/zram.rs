@@ -9,9 +9,9 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Write},
+    io,
     os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -20,6 +20,7 @@ use super::{
     made::Made,
     making::Making,
     swap::{self, SwapSpace},
+    value::{again, is_busy, write},
 };
 use crate::machine::{topology::Tree, value};
 
@@ -147,21 +148,9 @@ pub(super) fn remove(tree: &Tree, number: u32, diskseq: Option<u64>) -> Result<O
 }
 
 /// Writes as soon as nobody has the device open.
-fn write_when_closed(path: &PathBuf, value: &str) -> Result<(), KnobError> {
-    let mut attempts = 0;
-    loop {
-        match write(path, value) {
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempts < ATTEMPTS => {
-                attempts += 1;
-                std::thread::sleep(WAIT);
-            }
-            done => return done.map_err(KnobError::of("write", path)),
-        }
-    }
-}
-
-fn write(path: &PathBuf, value: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+fn write_when_closed(path: &Path, value: &str) -> Result<(), KnobError> {
+    let written = again(ATTEMPTS, WAIT, is_busy, |_| write(path, value));
+    written.map_err(KnobError::of("write", path))
 }
 
 #[cfg(test)]
