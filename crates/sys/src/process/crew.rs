@@ -95,6 +95,7 @@ pub fn processes<const N: usize>(
             for (slot, number) in shared.get()[worker * N..].iter().zip(numbers) {
                 slot.store(number, Ordering::Release);
             }
+            0
         }) {
             Ok(child) => children.push(child),
             Err(error) => {
@@ -126,8 +127,9 @@ pub fn processes<const N: usize>(
     Ok((0..workers).map(read).collect())
 }
 
-/// Forks a child that runs `body` and exits.
-fn fork(body: impl FnOnce()) -> Result<Pid, SysError> {
+/// Forks a child of this process, which has one thread: it runs `body`, dies when its parent does,
+/// and exits with what `body` returns; with 101 after a panic.
+pub(crate) fn fork(body: impl FnOnce() -> u8) -> Result<Pid, SysError> {
     let parent = rustix::process::getpid();
     // SAFETY: the process has one thread (rule of this file), so no lock is held by a thread that
     // the child would not have.
@@ -135,15 +137,13 @@ fn fork(body: impl FnOnce()) -> Result<Pid, SysError> {
     match child {
         -1 => Err(SysError::last("fork", "a worker")),
         0 => {
-            let done = catch_unwind(AssertUnwindSafe(|| {
+            let code = catch_unwind(AssertUnwindSafe(|| {
                 let _ = set_parent_process_death_signal(Some(Signal::KILL));
                 // The parent may have died before the line above.
-                if rustix::process::getppid() == Some(parent) {
-                    body();
-                }
+                if rustix::process::getppid() == Some(parent) { body() } else { 0 }
             }));
             // SAFETY: ends the child at once, without the parent's exit handlers and buffers.
-            unsafe { libc::_exit(i32::from(done.is_err())) }
+            unsafe { libc::_exit(code.unwrap_or(101).into()) }
         }
         pid => Ok(Pid::from_raw(pid).expect("fork returned a positive pid")),
     }

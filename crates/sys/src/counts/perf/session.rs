@@ -221,13 +221,7 @@ impl Session {
     /// When the kernel refuses.
     pub fn start(&mut self) -> Result<(), SysError> {
         let failed = |error| SysError::new("ioctl", "PERF_EVENT_IOC_ENABLE", error);
-        for ring in &mut self.rings {
-            ring.sampler.as_counter_mut().enable().map_err(failed)?;
-        }
-        for (_, counter) in &mut self.others {
-            counter.enable().map_err(failed)?;
-        }
-        Ok(())
+        self.counters().try_for_each(|(_, counter)| counter.enable()).map_err(failed)
     }
 
     /// Hands on what has happened so far, in order of time; what is too young comes next time.
@@ -243,24 +237,22 @@ impl Session {
     /// When a counter cannot be read.
     pub fn stop(&mut self, on_record: &mut dyn FnMut(Record)) -> Result<Vec<Told>, SysError> {
         let failed = |error| SysError::new("read", "a perf counter", error);
-        for ring in &mut self.rings {
-            ring.sampler.as_counter_mut().disable().map_err(failed)?;
-        }
-        for (_, counter) in &mut self.others {
-            counter.disable().map_err(failed)?;
-        }
+        self.counters().try_for_each(|(_, counter)| counter.disable()).map_err(failed)?;
         // A handler that was running on another CPU has left by then.
         std::thread::sleep(Duration::from_millis(1));
         self.gather();
         self.hand_on(u64::MAX, on_record);
         let mut told = std::mem::take(&mut self.told);
-        for ring in &mut self.rings {
-            add(&mut told[ring.source], ring.sampler.as_counter_mut()).map_err(failed)?;
-        }
-        for (source, counter) in &mut self.others {
-            add(&mut told[*source], counter).map_err(failed)?;
+        for (source, counter) in self.counters() {
+            add(&mut told[source], counter).map_err(failed)?;
         }
         Ok(told)
+    }
+
+    /// Every counter, with and without a ring of its own, and its source.
+    fn counters(&mut self) -> impl Iterator<Item = (usize, &mut Counter)> {
+        let rings = self.rings.iter_mut().map(|r| (r.source, r.sampler.as_counter_mut()));
+        rings.chain(self.others.iter_mut().map(|(source, counter)| (*source, counter)))
     }
 
     fn gather(&mut self) {

@@ -1,11 +1,9 @@
 //! Children that share what their parent mapped, and may die of it.
 
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
-    waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use super::{Errno, Ground, is_alone, last};
+use super::{Errno, Ground, errno, is_alone, last};
+use crate::process::crew;
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,22 +62,8 @@ impl Drop for Forked {
 /// When the process has more than one thread.
 pub fn fork(body: impl FnOnce() -> u8) -> Result<Forked, Errno> {
     assert!(is_alone(), "a process of several threads may not run on in a child");
-    let parent = getpid();
-    // SAFETY: there is one thread, so the child holds no lock of a thread that it does not have.
-    match unsafe { libc::fork() } {
-        -1 => Err(last()),
-        0 => {
-            let body = std::panic::AssertUnwindSafe(|| {
-                let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                // The parent may have died before the line above.
-                if getppid() == Some(parent) { body() } else { 0 }
-            });
-            let code = std::panic::catch_unwind(body).unwrap_or(101);
-            // SAFETY: ends the child at once, without the parent's exit handlers and buffers.
-            unsafe { libc::_exit(code.into()) }
-        }
-        pid => Ok(Forked(Pid::from_raw(pid))),
-    }
+    let child = crew::fork(body).map_err(|error| errno(&error.source))?;
+    Ok(Forked(Some(child)))
 }
 
 /// Forks a child that gives up root for good, runs `body` and exits with what it returns.

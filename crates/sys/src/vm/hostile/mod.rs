@@ -148,7 +148,11 @@ fn answer(result: i64) -> Result<i64, Errno> {
 }
 
 fn last() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+    errno(&std::io::Error::last_os_error())
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// Whether this process has one thread: the directory of its tasks has a link for each.
