@@ -259,6 +259,15 @@ pub(crate) fn meminfo_kb(field: &str) -> Result<u64> {
     line.split_whitespace().next().context("no number")?.parse().context("not a number")
 }
 
+/// Entries of a folder whose name begins so, sorted.
+pub(crate) fn names(folder: &str, beginning: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(beginning)).collect();
+    names.sort();
+    names
+}
+
 fn ran(command: &mut Command) -> Result<Ran> {
     let Output { status, stdout, stderr } = command
         .output()

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::guest::{set, text};
+use crate::guest::{names, set, text};
 
 /// How often, every 50 ms, a device is looked for before the set-up has failed.
 const ATTEMPTS: u32 = 400;
@@ -112,15 +112,6 @@ fn region(endpoint: &str) -> Result<()> {
     }
     ensure!(bound.exists(), "no driver took {name}");
     Ok(())
-}
-
-/// Entries of a folder whose name begins so, sorted.
-fn names(folder: &str, beginning: &str) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(|name| name.starts_with(beginning)).collect();
-    names.sort();
-    names
 }
 
 /// Looks again until it is there.

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::{
     case::{ALL, Case, Machine, Place},
-    guest::{Folder, Guest, text},
+    guest::{Folder, Guest, meminfo_kb, text},
     verdict::Verdict,
 };
 
@@ -47,12 +47,7 @@ fn fragmented(guest: &Guest) -> Result<Verdict> {
     ];
     let verdict =
         killed(guest, &[("pressure", "fragmented"), ("page", "2m"), ("size", "32m")], &settings)?;
-    let free = || -> Result<u64> {
-        let all = text("/proc/meminfo")?;
-        let line = all.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        Ok(number.unwrap_or(0) >> 10)
-    };
+    let free = || Ok::<_, anyhow::Error>(meminfo_kb("MemAvailable")? >> 10);
     let is_free = until(|| Ok(free()? > 512))?;
     ensure!(is_free, "only {} MiB of 1024 are available afterwards", free()?);
     Ok(verdict)

@@ -7,7 +7,7 @@ use pagelab_record::Outcome;
 use super::valid;
 use crate::{
     case::{ALL, Case, Kernel, Machine, Place, RECENT},
-    guest::{Guest, text},
+    guest::{Guest, names, text},
     verdict::Verdict,
 };
 
@@ -86,16 +86,11 @@ fn nodes(_: &Guest) -> Result<Verdict> {
 }
 
 fn tiers(_: &Guest) -> Result<Verdict> {
-    let mut tiers = Vec::new();
-    for entry in std::fs::read_dir(TIERS).context(TIERS)? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.starts_with("memory_tier")
-            && let Ok(nodes) = text(&format!("{TIERS}/{name}/nodelist"))
-        {
-            tiers.push(format!("{name}: {nodes}"));
-        }
-    }
-    tiers.sort();
+    let tier = |name: String| {
+        let nodes = text(&format!("{TIERS}/{name}/nodelist")).ok()?;
+        Some(format!("{name}: {nodes}"))
+    };
+    let tiers: Vec<String> = names(TIERS, "memory_tier").into_iter().filter_map(tier).collect();
     ensure!(tiers.len() == 2, "{tiers:?}");
     Verdict::ok(tiers.join(", "))
 }

@@ -1,13 +1,13 @@
 //! Faults under pressure: a node without a free block of the size that is asked for, and a memory
 //! cgroup of version 2 that is full.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use pagelab_record::Record;
 
 use super::{measured, valid};
 use crate::{
     case::{ALL, Case, Machine, Place},
-    guest::{Guest, set, text},
+    guest::{Guest, names, set, text},
     verdict::Verdict,
 };
 
@@ -96,17 +96,12 @@ fn memcg(guest: &Guest) -> Result<Verdict> {
         }
         let now = text(CONTROL)?;
         ensure!(now.contains("memory") == given, "the controllers are {now} afterwards");
-        ensure!(groups()?.is_empty(), "groups are left: {:?}", groups()?);
+        let left = names("/sys/fs/cgroup", "pagelab-");
+        ensure!(left.is_empty(), "groups are left: {left:?}");
     }
     set(CONTROL, "-memory")?;
     ensure!(fell_back > 0, "no huge page fell back");
     Verdict::ok(format!("{fell_back} huge pages fell back; no group is left"))
-}
-
-fn groups() -> Result<Vec<String>> {
-    let entries = std::fs::read_dir("/sys/fs/cgroup").context("/sys/fs/cgroup")?;
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    Ok(names.filter(|name| name.starts_with("pagelab-")).collect())
 }
 
 fn name(record: &Record) -> String {

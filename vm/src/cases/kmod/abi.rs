@@ -5,7 +5,7 @@
 //! field can be wrong on purpose.
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, READ, SHARED, WRITE};
+use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node};
 
 pub(super) const VERSION: u32 = 0x8004_dc00;
 pub(super) const INFO: u32 = 0x80a0_dc01;
@@ -48,7 +48,7 @@ pub(super) struct Alloc {
 
 impl Alloc {
     /// Scattered pages of a type, mapped when they are touched.
-    pub(super) fn pages(memtype: u32, bytes: usize) -> Self {
+    pub(super) const fn pages(memtype: u32, bytes: usize) -> Self {
         Self {
             bytes: bytes as u64,
             node: -1,
@@ -163,7 +163,7 @@ impl Device {
 
     /// Maps a part of the allocation for reading and writing, where the kernel thinks best.
     pub(super) fn map(&self, bytes: usize, offset: usize) -> Result<Ground> {
-        let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: offset as u64 };
+        let how = Mapping { offset: offset as u64, ..Mapping::shared(bytes) };
         Ground::anywhere(&self.0, how).with_context(|| format!("mapping {how:?}"))
     }
 

@@ -3,9 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use anyhow::{Context, Result, bail, ensure};
-use pagelab_sys::vm::hostile::{
-    Door, End, Errno, Ground, Mapping, Node, Nowhere, READ, SHARED, WRITE, fork, fork_as,
-};
+use pagelab_sys::vm::hostile::{Door, End, Errno, Ground, Mapping, Node, Nowhere, fork, fork_as};
 
 use super::{
     REGION,
@@ -76,7 +74,7 @@ fn untouched(guest: &Guest) -> Result<Verdict> {
     let bytes = 1 << 30;
     let look = || -> Result<Ground> {
         let memory = Node::open(Door::Memory, true).context("opening /dev/mem")?;
-        let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: REGION };
+        let how = Mapping { offset: REGION, ..Mapping::shared(bytes) };
         Ground::anywhere(&memory, how).context("mapping the region")
     };
     let word = |at: usize| !(at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -5,7 +5,7 @@
 //! cannot.
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE, READ, SHARED, WRITE};
+use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node, PRIVATE};
 
 use super::{
     abi::{Device, MIB, PAGE, TYPES, UC_MINUS, WB, WC},
@@ -100,8 +100,7 @@ fn program(door: Door, expected: usize) -> Result<(Device, Ground)> {
     node.call(0, &mut size).context("ioctl 0")?;
     let bytes = usize::try_from(u64::from_ne_bytes(size))?;
     ensure!(bytes == expected, "ioctl 0 says {bytes}");
-    let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: 0 };
-    let ground = Ground::anywhere(&node, how).context("mmap")?;
+    let ground = Ground::anywhere(&node, Mapping::shared(bytes)).context("mmap")?;
     let words = bytes / 8;
     for round in 0..2_u64 {
         let mut sum = 0_u64;
@@ -119,7 +118,7 @@ fn program(door: Door, expected: usize) -> Result<(Device, Ground)> {
 }
 
 fn refusals() -> Result<Verdict> {
-    let good = Mapping { bytes: 2 * MIB, protection: READ | WRITE, flags: SHARED, offset: 0 };
+    let good = Mapping::shared(2 * MIB);
     for (door, _) in NODES {
         let node = Node::open(door, true)?;
         for number in [1, 0x5401, super::abi::INFO, super::abi::ALLOC] {
@@ -139,7 +138,7 @@ fn zeroed() -> Result<Verdict> {
     for (door, _) in NODES {
         let open = || -> Result<(Node, Ground)> {
             let node = Node::open(door, true).with_context(|| door.path().to_owned())?;
-            let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: 0 };
+            let how = Mapping::shared(bytes);
             let ground = Ground::anywhere(&node, how)?;
             Ok((node, ground))
         };
@@ -164,7 +163,7 @@ fn zeroed() -> Result<Verdict> {
 
 fn offset() -> Result<Verdict> {
     let node = Node::open(Door::LegacyWc, true)?;
-    let how = Mapping { bytes: MIB, protection: READ | WRITE, flags: SHARED, offset: 0 };
+    let how = Mapping::shared(MIB);
     let first = Ground::anywhere(&node, how)?;
     first.store(0, 41);
     let other = Ground::anywhere(&node, Mapping { offset: MIB as u64, ..how })?;
@@ -180,8 +179,7 @@ fn offset() -> Result<Verdict> {
 
 fn busy() -> Result<Verdict> {
     let node = Node::open(Door::LegacyUc, true)?;
-    let how = Mapping { bytes: PAGE, protection: READ | WRITE, flags: SHARED, offset: 0 };
-    let ground = Ground::anywhere(&node, how)?;
+    let ground = Ground::anywhere(&node, Mapping::shared(PAGE))?;
     drop(node);
     ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "unloaded under a mapping");
     ground.store(0, 1);
@@ -192,8 +190,7 @@ fn busy() -> Result<Verdict> {
 fn other() -> Result<Verdict> {
     let device = Device::with(&super::abi::Alloc::pages(WC, MIB))?;
     let node = Node::open(Door::LegacyWc, true)?;
-    let how = Mapping { bytes: PAGE, protection: READ | WRITE, flags: SHARED, offset: 0 };
-    let ground = Ground::anywhere(&node, how)?;
+    let ground = Ground::anywhere(&node, Mapping::shared(PAGE))?;
     ground.store(0, 1);
     refused(device.query(ground.start()), Errno::FAULT)?;
     drop((device, ground, node));

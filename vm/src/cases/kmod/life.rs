@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use pagelab_sys::vm::hostile::{End, Errno, Ground, Mapping, READ, SHARED, WRITE, fork};
+use pagelab_sys::vm::hostile::{End, Errno, Ground, fork};
 
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
@@ -202,8 +202,7 @@ fn interrupted_alloc() -> Result<Verdict> {
 
 fn part_of_region(memtype: u32, bytes: usize) -> Result<(Device, Ground)> {
     let device = Device::with(&Alloc { layout: RESERVED, ..Alloc::pages(memtype, bytes) })?;
-    let how = Mapping { bytes, protection: READ | WRITE, flags: SHARED, offset: 0 };
-    let ground = Ground::anywhere(&device.0, how)?;
+    let ground = device.map(bytes, 0)?;
     Ok((device, ground))
 }
 

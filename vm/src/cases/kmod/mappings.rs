@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{guest::Guest, verdict::Verdict};
 
-const GOOD: Mapping = Mapping { bytes: MIB, protection: READ | WRITE, flags: SHARED, offset: 0 };
+const GOOD: Mapping = Mapping::shared(MIB);
 /// `MADV_*` of the UAPI.
 const MADV_NOHUGEPAGE: i32 = 15;
 

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::vm::hostile::{
-    Door, Errno, Ground, Mapping, Node, Nowhere, PRIVATE, READ, SHARED, WRITE, fork_as,
+    Door, Errno, Ground, Mapping, Node, Nowhere, PRIVATE, READ, fork_as,
 };
 
 use super::{
@@ -21,17 +21,7 @@ use crate::{
     verdict::Verdict,
 };
 
-const SOME: Alloc = Alloc {
-    bytes: 64 << 10,
-    node: -1,
-    memtype: WC,
-    layout: 0,
-    leaf_shift: 12,
-    flags: 0,
-    pad0: 0,
-    offset: 0,
-    pad: [0; 3],
-};
+const SOME: Alloc = Alloc::pages(WC, 64 << 10);
 
 pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     let loaded = load(guest, "")?;
@@ -204,7 +194,7 @@ fn unprivileged(device: &Device, ground: &Ground) -> Result<Verdict> {
 }
 
 fn mmaps(guest: &Guest) -> Result<()> {
-    let good = Mapping { bytes: PAGE, protection: READ | WRITE, flags: SHARED, offset: 0 };
+    let good = Mapping::shared(PAGE);
     let map = |device: &Device, how: Mapping| Ground::anywhere(&device.0, how).map(|_| ());
     guest.part("mmap: before ALLOC", refused(map(&Device::open()?, good), Errno::NXIO));
     let device = Device::with(&SOME)?;
@@ -241,7 +231,7 @@ fn large_mmaps(guest: &Guest) -> Result<()> {
     let leaf = 2 * MIB;
     let device =
         Device::with(&Alloc { leaf_shift: 21, layout: CONTIGUOUS, ..Alloc::pages(WC, 2 * leaf) })?;
-    let good = Mapping { bytes: leaf, protection: READ | WRITE, flags: SHARED, offset: 0 };
+    let good = Mapping::shared(leaf);
     let rows = [
         ("part of a leaf", Mapping { bytes: PAGE, ..good }, 0),
         ("an offset within a leaf", Mapping { offset: 4096, ..good }, 0),

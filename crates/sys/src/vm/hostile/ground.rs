@@ -33,6 +33,13 @@ pub struct Mapping {
     pub offset: u64,
 }
 
+impl Mapping {
+    /// Memory of so many bytes from the start, shared, to load and to store.
+    pub const fn shared(bytes: usize) -> Self {
+        Self { bytes, protection: READ | WRITE, flags: SHARED, offset: 0 }
+    }
+}
+
 /// A range of addresses that is this program's alone, to do anything with.
 #[derive(Debug)]
 pub struct Ground {
