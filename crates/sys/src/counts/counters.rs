@@ -3,7 +3,9 @@
 //! System-wide counts move for reasons that are not ours, so they are evidence beside a proof (at
 //! least this many folios of that size), never a proof by themselves.
 
-use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
+use std::{collections::BTreeMap, fs, thread, time::Duration};
+
+use crate::machine::topology::Tree;
 
 /// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by.
 const VMSTAT: &[&str] = &[
@@ -60,9 +62,8 @@ impl Counters {
         if let Some(kib) = folio_kib {
             let directory = format!("/sys/kernel/mm/transparent_hugepage/hugepages-{kib}kB/stats");
             for name in ["anon_fault_alloc", "anon_fault_fallback"] {
-                if let Some(value) = read_number(&Path::new(&directory).join(name)) {
-                    counters.insert(name.to_owned(), value);
-                }
+                let value = Tree::machine().number(format!("{directory}/{name}"));
+                counters.extend(value.map(|value| (name.to_owned(), value)));
             }
         }
         Self(counters)
@@ -93,7 +94,7 @@ impl Counters {
 ///
 /// While it moves, memory that was warm becomes cold: the next touch pays the host's fault too.
 pub fn reported_kib() -> Option<u64> {
-    read_number(Path::new("/sys/module/page_reporting/parameters/reported_kib"))
+    Tree::machine().number("sys/module/page_reporting/parameters/reported_kib")
 }
 
 /// Waits until free page reporting has come to rest: nothing handed back for three seconds (the
@@ -111,8 +112,4 @@ pub fn wait_for_reporting(seconds: u64) {
             break;
         }
     }
-}
-
-fn read_number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
 }

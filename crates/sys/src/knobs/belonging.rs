@@ -99,20 +99,18 @@ impl Knobs {
     pub fn create(&self, what: &Belonging) -> Result<BelongingGuard<'_>, KnobError> {
         let _one_at_a_time = self.one_at_a_time();
         self.state().watchdog.check()?;
+        let swap = |(making, space)| (making, Obtained::Swap(space));
         let (making, obtained) = match what {
             Belonging::Zram { bytes, algorithm } => {
-                let (making, swap) = zram::make(self, *bytes, algorithm.as_deref())?;
-                (making, Obtained::Swap(swap))
+                zram::make(self, *bytes, algorithm.as_deref()).map(swap)
             }
             Belonging::SwapFile { bytes, directory } => {
-                let (making, swap) = swap::make_file(self, *bytes, directory)?;
-                (making, Obtained::Swap(swap))
+                swap::make_file(self, *bytes, directory).map(swap)
             }
             Belonging::MemoryGroup { limit } => {
-                let (making, group) = memcg::make(self, *limit)?;
-                (making, Obtained::Group(group))
+                memcg::make(self, *limit).map(|(making, group)| (making, Obtained::Group(group)))
             }
-        };
+        }?;
         Ok(BelongingGuard { making, obtained })
     }
 }

@@ -38,34 +38,8 @@ unsafe extern "C" {
     fn pagelab_c_round(bytes: u64, stride: u64, align: u64, huge: i32, ns: *mut u64) -> i32;
 }
 
-/// `struct round` of `twin/bandwidth.c`.
+/// One round of stores by the C loop: `struct round` of `twin/bandwidth.c`.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct CRound {
-    to: *mut u64,
-    words: u64,
-    first: u64,
-    value: u64,
-    fence_word: *mut u64,
-    width: u32,
-    nt: u32,
-    fence: u32,
-    back_width: u32,
-    back_nt: u32,
-}
-
-/// What ends a round of the C loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CFence {
-    None,
-    Sfence,
-    Mfence,
-    /// A word of memory and what is stored there.
-    Store(*mut u64, u64),
-    StoreLoad(*mut u64, u64),
-}
-
-/// One round of stores by the C loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreRound {
     /// The first word, on a cache line.
@@ -74,11 +48,16 @@ pub(crate) struct StoreRound {
     pub(crate) words: u64,
     /// What the first word gets.
     pub(crate) first: u64,
-    pub(crate) width: u64,
-    pub(crate) nt: bool,
-    pub(crate) fence: CFence,
-    /// Bytes of a load of the read-back, 0 without one, and whether it is non-temporal.
-    pub(crate) read_back: (u64, bool),
+    /// What the word of the fence gets.
+    pub(crate) value: u64,
+    pub(crate) fence_word: *mut u64,
+    pub(crate) width: u32,
+    pub(crate) nt: u32,
+    /// 0 none, 1 sfence, 2 mfence, 3 store, 4 store and load.
+    pub(crate) fence: u32,
+    /// Bytes of a load of the read-back, 0 without one.
+    pub(crate) back_width: u32,
+    pub(crate) back_nt: u32,
 }
 
 /// Stores one round in C: four stamps of `CLOCK_MONOTONIC_RAW`, and not 0 when words differed.
@@ -86,29 +65,9 @@ pub(crate) struct StoreRound {
 /// # Safety
 /// The words and the fence's word are mapped writable, and the processor has the width.
 pub(crate) unsafe fn store_round(round: &StoreRound) -> ([u64; 4], u64) {
-    let (fence, fence_word, value) = match round.fence {
-        CFence::None => (0, std::ptr::null_mut(), 0),
-        CFence::Sfence => (1, std::ptr::null_mut(), 0),
-        CFence::Mfence => (2, std::ptr::null_mut(), 0),
-        CFence::Store(word, value) => (3, word, value),
-        CFence::StoreLoad(word, value) => (4, word, value),
-    };
-    let (back_width, back_nt) = round.read_back;
-    let round = CRound {
-        to: round.to,
-        words: round.words,
-        first: round.first,
-        value,
-        fence_word,
-        width: narrow(round.width),
-        nt: u32::from(round.nt),
-        fence,
-        back_width: narrow(back_width),
-        back_nt: u32::from(back_nt),
-    };
     let mut ns = [0_u64; 4];
     // SAFETY: the words and the fence's word are the caller's, and four stamps are written.
-    let differs = unsafe { pagelab_c_store_round(&raw const round, ns.as_mut_ptr()) };
+    let differs = unsafe { pagelab_c_store_round(round, ns.as_mut_ptr()) };
     (ns, differs)
 }
 
@@ -129,13 +88,14 @@ pub(crate) unsafe fn read_round(
     (ns, sum)
 }
 
-fn narrow(width: u64) -> u32 {
+/// A width as C has it.
+pub(crate) fn narrow(width: u64) -> u32 {
     u32::try_from(width).expect("a width is at most 64")
 }
 
 // SAFETY: the signatures are those of twin/bandwidth.c.
 unsafe extern "C" {
-    fn pagelab_c_store_round(round: *const CRound, ns: *mut u64) -> u64;
+    fn pagelab_c_store_round(round: *const StoreRound, ns: *mut u64) -> u64;
     fn pagelab_c_read_round(from: *const u64, words: u64, width: u32, nt: u32, ns: *mut u64)
     -> u64;
 }

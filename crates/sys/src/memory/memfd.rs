@@ -18,9 +18,7 @@ use crate::SysError;
 /// # Errors
 /// When the kernel has no memory or no `memfd_create` (since Linux 3.17).
 pub fn create(name: &str) -> Result<File, SysError> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let made: Result<OwnedFd, _> = memfd_create(name, flags);
-    made.map(File::from).map_err(|error| SysError::new("memfd_create", name, error))
+    make(name, MemfdFlags::ALLOW_SEALING)
 }
 
 /// An empty file in memory on hugetlb pages of 2 MiB.
@@ -28,8 +26,11 @@ pub fn create(name: &str) -> Result<File, SysError> {
 /// # Errors
 /// When the kernel has no such pages (since Linux 4.14 for files without a name).
 pub fn create_hugetlb(name: &str) -> Result<File, SysError> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-    let made: Result<OwnedFd, _> = memfd_create(name, flags);
+    make(name, MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB)
+}
+
+fn make(name: &str, flags: MemfdFlags) -> Result<File, SysError> {
+    let made: Result<OwnedFd, _> = memfd_create(name, flags | MemfdFlags::CLOEXEC);
     made.map(File::from).map_err(|error| SysError::new("memfd_create", name, error))
 }
 

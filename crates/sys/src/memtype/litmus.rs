@@ -11,7 +11,7 @@
 //! seen: what stays in a buffer must not be taken for a store of the next round. There is no system
 //! call inside a run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     Plot, Stores, Width,
@@ -22,7 +22,7 @@ use crate::{
     SysError,
     arch::{self, Word},
     memory::area::word_at,
-    process::{crew, sched::Pinned},
+    process::crew,
     time::clock::Clock,
 };
 
@@ -100,39 +100,20 @@ pub fn message_passing(
     arch::mfence();
     let (plot, meeting) = (&*plot, &Meeting::default());
     let fence = FenceAt::of(plot, litmus.fence, None);
-    let barrier = crew::Barrier::new(2)?;
-    let failed = AtomicBool::new(false);
-    let span = std::sync::Mutex::new(crate::time::clock::Span::default());
-    let results = crew::threads(2, |index| {
-        let pinned = Pinned::to(cpus[index]);
-        failed.fetch_or(pinned.is_err(), Ordering::Relaxed);
-        // Whoever has no CPU still meets the other one here.
-        barrier.wait();
+    let done = crew::pinned(&cpus, |index, _| {
         let mut outcome = Outcome::default();
-        if !failed.load(Ordering::Relaxed) {
-            let body = || {
-                let side = Side { base: plot.start(), slots, rounds: litmus.rounds, meeting };
-                if index == 1 {
-                    outcome = side.look();
-                } else {
-                    side.store(litmus.data, fence);
-                }
-            };
-            let taken = clock.span(body);
-            if index == 0 {
-                *span.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = taken;
+        let span = clock.span(|| {
+            let side = Side { base: plot.start(), slots, rounds: litmus.rounds, meeting };
+            if index == 1 {
+                outcome = side.look();
+            } else {
+                side.store(litmus.data, fence);
             }
-        }
-        pinned.map(|_| outcome)
-    });
-    let mut results = results.into_iter();
-    let (stored, looked) = (results.next(), results.next());
-    let (Some(stored), Some(looked)) = (stored, looked) else {
-        unreachable!("two workers ran");
-    };
-    stored?;
-    let span = span.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(Outcome { ns: clock.elapsed_ns(span), ..looked? })
+        });
+        (outcome, span)
+    })?;
+    let [(_, stored), (looked, _)] = done[..] else { unreachable!("two workers ran") };
+    Ok(Outcome { ns: clock.elapsed_ns(stored), ..looked })
 }
 
 /// Where the words of a round lie.

@@ -9,10 +9,7 @@
 //! Verification is between rounds, outside the clock. Nothing between `t0` and `t3` allocates,
 //! calls the kernel or faults: faults are counted around each round.
 
-use std::{
-    ops::Range,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::ops::Range;
 
 use super::{
     Loads, Plot, Stores,
@@ -24,7 +21,7 @@ use super::{
 use crate::{
     SysError,
     loops::twin,
-    process::{crew, sched::Pinned},
+    process::crew,
     time::{clock::Clock, usage},
 };
 
@@ -170,29 +167,18 @@ fn work(
     body: impl Fn(&Share<'_>, u64) -> Sample + Sync,
 ) -> Result<Vec<Sample>, SysError> {
     assert!(!cpus.is_empty(), "a worker needs a CPU");
-    let workers = cpus.len();
-    let barrier = crew::Barrier::new(u32::try_from(workers).expect("fewer CPUs than 2^32"))?;
-    let failed = AtomicBool::new(false);
     let count = usize::try_from(rounds.end - rounds.start).expect("rounds fit in memory");
-    let results = crew::threads(workers, |index| {
-        let pinned = Pinned::to(cpus[index]);
-        failed.fetch_or(pinned.is_err(), Ordering::Relaxed);
-        let share = Share::of(plot, index, workers, skip);
+    let results = crew::pinned(cpus, |index, barrier| {
+        let share = Share::of(plot, index, cpus.len(), skip);
         let mut samples = Vec::with_capacity(count);
-        // Whoever has no CPU still meets the others here: nobody waits for one that is gone.
-        barrier.wait();
-        if failed.load(Ordering::Relaxed) {
-            return pinned.map(|_| samples);
-        }
         for round in rounds.clone() {
             barrier.wait();
             samples.push(body(&share, round));
         }
-        pinned.map(|_| samples)
-    });
+        samples
+    })?;
     let mut merged: Vec<Sample> = Vec::new();
     for samples in results {
-        let samples = samples?;
         if merged.is_empty() {
             merged = samples;
         } else {
@@ -215,20 +201,24 @@ fn twin_round(
         Verify::ReadBack(loads, width) => (loads, width.bytes()),
         _ => (Loads::Plain, 0),
     };
+    let (fence, fence_word) = match fence {
+        FenceAt::None => (0, std::ptr::null_mut()),
+        FenceAt::Sfence => (1, std::ptr::null_mut()),
+        FenceAt::Mfence => (2, std::ptr::null_mut()),
+        FenceAt::Store(at) => (3, at.ptr()),
+        FenceAt::StoreLoad(at) => (4, at.ptr()),
+    };
     let round = twin::StoreRound {
         to: at,
         words,
         first: first.wrapping_add(round),
-        width: spec.width.bytes(),
-        nt: spec.stores == Stores::NonTemporal,
-        fence: match fence {
-            FenceAt::None => twin::CFence::None,
-            FenceAt::Sfence => twin::CFence::Sfence,
-            FenceAt::Mfence => twin::CFence::Mfence,
-            FenceAt::Store(at) => twin::CFence::Store(at.ptr(), round),
-            FenceAt::StoreLoad(at) => twin::CFence::StoreLoad(at.ptr(), round),
-        },
-        read_back: (load_width, loads == Loads::NonTemporal),
+        value: round,
+        fence_word,
+        width: twin::narrow(spec.width.bytes()),
+        nt: (spec.stores == Stores::NonTemporal).into(),
+        fence,
+        back_width: twin::narrow(load_width),
+        back_nt: (loads == Loads::NonTemporal).into(),
     };
     // SAFETY: the words are the share's and the fence's own, and the widths were asserted.
     unsafe { twin::store_round(&round) }

@@ -3,6 +3,8 @@
 //! Nothing here is decided here. `kmod/uapi/layout.txt` is what the C compiler makes of the header,
 //! and the test below compares every name with it.
 
+use rustix::ioctl::{Opcode, opcode};
+
 /// `PAGELAB_UAPI_VERSION`: the version that this program speaks.
 pub const VERSION: u32 = 1;
 
@@ -61,20 +63,12 @@ pub(super) struct PagelabQuery {
     pub(super) pad: [u64; 2],
 }
 
-const MAGIC: u32 = 0xDC;
-const WRITE: u32 = 1;
-const READ: u32 = 2;
+const MAGIC: u8 = 0xDC;
 
-/// `_IOC` of the kernel's `asm-generic/ioctl.h`.
-#[expect(clippy::cast_possible_truncation, reason = "structures of a few hundred bytes")]
-const fn ioc(direction: u32, number: u32, bytes: usize) -> u32 {
-    direction << 30 | (bytes as u32) << 16 | MAGIC << 8 | number
-}
-
-pub(super) const IOC_VERSION: u32 = ioc(READ, 0, size_of::<u32>());
-pub(super) const IOC_INFO: u32 = ioc(READ, 1, size_of::<PagelabInfo>());
-pub(super) const IOC_ALLOC: u32 = ioc(WRITE, 2, size_of::<PagelabAlloc>());
-pub(super) const IOC_QUERY: u32 = ioc(READ | WRITE, 3, size_of::<PagelabQuery>());
+pub(super) const IOC_VERSION: Opcode = opcode::read::<u32>(MAGIC, 0);
+pub(super) const IOC_INFO: Opcode = opcode::read::<PagelabInfo>(MAGIC, 1);
+pub(super) const IOC_ALLOC: Opcode = opcode::write::<PagelabAlloc>(MAGIC, 2);
+pub(super) const IOC_QUERY: Opcode = opcode::read_write::<PagelabQuery>(MAGIC, 3);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
 };
 
@@ -18,7 +18,7 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::{SysError, memory::map::Words};
+use crate::{SysError, memory::map::Words, process::sched::Pinned};
 
 /// Meets all workers of a crew, whether they share an address space or not.
 #[derive(Debug)]
@@ -76,6 +76,26 @@ pub fn threads<R: Send>(workers: usize, body: impl Fn(usize) -> R + Sync) -> Vec
             (0..workers).map(|worker| scope.spawn(move || body(worker))).collect();
         handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect()
     })
+}
+
+/// Runs `body` on each of these CPUs at once, each in a thread of its own that is bound to it; they
+/// start together, and nobody starts where one could not be bound.
+pub(crate) fn pinned<R: Send + Default>(
+    cpus: &[usize],
+    body: impl Fn(usize, &Barrier) -> R + Sync,
+) -> Result<Vec<R>, SysError> {
+    let barrier = Barrier::new(u32::try_from(cpus.len()).expect("fewer CPUs than 2^32"))?;
+    let failed = AtomicBool::new(false);
+    let results = threads(cpus.len(), |index| {
+        let pinned = Pinned::to(cpus[index]);
+        failed.fetch_or(pinned.is_err(), Ordering::Relaxed);
+        // Whoever has no CPU still meets the others here: nobody waits for one that is gone.
+        barrier.wait();
+        let is_off = failed.load(Ordering::Relaxed);
+        let result = if is_off { R::default() } else { body(index, &barrier) };
+        pinned.map(|_| result)
+    });
+    results.into_iter().collect()
 }
 
 /// Runs `body(0..workers)` in forked processes; each returns `N` numbers.

@@ -19,15 +19,7 @@ impl Pinned {
     /// # Errors
     /// When the CPU is offline or not allowed to this process.
     pub fn to(cpu: usize) -> Result<Self, SysError> {
-        let failed = |error| SysError::new("sched_setaffinity", format!("CPU {cpu}"), error);
-        let former = sched_getaffinity(None).map_err(failed)?;
-        let mut only = CpuSet::new();
-        if cpu >= CpuSet::MAX_CPU {
-            return Err(failed(rustix::io::Errno::INVAL));
-        }
-        only.set(cpu);
-        sched_setaffinity(None, &only).map_err(failed)?;
-        Ok(Self { former })
+        Self::within(&[cpu], &format!("CPU {cpu}"))
     }
 
     /// Leaves the calling thread free among some CPUs.
@@ -35,13 +27,18 @@ impl Pinned {
     /// # Errors
     /// When none of them is online and allowed to this process.
     pub fn to_any(cpus: &[usize]) -> Result<Self, SysError> {
-        let failed = |error| SysError::new("sched_setaffinity", format!("CPUs {cpus:?}"), error);
+        Self::within(cpus, &format!("CPUs {cpus:?}"))
+    }
+
+    /// No kernel has a CPU beyond the set's last; an empty set is refused like one that is offline.
+    fn within(cpus: &[usize], on: &str) -> Result<Self, SysError> {
+        let failed = |error| SysError::new("sched_setaffinity", on, error);
         let former = sched_getaffinity(None).map_err(failed)?;
-        let mut any = CpuSet::new();
+        let mut set = CpuSet::new();
         for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
-            any.set(*cpu);
+            set.set(*cpu);
         }
-        sched_setaffinity(None, &any).map_err(failed)?;
+        sched_setaffinity(None, &set).map_err(failed)?;
         Ok(Self { former })
     }
 }

@@ -20,11 +20,10 @@ use crate::SysError;
 /// # Errors
 /// When the kernel has no such file system, or the directory cannot be made.
 pub fn mount(kind: &str, on: &str) -> Result<(), SysError> {
-    std::fs::create_dir_all(on).map_err(|error| SysError::new("mkdir", on, error))?;
-    match rustix::mount::mount(kind, on, kind, MountFlags::empty(), None) {
+    match mount_disk(kind, kind, on) {
         // The kernel mounts devtmpfs by itself where it is built to.
-        Ok(()) | Err(Errno::BUSY) => Ok(()),
-        Err(error) => Err(SysError::new("mount", format!("{kind} on {on}"), error)),
+        Err(error) if error.is_busy() => Ok(()),
+        done => done,
     }
 }
 
