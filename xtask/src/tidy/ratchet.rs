@@ -13,7 +13,7 @@ pub(crate) const LONG_FILES: &[Entry] = &[];
 pub(crate) const LONG_LINES: &[Entry] = &[];
 
 /// Crates with circles of files, and how many files are tied in them.
-pub(crate) const FILE_CIRCLES: &[Entry] = &[("crates/pagelab", 8), ("vm", 2), ("xtask", 2)];
+pub(crate) const FILE_CIRCLES: &[Entry] = &[("crates/pagelab", 8)];
 
 /// Crates with circles of folders, and how many folders and files beside them are tied.
 pub(crate) const FOLDER_CIRCLES: &[Entry] = &[("crates/pagelab", 2)];

@@ -26,9 +26,9 @@ use super::{
     ours::NAME as OURS,
     qemu::Start,
     skips::{self, Expected},
-    summary::Summary,
+    summary::{Booted, Summary},
     table::{Boot, Orders},
-    verdict::{Judged, Outcome, Recording},
+    verdict::Recording,
 };
 use crate::shell;
 
@@ -51,21 +51,6 @@ pub(super) struct Lane {
     ours: BTreeMap<String, PathBuf>,
     expected: Vec<Expected>,
     options: Options,
-}
-
-/// What came of a boot.
-#[derive(Debug, Default)]
-pub(super) struct Booted {
-    /// All that it said.
-    pub(super) judged: Judged,
-    /// What is wrong with it, besides failed cases.
-    pub(super) failures: Vec<String>,
-    /// All of it, for a person.
-    pub(super) text: String,
-    /// Name of the kernel.
-    pub(super) kernel: String,
-    /// From start to end.
-    pub(super) seconds: u64,
 }
 
 impl Lane {
@@ -194,37 +179,6 @@ impl Lane {
         };
         archive.file("orders.json", serde_json::to_string(&orders)?.as_bytes());
         Ok(archive.finish())
-    }
-}
-
-impl Booted {
-    /// Whether nothing is wrong.
-    pub(super) fn is_good(&self) -> bool {
-        self.failures.is_empty() && !self.judged.findings.iter().any(|one| one.outcome.is_fail())
-    }
-
-    /// What came of it: a line for each case when it is good, all there is to know otherwise.
-    fn describe(&self, name: &str, took: Duration, base: &Path) -> String {
-        let word = if self.is_good() { "ok" } else { "FAILED" };
-        let release = &self.judged.release;
-        let mut text = format!("\n[vm] {word}: {name}, {release} ({:.1} s)", took.as_secs_f64());
-        for finding in &self.judged.findings {
-            let name = skips::name(finding);
-            text.push_str(&match &finding.outcome {
-                // The parts of a case that is well are in the log.
-                Outcome::Ok(_) if finding.part.is_some() => String::new(),
-                Outcome::Ok(seen) => format!("\n  ok    {name}: {seen}"),
-                Outcome::Skip { need, .. } => format!("\n  skip  {name}: needs {need}"),
-                Outcome::Fail(why) => format!("\n  FAIL  {name}: {why}"),
-            });
-        }
-        if !self.is_good() {
-            for line in self.judged.notes.iter().chain(&self.failures) {
-                text.push_str(&format!("\n        {line}"));
-            }
-            text.push_str(&format!("\n        logs: {}.{{console,results}}", base.display()));
-        }
-        text
     }
 }
 

@@ -8,81 +8,14 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     super::abi::{ALLOC, INFO, MIB, PAGE, QUERY, VERSION},
+    call::Call,
+    dice::Dice,
     worker::{DIED, MAPPINGS, Place, Worker},
 };
-
-/// What a hostile caller does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
-    Open,
-    OpenShared,
-    Close,
-    Alloc,
-    Prove,
-    Fork,
-    Garbage,
-    Nowhere,
-    Query,
-    Info,
-    Map,
-    Unmap,
-    Remap,
-    Repage,
-    Protect,
-    Advise,
-    Lock,
-    CopyOut,
-    CopyIn,
-    Pin,
-    Touch,
-    Misuse,
-    Walk,
-}
-
-/// How often each, in proportion.
-const WEIGHTS: &[(Call, usize)] = &[
-    (Call::Open, 30),
-    (Call::OpenShared, 20),
-    (Call::Close, 20),
-    (Call::Alloc, 30),
-    (Call::Prove, 200),
-    (Call::Fork, 1),
-    (Call::Garbage, 60),
-    (Call::Nowhere, 20),
-    (Call::Query, 20),
-    (Call::Info, 10),
-    (Call::Map, 180),
-    (Call::Unmap, 30),
-    (Call::Remap, 60),
-    (Call::Repage, 15),
-    (Call::Protect, 40),
-    (Call::Advise, 40),
-    (Call::Lock, 5),
-    (Call::CopyOut, 80),
-    (Call::CopyIn, 120),
-    (Call::Pin, 20),
-    (Call::Touch, 2),
-    (Call::Misuse, 5),
-    (Call::Walk, 3),
-];
 
 /// `madvise` by any number but those that reach beyond the ground.
 const ADVICE: &[i32] =
     &[0, 1, 2, 3, 4, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 102, -1];
-
-impl Call {
-    pub(super) fn roll(dice: &mut super::dice::Dice) -> Self {
-        let all = WEIGHTS.iter().map(|(_, weight)| weight).sum();
-        let mut rest = dice.below(all);
-        for (call, weight) in WEIGHTS {
-            if rest < *weight {
-                return *call;
-            }
-            rest -= weight;
-        }
-        Self::Info
-    }
-}
 
 impl Worker<'_> {
     /// A part of the ground: mostly whole pages, sometimes whole leaves, sometimes neither.
@@ -204,7 +137,7 @@ impl Worker<'_> {
             _ => known,
         };
         // Few bits set: most fields stay what somebody might accept.
-        let sparse = |dice: &mut super::dice::Dice| dice.bits() & dice.bits() & dice.bits();
+        let sparse = |dice: &mut Dice| dice.bits() & dice.bits() & dice.bits();
         let mut raw = [0; 64];
         for word in raw.chunks_mut(8) {
             let bits = if dice.once_in(4) { sparse(dice) } else { 0 };

@@ -6,6 +6,7 @@
 //! hold meanwhile is checked by the workers: a page is of the type that was asked for and holds
 //! zeroes or what was written to that file, or is not there.
 
+mod call;
 mod calls;
 mod dice;
 mod worker;

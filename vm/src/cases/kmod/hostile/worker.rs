@@ -4,7 +4,7 @@ use pagelab_sys::vm::hostile::{End, Errno, Forked, Ground, Tally, fork};
 
 use super::{
     super::abi::{Alloc, Device, PAGE},
-    calls::Call,
+    call::Call,
     dice::Dice,
 };
 
