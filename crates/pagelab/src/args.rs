@@ -1,127 +1,75 @@
-//! The command line, built from the tables: a workload's flags are its parameters.
+//! Flags that several commands have, those that are parameters, and tables of commands.
+//!
+//! The one idea: a command is a struct, its flags are its fields, and what a field's comment says
+//! is what `--help` says of the flag. What is known only from a table is added by hand.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser,
+};
 use pagelab_bench::{
     Kind, Param, Role, Workload,
     asked::{Forks, Seconds, Share},
     plan::Overrides,
 };
-use pagelab_workloads::{WORKLOADS, suites};
+use pagelab_sys::time::clock::ClockChoice;
 
-use crate::examples::{WORKLOAD, dress};
+use crate::{
+    examples::WORKLOAD,
+    exit::{Exit, Failure},
+    session::Place,
+};
 
-/// The whole command line.
-pub(crate) fn command() -> Command {
-    let command =
-        Command::new("pagelab")
-            .version(env!("CARGO_PKG_VERSION"))
-            .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
-            .after_help(
-                "Man pages and completions: pagelab generate --out DIR\n\n\
-             Exit codes: 0 fine, 1 a case or check failed, 2 usage, 3 this host cannot, 4 \
-             everything skipped, 6 a witness failed, 70 internal error, 130 interrupted.",
-            )
-            .subcommand_required(true)
-            .arg_required_else_help(true)
-            .subcommand(run())
-            .subcommand(list())
-            .subcommand(check())
-            .subcommand(doctor())
-            .subcommand(report())
-            .subcommand(crate::cmd::advise::command())
-            .subcommand(crate::cmd::explain::command())
-            .subcommand(crate::cmd::trace::command())
-            .subcommand(crate::cmd::tier::command())
-            .subcommand(
-                Command::new("resume")
-                    .about("Continue a run after a crash, an interrupt or a reboot")
-                    .arg(directory("run", "Directory of the run"))
-                    .arg(wait_flag())
-                    .arg(quiet())
-                    .arg(clock()),
-            )
-            .subcommand(selftest())
-            .subcommand(
-                Command::new("completions").about("Print a completion script").arg(
-                    Arg::new("shell")
-                        .required(true)
-                        .value_parser(value_parser!(clap_complete::Shell))
-                        .help("Which shell"),
-                ),
-            )
-            .subcommand(
-                Command::new("generate")
-                    .about("Write man pages and completion scripts into a directory")
-                    .arg(
-                        Arg::new("out").long("out").value_name("DIR").required(true).help(
-                            "Where to: man1/ for MANPATH, completions/ for bash, zsh and fish",
-                        ),
-                    ),
-            );
-    dress(command)
+/// A command whose flags are its fields.
+pub(crate) trait Run: Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// With the exit code that belongs to what went wrong.
+    fn run(self) -> Result<Exit, Failure>;
 }
 
-fn run() -> Command {
-    let suites: Vec<&str> = suites::BUILT_IN.iter().map(|(name, _)| *name).collect();
-    let mut run = method(Command::new("run"))
-        .arg(output())
-        .arg(dry_run())
-        .arg(wait_flag())
-        .arg(quiet())
-        .arg(clock())
-        .about("Measure: a suite (quick by default), or a grid of one workload")
-        .long_about(
-            "Measure: a suite (quick by default), or a grid of one workload.\n\n\
-             A comma between values makes a case for each; two such flags make their product. \
-             The machine's own limits are measured with every grid.",
-        )
-        .arg(
-            Arg::new("suite")
-                .long("suite")
-                .value_name("SUITE")
-                .help(format!("A suite by name ({}) or the path of a .toml", suites.join(", "))),
-        )
-        .arg(
-            Arg::new("size")
-                .long("size")
-                .value_name("SIZE")
-                .help("Override the size of every case of a suite"),
-        )
-        .arg(
-            Arg::new("rounds")
-                .long("rounds")
-                .value_name("ROUNDS")
-                .help("Override the rounds of every case of a suite"),
-        )
-        .arg(
-            Arg::new("ops")
-                .long("ops")
-                .value_name("OPS")
-                .help("Override the operations of every case of a suite"),
-        )
-        .arg(
-            Arg::new("fifo")
-                .long("fifo")
-                .action(ArgAction::SetTrue)
-                .help("Run measured threads of a suite under SCHED_FIFO"),
-        )
-        .subcommand_value_name("WORKLOAD")
-        .subcommand_help_heading("Workloads");
-    for workload in WORKLOADS {
-        run = run.subcommand(grid(*workload));
-    }
-    run
+/// A row of a table of commands.
+pub(crate) struct Row {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// Adds what it does, in a line, and its flags.
+    pub(crate) describe: fn(Command) -> Command,
+    /// Does it.
+    pub(crate) run: fn(&ArgMatches) -> Result<Exit, Failure>,
 }
 
-fn grid(workload: &dyn Workload) -> Command {
-    let mut command =
-        Command::new(workload.name().to_owned()).about(sentence(workload.about().summary));
-    for param in workload.params() {
-        command = command.arg(flag(param));
+impl Row {
+    /// The row of a command whose flags are its fields.
+    pub(crate) const fn of<C: Run>(name: &'static str) -> Self {
+        Self { name, describe: C::augment_args, run: |matches| of::<C>(matches)?.run() }
     }
-    command
+}
+
+/// A command with those of a table below it.
+pub(crate) fn with_rows(command: Command, rows: &[Row]) -> Command {
+    let command = command.subcommand_required(true).arg_required_else_help(true);
+    let below = rows.iter().map(|row| (row.describe)(Command::new(row.name)));
+    command.subcommands(below)
+}
+
+/// Runs the command of a table that was asked for.
+///
+/// # Errors
+/// With the exit code that belongs to what went wrong.
+pub(crate) fn dispatch(rows: &[Row], matches: &ArgMatches) -> Result<Exit, Failure> {
+    let (asked, matches) = matches.subcommand().expect("clap requires one of its sub-commands");
+    let row = rows.iter().find(|row| row.name == asked).expect("clap knows these only");
+    (row.run)(matches)
+}
+
+/// The flags that were given, as fields.
+///
+/// # Errors
+/// Never, as long as they were added to the command.
+pub(crate) fn of<F: FromArgMatches>(matches: &ArgMatches) -> Result<F, Failure> {
+    F::from_arg_matches(matches).map_err(Failure::internal)
 }
 
 /// The flag of a parameter.
@@ -155,6 +103,11 @@ pub(crate) fn flag(param: &Param) -> Arg {
     }
 }
 
+/// The flags of a workload's parameters, but for those that the command has by another name.
+pub(crate) fn flags<'w>(workload: &'w dyn Workload, but: &'w str) -> impl Iterator<Item = Arg> {
+    workload.params().iter().filter(move |param| param.name != but).map(flag)
+}
+
 /// With a capital, unless it starts with a value or a name.
 pub(crate) fn sentence(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
@@ -178,208 +131,125 @@ pub(crate) fn axes(workload: &dyn Workload, matches: &ArgMatches) -> Vec<(String
 }
 
 /// How to measure: for the commands that plan.
-pub(crate) fn method(command: Command) -> Command {
-    let seconds = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("SECONDS")
-            .global(true)
-            .value_parser(value_parser!(Seconds))
-            .help(help)
-    };
-    command
-        .arg(seconds("budget", "Fit the measured time of the whole run into so many seconds"))
-        .arg(seconds("time-limit", "End a process of a case that has not answered by then"))
-        .arg(
-            Arg::new("forks")
-                .long("forks")
-                .value_name("N")
-                .global(true)
-                .value_parser(value_parser!(Forks))
-                .help("Fresh processes for each case"),
-        )
-        .arg(
-            Arg::new("precision")
-                .long("precision")
-                .value_name("SHARE")
-                .global(true)
-                .value_parser(value_parser!(Share))
-                .help("A process is done when its median is known this well (0.005 is 0.5 %)"),
-        )
+#[derive(Debug, Args)]
+pub(crate) struct Method {
+    /// Fit the measured time of the whole run into so many seconds.
+    #[arg(long, value_name = "SECONDS", global = true)]
+    budget: Option<Seconds>,
+    /// End a process of a case that has not answered by then.
+    #[arg(long, value_name = "SECONDS", global = true)]
+    time_limit: Option<Seconds>,
+    /// Fresh processes for each case.
+    #[arg(long, value_name = "N", global = true)]
+    forks: Option<Forks>,
+    /// A process is done when its median is known this well (0.005 is 0.5 %).
+    #[arg(long, value_name = "SHARE", global = true)]
+    precision: Option<Share>,
+}
+
+impl Method {
+    /// What the flags say over a suite.
+    pub(crate) const fn overrides(&self) -> Overrides {
+        let Self { budget, time_limit: limit, forks, precision } = *self;
+        Overrides { forks, budget, limit, precision }
+    }
 }
 
 /// Where a new run goes.
-pub(crate) fn output() -> Arg {
-    Arg::new("output")
-        .short('o')
-        .long("output")
-        .value_name("DIR")
-        .global(true)
-        .help("Directory of the run (default pagelab-runs/<time>-<host>)")
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Directory of the run (default pagelab-runs/<time>-<host>).
+    #[arg(short, long, value_name = "DIR", global = true)]
+    output: Option<PathBuf>,
 }
 
-fn dry_run() -> Arg {
-    Arg::new("dry-run")
-        .long("dry-run")
-        .action(ArgAction::SetTrue)
-        .global(true)
-        .help("Show the cases, the time and memory they take, and the settings they change")
+impl Output {
+    /// The place that was asked for, or a new one.
+    pub(crate) fn place(&self) -> Place {
+        Place::choose(self.output.as_deref())
+    }
+}
+
+/// For the commands that plan.
+#[derive(Debug, Args)]
+pub(crate) struct DryRun {
+    /// Show the cases, the time and memory they take, and the settings they change.
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
 }
 
 /// Whether progress is drawn.
-pub(crate) fn quiet() -> Arg {
-    Arg::new("quiet")
-        .short('q')
-        .long("quiet")
-        .action(ArgAction::SetTrue)
-        .global(true)
-        .help("No progress")
+#[derive(Debug, Args)]
+pub(crate) struct Quiet {
+    /// No progress.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
 }
 
 /// What waits without an end.
 const FOR_EVER: &str = "for-ever";
 
 /// For the commands that take the knobs.
-pub(crate) fn wait_flag() -> Arg {
-    Arg::new("wait")
-        .long("wait")
-        .value_name("SECONDS")
-        .global(true)
-        .num_args(0..=1)
-        .require_equals(true)
-        .default_missing_value(FOR_EVER)
-        .value_parser(|text: &str| match text {
-            FOR_EVER => Ok(Duration::MAX),
-            number => number.parse().map(|seconds: Seconds| Duration::from_nanos(seconds.ns())),
-        })
-        .help(
-            "Where another pagelab holds the machine's settings, wait until it ends, or for so \
-             long",
-        )
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// Where another pagelab holds the machine's settings, wait until it ends, or for so long.
+    #[arg(long, value_name = "SECONDS", global = true, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = FOR_EVER, value_parser = patience)]
+    wait: Option<Duration>,
 }
 
-/// How long to wait for another run; not at all without the flag.
-pub(crate) fn wait(matches: &ArgMatches) -> Duration {
-    matches.get_one("wait").copied().unwrap_or_default()
-}
-
-/// The clock; hidden, because only tests have a reason to choose it.
-pub(crate) fn clock() -> Arg {
-    Arg::new("clock")
-        .long("clock")
-        .global(true)
-        .hide(true)
-        .value_parser(["auto", "raw", "scripted"])
-        .default_value("auto")
-}
-
-/// What the measuring flags say.
-pub(crate) fn overrides(matches: &ArgMatches) -> Overrides {
-    Overrides {
-        forks: matches.get_one("forks").copied(),
-        budget: matches.get_one("budget").copied(),
-        limit: matches.get_one("time-limit").copied(),
-        precision: matches.get_one("precision").copied(),
+impl Wait {
+    /// How long to wait for another run; not at all without the flag.
+    pub(crate) fn patience(&self) -> Duration {
+        self.wait.unwrap_or_default()
     }
 }
 
-fn list() -> Command {
-    Command::new("list")
-        .about("The workloads and suites; with a name, a workload's parameters")
-        .arg(Arg::new("workload").help("A workload, such as fault/throughput"))
-        .arg(format(&["terminal", "json"]))
+fn patience(text: &str) -> Result<Duration, <Seconds as std::str::FromStr>::Err> {
+    match text {
+        FOR_EVER => Ok(Duration::MAX),
+        number => number.parse().map(|seconds: Seconds| Duration::from_nanos(seconds.ns())),
+    }
 }
 
-fn check() -> Command {
-    method(Command::new("check"))
-        .arg(dry_run())
-        .arg(wait_flag())
-        .arg(clock())
-        .about("Run every workload's smallest case and verify it; times are not reported")
-        .arg(
-            Arg::new("ktap")
-                .long("ktap")
-                .action(ArgAction::SetTrue)
-                .help("Print KTAP, as the kernel's own tests do"),
-        )
+/// The clock; hidden, because only tests have a reason to choose it.
+#[derive(Debug, Args)]
+pub(crate) struct Clock {
+    #[arg(long, global = true, hide = true, default_value = "auto")]
+    #[arg(value_parser = ["auto", "raw", "scripted"])]
+    clock: String,
 }
 
-fn doctor() -> Command {
-    Command::new("doctor")
-        .about("What this host has and lacks, what to do about it, and what it affects")
-        .arg(
-            Arg::new("restore")
-                .long("restore")
-                .action(ArgAction::SetTrue)
-                .help("Put back settings that a killed run left changed"),
-        )
-        .arg(wait_flag())
-        .arg(format(&["terminal", "json"]))
+impl Clock {
+    /// The clock of a run.
+    pub(crate) fn choice(&self) -> ClockChoice {
+        match self.clock.as_str() {
+            "raw" => ClockChoice::Raw,
+            "scripted" => ClockChoice::Scripted { step_ns: 1000 },
+            _ => ClockChoice::of_this_machine(),
+        }
+    }
 }
 
-fn report() -> Command {
-    Command::new("report")
-        .about("Turn runs into something to read")
-        .arg(
-            directory("run", "Directories (or journals) of runs")
-                .num_args(1..)
-                .action(ArgAction::Append),
-        )
-        .arg(format(&["terminal", "html", "json", "csv", "markdown"]))
-        .arg(
-            Arg::new("published")
-                .long("published")
-                .value_name("DIR")
-                .value_hint(clap::ValueHint::DirPath)
-                .action(ArgAction::Append)
-                .help(
-                    "Set a publication beside the run: a folder with records.jsonl and claims.toml",
-                ),
-        )
-        .arg(
-            Arg::new("file")
-                .short('o')
-                .long("output")
-                .value_name("FILE")
-                .help("Write to a file that does not exist yet, instead of stdout"),
-        )
+/// For the commands whose result a program may read.
+#[derive(Debug, Args)]
+pub(crate) struct Format {
+    /// How to print it.
+    #[arg(long, value_parser = ["terminal", "json"], default_value = "terminal")]
+    pub(crate) format: String,
 }
 
-fn selftest() -> Command {
-    method(Command::new("selftest"))
-        .arg(output())
-        .arg(wait_flag())
-        .arg(quiet())
-        .arg(clock())
-        .about("Measure the same thing twice: the noise floor of this host, cell by cell")
-        .arg(
-            Arg::new("aa")
-                .long("aa")
-                .action(ArgAction::SetTrue)
-                .required(true)
-                .help("Two alternating runs of one suite"),
-        )
-        .arg(
-            Arg::new("suite")
-                .long("suite")
-                .value_name("SUITE")
-                .default_value("quick")
-                .help("The suite to run twice"),
-        )
-        .arg(format(&["terminal", "json"]))
-}
+impl Format {
+    /// Whether a program reads it.
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == "json"
+    }
 
-/// How a result is printed; the first is the default.
-pub(crate) fn format(formats: &'static [&'static str]) -> Arg {
-    Arg::new("format")
-        .long("format")
-        .value_parser(PossibleValuesParser::new(formats))
-        .default_value(formats[0])
-        .help("How to print it")
-}
-
-fn directory(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).required(true).value_name("RUN").help(help)
+    /// The same command with more of them; the first is the default.
+    pub(crate) fn of(command: Command, formats: &'static [&'static str]) -> Command {
+        let parser = PossibleValuesParser::new(formats);
+        command.mut_arg("format", |arg| arg.value_parser(parser))
+    }
 }
 
 /// Whether a comma between the values of a parameter makes cases or arms, in words.
@@ -388,27 +258,5 @@ pub(crate) fn comma(param: &Param) -> &'static str {
         Role::Axis => "cases",
         Role::Arms => "arms",
         Role::List => "one list",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn a_flag_without_a_value_means_on() {
-        let words = ["pagelab", "run", "fault/latency", "--fifo", "--page", "4k,2m"];
-        let matches = command().try_get_matches_from(words).unwrap();
-        let (_, run) = matches.subcommand().unwrap();
-        let (name, grid) = run.subcommand().unwrap();
-        let axes = axes(pagelab_workloads::workload(name).unwrap(), grid);
-        let values = |name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.join(" "));
-        assert_eq!(values("fifo").as_deref(), Some("on"));
-        assert_eq!(values("page").as_deref(), Some("4k 2m"));
     }
 }

@@ -83,14 +83,6 @@ fn dress_below(mut command: Command, path: &str) -> Command {
         command = command
             .after_help(format!("{title}:\n  pagelab {lines}\n{after}").trim_end().to_owned());
     }
-    // In capitals, as the others: clap would take the name as it is.
-    command = command.mut_args(|arg| {
-        if arg.get_action().takes_values() && arg.get_value_names().is_none() {
-            let name = arg.get_id().as_str().to_uppercase();
-            return arg.value_name(name);
-        }
-        arg
-    });
     let of_workload = |arg: &Arg| arg.get_help_heading() == Some(WORKLOAD);
     if path == "run" || command.get_arguments().any(of_workload) {
         command = command.mut_args(|arg| match arg.get_help_heading() {
@@ -113,7 +105,7 @@ mod tests {
     use pagelab_sys::time::clock::ClockChoice;
 
     use super::*;
-    use crate::args;
+    use crate::{args, cmd};
 
     /// Every command and its words.
     fn commands(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
@@ -126,7 +118,7 @@ mod tests {
 
     fn all() -> Vec<(String, Command)> {
         let mut found = Vec::new();
-        let mut command = args::command();
+        let mut command = cmd::command();
         // Flags of a command that those below it take as well.
         command.build();
         commands(&command, "", &mut found);
@@ -150,7 +142,7 @@ mod tests {
                 assert!(example.starts_with(path), "{example} is no example of {path}");
                 let typed = example.split(" > ").next().unwrap_or_default();
                 let words = ["pagelab"].into_iter().chain(typed.split(' '));
-                match args::command().try_get_matches_from(words) {
+                match cmd::command().try_get_matches_from(words) {
                     Ok(_) => (),
                     Err(error) if !error.use_stderr() => (),
                     Err(error) => panic!("{example}: {error}"),
@@ -163,12 +155,13 @@ mod tests {
     fn every_grid_that_is_an_example_can_be_planned() {
         for example in EXAMPLES.iter().flat_map(|(_, examples)| *examples) {
             let words = ["pagelab"].into_iter().chain(example.split(' '));
-            let Ok(matches) = args::command().try_get_matches_from(words) else { continue };
+            let Ok(matches) = cmd::command().try_get_matches_from(words) else { continue };
             let Some(("run", run)) = matches.subcommand() else { continue };
             let Some((name, grid)) = run.subcommand() else { continue };
             let workload = pagelab_workloads::workload(name).unwrap();
             let entry = Entry::new(workload, args::axes(workload, grid));
-            let planned = plan::of_cases(&entry, ClockChoice::Raw, args::overrides(run));
+            let method: args::Method = args::of(run).unwrap();
+            let planned = plan::of_cases(&entry, ClockChoice::Raw, method.overrides());
             assert!(planned.is_ok_and(|plan| !plan.cases.is_empty()), "{example}");
         }
     }

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         }
         _ => (),
     }
-    let matches = match args::command().try_get_matches() {
+    let matches = match cmd::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are answers, not mistakes; a closed pipe is neither.

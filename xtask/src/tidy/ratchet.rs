@@ -13,10 +13,10 @@ pub(crate) const LONG_FILES: &[Entry] = &[];
 pub(crate) const LONG_LINES: &[Entry] = &[];
 
 /// Crates with circles of files, and how many files are tied in them.
-pub(crate) const FILE_CIRCLES: &[Entry] = &[("crates/pagelab", 8)];
+pub(crate) const FILE_CIRCLES: &[Entry] = &[];
 
 /// Crates with circles of folders, and how many folders and files beside them are tied.
-pub(crate) const FOLDER_CIRCLES: &[Entry] = &[("crates/pagelab", 2)];
+pub(crate) const FOLDER_CIRCLES: &[Entry] = &[];
 
 /// Files that match on the text of a claim, and in how many places.
 pub(crate) const CLAIM_TEXTS: &[Entry] = &[];

@@ -4,9 +4,7 @@
 //! ordinary run; what is special is their order ([`Course`]): rounds over those that may still be
 //! the fastest, until the time that was asked for is spent. The answer is the report's.
 
-use std::path::Path;
-
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use clap::{Args, value_parser};
 use pagelab_advisor::advise::{Course, Policy, Question, Refused, Turn, out_of_time};
 use pagelab_bench::{
     asked::Seconds,
@@ -19,12 +17,10 @@ use pagelab_sys::{
     time::clock::monotonic_raw_ns,
 };
 
-use super::{clock, text};
 use crate::{
-    args,
+    args::{Clock, Format, Output, Run, Wait},
     exit::{Exit, Failure},
-    output,
-    session::{self, Place, Run},
+    output, session,
 };
 
 /// Kept back for writing records and the page, nanoseconds.
@@ -34,125 +30,105 @@ const CLEAR_SHARE: u64 = 10;
 /// The least that a process is given before it counts as hung.
 const LIMIT_MIN_NS: u64 = 300_000_000;
 
-/// The sub-command.
-pub(crate) fn command() -> Command {
-    Command::new("advise")
-        .about("Which way of getting fresh memory is the fastest here, and what it costs")
-        .long_about(
-            "Which way of getting fresh memory is the fastest here, and what it costs.\n\n\
-             Measures every strategy over a part of the memory, at most a quarter of it: touching, \
-             populating, locking, transparent and hugetlb pages, in one thread and in several. As \
-             root, settings that a strategy needs are changed for it and put back.",
-        )
-        .arg(
-            Arg::new("size")
-                .long("size")
-                .required(true)
-                .value_parser(parse_bytes)
-                .help("How much memory, such as 4g"),
-        )
-        .arg(
-            Arg::new("threads")
-                .long("threads")
-                .value_parser(value_parser!(u32).range(1..=4096))
-                .default_value("1")
-                .help("Threads that may be used for it"),
-        )
-        .arg(
-            Arg::new("policy")
-                .long("policy")
-                .value_parser(PossibleValuesParser::new(Policy::NAMES))
-                .default_value(Policy::NAMES[0])
-                .help(
-                    "What may be named: any; keep (no setting is changed); base (pages of 4k); \
-                     transparent (no hugetlb pool); locked (memory that stays)",
-                ),
-        )
-        .arg(
-            Arg::new("budget")
-                .long("budget")
-                .value_name("SECONDS")
-                .value_parser(value_parser!(Seconds))
-                .default_value("5")
-                .help("Seconds that the answer may take"),
-        )
-        .arg(
-            Arg::new("fifo")
-                .long("fifo")
-                .action(ArgAction::SetTrue)
-                .help("Run measured threads under SCHED_FIFO"),
-        )
-        .arg(args::output())
-        .arg(args::wait_flag())
-        .arg(args::clock())
-        .arg(args::format(&["terminal", "json"]))
-}
-
-/// Measures and answers.
+/// Which way of getting fresh memory is the fastest here, and what it costs.
 ///
-/// # Errors
-/// When the question makes no sense, the host cannot answer it, or the run cannot be written.
-pub(crate) fn advise(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let start = monotonic_raw_ns();
-    let question = question(matches);
-    let survey = question.survey().map_err(refused)?;
-    let (clear, strategies) = survey.plan(clock(matches));
-    let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
-    let place = Place::choose(text(matches, "output").map(Path::new));
-    let runner = session::runner(&place.run, &cases, args::wait(matches))?;
-    let plan = Plan { cases, left_out: Vec::new() };
-    let mut header = session::header(&place.run, "", &[], &plan);
-    header.asked = Some(Asked::Advise(survey.asked.clone()));
-    let mut run = Run::start(&place, header)?;
-    catch_interrupts();
-    let mut end = Exit::Good;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
-    let budget_ns = ((question.budget_s * 1e9) as u64).saturating_sub(WRITING_NS);
-    let passed = || monotonic_raw_ns() - start;
-    let for_clear = if clear.is_some() { budget_ns / CLEAR_SHARE } else { 0 };
-    let begun = passed();
-    let mut course = Course::new(strategies, budget_ns.saturating_sub(begun + for_clear));
-    while let Some(turn) = course.next(passed() - begun).filter(|_| end == Exit::Good) {
-        if interrupted() || !take(&runner, &mut course, turn)? {
-            end = Exit::Interrupted;
-        }
-    }
-    // Last: an answer without a share of the limit is one, a limit without an answer is none.
-    if let Some(mut clear) = clear.filter(|_| end == Exit::Good) {
-        clear.method.limit_ns = budget_ns.saturating_sub(passed()).max(LIMIT_MIN_NS);
-        match runner.processes(&clear, 0..1, &mut |_| ()).map_err(Failure::internal)? {
-            Came::Answered(partial) => run.keep(runner.conclude(&clear, *partial))?,
-            Came::Settled(_) => run.keep(runner.record(&clear, out_of_time()))?,
-            Came::Interrupted => end = Exit::Interrupted,
-        }
-    }
-    for (planned, came) in course.finish() {
-        // What an interrupt left without a measurement has no record: `resume` measures it.
-        match came {
-            Ok(partial) => run.keep(runner.conclude(&planned, partial))?,
-            Err(_) if end == Exit::Interrupted => (),
-            Err(outcome) => run.keep(runner.record(&planned, outcome))?,
-        }
-    }
-    // Puts the knobs back before anything is drawn.
-    drop(runner);
-    let done = run.conclude(end)?;
-    let answer = match text(matches, "format") {
-        Some("json") => done.report.advice_json(),
-        _ => done.report.advice(output::style()),
-    };
-    output::drawn(&answer.unwrap_or_default())?;
-    done.tell();
-    Ok(done.exit)
+/// Measures every strategy over a part of the memory, at most a quarter of it: touching,
+/// populating, locking, transparent and hugetlb pages, in one thread and in several. As root,
+/// settings that a strategy needs are changed for it and put back.
+#[derive(Debug, Args)]
+pub(super) struct Advise {
+    /// How much memory, such as 4g.
+    #[arg(long, value_parser = parse_bytes)]
+    size: u64,
+    /// Threads that may be used for it.
+    #[arg(long, value_parser = value_parser!(u32).range(1..=4096), default_value = "1")]
+    threads: u32,
+    /// What may be named: any; keep (no setting is changed); base (pages of 4k); transparent (no
+    /// hugetlb pool); locked (memory that stays).
+    #[arg(long, value_parser = Policy::NAMES, default_value = Policy::NAMES[0])]
+    policy: String,
+    /// Seconds that the answer may take.
+    #[arg(long, value_name = "SECONDS", default_value = "5")]
+    budget: Seconds,
+    #[arg(long, help = "Run measured threads under SCHED_FIFO")]
+    fifo: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    clock: Clock,
+    #[command(flatten)]
+    format: Format,
 }
 
-fn question(matches: &ArgMatches) -> Question {
-    Question {
-        size: matches.get_one("size").copied().unwrap_or_default(),
-        threads: matches.get_one("threads").copied().unwrap_or(1),
-        policy: Policy::of(text(matches, "policy").unwrap_or_default()),
-        budget_s: matches.get_one::<Seconds>("budget").map_or(5.0, |budget| budget.get()),
-        fifo: matches.get_flag("fifo"),
+impl Advise {
+    fn question(&self) -> Question {
+        Question {
+            size: self.size,
+            threads: self.threads,
+            policy: Policy::of(&self.policy),
+            budget_s: self.budget.get(),
+            fifo: self.fifo,
+        }
+    }
+}
+
+impl Run for Advise {
+    /// Measures and answers.
+    fn run(self) -> Result<Exit, Failure> {
+        let start = monotonic_raw_ns();
+        let question = self.question();
+        let survey = question.survey().map_err(refused)?;
+        let (clear, strategies) = survey.plan(self.clock.choice());
+        let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
+        let place = self.output.place();
+        let runner = session::runner(&place.run, &cases, self.wait.patience())?;
+        let plan = Plan { cases, left_out: Vec::new() };
+        let mut header = session::header(&place.run, "", &[], &plan);
+        header.asked = Some(Asked::Advise(survey.asked.clone()));
+        let mut run = session::Run::start(&place, header)?;
+        catch_interrupts();
+        let mut end = Exit::Good;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
+        let budget_ns = ((question.budget_s * 1e9) as u64).saturating_sub(WRITING_NS);
+        let passed = || monotonic_raw_ns() - start;
+        let for_clear = if clear.is_some() { budget_ns / CLEAR_SHARE } else { 0 };
+        let begun = passed();
+        let mut course = Course::new(strategies, budget_ns.saturating_sub(begun + for_clear));
+        while let Some(turn) = course.next(passed() - begun).filter(|_| end == Exit::Good) {
+            if interrupted() || !take(&runner, &mut course, turn)? {
+                end = Exit::Interrupted;
+            }
+        }
+        // Last: an answer without a share of the limit is one, a limit without an answer is none.
+        if let Some(mut clear) = clear.filter(|_| end == Exit::Good) {
+            clear.method.limit_ns = budget_ns.saturating_sub(passed()).max(LIMIT_MIN_NS);
+            match runner.processes(&clear, 0..1, &mut |_| ()).map_err(Failure::internal)? {
+                Came::Answered(partial) => run.keep(runner.conclude(&clear, *partial))?,
+                Came::Settled(_) => run.keep(runner.record(&clear, out_of_time()))?,
+                Came::Interrupted => end = Exit::Interrupted,
+            }
+        }
+        for (planned, came) in course.finish() {
+            // What an interrupt left without a measurement has no record: `resume` measures it.
+            match came {
+                Ok(partial) => run.keep(runner.conclude(&planned, partial))?,
+                Err(_) if end == Exit::Interrupted => (),
+                Err(outcome) => run.keep(runner.record(&planned, outcome))?,
+            }
+        }
+        // Puts the knobs back before anything is drawn.
+        drop(runner);
+        let done = run.conclude(end)?;
+        let answer = if self.format.is_json() {
+            done.report.advice_json()
+        } else {
+            done.report.advice(output::style())
+        };
+        output::drawn(&answer.unwrap_or_default())?;
+        done.tell();
+        Ok(done.exit)
     }
 }
 

@@ -4,7 +4,7 @@
 //! once more, and both answers are shown: what fails twice is a fault of the machine or of ours,
 //! what fails once was disturbed by something beside it.
 
-use clap::ArgMatches;
+use clap::Args;
 use pagelab_bench::{
     asked::{Forks, Repetitions, Seconds},
     plan::{self, Plan},
@@ -14,42 +14,56 @@ use pagelab_bench::{
 use pagelab_record::{Outcome, Record};
 use pagelab_workloads::WORKLOADS;
 
-use super::clock;
 use crate::{
-    args,
+    args::{Clock, DryRun, Method, Run, Wait},
     exit::{Exit, Failure},
     output, progress, session,
 };
 
-/// Runs them and prints one line each, KTAP on request.
-///
-/// # Errors
-/// When a case cannot be planned or its process cannot be started.
-pub(crate) fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let plan = plan::of_suite(&smallest(), clock(matches), args::overrides(matches))
-        .map_err(Failure::usage_text)?;
-    if matches.get_flag("dry-run") {
-        for planned in &plan.cases {
-            output::result(&format!("{}\n", progress::brief(planned)))?;
+/// Run every workload's smallest case and verify it; times are not reported.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    #[command(flatten)]
+    method: Method,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    clock: Clock,
+    /// Print KTAP, as the kernel's own tests do.
+    #[arg(long)]
+    ktap: bool,
+}
+
+impl Run for Check {
+    /// Runs them and prints one line each.
+    fn run(self) -> Result<Exit, Failure> {
+        let plan = plan::of_suite(&smallest(), self.clock.choice(), self.method.overrides())
+            .map_err(Failure::usage_text)?;
+        if self.dry.dry_run {
+            for planned in &plan.cases {
+                output::result(&format!("{}\n", progress::brief(planned)))?;
+            }
+            return Ok(Exit::Good);
         }
-        return Ok(Exit::Good);
+        let runner = session::runner("check", &plan.cases, self.wait.patience())?;
+        let mut records = Vec::new();
+        let end = session::measure(&runner, &plan, true, &mut |record| {
+            records.push(record);
+            Ok(())
+        })?;
+        let mut answers: Vec<Answer> = records.into_iter().map(Answer::from).collect();
+        let mut end = end;
+        if end == Exit::Good {
+            end = again(&runner, &plan, &mut answers)?;
+        }
+        drop(runner);
+        let lines = if self.ktap { ktap } else { plain };
+        output::result(&lines(&plan, &answers))?;
+        let last: Vec<Record> = answers.into_iter().map(|answer| answer.last).collect();
+        Ok(end.min(session::verdict(&last)))
     }
-    let runner = session::runner("check", &plan.cases, args::wait(matches))?;
-    let mut records = Vec::new();
-    let end = session::measure(&runner, &plan, true, &mut |record| {
-        records.push(record);
-        Ok(())
-    })?;
-    let mut answers: Vec<Answer> = records.into_iter().map(Answer::from).collect();
-    let mut end = end;
-    if end == Exit::Good {
-        end = again(&runner, &plan, &mut answers)?;
-    }
-    drop(runner);
-    let lines = if matches.get_flag("ktap") { ktap } else { plain };
-    output::result(&lines(&plan, &answers))?;
-    let last: Vec<Record> = answers.into_iter().map(|answer| answer.last).collect();
-    Ok(end.min(session::verdict(&last)))
 }
 
 /// What came of a case.

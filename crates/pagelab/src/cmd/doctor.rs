@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::ArgMatches;
+use clap::Args;
 use pagelab_bench::{Needed, need::Plain, plan};
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
@@ -11,56 +11,65 @@ use pagelab_sys::{
 use pagelab_workloads::{WORKLOADS, catalogue, limit::bulk::STRING_STORE, needs::Memory};
 use serde_json::{Value, json};
 
-use super::text;
 use crate::{
-    args,
+    args::{Format, Run, Wait},
     exit::{Exit, Failure},
     output,
 };
 
-/// Prints the findings, or puts back what a killed run left.
-///
-/// # Errors
-/// When a run holds the knobs that are to be restored.
-pub(crate) fn doctor(matches: &ArgMatches) -> Result<Exit, Failure> {
-    if matches.get_flag("restore") {
-        return restore(args::wait(matches));
-    }
-    let findings: Vec<Finding> = catalogue().into_iter().map(Finding::of).collect();
-    let facts = environment::facts();
-    let warnings = environment::warnings(&facts);
-    let left = leftovers(&Place::machine());
-    let printed = if text(matches, "format") == Some("json") {
-        let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
-        let facts: Vec<Value> = facts
-            .iter()
-            .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}))
-            .collect();
-        format!(
-            "{:#}\n",
-            json!({
-                "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts
-            })
-        )
-    } else {
-        let mut text: String = findings.iter().map(Finding::line).collect();
-        if !left.is_empty() {
-            text.push_str("\nwhat a killed run left changed\n");
-            for one in &left {
-                text.push_str(&format!("  {one}\n"));
+/// What this host has and lacks, what to do about it, and what it affects.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Put back settings that a killed run left changed.
+    #[arg(long)]
+    restore: bool,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Run for Doctor {
+    fn run(self) -> Result<Exit, Failure> {
+        if self.restore {
+            return restore(self.wait.patience());
+        }
+        let findings: Vec<Finding> = catalogue().into_iter().map(Finding::of).collect();
+        let facts = environment::facts();
+        let warnings = environment::warnings(&facts);
+        let left = leftovers(&Place::machine());
+        let printed = if self.format.is_json() {
+            let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
+            let facts: Vec<Value> = facts
+                .iter()
+                .map(|fact| json!({"key": fact.key, "value": fact.value, "effect": fact.effect}))
+                .collect();
+            format!(
+                "{:#}\n",
+                json!({
+                    "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts
+                })
+            )
+        } else {
+            let mut text: String = findings.iter().map(Finding::line).collect();
+            if !left.is_empty() {
+                text.push_str("\nwhat a killed run left changed\n");
+                for one in &left {
+                    text.push_str(&format!("  {one}\n"));
+                }
+                text.push_str("   cure    sudo pagelab doctor --restore\n");
             }
-            text.push_str("   cure    sudo pagelab doctor --restore\n");
-        }
-        if !warnings.is_empty() {
-            text.push_str("\nwhat may disturb results here\n");
-        }
-        for warning in warnings {
-            text.push_str(&format!("  {warning}\n"));
-        }
-        text
-    };
-    output::result(&printed)?;
-    Ok(Exit::Good)
+            if !warnings.is_empty() {
+                text.push_str("\nwhat may disturb results here\n");
+            }
+            for warning in warnings {
+                text.push_str(&format!("  {warning}\n"));
+            }
+            text
+        };
+        output::result(&printed)?;
+        Ok(Exit::Good)
+    }
 }
 
 fn restore(patience: Duration) -> Result<Exit, Failure> {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Args, value_parser};
 use pagelab_advisor::explain::{
     WORKLOAD, prices,
     record::record,
@@ -19,105 +19,98 @@ use pagelab_advisor::explain::{
 use pagelab_bench::{asked::Seconds, plan::Plan};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
-use pagelab_sys::{files::folder::Target, process::crew::catch_interrupts};
+use pagelab_sys::{
+    files::folder::Target, process::crew::catch_interrupts, time::clock::ClockChoice,
+};
 use serde_json::json;
 
-use super::{clock, text};
 use crate::{
-    args,
+    args::{Clock, Output, Quiet, Run, Wait},
     exit::{Exit, Failure},
-    output,
-    session::{self, Place, Run},
+    output, session,
 };
 
-/// The command line.
-pub(crate) fn command() -> Command {
-    Command::new("explain")
-        .about("What faults cost a program on this machine, and what would help")
-        .long_about(
-            "What faults cost a program on this machine, and what would help.\n\n\
-             Runs the program and receives every fault of it and of what it starts, then measures \
-             what such faults cost here. The program keeps stdin, stdout and stderr; an interrupt \
-             goes to it. The report follows on stderr, or is written to --report FILE. Faults are \
-             dearer while they are watched; the costs are those of faults that nobody watches.",
-        )
-        .arg(
-            Arg::new("pid")
-                .long("pid")
-                .value_name("N")
-                .value_parser(value_parser!(u32).range(1..))
-                .conflicts_with("program")
-                .help("Watch a process that runs, instead of starting one"),
-        )
-        .arg(
-            Arg::new("duration")
-                .long("duration")
-                .value_name("SECONDS")
-                .requires("pid")
-                .value_parser(value_parser!(Seconds))
-                .default_value("10")
-                .help("How long a running process is watched"),
-        )
-        .arg(Arg::new("costs").long("costs").value_name("RUN").help(
-            "Take the costs of an earlier run of this machine instead of measuring, or: \
-                     none",
-        ))
-        .arg(Arg::new("report").long("report").value_name("FILE").help(
-            "Write the report to a file that does not exist yet, instead of stderr (with --pid: \
-             stdout)",
-        ))
-        .arg(args::output())
-        .arg(args::wait_flag())
-        .arg(args::quiet())
-        .arg(args::clock())
-        .arg(
-            Arg::new("program")
-                .value_name("PROGRAM")
-                .required_unless_present("pid")
-                .trailing_var_arg(true)
-                .allow_hyphen_values(true)
-                .num_args(1..)
-                .value_parser(value_parser!(OsString))
-                .help("The program and its arguments, after --"),
-        )
+/// What faults cost a program on this machine, and what would help.
+///
+/// Runs the program and receives every fault of it and of what it starts, then measures what such
+/// faults cost here. The program keeps stdin, stdout and stderr; an interrupt goes to it. The
+/// report follows on stderr, or is written to --report FILE. Faults are dearer while they are
+/// watched; the costs are those of faults that nobody watches.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Watch a process that runs, instead of starting one.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(conflicts_with = "program")]
+    pid: Option<u32>,
+    /// How long a running process is watched.
+    #[arg(long, value_name = "SECONDS", requires = "pid", default_value = "10")]
+    duration: Seconds,
+    /// Take the costs of an earlier run of this machine instead of measuring, or: none.
+    #[arg(long, value_name = "RUN")]
+    costs: Option<String>,
+    /// Write the report to a file that does not exist yet, instead of stderr (with --pid: stdout).
+    #[arg(long, value_name = "FILE")]
+    report: Option<String>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    clock: Clock,
+    /// The program and its arguments, after --.
+    #[arg(required_unless_present = "pid", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(num_args = 1..)]
+    program: Vec<OsString>,
 }
 
-/// Watches, prices, reports.
-///
-/// # Errors
-/// When there is nothing to watch, or the run cannot be written.
-pub(crate) fn explain(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let clock = clock(matches);
-    let subject = subject(matches);
-    // Before the program runs, so that it does not run for nothing.
-    let sink = Sink::open(text(matches, "report"), &subject)?;
-    let costs = text(matches, "costs").map(costs_of).transpose()?;
-    let (case, method) = prices::watched(&subject, clock);
-    let place = Place::choose(text(matches, "output").map(Path::new));
-    let mut header = session::header(&place.run, "", &[], &Plan::default());
-    // What prices the faults is known when they were seen; a run that stops before goes on there.
-    header.asked = prices::asked(costs.is_none());
-    header.plan = vec![(WORKLOAD.to_owned(), case.clone())];
-    header.method = json!([method]);
-    let mut run = Run::start(&place, header)?;
-    catch_interrupts();
-    let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;
-    say_end(&watched);
-    let record = record(&place.run, case, &watched);
-    run.keep(record)?;
-    let mut end = Exit::Good;
-    if let Some(costs) = costs {
-        for record in costs {
-            run.keep(record)?;
+impl Explain {
+    fn subject(&self) -> Subject {
+        let at_most = Duration::from_secs_f64(self.duration.get().min(1e6));
+        match self.pid {
+            Some(pid) => Subject::Process { pid, at_most },
+            None => Subject::Program(self.program.clone()),
         }
-    } else {
-        let plan = prices::of_run(&run.header, &run.records, clock);
-        end = measure_prices(&mut run, &plan, matches)?;
     }
-    let done = run.conclude(end)?;
-    sink.take(&done.report)?;
-    done.tell();
-    Ok(done.exit)
+}
+
+impl Run for Explain {
+    /// Watches, prices, reports.
+    fn run(self) -> Result<Exit, Failure> {
+        let clock = self.clock.choice();
+        let subject = self.subject();
+        // Before the program runs, so that it does not run for nothing.
+        let sink = Sink::open(self.report.as_deref(), &subject)?;
+        let costs = self.costs.as_deref().map(costs_of).transpose()?;
+        let (case, method) = prices::watched(&subject, clock);
+        let place = self.output.place();
+        let mut header = session::header(&place.run, "", &[], &Plan::default());
+        // What prices the faults is known when they were seen; a run that stops before goes on
+        // there.
+        header.asked = prices::asked(costs.is_none());
+        header.plan = vec![(WORKLOAD.to_owned(), case.clone())];
+        header.method = json!([method]);
+        let mut run = session::Run::start(&place, header)?;
+        catch_interrupts();
+        let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;
+        say_end(&watched);
+        let record = record(&place.run, case, &watched);
+        run.keep(record)?;
+        let mut end = Exit::Good;
+        if let Some(costs) = costs {
+            for record in costs {
+                run.keep(record)?;
+            }
+        } else {
+            let plan = prices::of_run(&run.header, &run.records, clock);
+            end = measure_prices(&mut run, &plan, clock, self.wait.patience(), self.quiet.quiet)?;
+        }
+        let done = run.conclude(end)?;
+        sink.take(&done.report)?;
+        done.tell();
+        Ok(done.exit)
+    }
 }
 
 /// Where the report goes: stdout is the program's own.
@@ -159,19 +152,6 @@ impl Sink {
     }
 }
 
-fn subject(matches: &ArgMatches) -> Subject {
-    match matches.get_one::<u32>("pid") {
-        Some(pid) => {
-            let seconds =
-                matches.get_one::<Seconds>("duration").map_or(10.0, |seconds| seconds.get());
-            Subject::Process { pid: *pid, at_most: Duration::from_secs_f64(seconds.min(1e6)) }
-        }
-        None => {
-            Subject::Program(matches.get_many("program").into_iter().flatten().cloned().collect())
-        }
-    }
-}
-
 /// The measured faults of an earlier run.
 fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
     if run == "none" {
@@ -192,11 +172,12 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
 /// # Errors
 /// When a process cannot be started or a record cannot be kept.
 pub(super) fn measure_prices(
-    run: &mut Run,
+    run: &mut session::Run,
     plan: &Plan,
-    matches: &ArgMatches,
+    clock: ClockChoice,
+    patience: Duration,
+    quiet: bool,
 ) -> Result<Exit, Failure> {
-    let (quiet, patience) = (matches.get_flag("quiet"), args::wait(matches));
     // Where another run holds the settings, cases that need one are skipped with their cure.
     let runner = session::runner(&run.header.run, &plan.cases, patience)
         .or_else(|_| session::runner(&run.header.run, &[], patience))?;
@@ -218,7 +199,7 @@ pub(super) fn measure_prices(
         let kind = record.case.get("kind").unwrap_or_default();
         output::warn(&format!("the price of {kind} failed its proof, so it is measured again"));
     }
-    let plan = prices::again(&invalid, clock(matches));
+    let plan = prices::again(&invalid, clock);
     run.measure(&runner, &plan, quiet)
 }
 

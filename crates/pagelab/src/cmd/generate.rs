@@ -1,59 +1,73 @@
 //! Completions and man pages, made from the command line's own definition.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{ArgMatches, Command};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use pagelab_sys::files::folder::Folder;
 
-use super::text;
 use crate::{
-    args,
     exit::{Exit, Failure},
     output,
 };
 
-/// Prints the completion script of a shell.
-///
-/// # Errors
-/// When stdout cannot be written.
-pub(crate) fn completions(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let shell = matches.get_one::<Shell>("shell").copied().expect("clap requires a shell");
-    let script = String::from_utf8(script(shell)).map_err(Failure::internal)?;
-    output::result(&script)?;
-    Ok(Exit::Good)
+/// Print a completion script.
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// Which shell.
+    shell: Shell,
 }
 
-/// Writes `completions/` and `man1/` under a directory.
-///
-/// # Errors
-/// When it cannot be written.
-pub(crate) fn generate(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let out = Path::new(text(matches, "out").unwrap_or("."));
-    let folder = |name| Folder::make(&out.join(name)).map_err(Failure::usage);
-    let write = |folder: &Folder, name: &str, bytes: &[u8]| {
-        folder
-            .replace(name, bytes)
-            .with_context(|| format!("cannot write {}", folder.path().join(name).display()))
-            .map_err(Failure::host)
-    };
-    let completions = folder("completions")?;
-    for (shell, name) in
-        [(Shell::Bash, "pagelab.bash"), (Shell::Zsh, "_pagelab"), (Shell::Fish, "pagelab.fish")]
-    {
-        write(&completions, name, &script(shell))?;
+impl Completions {
+    /// Prints the completion script of a shell.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(super) fn print(&self, mut of: Command) -> Result<Exit, Failure> {
+        let script = String::from_utf8(script(self.shell, &mut of)).map_err(Failure::internal)?;
+        output::result(&script)?;
+        Ok(Exit::Good)
     }
-    let mut command = args::command();
-    command.build();
-    let man = folder("man1")?;
-    pages(&command, "pagelab", &mut |name, page| write(&man, &format!("{name}.1"), &page))?;
-    Ok(Exit::Good)
 }
 
-fn script(shell: Shell) -> Vec<u8> {
+/// Write man pages and completion scripts into a directory.
+#[derive(Debug, Args)]
+pub(super) struct Generate {
+    #[arg(long, value_name = "DIR")]
+    #[arg(help = "Where to: man1/ for MANPATH, completions/ for bash, zsh and fish")]
+    out: PathBuf,
+}
+
+impl Generate {
+    /// Writes `completions/` and `man1/` under a directory.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write(&self, mut command: Command) -> Result<Exit, Failure> {
+        let folder = |name| Folder::make(&self.out.join(name)).map_err(Failure::usage);
+        let write = |folder: &Folder, name: &str, bytes: &[u8]| {
+            folder
+                .replace(name, bytes)
+                .with_context(|| format!("cannot write {}", folder.path().join(name).display()))
+                .map_err(Failure::host)
+        };
+        let completions = folder("completions")?;
+        for (shell, name) in
+            [(Shell::Bash, "pagelab.bash"), (Shell::Zsh, "_pagelab"), (Shell::Fish, "pagelab.fish")]
+        {
+            write(&completions, name, &script(shell, &mut command.clone()))?;
+        }
+        command.build();
+        let man = folder("man1")?;
+        pages(&command, "pagelab", &mut |name, page| write(&man, &format!("{name}.1"), &page))?;
+        Ok(Exit::Good)
+    }
+}
+
+fn script(shell: Shell, of: &mut Command) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut args::command(), "pagelab", &mut script);
+    clap_complete::generate(shell, of, "pagelab", &mut script);
     script
 }
 

@@ -1,36 +1,42 @@
 //! `pagelab list`: the tables, as they are in the code.
 
-use clap::ArgMatches;
+use clap::Args;
 use pagelab_bench::Workload;
 use pagelab_workloads::{WORKLOADS, suites};
 use serde_json::{Value, json};
 
-use super::text;
 use crate::{
-    args,
+    args::{self, Format, Run},
     exit::{Exit, Failure},
     output, published,
 };
 
-/// Prints the workloads and suites, or one workload's parameters.
-///
-/// # Errors
-/// When no workload has that name.
-pub(crate) fn list(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let is_json = text(matches, "format") == Some("json");
-    let printed = match text(matches, "workload") {
-        None if is_json => pretty(&json!({
-            "workloads": WORKLOADS.iter().map(|workload| row(*workload)).collect::<Vec<_>>(),
-            "suites": suites::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
-        })),
-        None => overview()?,
-        Some(name) => {
-            let workload = pagelab_workloads::workload(name).map_err(Failure::usage_text)?;
-            if is_json { pretty(&row(workload)) } else { details(workload) }
-        }
-    };
-    output::result(&printed)?;
-    Ok(Exit::Good)
+/// The workloads and suites; with a name, a workload's parameters.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// A workload, such as fault/throughput.
+    workload: Option<String>,
+    #[command(flatten)]
+    format: Format,
+}
+
+impl Run for List {
+    fn run(self) -> Result<Exit, Failure> {
+        let is_json = self.format.is_json();
+        let printed = match &self.workload {
+            None if is_json => pretty(&json!({
+                "workloads": WORKLOADS.iter().map(|workload| row(*workload)).collect::<Vec<_>>(),
+                "suites": suites::BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            })),
+            None => overview()?,
+            Some(name) => {
+                let workload = pagelab_workloads::workload(name).map_err(Failure::usage_text)?;
+                if is_json { pretty(&row(workload)) } else { details(workload) }
+            }
+        };
+        output::result(&printed)?;
+        Ok(Exit::Good)
+    }
 }
 
 fn overview() -> Result<String, Failure> {

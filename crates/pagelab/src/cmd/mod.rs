@@ -1,56 +1,90 @@
-//! One file for each command.
+//! One file for each command, and the table of them.
 
-pub(crate) mod advise;
+mod advise;
 mod check;
 mod doctor;
-pub(crate) mod explain;
+mod explain;
 mod generate;
 mod list;
 mod report;
 mod resume;
 mod run;
 mod selftest;
-pub(crate) mod tier;
-pub(crate) mod trace;
+mod tier;
+mod trace;
 
-use clap::ArgMatches;
-use pagelab_sys::time::clock::ClockChoice;
+use clap::{ArgMatches, Args as _, Command};
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    args::{self, Row, of},
+    examples::dress,
+    exit::{Exit, Failure},
+};
+
+/// Every command, in the order that `--help` shows.
+const COMMANDS: &[Row] = &[
+    Row { name: "run", describe: run::describe, run: run::run },
+    Row::of::<list::List>("list"),
+    Row::of::<check::Check>("check"),
+    Row::of::<doctor::Doctor>("doctor"),
+    Row::of::<report::Reported>("report"),
+    Row::of::<advise::Advise>("advise"),
+    Row::of::<explain::Explain>("explain"),
+    Row { name: "trace", describe: trace::describe, run: trace::trace },
+    Row { name: "tier", describe: tier::describe, run: tier::tier },
+    Row::of::<resume::Resume>("resume"),
+    Row::of::<selftest::Selftest>("selftest"),
+    Row {
+        name: "completions",
+        describe: generate::Completions::augment_args,
+        run: |matches| of::<generate::Completions>(matches)?.print(command()),
+    },
+    Row {
+        name: "generate",
+        describe: generate::Generate::augment_args,
+        run: |matches| of::<generate::Generate>(matches)?.write(command()),
+    },
+];
+
+/// The whole command line.
+pub(crate) fn command() -> Command {
+    let command = Command::new("pagelab")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
+        .after_help(
+            "Man pages and completions: pagelab generate --out DIR\n\n\
+             Exit codes: 0 fine, 1 a case or check failed, 2 usage, 3 this host cannot, 4 \
+             everything skipped, 6 a witness failed, 70 internal error, 130 interrupted.",
+        );
+    dress(args::with_rows(command, COMMANDS))
+}
 
 /// Runs the command that was asked for.
 ///
 /// # Errors
 /// With the exit code that belongs to what went wrong.
 pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Exit, Failure> {
-    match matches.subcommand() {
-        Some(("run", matches)) => run::run(matches),
-        Some(("list", matches)) => list::list(matches),
-        Some(("check", matches)) => check::check(matches),
-        Some(("doctor", matches)) => doctor::doctor(matches),
-        Some(("report", matches)) => report::report(matches),
-        Some(("resume", matches)) => resume::resume(matches),
-        Some(("selftest", matches)) => selftest::selftest(matches),
-        Some(("advise", matches)) => advise::advise(matches),
-        Some(("explain", matches)) => explain::explain(matches),
-        Some(("trace", matches)) => trace::trace(matches),
-        Some(("tier", matches)) => tier::tier(matches),
-        Some(("completions", matches)) => generate::completions(matches),
-        Some(("generate", matches)) => generate::generate(matches),
-        _ => unreachable!("clap requires one of its sub-commands"),
+    args::dispatch(COMMANDS, matches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
     }
-}
 
-/// The text of an option, where it was given.
-fn text<'m>(matches: &'m ArgMatches, name: &str) -> Option<&'m str> {
-    matches.get_one::<String>(name).map(String::as_str)
-}
-
-/// The clock of a run: `--clock` exists for tests.
-fn clock(matches: &ArgMatches) -> ClockChoice {
-    match text(matches, "clock") {
-        Some("raw") => ClockChoice::Raw,
-        Some("scripted") => ClockChoice::Scripted { step_ns: 1000 },
-        _ => ClockChoice::of_this_machine(),
+    #[test]
+    fn a_flag_without_a_value_means_on() {
+        let words = ["pagelab", "run", "fault/latency", "--fifo", "--page", "4k,2m"];
+        let matches = command().try_get_matches_from(words).unwrap();
+        let (_, run) = matches.subcommand().unwrap();
+        let (name, grid) = run.subcommand().unwrap();
+        let axes = args::axes(pagelab_workloads::workload(name).unwrap(), grid);
+        let values = |name: &str| axes.iter().find(|(n, _)| n == name).map(|(_, v)| v.join(" "));
+        assert_eq!(values("fifo").as_deref(), Some("on"));
+        assert_eq!(values("page").as_deref(), Some("4k 2m"));
     }
 }

@@ -1,45 +1,58 @@
 //! `pagelab report`: runs into something to read.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use clap::ArgMatches;
+use clap::{ArgAction, Args, ValueHint};
 use pagelab_report::{Publication, Report};
 
-use super::text;
 use crate::{
+    args::Run,
     exit::{Exit, Failure},
     output, published, session,
 };
 
-/// Prints the report of each run, one after the other.
-///
-/// # Errors
-/// When a run cannot be read, or the file exists.
-pub(crate) fn report(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let format = text(matches, "format").unwrap_or("terminal");
-    let runs: Vec<&String> = matches.get_many("run").into_iter().flatten().collect();
-    if format == "html" && runs.len() > 1 {
-        return Err(Failure::usage_text("one HTML page shows one run: name one"));
+/// Turn runs into something to read.
+#[derive(Debug, Args)]
+pub(super) struct Reported {
+    /// Directories (or journals) of runs.
+    #[arg(required = true, num_args = 1.., action = ArgAction::Append)]
+    run: Vec<PathBuf>,
+    /// How to print it.
+    #[arg(long, value_parser = FORMATS, default_value = FORMATS[0])]
+    format: String,
+    /// Set a publication beside the run: a folder with records.jsonl and claims.toml.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    published: Vec<PathBuf>,
+    /// Write to a file that does not exist yet, instead of stdout.
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+const FORMATS: [&str; 5] = ["terminal", "html", "json", "csv", "markdown"];
+
+impl Run for Reported {
+    /// Prints the report of each run, one after the other.
+    fn run(self) -> Result<Exit, Failure> {
+        if self.format == "html" && self.run.len() > 1 {
+            return Err(Failure::usage_text("one HTML page shows one run: name one"));
+        }
+        let out = self.file.as_deref().map(output::create).transpose()?;
+        let more: Result<Vec<Publication>, String> =
+            self.published.iter().map(|folder| published::folder(folder)).collect();
+        let whole = whole(&self.run, &self.format, &more.map_err(Failure::usage_text)?)?;
+        match out.zip(self.file) {
+            Some((out, path)) => output::write(out, &path, &whole)?,
+            None => output::drawn(&whole)?,
+        }
+        Ok(Exit::Good)
     }
-    let file = text(matches, "file").map(Path::new);
-    let out = file.map(output::create).transpose()?;
-    let folders = matches.get_many::<String>("published").into_iter().flatten();
-    let more: Result<Vec<Publication>, String> =
-        folders.map(|folder| published::folder(Path::new(folder))).collect();
-    let more = more.map_err(Failure::usage_text)?;
-    let whole = whole(&runs, format, &more)?;
-    match out.zip(file) {
-        Some((out, path)) => output::write(out, path, &whole)?,
-        None => output::drawn(&whole)?,
-    }
-    Ok(Exit::Good)
 }
 
 /// The reports of all runs.
-fn whole(runs: &[&String], format: &str, more: &[Publication]) -> Result<String, Failure> {
+fn whole(runs: &[PathBuf], format: &str, more: &[Publication]) -> Result<String, Failure> {
     let mut whole = String::new();
     for run in runs {
-        let contents = session::read(Path::new(run))?;
+        let contents = session::read(run)?;
         let damage = contents.damage.as_ref();
         let beside = published::beside(&contents.header, more);
         let report = Report::of(&contents.header, &contents.records, damage, &beside);

@@ -1,8 +1,11 @@
 //! `pagelab resume`: go on where a run stopped; a finished case is never measured again.
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
-use clap::ArgMatches;
+use clap::Args;
 use pagelab_advisor::explain;
 use pagelab_bench::{
     measure::Method,
@@ -11,34 +14,51 @@ use pagelab_bench::{
 use pagelab_record::{Case, Record, RunHeader};
 use pagelab_sys::time::clock::ClockChoice;
 
-use super::{clock, text};
 use crate::{
-    args,
+    args::{Clock, Quiet, Run, Wait},
     exit::{Exit, Failure},
-    output,
-    session::{self, Run},
+    output, session,
 };
 
-/// Measures the planned cases that left no record, then reports the whole run.
-///
-/// # Errors
-/// When it is no run, or cannot be continued by this version.
-pub(crate) fn resume(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let directory = Path::new(text(matches, "run").unwrap_or_default());
-    let directory =
-        if directory.is_file() { directory.parent().unwrap_or(Path::new(".")) } else { directory };
-    let mut run = Run::resume(directory)?;
-    let (plan, all) = remaining(&run.header, &run.records, clock(matches))
-        .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
-    let left = plan.cases.len();
-    output::warn(&format!("{done} of {all} cases are done, {left} are left", done = all - left));
-    let quiet = matches.get_flag("quiet");
-    if run.header.asked == explain::prices::asked(true) {
-        let end = super::explain::measure_prices(&mut run, &plan, matches)?;
-        return session::tell(&run.conclude(end)?);
+/// Continue a run after a crash, an interrupt or a reboot.
+#[derive(Debug, Args)]
+pub(super) struct Resume {
+    /// Directory of the run.
+    run: PathBuf,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    clock: Clock,
+}
+
+impl Run for Resume {
+    /// Measures the planned cases that left no record, then reports the whole run.
+    fn run(self) -> Result<Exit, Failure> {
+        let (clock, patience) = (self.clock.choice(), self.wait.patience());
+        let quiet = self.quiet.quiet;
+        let directory = self.run.as_path();
+        let directory = if directory.is_file() {
+            directory.parent().unwrap_or(Path::new("."))
+        } else {
+            directory
+        };
+        let mut run = session::Run::resume(directory)?;
+        let (plan, all) = remaining(&run.header, &run.records, clock)
+            .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
+        let left = plan.cases.len();
+        output::warn(&format!(
+            "{done} of {all} cases are done, {left} are left",
+            done = all - left
+        ));
+        if run.header.asked == explain::prices::asked(true) {
+            let end = super::explain::measure_prices(&mut run, &plan, clock, patience, quiet)?;
+            return session::tell(&run.conclude(end)?);
+        }
+        let runner = session::runner(&run.header.run, &plan.cases, patience)?;
+        session::execute(runner, run, &plan, quiet)
     }
-    let runner = session::runner(&run.header.run, &plan.cases, args::wait(matches))?;
-    session::execute(runner, run, &plan, quiet)
 }
 
 /// What of the plan has no record yet, and of how many cases in all. The clock is calibrated anew:

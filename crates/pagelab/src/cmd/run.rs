@@ -3,115 +3,194 @@
 use std::{fmt, path::Path};
 
 use anyhow::Context;
-use clap::ArgMatches;
+use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{
     Need, Needed, Remedy,
     plan::{self, Outlook, Plan},
     suite::{self, Entry, Suite},
+    workload::Row,
 };
 use pagelab_record::{
     input,
     units::{display_bytes, display_ns},
 };
 use pagelab_sys::time::clock::ClockChoice;
-use pagelab_workloads::{needs::Memory, suites};
+use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
-use super::{clock, text};
 use crate::{
-    args,
+    args::{self, Clock, DryRun, Method, Output, Quiet, Wait},
     exit::{Exit, Failure},
     output, progress, published,
-    session::{self, Place, Run},
+    session::{self, Run},
 };
+
+/// The flags of `run`, and of every grid below it.
+#[derive(Debug, Args)]
+struct Flags {
+    #[command(flatten)]
+    method: Method,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    clock: Clock,
+    #[arg(long, help = suite_help())]
+    suite: Option<String>,
+    /// Override the size of every case of a suite.
+    #[arg(long)]
+    size: Option<String>,
+    /// Override the rounds of every case of a suite.
+    #[arg(long)]
+    rounds: Option<String>,
+    /// Override the operations of every case of a suite.
+    #[arg(long)]
+    ops: Option<String>,
+    #[arg(long, help = "Run measured threads of a suite under SCHED_FIFO")]
+    fifo: bool,
+}
+
+fn suite_help() -> String {
+    let names: Vec<&str> = suites::BUILT_IN.iter().map(|(name, _)| *name).collect();
+    format!("A suite by name ({}) or the path of a .toml", names.join(", "))
+}
+
+/// Adds the flags, and a command for each workload.
+pub(super) fn describe(command: Command) -> Command {
+    let grid = |workload: &Row| {
+        Command::new(workload.name().to_owned())
+            .about(args::sentence(workload.about().summary))
+            .args(args::flags(*workload, ""))
+    };
+    Flags::augment_args(command)
+        .about("Measure: a suite (quick by default), or a grid of one workload")
+        .long_about(
+            "Measure: a suite (quick by default), or a grid of one workload.\n\n\
+             A comma between values makes a case for each; two such flags make their product. \
+             The machine's own limits are measured with every grid.",
+        )
+        .subcommand_value_name("WORKLOAD")
+        .subcommand_help_heading("Workloads")
+        .subcommands(WORKLOADS.iter().map(grid))
+}
 
 /// Plans, then measures (or shows the plan), then reports.
 ///
 /// # Errors
 /// When the plan makes no sense, the host cannot run it, or the output cannot be written.
-pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let clock = clock(matches);
+pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let flags: Flags = args::of(matches)?;
+    let clock = flags.clock.choice();
     let (plan, name, published) = if let Some((workload, grid)) = matches.subcommand() {
-        (plan_of_grid(matches, workload, grid, clock)?, String::new(), Vec::new())
+        (flags.plan_of_grid(workload, grid, clock)?, String::new(), Vec::new())
     } else {
-        let suite = chosen_suite(matches)?;
-        let over = args::overrides(matches);
-        let plan = plan::of_suite(&suite, clock, over).map_err(Failure::usage_text)?;
-        (plan, suite.name, suite.published)
+        let suite = flags.chosen_suite()?;
+        let plan = plan::of_suite(&suite, clock, flags.method.overrides());
+        (plan.map_err(Failure::usage_text)?, suite.name, suite.published)
     };
     let outlook = plan.outlook();
     // A suite's own sizes may be too large for a host, and are skipped; one that was asked for is
     // a mistake.
-    if matches.subcommand().is_some() || text(matches, "size").is_some() {
+    if matches.subcommand().is_some() || flags.size.is_some() {
         refuse_what_cannot_fit(&outlook)?;
     }
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));
     }
-    if matches.get_flag("dry-run") {
-        output::result(&describe(&plan, &outlook))?;
+    if flags.dry.dry_run {
+        output::result(&describe_plan(&plan, &outlook))?;
         return Ok(Exit::Good);
     }
-    let place = Place::choose(text(matches, "output").map(Path::new));
+    let place = flags.output.place();
     // The knobs first: a run that must wait for another leaves no directory behind.
-    let runner = session::runner(&place.run, &plan.cases, args::wait(matches))?;
+    let runner = session::runner(&place.run, &plan.cases, flags.wait.patience())?;
     let header = session::header(&place.run, &name, &published, &plan);
     let run = Run::start(&place, header)?;
-    session::execute(runner, run, &plan, matches.get_flag("quiet"))
+    session::execute(runner, run, &plan, flags.quiet.quiet)
 }
 
-/// The grid that was asked for, with the limits that results are shares of.
-fn plan_of_grid(
-    matches: &ArgMatches,
-    workload: &str,
-    grid: &ArgMatches,
-    clock: ClockChoice,
-) -> Result<Plan, Failure> {
-    let given =
-        ["suite", "size", "rounds", "ops"].into_iter().find(|name| text(matches, name).is_some());
-    if let Some(given) = given.or(matches.get_flag("fifo").then_some("fifo")) {
-        return Err(Failure::usage_text(format!(
-            "--{given} before the workload speaks of a suite: write it after {workload}"
-        )));
+impl Flags {
+    /// What the flags say of the cases of a suite.
+    fn of_suite(&self) -> [(&'static str, Option<&str>); 4] {
+        [
+            ("size", self.size.as_deref()),
+            ("rounds", self.rounds.as_deref()),
+            ("fifo", self.fifo.then_some("on")),
+            ("ops", self.ops.as_deref()),
+        ]
     }
-    let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
-    let entry = Entry::new(row, args::axes(row, grid));
-    let limits = suites::built_in("limits", published::NAMES).map_err(Failure::usage_text)?;
-    plan::of_grid(&entry, &limits, clock, args::overrides(matches)).map_err(Failure::usage_text)
-}
 
-/// The suite that was asked for, with the overrides of the command line.
-fn chosen_suite(matches: &ArgMatches) -> Result<Suite, Failure> {
-    let mut suite = load(text(matches, "suite").unwrap_or("quick"))?;
-    let fifo = matches.get_flag("fifo").then_some("on");
-    for (name, value) in
-        [("size", text(matches, "size")), ("rounds", text(matches, "rounds")), ("fifo", fifo)]
-            .into_iter()
-            .chain([("ops", text(matches, "ops"))])
-    {
-        let Some(value) = value else { continue };
-        let mut used = false;
-        for entry in &mut suite.entries {
-            if entry.workload.params().iter().any(|param| param.name == name) {
-                entry.axes.retain(|(axis, _)| axis != name);
-                entry.axes.push((name.to_owned(), vec![value.to_owned()]));
-                used = true;
-            }
-        }
-        if !used {
+    /// The grid that was asked for, with the limits that results are shares of.
+    fn plan_of_grid(
+        &self,
+        workload: &str,
+        grid: &ArgMatches,
+        clock: ClockChoice,
+    ) -> Result<Plan, Failure> {
+        let given = self.of_suite().into_iter().find(|(_, value)| value.is_some());
+        let given = self.suite.as_ref().map(|_| "suite").or(given.map(|(name, _)| name));
+        if let Some(given) = given {
             return Err(Failure::usage_text(format!(
-                "suite `{}` has no case with a {name}: leave --{name} out",
-                suite.name
+                "--{given} before the workload speaks of a suite: write it after {workload}"
             )));
         }
+        let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
+        let entry = Entry::new(row, args::axes(row, grid));
+        let limits = suites::built_in("limits", published::NAMES).map_err(Failure::usage_text)?;
+        plan::of_grid(&entry, &limits, clock, self.method.overrides()).map_err(Failure::usage_text)
     }
-    Ok(suite)
+
+    /// The suite that was asked for, with the overrides of the command line.
+    fn chosen_suite(&self) -> Result<Suite, Failure> {
+        let mut suite = load(self.suite.as_deref().unwrap_or("quick"))?;
+        for (name, value) in self.of_suite() {
+            let Some(value) = value else { continue };
+            let mut used = false;
+            for entry in &mut suite.entries {
+                if entry.workload.params().iter().any(|param| param.name == name) {
+                    entry.axes.retain(|(axis, _)| axis != name);
+                    entry.axes.push((name.to_owned(), vec![value.to_owned()]));
+                    used = true;
+                }
+            }
+            if !used {
+                return Err(Failure::usage_text(format!(
+                    "suite `{}` has no case with a {name}: leave --{name} out",
+                    suite.name
+                )));
+            }
+        }
+        Ok(suite)
+    }
+}
+
+/// The cases of one entry alone, without limits; a person is told of those left out.
+///
+/// # Errors
+/// When a parameter is wrong, or this host has too little memory.
+pub(super) fn plan_of_cases(
+    entry: &Entry,
+    clock: &Clock,
+    method: &Method,
+) -> Result<Plan, Failure> {
+    let plan = plan::of_cases(entry, clock.choice(), method.overrides());
+    let plan = plan.map_err(Failure::usage_text)?;
+    for why in &plan.left_out {
+        output::warn(&format!("left out: {why}"));
+    }
+    refuse_what_cannot_fit(&plan.outlook())?;
+    Ok(plan)
 }
 
 /// A suite by name or path.
 ///
 /// # Errors
 /// When there is none of that name, or the file is no suite.
-pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
+pub(super) fn load(name: &str) -> Result<Suite, Failure> {
     if !name.contains(['/', '.']) {
         return suites::built_in(name, published::NAMES).map_err(Failure::usage_text);
     }
@@ -123,7 +202,7 @@ pub(crate) fn load(name: &str) -> Result<Suite, Failure> {
 }
 
 /// A grid that asks for more memory than there is is refused before anything is measured.
-pub(crate) fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
+fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
     let is_too_large = |need: &&Needed| need.of::<Memory>().is_some() && need.is_lacking();
     match outlook.needs.iter().find(is_too_large) {
         Some(need) => {
@@ -134,7 +213,7 @@ pub(crate) fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
 }
 
 /// The plan for people.
-fn describe(plan: &Plan, outlook: &Outlook) -> String {
+fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
     let mut text = String::new();
     let notes: Vec<Note> = outlook.needs.iter().map(|need| Note::of(&**need)).collect();
     for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {

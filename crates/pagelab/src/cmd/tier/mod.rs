@@ -10,24 +10,24 @@ mod simulate;
 
 use clap::{ArgMatches, Command};
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    args::{self, Row},
+    exit::{Exit, Failure},
+};
 
-/// The command line of `pagelab tier`.
-pub(crate) fn command() -> Command {
-    Command::new("tier")
-        .about("Tiered memory: which pages are hot, who moves them, and what that is worth")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(simulate::command())
+const COMMANDS: &[Row] =
+    &[Row { name: "simulate", describe: simulate::describe, run: simulate::simulate }];
+
+/// Adds the commands of `pagelab tier`.
+pub(super) fn describe(command: Command) -> Command {
+    let about = "Tiered memory: which pages are hot, who moves them, and what that is worth";
+    args::with_rows(command.about(about), COMMANDS)
 }
 
-/// Runs the sub-command that was asked for.
+/// Runs the one that was asked for.
 ///
 /// # Errors
 /// With the exit code that belongs to what went wrong.
-pub(crate) fn tier(matches: &ArgMatches) -> Result<Exit, Failure> {
-    match matches.subcommand() {
-        Some(("simulate", matches)) => simulate::simulate(matches),
-        _ => unreachable!("clap requires one of its sub-commands"),
-    }
+pub(super) fn tier(matches: &ArgMatches) -> Result<Exit, Failure> {
+    args::dispatch(COMMANDS, matches)
 }

@@ -11,15 +11,15 @@ mod stats;
 mod synth;
 mod verify;
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Args, Command};
 use pagelab_bench::{
+    Workload,
     inputs::Stopped,
-    plan::{self, Plan, Planned},
+    plan::{Plan, Planned},
     runner::{Runner, Step},
     suite::Entry,
-    workload::Row,
 };
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
@@ -27,61 +27,67 @@ use pagelab_sys::process::crew::catch_interrupts;
 use pagelab_workloads::trace::params::Asked;
 use serde_json::{Map, Value, json};
 
-use super::{clock, run::refuse_what_cannot_fit, text};
+use super::run::plan_of_cases;
 use crate::{
-    args,
+    args::{self, Clock, Format, Method, Output, Quiet, Row},
     exit::{Exit, Failure},
     output,
     progress::Work,
-    session::{self, Done, Place, Run},
+    session::{self, Done, Run},
 };
 
-/// The command line of `pagelab trace`.
-pub(crate) fn command() -> Command {
-    Command::new("trace")
-        .about("Memory traces: make, describe, replay and verify them")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(synth::command())
-        .subcommand(stats::command())
-        .subcommand(replay::command())
-        .subcommand(verify::command())
-        .subcommand(capture::command())
+const COMMANDS: &[Row] = &[
+    Row::of::<synth::Synth>("synth"),
+    Row { name: "stats", describe: stats::describe, run: stats::stats },
+    Row { name: "replay", describe: replay::describe, run: replay::replay },
+    Row { name: "verify", describe: verify::describe, run: verify::verify },
+    Row::of::<capture::Capture>("capture"),
+];
+
+/// Adds the commands of `pagelab trace`.
+pub(super) fn describe(command: Command) -> Command {
+    let about = "Memory traces: make, describe, replay and verify them";
+    args::with_rows(command.about(about), COMMANDS)
 }
 
-/// Runs the sub-command that was asked for.
+/// Runs the one that was asked for.
 ///
 /// # Errors
 /// With the exit code that belongs to what went wrong.
-pub(crate) fn trace(matches: &ArgMatches) -> Result<Exit, Failure> {
-    match matches.subcommand() {
-        Some(("synth", matches)) => synth::synth(matches),
-        Some(("stats", matches)) => stats::stats(matches),
-        Some(("replay", matches)) => replay::replay(matches),
-        Some(("verify", matches)) => verify::verify(matches),
-        Some(("capture", matches)) => capture::capture(matches),
-        _ => unreachable!("clap requires one of its sub-commands"),
-    }
+pub(super) fn trace(matches: &ArgMatches) -> Result<Exit, Failure> {
+    args::dispatch(COMMANDS, matches)
 }
 
-/// A sub-command that stands for a workload: its parameters as flags, but the trace by its place.
-fn short_name(name: &'static str, workload: Row, formats: &'static [&'static str]) -> Command {
-    let mut command = args::method(Command::new(name))
+/// The flags of a short name, beside those of its workload's parameters.
+#[derive(Debug, Args)]
+struct Flags {
+    #[command(flatten)]
+    method: Method,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    clock: Clock,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Describes a command that stands for a workload: its parameters as flags, but the trace by its
+/// place.
+fn short_name(
+    command: Command,
+    workload: &dyn Workload,
+    formats: &'static [&'static str],
+) -> Command {
+    let trace = Arg::new("trace")
+        .value_name("TRACE")
+        .required(true)
+        .help("A trace (raw, gz, xz, zst), or a generator such as exec-block");
+    let command = Flags::augment_args(command.arg(trace));
+    Format::of(command, formats)
         .about(args::sentence(workload.about().summary))
-        .arg(
-            Arg::new("trace")
-                .value_name("TRACE")
-                .required(true)
-                .help("A trace (raw, gz, xz, zst), or a generator such as exec-block"),
-        )
-        .arg(args::output())
-        .arg(args::quiet())
-        .arg(args::clock())
-        .arg(args::format(formats));
-    for param in workload.params().iter().filter(|param| param.name != "trace") {
-        command = command.arg(args::flag(param));
-    }
-    command
+        .args(args::flags(workload, "trace"))
 }
 
 /// The published results that belong beside statistics of a trace that somebody published.
@@ -94,27 +100,37 @@ fn published(plan: &Plan) -> Vec<String> {
     if plan.cases.iter().any(is_known) { vec!["fast-memory".to_owned()] } else { Vec::new() }
 }
 
-/// Measures what a short name stands for, and leaves it as a run; nothing is printed.
+/// Measures what a short name stands for, leaves it as a run, and prints what `show` makes of it,
+/// by the name of the format; `None` where the user interrupted before.
 ///
 /// # Errors
 /// When a parameter or the trace is wrong, the host cannot, or the output cannot be written.
-fn ran(matches: &ArgMatches, workload: Row) -> Result<Option<Done>, Failure> {
+fn ran(
+    matches: &ArgMatches,
+    workload: &'static dyn Workload,
+    show: impl FnOnce(&Done, &str) -> String,
+) -> Result<Option<Done>, Failure> {
+    let flags: Flags = args::of(matches)?;
     let entry = Entry::new(workload, args::axes(workload, matches));
-    let plan = plan::of_cases(&entry, clock(matches), args::overrides(matches))
-        .map_err(Failure::usage_text)?;
-    for why in &plan.left_out {
-        output::warn(&format!("left out: {why}"));
-    }
-    refuse_what_cannot_fit(&plan.outlook())?;
-    let quiet = matches.get_flag("quiet");
-    let place = Place::choose(text(matches, "output").map(Path::new));
+    let plan = plan_of_cases(&entry, &flags.clock, &flags.method)?;
+    let place = flags.output.place();
+    let quiet = flags.quiet.quiet;
     let runner = session::runner(&place.run, &plan.cases, Duration::ZERO)?;
     if load(&runner, &plan, quiet)? == Exit::Interrupted {
         return Ok(None);
     }
     let header = session::header(&place.run, "", &published(&plan), &plan);
     let run = Run::start(&place, header)?;
-    session::carry_out(runner, run, &plan, quiet).map(Some)
+    let done = session::carry_out(runner, run, &plan, quiet)?;
+    output::drawn(&show(&done, &flags.format.format))?;
+    Ok(Some(done))
+}
+
+/// Says where the run is; the exit code that it comes to.
+fn ended(done: Option<&Done>) -> Exit {
+    let Some(done) = done else { return Exit::Interrupted };
+    done.tell();
+    done.exit
 }
 
 /// Gets the traces before anything is left behind: one that cannot be read is a usage error.
@@ -171,7 +187,8 @@ fn about(record: &Record) -> Map<String, Value> {
 }
 
 /// One object for one case, an array where a flag made several.
-fn json_lines(mut cases: Vec<Value>) -> String {
+fn json_lines(records: &[Record], of: fn(&Record) -> Value) -> String {
+    let mut cases: Vec<Value> = records.iter().map(of).collect();
     let value = if cases.len() == 1 { cases.remove(0) } else { Value::from(cases) };
     visible(&format!("{value:#}\n"))
 }

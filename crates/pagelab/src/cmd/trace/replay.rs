@@ -5,15 +5,15 @@ use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
 use pagelab_workloads::emu::{Arm, replay::EmuReplay};
 use serde_json::{Map, Value, json};
 
-use super::{json_lines, ran, short_name, text};
+use super::{ended, json_lines, ran, short_name};
 use crate::{
     exit::{Exit, Failure},
     output,
 };
 
-/// The command line of `trace replay`.
-pub(super) fn command() -> Command {
-    short_name("replay", &EmuReplay, &["terminal", "json"])
+/// Adds the flags of `trace replay`.
+pub(super) fn describe(command: Command) -> Command {
+    short_name(command, &EmuReplay, &["terminal", "json"])
 }
 
 /// Replays a trace and prints the report of the run, or its numbers.
@@ -21,15 +21,11 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(done) = ran(matches, &EmuReplay)? else {
-        return Ok(Exit::Interrupted);
-    };
-    output::drawn(&match text(matches, "format") {
-        Some("json") => json_lines(done.records.iter().map(json_of).collect()),
+    let done = ran(matches, &EmuReplay, |done, format| match format {
+        "json" => json_lines(&done.records, json_of),
         _ => done.report.terminal(output::style()),
     })?;
-    done.tell();
-    Ok(done.exit)
+    Ok(ended(done.as_ref()))
 }
 
 fn json_of(record: &Record) -> Value {

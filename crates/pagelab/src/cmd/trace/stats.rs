@@ -7,15 +7,15 @@ use pagelab_report::visible;
 use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::TraceStats, stats_of};
 use serde_json::{Value, json};
 
-use super::{json_lines, ran, short_name, text};
+use super::{ended, json_lines, ran, short_name};
 use crate::{
     exit::{Exit, Failure},
     output,
 };
 
-/// The command line of `trace stats`.
-pub(super) fn command() -> Command {
-    short_name("stats", &TraceStats, &["terminal", "json", "html"])
+/// Adds the flags of `trace stats`.
+pub(super) fn describe(command: Command) -> Command {
+    short_name(command, &TraceStats, &["terminal", "json", "html"])
 }
 
 /// Collects and prints the statistics of a trace.
@@ -23,15 +23,13 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(done) = ran(matches, &TraceStats)? else {
-        return Ok(Exit::Interrupted);
-    };
-    output::drawn(&match text(matches, "format") {
-        Some("json") => json_lines(done.records.iter().map(json_of).collect()),
-        Some("html") => done.report.html(),
+    let done = ran(matches, &TraceStats, |done, format| match format {
+        "json" => json_lines(&done.records, json_of),
+        "html" => done.report.html(),
         _ => visible(&done.records.iter().map(layout).collect::<Vec<_>>().join("\n")),
     })?;
-    for record in &done.records {
+    let records = done.as_ref().map_or(&[][..], |done| &done.records);
+    for record in records {
         match &record.outcome {
             Outcome::Measured(measured) => {
                 measured.warnings.iter().for_each(|warning| output::warn(warning));
@@ -40,9 +38,9 @@ pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
             Outcome::Failed { reason } => output::warn(&format!("FAILED: {reason}")),
         }
     }
-    done.tell();
+    let exit = ended(done.as_ref());
     // Statistics are collected on the way: only here is it known that the file is at fault.
-    Ok(if done.records.iter().any(is_damaged) { Exit::Usage } else { done.exit })
+    Ok(if records.iter().any(is_damaged) { Exit::Usage } else { exit })
 }
 
 /// Whether a case failed because of its trace: a file that was named for it.

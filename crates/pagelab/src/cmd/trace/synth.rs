@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::Args;
 use pagelab_bench::count::parse_count;
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
@@ -26,110 +26,100 @@ use pagelab_trace::{
 };
 use pagelab_workloads::trace::{Counter, generators};
 
-use super::{fit::Fit, text};
+use super::fit::Fit;
 use crate::{
-    args,
+    args::{Quiet, Run},
     exit::{Exit, Failure},
     output,
     progress::Work,
 };
 
-/// The command line of `trace synth`.
-pub(super) fn command() -> Command {
-    let on = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    Command::new("synth")
-        .about("Write the trace of a generator, and the image that belongs to it")
-        .arg(
-            Arg::new("generator").value_name("GENERATOR[:NAME=VALUE,…]").required(true).help(
-                format!("Which: {}, with what it takes after a colon", generators().join(", ")),
-            ),
-        )
-        .arg(
-            Arg::new("ops")
-                .long("ops")
-                .value_name("N")
-                .value_parser(parse_count)
-                .help("Operations: 20m is 20 million (default: what the generator proposes)"),
-        )
-        .arg(
-            Arg::new("seed")
-                .long("seed")
-                .value_name("N")
-                .value_parser(value_parser!(u64))
-                .default_value("1")
-                .help("What random choices start from"),
-        )
-        .arg(
-            Arg::new("file")
-                .short('o')
-                .long("output")
-                .value_name("FILE")
-                .required(true)
-                .help("Where to; FILE.gz, FILE.xz and FILE.zst are compressed"),
-        )
-        .arg(on("image", "Write FILE.image too: the default where the generator has one"))
-        .arg(on("no-image", "Do not write FILE.image").conflicts_with("image"))
-        .arg(on("force", "Replace what is there"))
-        .arg(on("fit", "Print the statistics of the trace beside the published ones"))
-        .arg(args::quiet())
+/// Write the trace of a generator, and the image that belongs to it.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub(super) struct Synth {
+    #[arg(value_name = "GENERATOR[:NAME=VALUE,…]")]
+    #[arg(help = format!("Which: {}, with what it takes after a colon", generators().join(", ")))]
+    generator: String,
+    /// Operations: 20m is 20 million (default: what the generator proposes).
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    ops: Option<u64>,
+    /// What random choices start from.
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Where to; FILE.gz, FILE.xz and FILE.zst are compressed.
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    file: PathBuf,
+    /// Write FILE.image too: the default where the generator has one.
+    #[arg(long)]
+    image: bool,
+    /// Do not write FILE.image.
+    #[arg(long, conflicts_with = "image")]
+    no_image: bool,
+    /// Replace what is there.
+    #[arg(long)]
+    force: bool,
+    /// Print the statistics of the trace beside the published ones.
+    #[arg(long)]
+    fit: bool,
+    #[command(flatten)]
+    quiet: Quiet,
 }
 
-/// Writes the trace and prints a line about it.
-///
-/// # Errors
-/// When the generator, a parameter or the place is wrong, or the disk is full.
-pub(super) fn synth(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let mut spec =
-        Spec::parse(text(matches, "generator").unwrap_or_default()).map_err(Failure::usage_text)?;
-    if let Some(ops) = matches.get_one::<u64>("ops") {
-        spec.ops = *ops;
-    }
-    spec.seed = matches.get_one::<u64>("seed").copied().unwrap_or(1);
-    let path = PathBuf::from(text(matches, "file").unwrap_or_default());
-    let image = wanted_image(matches, &spec)?;
-    let fit = matches.get_flag("fit").then(|| Fit::of(spec.generator().name));
-    let mut fit = fit.transpose().map_err(Failure::usage_text)?;
-    catch_interrupts();
-    let places = Places::create(&path, image.as_ref(), matches.get_flag("force"))?;
-    let mut work = Work::start(&format!("writing {}", path.display()), matches.get_flag("quiet"));
-    let written = write(&spec, places.output, &mut work, fit.as_mut());
-    work.finish();
-    let counter = match written {
-        Ok(Some(counter)) => counter,
-        Ok(None) => {
-            output::warn(&format!("interrupted; {} was removed", path.display()));
-            return Ok(Exit::Interrupted);
+impl Run for Synth {
+    /// Writes the trace and prints a line about it.
+    fn run(self) -> Result<Exit, Failure> {
+        let mut spec = Spec::parse(&self.generator).map_err(Failure::usage_text)?;
+        spec.ops = self.ops.unwrap_or(spec.ops);
+        spec.seed = self.seed;
+        let path = self.file.as_path();
+        let image = self.wanted_image(&spec)?;
+        let fit = self.fit.then(|| Fit::of(spec.generator().name));
+        let mut fit = fit.transpose().map_err(Failure::usage_text)?;
+        catch_interrupts();
+        let places = Places::create(path, image.as_ref(), self.force)?;
+        let mut work = Work::start(&format!("writing {}", path.display()), self.quiet.quiet);
+        let written = write(&spec, places.output, &mut work, fit.as_mut());
+        work.finish();
+        let counter = match written {
+            Ok(Some(counter)) => counter,
+            Ok(None) => {
+                output::warn(&format!("interrupted; {} was removed", path.display()));
+                return Ok(Exit::Interrupted);
+            }
+            Err(error) => {
+                let error = anyhow::Error::from(error).context("what was written is removed");
+                return Err(Failure::host(error));
+            }
+        };
+        if let (Some(image), Some(mut file)) = (&image, places.image) {
+            let written = image.write_elf(&mut file).and_then(|()| file.flush());
+            if let Err(error) = written {
+                let error = format!("cannot write {}: {error}", sidecar(path).display());
+                return Err(Failure::host(anyhow::anyhow!("{error}; what was written is removed")));
+            }
         }
-        Err(error) => {
-            let error = anyhow::Error::from(error).context("what was written is removed");
-            return Err(Failure::host(error));
+        places.made.into_iter().for_each(Made::keep);
+        output::result(&summary(&spec, path, &counter, image.as_ref()))?;
+        if let Some(fit) = fit {
+            output::result(&format!("\n{}", fit.text()))?;
         }
-    };
-    if let (Some(image), Some(mut file)) = (&image, places.image) {
-        let written = image.write_elf(&mut file).and_then(|()| file.flush());
-        if let Err(error) = written {
-            let error = format!("cannot write {}: {error}", sidecar(&path).display());
-            return Err(Failure::host(anyhow::anyhow!("{error}; what was written is removed")));
-        }
+        Ok(Exit::Good)
     }
-    places.made.into_iter().for_each(Made::keep);
-    output::result(&summary(&spec, &path, &counter, image.as_ref()))?;
-    if let Some(fit) = fit {
-        output::result(&format!("\n{}", fit.text()))?;
-    }
-    Ok(Exit::Good)
 }
 
-/// The image to write, if any.
-fn wanted_image(matches: &ArgMatches, spec: &Spec) -> Result<Option<Image>, Failure> {
-    let image = Some(spec.image()).filter(|image| !image.segments.is_empty());
-    if matches.get_flag("image") && image.is_none() {
-        let name = spec.generator().name;
-        return Err(Failure::usage_text(format!("--image: {name} lays nothing down before it")));
+impl Synth {
+    /// The image to write, if any.
+    fn wanted_image(&self, spec: &Spec) -> Result<Option<Image>, Failure> {
+        let image = Some(spec.image()).filter(|image| !image.segments.is_empty());
+        if self.image && image.is_none() {
+            let name = spec.generator().name;
+            return Err(Failure::usage_text(format!(
+                "--image: {name} lays nothing down before it"
+            )));
+        }
+        Ok(image.filter(|_| !self.no_image))
     }
-    Ok(image.filter(|_| !matches.get_flag("no-image")))
 }
 
 /// The files that are written.

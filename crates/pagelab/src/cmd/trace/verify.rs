@@ -2,18 +2,16 @@
 
 use clap::{ArgMatches, Command};
 use pagelab_record::{Measured, Outcome, Record, vocabulary::claim::LOADS_THAT_DIFFER};
+use pagelab_report::visible;
 use pagelab_workloads::emu::{Arm, verify::EmuVerify};
 use serde_json::{Value, json};
 
-use super::{json_lines, ran, short_name, text};
-use crate::{
-    exit::{Exit, Failure},
-    output,
-};
+use super::{ended, json_lines, ran, short_name};
+use crate::exit::{Exit, Failure};
 
-/// The command line of `trace verify`.
-pub(super) fn command() -> Command {
-    short_name("verify", &EmuVerify, &["terminal", "json"])
+/// Adds the flags of `trace verify`.
+pub(super) fn describe(command: Command) -> Command {
+    short_name(command, &EmuVerify, &["terminal", "json"])
 }
 
 /// Verifies and prints a line for each backend.
@@ -21,15 +19,11 @@ pub(super) fn command() -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let Some(done) = ran(matches, &EmuVerify)? else {
-        return Ok(Exit::Interrupted);
-    };
-    output::result(&match text(matches, "format") {
-        Some("json") => json_lines(done.records.iter().map(json_of).collect()),
-        _ => done.records.iter().map(lines).collect(),
+    let done = ran(matches, &EmuVerify, |done, format| match format {
+        "json" => json_lines(&done.records, json_of),
+        _ => visible(&done.records.iter().map(lines).collect::<String>()),
     })?;
-    done.tell();
-    Ok(done.exit)
+    Ok(ended(done.as_ref()))
 }
 
 /// What was found of an arm: loads that differ, and whether all of its claims hold.
