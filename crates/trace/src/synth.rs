@@ -21,6 +21,7 @@ use std::fmt;
 use self::machine::{Cut, Limit, Machine};
 pub use self::{
     parameter::{Parameter, Unit},
+    random::mix,
     stream::Stream,
 };
 use crate::{
@@ -316,6 +317,6 @@ impl fmt::Display for Spec {
 /// Pages with bytes that tell every address from every other.
 fn text(first_page: u64, end_page: u64) -> Segment {
     let (addr, end) = (first_page << 12, end_page << 12);
-    let words = (addr..end).step_by(8).map(random::mix);
+    let words = (addr..end).step_by(8).map(mix);
     Segment { addr, bytes: words.flat_map(u64::to_le_bytes).collect() }
 }

@@ -11,6 +11,7 @@
 mod lru;
 
 use super::{Stack, pages::Pages, values::share};
+use crate::synth::mix;
 use lru::Lru;
 
 /// Sizes of the TLBs, in entries.
@@ -231,7 +232,8 @@ impl Tracker {
     fn turn(&mut self, page: u64) {
         self.page = page;
         self.runs += 1;
-        if hash(page) > u64::MAX / self.one_in {
+        // The mixer spreads pages evenly.
+        if mix(page) > u64::MAX / self.one_in {
             return;
         }
         let number = self.pages.known(page).unwrap_or_else(|| self.pages.number(page).0);
@@ -241,11 +243,4 @@ impl Tracker {
         }
         self.distances[distance] += 1;
     }
-}
-
-/// A hash that spreads pages evenly: the finaliser of `SplitMix64`.
-fn hash(page: u64) -> u64 {
-    let mixed = (page ^ page >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }

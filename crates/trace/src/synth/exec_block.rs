@@ -47,7 +47,7 @@ use program::{
 };
 
 use super::random::Random;
-use crate::op::{Visit, low};
+use crate::op::{Op, Visit, Width};
 
 /// Thousands of fetches in the published trace: the sum of all weights.
 const FETCHES_WEIGHT: u64 = 3_448_064;
@@ -346,15 +346,10 @@ impl ExecBlock {
 /// The data access of a slot, by its kind.
 #[inline]
 fn access<V: Visit>(kind: u8, addr: u64, value: u64, sink: &mut V) -> Result<(), V::Stop> {
+    let width = Width::ALL[usize::from(kind & 3)];
     match kind {
-        0 => sink.load::<1>(addr),
-        1 => sink.load::<2>(addr),
-        2 => sink.load::<4>(addr),
-        3 => sink.load::<8>(addr),
-        4 => sink.store(addr, low::<1>(value)),
-        5 => sink.store(addr, low::<2>(value)),
-        6 => sink.store(addr, low::<4>(value)),
-        7 => sink.store(addr, low::<8>(value)),
+        0..=3 => Op::load(addr, width).visit(sink),
+        4..=7 => Op::store(addr, width, value).visit(sink),
         _ => Ok(()),
     }
 }

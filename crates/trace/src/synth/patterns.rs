@@ -1,11 +1,12 @@
 //! The plain patterns: one rule for the next address, and random widths, stores and values.
+#![expect(clippy::cast_possible_truncation, reason = "widths are at most 8")]
 
 use super::{
     Kind, Spec,
     random::{Permutation, Random},
     zipf::Zipf,
 };
-use crate::op::{Visit, low};
+use crate::op::{Op, Visit, Width};
 
 /// Bytes of a page of the sparse trace.
 pub(super) const PAGE_BYTES: u64 = 4096;
@@ -19,8 +20,8 @@ const WIDEST: u64 = 8;
 pub(super) struct Pattern {
     random: Random,
     base: u64,
-    /// 1, 2, 4 or 8 bytes, or 0 for all of them.
-    width: u64,
+    /// None for any of them.
+    width: Option<Width>,
     /// In millionths.
     stores: u64,
     place: Place,
@@ -75,6 +76,7 @@ impl Pattern {
                 Place::Uniform { slot_bytes, slots: footprint / slot_bytes }
             }
         };
+        let width = Width::of(width as usize);
         Self { random, base: spec.value("base"), width, stores: spec.value("stores"), place }
     }
 
@@ -85,22 +87,12 @@ impl Pattern {
     pub(super) fn step<V: Visit>(&mut self, sink: &mut V) -> Result<(), V::Stop> {
         for _ in 0..STEP_OPS {
             let addr = self.base + self.place.next(&mut self.random);
-            let width = if self.width == 0 { 1 << self.random.below(4) } else { self.width };
+            let random = &mut self.random;
+            let width = self.width.unwrap_or_else(|| Width::ALL[random.below(4) as usize]);
             if self.stores > 0 && self.random.chance(self.stores) {
-                let value = self.random.next();
-                match width {
-                    1 => sink.store(addr, low::<1>(value))?,
-                    2 => sink.store(addr, low::<2>(value))?,
-                    4 => sink.store(addr, low::<4>(value))?,
-                    _ => sink.store(addr, low::<8>(value))?,
-                }
+                Op::store(addr, width, self.random.next()).visit(sink)?;
             } else {
-                match width {
-                    1 => sink.load::<1>(addr)?,
-                    2 => sink.load::<2>(addr)?,
-                    4 => sink.load::<4>(addr)?,
-                    _ => sink.load::<8>(addr)?,
-                }
+                Op::load(addr, width).visit(sink)?;
             }
         }
         Ok(())
