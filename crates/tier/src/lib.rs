@@ -28,3 +28,9 @@ pub const SECTION_PAGES: u32 = 32_768;
 pub const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds of a millisecond.
 pub const MILLISECOND: u64 = 1_000_000;
+
+/// The whole part of a count, or of a share of one, which is not negative and below 2^53.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such a count fits")]
+pub(crate) const fn whole(count: f64) -> u64 {
+    count as u64
+}

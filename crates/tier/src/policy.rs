@@ -167,6 +167,18 @@ pub enum Moved {
     Failed,
 }
 
+/// What a policy counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Pages whose records the last [`Policy::decide`] walked over; while there are any, the mover
+    /// does not sleep.
+    pub walked: u64,
+    /// Accesses that were recorded so far.
+    pub recorded: u64,
+    /// Recorded accesses to pages that were already on their way.
+    pub duplicates: u64,
+}
+
 /// Whether a page was accessed since this was last asked.
 pub type Young<'a> = dyn FnMut(u32) -> bool + 'a;
 
@@ -210,25 +222,14 @@ pub trait Policy: fmt::Debug + Send {
         let _ = (page, how, world);
     }
 
-    /// Pages whose records the last [`Self::decide`] walked over; while there are any, the mover
-    /// does not sleep.
-    fn walked(&self) -> u64 {
-        0
-    }
-
     /// The sampling period that it would like, in accesses.
     fn period(&self) -> Option<u64> {
         None
     }
 
-    /// Accesses that it recorded so far.
-    fn recorded(&self) -> u64 {
-        0
-    }
-
-    /// Recorded accesses to pages that were already on their way.
-    fn duplicates(&self) -> u64 {
-        0
+    /// What it counted so far.
+    fn counts(&self) -> Counts {
+        Counts::default()
     }
 }
 

@@ -4,6 +4,8 @@
 //! source that is switched on does not change what another one draws. What needs a logarithm or a
 //! power takes it from `libm`, never from the platform. This is no cryptography.
 
+pub(crate) use pagelab_trace::synth::mix;
+
 /// The golden ratio of 2^64: what `SplitMix64` counts by.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -55,14 +57,6 @@ impl Random {
             items.swap(last, self.below(end) as usize);
         }
     }
-}
-
-/// The mixer of `SplitMix64`: every bit of the result depends on every bit of `value`.
-#[inline]
-pub(crate) const fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

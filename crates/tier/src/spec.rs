@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::whole;
+
 /// A number that a policy or a generator can be told.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameter {
@@ -170,13 +172,8 @@ impl<R: Row> Spec<R> {
     }
 
     /// The same as a whole number.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked against the range of the parameter"
-    )]
     pub(crate) fn count(&self, name: &str) -> u64 {
-        self.value(name) as u64
+        whole(self.value(name))
     }
 }
 

@@ -74,7 +74,7 @@ impl Kmigrated {
     /// One pass; hands out batches with their target, and returns how many records it walked over.
     pub fn pass(
         &mut self,
-        map: &Map,
+        map: &mut Map,
         frames: &impl Frames,
         now: Now,
         mut flush: impl FnMut(&[Candidate], u16),
@@ -85,14 +85,19 @@ impl Kmigrated {
         let mode = map.tunables.mode;
         let mut batch: Vec<Candidate> = Vec::with_capacity(self.batch_nr + 1);
         let (mut target, mut walked) = (map.tunables.target, 0);
-        for section in (0..map.sections()).filter(|&section| map.take_section(section)) {
+        for section in 0..map.sections() {
+            if !map.take_section(section) {
+                continue;
+            }
             let start = section * SECTION_PAGES as usize;
             let end = (start + SECTION_PAGES as usize).min(map.cells.len());
             walked += (end - start) as u64;
-            map.cells.marked(start..end, 1 << (mode.bits() - 1), |index| {
+            let mut ready = Vec::new();
+            map.cells.marked(start..end, 1 << (mode.bits() - 1), |index| ready.push(index));
+            for index in ready {
                 let pfn = u32::try_from(index).unwrap_or(u32::MAX);
                 if !frames.is_on_lru(pfn) {
-                    return;
+                    continue;
                 }
                 let record = mode.decode(narrow(map.cells.swap_zero(index)));
                 let wanted = match mode {
@@ -100,14 +105,14 @@ impl Kmigrated {
                     Mode::Precision => record.node,
                 };
                 if !record.ready || frames.node(pfn) == wanted {
-                    return;
+                    continue;
                 }
                 if !self.should_migrate(map, record, now) {
                     self.refused += 1;
                     if self.keeps {
                         map.restore(pfn, record);
                     }
-                    return;
+                    continue;
                 }
                 if wanted != target && !batch.is_empty() {
                     flush(&batch, target);
@@ -119,7 +124,7 @@ impl Kmigrated {
                     flush(&batch, target);
                     batch.clear();
                 }
-            });
+            }
         }
         if !batch.is_empty() {
             flush(&batch, target);
@@ -199,7 +204,7 @@ mod tests {
     }
 
     fn ready(mode: Mode, pfns: &[(u32, u16)]) -> Map {
-        let map = Map::new(100_000, Tunables { threshold: 1, ..Tunables::published(mode) });
+        let mut map = Map::new(100_000, Tunables { threshold: 1, ..Tunables::published(mode) });
         for &(pfn, node) in pfns {
             map.record_access(pfn, node, Source::HwHint, 10, &Lower);
         }
@@ -210,7 +215,7 @@ mod tests {
         Now { ms, jiffies: ms, has_room }
     }
 
-    fn run(daemon: &mut Kmigrated, map: &Map, now: Now) -> (u64, Vec<(Vec<u32>, u16)>) {
+    fn run(daemon: &mut Kmigrated, map: &mut Map, now: Now) -> (u64, Vec<(Vec<u32>, u16)>) {
         let mut batches = Vec::new();
         let walked = daemon.pass(map, &Lower, now, |batch, node| {
             batches.push((batch.iter().map(|candidate| candidate.pfn).collect(), node));
@@ -220,19 +225,19 @@ mod tests {
 
     #[test]
     fn only_hot_sections_are_walked_and_once() {
-        let map = ready(Mode::Default, &[(3, 0), (70_000, 0)]);
+        let mut map = ready(Mode::Default, &[(3, 0), (70_000, 0)]);
         let mut daemon = Kmigrated::published(&map);
-        let (walked, batches) = run(&mut daemon, &map, room(true, 10));
+        let (walked, batches) = run(&mut daemon, &mut map, room(true, 10));
         assert_eq!((walked, batches), (65_536, vec![(vec![3, 70_000], 0)]));
-        assert_eq!(run(&mut daemon, &map, room(true, 10)).0, 0);
+        assert_eq!(run(&mut daemon, &mut map, room(true, 10)).0, 0);
         assert_eq!(map.get(3).frequency, 0);
     }
 
     #[test]
     fn a_batch_has_one_page_more_than_its_number() {
         let pfns: Vec<(u32, u16)> = (100..700).map(|pfn| (pfn, 0)).collect();
-        let map = ready(Mode::Default, &pfns);
-        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 10));
+        let mut map = ready(Mode::Default, &pfns);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &mut map, room(true, 10));
         let lengths: Vec<usize> = batches.iter().map(|batch| batch.0.len()).collect();
         assert_eq!(lengths, [513, 87]);
     }
@@ -240,21 +245,21 @@ mod tests {
     #[test]
     fn precision_flushes_where_the_target_changes_and_default_has_one_target() {
         let pfns = [(1, 0), (2, 2), (3, 2), (4, 0)];
-        let map = ready(Mode::Precision, &pfns);
-        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 10));
+        let mut map = ready(Mode::Precision, &pfns);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &mut map, room(true, 10));
         assert_eq!(batches, [(vec![1], 0), (vec![2, 3], 2), (vec![4], 0)]);
-        let map = ready(Mode::Default, &pfns);
-        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 10));
+        let mut map = ready(Mode::Default, &pfns);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &mut map, room(true, 10));
         assert_eq!(batches, [(vec![1, 2, 3, 4], 0)]);
     }
 
     #[test]
     fn what_is_refused_has_lost_its_history_unless_it_is_kept() {
         for keeps in [false, true] {
-            let map = ready(Mode::Default, &[(5, 0)]);
+            let mut map = ready(Mode::Default, &[(5, 0)]);
             let mut daemon = Kmigrated { keeps, ..Kmigrated::published(&map) };
             // 3.2 s later, in buckets of 128 ms: older than the threshold.
-            let (_, batches) = run(&mut daemon, &map, room(false, 3400));
+            let (_, batches) = run(&mut daemon, &mut map, room(false, 3400));
             assert_eq!((batches, daemon.refused), (vec![], 1));
             assert_eq!(map.get(5).ready, keeps);
         }
@@ -262,29 +267,29 @@ mod tests {
 
     #[test]
     fn readiness_survives_the_window_where_there_is_room() {
-        let map = ready(Mode::Default, &[(5, 0)]);
-        let (_, batches) = run(&mut Kmigrated::published(&map), &map, room(true, 3_600_000));
+        let mut map = ready(Mode::Default, &[(5, 0)]);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &mut map, room(true, 3_600_000));
         assert_eq!(batches, [(vec![5], 0)]);
     }
 
     #[test]
     fn the_rate_limit_counts_by_the_second() {
         let pfns: Vec<(u32, u16)> = (100..200).map(|pfn| (pfn, 0)).collect();
-        let map = ready(Mode::Default, &pfns);
+        let mut map = ready(Mode::Default, &pfns);
         let mut daemon = Kmigrated { rate_pages: 10, ..Kmigrated::published(&map) };
-        let (_, batches) = run(&mut daemon, &map, room(false, 20));
+        let (_, batches) = run(&mut daemon, &mut map, room(false, 20));
         assert_eq!(batches[0].0.len(), 9);
         assert_eq!(daemon.refused, 91);
     }
 
     #[test]
     fn few_candidates_raise_the_threshold_by_a_sixteenth_of_the_range() {
-        let map = ready(Mode::Default, &[(5, 0)]);
+        let mut map = ready(Mode::Default, &[(5, 0)]);
         let mut daemon = Kmigrated::published(&map);
-        run(&mut daemon, &map, room(false, 20));
+        run(&mut daemon, &mut map, room(false, 20));
         assert_eq!(daemon.threshold_ms(), 3000);
         map.record_access(5, 0, Source::HwHint, 61_000, &Lower);
-        run(&mut daemon, &map, room(false, 61_000));
+        run(&mut daemon, &mut map, room(false, 61_000));
         assert_eq!(daemon.threshold_ms(), 3375);
     }
 }

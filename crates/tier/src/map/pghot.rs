@@ -9,10 +9,7 @@
 
 mod record;
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-};
+use std::fmt;
 
 pub use self::record::{Mode, Record};
 use super::cells::Cells;
@@ -125,11 +122,11 @@ impl Tunables {
 #[derive(Debug, Default)]
 pub struct Counters {
     /// `pghot_recorded_accesses`.
-    pub accesses: AtomicU64,
+    pub accesses: u64,
     /// `pghot_recorded_hintfaults`: counted before the filters.
-    pub hint_faults: AtomicU64,
+    pub hint_faults: u64,
     /// `pghot_recorded_hwhints`: counted before the filters.
-    pub hw_hints: AtomicU64,
+    pub hw_hints: u64,
 }
 
 /// The records of one lower-tier node.
@@ -140,10 +137,10 @@ pub struct Map {
     /// Its counters.
     pub counters: Counters,
     /// One bit for each section with a ready page.
-    hot: Box<[AtomicU64]>,
+    hot: Vec<u64>,
     /// The node's bit that the daemon polls.
-    activate: AtomicBool,
-    started: AtomicBool,
+    activate: bool,
+    started: bool,
 }
 
 impl fmt::Debug for Map {
@@ -163,15 +160,15 @@ impl Map {
             cells: Cells::new(pages, tunables.mode.bits()),
             tunables,
             counters: Counters::default(),
-            hot: (0..sections.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            activate: AtomicBool::new(false),
-            started: AtomicBool::new(true),
+            hot: vec![0; sections.div_ceil(64)],
+            activate: false,
+            started: true,
         }
     }
 
     /// Whether the daemon runs: without it nothing is recorded.
-    pub fn start(&self, runs: bool) {
-        self.started.store(runs, Ordering::Relaxed);
+    pub const fn start(&mut self, runs: bool) {
+        self.started = runs;
     }
 
     /// Bytes of the records.
@@ -185,39 +182,8 @@ impl Map {
     }
 
     /// `pghot_record_access`.
-    pub fn record_access(
-        &self,
-        pfn: u32,
-        node: u16,
-        source: Source,
-        now: u64,
-        frames: &impl Frames,
-    ) -> Step {
-        if let Some(step) = self.refuse(node, source, frames) {
-            return step;
-        }
-        let counter = match source {
-            Source::HintFault => &self.counters.hint_faults,
-            Source::HwHint => &self.counters.hw_hints,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        if let Some(step) = self.pass_over(pfn, node, frames) {
-            return step;
-        }
-        self.counters.accesses.fetch_add(1, Ordering::Relaxed);
-        let (tunables, mut step) = (&self.tunables, Step::Recorded);
-        self.cells.update(pfn as usize, |bits| {
-            let (new, then) = tunables.counted(bits, node, now);
-            step = then;
-            new
-        });
-        self.signal(pfn, step);
-        step
-    }
-
-    /// The same for whoever has the map alone: no atomic operation, but for a page that is ready.
     #[inline]
-    pub fn record_alone(
+    pub fn record_access(
         &mut self,
         pfn: u32,
         node: u16,
@@ -229,13 +195,13 @@ impl Map {
             return step;
         }
         *match source {
-            Source::HintFault => self.counters.hint_faults.get_mut(),
-            Source::HwHint => self.counters.hw_hints.get_mut(),
+            Source::HintFault => &mut self.counters.hint_faults,
+            Source::HwHint => &mut self.counters.hw_hints,
         } += 1;
         if let Some(step) = self.pass_over(pfn, node, frames) {
             return step;
         }
-        *self.counters.accesses.get_mut() += 1;
+        self.counters.accesses += 1;
         let (tunables, mut step) = (&self.tunables, Step::Recorded);
         self.cells.update_alone(pfn as usize, |bits| {
             let (new, then) = tunables.counted(bits, node, now);
@@ -253,7 +219,7 @@ impl Map {
             Source::HintFault => 1,
             Source::HwHint => 2,
         };
-        if !self.started.load(Ordering::Relaxed) {
+        if !self.started {
             return Some(Step::NotStarted);
         }
         if !frames.is_node(node) {
@@ -293,31 +259,36 @@ impl Map {
 
     /// Step 11.
     #[inline]
-    fn signal(&self, pfn: u32, step: Step) {
-        let Step::Ready { .. } = step else { return };
+    fn signal(&mut self, pfn: u32, step: Step) {
+        if let Step::Ready { .. } = step {
+            self.activate(pfn);
+        }
+    }
+
+    fn activate(&mut self, pfn: u32) {
         let section = (pfn / SECTION_PAGES) as usize;
-        self.hot[section / 64].fetch_or(1 << (section % 64), Ordering::AcqRel);
-        self.activate.store(true, Ordering::Release);
+        self.hot[section / 64] |= 1 << (section % 64);
+        self.activate = true;
     }
 
     /// Puts a record back: what a corrected daemon does with a page that it could not move.
-    pub fn restore(&self, pfn: u32, record: Record) {
+    pub fn restore(&mut self, pfn: u32, record: Record) {
         let bits = self.tunables.mode.encode(record);
-        self.cells.update(pfn as usize, |_| bits.into());
-        let section = (pfn / SECTION_PAGES) as usize;
-        self.hot[section / 64].fetch_or(1 << (section % 64), Ordering::AcqRel);
-        self.activate.store(true, Ordering::Release);
+        self.cells.update_alone(pfn as usize, |_| bits.into());
+        self.activate(pfn);
     }
 
     /// Test-and-clear of the node's bit.
-    pub(super) fn take_activation(&self) -> bool {
-        self.activate.swap(false, Ordering::AcqRel)
+    pub(super) const fn take_activation(&mut self) -> bool {
+        std::mem::replace(&mut self.activate, false)
     }
 
     /// Test-and-clear of a section's bit.
-    pub(super) fn take_section(&self, section: usize) -> bool {
-        let bit = 1 << (section % 64);
-        self.hot[section / 64].fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    pub(super) fn take_section(&mut self, section: usize) -> bool {
+        let (word, bit) = (&mut self.hot[section / 64], 1 << (section % 64));
+        let was_set = *word & bit != 0;
+        *word &= !bit;
+        was_set
     }
 
     /// Sections.

@@ -6,9 +6,9 @@
 //! the latencies are.
 
 use super::{
-    Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim, threshold::Threshold,
+    Counts, Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim, threshold::Threshold,
 };
-use crate::spec::Parameter;
+use crate::{spec::Parameter, whole};
 
 /// What it can be told.
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -42,11 +42,6 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
 /// Pages of the top tier that are remembered.
 const TOP_MAX: usize = 65_536;
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of pages")]
-fn pages(count: f64) -> usize {
-    count.ceil() as usize
-}
-
 impl Policy for Balance {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         self.hot.observe(samples, world);
@@ -61,7 +56,8 @@ impl Policy for Balance {
             (true, true) => lower / top - 1.0,
             _ => f64::from(u8::from(world.prices.saved_ns > 0.0)),
         };
-        let most = pages(world.place.len() as f64 * self.step * apart.abs().min(1.0));
+        let most = world.place.len() as f64 * self.step * apart.abs().min(1.0);
+        let most = usize::try_from(whole(most.ceil())).unwrap_or(usize::MAX);
         if apart > self.margin {
             self.hot.reclaim(world, young, moves);
             self.hot.take(most, world, moves);
@@ -79,15 +75,7 @@ impl Policy for Balance {
         self.top.clear();
     }
 
-    fn walked(&self) -> u64 {
-        self.hot.walked()
-    }
-
-    fn recorded(&self) -> u64 {
-        self.hot.recorded()
-    }
-
-    fn duplicates(&self) -> u64 {
-        self.hot.duplicates()
+    fn counts(&self) -> Counts {
+        self.hot.counts()
     }
 }

@@ -5,8 +5,8 @@
 //! hotness; alike neighbours are merged and all are split again. Which page stands for a region is
 //! chosen by a sequence that spreads evenly, not by chance: policies have no random numbers.
 
-use super::{Move, Policy, PolicySpec, Setting, World, Young};
-use crate::{MILLISECOND, PAGE_BYTES, policy::Bucket, spec::Parameter};
+use super::{Counts, Move, Policy, PolicySpec, Setting, World, Young};
+use crate::{MILLISECOND, PAGE_BYTES, policy::Bucket, spec::Parameter, whole};
 
 /// What it can be told; the defaults are the kernel's, and its tiering script's quota.
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -50,7 +50,7 @@ struct Damon {
     /// A Weyl sequence: what stands in for random choices.
     weyl: u32,
     aggregated: bool,
-    recorded: u64,
+    counts: Counts,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -76,7 +76,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
         down: Bucket::new(quota, quota),
         weyl: 0,
         aggregated: false,
-        recorded: 0,
+        counts: Counts::default(),
     })
 }
 
@@ -164,7 +164,7 @@ impl Policy for Damon {
             let Region { start, sampled, .. } = self.regions[at];
             if sampled != u32::MAX && young(sampled) {
                 self.regions[at].hits += 1;
-                self.recorded += 1;
+                self.counts.recorded += 1;
             }
             let next = start + self.choose(self.regions[at].pages());
             // Looking clears the bit: what is seen next time was accessed from now on.
@@ -184,7 +184,7 @@ impl Policy for Damon {
         }
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(self.regions[at].hits), at));
-        let allowed = share_of(world.top_pages(), self.used);
+        let allowed = whole(world.top_pages() as f64 * self.used);
         let used = world.top_pages() - world.free_top();
         let mut room = allowed.saturating_sub(used);
         let hot_hits = self.hot * f64::from(self.looks);
@@ -223,13 +223,7 @@ impl Policy for Damon {
         }
     }
 
-    fn recorded(&self) -> u64 {
-        self.recorded
+    fn counts(&self) -> Counts {
+        self.counts
     }
-}
-
-/// A share of a count of pages.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-fn share_of(pages: u64, share: f64) -> u64 {
-    (pages as f64 * share) as u64
 }

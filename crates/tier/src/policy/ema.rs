@@ -4,7 +4,7 @@
 //! what is hot for good, and a page moves when what it is expected to gain over its victim pays for
 //! both moves. There is no threshold to set.
 
-use super::{Move, Policy, PolicySpec, Sample, Setting, World, Young, rank};
+use super::{Counts, Move, Policy, PolicySpec, Sample, Setting, World, Young, rank};
 use crate::{MILLISECOND, spec::Parameter};
 
 /// What it can be told.
@@ -34,7 +34,7 @@ struct TwoEma {
     long: f64,
     horizon: f64,
     batch: usize,
-    recorded: u64,
+    counts: Counts,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -47,7 +47,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
         long: spec.value("long"),
         horizon: spec.value("horizon") * 1e9 / interval_ns as f64,
         batch: usize::try_from(spec.count("batch")).unwrap_or(usize::MAX),
-        recorded: 0,
+        counts: Counts::default(),
     })
 }
 
@@ -63,7 +63,7 @@ impl Policy for TwoEma {
         for sample in samples {
             self.pages[sample.page as usize].now += 1.0;
         }
-        self.recorded += samples.len() as u64;
+        self.counts.recorded += samples.len() as u64;
     }
 
     fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
@@ -101,7 +101,7 @@ impl Policy for TwoEma {
         rank::swap(&outside, &inside, 0, world, beats, moves);
     }
 
-    fn recorded(&self) -> u64 {
-        self.recorded
+    fn counts(&self) -> Counts {
+        self.counts
     }
 }

@@ -3,8 +3,8 @@
 //! The one idea, which is MEMTIS's: the threshold is not a number that somebody sets. It is the
 //! lowest bin for which all pages of it and of those above still fit into the top tier.
 
-use super::{Move, Policy, PolicySpec, Sample, Setting, World, Young, rank};
-use crate::spec::Parameter;
+use super::{Counts, Move, Policy, PolicySpec, Sample, Setting, World, Young, rank};
+use crate::{spec::Parameter, whole};
 
 /// What it can be told.
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -17,7 +17,7 @@ const BINS: usize = 17;
 /// Counts of all pages.
 #[derive(Debug)]
 struct Histogram {
-    counts: Vec<u16>,
+    samples: Vec<u16>,
     bins: [u64; BINS],
     cool: u64,
     since: u64,
@@ -25,7 +25,7 @@ struct Histogram {
     /// Pages of lower tiers that were seen and may be hot.
     candidates: Vec<u32>,
     hand: u32,
-    recorded: u64,
+    counts: Counts,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -33,20 +33,15 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
     let mut bins = [0; BINS];
     bins[0] = u64::from(setting.pages);
     Box::new(Histogram {
-        counts: vec![0; pages],
+        samples: vec![0; pages],
         bins,
-        cool: samples(spec.value("cool") * f64::from(setting.pages)),
+        cool: whole(spec.value("cool") * f64::from(setting.pages)).max(1),
         since: 0,
         batch: usize::try_from(spec.count("batch")).unwrap_or(usize::MAX),
         candidates: Vec::new(),
         hand: 0,
-        recorded: 0,
+        counts: Counts::default(),
     })
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-fn samples(count: f64) -> u64 {
-    (count as u64).max(1)
 }
 
 /// The bin of a count: 0, 1, 2-3, 4-7...
@@ -57,7 +52,7 @@ const fn bin(count: u16) -> usize {
 impl Histogram {
     fn cool(&mut self) {
         self.bins = [0; BINS];
-        for count in &mut self.counts {
+        for count in &mut self.samples {
             *count /= 2;
             self.bins[bin(*count)] += 1;
         }
@@ -85,7 +80,7 @@ impl Histogram {
             }
             let page = self.hand;
             self.hand = if page as usize + 1 == world.place.len() { 0 } else { page + 1 };
-            if world.tier(page) == 0 && bin(self.counts[page as usize]) < threshold {
+            if world.tier(page) == 0 && bin(self.samples[page as usize]) < threshold {
                 victims.push(page);
             }
         }
@@ -96,7 +91,7 @@ impl Histogram {
 impl Policy for Histogram {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         for sample in samples {
-            let count = &mut self.counts[sample.page as usize];
+            let count = &mut self.samples[sample.page as usize];
             self.bins[bin(*count)] -= 1;
             *count = count.saturating_add(1);
             self.bins[bin(*count)] += 1;
@@ -104,7 +99,7 @@ impl Policy for Histogram {
                 self.candidates.push(sample.page);
             }
         }
-        self.recorded += samples.len() as u64;
+        self.counts.recorded += samples.len() as u64;
         self.since += samples.len() as u64;
         if self.since >= self.cool {
             self.cool();
@@ -114,8 +109,8 @@ impl Policy for Histogram {
     fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
         let threshold = self.threshold(world.top_pages());
         let mut hot = std::mem::take(&mut self.candidates);
-        hot.retain(|&page| world.tier(page) > 0 && bin(self.counts[page as usize]) >= threshold);
-        hot.sort_unstable_by_key(|&page| (std::cmp::Reverse(self.counts[page as usize]), page));
+        hot.retain(|&page| world.tier(page) > 0 && bin(self.samples[page as usize]) >= threshold);
+        hot.sort_unstable_by_key(|&page| (std::cmp::Reverse(self.samples[page as usize]), page));
         hot.dedup();
         hot.truncate(self.batch);
         let room = usize::try_from(world.free_top()).unwrap_or(usize::MAX);
@@ -123,7 +118,7 @@ impl Policy for Histogram {
         rank::swap(&hot, &victims, 0, world, |_, _| true, moves);
     }
 
-    fn recorded(&self) -> u64 {
-        self.recorded
+    fn counts(&self) -> Counts {
+        self.counts
     }
 }

@@ -4,7 +4,7 @@
 //! is accessed often; where the top tier has room, any fault will do. Candidates and their limit
 //! are counted as the scheduler counts them.
 
-use super::{Fault, Move, Policy, PolicySpec, Setting, World, Young, reclaim::Reclaim};
+use super::{Counts, Fault, Move, Policy, PolicySpec, Setting, World, Young, reclaim::Reclaim};
 use crate::{MILLISECOND, PAGE_BYTES, SECOND, spec::Parameter};
 
 /// What mode 2 can be told.
@@ -35,7 +35,7 @@ struct Numab2 {
     adjusted: (u64, u64),
     second: (u64, u64),
     reclaim: Reclaim,
-    recorded: u64,
+    counts: Counts,
 }
 
 pub(super) fn numab2(spec: &PolicySpec, _: &Setting<'_>) -> Box<dyn Policy> {
@@ -48,7 +48,7 @@ pub(super) fn numab2(spec: &PolicySpec, _: &Setting<'_>) -> Box<dyn Policy> {
         adjusted: (0, 0),
         second: (0, 0),
         reclaim: Reclaim::kernel(spec.count("demote") == 1),
-        recorded: 0,
+        counts: Counts::default(),
     })
 }
 
@@ -75,7 +75,7 @@ impl Policy for Numab2 {
         if world.tier(fault.page) == 0 {
             return None;
         }
-        self.recorded += 1;
+        self.counts.recorded += 1;
         let node = usize::from(fault.node);
         let room = ((1 << 30) / PAGE_BYTES).max(world.nodes[node].pages / 16);
         if world.free[node] > room {
@@ -99,8 +99,8 @@ impl Policy for Numab2 {
         self.reclaim.run(world, 0, young, moves);
     }
 
-    fn recorded(&self) -> u64 {
-        self.recorded
+    fn counts(&self) -> Counts {
+        self.counts
     }
 }
 
@@ -111,7 +111,7 @@ struct Tpp {
     faults: Vec<u8>,
     wanted: u8,
     reclaim: Reclaim,
-    recorded: u64,
+    counts: Counts,
 }
 
 pub(super) fn tpp(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -119,7 +119,7 @@ pub(super) fn tpp(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
         faults: vec![0; (setting.pages as usize).div_ceil(4)],
         wanted: u8::try_from(spec.count("faults")).unwrap_or(2),
         reclaim: Reclaim::new(spec.value("low"), spec.value("high"), true),
-        recorded: 0,
+        counts: Counts::default(),
     })
 }
 
@@ -128,7 +128,7 @@ impl Policy for Tpp {
         if world.tier(fault.page) == 0 {
             return None;
         }
-        self.recorded += 1;
+        self.counts.recorded += 1;
         let (at, shift) = (fault.page as usize / 4, fault.page % 4 * 2);
         let faults = (self.faults[at] >> shift & 3) + 1;
         self.faults[at] &= !(3 << shift);
@@ -143,7 +143,7 @@ impl Policy for Tpp {
         self.reclaim.run(world, 0, young, moves);
     }
 
-    fn recorded(&self) -> u64 {
-        self.recorded
+    fn counts(&self) -> Counts {
+        self.counts
     }
 }

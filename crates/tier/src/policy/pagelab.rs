@@ -17,11 +17,12 @@ use self::{
     estimate::{CELLS, COUNTS, Cell, Histogram, class},
     guard::Guard,
 };
-use super::{Move, Policy, PolicySpec, Sample, Scan, Setting, World, Young};
+use super::{Counts, Move, Policy, PolicySpec, Sample, Scan, Setting, World, Young};
 use crate::{
     BLOCK_PAGES,
     map::{Epoch, HotMap, Precision32},
     spec::Parameter,
+    whole,
 };
 
 /// What it can be told.
@@ -68,8 +69,7 @@ struct Pagelab {
     share: f64,
     period: u64,
     periods: (u64, u64),
-    walked: u64,
-    recorded: u64,
+    counts: Counts,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -89,14 +89,8 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
         share: spec.value("share"),
         period: 0,
         periods: setting.periods,
-        walked: 0,
-        recorded: 0,
+        counts: Counts::default(),
     })
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-fn whole(count: f64) -> u64 {
-    count as u64
 }
 
 const fn block(page: u32) -> usize {
@@ -122,7 +116,7 @@ impl Pagelab {
         block.now = block.now.saturating_add(1);
         block.node = node;
         if world.tier(page) > 0 {
-            self.recorded += 1;
+            self.counts.recorded += 1;
             if how == crate::map::Recorded::Ready {
                 self.fresh.push(page);
             }
@@ -170,7 +164,7 @@ impl Pagelab {
                 side.push((plan.rank[cell.index()], page));
             }
         }
-        self.walked += u64::from(pages) * 2;
+        self.counts.walked += u64::from(pages) * 2;
         up.sort_by_key(|&(rank, _)| rank);
         down.sort_by_key(|&(rank, _)| rank);
         self.queue(&up, &down, plan.swaps, world);
@@ -292,7 +286,7 @@ impl Policy for Pagelab {
     }
 
     fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
-        self.walked = 0;
+        self.counts.walked = 0;
         if self.period == 0 {
             self.period = self.periods.0;
         }
@@ -321,15 +315,11 @@ impl Policy for Pagelab {
                 moves.push(next);
             }
         }
-        self.walked += moves.len() as u64;
+        self.counts.walked += moves.len() as u64;
     }
 
-    fn walked(&self) -> u64 {
-        self.walked
-    }
-
-    fn recorded(&self) -> u64 {
-        self.recorded
+    fn counts(&self) -> Counts {
+        self.counts
     }
 
     fn period(&self) -> Option<u64> {

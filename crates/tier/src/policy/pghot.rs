@@ -3,10 +3,11 @@
 //! The one idea: nothing is improved here. [`crate::map::pghot`] records, [`crate::map::kmigrated`]
 //! walks and decides; this file tells them what a page frame is, and hands on what they want.
 
-use std::{cell::RefCell, sync::atomic::Ordering};
+use std::cell::RefCell;
 
 use super::{
-    Fault, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young, reclaim::Reclaim,
+    Counts, Fault, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young,
+    reclaim::Reclaim,
 };
 use crate::{
     MILLISECOND, PAGE_BYTES, SECOND,
@@ -55,8 +56,7 @@ struct Pghot {
     map: Map,
     daemon: Kmigrated,
     reclaim: Reclaim,
-    walked: u64,
-    duplicates: u64,
+    counts: Counts,
     /// The last jiffy, and from when to when it is.
     jiffies: u64,
     jiffy_ns: (u64, u64),
@@ -96,8 +96,7 @@ impl Pghot {
             map,
             daemon,
             reclaim,
-            walked: 0,
-            duplicates: 0,
+            counts: Counts::default(),
             jiffies: 0,
             jiffy_ns: (0, 0),
             isolated,
@@ -113,8 +112,8 @@ impl Pghot {
         }
         let jiffies = self.jiffies;
         let pages = Pages(*world, &self.isolated);
-        let step = self.map.record_alone(page, node.into(), source, jiffies, &pages);
-        self.duplicates += u64::from(step == Step::Ready { again: true });
+        let step = self.map.record_access(page, node.into(), source, jiffies, &pages);
+        self.counts.duplicates += u64::from(step == Step::Ready { again: true });
     }
 }
 
@@ -149,7 +148,7 @@ impl Policy for Pghot {
         let keeps = self.daemon.keeps;
         let pages = Pages(*world, &self.isolated);
         let first = moves.len();
-        self.walked = self.daemon.pass(&self.map, &pages, now, |batch, target| {
+        self.counts.walked = self.daemon.pass(&mut self.map, &pages, now, |batch, target| {
             let to = u8::try_from(target).unwrap_or(0);
             for candidate in batch {
                 if keeps {
@@ -174,15 +173,7 @@ impl Policy for Pghot {
         }
     }
 
-    fn walked(&self) -> u64 {
-        self.walked
-    }
-
-    fn recorded(&self) -> u64 {
-        self.map.counters.accesses.load(Ordering::Relaxed)
-    }
-
-    fn duplicates(&self) -> u64 {
-        self.duplicates
+    fn counts(&self) -> Counts {
+        Counts { recorded: self.map.counters.accesses, ..self.counts }
     }
 }

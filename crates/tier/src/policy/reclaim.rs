@@ -6,7 +6,7 @@
 //! what the hand meets.
 
 use super::{Move, World, Young};
-use crate::spec::Parameter;
+use crate::{spec::Parameter, whole};
 
 /// The switch that policies of the kernel have.
 pub(super) const DEMOTE: Parameter =
@@ -49,11 +49,12 @@ impl Reclaim {
         for node in (0..world.nodes.len()).filter(|&node| world.nodes[node].tier == 0) {
             let free = world.free[node];
             let total = world.nodes[node].pages;
-            if free >= part(total, self.low) + wanted {
+            let part = |share: f64| whole(total as f64 * share);
+            if free >= part(self.low) + wanted {
                 continue;
             }
             let Ok(node) = u8::try_from(node) else { continue };
-            let need = (part(total, self.high) + wanted).saturating_sub(free);
+            let need = (part(self.high) + wanted).saturating_sub(free);
             self.demote(node, need.min(total), world, young, moves);
         }
     }
@@ -84,10 +85,4 @@ impl Reclaim {
             moves.push(Move { page, to });
         }
     }
-}
-
-/// A share of some pages.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-fn part(pages: u64, share: f64) -> u64 {
-    (pages as f64 * share) as u64
 }

@@ -3,7 +3,7 @@
 //! The one idea: what pghot's documentation describes. It is the arm that fixed parameters are
 //! compared on, and the lower half of other policies.
 
-use super::{Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim::Reclaim};
+use super::{Counts, Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim::Reclaim};
 use crate::{
     MILLISECOND, SECTION_PAGES,
     map::{Epoch, HotMap, Precision32, Recorded},
@@ -20,9 +20,7 @@ pub(super) struct Threshold {
     until: u64,
     reclaim: Reclaim,
     ready: Vec<u32>,
-    walked: u64,
-    recorded: u64,
-    duplicates: u64,
+    counts: Counts,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -44,9 +42,7 @@ impl Threshold {
             wanted: u8::try_from(threshold).unwrap_or(u8::MAX),
             reclaim: Reclaim::kernel(demotes),
             ready: Vec::new(),
-            walked: 0,
-            recorded: 0,
-            duplicates: 0,
+            counts: Counts::default(),
         }
     }
 
@@ -64,11 +60,11 @@ impl Threshold {
     pub(super) fn take(&mut self, most: usize, world: &World<'_>, moves: &mut Vec<Move>) {
         self.ready.sort_unstable();
         let epoch = self.map.epoch(world.now);
-        self.walked = 0;
+        self.counts.walked = 0;
         let mut section = u32::MAX;
         let mut wanted = 0;
         let map = &self.map;
-        let walked = &mut self.walked;
+        let walked = &mut self.counts.walked;
         self.ready.retain(|&page| {
             if page / SECTION_PAGES != section {
                 section = page / SECTION_PAGES;
@@ -85,7 +81,7 @@ impl Threshold {
             }
             false
         });
-        self.walked = self.walked.min(world.place.len() as u64);
+        self.counts.walked = self.counts.walked.min(world.place.len() as u64);
     }
 }
 
@@ -97,10 +93,10 @@ impl Policy for Threshold {
                 self.until = self.map.end_ns(self.epoch);
             }
             let page = sample.page as usize;
-            self.recorded += 1;
+            self.counts.recorded += 1;
             match self.map.record_alone(page, sample.node.into(), self.epoch, self.wanted) {
                 Recorded::Ready => self.ready.push(sample.page),
-                Recorded::Again => self.duplicates += 1,
+                Recorded::Again => self.counts.duplicates += 1,
                 Recorded::Counted(_) | Recorded::Dropped => {}
             }
         }
@@ -111,15 +107,7 @@ impl Policy for Threshold {
         self.take(usize::MAX, world, moves);
     }
 
-    fn walked(&self) -> u64 {
-        self.walked
-    }
-
-    fn recorded(&self) -> u64 {
-        self.recorded
-    }
-
-    fn duplicates(&self) -> u64 {
-        self.duplicates
+    fn counts(&self) -> Counts {
+        self.counts
     }
 }

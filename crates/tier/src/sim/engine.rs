@@ -305,7 +305,7 @@ impl<'s> Engine<'s> {
         let (machine, young) = (&self.machine, &mut self.young);
         let mut is_young = |page| young.test_and_clear(page, machine);
         self.policy.decide(&machine.world(), &mut is_young, &mut self.moves);
-        self.daemon.decided(machine.now, &self.moves, self.policy.walked());
+        self.daemon.decided(machine.now, &self.moves, self.policy.counts().walked);
         if let (Some(sampler), Some(period)) = (&mut self.sampler, self.policy.period()) {
             sampler.adjust(period, self.machine.done);
             self.machine.period = sampler.period;

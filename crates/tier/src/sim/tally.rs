@@ -12,7 +12,11 @@ use super::{
     outcome::{Outcome, Row},
     sampler::Stretch,
 };
-use crate::{MILLISECOND, policy::Policy};
+use crate::{
+    MILLISECOND,
+    policy::{Counts, Policy},
+    whole,
+};
 
 /// Time between rows at the start.
 const ROW_NS: u64 = 10 * MILLISECOND;
@@ -127,7 +131,7 @@ impl Tally {
             demoted: self.outcome.demoted,
             wasted: self.outcome.wasted,
             hint_faults: self.outcome.hint_faults,
-            recorded: policy.recorded(),
+            recorded: policy.counts().recorded,
         }
     }
 
@@ -140,14 +144,8 @@ impl Tally {
         self.outcome.series.push(row);
         self.outcome.accesses = whole(machine.done);
         self.outcome.top_share = self.top / machine.done.max(1.0);
-        self.outcome.recorded = policy.recorded();
-        self.outcome.duplicates = policy.duplicates();
+        let Counts { recorded, duplicates, .. } = policy.counts();
+        (self.outcome.recorded, self.outcome.duplicates) = (recorded, duplicates);
         self.outcome.placed = machine.places.placed();
     }
-}
-
-/// A count that was kept as a float.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^53")]
-fn whole(count: f64) -> u64 {
-    count as u64
 }
