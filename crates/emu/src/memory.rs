@@ -177,11 +177,22 @@ pub trait Memory: Send {
         Ok(())
     }
 
+    /// Refuses an access of so many bytes that reaches over an end that the memory guards; asked by
+    /// what reads and writes piece by piece.
+    ///
+    /// # Errors
+    /// As the memory's policies say.
+    fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        let _ = (addr, bytes, kind);
+        Ok(())
+    }
+
     /// Reads bytes from `addr` on.
     ///
     /// # Errors
     /// As the memory's policies say; what `to` holds is then unspecified.
     fn read(&mut self, addr: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.check_range(addr, to.len() as u64, Kind::Load)?;
         for (at, byte) in (0..).zip(to) {
             [*byte] = self.load(addr.wrapping_add(at))?;
         }
@@ -193,6 +204,7 @@ pub trait Memory: Send {
     /// # Errors
     /// As the memory's policies say; how much was written is then unspecified.
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
+        self.check_range(addr, from.len() as u64, Kind::Store)?;
         for (at, byte) in (0..).zip(from) {
             self.store(addr.wrapping_add(at), [*byte])?;
         }
@@ -204,6 +216,7 @@ pub trait Memory: Send {
     /// # Errors
     /// As the memory's policies say; how much was written is then unspecified.
     fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
+        self.check_range(addr, bytes, Kind::Store)?;
         let piece = [value; PAGE_BYTES];
         let (mut addr, mut left) = (addr, bytes);
         while left > 0 {

@@ -100,14 +100,6 @@ impl<B: Bytes> Oracle<B> {
         self.bytes.pages()
     }
 
-    fn in_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
-        let room = u128::from(u64::MAX) + 1 - u128::from(addr);
-        if self.policy.edge == Edge::Trap && u128::from(bytes) > room {
-            return Err(Fault::OutOfRange { addr, bytes, kind });
-        }
-        Ok(())
-    }
-
     fn get(&self, addr: u64, kind: Kind) -> Result<u8, Fault> {
         match (self.bytes.get(addr), self.policy.absent) {
             (Some(byte), _) => Ok(byte),
@@ -117,7 +109,7 @@ impl<B: Bytes> Oracle<B> {
     }
 
     fn get_all<const N: usize>(&self, addr: u64, kind: Kind) -> Result<[u8; N], Fault> {
-        self.in_range(addr, N as u64, kind)?;
+        self.check_range(addr, N as u64, kind)?;
         let mut value = [0; N];
         for (at, byte) in (0..).zip(&mut value) {
             *byte = self.get(addr.wrapping_add(at), kind)?;
@@ -153,7 +145,7 @@ impl<B: Bytes> Memory for Oracle<B> {
     }
 
     fn store<const N: usize>(&mut self, addr: u64, value: [u8; N]) -> Result<(), Fault> {
-        self.in_range(addr, N as u64, Kind::Store)?;
+        self.check_range(addr, N as u64, Kind::Store)?;
         self.room(addr, N as u64)?;
         for (at, byte) in (0..).zip(value) {
             self.bytes.set(addr.wrapping_add(at), byte);
@@ -161,26 +153,10 @@ impl<B: Bytes> Memory for Oracle<B> {
         Ok(())
     }
 
-    fn read(&mut self, addr: u64, to: &mut [u8]) -> Result<(), Fault> {
-        self.in_range(addr, to.len() as u64, Kind::Load)?;
-        for (at, byte) in (0..).zip(to) {
-            *byte = self.get(addr.wrapping_add(at), Kind::Load)?;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        self.in_range(addr, from.len() as u64, Kind::Store)?;
-        for (at, byte) in (0..).zip(from) {
-            self.store(addr.wrapping_add(at), [*byte])?;
-        }
-        Ok(())
-    }
-
-    fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        self.in_range(addr, bytes, Kind::Store)?;
-        for at in 0..bytes {
-            self.store(addr.wrapping_add(at), [value])?;
+    fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        let room = u128::from(u64::MAX) + 1 - u128::from(addr);
+        if self.policy.edge == Edge::Trap && u128::from(bytes) > room {
+            return Err(Fault::OutOfRange { addr, bytes, kind });
         }
         Ok(())
     }

@@ -24,12 +24,16 @@ pub use crate::{
 pub type PagedSip = Paged<PageMap<RandomState>>;
 /// `paged-ahash`: a map with `AHash`; always the same keys, so that runs can be compared.
 #[cfg(feature = "hashers")]
-pub type PagedAhash = Paged<PageMap<std::hash::BuildHasherDefault<ahash::AHasher>>>;
+pub type PagedAhash = Paged<AhashMap>;
+#[cfg(feature = "hashers")]
+pub(crate) type AhashMap = PageMap<std::hash::BuildHasherDefault<ahash::AHasher>>;
 /// `paged-fx`: a map with `FxHash`.
 pub type PagedFx = Paged<PageMap<FxBuildHasher>>;
 /// `paged-nohash`: a map whose hash is the page number.
 #[cfg(feature = "hashers")]
-pub type PagedNohash = Paged<PageMap<nohash_hasher::BuildNoHashHasher<u64>>>;
+pub type PagedNohash = Paged<NohashMap>;
+#[cfg(feature = "hashers")]
+pub(crate) type NohashMap = PageMap<nohash_hasher::BuildNoHashHasher<u64>>;
 /// `paged-last`: remembers the last page that it found.
 pub type PagedLast = Paged<PageCache<1, false>>;
 /// `paged-cache-N`: remembers `N` pages, direct-mapped.
@@ -82,7 +86,7 @@ impl<P: Pages> Paged<P> {
     }
 
     fn read_as(&mut self, addr: u64, to: &mut [u8], kind: Kind) -> Result<(), Fault> {
-        self.policy.edge.check(addr, to.len() as u64, kind)?;
+        self.check_range(addr, to.len() as u64, kind)?;
         let (mut addr, mut rest) = (addr, to);
         while !rest.is_empty() {
             let offset = offset_of(addr);
@@ -101,7 +105,7 @@ impl<P: Pages> Paged<P> {
     /// Writes to both pages or to none: whatever can go wrong does so before the first byte.
     #[cold]
     fn store_straddling(&mut self, addr: u64, value: &[u8]) -> Result<(), Fault> {
-        self.policy.edge.check(addr, value.len() as u64, Kind::Store)?;
+        self.check_range(addr, value.len() as u64, Kind::Store)?;
         let (head, tail) = value.split_at(PAGE_BYTES - offset_of(addr));
         let next = addr.wrapping_add(head.len() as u64);
         let mut count = self.pages.count();
@@ -118,14 +122,6 @@ impl<P: Pages> Paged<P> {
             page[offset_of(addr)..][..piece.len()].copy_from_slice(piece);
         }
         Ok(())
-    }
-
-    /// The part of the page from `addr` on that holds `bytes`, made where it is absent.
-    fn part(&mut self, addr: u64, bytes: usize) -> Result<&mut [u8], Fault> {
-        let policy = &self.policy;
-        let fresh = |count| fresh(policy, count, addr);
-        let page = self.pages.find_or_insert(page_of(addr), fresh)?;
-        Ok(&mut page[offset_of(addr)..][..bytes])
     }
 }
 
@@ -185,26 +181,21 @@ impl<P: Pages> Memory for Paged<P> {
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        self.policy.edge.check(addr, from.len() as u64, Kind::Store)?;
+        self.check_range(addr, from.len() as u64, Kind::Store)?;
         let (mut addr, mut rest) = (addr, from);
         while !rest.is_empty() {
             let (piece, later) = rest.split_at((PAGE_BYTES - offset_of(addr)).min(rest.len()));
-            self.part(addr, piece.len())?.copy_from_slice(piece);
+            let (policy, at) = (&self.policy, offset_of(addr));
+            let fresh = |count| fresh(policy, count, addr);
+            let page = self.pages.find_or_insert(page_of(addr), fresh)?;
+            page[at..at + piece.len()].copy_from_slice(piece);
             (addr, rest) = (addr.wrapping_add(piece.len() as u64), later);
         }
         Ok(())
     }
 
-    fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        self.policy.edge.check(addr, bytes, Kind::Store)?;
-        let (mut addr, mut left) = (addr, bytes);
-        while left > 0 {
-            let room = PAGE_BYTES - offset_of(addr);
-            let here = usize::try_from(left).map_or(room, |left| left.min(room));
-            self.part(addr, here)?.fill(value);
-            (addr, left) = (addr.wrapping_add(here as u64), left - here as u64);
-        }
-        Ok(())
+    fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        self.policy.edge.check(addr, bytes, kind)
     }
 }
 

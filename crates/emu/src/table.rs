@@ -3,10 +3,14 @@
 //! The one idea: a row is a name and a way to make an empty memory; commands, parameters and tests
 //! are views of the table. A backend that cannot be had here is a sentence, not a missing row.
 
+use std::collections::hash_map::RandomState;
+
+use rustc_hash::FxBuildHasher;
+
 use crate::{
     Flat, Memory, Policy, Tlb, Unfit,
     noop::Noop,
-    paged::{Paged, PagedCache, PagedCacheNeg, PagedFx, PagedLast, PagedSip, Pages},
+    paged::{PageCache, PageMap, Paged, Pages},
     raw::{flat::WINDOW_BITS, tlb::SLOTS},
     replay::{Player, Replay},
 };
@@ -35,25 +39,21 @@ pub const MEMORIES: &[Backend] = &[
         remembers: false,
         make: |_| Ok(playing(Noop::default())),
     },
-    paged("paged-sip", "a map of pages, the standard library's hasher", make::<PagedSip>),
+    paged::<PageMap<RandomState>>("paged-sip", "a map of pages, the standard library's hasher"),
     #[cfg(feature = "hashers")]
-    paged("paged-ahash", "a map of pages, AHash", make::<crate::paged::PagedAhash>),
-    paged("paged-fx", "a map of pages, FxHash", make::<PagedFx>),
+    paged::<crate::paged::AhashMap>("paged-ahash", "a map of pages, AHash"),
+    paged::<PageMap<FxBuildHasher>>("paged-fx", "a map of pages, FxHash"),
     #[cfg(feature = "hashers")]
-    paged(
-        "paged-nohash",
-        "a map of pages, hashed by their number",
-        make::<crate::paged::PagedNohash>,
-    ),
-    paged("paged-last", "paged-fx behind the last page", make::<PagedLast>),
-    paged("paged-cache-4", "paged-fx behind 4 pages, direct-mapped", make::<PagedCache<4>>),
-    paged("paged-cache-8", "paged-fx behind 8 pages, direct-mapped", make::<PagedCache<8>>),
-    paged("paged-cache-16", "paged-fx behind 16 pages, direct-mapped", make::<PagedCache<16>>),
-    paged("paged-cache-32", "paged-fx behind 32 pages, direct-mapped", make::<PagedCache<32>>),
-    paged("paged-cache-4-neg", "paged-cache-4, and 4 absent pages", make::<PagedCacheNeg<4>>),
-    paged("paged-cache-8-neg", "paged-cache-8, and 8 absent pages", make::<PagedCacheNeg<8>>),
-    paged("paged-cache-16-neg", "paged-cache-16, and 16 absent pages", make::<PagedCacheNeg<16>>),
-    paged(BASE, "paged-cache-32, and 32 absent pages: fast-mem's best", make::<PagedCacheNeg<32>>),
+    paged::<crate::paged::NohashMap>("paged-nohash", "a map of pages, hashed by their number"),
+    paged::<PageCache<1, false>>("paged-last", "paged-fx behind the last page"),
+    paged::<PageCache<4, false>>("paged-cache-4", "paged-fx behind 4 pages, direct-mapped"),
+    paged::<PageCache<8, false>>("paged-cache-8", "paged-fx behind 8 pages, direct-mapped"),
+    paged::<PageCache<16, false>>("paged-cache-16", "paged-fx behind 16 pages, direct-mapped"),
+    paged::<PageCache<32, false>>("paged-cache-32", "paged-fx behind 32 pages, direct-mapped"),
+    paged::<PageCache<4, true>>("paged-cache-4-neg", "paged-cache-4, and 4 absent pages"),
+    paged::<PageCache<8, true>>("paged-cache-8-neg", "paged-cache-8, and 8 absent pages"),
+    paged::<PageCache<16, true>>("paged-cache-16-neg", "paged-cache-16, and 16 absent pages"),
+    paged::<PageCache<32, true>>(BASE, "paged-cache-32, and 32 absent pages: fast-mem's best"),
     Backend {
         name: "tlb",
         summary: "a software TLB in front of a page table: the default",
@@ -87,30 +87,12 @@ pub fn backend(name: &str) -> Result<&'static Backend, String> {
     })
 }
 
-type Make = fn(&Policy) -> Result<Box<dyn Replay>, Unfit>;
-
 /// A row of fast-mem's kind.
-const fn paged(name: &'static str, summary: &'static str, make: Make) -> Backend {
-    Backend { name, summary, remembers: true, make }
+const fn paged<P: Pages + Default + 'static>(name: &'static str, summary: &'static str) -> Backend {
+    Backend { name, summary, remembers: true, make: |policy| Ok(playing(Paged::<P>::new(policy))) }
 }
 
-/// An empty memory of that type, to be replayed into.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of a row")]
-fn make<M: FromPolicy + Memory + 'static>(policy: &Policy) -> Result<Box<dyn Replay>, Unfit> {
-    Ok(playing(M::from_policy(policy)))
-}
-
+/// An empty memory, to be replayed into.
 fn playing<M: Memory + 'static>(memory: M) -> Box<dyn Replay> {
     Box::new(Player::new(memory))
-}
-
-/// A memory that is made from its policies and nothing else.
-trait FromPolicy {
-    fn from_policy(policy: &Policy) -> Self;
-}
-
-impl<P: Pages + Default> FromPolicy for Paged<P> {
-    fn from_policy(policy: &Policy) -> Self {
-        Self::new(policy)
-    }
 }

@@ -15,7 +15,7 @@
 use memmap2::{MmapMut, MmapOptions};
 
 use super::tlb::Tlb;
-use crate::{Absent, Edge, Fault, Kind, Memory, Policy, Unfit, memory::PAGE_BYTES};
+use crate::{Absent, Edge, Fault, Kind, Memory, Policy, Unfit};
 
 /// Bits of the window unless somebody says otherwise: 32 TiB, which most hosts grant.
 pub(crate) const WINDOW_BITS: u32 = 45;
@@ -126,8 +126,13 @@ impl Memory for Flat {
             None => self.store_outside(addr, value),
         }
     }
+
+    fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        self.edge.check(addr, bytes, kind)
+    }
+
     fn read(&mut self, addr: u64, to: &mut [u8]) -> Result<(), Fault> {
-        self.edge.check(addr, to.len() as u64, Kind::Load)?;
+        self.check_range(addr, to.len() as u64, Kind::Load)?;
         if let Some(from) = self.slice_inside(addr, to.len()) {
             // SAFETY: rules 1 and 2; `to` is the caller's.
             unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from, to.len()) };
@@ -140,7 +145,7 @@ impl Memory for Flat {
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        self.edge.check(addr, from.len() as u64, Kind::Store)?;
+        self.check_range(addr, from.len() as u64, Kind::Store)?;
         if let Some(to) = self.slice_inside(addr, from.len()) {
             // SAFETY: rules 1 and 2; `from` is the caller's.
             unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
@@ -148,18 +153,6 @@ impl Memory for Flat {
         }
         for (at, byte) in (0..).zip(from) {
             self.store(addr.wrapping_add(at), [*byte])?;
-        }
-        Ok(())
-    }
-
-    fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        self.edge.check(addr, bytes, Kind::Store)?;
-        let piece = [value; PAGE_BYTES];
-        let (mut addr, mut left) = (addr, bytes);
-        while left > 0 {
-            let here = left.min(PAGE_BYTES as u64);
-            self.write(addr, &piece[..here as usize])?;
-            (addr, left) = (addr.wrapping_add(here), left - here);
         }
         Ok(())
     }

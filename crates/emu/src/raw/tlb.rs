@@ -346,7 +346,7 @@ impl<const N: usize> Memory for Tlb<N> {
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
-        self.pages.policy().edge.check(addr, from.len() as u64, Kind::Store)?;
+        self.check_range(addr, from.len() as u64, Kind::Store)?;
         let (mut addr, mut from) = (addr, from);
         while !from.is_empty() {
             let here = rest_of_page(addr).min(from.len());
@@ -361,20 +361,8 @@ impl<const N: usize> Memory for Tlb<N> {
         }
         Ok(())
     }
-    fn fill(&mut self, addr: u64, bytes: u64, value: u8) -> Result<(), Fault> {
-        self.pages.policy().edge.check(addr, bytes, Kind::Store)?;
-        let (mut addr, mut left) = (addr, bytes);
-        while left > 0 {
-            let room = rest_of_page(addr);
-            let here = usize::try_from(left).map_or(room, |left| left.min(room));
-            let to = match self.hit::<STORE>(addr, here) {
-                Some(host) => host,
-                None => self.locate(addr, Kind::Store)?,
-            };
-            // SAFETY: rule 2: `here` bytes of the page from `addr` on.
-            unsafe { to.write_bytes(value, here) };
-            (addr, left) = (addr.wrapping_add(here as u64), left - here as u64);
-        }
-        Ok(())
+
+    fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        self.pages.policy().edge.check(addr, bytes, kind)
     }
 }
