@@ -27,27 +27,24 @@ const LINE_NS: u64 = 10_000_000_000;
 /// Draws the progress of a run.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
-    quiet: bool,
+    work: Work,
     cases: usize,
     done_ms: u64,
-    speed: Speed,
 }
 
 impl Progress {
     /// Starts drawing, or does not when `quiet`.
     pub(crate) fn start(plan: &Plan, quiet: bool) -> Self {
         let total = plan.cases.iter().map(estimated_ms).sum();
-        let bar = bar(total, quiet);
-        Self { bar, quiet, cases: plan.cases.len(), done_ms: 0, speed: Speed::default() }
+        Self { work: Work::of(total, "", quiet), cases: plan.cases.len(), done_ms: 0 }
     }
 
     /// A case has come one step farther.
     pub(crate) fn step(&mut self, planned: &Planned, step: Step) {
         match step {
             Step::Process(process) => {
-                self.speed = Speed::default();
-                if let Some(bar) = &self.bar {
+                self.work.speed = Speed::default();
+                if let Some(bar) = &self.work.bar {
                     let forks = u64::from(planned.method.forks.max(1));
                     let share = u64::from(process) * estimated_ms(planned) / forks;
                     bar.set_message(visible(&brief(planned)));
@@ -55,53 +52,37 @@ impl Progress {
                     bar.tick();
                 }
             }
-            Step::Loading(beat) => self.beat("loading its trace", planned, beat, 0),
-            // Of a piece of work that knows its end, the bar shows how far it is.
-            Step::Working(beat) => self.beat("", planned, beat, estimated_ms(planned)),
-        }
-    }
-
-    /// A piece of work counted operations.
-    fn beat(&mut self, doing: &str, planned: &Planned, beat: Beat, whole_ms: u64) {
-        if self.quiet {
-            return;
-        }
-        let Some(speed) = self.speed.of(beat) else { return };
-        let separator = if doing.is_empty() { "" } else { ", " };
-        let message = format!("{speed}{separator}{doing}: {}", brief(planned));
-        match &self.bar {
-            Some(bar) => {
-                if beat.end > 0 {
-                    bar.set_position(self.done_ms + per_mille(beat) * whole_ms / 1000);
-                }
-                bar.set_message(visible(&message));
-                bar.tick();
+            Step::Loading(beat) => {
+                let what = format!("loading its trace: {}", brief(planned));
+                self.work.tell(beat, self.done_ms, |speed| format!("{speed}, {what}"));
             }
-            None if self.speed.is_line_due() => output::warn(&message),
-            None => (),
+            Step::Working(beat) => {
+                // Of a piece of work that knows its end, the bar shows how far it is.
+                let gone_ms = per_mille(beat) * estimated_ms(planned) / 1000;
+                let what = brief(planned);
+                self.work.tell(beat, self.done_ms + gone_ms, |speed| format!("{speed}: {what}"));
+            }
         }
     }
 
     /// A case is done and its record is kept: whoever reads this line relies on it.
     pub(crate) fn case(&mut self, index: usize, planned: &Planned, outcome: &str) {
         self.done_ms += estimated_ms(planned);
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = &self.work.bar {
             bar.set_position(self.done_ms);
-        } else if !self.quiet {
+        } else if !self.work.quiet {
             output::warn(&format!("[{}/{}] {}: {outcome}", index + 1, self.cases, brief(planned)));
         }
-        self.speed = Speed::default();
+        self.work.speed = Speed::default();
     }
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.work.finish();
     }
 }
 
-/// Draws one piece of work that counts operations and is no case.
+/// Draws one piece of work that counts operations.
 #[derive(Debug)]
 pub(crate) struct Work {
     bar: Option<ProgressBar>,
@@ -111,23 +92,36 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Starts drawing, or does not when `quiet`.
+    /// Starts drawing what is no case, or does not when `quiet`.
     pub(crate) fn start(what: &str, quiet: bool) -> Self {
-        Self { bar: bar(1000, quiet), quiet, what: what.to_owned(), speed: Speed::default() }
+        Self::of(1000, what, quiet)
+    }
+
+    fn of(total: u64, what: &str, quiet: bool) -> Self {
+        Self { bar: bar(total, quiet), quiet, what: what.to_owned(), speed: Speed::default() }
     }
 
     /// It has come so far.
     pub(crate) fn beat(&mut self, beat: Beat) {
+        let what = self.what.clone();
+        self.tell(beat, per_mille(beat), |speed| format!("{what}: {speed}"));
+    }
+
+    /// Says how fast it is, and draws where it is if it knows its end.
+    fn tell(&mut self, beat: Beat, position: u64, message: impl FnOnce(&str) -> String) {
         if self.quiet {
             return;
         }
         let Some(speed) = self.speed.of(beat) else { return };
         match &self.bar {
             Some(bar) => {
-                bar.set_position(per_mille(beat));
-                bar.set_message(visible(&format!("{}: {speed}", self.what)));
+                if beat.end > 0 {
+                    bar.set_position(position);
+                }
+                bar.set_message(visible(&message(&speed)));
+                bar.tick();
             }
-            None if self.speed.is_line_due() => output::warn(&format!("{}: {speed}", self.what)),
+            None if self.speed.is_line_due() => output::warn(&message(&speed)),
             None => (),
         }
     }

@@ -19,7 +19,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{
     Outcome, Record, RunHeader,
-    journal::{self, Contents, Damage, Journal, JournalError},
+    journal::{self, Contents, Journal, JournalError},
     schema::RUN_SCHEMA,
 };
 use pagelab_report::Report;
@@ -159,7 +159,7 @@ impl Run {
     pub(crate) fn conclude(self, end: Exit) -> Result<Done, Failure> {
         let Self { folder, header, records, .. } = self;
         let records = latest(records);
-        let report = report(&header, &records, None);
+        let report = Report::of(&header, &records, None, &published::beside(&header, &[]));
         let page = folder.path().join(PAGE);
         folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
             let (kept, directory) = (records.len(), folder.path().display());
@@ -343,11 +343,6 @@ pub(crate) fn carry_out(
     // Puts the knobs back before anything slow is drawn.
     drop(runner);
     run.conclude(end)
-}
-
-/// The report of a run, with the publications that belong beside it.
-pub(crate) fn report(header: &RunHeader, records: &[Record], damage: Option<&Damage>) -> Report {
-    Report::of(header, records, damage, &published::beside(header, &[]))
 }
 
 /// Reads a run, telling the person about a damaged end.

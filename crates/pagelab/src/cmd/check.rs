@@ -48,13 +48,11 @@ impl Run for Check {
             return Ok(Exit::Good);
         }
         let runner = session::runner("check", &plan.cases, self.wait.patience())?;
-        let mut records = Vec::new();
-        let end = session::measure(&runner, &plan, true, &mut |record| {
-            records.push(record);
+        let mut answers = Vec::new();
+        let mut end = session::measure(&runner, &plan, true, &mut |record| {
+            answers.push(Answer { last: record, first: None });
             Ok(())
         })?;
-        let mut answers: Vec<Answer> = records.into_iter().map(Answer::from).collect();
-        let mut end = end;
         if end == Exit::Good {
             end = again(&runner, &plan, &mut answers)?;
         }
@@ -71,12 +69,6 @@ struct Answer {
     last: Record,
     /// Why it was tried again.
     first: Option<String>,
-}
-
-impl From<Record> for Answer {
-    fn from(last: Record) -> Self {
-        Self { last, first: None }
-    }
 }
 
 /// Tries again what did not hold.

@@ -1,6 +1,6 @@
 //! `pagelab run`: the main job.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command};
@@ -215,10 +215,10 @@ fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
 /// The plan for people.
 fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
     let mut text = String::new();
-    let notes: Vec<Note> = outlook.needs.iter().map(|need| Note::of(&**need)).collect();
+    let notes: Vec<(u8, String)> = outlook.needs.iter().map(|need| note(&**need)).collect();
     for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {
         let of_needs = expected.needs.iter().map(|place| &notes[*place]);
-        let note = of_needs.min_by_key(|note| note.rank()).unwrap_or(&Note::Nothing);
+        let note = of_needs.min_by_key(|(place, _)| *place).map_or("", |(_, note)| note);
         let time = display_ns(expected.seconds * 1e9);
         let memory = display_bytes(expected.bytes as f64);
         text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));
@@ -250,44 +250,16 @@ fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
     text
 }
 
-/// What a need of a case means for it.
-#[derive(Debug, Clone)]
-enum Note {
-    Skipped(String),
-    Remedied(String),
-    Nothing,
-}
-
-impl Note {
-    /// The lowest of a case is what is said of it.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Skipped(_) => 0,
-            Self::Remedied(_) => 1,
-            Self::Nothing => 2,
-        }
+/// What a need of a case means for it, and its place among several: the lowest is what is said.
+fn note(need: &dyn Need) -> (u8, String) {
+    let is_root = pagelab_sys::machine::rights::is_root();
+    if need.is_lacking() || (!is_root && !need.check()) {
+        return (0, format!("   [skipped, needs {need}]"));
     }
-
-    fn of(need: &dyn Need) -> Self {
-        if need.is_lacking() || (!pagelab_sys::machine::rights::is_root() && !need.check()) {
-            return Self::Skipped(format!("   [skipped, needs {need}]"));
-        }
-        match need.pending() {
-            Some(Remedy::Set(path, value)) => {
-                Self::Remedied(format!("   [sets {} to {value}]", path.display()))
-            }
-            Some(Remedy::Create(what)) => Self::Remedied(format!("   [makes {what}]")),
-            None => Self::Nothing,
-        }
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Skipped(text) | Self::Remedied(text) => f.write_str(text),
-            Self::Nothing => Ok(()),
-        }
+    match need.pending() {
+        Some(Remedy::Set(path, value)) => (1, format!("   [sets {} to {value}]", path.display())),
+        Some(Remedy::Create(what)) => (1, format!("   [makes {what}]")),
+        None => (2, String::new()),
     }
 }
 

@@ -27,10 +27,7 @@ use clap::Args;
 use pagelab_bench::count::parse_count;
 use pagelab_sys::process::crew::{catch_interrupts, interrupted};
 
-use self::{
-    files::{Asked, Files},
-    program::Program,
-};
+use self::{files::Files, program::Program};
 use crate::{
     args::Run,
     exit::{Exit, Failure},
@@ -78,12 +75,7 @@ impl Run for Capture {
         let program = Program::find(name, self.sysroot.as_ref())?;
         let emulator = tools::emulator(program.emulator)?;
         let plugin = tools::plugin()?;
-        let files = Files::create(&Asked {
-            program: &program.path,
-            trace: self.file.as_ref(),
-            image: self.image.as_ref(),
-            has_image: !self.no_image,
-        })?;
+        let files = Files::create(&program.path, self.file, self.image, !self.no_image)?;
 
         let mut process = Process::new(&emulator);
         process.args(["-B", BASE, "-0"]).arg(name);

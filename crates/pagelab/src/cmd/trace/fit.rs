@@ -88,49 +88,43 @@ fn percentages(of: &Measured) -> Vec<(String, f64)> {
             all.extend(count(name).map(|part| (label.to_owned(), 100.0 * part / whole.max(1.0))));
         }
     }
-    widths(of, &mut all);
+    // Counts as shares of their whole, and shares as they were stated, in hundredths of a percent.
+    let mut add = |counts: &str, shares: &str, column: usize, label: &Label, whole: &Whole| {
+        let counted = rows(of, counts).into_iter();
+        all.extend(counted.map(|row| (label(row), 100.0 * row[column] / whole(row).max(1.0))));
+        all.extend(rows(of, shares).into_iter().map(|row| (label(row), row[column] / 100.0)));
+    };
+    let sum =
+        |table: &str, column: usize| -> f64 { rows(of, table).iter().map(|row| row[column]).sum() };
+    for (column, kind) in [(1, "reads"), (2, "writes")] {
+        let whole = sum("widths", column);
+        let label = |row: Row| format!("{kind} of {} bytes", row[0]);
+        add("widths", "width-shares", column, &label, &|_| whole);
+    }
     for (counts, shares, label) in [
         ("runs", "run-shares", "runs of"),
         ("reuse", "reuse-shares", "reuse distance"),
         ("absent-reuse", "absent-reuse-shares", "absent reuse distance"),
     ] {
-        let whole = rows(of, counts).iter().map(|row| row[2]).sum::<f64>().max(1.0);
-        let (counted, stated) = (rows(of, counts), rows(of, shares));
-        let counted = counted.into_iter().map(|row| (row[0], row[1], 100.0 * row[2] / whole));
-        let stated = stated.into_iter().map(|row| (row[0], row[1], row[2] / 100.0));
-        all.extend(counted.chain(stated).map(|(from, to, share)| {
-            let range = if from < to { format!("{from} to {to}") } else { format!("{from}") };
-            (format!("{label} {range}"), share)
-        }));
+        let whole = sum(counts, 2);
+        let range = |[from, to, _]: Row| {
+            if from < to { format!("{label} {from} to {to}") } else { format!("{label} {from}") }
+        };
+        add(counts, shares, 2, &range, &|_| whole);
     }
-    for row in rows(of, "caches") {
-        let share = 100.0 * row[1] / (row[1] + row[2]).max(1.0);
-        all.push((format!("hits in {} pages", row[0]), share));
-    }
-    for row in rows(of, "cache-hit-rates") {
-        all.push((format!("hits in {} pages", row[0]), row[1] / 100.0));
-    }
-    let ops = count("ops").unwrap_or(0.0).max(1.0);
-    for row in rows(of, "top-pages") {
-        all.push((page(row[0]), 100.0 * row[1] / ops));
-    }
-    for row in rows(of, "top-page-shares") {
-        all.push((page(row[0]), row[1] / 100.0));
-    }
+    let pages = |row: Row| format!("hits in {} pages", row[0]);
+    add("caches", "cache-hit-rates", 1, &pages, &|[_, hits, misses]| hits + misses);
+    let ops = count("ops").unwrap_or(0.0);
+    add("top-pages", "top-page-shares", 1, &|row| page(row[0]), &|_| ops);
     all
 }
 
-/// Shares of the widths of reads and of writes.
-fn widths(of: &Measured, all: &mut Vec<(String, f64)>) {
-    for (column, kind) in [(1, "reads"), (2, "writes")] {
-        let label = |width: f64| format!("{kind} of {width} bytes");
-        let counted = rows(of, "widths");
-        let whole = counted.iter().map(|row| row[column]).sum::<f64>().max(1.0);
-        all.extend(counted.iter().map(|row| (label(row[0]), 100.0 * row[column] / whole)));
-        let stated = rows(of, "width-shares");
-        all.extend(stated.iter().map(|row| (label(row[0]), row[column] / 100.0)));
-    }
-}
+/// What a row of a table is called.
+type Label<'l> = dyn Fn(Row) -> String + 'l;
+/// What a count of a row is a share of.
+type Whole<'w> = dyn Fn(Row) -> f64 + 'w;
+/// A row of a table; cells that it does not have are 0.
+type Row = [f64; 3];
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was a page number")]
 fn page(number: f64) -> String {
@@ -138,7 +132,7 @@ fn page(number: f64) -> String {
 }
 
 /// The rows of a table; none where there is no such table. Each has at least three cells.
-fn rows(of: &Measured, name: &str) -> Vec<[f64; 3]> {
+fn rows(of: &Measured, name: &str) -> Vec<Row> {
     let tables = of.tables.iter().filter(|table| table.name == name);
     let cell = |row: &[i64], at: usize| row.get(at).map_or(0.0, |cell| *cell as f64);
     let row = |row: &Vec<i64>| [cell(row, 0), cell(row, 1), cell(row, 2)];

@@ -137,29 +137,23 @@ fn ended(done: Option<&Done>) -> Exit {
 fn load(runner: &Runner, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
     catch_interrupts();
     let mut work = Work::start("loading the trace", quiet);
-    let mut exit = Ok(Exit::Good);
-    for planned in &plan.cases {
+    let loaded = plan.cases.iter().try_for_each(|planned| {
         // What reads the trace by itself would only find out in its own process.
         if planned.case.get("trace").is_some() {
-            Asked::of(&planned.case).source.check().map_err(Failure::usage_text)?;
+            Asked::of(&planned.case).source.check().map_err(Stopped::Failed)?;
         }
-        let loaded = runner.load(planned, &mut |step| {
-            if let Step::Loading(beat) = step {
-                work.beat(beat);
-            }
-        });
-        match loaded {
-            Ok(_) => (),
-            Err(Stopped::Interrupted) => exit = Ok(Exit::Interrupted),
-            Err(Stopped::Failed(why)) => exit = Err(Failure::usage_text(why)),
-        }
-        if exit.as_ref().is_ok_and(|exit| *exit == Exit::Good) {
-            continue;
-        }
-        break;
-    }
+        let mut tell = |step| match step {
+            Step::Loading(beat) => work.beat(beat),
+            Step::Process(_) | Step::Working(_) => (),
+        };
+        runner.load(planned, &mut tell).map(|_| ())
+    });
     work.finish();
-    exit
+    match loaded {
+        Ok(()) => Ok(Exit::Good),
+        Err(Stopped::Interrupted) => Ok(Exit::Interrupted),
+        Err(Stopped::Failed(why)) => Err(Failure::usage_text(why)),
+    }
 }
 
 /// What the JSON of every short name starts with: the case, and what came of it.

@@ -26,19 +26,6 @@ use crate::{
     output,
 };
 
-/// Which files were asked for.
-#[derive(Debug)]
-pub(super) struct Asked<'a> {
-    /// The program, which lends its name.
-    pub(super) program: &'a Path,
-    /// The trace.
-    pub(super) trace: Option<&'a PathBuf>,
-    /// The image.
-    pub(super) image: Option<&'a PathBuf>,
-    /// Whether there is to be one.
-    pub(super) has_image: bool,
-}
-
 /// The files, created and empty.
 #[derive(Debug)]
 pub(super) struct Files {
@@ -51,13 +38,19 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Creates them.
+    /// Creates them: the trace, called as the program is unless it has a name, and the image beside
+    /// it unless that has one, where there is to be one.
     ///
     /// # Errors
     /// When one exists or cannot be written; then none is left.
-    pub(super) fn create(asked: &Asked<'_>) -> Result<Self, Failure> {
-        let path = asked.trace.cloned().unwrap_or_else(|| named_after(asked.program));
-        let image = asked.has_image.then(|| asked.image.cloned().unwrap_or_else(|| sidecar(&path)));
+    pub(super) fn create(
+        program: &Path,
+        trace: Option<PathBuf>,
+        image: Option<PathBuf>,
+        has_image: bool,
+    ) -> Result<Self, Failure> {
+        let path = trace.unwrap_or_else(|| named_after(program));
+        let image = has_image.then(|| image.unwrap_or_else(|| sidecar(&path)));
         let buffer = memfd::create("pagelab-capture").map_err(Failure::host)?;
         let mut made = Vec::new();
         let trace = create(&path, &mut made)?;
