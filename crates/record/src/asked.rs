@@ -100,6 +100,9 @@ pub struct Strategy {
     pub caveat: String,
     /// What the machine lacks for all of the memory as it is set now, and how to get it.
     pub lacks: Vec<Lack>,
+    /// The calls in C for all of the memory; empty where whoever wrote this did not say.
+    #[serde(default)]
+    pub code: String,
 }
 
 /// What a strategy costs in memory, bytes.

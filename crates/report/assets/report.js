@@ -36,6 +36,11 @@
   // ---- axes
 
   const isLog = (axis) => axis.scale !== "linear";
+  // What has no place on an axis, as nothing has on a logarithmic one, has no name either.
+  planes.forEach((plane) => {
+    const seen = plane.curves.filter((c) => c.points.some((p) => !isLog(plane.y) || p[1] > 0));
+    if (seen.length) plane.curves = seen;
+  });
   const powerUp = (v) => 10 ** Math.ceil(Math.log10(v) - 1e-9);
   // The nearest of 1, 2 and 5 times a power of ten, outwards.
   const round125 = (v, up) => {
@@ -44,7 +49,7 @@
   };
   const ends = (axis, values) => {
     const known = values.filter((v) => Number.isFinite(v) && (!isLog(axis) || v > 0));
-    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [1, 10];
     const meant = axis.scale === "linear" ? [0, high * 1.1 || 1]
       : axis.scale === "doublings" ? [low / 1.3, high * 1.3]
       : [round125(low * 0.9, false), round125(high * 1.1, true)];
@@ -114,11 +119,12 @@
     ctx.restore();
   };
 
-  // Names stand at their curves: each at the place along it where it covers least of the others. A
-  // name that finds no such place stays above, as do those of the only curve.
+  // Names stand at their curves: each at the place along it where it covers least of the others,
+  // rather not where two curves meet, never where more do. A name that finds no such place stays above, as that of the only
+  // curve does.
   const label = (figure, u, curves, chips, bound) => {
     const legend = figure.querySelector(".legend"), { clientWidth: width, clientHeight: height } = u.over;
-    const CELL = 4, across = Math.ceil(width / CELL), taken = new Map();
+    const CELL = 4, across = Math.ceil(width / CELL), taken = new Map(), shared = new Map();
     const cell = (x, y) => Math.floor(y / CELL) * across + Math.floor(x / CELL);
     const paths = curves.map((curve, i) => {
       if (!u.series[i + 1].show) return [];
@@ -140,7 +146,11 @@
       }
       return path;
     });
-    paths.forEach((path, i) => path.forEach(([x, y]) => taken.set(cell(x, y), curves[i].label)));
+    paths.forEach((path, i) => path.forEach(([x, y]) => {
+      const at = cell(x, y), name = curves[i].label;
+      if ((taken.get(at) ?? name) !== name) shared.set(at, (shared.get(at) ?? 0) + 1);
+      taken.set(at, name);
+    }));
     if (bound) {
       const y = u.valToPos(bound[0], "y");
       for (let x = 0; x < width; x += CELL) for (let dy = x < bound[1].length * 7 + 16 ? -20 : 0; dy <= 0; dy += CELL) taken.set(cell(x, y + dy), "");
@@ -153,10 +163,11 @@
       let best = { cost: w * h * 0.012, x: 0, y: 0 };
       const path = curves.flatMap((c, i) => (c.label === name ? paths[i] : []));
       for (let i = path.length - 1; i >= 0; i -= 2) {
-        const [x, y] = path[i];
+        const [x, y] = path[i], meets = shared.get(cell(x, y)) ?? 0;
+        if (meets > 1) continue;
         for (const [left, top] of [[x + 6, y - h / 2], [x - w - 6, y - h / 2], [x - w / 2, y - h - 4], [x - w / 2, y + 4], [x + 4, y - h - 2], [x - w - 4, y + 2]]) {
           if (left < 0 || top < 0 || left + w > width || top + h > height) continue;
-          let cost = 0;
+          let cost = meets * 5;
           for (let b = top; b <= top + h; b += CELL) {
             for (let a = left; a <= left + w; a += CELL) {
               const who = taken.get(cell(a, b));
@@ -245,13 +256,13 @@
     const rangeY = ends(y, [...(bound ? [bound[0]] : []), ...all((c) => c.points.map((p) => p[1])), ...all((c) => c.spans.flatMap((s) => s.slice(1)))]);
     const tip = tooltip(plane);
     const u = new uPlot({
-      width, height, legend: { show: false }, padding: [12, 14, 0, 0],
+      width, height, legend: { show: false }, padding: [12, 24, 0, 0],
       cursor: { y: false, drag: { x: true, y: false }, points: { size: 7 } },
       scales: {
         x: { time: false, distr: isLog(x) ? 3 : 1, range: () => rangeX },
         y: { distr: isLog(y) ? 3 : 1, range: () => rangeY },
       },
-      axes: [axisOf(x, rangeX, width - 84, 30, {}), axisOf(y, rangeY, height - 60, 64, { side: 3 })],
+      axes: [axisOf(x, rangeX, width - 94, 30, {}), axisOf(y, rangeY, height - 60, 64, { side: 3 })],
       series: [{}, ...curves.map(({ label: name, hue, mark, dash }) => {
         const stroke = colour(hue), isPoints = mark === "points";
         return {

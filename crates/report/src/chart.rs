@@ -147,17 +147,6 @@ impl Plane {
     pub(crate) fn shown(self) -> Option<Self> {
         self.curves.iter().any(|curve| !curve.points.is_empty()).then_some(self)
     }
-
-    /// Every text in it.
-    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let axes = [&mut self.x, &mut self.y];
-        let axes = axes.into_iter().flat_map(|axis| {
-            std::iter::once(&mut axis.name).chain(axis.places.iter_mut().map(|(_, name)| name))
-        });
-        let curves = self.curves.iter_mut().map(|curve| &mut curve.label);
-        let bound = self.bound.iter_mut().map(|(_, name)| name);
-        [&mut self.title, &mut self.caption].into_iter().chain(axes).chain(curves).chain(bound)
-    }
 }
 
 /// What the bars or dots of a colour are.
@@ -176,8 +165,8 @@ impl Key {
     }
 
     #[must_use]
-    pub(crate) fn hollow(self) -> Self {
-        Self { hollow: true, ..self }
+    pub(crate) fn hollow(self, hollow: bool) -> Self {
+        Self { hollow, ..self }
     }
 }
 
@@ -244,7 +233,7 @@ impl Lanes {
             let value = 10_f64.powf(power);
             (value, Quantity::exact(value, unit).display().replace(".00 ", " ").replace(".0 ", " "))
         };
-        let ticks = decades.take_while(|power| *power <= high).map(tick).collect();
+        let ticks = decades.take(30).take_while(|power| *power <= high).map(tick).collect();
         let along = move |value: f64| {
             ((value.max(f64::MIN_POSITIVE).log10() - low) / (high - low).max(1.0)).clamp(0.0, 1.0)
         };
@@ -284,12 +273,5 @@ impl Lanes {
     pub(crate) fn shown(mut self) -> Option<Self> {
         self.rows.retain(|lane| !lane.bars.is_empty());
         (!self.rows.is_empty()).then_some(self)
-    }
-
-    /// Every text in it.
-    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
-        let keys = self.keys.iter_mut().map(|key| &mut key.label);
-        let lanes = self.rows.iter_mut().map(|lane| &mut lane.name);
-        [&mut self.title, &mut self.caption].into_iter().chain(keys).chain(lanes)
     }
 }

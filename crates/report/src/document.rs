@@ -60,8 +60,8 @@ impl Document {
                         table.rows.iter_mut().flatten().for_each(|cell| line(&mut cell.text));
                     }
                     Block::Frame(text) => *text = visible(text),
-                    Block::Plane(plane) => plane.texts().for_each(line),
-                    Block::Lanes(lanes) => lanes.texts().for_each(line),
+                    // The page alone shows them, and is made harmless as a whole.
+                    Block::Plane(_) | Block::Lanes(_) => {}
                 }
             }
         }

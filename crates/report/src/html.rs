@@ -13,6 +13,7 @@ use crate::{
     document::{Block, Document},
     json as numbers,
     run::Run,
+    visible::visible,
 };
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
@@ -51,16 +52,17 @@ pub(crate) fn render(run: &Run, document: &Document) -> String {
         uplot_style: UPLOT_STYLE,
     };
     let mut environment = Environment::new();
-    environment
+    let page = environment
         .add_template("report.html", TEMPLATE)
         .and_then(|()| environment.get_template("report.html"))
         .and_then(|template| template.render(Serde(&page)))
-        .expect("the template is part of the program and takes every document")
+        .expect("the template is part of the program and takes every document");
+    visible(&page)
 }
 
 /// JSON that no text inside can end: `<` is the only character that could.
 fn script_safe(value: &Value) -> String {
-    crate::visible::visible(&value.to_string()).replace('<', "\\u003c")
+    value.to_string().replace('<', "\\u003c")
 }
 
 #[cfg(test)]

@@ -18,10 +18,10 @@ use crate::quantity::{Quantity, Unit};
 /// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
 pub(crate) const TIE: f64 = 0.15;
 
-/// What a ratio of times says, where one nearer to 1 than [`TIE`] is a tie.
-pub(crate) fn verdict(ratio: Quantity) -> Verdict {
+/// What a ratio of times says, where one that is nearer to 1 than `tie` is a tie.
+pub(crate) fn verdict(ratio: Quantity, tie: f64) -> Verdict {
     let Quantity { value, low, high, .. } = ratio;
-    Verdict::of(Ratio { value, low, high }, TIE)
+    Verdict::of(Ratio { value, low, high }, tie)
 }
 
 /// The median time of `arm` over that of `other`, process by process.

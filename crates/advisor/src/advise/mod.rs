@@ -7,6 +7,7 @@
 //!
 //! A strategy is not judged here.
 
+mod code;
 mod course;
 
 use pagelab_bench::{
@@ -268,6 +269,7 @@ impl Question {
             memory,
             caveat: String::new(),
             lacks,
+            code: code::code(page, populate, threads, rounded),
         };
         Ok((strategy, case))
     }
@@ -364,6 +366,7 @@ mod tests {
             assert!(!cases.is_empty() && cases.len() == asked.strategies.len(), "{policy}");
             assert_eq!((asked.policy.name(), asked.sample), (policy, 16 << 20));
             for (case, strategy) in cases.iter().zip(&asked.strategies) {
+                assert!(strategy.code.contains("mmap("), "{}", strategy.name);
                 assert_eq!(kinds::asked(case).size, asked.sample, "{}", strategy.name);
             }
         }

@@ -315,7 +315,7 @@ fn one_sided(quantity: Quantity, signed: bool) -> &'static str {
             _ => "open",
         };
     }
-    match ratio::verdict(quantity) {
+    match ratio::verdict(quantity, ratio::TIE) {
         Verdict::Faster => "less",
         Verdict::Same => "tie",
         Verdict::Slower => "more",

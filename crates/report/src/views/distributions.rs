@@ -5,7 +5,7 @@
 //! have it; what is left out stands in the table.
 
 use pagelab_record::{
-    Data, Measured,
+    Data, Series,
     stats::Samples,
     vocabulary::{
         arm::{AS_PUBLISHED, CONTROL, OURS as ARM},
@@ -52,7 +52,8 @@ pub(crate) fn blocks(entries: &[Entry]) -> Vec<Block> {
 
 fn members(entries: &[Entry]) -> Vec<Members<'_>> {
     let mine = entries.iter().filter(|entry| entry.record.workload == LATENCY);
-    let mine: Vec<&Entry> = mine.filter(|entry| entry.is_valid() && has_faults(entry)).collect();
+    let mine: Vec<&Entry> =
+        mine.filter(|entry| entry.is_valid() && !steps(entry, ARM).is_empty()).collect();
     if mine.len() <= TOGETHER_MAX {
         let all = Members { name: "", entries: mine };
         return if all.entries.is_empty() { Vec::new() } else { vec![all] };
@@ -71,10 +72,6 @@ fn members(entries: &[Entry]) -> Vec<Members<'_>> {
         ("2 MiB pages, by kind of fault", "page", "2m"),
     ];
     families.map(of).into_iter().filter(|family| family.entries.len() > 1).collect()
-}
-
-fn has_faults(entry: &Entry) -> bool {
-    entry.measured().is_some_and(|m| has_steps(m, FAULT, ARM))
 }
 
 fn planes(members: &Members<'_>) -> [Option<Block>; 2] {
@@ -160,7 +157,6 @@ fn distributions(entries: &[&Entry]) -> Vec<Distribution> {
     let labels = parameters::labels(&groups.iter().collect::<Vec<_>>(), "fault");
     let mut all: Vec<Distribution> = Vec::new();
     for (entry, label) in entries.iter().zip(labels) {
-        let Some(measured) = entry.measured() else { continue };
         let label = label.replace("page=", "");
         for (arm, suffix) in
             [(ARM, ""), (AS_PUBLISHED, ", as published"), (CONTROL, ", present (control)")]
@@ -170,14 +166,7 @@ fn distributions(entries: &[&Entry]) -> Vec<Distribution> {
             if control && all.iter().any(|one| one.control) {
                 continue;
             }
-            let counts = steps(measured, FAULT, arm);
-            let n = counts.iter().map(|(_, count)| count).sum::<u64>() as f64;
-            let mut seen = 0;
-            let step = |(value, count): (u64, u64)| {
-                seen += count;
-                (value.max(1) as f64, seen as f64 / n)
-            };
-            let steps: Vec<_> = counts.into_iter().map(step).collect();
+            let steps = steps(entry, arm);
             if !steps.is_empty() {
                 let [kind, page] = ["kind", "page"].map(|name| entry.parameter(name).to_owned());
                 let label =
@@ -220,26 +209,24 @@ fn looks(all: &[Distribution]) -> Vec<(Option<f64>, Dash)> {
     places.into_iter().map(|place| place.map_or((None, Dash::Dashed), of)).collect()
 }
 
-/// Whether a series of an arm is a distribution.
-fn has_steps(measured: &Measured, series: &str, arm: &str) -> bool {
-    let is_distribution = |s: &pagelab_record::Series| match &s.data {
+/// The distribution of the faults of an arm: nanoseconds, and the share of faults up to there.
+fn steps(entry: &Entry, arm: &str) -> Vec<(f64, f64)> {
+    let all = entry.measured().map_or(&[][..], |measured| &measured.series);
+    let is_distribution = |s: &Series| match &s.data {
         Data::Histogram(_) => true,
         Data::Values(values) => s.ops == 1 && values.len() > 1,
         Data::Summary(_) => false,
     };
-    let mut mine = measured.series.iter().filter(|s| s.name == series && s.arm == arm);
-    mine.any(is_distribution)
-}
-
-/// All observations of a series of an arm, as one distribution in nanoseconds: value and count.
-fn steps(measured: &Measured, series: &str, arm: &str) -> Vec<(u64, u64)> {
-    let clock = clock_of(&measured.series, series, arm, Time::Elapsed);
-    let Some(clock) = clock.filter(|_| has_steps(measured, series, arm)) else {
+    let mut mine = all.iter().filter(|s| s.name == FAULT && s.arm == arm);
+    let clock = clock_of(all, FAULT, arm, Time::Elapsed);
+    let Some(clock) = clock.filter(|_| mine.any(is_distribution)) else {
         return Vec::new();
     };
-    let merged = Samples::of(&measured.series, series, arm, clock).merged();
+    let merged = Samples::of(all, FAULT, arm, clock).merged();
+    let mut seen = 0;
     let step = |step: hdrhistogram::iterators::IterationValue<u64>| {
-        (step.value_iterated_to(), step.count_since_last_iteration())
+        seen += step.count_since_last_iteration();
+        (step.value_iterated_to().max(1) as f64, seen as f64 / merged.len() as f64)
     };
     merged.iter_recorded().map(step).collect()
 }

@@ -88,7 +88,7 @@ const NOTHING: View = View {
 
 /// Every part of a report, in the order of reading.
 const VIEWS: &[View] = &[
-    View { sections: One(advise::section), ..NOTHING },
+    View { sections: One(advise::section), headlines: advise::headlines, ..NOTHING },
     View { sections: Many(publications), ..NOTHING },
     View { sections: One(tier::compared_section), ..NOTHING },
     View {

@@ -1,6 +1,6 @@
 //! Advice: the ranking, ties, what is named and why, in every form.
 
-use pagelab_record::{Clock, Data, Measured, Outcome, Record, RunHeader};
+use pagelab_record::{Asked, Clock, Data, Measured, Outcome, Record, RunHeader};
 use pagelab_report::{Report, Style};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn asked(rows: &[Row]) -> Value {
         json!({
             "name": name(row), "page": page, "populate": populate, "threads": threads,
             "effort": effort, "memory": {"rounding": 0, "pool": pool, "locked": 0},
-            "caveat": "", "lacks": lacks,
+            "caveat": "", "lacks": lacks, "code": format!("get({page});"),
         })
     };
     json!({
@@ -122,6 +122,24 @@ fn what_needs_nothing_stands_beside_what_is_fastest() {
     // 262,144 pages at 94.07 ns.
     let all = strategies[0]["all"]["value"].as_f64().unwrap();
     assert!((all / 24.66e6 - 1.0).abs() < 0.01, "{all}");
+}
+
+#[test]
+fn what_is_named_is_a_headline_and_has_code_to_paste() {
+    let report = report(run(&ROWS));
+    let text = report.terminal(PLAIN);
+    assert!(text.contains("24.7 ms  fastest: touch hugetlb-2m"), "{text}");
+    assert!(text.contains("fastest without changing a setting: touch 2m"), "{text}");
+    assert!(text.contains("get(hugetlb-2m);") && text.contains("get(2m);"), "{text}");
+    assert!(!text.contains("get(4k);"), "only what is named has its code shown");
+    let (mut header, records) = run(&ROWS[..2]);
+    if let Some(Asked::Advise(asked)) = &mut header.asked {
+        // As a version before this one wrote it.
+        asked.strategies.iter_mut().for_each(|strategy| strategy.code.clear());
+    }
+    let text = Report::of(&header, &records, None, &[]).terminal(PLAIN);
+    assert_eq!(text.matches("fastest, no setting changed: touch 2m").count(), 2, "{text}");
+    assert!(!text.contains("get("));
 }
 
 #[test]

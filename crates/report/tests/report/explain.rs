@@ -205,7 +205,7 @@ fn without_perf_there_are_totals_and_no_price() {
     seen.counters = counters(&[("minflt", 600), ("majflt", 2), ("sees_perf", 0)]);
     let text = section(&report(&[record]));
     assert!(text.contains("600 minor and 2 major faults; nothing more is known"), "{text}");
-    assert!(!text.contains("stalled it for"));
+    assert!(!text.contains(" of its time"));
 }
 
 #[test]
@@ -262,4 +262,12 @@ fn where_the_cgroup_had_no_room_a_saving_is_an_upper_bound() {
     let tight = report(&with_density(0, Some(64 << 10)));
     assert!(number(&tight, "page-2m", "saved")[1] == 0.0);
     assert!(tight.markdown().contains("the memory cgroup had room for 64.0 KiB more"));
+}
+
+#[test]
+fn the_headline_is_a_saving_that_is_sure_or_that_none_is() {
+    let sure = report(&with_density(0, None)).terminal(PLAIN);
+    assert!(sure.contains("less in faults by THP: MADV_HUGEPAGE"), "{sure}");
+    let bounds = report(&prices()).terminal(PLAIN);
+    assert!(bounds.contains("no saving  is sure of any change to how memory comes (at most"));
 }

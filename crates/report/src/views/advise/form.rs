@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Advice, Choice, PRESENT, Row};
 use crate::{
+    chart::{self, Key, Lanes, hue},
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::{Entry, Standing},
     numbers::elapsed,
@@ -18,13 +19,8 @@ use crate::{
 /// The answer, its price, and the table behind it.
 pub(super) fn section(advice: &Advice<'_>) -> Section {
     let mut section = Section::new("advise", &title(advice.asked));
-    match &advice.any {
-        None => {
-            let text = "no strategy was measured with a proof that holds".to_owned();
-            section.blocks.push(note(Tone::Warn, "no answer", text, String::new()));
-        }
-        Some(choice) => section.blocks.extend(answers(advice, choice)),
-    }
+    section.blocks.extend(answers(advice));
+    section.blocks.extend(lanes(advice));
     section.blocks.push(Block::Table(table(advice)));
     section.blocks.push(Block::Text(said(advice)));
     section.blocks.extend(lacking(advice));
@@ -48,45 +44,71 @@ fn note(tone: Tone, tag: &'static str, text: String, cure: String) -> Block {
     Block::Note(Note { tone, tag, text, cure })
 }
 
-/// What is named, why, and what it costs.
-fn answers(advice: &Advice<'_>, choice: &Choice) -> Vec<Block> {
-    let mut blocks = vec![answer(advice, choice, "named")];
-    let needs_something = !advice.rows[choice.named].strategy.lacks.is_empty();
-    if let Some(as_set) =
-        advice.as_set.as_ref().filter(|as_set| needs_something && *as_set != choice)
-    {
-        blocks.push(answer(advice, as_set, "as set"));
-    } else if needs_something {
+/// What is named, why, what it costs, and the code for it.
+fn answers(advice: &Advice<'_>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (said, choice) in advice.answers() {
+        let Strategy { code, .. } = advice.rows[choice.named].strategy;
+        blocks.push(answer(advice, choice, said));
+        blocks.extend((!code.is_empty()).then(|| Block::Frame(code.clone())));
+    }
+    if advice.any.is_none() {
+        let text = "no strategy was measured with a proof that holds".to_owned();
+        blocks.push(note(Tone::Warn, "no answer", text, String::new()));
+    } else if advice.as_set.is_none() {
         let text = "every strategy that was measured needs something that is not there now";
         blocks.push(note(Tone::Warn, "as set", text.to_owned(), String::new()));
     }
     blocks
 }
 
-fn answer(advice: &Advice<'_>, choice: &Choice, tag: &'static str) -> Block {
+fn answer(advice: &Advice<'_>, choice: &Choice, said: &'static str) -> Block {
     let row = &advice.rows[choice.named];
     let seconds = advice.seconds(row).map_or_else(String::new, spanned);
-    let mut text = format!("{}: {seconds} for all of it", row.strategy.name);
-    match row.share {
-        Some(share) => text.push_str(&format!(", {} of clear", share.display())),
-        None => text.push('.'),
-    }
-    let text = text.trim_end_matches('.');
-    let mut text = format!("{text}. It takes of memory: {}.", row.price());
-    let all = std::iter::once(choice.fastest).chain(choice.ties.iter().copied());
-    let others: Vec<&str> =
-        all.filter(|place| *place != choice.named).map(|place| advice.name(place)).collect();
+    let share = row.share.map(|share| format!(", {} of clear", share.display()));
+    let mut text = format!(
+        "{}: {seconds} for all of it{}. It takes of memory: {}.",
+        row.strategy.name,
+        share.unwrap_or_default(),
+        row.price()
+    );
+    let others = advice.others(choice);
     if !others.is_empty() {
         text.push_str(&format!(
-            " It cannot be told apart from {}, and is named because it takes the least to set up.",
-            others.join(", ")
+            " It cannot be told apart from {others}, and is named because it takes the least to \
+             set up."
         ));
     }
-    if tag == "as set" {
+    if row.strategy.lacks.is_empty() {
         text.push_str(" It needs nothing that this machine does not have now.");
     }
     let cure = row.strategy.lacks.first().map_or_else(String::new, |lack| lack.cure.clone());
-    note(Tone::Good, tag, text, cure)
+    note(Tone::Good, said, text, cure)
+}
+
+/// The strategies that were measured, as bars.
+fn lanes(advice: &Advice<'_>) -> Option<Block> {
+    let best = advice.any.as_ref()?;
+    let keys = vec![
+        Key::new("not told from the fastest", Some(hue(2))),
+        Key::new("likewise, and needs a setting", Some(hue(2))).hollow(true),
+        Key::new("slower", Some(hue(0))),
+        Key::new("slower, and needs a setting", Some(hue(0))).hollow(true),
+        Key::new("dropped out early", None).hollow(true),
+    ];
+    let row = |(place, row): (usize, &Row<'_>)| -> Option<chart::Row> {
+        let is_best = place == best.fastest || best.ties.contains(&place);
+        let needs = usize::from(!row.strategy.lacks.is_empty());
+        let key = match is_best {
+            true => needs,
+            false if place < best.fastest => 4,
+            false => 2 + needs,
+        };
+        Some((row.strategy.name.clone(), vec![(key, advice.seconds(row)?)]))
+    };
+    let rows = advice.rows.iter().enumerate().filter_map(row).collect();
+    let title = ["Time for all of it, by strategy", "Medians; whiskers are intervals."];
+    Lanes::bars(title, keys, rows, None).shown().map(Block::Lanes)
 }
 
 /// A time with its interval in the same words: `410 ms (402–419 ms)`.
@@ -102,17 +124,19 @@ fn table(advice: &Advice<'_>) -> Table {
         Column::words("strategy"),
         Column::number("per 4k page"),
         Column::number("for all").rank(1),
-        Column::number("interval").rank(4),
+        Column::number("interval").rank(5),
         Column::number("to fastest"),
-        Column::number("of clear").rank(3),
-        Column::words("memory").rank(2),
-        Column::words("bear in mind").rank(6),
-        Column::number("proc×rep").rank(5),
+        Column::number("of clear").rank(4),
+        Column::words("memory").rank(3),
+        Column::words("bear in mind").rank(2),
+        Column::number("proc×rep").rank(6),
         Column::words("witness"),
     ];
     let named = advice.any.as_ref().map(|choice| choice.named);
     let row = |(place, row): (usize, &Row<'_>)| {
         let tone = if Some(place) == named { Tone::Strong } else { Tone::Plain };
+        let is_tie = advice.any.as_ref().is_some_and(|any| any.ties.contains(&place));
+        let tie = if is_tie { " tie" } else { "" };
         let seconds = advice.seconds(row);
         let text = |quantity: Option<Quantity>| Cell::maybe(quantity.map(Quantity::display));
         let spread = row.per_page.map(Quantity::display_with_spread);
@@ -128,7 +152,7 @@ fn table(advice: &Advice<'_>) -> Table {
             Cell { tone, ..Cell::maybe(spread) },
             text(seconds),
             Cell::maybe(interval),
-            Cell::maybe(row.ratio.map(|ratio| format!("{:.2}×", ratio.value))),
+            Cell::maybe(row.ratio.map(|ratio| format!("{:.2}×{tie}", ratio.value))),
             text(row.share),
             row.price().into(),
             row.strategy.caveat.clone().into(),
@@ -194,9 +218,8 @@ pub(crate) fn value(advice: &Advice<'_>) -> Value {
         })
     };
     let row = |row: &Row<'_>| {
-        let Strategy { name, page, populate, threads, memory, caveat, lacks, .. } = row.strategy;
-        let lacks: Vec<Value> =
-            lacks.iter().map(|lack| json!({"need": lack.need, "cure": lack.cure})).collect();
+        let Strategy { name, page, populate, threads, memory, caveat, lacks, code, .. } =
+            row.strategy;
         json!({
             "strategy": name,
             "page": page,
@@ -207,11 +230,10 @@ pub(crate) fn value(advice: &Advice<'_>) -> Value {
             "all": advice.seconds(row),
             "ratio_to_fastest": row.ratio,
             "share_of_clear": row.share,
-            "memory_bytes": {
-                "rounding": memory.rounding, "pool": memory.pool, "locked": memory.locked
-            },
+            "memory_bytes": memory,
             "caveat": caveat,
             "lacks": lacks,
+            "code": code,
         })
     };
     json!({

@@ -2,8 +2,8 @@
 //!
 //! The one idea: the header says what was asked and which strategies there are, the records say
 //! how long each took for a sample; from the two follow a ranking, an answer and its price. Two
-//! strategies are compared round by round, and those that no round tells apart are ties: of these
-//! the one with the least to set up is named. What a way needs that the machine does not have now
+//! strategies are compared round by round, and of those whose verdict is a tie the one with
+//! the least to set up is named. What a way needs that the machine does not have now
 //! stands beside it, with the best way that needs nothing.
 //!
 //! Time is proportional to size here; what speaks against that is said with the answer.
@@ -17,13 +17,15 @@ use pagelab_record::{
     asked::{Advise, Memory, Strategy},
     stats::Samples,
     units::{display_bytes, parse_bytes},
+    verdict::Verdict,
 };
 
 pub(crate) use self::form::value;
 use crate::{
     cases::{is_parallel, touches_fault},
-    document::Section,
+    document::{Headline, Section, Tone},
     entry::Entry,
+    headline::with_interval,
     limits::Limits,
     numbers::{Time, clock_of, summed},
     quantity::{Quantity, Unit},
@@ -32,17 +34,35 @@ use crate::{
     views::throughput::{ARM, WORKLOAD},
 };
 
-/// A strategy this little slower than the fastest is as good, if some round says so too.
-const AS_GOOD: f64 = 1.05;
-/// As good only if its best repetition is so near to that of the fastest, too: what makes rounds of
-/// two strategies look alike is mostly a disturbance of the faster one.
-const AS_GOOD_AT_BEST: f64 = 1.2;
+/// A ratio nearer to 1 than this is a tie.
+const TIE: f64 = 0.05;
+/// Not told apart only if its best repetition is so near to that of the fastest: what makes rounds
+/// of two strategies look alike is mostly a disturbance of the faster one.
+const NEAR_AT_BEST: f64 = 1.2;
 /// The series that stands for all that makes memory present.
 use pagelab_record::vocabulary::series::MAP as PRESENT;
 
 /// What is advised, where it was asked.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     Advice::of(run).as_ref().map(form::section)
+}
+
+/// The fastest strategy, and the fastest without changing a setting where that is another.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let Some(advice) = Advice::of(run) else { return Vec::new() };
+    let headline = |(said, choice): (&str, &Choice)| {
+        let row = &advice.rows[choice.named];
+        let others = advice.others(choice);
+        let others = if others.is_empty() { others } else { format!("not told from {others}") };
+        let seconds = advice.seconds(row)?;
+        Some(Headline {
+            value: seconds.display(),
+            label: format!("{said}: {}", row.strategy.name),
+            detail: with_interval(seconds, &others),
+            tone: Tone::Strong,
+        })
+    };
+    advice.answers().into_iter().filter_map(headline).collect()
 }
 
 /// A strategy and what came of it.
@@ -63,7 +83,7 @@ struct Row<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Choice {
     fastest: usize,
-    /// As good as the fastest, which is not among them.
+    /// Not told apart from the fastest, which is not among them.
     ties: Vec<usize>,
     named: usize,
 }
@@ -98,6 +118,26 @@ impl<'a> Advice<'a> {
         }
         let as_set = choose(&rows, |row| row.strategy.lacks.is_empty());
         Some(Self { asked, rows, any, as_set, run: &header.run })
+    }
+
+    /// What is named, each with what it is.
+    fn answers(&self) -> Vec<(&'static str, &Choice)> {
+        let is_same = self.any.as_ref().map(|any| any.named)
+            == self.as_set.as_ref().map(|as_set| as_set.named);
+        let any = self
+            .any
+            .iter()
+            .map(|any| (if is_same { "fastest, no setting changed" } else { "fastest" }, any));
+        let as_set = self.as_set.iter().filter(|_| !is_same);
+        let as_set = as_set.map(|as_set| ("fastest without changing a setting", as_set));
+        any.chain(as_set).collect()
+    }
+
+    /// The others that a choice is not told apart from.
+    fn others(&self, choice: &Choice) -> String {
+        let all = std::iter::once(choice.fastest).chain(choice.ties.iter().copied());
+        let others = all.filter(|place| *place != choice.named).map(|place| self.name(place));
+        others.collect::<Vec<_>>().join(", ")
     }
 
     fn name(&self, place: usize) -> &str {
@@ -209,10 +249,14 @@ fn choose(rows: &[Row<'_>], allowed: impl Fn(&Row<'_>) -> bool) -> Option<Choice
     let is_in = |row: &Row<'_>| is_there(row) && 2 * row.rounds() >= most;
     let fastest = rows.iter().position(is_in)?;
     let is_tie = |row: &Row<'_>| {
-        let ratio = paired(&row.series, &rows[fastest].series);
+        let Some(ratio) = paired(&row.series, &rows[fastest].series) else { return false };
         let at_best = row.at_best() as f64 / rows[fastest].at_best() as f64;
-        at_best <= AS_GOOD_AT_BEST
-            && ratio.is_some_and(|ratio| ratio.low <= 1.0 && ratio.value <= AS_GOOD)
+        let open = ratio.value <= 1.0 + TIE && at_best <= NEAR_AT_BEST;
+        match ratio::verdict(ratio, TIE) {
+            Verdict::Same => true,
+            Verdict::Inconclusive => open,
+            _ => false,
+        }
     };
     let ties: Vec<usize> = (fastest + 1..rows.len())
         .filter(|place| is_in(&rows[*place]) && is_tie(&rows[*place]))

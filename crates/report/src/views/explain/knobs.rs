@@ -92,15 +92,11 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             saved = Quantity { value: saved.high, low: 0.0, ..saved };
         }
         let how = if shift == 21 {
-            "THP: madvise(MADV_HUGEPAGE), or transparent_hugepage/enabled=always".to_owned()
+            "THP: MADV_HUGEPAGE, or enabled=always".to_owned()
         } else {
-            format!(
-                "mTHP {page}: hugepages-{}kB/enabled=madvise and madvise(MADV_HUGEPAGE)",
-                size >> 10
-            )
+            format!("mTHP {page}: enabled=madvise, then MADV_HUGEPAGE")
         };
-        let mut change =
-            format!("{:.0} faults of 4k become {:.0} of {page}", all.faults, all.waves);
+        let mut change = format!("{:.0} faults become {:.0} of {page}", all.faults, all.waves);
         if all.unknown > 0.0 {
             change.push_str(&format!("; of {:.0} more nobody knows", all.unknown));
         }
@@ -165,13 +161,13 @@ impl Whole {
 
 fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
     let populate = prices.populate?;
-    let stall = first_writes(groups).filter_map(|group| group.stall).reduce(plus)?;
+    let cost = first_writes(groups).filter_map(|group| group.cost).reduce(plus)?;
     let faults: f64 = first_writes(groups).map(|group| group.faults).sum();
     Some(Knob {
         name: "populate".to_owned(),
-        how: "populate before use: MADV_POPULATE_WRITE, MAP_POPULATE, mlock".to_owned(),
-        change: format!("{faults:.0} faults become pages of a call; nothing stalls afterwards"),
-        saved: minus(stall, populate.times(faults, Unit::Ns)),
+        how: "populate before use: MADV_POPULATE_WRITE or mlock".to_owned(),
+        change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
+        saved: minus(cost, populate.times(faults, Unit::Ns)),
         at_most: false,
         bytes: Some(0.0),
     })
@@ -182,7 +178,7 @@ fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
     let of = |kind: &'static str| groups.iter().filter(move |group| group.parts()[0] == kind);
     let twice: f64 = of("zero-write").map(|group| group.faults).sum();
     let (write, read) = (prices.get("write", "4k")?, prices.get("read", "4k")?);
-    let now = of("zero-write").filter_map(|group| group.stall).reduce(plus)?;
+    let now = of("zero-write").filter_map(|group| group.cost).reduce(plus)?;
     let now = plus(now, read.fault.times(twice, Unit::Ns));
     (twice > 0.0).then(|| Knob {
         name: "store-first".to_owned(),
@@ -205,15 +201,11 @@ fn files(groups: &[Group]) -> Vec<Knob> {
             "map files with MAP_POPULATE, or MADV_POPULATE_READ",
             &["file-minor", "shmem-minor"],
         ),
-        (
-            "read-ahead",
-            "ask for files before they are needed: MADV_WILLNEED, readahead",
-            &["file-major"],
-        ),
+        ("read-ahead", "ask for files earlier: MADV_WILLNEED, readahead", &["file-major"]),
     ];
     rows.into_iter()
         .filter_map(|(name, how, kinds)| {
-            let saved = of(kinds).filter_map(|group| group.stall).reduce(plus)?;
+            let saved = of(kinds).filter_map(|group| group.cost).reduce(plus)?;
             let faults: f64 = of(kinds).map(|group| group.faults).sum();
             Some(Knob {
                 name: name.to_owned(),

@@ -1,9 +1,9 @@
 //! `explain/program`: what the faults of a program cost, and what would help.
 //!
 //! The one idea: the record of the program holds counts, the records of the same run hold what such
-//! faults cost here; a stall is their product, with the interval of the price. What has no price is
-//! not in the sum and is said beside it. Faults that waited for a device are no product: how long
-//! they took was seen.
+//! faults cost here; the time in faults is their product, with the interval of the price. What has
+//! no price is not in the sum and is said beside it. Faults that waited for a device are no
+//! product: how long they took was seen.
 //!
 //! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`],
 //! what is said beside them in [`notes`].
@@ -13,13 +13,14 @@ mod notes;
 mod prices;
 mod section;
 
-use pagelab_record::{Measured, Table};
+use pagelab_record::{Measured, Table, units};
 
 use self::prices::{Prices, plus};
 pub(crate) use self::section::section;
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
+    headline::with_interval,
     numbers::{At, Time, elapsed, tally},
     quantity::{Quantity, Unit},
     run::Run,
@@ -53,7 +54,7 @@ pub(crate) struct Group {
     /// How many were in flight together then, on average.
     pub(crate) crowd: f64,
     /// What meeting added to what they cost, and the threads that it was measured with; in the
-    /// stall already.
+    /// cost already.
     pub(crate) crowding: Option<(Quantity, u64)>,
     /// Of faults on files in the page cache, the share whose page was of a large folio; `None`
     /// where nobody looked.
@@ -61,7 +62,7 @@ pub(crate) struct Group {
     /// What they took as they were watched, in nanoseconds; `None` where that was not seen.
     pub(crate) seen: Option<f64>,
     /// What they cost.
-    pub(crate) stall: Option<Quantity>,
+    pub(crate) cost: Option<Quantity>,
 }
 
 impl Group {
@@ -73,7 +74,7 @@ impl Group {
 
     /// What one costs.
     pub(crate) fn each(&self) -> Option<Quantity> {
-        self.stall.filter(|_| self.faults > 0.0).map(|q| q.times(1.0 / self.faults, Unit::Ns))
+        self.cost.filter(|_| self.faults > 0.0).map(|q| q.times(1.0 / self.faults, Unit::Ns))
     }
 }
 
@@ -102,32 +103,30 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
             let of = |column| cell(table, column).unwrap_or(0.0) * scale;
             let (faults, timed) = (of("faults"), of("timed"));
             let seen = (timed > 0.0).then(|| of("seen_ns") * faults / timed);
-            let (major, tables, assumed) = (of("major"), of("tables"), of("assumed"));
             // Whether faults meet is known of those whose exception was seen.
             let crowded = if timed > 0.0 { of("crowded") * faults / timed } else { 0.0 };
             let crowd = if crowded > 0.0 { of("crowd") / of("crowded") } else { 0.0 };
-            let (crowding, stall) = (None, None);
             let looked = of("in_folio") + of("in_base");
             let folios = (looked > 0.0).then(|| of("in_folio") / looked);
             let mut group = Group {
                 name,
                 faults,
-                major,
-                tables,
-                assumed,
+                major: of("major"),
+                tables: of("tables"),
+                assumed: of("assumed"),
                 crowded,
                 crowd,
-                crowding,
+                crowding: None,
                 folios,
                 seen,
-                stall,
+                cost: None,
             };
             group.crowding = crowding_of(&group, prices);
-            group.stall = stall_of(&group, prices);
+            group.cost = cost_of(&group, prices);
             Some(group)
         })
         .collect();
-    let rank = |group: &Group| group.stall.map_or(group.seen.unwrap_or(0.0) / 1e6, |s| s.value);
+    let rank = |group: &Group| group.cost.map_or(group.seen.unwrap_or(0.0) / 1e6, |s| s.value);
     groups.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then(b.faults.total_cmp(&a.faults)));
     groups
 }
@@ -141,7 +140,7 @@ fn crowding_of(group: &Group, prices: &Prices) -> Option<(Quantity, u64)> {
     (group.crowded > 0.0).then_some((Quantity { low: 0.0, ..all }, threads))
 }
 
-fn stall_of(group: &Group, prices: &Prices) -> Option<Quantity> {
+fn cost_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     // Beside a device the watching costs nothing, and how fast the device is nobody knows but it.
     if let Some(seen) = group.seen.filter(|_| group.major > 0.0) {
         return Some(Quantity::exact(seen, Unit::Ns));
@@ -159,7 +158,7 @@ fn stall_of(group: &Group, prices: &Prices) -> Option<Quantity> {
 
 /// The sum of what has a price.
 pub(crate) fn total(groups: &[Group]) -> Option<Quantity> {
-    groups.iter().filter_map(|group| group.stall).reduce(plus)
+    groups.iter().filter_map(|group| group.cost).reduce(plus)
 }
 
 /// Adds what the records of a run say together about its programs.
@@ -177,7 +176,7 @@ pub(crate) fn derive(entries: &mut [Entry]) {
             let count = Quantity::exact(group.faults, Unit::Count);
             numbers.add(tally(ARM, &group.name), "faults", Some(count));
             numbers.add(elapsed(ARM, &group.name), "per_fault", group.each());
-            numbers.add(elapsed(ARM, &group.name), "stall", group.stall);
+            numbers.add(elapsed(ARM, &group.name), "stall", group.cost);
             if group.crowded > 0.0 {
                 let crowded = Quantity::exact(group.crowded, Unit::Count);
                 numbers.add(tally(ARM, &group.name), "crowded_faults", Some(crowded));
@@ -189,7 +188,7 @@ pub(crate) fn derive(entries: &mut [Entry]) {
         }
         let all = total(&groups);
         numbers.add(elapsed(ARM, ALL), "stall", all);
-        let unpriced = groups.iter().filter(|g| g.stall.is_none()).map(|g| g.faults).sum();
+        let unpriced = groups.iter().filter(|g| g.cost.is_none()).map(|g| g.faults).sum();
         let unpriced = Quantity::exact(unpriced, Unit::Count);
         numbers.add(tally(ARM, ALL), "unpriced_faults", Some(unpriced));
         let busy = numbers.get(At { arm: ARM, series: "watched", time: Time::Cpu }, "p50");
@@ -203,22 +202,52 @@ pub(crate) fn derive(entries: &mut [Entry]) {
     }
 }
 
-/// What the faults of the program cost.
+/// The largest saving that is none by chance, and what the faults of the program cost.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    headline(&run.entries).into_iter().collect()
+    let mine =
+        run.entries.iter().find(|entry| entry.record.workload == WORKLOAD && entry.is_valid());
+    let Some(mine) = mine else { return Vec::new() };
+    let cost = cost_headline(mine);
+    let saving = cost.as_ref().and_then(|_| saving_headline(mine, &Prices::of(&run.entries)));
+    saving.into_iter().chain(cost).collect()
 }
 
-fn headline(entries: &[Entry]) -> Option<Headline> {
-    let mine = entries.iter().find(|entry| entry.record.workload == WORKLOAD)?;
-    let stall = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
+/// The largest saving whose whole interval is one, or that there is none; what is an upper bound
+/// promises nothing.
+fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
+    let measured = mine.measured()?;
+    let knobs = knobs::knobs(measured, &groups(measured, prices), prices);
+    let sure = knobs.iter().find(|knob| !knob.at_most && knob.saved.low > 0.0);
+    let Some(knob) = sure else {
+        let most = knobs.first().map(|knob| {
+            let most = Quantity::exact(knob.saved.high, Unit::Ns).display();
+            format!("at most {most} by: {}", knob.how)
+        });
+        return Some(Headline {
+            value: "no saving".to_owned(),
+            label: "is sure of any change to how memory comes".to_owned(),
+            detail: most.unwrap_or_default(),
+            tone: Tone::Plain,
+        });
+    };
+    let memory = knob.bytes.filter(|bytes| *bytes > 0.0);
+    let memory = memory.map(|bytes| format!("takes {} more", units::display_bytes(bytes)));
+    Some(Headline {
+        value: knob.saved.display(),
+        label: format!("less in faults by {}", knob.how),
+        detail: with_interval(knob.saved, &memory.unwrap_or_default()),
+        tone: Tone::Strong,
+    })
+}
+
+fn cost_headline(mine: &Entry) -> Option<Headline> {
+    let cost = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
     let share = mine.numbers.get(elapsed(ARM, ALL), "share_of_cpu");
     let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
-    let interval = stall.display_interval();
-    let parts = [interval, share.unwrap_or_default()];
     Some(Headline {
-        value: stall.display(),
-        label: "stalled by page faults".to_owned(),
-        detail: parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" · "),
+        value: cost.display(),
+        label: "in page faults".to_owned(),
+        detail: with_interval(cost, &share.unwrap_or_default()),
         tone: Tone::Strong,
     })
 }

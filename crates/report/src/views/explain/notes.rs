@@ -15,7 +15,7 @@ use crate::{
 
 /// What is not in the sum, why, and what would price it.
 pub(super) fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
-    let without: Vec<&Group> = groups.iter().filter(|group| group.stall.is_none()).collect();
+    let without: Vec<&Group> = groups.iter().filter(|group| group.cost.is_none()).collect();
     let faults: f64 = without.iter().map(|group| group.faults).sum();
     let all: f64 = groups.iter().map(|group| group.faults).sum();
     if faults == 0.0 {
@@ -94,9 +94,9 @@ pub(super) fn waited(groups: &[Group]) -> Option<Block> {
         "Major faults: {} ({kinds}) waited for a device. {}",
         group_thousands(faults),
         if major().all(|group| group.seen.is_some()) {
-            "Their stall is what was seen of each, from the exception to its end."
-        } else if major().all(|group| group.stall.is_some()) {
-            "How long was not seen (tracepoints take root): their stall is that of measured ones."
+            "Their time is what was seen of each, from the exception to its end."
+        } else if major().all(|group| group.cost.is_some()) {
+            "How long was not seen (tracepoints take root): their time is that of measured ones."
         } else {
             "How long was not seen (tracepoints take root), and they are not in the sum."
         }
@@ -181,8 +181,8 @@ pub(super) fn crowded(groups: &[Group]) -> Vec<Block> {
         blocks.push(Block::Text(format!(
             "At once: {} faults ({}) met another of the same process on another CPU. That added \
              {} in all, {} each, as measured with {threads} threads that do nothing but fault; it \
-             is in the stall, and the low end of the interval is without it: while they are \
-             watched, faults are longer and meet more often.",
+             is in the time in faults, and the low end of the interval is without it: while they \
+             are watched, faults are longer and meet more often.",
             group_thousands(faults),
             share(faults),
             added.display(),

@@ -13,6 +13,7 @@ use super::{
     total,
 };
 use crate::{
+    chart::{Key, Lanes, Row, hue},
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::{self, At, Time, elapsed},
@@ -58,6 +59,8 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
         blocks.push(Block::Text(TRANSLATION.to_owned()));
         return blocks;
     }
+    let knobs = knobs(measured, &groups, prices);
+    blocks.extend(drawings(measured, &groups, &knobs));
     blocks.push(Block::Table(kinds_table(&groups)));
     blocks.extend(unpriced(entries, &groups));
     blocks.extend(waited(&groups));
@@ -66,16 +69,14 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
     let several = measured.tables.iter().filter(|table| table.name.starts_with("thread/")).count()
         > 1
         || measured.counters.get("faulting_threads").is_some_and(|threads| *threads > 1);
-    let mut places =
-        vec![("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")];
+    let mut kinds = vec![("site/", "Call sites", "call site"), ("mapping/", "Mappings", "mapping")];
     if several {
-        places.push(("thread/", "Threads", "name"));
+        kinds.push(("thread/", "Threads", "name"));
     }
-    for (prefix, heading, what) in places {
+    for (prefix, heading, what) in kinds {
         blocks.push(Block::Heading(heading.to_owned()));
-        blocks.push(Block::Table(places_table(measured, &groups, prefix, what)));
+        blocks.push(Block::Table(places_table(&places(measured, &groups, prefix), what)));
     }
-    let knobs = knobs(measured, &groups, prices);
     let larger = larger(measured);
     if !knobs.is_empty() || !larger.is_empty() {
         blocks.push(Block::Heading("What would help".to_owned()));
@@ -89,8 +90,9 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
          present page; first touches of pages that the host backs and that are not in a cache of \
          this CPU. A program that reuses what it just freed pays less, one whose memory the host \
          has taken back pays more. As watched: from the exception to its end, watching included. \
-         Knobs do not add up: they are about the same faults. Memory: what would be taken and \
-         nobody touched."
+         Knobs do not add up: they are about the same faults. enabled: the file below \
+         /sys/kernel/mm/transparent_hugepage, for mTHP below its folder hugepages-SIZE. Memory: \
+         what would be taken and nobody touched."
             .to_owned(),
     ));
     blocks.push(Block::Text(TRANSLATION.to_owned()));
@@ -122,10 +124,10 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
     }
     let faults: f64 = groups.iter().map(|group| group.faults).sum();
     text.push_str(&format!(" {} faults", count(faults)));
-    if let Some(stall) = total(groups) {
-        let interval = stall.display_interval();
+    if let Some(cost) = total(groups) {
+        let interval = cost.display_interval();
         let interval = if interval.is_empty() { interval } else { format!(" ({interval})") };
-        text.push_str(&format!(" stalled it for {}{interval}", stall.display()));
+        text.push_str(&format!(" took {}{interval} of its time", cost.display()));
         if let Some(share) = entry.numbers.get(elapsed(ARM, ALL), "share_of_cpu") {
             text.push_str(&format!(", {} of its CPU time while watched", share.display()));
         }
@@ -156,7 +158,7 @@ fn kinds_table(groups: &[Group]) -> Table {
         Column::words("place"),
         Column::number("faults"),
         Column::number("each"),
-        Column::number("stall"),
+        Column::number("time in faults"),
         Column::number("interval").rank(2),
         Column::number("share").rank(1),
         Column::number("as watched").rank(3),
@@ -169,9 +171,9 @@ fn kinds_table(groups: &[Group]) -> Table {
     }
     let row = |group: &Group| {
         let [kind, page, place] = group.parts();
-        let share = |stall: Quantity| {
+        let share = |cost: Quantity| {
             let all = all.filter(|all| all.value > 0.0)?;
-            Some(Quantity::exact(stall.value / all.value, Unit::Share).display())
+            Some(Quantity::exact(cost.value / all.value, Unit::Share).display())
         };
         let mut row: Vec<Cell> = vec![
             kind.into(),
@@ -179,9 +181,9 @@ fn kinds_table(groups: &[Group]) -> Table {
             place.into(),
             group_thousands(group.faults).into(),
             Cell::maybe(group.each().map(Quantity::display)),
-            Cell { tone: Tone::Strong, ..Cell::maybe(group.stall.map(Quantity::display)) },
-            Cell::maybe(group.stall.map(Quantity::display_interval).filter(|t| !t.is_empty())),
-            Cell::maybe(group.stall.and_then(share)),
+            Cell { tone: Tone::Strong, ..Cell::maybe(group.cost.map(Quantity::display)) },
+            Cell::maybe(group.cost.map(Quantity::display_interval).filter(|t| !t.is_empty())),
+            Cell::maybe(group.cost.and_then(share)),
             Cell::maybe(group.seen.map(units::display_ns)),
         ];
         if crowded {
@@ -196,67 +198,105 @@ fn kinds_table(groups: &[Group]) -> Table {
     Table { columns, rows: groups.iter().map(row).collect() }
 }
 
-/// Faults and stall of call sites or mappings, the dearest first.
-fn places_table(measured: &Measured, groups: &[Group], prefix: &str, what: &str) -> Table {
-    struct Row {
-        name: String,
-        faults: f64,
-        stall: Option<Quantity>,
-        seen: f64,
-        mostly: String,
-    }
+/// Faults of a call site, a mapping or a thread, and what they cost.
+struct Place {
+    name: String,
+    faults: f64,
+    cost: Option<Quantity>,
+    seen: f64,
+    mostly: String,
+}
+
+/// The dearest places of a kind first.
+fn places(measured: &Measured, groups: &[Group], prefix: &str) -> Vec<Place> {
     let of = |table: &'_ Counts| -> Option<(f64, Option<Quantity>, String)> {
         let mine: Vec<(&Group, f64)> =
             groups.iter().filter_map(|group| Some((group, cell(table, &group.name)?))).collect();
-        let stall = |(group, faults): &(&Group, f64)| Some(group.each()?.times(*faults, Unit::Ns));
+        let cost = |(group, faults): &(&Group, f64)| Some(group.each()?.times(*faults, Unit::Ns));
         let most = mine.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let [kind, page, _] = most.0.parts();
         let faults = mine.iter().map(|(_, faults)| faults).sum();
-        Some((faults, mine.iter().filter_map(stall).reduce(plus), format!("{kind} {page}")))
+        Some((faults, mine.iter().filter_map(cost).reduce(plus), format!("{kind} {page}")))
     };
-    let mut rows: Vec<Row> = measured
+    let mut places: Vec<Place> = measured
         .tables
         .iter()
         .filter_map(|table| {
             let name = table.name.strip_prefix(prefix)?;
-            let (faults, stall, mostly) = of(table)?;
+            let (faults, cost, mostly) = of(table)?;
             let seen = cell(table, "seen_ns").unwrap_or(0.0);
             let name = match cell(table, "threads") {
                 Some(threads) if threads > 1.0 => format!("{name} ×{threads:.0}"),
                 _ => name.to_owned(),
             };
-            Some(Row { name, faults, stall, seen, mostly })
+            Some(Place { name, faults, cost, seen, mostly })
         })
         .collect();
-    let rank = |row: &Row| row.stall.map_or(0.0, |stall| stall.value);
-    rows.sort_by(|a, b| {
+    let rank = |place: &Place| place.cost.map_or(0.0, |cost| cost.value);
+    places.sort_by(|a, b| {
         rank(b).total_cmp(&rank(a)).then(b.seen.total_cmp(&a.seen)).then(a.name.cmp(&b.name))
     });
+    places.truncate(ROWS);
+    places
+}
+
+fn places_table(places: &[Place], what: &str) -> Table {
     let columns = vec![
         Column::words(what),
         Column::words("mostly").rank(1),
         Column::number("faults"),
-        Column::number("stall"),
+        Column::number("time in faults"),
         Column::number("as watched").rank(2),
     ];
-    let row = |row: &Row| -> Vec<Cell> {
+    let row = |row: &Place| -> Vec<Cell> {
         vec![
             row.name.clone().into(),
             row.mostly.clone().into(),
             group_thousands(row.faults).into(),
-            Cell { tone: Tone::Strong, ..Cell::maybe(row.stall.map(Quantity::display)) },
+            Cell { tone: Tone::Strong, ..Cell::maybe(row.cost.map(Quantity::display)) },
             Cell::maybe((row.seen > 0.0).then(|| units::display_ns(row.seen))),
         ]
     };
-    Table { columns, rows: rows.iter().take(ROWS).map(row).collect() }
+    Table { columns, rows: places.iter().map(row).collect() }
+}
+
+/// Where the time in faults goes, and what each change would save of it.
+fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block> {
+    let bars = |title: &str, caption: &str, rows: Vec<Row>| {
+        let keys = vec![
+            Key::new("estimate", Some(hue(0))),
+            Key::new("upper bound", Some(hue(0))).hollow(true),
+        ];
+        let bound = total(groups).map(|all| (all, "all faults"));
+        Lanes::bars([title, caption], keys, rows, bound).shown().map(Block::Lanes)
+    };
+    let kind = |group: &Group| Some((group.parts().join(" "), vec![(0, group.cost?)]));
+    let place = |place: Place| Some((place.name, vec![(0, place.cost?)]));
+    let knob = |knob: &Knob| (knob.how.clone(), vec![(usize::from(knob.at_most), knob.saved)]);
+    let mappings = places(measured, groups, "mapping/").into_iter().filter_map(place);
+    let whiskers = "Whiskers are intervals.";
+    let drawn = [
+        bars(
+            "Time in faults, by kind",
+            whiskers,
+            groups.iter().filter_map(kind).take(ROWS).collect(),
+        ),
+        bars("Time in faults, by mapping", whiskers, mappings.collect()),
+        bars(
+            "What each change would save",
+            "They are about the same faults and do not add up.",
+            knobs.iter().map(knob).collect(),
+        ),
+    ];
+    drawn.into_iter().flatten().collect()
 }
 
 fn knobs_table(knobs: &[Knob]) -> Table {
     let columns = vec![
         Column::words("knob"),
-        Column::words("what changes").rank(2),
+        Column::words("what changes").rank(1),
         Column::number("saves"),
-        Column::number("interval").rank(1),
+        Column::number("interval").rank(2),
         Column::number("memory"),
     ];
     let row = |knob: &Knob| -> Vec<Cell> {

@@ -40,7 +40,7 @@ pub(super) fn bandwidth(run: &Run) -> Option<Block> {
     let keys = TYPES.iter().enumerate().flat_map(|(nth, memory_type)| {
         let name = display_type(memory_type);
         let ours = Key::new(name.clone(), Some(hue(nth)));
-        [ours, Key::new(format!("{name}, published"), Some(hue(nth))).hollow()]
+        [ours, Key::new(format!("{name}, published"), Some(hue(nth))).hollow(true)]
     });
     let title = "Rates by test and memory type";
     let caption = "To the end that the test names, on a logarithmic scale; whiskers are intervals. \
@@ -63,7 +63,7 @@ pub(super) fn latency(run: &Run) -> Option<Block> {
             continue;
         }
         let key = Key::new(label.clone(), Some(hue(super::type_rank(memory_type))));
-        keys.push(if flushed { key.hollow() } else { key });
+        keys.push(key.hollow(flushed));
         labels.push(label);
         for arm in arms(entry, "op") {
             let of = |statistic| number(entry, arm, OP, statistic);

@@ -4,9 +4,9 @@
 //! trace and the published one of its name, can be compared by eye; shares only, because lengths
 //! differ. Points stand in the tables as well.
 
-use super::WORKLOAD;
+use super::{WORKLOAD, published_of};
 use crate::{
-    cases::{name_of, titles},
+    cases::titles,
     chart::{Axis, Curve, Dash, Key, Lanes, Mark, Plane, Row, Scale, hue},
     document::Block,
     entry::Entry,
@@ -55,13 +55,7 @@ fn drawn(run: &Run) -> Vec<Drawn<'_>> {
     let mut all = Vec::new();
     let mine = run.valid(WORKLOAD);
     for (nth, (&entry, label)) in mine.iter().zip(titles(&mine, &[])).enumerate() {
-        let shift = entry.parameter("page-shift");
-        let theirs = run.published.iter().filter(|other| {
-            other.record.workload == WORKLOAD
-                && name_of(other.case()) == name_of(entry.case())
-                && other.case().get("page-shift").is_none_or(|theirs| theirs == shift)
-        });
-        let theirs: Vec<&Entry> = theirs.collect();
+        let theirs = published_of(entry, &run.published);
         let beside = format!("{label}, published");
         let hue = hue(nth);
         all.push(Drawn { label, hue, published: false, entries: vec![entry] });
@@ -147,10 +141,8 @@ pub(super) fn blocks(run: &Run) -> impl Iterator<Item = Block> {
 
 /// Shares of reads and of writes by width.
 fn widths(all: &[Drawn<'_>]) -> Option<Block> {
-    let keys = all.iter().map(|one| {
-        let key = Key::new(one.label.clone(), Some(one.hue));
-        if one.published { key.hollow() } else { key }
-    });
+    let keys =
+        all.iter().map(|one| Key::new(one.label.clone(), Some(one.hue)).hollow(one.published));
     let row = |(statistic, word): (&str, &str), width: &str| -> Row {
         let of = |one: &Drawn<'_>| one.share(&format!("width/{width}"), statistic);
         let bars = all.iter().enumerate().filter_map(|(nth, one)| Some((nth, of(one)?)));

@@ -13,7 +13,7 @@ use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
 
 pub(crate) use self::section::section;
 use crate::{
-    cases::display_trace,
+    cases::{display_trace, name_of},
     document::{Headline, Tone},
     entry::Entry,
     numbers::{Numbers, counted},
@@ -27,6 +27,17 @@ pub(crate) use pagelab_record::vocabulary::workload::TRACE as WORKLOAD;
 pub(crate) const WHOLE: &str = "trace";
 /// Published shares are kept in parts of this.
 const BASIS_POINTS: f64 = 10_000.0;
+
+/// What was published of a trace.
+fn published_of<'a>(entry: &Entry, published: &'a [Entry]) -> Vec<&'a Entry> {
+    let shift = entry.parameter("page-shift");
+    let mine = |other: &&Entry| {
+        other.record.workload == WORKLOAD
+            && name_of(other.case()) == name_of(entry.case())
+            && other.case().get("page-shift").is_none_or(|theirs| theirs == shift)
+    };
+    published.iter().filter(mine).collect()
+}
 
 /// Adds what the counters and tables of a trace imply.
 pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {

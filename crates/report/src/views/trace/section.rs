@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use pagelab_record::units;
 
-use super::{WHOLE, WORKLOAD, percent};
+use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
-    cases::{name_of, titles},
+    cases::titles,
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::{counted, cpu},
@@ -28,19 +28,7 @@ struct Traced<'a> {
     published: Vec<&'a Entry>,
 }
 
-impl<'a> Traced<'a> {
-    fn of(entry: &'a Entry, published: &'a [Entry]) -> Self {
-        let same = |name: &str, other: &Entry| {
-            other.case().get(name).is_none_or(|value| value == entry.parameter(name))
-        };
-        let mine = |other: &&Entry| {
-            other.record.workload == WORKLOAD
-                && name_of(other.case()) == name_of(entry.case())
-                && same("page-shift", other)
-        };
-        Self { entry, published: published.iter().filter(mine).collect() }
-    }
-
+impl Traced<'_> {
     fn number(&self, series: &str, statistic: &str) -> Option<Quantity> {
         self.entry.numbers.get(counted(series), statistic)
     }
@@ -101,7 +89,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("trace-stats", "Trace statistics");
     section.blocks.extend(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
-        let traced = Traced::of(entry, &run.published);
+        let traced = Traced { entry, published: published_of(entry, &run.published) };
         section.blocks.push(Block::Heading(title));
         section.blocks.push(Block::Text(conditions(&traced)));
         if !entry.is_valid() {
