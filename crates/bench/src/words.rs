@@ -25,7 +25,7 @@ macro_rules! words {
         $($(#[$doc:meta])* $value:ident = $word:literal,)+
     }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis enum $name {
             $($(#[$doc])* $value,)+
         }
@@ -33,6 +33,13 @@ macro_rules! words {
         impl $name {
             /// The words, in the order that help shows them.
             $vis const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word.
+            $vis const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)+
+                }
+            }
         }
 
         impl $crate::words::Words for $name {
@@ -41,9 +48,7 @@ macro_rules! words {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self {
-                    $(Self::$value => $word),+
-                })
+                f.write_str(self.name())
             }
         }
     };

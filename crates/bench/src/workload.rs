@@ -46,6 +46,12 @@ impl About {
             is_limit: false,
         }
     }
+
+    /// The same with the smallest case that still measures.
+    #[must_use]
+    pub const fn smallest(self, smallest: &'static [(&'static str, &'static str)]) -> Self {
+        Self { smallest, ..self }
+    }
 }
 
 /// One kind of measurement. It has no state of its own.

@@ -8,14 +8,11 @@ use pagelab_sys::{files::scratch::default_directory, uffd::Ability};
 
 use crate::{
     fault::{
-        needs::{
-            Evictable, FAULT_AROUND, Mappings, NotedWrites, OwnGroup, Room, SwapFile, TSC, Uffd,
-            Zram,
-        },
+        needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Own, Room, TSC, Uffd},
         stages::TRACEPOINTS,
     },
     limit::bulk::STRING_STORE,
-    memtype::needs::{LoadWidth, Module, StoreWidth},
+    memtype::needs::{AccessWidth, Module},
     needs::{CpuCount, FarNode, Lockable, Memory, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
 };
 
@@ -32,16 +29,16 @@ pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
     || vec![POPULATE_WRITE.needed()],
     || vec![Module.needed()],
     || vec![Room { directory: default_directory(), bytes: 128 << 20 }.needed()],
-    || vec![NotedWrites(default_directory()).needed()],
-    || vec![Evictable(default_directory()).needed()],
+    || vec![Disk(OnDisk::NotesWrites, default_directory()).needed()],
+    || vec![Disk(OnDisk::Evicts, default_directory()).needed()],
     || vec![FAULT_AROUND.needed()],
     || vec![Mappings(40_000).needed()],
     || Ability::ALL.map(|ability| Uffd(ability).needed()).to_vec(),
-    || vec![Zram { bytes: 64 << 20, algorithm: None }.needed()],
-    || vec![SwapFile(64 << 20).needed()],
-    || vec![OwnGroup(64 << 20).needed()],
-    || [32, 64].map(|bytes| StoreWidth { nt: false, bytes }.needed()).to_vec(),
-    || vec![LoadWidth { nt: true, bytes: 16 }.needed()],
+    || vec![Own::Zram { bytes: 64 << 20, algorithm: None }.needed()],
+    || vec![Own::SwapFile(64 << 20).needed()],
+    || vec![Own::Group(64 << 20).needed()],
+    || [32, 64].map(|bytes| AccessWidth { loads: false, nt: false, bytes }.needed()).to_vec(),
+    || vec![AccessWidth { loads: true, nt: true, bytes: 16 }.needed()],
     || PageSize::offered().into_iter().filter_map(of_page).collect(),
 ];
 
@@ -65,7 +62,7 @@ pub fn catalogue() -> Vec<Needed> {
 mod tests {
     use super::*;
     use crate::{
-        fault::needs::{COLLAPSE, PAGE_REPORTING, PageCluster, Reclaimable, SmallNode, ZswapOff},
+        fault::needs::{COLLAPSE, NO_READAHEAD, PAGE_REPORTING, Reclaimable, SmallNode, ZSWAP_OFF},
         memtype::{
             needs::{LINE_FLUSH, Typed},
             space::Space,
@@ -82,16 +79,16 @@ mod tests {
             Without(PageSize::Thp).needed(),
             Transparent { page: PageSize::Folio(8192), unasked: true }.needed(),
             Typed(Space::of_fence_word(None)).needed(),
-            LoadWidth { nt: true, bytes: 8 }.needed(),
+            AccessWidth { loads: true, nt: true, bytes: 8 }.needed(),
             LINE_FLUSH.needed(),
-            ZswapOff.needed(),
+            ZSWAP_OFF.needed(),
             Reclaimable(1 << 20).needed(),
             SmallNode { node: 0, bytes: 0 }.needed(),
-            PageCluster(0).needed(),
-            Zram { bytes: 1 << 20, algorithm: Some("no-such".to_owned()) }.needed(),
+            NO_READAHEAD.needed(),
+            Own::Zram { bytes: 1 << 20, algorithm: Some("no-such".to_owned()) }.needed(),
             PAGE_REPORTING.needed(),
             COLLAPSE.needed(),
-            Setting { path: "/proc/sys/kernel/none", value: "1" }.needed(),
+            Setting::new("/proc/sys/kernel/none", "1").needed(),
         ]);
         for need in all {
             assert!(!need.name().is_empty() && need.cure().len() > 10, "{need:?}");

@@ -287,15 +287,27 @@ pub struct Setting {
     pub path: &'static str,
     /// What it must hold.
     pub value: &'static str,
+    /// What that is called, where the path says too little.
+    pub called: Option<&'static str>,
+    /// Whether a kernel without the file is fine.
+    pub may_lack: bool,
+}
+
+impl Setting {
+    /// This value in this file.
+    pub const fn new(path: &'static str, value: &'static str) -> Self {
+        Self { path, value, called: None, may_lack: false }
+    }
 }
 
 impl Need for Setting {
     fn name(&self) -> String {
-        format!("{} at {}", self.path, self.value)
+        self.called.map_or_else(|| format!("{} at {}", self.path, self.value), str::to_owned)
     }
 
     fn check(&self) -> bool {
-        std::fs::read_to_string(self.path).is_ok_and(|text| selected(&text) == self.value)
+        let text = std::fs::read_to_string(self.path);
+        text.map_or(self.may_lack, |text| selected(&text) == self.value)
     }
 
     fn cure(&self) -> String {
@@ -318,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_setting_in_a_file_system_that_nobody_mounted_is_met_by_mounting_it() {
-        let need = Setting { path: "/sys/kernel/debug/none/such", value: "1" };
+        let need = Setting::new("/sys/kernel/debug/none/such", "1");
         assert!(need.is_lacking());
         assert!(need.cure().contains("mount -t debugfs"), "{}", need.cure());
     }

@@ -9,95 +9,61 @@
 
 use std::fmt;
 
-/// What the kernel had to do. Names are those of the parameter `kind` where it has such a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// First store to anonymous memory: allocates and clears.
-    Write,
-    /// First load from anonymous memory: maps the zero page.
-    Read,
-    /// Store to a page that is the zero page so far.
-    ZeroWrite,
-    /// Store to a page shared since a fork: copies.
-    ForkCow,
-    /// Store to a page that nobody shares any more: only made writable.
-    ForkReuse,
-    /// Store to a private mapping of a file: copies.
-    PrivateFileCow,
-    /// Load from a file in the page cache.
-    FileMinor,
-    /// Load from a file that was not: waits for the device.
-    FileMajor,
-    /// Store to a shared mapping of a file.
-    PageMkwrite,
-    /// First touch of shared memory or tmpfs: allocates and clears.
-    ShmemWrite,
-    /// Touch of shared memory that somebody else allocated.
-    ShmemMinor,
-    /// Anonymous memory that was swapped out.
-    Swap,
-    /// None of these, or not to be told.
-    Other,
-}
+use pagelab_bench::words;
 
-impl Kind {
-    /// Its name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Read => "read",
-            Self::ZeroWrite => "zero-write",
-            Self::ForkCow => "fork-cow",
-            Self::ForkReuse => "reuse",
-            Self::PrivateFileCow => "private-file-cow",
-            Self::FileMinor => "file-minor",
-            Self::FileMajor => "file-major",
-            Self::PageMkwrite => "mkwrite",
-            Self::ShmemWrite => "shmem-write",
-            Self::ShmemMinor => "shmem-minor",
-            Self::Swap => "swap",
-            Self::Other => "other",
-        }
+words! {
+    /// What the kernel had to do. Names are those of the parameter `kind`, where it has them.
+    pub enum Kind {
+        /// First store to anonymous memory: allocates and clears.
+        Write = "write",
+        /// First load from anonymous memory: maps the zero page.
+        Read = "read",
+        /// Store to a page that is the zero page so far.
+        ZeroWrite = "zero-write",
+        /// Store to a page shared since a fork: copies.
+        ForkCow = "fork-cow",
+        /// Store to a page that nobody shares any more: only made writable.
+        ForkReuse = "reuse",
+        /// Store to a private mapping of a file: copies.
+        PrivateFileCow = "private-file-cow",
+        /// Load from a file in the page cache.
+        FileMinor = "file-minor",
+        /// Load from a file that was not: waits for the device.
+        FileMajor = "file-major",
+        /// Store to a shared mapping of a file.
+        PageMkwrite = "mkwrite",
+        /// First touch of shared memory or tmpfs: allocates and clears.
+        ShmemWrite = "shmem-write",
+        /// Touch of shared memory that somebody else allocated.
+        ShmemMinor = "shmem-minor",
+        /// Anonymous memory that was swapped out.
+        Swap = "swap",
+        /// None of these, or not to be told.
+        Other = "other",
     }
 }
 
-/// What kind of memory it happened in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// What `brk` grows.
-    Heap,
-    /// The stack of a process's first thread.
-    Stack,
-    /// Private anonymous mappings, stacks of other threads among them.
-    Anonymous,
-    /// A private mapping of a file: programs and libraries above all.
-    PrivateFile,
-    /// A shared mapping of a file.
-    SharedFile,
-    /// Shared anonymous memory, memfd, tmpfs.
-    Shmem,
-    /// Pages of a hugetlb pool.
-    Hugetlb,
-    /// The kernel's own mappings in every process: vdso, vvar.
-    Kernel,
-    /// No mapping is known there.
-    Unknown,
-}
-
-impl Place {
-    /// Its name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Heap => "heap",
-            Self::Stack => "stack",
-            Self::Anonymous => "anonymous",
-            Self::PrivateFile => "private-file",
-            Self::SharedFile => "shared-file",
-            Self::Shmem => "shmem",
-            Self::Hugetlb => "hugetlb",
-            Self::Kernel => "kernel",
-            Self::Unknown => "unknown",
-        }
+words! {
+    /// What kind of memory it happened in.
+    pub enum Place {
+        /// What `brk` grows.
+        Heap = "heap",
+        /// The stack of a process's first thread.
+        Stack = "stack",
+        /// Private anonymous mappings, stacks of other threads among them.
+        Anonymous = "anonymous",
+        /// A private mapping of a file: programs and libraries above all.
+        PrivateFile = "private-file",
+        /// A shared mapping of a file.
+        SharedFile = "shared-file",
+        /// Shared anonymous memory, memfd, tmpfs.
+        Shmem = "shmem",
+        /// Pages of a hugetlb pool.
+        Hugetlb = "hugetlb",
+        /// The kernel's own mappings in every process: vdso, vvar.
+        Kernel = "kernel",
+        /// No mapping is known there.
+        Unknown = "unknown",
     }
 }
 

@@ -83,10 +83,7 @@ impl Workload for EmuReplay {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "replaying a trace into an emulated memory of 2^64 bytes: every backend, every reader";
-        About {
-            smallest: &[("ops", "100k"), ("rounds", "2")],
-            ..About::new("emu/replay", SUMMARY, PARAMS)
-        }
+        About::new("emu/replay", SUMMARY, PARAMS).smallest(&[("ops", "100k"), ("rounds", "2")])
     }
 
     fn resolve(&self, case: Case) -> Case {

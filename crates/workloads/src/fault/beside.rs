@@ -22,6 +22,7 @@ use hdrhistogram::Histogram;
 use pagelab_bench::{
     Kind, Param,
     meter::{Meter, Witness},
+    words,
     workload::{Error, Trial},
 };
 use pagelab_record::{Unit, latency};
@@ -51,25 +52,15 @@ const CALLS: u64 = 256;
 /// Attempts at a round in which at least one call falls into the touch.
 const ATTEMPTS_MAX: u32 = 12;
 
-/// Who does what in an arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Fresh touches and calls.
-    Both,
-    /// Fresh touches, no calls.
-    Alone,
-    /// Touches of present memory, and calls.
-    Present,
-}
-
-impl Part {
-    /// The arm's name.
-    pub(super) fn arm(self) -> &'static str {
-        match self {
-            Self::Both => "pagelab",
-            Self::Alone => "alone",
-            Self::Present => "present",
-        }
+words! {
+    /// Who does what in an arm, which is called so.
+    pub enum Part {
+        /// Fresh touches and calls.
+        Both = "pagelab",
+        /// Fresh touches, no calls.
+        Alone = "alone",
+        /// Touches of present memory, and calls.
+        Present = "present",
     }
 }
 

@@ -89,10 +89,7 @@ impl Workload for Latency {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "the time of every single fault, as a distribution, beside a control that takes none";
-        About {
-            smallest: &[("size", "4m"), ("rounds", "2")],
-            ..About::new("fault/latency", SUMMARY, PARAMS)
-        }
+        About::new("fault/latency", SUMMARY, PARAMS).smallest(&[("size", "4m"), ("rounds", "2")])
     }
 
     fn resolve(&self, case: Case) -> Case {

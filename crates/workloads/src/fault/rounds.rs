@@ -106,7 +106,7 @@ fn folio_kib(page: PageSize) -> Option<u64> {
 
 impl Trial for Rounds {
     fn arm(&self) -> &'static str {
-        self.part().map_or("pagelab", Part::arm)
+        self.part().map_or("pagelab", Part::name)
     }
 
     fn is_first_touch(&self) -> bool {

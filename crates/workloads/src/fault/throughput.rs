@@ -83,10 +83,7 @@ impl Workload for Throughput {
     fn about(&self) -> About {
         const SUMMARY: &str = "faults a second and bandwidth of first touch, for every page size \
                                and way of populating";
-        About {
-            smallest: &[("size", "4m"), ("rounds", "2")],
-            ..About::new("fault/throughput", SUMMARY, PARAMS)
-        }
+        About::new("fault/throughput", SUMMARY, PARAMS).smallest(&[("size", "4m"), ("rounds", "2")])
     }
 
     fn resolve(&self, case: Case) -> Case {

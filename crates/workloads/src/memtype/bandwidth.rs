@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     cpus::Chosen,
-    memtype::needs::{LoadWidth, Module, StoreWidth, of_space},
+    memtype::needs::{AccessWidth, Module, of_space},
 };
 
 const PARAMS: &[Param] = &[
@@ -240,10 +240,8 @@ impl Workload for Bandwidth {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "stores and loads of WB, UC, WC and WT memory: every width, fence and way of storing";
-        About {
-            smallest: &[("size", "64k"), ("iterations", "3")],
-            ..About::new("memtype/bandwidth", SUMMARY, PARAMS)
-        }
+        About::new("memtype/bandwidth", SUMMARY, PARAMS)
+            .smallest(&[("size", "64k"), ("iterations", "3")])
     }
 
     fn resolve(&self, case: Case) -> Case {
@@ -279,11 +277,11 @@ impl Experiment for Asked {
         }
         let nt = point.store == Stores::NonTemporal;
         if !point.is_read() {
-            needs.push(StoreWidth { nt, bytes: self.width.bytes() }.needed());
+            needs.push(AccessWidth { loads: false, nt, bytes: self.width.bytes() }.needed());
         }
         if point.load != Loads::None {
             let nt = point.load == Loads::NonTemporal;
-            needs.push(LoadWidth { nt, bytes: self.load_width.bytes() }.needed());
+            needs.push(AccessWidth { loads: true, nt, bytes: self.load_width.bytes() }.needed());
         }
         needs.push(space::cpu_needs(&self.cpus, self.workers));
         needs
@@ -313,11 +311,8 @@ impl Experiment for Asked {
             Lie::None | Lie::Stale => (),
         }
         let mut plot = lying.plot()?;
-        let mut fence_word = if point.has_uc_fence() && !self.overlaps {
-            Some(Space::of_fence_word(space.node).plot()?)
-        } else {
-            None
-        };
+        let has_word = point.has_uc_fence() && !self.overlaps;
+        let mut fence_word = space::fence_word(has_word, space.node)?;
         let probe = signature::probe(&mut plot, fence_word.as_mut())?;
         let shared = Rc::new(RefCell::new(Shared { plot, fence_word, probe, filled: false }));
         let setup = Setup {
@@ -394,6 +389,6 @@ mod tests {
         assert!(!needs(&[("frames", "ordinary")]).contains(&Module.needed()));
         assert!(needs(&[("type", "wc")]).contains(&Module.needed()));
         let wide = needs(&[("test", "ntwrite"), ("width", "64")]);
-        assert!(wide.contains(&StoreWidth { nt: true, bytes: 64 }.needed()));
+        assert!(wide.contains(&AccessWidth { loads: false, nt: true, bytes: 64 }.needed()));
     }
 }

@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     cpus::Chosen,
-    memtype::needs::{LINE_FLUSH, LoadWidth, Module, StoreWidth, of_space},
+    memtype::needs::{AccessWidth, LINE_FLUSH, Module, of_space},
 };
 
 /// The operations, by the names of their arms.
@@ -128,10 +128,8 @@ impl Workload for Latency {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "the time of one load, store or store with its fence, to WB, UC, WC and WT memory";
-        About {
-            smallest: &[("size", "64k"), ("samples", "1k")],
-            ..About::new("memtype/latency", SUMMARY, PARAMS)
-        }
+        About::new("memtype/latency", SUMMARY, PARAMS)
+            .smallest(&[("size", "64k"), ("samples", "1k")])
     }
 
     fn resolve(&self, case: Case) -> Case {
@@ -158,9 +156,9 @@ impl Experiment for Asked {
         let mut needs = of_space(&self.space);
         for (_, op) in &self.ops {
             match op {
-                Op::LoadNt => needs.push(LoadWidth { nt: true, bytes: 16 }.needed()),
+                Op::LoadNt => needs.push(AccessWidth { loads: true, nt: true, bytes: 16 }.needed()),
                 Op::NtStore | Op::NtStoreSfence => {
-                    needs.push(StoreWidth { nt: true, bytes: 8 }.needed());
+                    needs.push(AccessWidth { loads: false, nt: true, bytes: 8 }.needed());
                 }
                 op if op.needs_fence_word() => needs.push(Module.needed()),
                 _ => (),
@@ -193,8 +191,7 @@ impl Experiment for Asked {
         }
         let mut plot = space.plot()?;
         let needs_word = ops.iter().any(|(_, op)| op.needs_fence_word());
-        let mut fence_word =
-            if needs_word { Some(Space::of_fence_word(None).plot()?) } else { None };
+        let mut fence_word = space::fence_word(needs_word, None)?;
         let probe = signature::probe(&mut plot, fence_word.as_mut())?;
         let shared = Rc::new(RefCell::new(Shared { plot, fence_word }));
         let list = lines(&space, state, self.samples.unwrap_or(1));

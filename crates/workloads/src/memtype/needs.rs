@@ -127,27 +127,39 @@ fn lack_of_memory(space: &Space) -> Option<(String, String)> {
     })
 }
 
-/// Stores of this width.
+/// Stores or loads of this width.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct StoreWidth {
+pub struct AccessWidth {
+    /// Loads, not stores.
+    pub loads: bool,
     /// Non-temporal ones.
     pub nt: bool,
     /// Bytes.
     pub bytes: u64,
 }
 
-impl StoreWidth {
+impl AccessWidth {
     /// What the processor lacks.
     fn lack(&self) -> Option<&'static str> {
-        let stores = if self.nt { memtype::Stores::NonTemporal } else { memtype::Stores::Plain };
-        Width::of_bytes(self.bytes).map_or(Some("such a register"), |width| stores.lack(width))
+        let Some(width) = Width::of_bytes(self.bytes) else { return Some("such a register") };
+        match (self.loads, self.nt) {
+            (false, false) => memtype::Stores::Plain.lack(width),
+            (false, true) => memtype::Stores::NonTemporal.lack(width),
+            (true, false) => memtype::Loads::Plain.lack(width),
+            (true, true) => memtype::Loads::NonTemporal.lack(width),
+        }
     }
 }
 
-impl Need for StoreWidth {
+impl Need for AccessWidth {
     fn name(&self) -> String {
-        let stores = if self.nt { "non-temporal stores" } else { "stores" };
-        format!("{stores} of {} bytes", self.bytes)
+        let accesses = match (self.loads, self.nt) {
+            (false, false) => "stores",
+            (false, true) => "non-temporal stores",
+            (true, false) => "loads",
+            (true, true) => "movntdqa",
+        };
+        format!("{accesses} of {} bytes", self.bytes)
     }
 
     fn check(&self) -> bool {
@@ -155,53 +167,17 @@ impl Need for StoreWidth {
     }
 
     fn cure(&self) -> String {
-        width_cure(self.lack())
+        let feature = self.lack().unwrap_or("it already");
+        format!("choose a smaller --width, or use a CPU with {feature}")
     }
 
+    /// Stores differ by their width, loads by their instruction.
     fn is_alike(&self, other: &dyn Need) -> bool {
-        other.of::<Self>().is_some_and(|other| other.bytes == self.bytes)
+        other.of::<Self>().is_some_and(|other| {
+            let is_same = if self.loads { other.nt == self.nt } else { other.bytes == self.bytes };
+            is_same && other.loads == self.loads
+        })
     }
-}
-
-/// Loads of this width.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct LoadWidth {
-    /// `movntdqa`.
-    pub nt: bool,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl LoadWidth {
-    /// What the processor lacks.
-    fn lack(&self) -> Option<&'static str> {
-        let loads = if self.nt { memtype::Loads::NonTemporal } else { memtype::Loads::Plain };
-        Width::of_bytes(self.bytes).map_or(Some("such a register"), |width| loads.lack(width))
-    }
-}
-
-impl Need for LoadWidth {
-    fn name(&self) -> String {
-        format!("{} of {} bytes", if self.nt { "movntdqa" } else { "loads" }, self.bytes)
-    }
-
-    fn check(&self) -> bool {
-        self.lack().is_none()
-    }
-
-    fn cure(&self) -> String {
-        width_cure(self.lack())
-    }
-
-    fn is_alike(&self, other: &dyn Need) -> bool {
-        other.of::<Self>().is_some_and(|other| other.nt == self.nt)
-    }
-}
-
-/// What to do about a width that is missing.
-fn width_cure(lack: Option<&str>) -> String {
-    let feature = lack.unwrap_or("it already");
-    format!("choose a smaller --width, or use a CPU with {feature}")
 }
 
 #[cfg(test)]
@@ -210,9 +186,9 @@ mod tests {
 
     #[test]
     fn what_a_width_lacks_is_named_in_its_cure() {
-        assert!(StoreWidth { nt: false, bytes: 8 }.check());
-        assert!(!StoreWidth { nt: true, bytes: 24 }.check());
-        assert!(LoadWidth { nt: true, bytes: 8 }.cure().contains("movntdqa"));
+        assert!(AccessWidth { loads: false, nt: false, bytes: 8 }.check());
+        assert!(!AccessWidth { loads: false, nt: true, bytes: 24 }.check());
+        assert!(AccessWidth { loads: true, nt: true, bytes: 8 }.cure().contains("movntdqa"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     cpus::Chosen,
-    memtype::needs::{Module, StoreWidth, of_space},
+    memtype::needs::{AccessWidth, Module, of_space},
 };
 
 const PARAMS: &[Param] = &[
@@ -105,7 +105,7 @@ impl Workload for Order {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "in which order another CPU sees stores: plain and non-temporal, with each fence";
-        About { smallest: &[("rounds", "10k")], ..About::new("memtype/order", SUMMARY, PARAMS) }
+        About::new("memtype/order", SUMMARY, PARAMS).smallest(&[("rounds", "10k")])
     }
 
     fn resolve(&self, case: Case) -> Case {
@@ -131,7 +131,9 @@ impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
         let mut needs = of_space(&self.space);
         needs.extend((self.between == Between::UcStore).then(|| Module.needed()));
-        needs.push(StoreWidth { nt: self.stores == Stores::NonTemporal, bytes: 8 }.needed());
+        needs.push(
+            AccessWidth { loads: false, nt: self.stores == Stores::NonTemporal, bytes: 8 }.needed(),
+        );
         needs.push(space::cpu_needs(&self.cpus, 2));
         needs
     }
@@ -153,10 +155,7 @@ impl Experiment for Asked {
             _ => return Err(Error::Case("two CPUs are needed".to_owned())),
         };
         let mut plot = space.plot()?;
-        let mut fence_word = match between {
-            Between::UcStore => Some(Space::of_fence_word(None).plot()?),
-            _ => None,
-        };
+        let mut fence_word = space::fence_word(between == Between::UcStore, None)?;
         let probe = signature::probe(&mut plot, fence_word.as_mut())?;
         Ok(vec![Box::new(Messages {
             space,

@@ -178,6 +178,11 @@ impl Space {
     }
 }
 
+/// The UC word of a fence, where one is wanted.
+pub(super) fn fence_word(is_wanted: bool, node: Option<usize>) -> Result<Option<Plot>, Error> {
+    is_wanted.then(|| Space::of_fence_word(node).plot()).transpose()
+}
+
 /// The CPU of each worker: two of them never share one.
 pub(super) fn cpus_of(chosen: &Chosen, workers: usize) -> Vec<usize> {
     chosen.all().into_iter().take(workers).collect()

@@ -135,8 +135,8 @@ impl<'de> Visitor<'de> for Reader {
                 continue;
             }
             let found = match key.as_str() {
-                "fitted" => Origin::Fitted(map.next_value::<Names>()?.0),
-                "identity" => Origin::Identity(map.next_value::<Names>()?.0),
+                "fitted" => Origin::Fitted(map.next_value::<Names>()?.all()),
+                "identity" => Origin::Identity(map.next_value::<Names>()?.all()),
                 "published" => Origin::Published(map.next_value()?),
                 "measured" => Origin::Measured(map.next_value()?),
                 "kernel" => Origin::Kernel(map.next_value()?),
@@ -152,35 +152,23 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// One name or several.
-struct Names(Vec<String>);
+/// Names of published results, where one need not be a list.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "the name of a published result such as \"NUMAB2/time_s\", or several"
+)]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
 
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Names;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a published result such as \"NUMAB2/time_s\", or several")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Names, E> {
-                Ok(Names(vec![text.to_owned()]))
-            }
-
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(
-                self,
-                mut seq: A,
-            ) -> Result<Names, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = seq.next_element()? {
-                    names.push(name);
-                }
-                Ok(Names(names))
-            }
+impl Names {
+    fn all(self) -> Vec<String> {
+        match self {
+            Self::One(name) => vec![name],
+            Self::Several(names) => names,
         }
-        deserializer.deserialize_any(Either)
     }
 }
 

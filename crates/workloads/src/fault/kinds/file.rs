@@ -13,7 +13,7 @@ use crate::{
     fault::{
         asked::{Asked, FaultKind},
         choices::Lie,
-        needs::{Evictable, FAULT_AROUND, Mappings, NotedWrites, Room},
+        needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Room},
         space::Space,
     },
     needs::Memory,
@@ -110,7 +110,7 @@ pub(super) const MAKE_WRITABLE: FaultKind = FaultKind {
     access: Access::Write,
     allocates_tables: false,
     cannot_tell: |asked| backed::cannot_tell(asked, Mapping::SharedRead),
-    needs: |asked| with_room(asked, NotedWrites(directory(asked))),
+    needs: |asked| with_room(asked, Disk(OnDisk::NotesWrites, directory(asked))),
     stage: |asked, space, _| {
         Ok(Box::new(whole(asked, space, (Before::Clean, Mapping::SharedRead))?))
     },
@@ -123,7 +123,7 @@ pub(super) const MAJOR: FaultKind = FaultKind {
     name: "file-major",
     help: "load of a file's page that is not in memory: reads it from the disk, without readahead",
     lies: &[Lie::Cached],
-    needs: |asked| with_room(asked, Evictable(directory(asked))),
+    needs: |asked| with_room(asked, Disk(OnDisk::Evicts, directory(asked))),
     stage: |asked, space, _| Ok(Box::new(whole(asked, space, (Before::Evicted, Mapping::Shared))?)),
     ..LOAD
 };

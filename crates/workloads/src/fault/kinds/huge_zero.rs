@@ -36,7 +36,7 @@ const PAGES_OF_PMD: u64 = 512;
 
 /// What the huge zero page needs.
 pub(super) const NEED: Setting =
-    Setting { path: "/sys/kernel/mm/transparent_hugepage/use_zero_page", value: "1" };
+    Setting::new("/sys/kernel/mm/transparent_hugepage/use_zero_page", "1");
 
 /// Memory that maps the huge zero page, or is about to.
 #[derive(Debug)]

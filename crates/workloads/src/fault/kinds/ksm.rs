@@ -37,7 +37,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/sys/kernel/mm/ksm/sleep_millisecs", "500"),
 ];
 /// What makes it run at all; last, so that it is put back first.
-const RUN: Setting = Setting { path: "/sys/kernel/mm/ksm/run", value: "1" };
+const RUN: Setting = Setting::new("/sys/kernel/mm/ksm/run", "1");
 
 /// How long one attempt waits, nanoseconds.
 const WAIT_NS_MAX: u64 = 6_000_000_000;
@@ -56,7 +56,7 @@ pub(super) const KSM: FaultKind = FaultKind {
         let mut needs = Vec::new();
         if rights::is_root() {
             let known = SETTINGS.iter().filter(|(path, _)| Path::new(path).is_file());
-            needs.extend(known.map(|(path, value)| Setting { path, value }.needed()));
+            needs.extend(known.map(|(path, value)| Setting::new(path, value).needed()));
         }
         needs.push(RUN.needed());
         needs

@@ -70,7 +70,7 @@ pub(super) const HINT: FaultKind = FaultKind {
         unbound(asked)
     },
     needs: |_| {
-        let settings = SETTINGS.iter().map(|(path, value)| Setting { path, value }.needed());
+        let settings = SETTINGS.iter().map(|(path, value)| Setting::new(path, value).needed());
         [FarNode.needed()].into_iter().chain(settings).collect()
     },
     takes_fresh_memory: false,

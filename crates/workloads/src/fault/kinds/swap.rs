@@ -31,7 +31,7 @@ use crate::fault::stage::Stage;
 use crate::fault::{
     asked::FaultKind,
     choices::{Content, SwapTo},
-    needs::{PageCluster, SwapFile, Zram, ZswapOff},
+    needs::{NO_READAHEAD, Own, ZSWAP_OFF},
     space::Expectation,
 };
 
@@ -78,14 +78,14 @@ pub(super) const SWAP: FaultKind = FaultKind {
         // More than twice the size: a space that is half full gives its slots back at once, and
         // then a page that was only read would have to be written out again.
         let bytes = asked.size * 5 / 2 + (1 << 20);
-        let mut needs = vec![ZswapOff.needed()];
+        let mut needs = vec![ZSWAP_OFF.needed()];
         if !asked.swap.reads_ahead {
-            needs.push(PageCluster(0).needed());
+            needs.push(NO_READAHEAD.needed());
         }
         let algorithm = asked.swap.algorithm.clone();
         needs.push(match asked.swap.to {
-            SwapTo::File => SwapFile(bytes).needed(),
-            SwapTo::Zram => Zram { bytes, algorithm }.needed(),
+            SwapTo::File => Own::SwapFile(bytes).needed(),
+            SwapTo::Zram => Own::Zram { bytes, algorithm }.needed(),
         });
         needs
     },
@@ -289,13 +289,9 @@ mod tests {
     fn a_case_asks_for_a_space_of_its_own_and_settings_that_it_relies_on() {
         let case = complete(&Latency, &[("kind", "swap"), ("swap", "file")]).unwrap();
         let needs = (SWAP.needs)(&asked(&case));
-        assert!(needs.contains(&PageCluster(0).needed()) && needs.contains(&ZswapOff.needed()));
-        assert!(
-            needs
-                .last()
-                .and_then(|need| need.of())
-                .is_some_and(|SwapFile(bytes)| *bytes > 2 * SIZE)
-        );
+        assert!(needs.contains(&NO_READAHEAD.needed()) && needs.contains(&ZSWAP_OFF.needed()));
+        let Some(Own::SwapFile(bytes)) = needs.last().and_then(|need| need.of()) else { panic!() };
+        assert!(*bytes > 2 * SIZE);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Needs that a run meets by making something for the case: a device, a file, a group.
 
-use std::path::PathBuf;
+use std::{mem::discriminant, path::PathBuf};
 
 use pagelab_bench::{Need, Remedy};
 use pagelab_record::units::display_bytes;
@@ -8,11 +8,6 @@ use pagelab_sys::{
     knobs::{Belonging, memcg, swap, zram},
     machine::{rights, topology::Tree},
 };
-
-/// What a belonging that can be made is answered with.
-fn made(why_not: Option<String>) -> String {
-    why_not.unwrap_or_else(|| "nothing: it is made for the case and removed".to_owned())
-}
 
 fn no_root() -> Option<String> {
     (!rights::is_root()).then(|| "run as root (sudo)".to_owned())
@@ -23,32 +18,58 @@ fn no_swap(tree: &Tree) -> Option<String> {
     (!swap::is_offered(tree)).then(|| cure.to_owned())
 }
 
-/// A zram device of the case's own, as swap.
+/// What is made for each case anew, and removed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Zram {
-    /// Bytes that fit.
-    pub bytes: u64,
-    /// The compression algorithm; `None` is the kernel's default.
-    pub algorithm: Option<String>,
+pub enum Own {
+    /// A zram device as swap.
+    Zram {
+        /// Its size.
+        bytes: u64,
+        /// How it compresses; the kernel's default where nothing is said.
+        algorithm: Option<String>,
+    },
+    /// A swap file of so many bytes.
+    SwapFile(u64),
+    /// A memory cgroup with such a limit.
+    Group(u64),
 }
 
-impl Zram {
+impl Own {
     fn why_not(&self) -> Option<String> {
         let tree = Tree::machine();
-        let no_zram = || (!zram::is_offered(&tree)).then(|| "sudo modprobe zram".to_owned());
-        let unknown = || {
-            let (known, wanted) = (zram::algorithms(&tree), self.algorithm.as_ref()?);
-            let is_known = known.is_empty() || known.contains(wanted);
-            (!is_known).then(|| format!("choose among {}", known.join(", ")))
+        let why_not = match self {
+            Self::Zram { algorithm, .. } => {
+                let no_zram =
+                    || (!zram::is_offered(&tree)).then(|| "sudo modprobe zram".to_owned());
+                let unknown = || {
+                    let (known, wanted) = (zram::algorithms(&tree), algorithm.as_ref()?);
+                    let is_known = known.is_empty() || known.contains(wanted);
+                    (!is_known).then(|| format!("choose among {}", known.join(", ")))
+                };
+                no_swap(&tree).or_else(no_zram).or_else(unknown)
+            }
+            Self::SwapFile(bytes) => no_swap(&tree).or_else(|| swap_directory(*bytes).err()),
+            Self::Group(_) => {
+                let cure = "use a kernel with the memory controller, mounted at /sys/fs/cgroup";
+                (!memcg::is_offered(&tree)).then(|| cure.to_owned())
+            }
         };
-        no_swap(&tree).or_else(no_zram).or_else(unknown).or_else(no_root)
+        why_not.or_else(no_root)
     }
 }
 
-impl Need for Zram {
+impl Need for Own {
     fn name(&self) -> String {
-        let algorithm = self.algorithm.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
-        format!("a zram device of {} as swap{algorithm}", display_bytes(self.bytes as f64))
+        let size = |bytes: &u64| display_bytes(*bytes as f64);
+        match self {
+            Self::Zram { bytes, algorithm } => {
+                let algorithm = algorithm.as_ref().map(|name| format!(", {name}"));
+                let algorithm = algorithm.unwrap_or_default();
+                format!("a zram device of {} as swap{algorithm}", size(bytes))
+            }
+            Self::SwapFile(bytes) => format!("a swap file of {}", size(bytes)),
+            Self::Group(limit) => format!("a memory cgroup limited to {}", size(limit)),
+        }
     }
 
     fn check(&self) -> bool {
@@ -56,41 +77,23 @@ impl Need for Zram {
     }
 
     fn cure(&self) -> String {
-        made(self.why_not())
+        let made = "nothing: it is made for the case and removed";
+        self.why_not().unwrap_or_else(|| made.to_owned())
     }
 
     fn remedy(&self) -> Option<Remedy> {
-        let Self { bytes, algorithm } = self.clone();
-        Some(Remedy::Create(Belonging::Zram { bytes, algorithm }))
-    }
-}
-
-/// A swap file of the case's own, of so many bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SwapFile(pub u64);
-
-impl SwapFile {
-    fn why_not(&self) -> Option<String> {
-        no_swap(&Tree::machine()).or_else(|| swap_directory(self.0).err()).or_else(no_root)
-    }
-}
-
-impl Need for SwapFile {
-    fn name(&self) -> String {
-        format!("a swap file of {}", display_bytes(self.0 as f64))
+        let belonging = match self.clone() {
+            Self::Zram { bytes, algorithm } => Belonging::Zram { bytes, algorithm },
+            Self::SwapFile(bytes) => {
+                Belonging::SwapFile { bytes, directory: swap_directory(bytes).ok()? }
+            }
+            Self::Group(limit) => Belonging::MemoryGroup { limit },
+        };
+        Some(Remedy::Create(belonging))
     }
 
-    fn check(&self) -> bool {
-        self.why_not().is_none()
-    }
-
-    fn cure(&self) -> String {
-        made(self.why_not())
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        let directory = swap_directory(self.0).ok()?;
-        Some(Remedy::Create(Belonging::SwapFile { bytes: self.0, directory }))
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>().is_some_and(|other| discriminant(other) == discriminant(self))
     }
 }
 
@@ -105,33 +108,4 @@ fn swap_directory(bytes: u64) -> Result<PathBuf, String> {
         }
     }
     Err(format!("run in a directory on ext4 or xfs with room: {}", reasons.join("; ")))
-}
-
-/// A memory cgroup of the case's own, with a limit of so many bytes; its process runs in it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OwnGroup(pub u64);
-
-impl OwnGroup {
-    fn why_not() -> Option<String> {
-        let cure = "use a kernel with the memory controller, mounted at /sys/fs/cgroup";
-        (!memcg::is_offered(&Tree::machine())).then(|| cure.to_owned()).or_else(no_root)
-    }
-}
-
-impl Need for OwnGroup {
-    fn name(&self) -> String {
-        format!("a memory cgroup limited to {}", display_bytes(self.0 as f64))
-    }
-
-    fn check(&self) -> bool {
-        Self::why_not().is_none()
-    }
-
-    fn cure(&self) -> String {
-        made(Self::why_not())
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(Remedy::Create(Belonging::MemoryGroup { limit: self.0 }))
-    }
 }

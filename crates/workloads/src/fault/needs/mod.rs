@@ -2,10 +2,7 @@
 
 mod made;
 
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::{io::ErrorKind, path::PathBuf};
 
 use pagelab_bench::{
     Remedy,
@@ -21,7 +18,9 @@ use pagelab_sys::{
     uffd::Ability,
 };
 
-pub use made::{OwnGroup, SwapFile, Zram};
+use crate::needs::Setting;
+
+pub use made::Own;
 
 /// `MADV_COLLAPSE` (since Linux 6.1).
 pub const COLLAPSE: Plain = Plain {
@@ -82,44 +81,44 @@ impl Need for Room {
     }
 }
 
-fn on_a_disk(directory: &Path) -> String {
-    let directory = directory.display();
-    format!("--dir on a disk file system such as ext4 or xfs ({directory} is on none)")
+/// What only a disk file system can do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OnDisk {
+    /// It is told of the first write to a mapped page.
+    NotesWrites,
+    /// Pages can leave memory.
+    Evicts,
 }
 
-/// A directory whose file system is told of the first store to a clean page.
+/// A directory on a file system that can do this.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct NotedWrites(pub PathBuf);
+pub struct Disk(pub OnDisk, pub PathBuf);
 
-impl Need for NotedWrites {
+impl Need for Disk {
     fn name(&self) -> String {
-        format!("a file system in {} that is told of writes (page_mkwrite)", self.0.display())
+        let directory = self.1.display();
+        match self.0 {
+            OnDisk::NotesWrites => {
+                format!("a file system in {directory} that is told of writes (page_mkwrite)")
+            }
+            OnDisk::Evicts => format!("files in {directory} that can leave memory"),
+        }
     }
 
     fn check(&self) -> bool {
-        scratch::notes_writes(&self.0)
+        match self.0 {
+            OnDisk::NotesWrites => scratch::notes_writes(&self.1),
+            OnDisk::Evicts => scratch::can_evict(&self.1),
+        }
     }
 
     fn cure(&self) -> String {
-        on_a_disk(&self.0)
-    }
-}
-
-/// A directory whose files can be taken out of memory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Evictable(pub PathBuf);
-
-impl Need for Evictable {
-    fn name(&self) -> String {
-        format!("files in {} that can leave memory", self.0.display())
+        let directory = self.1.display();
+        format!("--dir on a disk file system such as ext4 or xfs ({directory} is on none)")
     }
 
-    fn check(&self) -> bool {
-        scratch::can_evict(&self.0)
-    }
-
-    fn cure(&self) -> String {
-        on_a_disk(&self.0)
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>().is_some_and(|other| other.0 == self.0)
     }
 }
 
@@ -184,55 +183,16 @@ impl Need for Uffd {
     }
 }
 
-/// zswap's switch: a boolean that reads `Y` or `N`.
-const ZSWAP: &str = "sys/module/zswap/parameters/enabled";
+/// zswap is off: it would keep in memory what is to leave it.
+pub const ZSWAP_OFF: Setting = Setting {
+    called: Some("zswap switched off"),
+    may_lack: true,
+    ..Setting::new("/sys/module/zswap/parameters/enabled", "N")
+};
 
-/// Pages that are evicted go to the swap device and not into zswap.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ZswapOff;
-
-impl Need for ZswapOff {
-    fn name(&self) -> String {
-        "zswap switched off".to_owned()
-    }
-
-    fn check(&self) -> bool {
-        Tree::machine().text(ZSWAP).is_none_or(|text| text != "Y")
-    }
-
-    fn cure(&self) -> String {
-        self.remedy().and_then(|remedy| remedy.by_hand()).unwrap_or_default()
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(Remedy::Set(Tree::machine().path(ZSWAP), "N".to_owned()))
-    }
-}
-
-/// The readahead of swap, as a power of two.
-const PAGE_CLUSTER: &str = "proc/sys/vm/page-cluster";
-
-/// How many pages around the one that is missing are read from swap: 2 to this power.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PageCluster(pub u32);
-
-impl Need for PageCluster {
-    fn name(&self) -> String {
-        format!("page-cluster {}", self.0)
-    }
-
-    fn check(&self) -> bool {
-        Tree::machine().number(PAGE_CLUSTER) == Some(self.0)
-    }
-
-    fn cure(&self) -> String {
-        self.remedy().and_then(|remedy| remedy.by_hand()).unwrap_or_default()
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(Remedy::Set(Tree::machine().path(PAGE_CLUSTER), self.0.to_string()))
-    }
-}
+/// The kernel reads no page ahead from swap.
+pub const NO_READAHEAD: Setting =
+    Setting { called: Some("page-cluster 0"), ..Setting::new("/proc/sys/vm/page-cluster", "0") };
 
 /// A directory on a disk with so many bytes free, whose files' pages can be reclaimed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -57,7 +57,7 @@ const PATIENCE: u32 = 64;
 
 /// What it needs of the host.
 pub(super) fn needs(asked: &Asked) -> Vec<Needed> {
-    let setting = |path, value| Setting { path, value }.needed();
+    let setting = |path, value| Setting::new(path, value).needed();
     vec![
         SmallNode { node: node_of(asked), bytes: FREE_MAX }.needed(),
         Memory(asked.size + 2 * PORTION).needed(),

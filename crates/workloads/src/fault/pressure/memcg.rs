@@ -39,7 +39,7 @@ use super::pieces::Pieces;
 use crate::{
     fault::{
         asked::Asked,
-        needs::{OwnGroup, Reclaimable},
+        needs::{Own, Reclaimable},
         space::{Expectation, Space},
         stage::Stage,
     },
@@ -99,7 +99,11 @@ fn ample(size: u64) -> u64 {
 /// What it needs of the host.
 pub(super) fn needs(size: u64) -> Vec<Needed> {
     let cache = cache_bytes(size);
-    vec![OwnGroup(ample(size)).needed(), Reclaimable(cache).needed(), Memory(size + cache).needed()]
+    vec![
+        Own::Group(ample(size)).needed(),
+        Reclaimable(cache).needed(),
+        Memory(size + cache).needed(),
+    ]
 }
 
 /// The stage of a case in its group.

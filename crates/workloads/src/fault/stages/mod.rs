@@ -75,10 +75,7 @@ impl Workload for Stages {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "entry, handling and return of one fault from tracepoints, and what being told costs";
-        About {
-            smallest: &[("size", "4m"), ("rounds", "2")],
-            ..About::new("fault/stages", SUMMARY, PARAMS)
-        }
+        About::new("fault/stages", SUMMARY, PARAMS).smallest(&[("size", "4m"), ("rounds", "2")])
     }
 
     fn read(&self, case: &Case) -> Box<dyn Experiment> {

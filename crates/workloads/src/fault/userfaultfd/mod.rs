@@ -145,10 +145,8 @@ impl Workload for Userfaultfd {
     fn about(&self) -> About {
         const SUMMARY: &str =
             "the time of a fault that user space resolves, by who resolves it and how";
-        About {
-            smallest: &[("size", "4m"), ("rounds", "2")],
-            ..About::new("fault/userfaultfd", SUMMARY, PARAMS)
-        }
+        About::new("fault/userfaultfd", SUMMARY, PARAMS)
+            .smallest(&[("size", "4m"), ("rounds", "2")])
     }
 
     fn resolve(&self, case: Case) -> Case {
