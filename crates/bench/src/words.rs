@@ -1,6 +1,6 @@
 //! A case as its workload reads it: closed sets of words, and what else a value stands for.
 //!
-//! The one idea: [`words!`] writes an enum and the spellings of its values side by side, so that a
+//! The one idea: [`words!`](crate::words!) writes an enum and its spellings side by side, so that a
 //! parameter's choices, what is read of a case and what is printed are one list. A case is
 //! canonical before it is read ([`crate::plan::complete`]): what does not read is our mistake.
 

@@ -47,7 +47,6 @@ const PARAMS: &[Param] = &[
     space::ROUNDS,
 ];
 
-/// What [`EmuReplay::refuse`] turns away, after what concerns any trace.
 /// A case, read.
 #[derive(Debug)]
 struct Asked {
@@ -59,6 +58,7 @@ struct Asked {
     rounds: Option<u32>,
 }
 
+/// What is turned away beside what concerns the trace.
 const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
         |asked| asked.is_cold && asked.reader == Reader::Memory,

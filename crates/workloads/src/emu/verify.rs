@@ -38,7 +38,6 @@ const PARAMS: &[Param] = &[
         .help("memories to verify, each against the naive one"),
 ];
 
-/// What [`EmuVerify::refuse`] turns away, after what concerns any trace.
 /// A case, read.
 #[derive(Debug)]
 struct Asked {
@@ -46,6 +45,7 @@ struct Asked {
     arms: Vec<Arm>,
 }
 
+/// What is turned away beside what concerns the trace.
 const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
         |asked| asked.arms.iter().any(|arm| !arm.backend.remembers),

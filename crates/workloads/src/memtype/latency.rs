@@ -102,6 +102,7 @@ impl Asked {
     }
 }
 
+/// What is turned away beside what concerns the memory.
 const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
         |asked| asked.state == State::Flushed && !is_cached(&asked.space),

@@ -75,6 +75,7 @@ impl Asked {
     }
 }
 
+/// What is turned away beside what concerns the memory.
 const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
         |asked| !asked.distance.is_multiple_of(64),
