@@ -15,6 +15,7 @@
 
 mod cells;
 pub mod kmigrated;
+pub(crate) mod limit;
 pub mod pghot;
 
 use std::{

@@ -5,13 +5,11 @@
 //! should move. What it refuses then, or cannot isolate, has lost its history: that is how it was
 //! published, and [`Kmigrated::keeps`] is the correction. Moving is for whoever takes the batches.
 
-use super::pghot::{Frames, Map, Mode, Record, narrow};
+use super::{
+    limit::Limit,
+    pghot::{Frames, Map, Mode, Record, narrow},
+};
 use crate::{PAGE_BYTES, SECTION_PAGES};
-
-/// Milliseconds between adjustments of the threshold.
-const ADJUST_MS: u64 = 60_000;
-/// Steps from 0 to twice the default threshold.
-const STEPS: u64 = 16;
 
 /// The daemon of one node.
 #[derive(Debug, Clone)]
@@ -22,11 +20,8 @@ pub struct Kmigrated {
     pub rate_pages: u64,
     /// Whether the record of a page that is refused or cannot be isolated is put back.
     pub keeps: bool,
-    threshold_ms: u64,
-    /// Candidates so far, and what they were at the last adjustment and second.
-    candidates: u64,
-    adjusted: (u64, u64),
-    second: (u64, u64),
+    /// In milliseconds.
+    limit: Limit,
     /// Candidates that were let go without a limit, for the target had room:
     /// `pgpromote_candidate_nrl`.
     pub unlimited: u64,
@@ -57,15 +52,11 @@ pub struct Now {
 impl Kmigrated {
     /// As published for a map: batches of 512 and one, 65,536 MB a second.
     pub const fn published(map: &Map) -> Self {
-        let threshold_ms = map.tunables.window_ms;
         Self {
             batch_nr: 512,
             rate_pages: 65_536 * (1 << 20) / PAGE_BYTES,
             keeps: false,
-            threshold_ms,
-            candidates: 0,
-            adjusted: (0, 0),
-            second: (0, 0),
+            limit: Limit::new(1000, map.tunables.window_ms),
             unlimited: 0,
             refused: 0,
         }
@@ -135,45 +126,23 @@ impl Kmigrated {
     /// Whether a ready page may go, after NUMA balancing's rules.
     fn should_migrate(&mut self, map: &Map, record: Record, now: Now) -> bool {
         if now.has_room {
-            self.threshold_ms = 0;
+            self.limit.threshold = 0;
             self.unlimited += 1;
             return true;
         }
-        self.adjust(map.tunables.window_ms, now.ms);
+        let default_ms = map.tunables.window_ms;
+        if self.limit.threshold == 0 {
+            self.limit.restart(default_ms, now.ms);
+        }
+        self.limit.adjust(default_ms, self.rate_pages, now.ms);
         let latency = map.tunables.mode.latency(now.jiffies, record.time);
-        if latency * 1000 / map.tunables.hz >= self.threshold_ms {
-            return false;
-        }
-        self.candidates += 1;
-        if now.ms >= self.second.0 + 1000 {
-            self.second = (now.ms, self.candidates);
-        }
-        self.candidates - self.second.1 < self.rate_pages
-    }
-
-    /// Once a minute: fewer candidates than the limit allows raise the threshold.
-    fn adjust(&mut self, default_ms: u64, now_ms: u64) {
-        let unit = default_ms * 2 / STEPS;
-        if self.threshold_ms == 0 {
-            self.threshold_ms = default_ms;
-            self.adjusted = (now_ms, self.candidates);
-        }
-        if now_ms < self.adjusted.0 + ADJUST_MS {
-            return;
-        }
-        let reference = self.rate_pages * (ADJUST_MS / 1000);
-        let come = self.candidates - self.adjusted.1;
-        if come > reference * 11 / 10 {
-            self.threshold_ms = self.threshold_ms.saturating_sub(unit).max(unit);
-        } else if come < reference * 9 / 10 {
-            self.threshold_ms = (self.threshold_ms + unit).min(default_ms * 2);
-        }
-        self.adjusted = (now_ms, self.candidates);
+        let is_recent = latency * 1000 / map.tunables.hz < self.limit.threshold;
+        is_recent && self.limit.admits(self.rate_pages, now.ms)
     }
 
     /// Milliseconds that a record may be old where room is scarce.
     pub const fn threshold_ms(&self) -> u64 {
-        self.threshold_ms
+        self.limit.threshold
     }
 }
 

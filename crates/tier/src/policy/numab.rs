@@ -5,7 +5,7 @@
 //! are counted as the scheduler counts them.
 
 use super::{Counts, Fault, Move, Policy, PolicySpec, Setting, World, Young, reclaim::Reclaim};
-use crate::{MILLISECOND, PAGE_BYTES, SECOND, spec::Parameter};
+use crate::{MILLISECOND, PAGE_BYTES, SECOND, map::limit::Limit, spec::Parameter};
 
 /// What mode 2 can be told.
 pub(super) const NUMAB2: &[Parameter] = &[
@@ -21,19 +21,12 @@ pub(super) const TPP: &[Parameter] = &[
     Parameter::real("high", "share of it that demotion frees", 0.02, 0.0, 0.5),
 ];
 
-/// Nanoseconds between adjustments, and steps of the threshold: `NUMA_MIGRATION_ADJUST_STEPS`.
-const ADJUST_NS: u64 = 60 * SECOND;
-const STEPS: u64 = 16;
-
 /// Mode 2.
 #[derive(Debug)]
 struct Numab2 {
     default_ns: u64,
-    threshold_ns: u64,
-    limit_pages: u64,
-    candidates: u64,
-    adjusted: (u64, u64),
-    second: (u64, u64),
+    rate_pages: u64,
+    limit: Limit,
     reclaim: Reclaim,
     counts: Counts,
 }
@@ -42,32 +35,11 @@ pub(super) fn numab2(spec: &PolicySpec, _: &Setting<'_>) -> Box<dyn Policy> {
     let default_ns = spec.count("hot_threshold") * MILLISECOND;
     Box::new(Numab2 {
         default_ns,
-        threshold_ns: default_ns,
-        limit_pages: spec.count("limit") * (1 << 20) / PAGE_BYTES,
-        candidates: 0,
-        adjusted: (0, 0),
-        second: (0, 0),
+        rate_pages: spec.count("limit") * (1 << 20) / PAGE_BYTES,
+        limit: Limit::new(SECOND, default_ns),
         reclaim: Reclaim::kernel(spec.count("demote") == 1),
         counts: Counts::default(),
     })
-}
-
-impl Numab2 {
-    /// `numa_promotion_adjust_threshold`.
-    fn adjust(&mut self, now: u64) {
-        if now < self.adjusted.0 + ADJUST_NS {
-            return;
-        }
-        let unit = self.default_ns * 2 / STEPS;
-        let reference = self.limit_pages * ADJUST_NS / SECOND;
-        let come = self.candidates - self.adjusted.1;
-        if come > reference * 11 / 10 {
-            self.threshold_ns = self.threshold_ns.saturating_sub(unit).max(unit);
-        } else if come < reference * 9 / 10 {
-            self.threshold_ns = (self.threshold_ns + unit).min(self.default_ns * 2);
-        }
-        self.adjusted = (now, self.candidates);
-    }
 }
 
 impl Policy for Numab2 {
@@ -80,18 +52,12 @@ impl Policy for Numab2 {
         let room = ((1 << 30) / PAGE_BYTES).max(world.nodes[node].pages / 16);
         if world.free[node] > room {
             // `pgpromote_candidate_nrl`; the threshold starts anew when room gets scarce.
-            self.threshold_ns = self.default_ns;
+            self.limit.threshold = self.default_ns;
             return Some(fault.node);
         }
-        self.adjust(fault.at);
-        if fault.at - fault.marked >= self.threshold_ns {
-            return None;
-        }
-        self.candidates += 1;
-        if fault.at >= self.second.0 + SECOND {
-            self.second = (fault.at, self.candidates);
-        }
-        let is_within = self.candidates - self.second.1 < self.limit_pages;
+        self.limit.adjust(self.default_ns, self.rate_pages, fault.at);
+        let is_recent = fault.at - fault.marked < self.limit.threshold;
+        let is_within = is_recent && self.limit.admits(self.rate_pages, fault.at);
         is_within.then_some(fault.node)
     }
 
