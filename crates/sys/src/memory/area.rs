@@ -152,7 +152,9 @@ impl Area {
         };
         let flags = flags
             | match self.backing {
-                Backing::Hugetlb(shift) => uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT,
+                Backing::Hugetlb(shift) => {
+                    uapi::MAP_PRIVATE | uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT
+                }
                 Backing::File { shared: true, .. } => uapi::MAP_SHARED,
                 _ => uapi::MAP_PRIVATE,
             };
