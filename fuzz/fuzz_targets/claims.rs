@@ -92,7 +92,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
             let is = |line: &&str| about.iter().any(|workload| line.contains(workload));
             let records: Vec<&str> = records.lines().filter(is).take(3).collect();
             let records = journal::read_records(&records.join("\n")).expect("our own records");
-            let report = Report::of(&header, &records, None, &[publication]);
+            let report = Report::of(&header, &records, None, &[publication], |_, _| None);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }
     }

@@ -147,7 +147,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(Some(asked)) = asked(&mut Unstructured::new(input)) else { return };
     let Asked { header, records, published, width, color } = asked;
     let damage = color.then(|| Damage { line: 7, why: "the line is cut short".to_owned() });
-    let report = Report::of(&header, &records, damage.as_ref(), published);
+    let report = Report::of(&header, &records, damage.as_ref(), published, |_, _| None);
     let style = Style { color, width };
     // One form each time: all are views of what was derived above, which takes the longest.
     match width % 7 {

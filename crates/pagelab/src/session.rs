@@ -159,7 +159,8 @@ impl Run {
     pub(crate) fn conclude(self, end: Exit) -> Result<Done, Failure> {
         let Self { folder, header, records, .. } = self;
         let records = latest(records);
-        let report = Report::of(&header, &records, None, &published::beside(&header, &[]));
+        let report =
+            Report::of(&header, &records, None, &published::beside(&header, &[]), default_of);
         let page = folder.path().join(PAGE);
         folder.replace(PAGE, report.html().as_bytes()).map_err(|error| {
             let (kept, directory) = (records.len(), folder.path().display());
@@ -343,6 +344,12 @@ pub(crate) fn carry_out(
     // Puts the knobs back before anything slow is drawn.
     drop(runner);
     run.conclude(end)
+}
+
+/// The default of a workload's parameter: what a report need not say.
+pub(crate) fn default_of(workload: &str, parameter: &str) -> Option<&'static str> {
+    let workload = pagelab_workloads::workload(workload).ok()?;
+    workload.params().iter().find(|param| param.name == parameter).map(|param| param.default)
 }
 
 /// Reads a run, telling the person about a damaged end.

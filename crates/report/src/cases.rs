@@ -33,22 +33,52 @@ pub(crate) fn test_of(case: &Case) -> String {
     said.join(" ")
 }
 
+/// The parameters of some rows that get a column: `always`, and what tells two of them apart.
+pub(crate) fn columns(entries: &[&Entry], always: &[&str]) -> Vec<String> {
+    parameters::columns(&cases(entries), always)
+}
+
+/// `All rows: size=128m. `: what no column says, where it is not what it is when nobody asks.
+pub(crate) fn all_rows(entries: &[&Entry], shown: &[String]) -> String {
+    let is_set = |name: &str| entries.iter().any(|entry| entry.set.contains(name));
+    let told = |name: &str| is_set(name) && !shown.iter().any(|shown| shown == name);
+    match parameters::shared(&cases(entries), told).as_str() {
+        "" => String::new(),
+        shared => format!("All rows: {shared}. "),
+    }
+}
+
+fn cases<'e>(entries: &[&'e Entry]) -> Vec<&'e Case> {
+    entries.iter().map(|entry| entry.case()).collect()
+}
+
+/// Gives the cases of a workload their short names: what they are called by, and what tells them
+/// from the others.
+pub(crate) fn name_shortly(entries: &mut [&mut Entry], by: &[&str]) {
+    let rest: Vec<_> = entries.iter().map(|e| parameters::without(e.case(), by)).collect();
+    let labels = parameters::labels(&rest.iter().collect::<Vec<_>>(), "");
+    for (entry, label) in entries.iter_mut().zip(labels) {
+        let value = |name: &&str| Some(parameters::display(name, entry.case().get(name)?));
+        let name: Vec<String> = by.iter().filter_map(value).collect();
+        let name = [name.join(" "), label].map(|part| part.trim().to_owned());
+        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let name = format!("{} {name}", entry.record.workload);
+        name.trim_end().clone_into(&mut entry.short);
+    }
+}
+
 /// The name of a trace without what its generator takes: what published results go by.
 pub(crate) fn name_of(case: &Case) -> &str {
     let trace = case.get("trace").unwrap_or_default();
     trace.split(':').next().unwrap_or(trace)
 }
 
-/// A trace as a heading: a path is its last part.
-pub(crate) fn display_trace(trace: &str) -> &str {
-    trace.rsplit('/').next().unwrap_or(trace)
-}
-
 /// What to call some cases: their traces, and where that tells two of them not apart, what does;
 /// but not the parameters that are said elsewhere.
 pub(crate) fn titles(entries: &[&Entry], said: &[&str]) -> Vec<String> {
     let said = [said, &["trace"]].concat();
-    let names: Vec<&str> = entries.iter().map(|e| display_trace(e.parameter("trace"))).collect();
+    let names: Vec<&str> =
+        entries.iter().map(|e| parameters::display_trace(e.parameter("trace"))).collect();
     let rest: Vec<_> =
         entries.iter().map(|entry| parameters::without(entry.case(), &said)).collect();
     let labels = parameters::labels(&rest.iter().collect::<Vec<_>>(), "");

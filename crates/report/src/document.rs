@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::{
     chart::{Lanes, Plane},
+    quantity::Quantity,
     visible::{visible, visible_line},
 };
 
@@ -149,6 +150,21 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
+impl Table {
+    /// A table without the numbers that no row has: what nobody measured is no column.
+    pub(crate) fn of(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Self {
+        let mut table = Self { columns, rows };
+        for at in (0..table.columns.len()).rev() {
+            let is_told = |row: &Vec<Cell>| !matches!(row[at].text.as_str(), "" | "–");
+            if !table.columns[at].words && !table.rows.iter().any(is_told) {
+                table.columns.remove(at);
+                table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            }
+        }
+        table
+    }
+}
+
 /// A column of a [`Table`].
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Column {
@@ -158,15 +174,27 @@ pub(crate) struct Column {
     pub(crate) words: bool,
     /// 0 for a column that always shows; of the others the highest is dropped first.
     pub(crate) rank: u8,
+    /// Whether it says what the others are about: it is broken into lines, never dropped.
+    pub(crate) explains: bool,
 }
 
 impl Column {
     pub(crate) fn words(name: &str) -> Self {
-        Self { name: name.to_owned(), words: true, rank: 0 }
+        Self { name: name.to_owned(), words: true, rank: 0, explains: false }
+    }
+
+    /// A column of words for each name.
+    pub(crate) fn each(names: &[String]) -> Vec<Self> {
+        names.iter().map(|name| Self::words(name)).collect()
     }
 
     pub(crate) fn number(name: &str) -> Self {
-        Self { name: name.to_owned(), words: false, rank: 0 }
+        Self { name: name.to_owned(), words: false, rank: 0, explains: false }
+    }
+
+    #[must_use]
+    pub(crate) fn explains(self) -> Self {
+        Self { explains: true, ..self }
     }
 
     #[must_use]
@@ -195,6 +223,26 @@ impl Cell {
     /// What stands where there is no number.
     pub(crate) fn none() -> Self {
         Self::toned("–", Tone::Quiet)
+    }
+
+    /// A number, or a dash.
+    pub(crate) fn of(quantity: Option<Quantity>) -> Self {
+        Self::maybe(quantity.map(Quantity::display))
+    }
+
+    /// A number with how far it may be off, or a dash.
+    pub(crate) fn spread(quantity: Option<Quantity>) -> Self {
+        Self::maybe(quantity.map(Quantity::display_with_spread))
+    }
+
+    /// The same as the number that the row exists for.
+    pub(crate) fn strong(self) -> Self {
+        Self { tone: Tone::Strong, ..self }
+    }
+
+    /// The same as something that is not the point.
+    pub(crate) fn quiet(self) -> Self {
+        Self { tone: Tone::Quiet, ..self }
     }
 
     /// The text, or a dash.

@@ -4,11 +4,14 @@
 //! witness does not hold, or whose times come from an emulated machine, has no numbers at all, so
 //! no table, chart or file can show one by mistake.
 
+use std::collections::BTreeSet;
+
 use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
 use crate::{
-    document::{Cell, Note, Tone},
+    document::{Block, Cell, Note, Tone},
     numbers::{At, Numbers},
+    parameters::display,
 };
 
 /// What a record is worth.
@@ -55,6 +58,8 @@ pub(crate) struct Entry {
     pub(crate) record: Record,
     /// What to call it among others of its run.
     pub(crate) short: String,
+    /// Parameters that are not what they are when nobody asks.
+    pub(crate) set: BTreeSet<String>,
     /// What it is worth.
     pub(crate) standing: Standing,
     /// What may be quoted: nothing unless it is valid.
@@ -70,7 +75,8 @@ impl Entry {
             _ => Numbers::default(),
         };
         let short = format!("{} {}", record.workload, record.case);
-        Self { record: record.clone(), short, standing, numbers }
+        let set = record.case.0.keys().cloned().collect();
+        Self { record: record.clone(), short, set, standing, numbers }
     }
 
     /// Adds what else a record implies, where its numbers may be quoted.
@@ -80,6 +86,12 @@ impl Entry {
         {
             derive(&self.record.case, measured, &mut self.numbers);
         }
+    }
+
+    /// The first cells of its row: these parameters.
+    pub(crate) fn head(&self, shown: &[String]) -> Vec<Cell> {
+        let value = |name: &String| self.case().get(name).map(|value| display(name, value));
+        shown.iter().map(|name| Cell::maybe(value(name))).collect()
     }
 
     pub(crate) fn case(&self) -> &Case {
@@ -152,25 +164,14 @@ impl Entry {
         self.claims().iter().filter(|claim| !claim.holds)
     }
 
-    /// What a table that shows these parameters says below its rows about this one.
-    pub(crate) fn notes(&self, shown: &[String]) -> Vec<Note> {
-        let mut case = self.record.case.clone();
-        case.0.retain(|name, _| shown.is_empty() || shown.contains(name));
-        match self.standing {
-            Standing::Invalid => self
-                .failed_claims()
-                .map(|claim| Note {
-                    tone: Tone::Bad,
-                    tag: "INVALID",
-                    text: format!("{case}: {}", display_claim(claim)),
-                    cure: String::new(),
-                })
-                .collect(),
-            // The head of the report says it of all of them, and so does the last cell of each.
-            Standing::Emulated | Standing::Valid | Standing::Skipped | Standing::Failed => {
-                Vec::new()
-            }
-        }
+    /// What stands below a table about its row: each claim that does not hold. The head of the
+    /// report says of all of them what is emulated, and so does the last cell of each.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = Block> {
+        let invalid = self.failed_claims().filter(|_| self.standing == Standing::Invalid);
+        invalid.map(|claim| {
+            let text = format!("{}: {}", self.short, display_claim(claim));
+            Block::Note(Note { tone: Tone::Bad, tag: "INVALID", text, cure: String::new() })
+        })
     }
 }
 

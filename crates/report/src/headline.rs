@@ -4,33 +4,60 @@
 //! thing to set it against. What was not measured, or is not valid, has no headline. Which there
 //! are, each view says itself.
 
-use crate::{cases::is_parallel, entry::Entry, numbers::At, quantity::Quantity};
+use pagelab_record::units::display_bytes;
 
-/// The first case of a workload with the base page and one worker that has the number.
-pub(crate) fn base_case<'a>(
+use crate::{
+    cases::is_parallel,
+    document::{Headline, Tone},
+    entry::Entry,
+    numbers::At,
+    parameters,
+    quantity::Quantity,
+};
+
+/// Kinds of fault up to which each has its headline; of more, `write` has, or else the first.
+const KINDS_MAX: usize = 3;
+
+/// Of each kind that was asked for, the case with the base page, or else the smallest, and one
+/// worker that has the number.
+pub(crate) fn base_cases<'a>(
     entries: &'a [Entry],
     workload: &str,
-    kind: Option<&str>,
     (at, statistic): (At<'_>, &str),
-) -> Option<(&'a Entry, Quantity)> {
-    let mine = |entry: &&Entry| {
-        entry.record.workload == workload
-            && entry.parameter("page") == "4k"
-            && kind.is_none_or(|kind| entry.parameter("kind") == kind)
-            && !is_parallel(entry.case())
-    };
-    let with_number = |entry: &'a Entry| Some((entry, entry.numbers.get(at, statistic)?));
-    entries.iter().filter(mine).find_map(with_number)
+) -> Vec<(&'a Entry, Quantity)> {
+    let mine = entries.iter().filter(|entry| entry.record.workload == workload);
+    let mut found: Vec<(&Entry, Quantity)> =
+        mine.filter_map(|entry| Some((entry, entry.numbers.get(at, statistic)?))).collect();
+    let kind = |entry: &Entry| entry.parameter("kind").to_owned();
+    found.sort_by_key(|(entry, _)| {
+        let page = parameters::page_rank(entry.parameter("page"));
+        (kind(entry) != "write", kind(entry), is_parallel(entry.case()), page)
+    });
+    found.dedup_by_key(|(entry, _)| kind(entry));
+    if found.len() > KINDS_MAX {
+        found.truncate(1);
+    }
+    found
 }
 
-/// The interval of a headline's number, and what to set it against.
-pub(crate) fn with_interval(quantity: Quantity, against: &str) -> String {
-    let interval = quantity.display_interval();
-    let interval = match (interval.as_str(), quantity.coverage) {
-        ("", _) => interval,
-        (_, coverage) if coverage > 0.0 => format!("{:.0} %: {interval}", coverage * 100.0),
-        _ => format!("in one process: {interval}"),
+/// `4 KiB write fault`.
+pub(crate) fn fault(entry: &Entry) -> String {
+    let page = match entry.parameter("page") {
+        page if page.starts_with("hugetlb-") => page.to_owned(),
+        page => parameters::page_bytes(page).map_or_else(String::new, whole),
     };
-    let parts = [interval, against.to_owned()];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    format!("{page} {} fault", entry.parameter("kind")).replace("  ", " ").trim().to_owned()
+}
+
+/// Bytes of a page, `4 KiB`: all that there are are whole.
+fn whole(bytes: u64) -> String {
+    display_bytes(bytes as f64).replace(".00", "").replace(".0 ", " ")
+}
+
+/// A number with what it is, its interval, and what to set it against.
+pub(crate) fn headline(quantity: Quantity, label: String, against: &[Option<String>]) -> Headline {
+    let interval = Some(quantity.told_interval()).filter(|interval| !interval.is_empty());
+    let parts: Vec<String> = [interval].iter().chain(against).flatten().cloned().collect();
+    let detail = parts.join(" · ");
+    Headline { value: quantity.display(), label, detail, tone: Tone::Strong }
 }

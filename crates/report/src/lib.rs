@@ -33,4 +33,5 @@ pub use noise::{NoiseCell, NoiseFloor, noise_floor};
 pub use published::Publication;
 pub use report::Report;
 pub use terminal::Style;
+pub use views::Defaults;
 pub use visible::visible;

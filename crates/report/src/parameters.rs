@@ -57,8 +57,8 @@ pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
     names.into_iter().filter(shown).cloned().collect()
 }
 
-/// What the columns do not say about the cases, as one line.
-pub(crate) fn shared(cases: &[&Case], shown: &[String]) -> String {
+/// What cases have in common in the parameters that are to be told, as one line.
+pub(crate) fn shared(cases: &[&Case], told: impl Fn(&str) -> bool) -> String {
     let Some(first) = cases.first() else { return String::new() };
     let differ = |name: &str| cases.iter().any(|case| case.get(name) != first.get(name));
     let said = |name: &str| {
@@ -78,8 +78,7 @@ pub(crate) fn shared(cases: &[&Case], shown: &[String]) -> String {
             _ => format!("{name}={}", values.concat()),
         }
     };
-    let rest =
-        first.0.keys().filter(|name| !ARMS.contains(&name.as_str()) && !shown.contains(name));
+    let rest = first.0.keys().filter(|name| !ARMS.contains(&name.as_str()) && told(name));
     rest.map(|name| said(name)).collect::<Vec<_>>().join(" ")
 }
 
@@ -98,6 +97,38 @@ pub(crate) fn page_bytes(page: &str) -> Option<u64> {
 /// Where a page stands on the axis of page sizes: by size, hugetlb after the others.
 pub(crate) fn page_rank(page: &str) -> (bool, u64) {
     (page.starts_with("hugetlb-"), page_bytes(page).unwrap_or(u64::MAX))
+}
+
+/// A trace as a heading: a path is its last part.
+pub(crate) fn display_trace(trace: &str) -> &str {
+    trace.rsplit('/').next().unwrap_or(trace)
+}
+
+/// The memory type as the processor manuals write it: what the kernel hands out for UC is UC-.
+pub(crate) fn display_type(memory_type: &str) -> String {
+    match memory_type {
+        "uc" => "UC-".to_owned(),
+        other => other.to_uppercase(),
+    }
+}
+
+/// A scenario as a heading: a path is its last part, a preset its name.
+pub(crate) fn display_scenario(scenario: &str) -> &str {
+    if scenario.starts_with('/') {
+        scenario.rsplit('/').next().unwrap_or(scenario)
+    } else {
+        scenario
+    }
+}
+
+/// A value as people read it.
+pub(crate) fn display(name: &str, value: &str) -> String {
+    match name {
+        "trace" => display_trace(value).to_owned(),
+        "type" => display_type(value),
+        "scenario" => display_scenario(value).to_owned(),
+        _ => value.to_owned(),
+    }
 }
 
 /// The value of each parameter that most of the cases have.
@@ -176,7 +207,7 @@ mod tests {
         let cases = [&one, &two];
         let shown = columns(&cases, &["page"]);
         assert_eq!(shown, ["page", "threads"]);
-        assert_eq!(shared(&cases, &shown), "size=1g");
+        assert_eq!(shared(&cases, |name| !shown.contains(&name.to_owned())), "size=1g");
     }
 
     #[test]
@@ -184,7 +215,10 @@ mod tests {
         let (small, large) = (case("4k", "1"), case("2m", "1").with("size", "4g"));
         let shown = columns(&[&small, &large], &[]);
         assert_eq!(shown, ["page"]);
-        assert_eq!(shared(&[&small, &large], &shown), "size=1g…4g (by page) threads=1");
+        assert_eq!(
+            shared(&[&small, &large], |name| !shown.contains(&name.to_owned())),
+            "size=1g…4g (by page) threads=1"
+        );
         let other = case("4k", "1").with("size", "2g");
         assert_eq!(columns(&[&small, &other], &[]), ["size"]);
     }
@@ -198,7 +232,7 @@ mod tests {
         let (one, two) = (of("write", "512m", "auto"), of("mkwrite", "32m", "/var/tmp"));
         let shown = columns(&[&one, &two], &[]);
         assert_eq!(shown, ["kind"]);
-        let shared = shared(&[&one, &two], &shown);
+        let shared = shared(&[&one, &two], |name| !shown.contains(&name.to_owned()));
         assert_eq!(shared, "dir=/var/tmp page=4k size=32m…512m (by kind and page) threads=1");
     }
 

@@ -61,33 +61,34 @@ pub(crate) struct Quantity {
     pub(crate) high: f64,
     /// Probability that such an interval holds the true value; 0 where nobody can say.
     pub(crate) coverage: f64,
+    /// Fresh processes that it rests on; 0 where it has no interval.
+    #[serde(skip)]
+    pub(crate) processes: usize,
     /// What it counts.
     pub(crate) unit: Unit,
 }
 
-/// How to read an interval; said once in each section that shows some.
-pub(crate) const INTERVALS: &str = "Intervals cover 95 % from six processes on (a bootstrap). With \
-    fewer they are the span of the processes' medians: 75 % for three, 94 % for five. With one \
-    they say nothing of other processes.";
+/// What an interval covers that is called one; what covers less is the span of some medians.
+const INTERVAL: f64 = 0.95;
 
 impl Quantity {
     /// A number that has no interval.
     pub(crate) fn exact(value: f64, unit: Unit) -> Self {
         // A sum of nothing is -0.0.
         let value = value + 0.0;
-        Self { value, low: value, high: value, coverage: 0.0, unit }
+        Self { value, low: value, high: value, coverage: 0.0, processes: 0, unit }
     }
 
     /// An estimate in its own unit.
     pub(crate) fn of(estimate: &Estimate, unit: Unit) -> Self {
-        let Estimate { value, low, high, coverage, .. } = *estimate;
-        Self { value, low, high, coverage, unit }
+        let Estimate { value, low, high, coverage, processes, .. } = *estimate;
+        Self { value, low, high, coverage, processes, unit }
     }
 
     /// The quantity times a positive number, in another unit.
     pub(crate) fn times(self, factor: f64, unit: Unit) -> Self {
-        let Self { value, low, high, coverage, .. } = self;
-        Self { value: value * factor, low: low * factor, high: high * factor, coverage, unit }
+        let Self { value, low, high, .. } = self;
+        Self { value: value * factor, low: low * factor, high: high * factor, unit, ..self }
     }
 
     /// A number divided by the quantity: the ends change places. `None` where it would be infinite.
@@ -96,8 +97,8 @@ impl Quantity {
             value: numerator / self.value,
             low: numerator / self.high,
             high: numerator / self.low,
-            coverage: self.coverage,
             unit,
+            ..self
         })
     }
 
@@ -108,6 +109,7 @@ impl Quantity {
             low: self.low / other.high,
             high: self.high / other.low,
             coverage: self.coverage.min(other.coverage),
+            processes: self.processes.min(other.processes),
             unit,
         })
     }
@@ -117,31 +119,64 @@ impl Quantity {
         self.display_value(self.value)
     }
 
-    /// Half the interval as a part of the value, `±0.7%`; empty where there is no interval.
+    /// Whether more than rounding in a conversion keeps its ends from the value.
+    pub(crate) fn has_interval(self) -> bool {
+        self.value > 0.0 && (self.high - self.low) / self.value >= 1e-9
+    }
+
+    /// How far the value may be off: `±0.7%`, half of a 95 % interval, or where too few processes
+    /// give one, what their medians span: `(1.27–1.29)`. Empty where it has neither.
     pub(crate) fn display_spread(self) -> String {
-        // Ends that differ from the value only by rounding in a conversion are not an interval.
-        if self.value <= 0.0 || (self.high - self.low) / self.value < 1e-9 {
+        self.display_spread_by(|value| self.display_value(value))
+    }
+
+    /// The same, where numbers are written otherwise.
+    pub(crate) fn display_spread_by(self, display: impl Fn(f64) -> String) -> String {
+        if !self.has_interval() {
             return String::new();
+        }
+        if self.coverage < INTERVAL {
+            let [low, value, high] = [self.low, self.value, self.high].map(&display);
+            // The unit stands beside the value already.
+            let bare =
+                |end: &str| Some(end.strip_suffix(value.rsplit_once(' ')?.1)?.trim().to_owned());
+            if low == high {
+                return String::new();
+            }
+            let ends = bare(&low).zip(bare(&high)).map_or([low, high], |(low, high)| [low, high]);
+            return format!("({})", span(ends));
         }
         let percent = (self.high - self.low) / 2.0 / self.value * 100.0;
         let digits = usize::from(percent < 9.95);
         format!("±{percent:.digits$}%")
     }
 
-    /// Value and spread: `1.28 µs ±0.7%`.
+    /// Value and spread: `1.28 µs ±0.7%`, `1.28 µs (1.27–1.29)`.
     pub(crate) fn display_with_spread(self) -> String {
         format!("{} {}", self.display(), self.display_spread()).trim_end().to_owned()
     }
 
-    /// The interval for reading, `1.27–1.29 µs`; empty where there is none.
+    /// The ends of the interval for reading, `1.27–1.29 µs`; empty where there is none.
     pub(crate) fn display_interval(self) -> String {
-        if self.display_spread().is_empty() {
+        if !self.has_interval() {
             return String::new();
         }
-        let (low, high) = (self.display_value(self.low), self.display_value(self.high));
-        match (low.rsplit_once(' '), high.rsplit_once(' ')) {
-            (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
-            _ => format!("{low}–{high}"),
+        span([self.low, self.high].map(|end| self.display_value(end)))
+    }
+
+    /// The ends of the interval and what they are: `95 %: 1.27–1.29 µs`, `3 processes: …`.
+    pub(crate) fn told_interval(self) -> String {
+        self.told_interval_by(|value| self.display_value(value))
+    }
+
+    /// The same, where numbers are written otherwise.
+    pub(crate) fn told_interval_by(self, display: impl Fn(f64) -> String) -> String {
+        let ends = || span([self.low, self.high].map(&display));
+        match self.processes {
+            _ if !self.has_interval() => String::new(),
+            _ if self.coverage >= INTERVAL => format!("95 %: {}", ends()),
+            0 | 1 => format!("1 process: {}", ends()),
+            processes => format!("{processes} processes: {}", ends()),
         }
     }
 
@@ -157,6 +192,14 @@ impl Quantity {
             Unit::Ratio => format!("{value:.3}"),
             Unit::Count => group_thousands(value),
         }
+    }
+}
+
+/// Two ends, with their unit once where it is the same.
+fn span([low, high]: [String; 2]) -> String {
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
+        _ => format!("{low}–{high}"),
     }
 }
 
@@ -179,8 +222,14 @@ pub(crate) fn group_thousands(value: f64) -> String {
 mod tests {
     use super::*;
 
-    const FAULT: Quantity =
-        Quantity { value: 1280.0, low: 1270.0, high: 1290.0, coverage: 0.75, unit: Unit::Ns };
+    const FAULT: Quantity = Quantity {
+        value: 1280.0,
+        low: 1270.0,
+        high: 1290.0,
+        coverage: 0.95,
+        processes: 6,
+        unit: Unit::Ns,
+    };
 
     #[test]
     fn a_rate_keeps_the_order_of_its_ends() {
@@ -199,8 +248,20 @@ mod tests {
     fn an_interval_is_shown_only_where_there_is_one() {
         assert_eq!(FAULT.display_with_spread(), "1.28 µs ±0.8%");
         assert_eq!(FAULT.display_interval(), "1.27–1.29 µs");
+        assert_eq!(FAULT.told_interval(), "95 %: 1.27–1.29 µs");
         assert_eq!(Quantity::exact(1280.0, Unit::Ns).display_with_spread(), "1.28 µs");
         assert_eq!(Quantity::exact(1280.0, Unit::Ns).display_interval(), "");
+    }
+
+    #[test]
+    fn what_too_few_processes_span_is_called_no_interval() {
+        let three = Quantity { coverage: 0.75, processes: 3, ..FAULT };
+        assert_eq!(three.display_with_spread(), "1.28 µs (1.27–1.29)");
+        assert_eq!(three.told_interval(), "3 processes: 1.27–1.29 µs");
+        let wide = Quantity { low: 980.0, ..three };
+        assert_eq!(wide.display_with_spread(), "1.28 µs (980 ns–1.29 µs)");
+        let one = Quantity { coverage: 0.0, processes: 1, ..FAULT };
+        assert_eq!(one.told_interval(), "1 process: 1.27–1.29 µs");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     published::Publication,
     run::Run,
     terminal::{self, Style},
-    views,
+    views::{self, Defaults},
     visible::visible,
 };
 
@@ -23,14 +23,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of a journal's contents, with published results to set beside it.
+    /// The report of a journal's contents, with published results to set beside it; a parameter
+    /// that has its default is not told.
     pub fn of(
         header: &RunHeader,
         records: &[Record],
         damage: Option<&Damage>,
         published: &[Publication],
+        defaults: Defaults,
     ) -> Self {
-        let run = views::run(header, records, damage, published);
+        let run = views::run(header, records, damage, published, defaults);
         let document = Document {
             title: header.run.clone(),
             facts: views::facts(header, records),
@@ -53,7 +55,8 @@ impl Report {
 
     /// The answer of a run that advises, for a terminal; `None` where nothing was asked.
     pub fn advice(&self, style: Style) -> Option<String> {
-        let sections = vec![views::advice(&self.run)?];
+        let mut sections = vec![views::advice(&self.run)?];
+        sections.extend(views::intervals(&self.run));
         let alerts = self.document.alerts.clone();
         let title = self.document.title.clone();
         let document = Document { title, alerts, sections, ..Document::default() };

@@ -4,8 +4,8 @@
 //! rather than breaking its rows; commands are never broken, so that they can be pasted.
 
 use comfy_table::{
-    Attribute, Cell as TableCell, CellAlignment, Color, ContentArrangement, Table as Grid,
-    presets::NOTHING,
+    Attribute, Cell as TableCell, CellAlignment, Color, ColumnConstraint, ContentArrangement,
+    Table as Grid, Width, presets::NOTHING,
 };
 
 use crate::document::{Block, Document, Note, Table, Tone};
@@ -120,7 +120,7 @@ impl Page {
         let mut table = table.clone();
         let mut dropped = Vec::new();
         let mut grid = self.grid(&table);
-        while width_of(&grid) > self.style.width {
+        while width_of(&grid, &table) > self.style.width {
             let ranks = table.columns.iter().map(|column| column.rank).enumerate();
             let Some((index, _)) = ranks.filter(|(_, rank)| *rank > 0).max_by_key(|(_, r)| *r)
             else {
@@ -130,6 +130,7 @@ impl Page {
             table.rows.iter_mut().for_each(|row| drop(row.remove(index)));
             grid = self.grid(&table);
         }
+        self.break_lines(&mut grid, &table);
         let text = grid.trim_fmt();
         text.lines().for_each(|line| self.line(line));
         if !dropped.is_empty() {
@@ -137,6 +138,24 @@ impl Page {
             dropped.dedup();
             let note = format!("(too wide for this terminal: {})", dropped.join(", "));
             self.toned(&note, Tone::Quiet);
+        }
+    }
+
+    /// Breaks what explains a row at the width that is left for it.
+    fn break_lines(&self, grid: &mut Grid, table: &Table) {
+        let widths = grid.column_max_content_widths();
+        let over = full_width(&widths).saturating_sub(self.style.width);
+        let last = widths.len().saturating_sub(1);
+        for (at, column) in grid.column_iter_mut().enumerate() {
+            let gap = if at == last { 0 } else { GAP };
+            let width = usize::from(widths[at] + gap);
+            let width = if table.columns[at].explains { width.saturating_sub(over) } else { width };
+            let width = Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX));
+            column.set_constraint(ColumnConstraint::Absolute(width));
+        }
+        if over > 0 && table.columns.iter().any(|column| column.explains) {
+            grid.set_content_arrangement(ContentArrangement::Dynamic);
+            grid.set_width(u16::try_from(self.style.width).unwrap_or(u16::MAX));
         }
     }
 
@@ -157,7 +176,7 @@ impl Page {
         }
         let last = table.columns.len().saturating_sub(1);
         for (index, (column, model)) in grid.column_iter_mut().zip(&table.columns).enumerate() {
-            column.set_padding((0, if index == last { 0 } else { 2 }));
+            column.set_padding((0, if index == last { 0 } else { GAP }));
             if !model.words {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -190,10 +209,24 @@ fn painted_cell(text: &str, tone: Tone) -> TableCell {
     }
 }
 
-fn width_of(grid: &Grid) -> usize {
-    let columns = grid.column_max_content_widths();
-    let gaps = columns.len().saturating_sub(1) * 2;
-    columns.iter().map(|width| usize::from(*width)).sum::<usize>() + gaps
+/// Spaces between two columns.
+const GAP: u16 = 2;
+/// What is left at least of a column that may be broken into lines.
+const EXPLAINS_MIN: u16 = 24;
+
+/// The least that a grid takes.
+fn width_of(grid: &Grid, table: &Table) -> usize {
+    let widths = grid.column_max_content_widths();
+    let least = widths
+        .iter()
+        .zip(&table.columns)
+        .map(|(width, column)| if column.explains { (*width).min(EXPLAINS_MIN) } else { *width });
+    full_width(&least.collect::<Vec<_>>())
+}
+
+fn full_width(widths: &[u16]) -> usize {
+    let gaps = widths.len().saturating_sub(1) * usize::from(GAP);
+    widths.iter().map(|width| usize::from(*width)).sum::<usize>() + gaps
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ fn every_chart_is_drawn_and_the_console_is_silent() {
     let records = include_str!("../../../published/fast-memory/records.jsonl");
     let claims = include_str!("../../../published/fast-memory/claims.toml");
     let published = [Publication::parse("fast-memory", records, claims).unwrap()];
-    let page = Report::of(&contents.header, &contents.records, None, &published).html();
+    let page =
+        Report::of(&contents.header, &contents.records, None, &published, |_, _| None).html();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.html");
     fs::write(&path, &page).unwrap();

@@ -55,7 +55,8 @@ fn whole(runs: &[PathBuf], format: &str, more: &[Publication]) -> Result<String,
         let contents = session::read(run)?;
         let damage = contents.damage.as_ref();
         let beside = published::beside(&contents.header, more);
-        let report = Report::of(&contents.header, &contents.records, damage, &beside);
+        let report =
+            Report::of(&contents.header, &contents.records, damage, &beside, session::default_of);
         whole.push_str(&match format {
             "html" => report.html(),
             "json" => report.json(),

@@ -66,7 +66,7 @@ fn results(report: &str) -> String {
     let (shown, _) = report[from..].split_once("\nWitness\n").expect("there is a witness");
     let line = |line: &str| {
         // How many claims there are depends on what the machine can count.
-        let line = line.split(" (").next().filter(|_| line.contains("cases valid")).unwrap_or(line);
+        let line = line.split(" (").next().filter(|_| line.contains(" valid")).unwrap_or(line);
         let words = line.rsplit_once("  ");
         match words.and_then(|(start, last)| Some((start, last.split_once('/')?))) {
             Some((start, (held, all))) if held == all => format!("{start}  all hold"),

@@ -59,6 +59,11 @@ fn plane(run: &Run) -> Option<Block> {
     .map(Block::Plane)
 }
 
+/// How the faults of a fit were timed.
+fn way(fit: &Fit) -> &'static str {
+    if fit.workload == LATENCY { "each timed alone" } else { "in bulk" }
+}
+
 fn is_drawn(fit: &Fit) -> bool {
     fit.points.len() > 1
 }
@@ -68,8 +73,13 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let fitted = run.fits.iter().filter_map(|fit| Some((fit, fit.line?)));
     let headline = |(fit, line): (&Fit, Line)| Headline {
         value: units::display_ns(line.intercept),
-        label: format!("fixed cost of a fault ({})", fit.label),
-        detail: format!("+ {} ns/KiB, R² {:.3}", units::display_number(line.slope), line.r_squared),
+        label: format!("a fault extrapolated to page size 0, {}", way(fit)),
+        detail: format!(
+            "{}, + {} ns/KiB, R² {:.3}",
+            fit.label,
+            units::display_number(line.slope),
+            line.r_squared
+        ),
         tone: Tone::Plain,
     };
     fitted.min_by_key(|(fit, _)| fit.unusual).map(headline).into_iter().collect()
@@ -85,9 +95,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("fit", "Fixed cost and cost by size");
     section.blocks.extend(plane(run));
     let columns = vec![
-        Column::words("workload"),
         Column::words("cases"),
-        Column::number("fixed"),
+        Column::words("faults"),
+        Column::number("at size 0"),
         Column::number("by size"),
         Column::number("which is").rank(2),
         Column::number("R²").rank(1),
@@ -95,8 +105,10 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     ];
     let rows = fitted.iter().map(|(fit, line)| row(fit, *line)).collect();
     Some(section.with(Block::Table(Table { columns, rows })).with(Block::Text(
-        "cost = fixed + by size · KiB, least squares with relative weights over the page sizes \
-         of otherwise equal cases."
+        "Cost of a fault = at size 0 + by size · KiB: least squares with relative weights over \
+         the page sizes of otherwise equal cases. No fault was measured at size 0. In bulk: per \
+         fault of fault/throughput; each timed alone: p50 of fault/latency, which leaves out the \
+         tail and the faults that allocate page tables."
             .to_owned(),
     )))
 }
@@ -105,8 +117,8 @@ fn row(fit: &Fit, line: Line) -> Vec<Cell> {
     let slope = Quantity::exact(line.slope, Unit::NsPerKib);
     let rate = slope.under(1024.0 * 1e9, Unit::BytesPerSecond).map(Quantity::display);
     vec![
-        fit.workload.into(),
         fit.label.clone().into(),
+        way(fit).into(),
         Cell::toned(Quantity::exact(line.intercept, Unit::Ns).display(), Tone::Strong),
         Cell::toned(slope.display(), Tone::Strong),
         Cell::maybe(rate),

@@ -8,13 +8,14 @@
 use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
-    document::{Block, Cell, Column, Headline, Section, Table, Tone},
+    cases::{all_rows, columns},
+    document::{Block, Cell, Column, Headline, Section, Table},
     entry::Entry,
-    headline::{base_case, with_interval},
+    headline::{base_cases, fault, headline},
     limits::Limits,
     numbers::{Numbers, elapsed, total},
     parameters,
-    quantity::{INTERVALS, Quantity, Unit},
+    quantity::{Quantity, Unit},
     run::Run,
     views::distributions,
 };
@@ -72,46 +73,42 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("latency", "Fault latency");
     section.blocks.extend(distributions::blocks(&run.entries));
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["kind", "page"]);
+    let shown = columns(&mine, &["kind", "page"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));
-    let shared = parameters::shared(&cases, &shown);
     section.blocks.push(Block::Text(format!(
-        "All rows: {shared}. The median empty timer pair is subtracted. + table: faults that also \
-         allocated a page of page table. + host: faults whose memory the host had to find first. \
-         Both are kept apart. Response: from when a touch was due (--rate). Control: the median of \
-         the same loop over pages that are present. Of clear: the rate of the \
-         median fault over the clear limit, for faults that clear. {INTERVALS}",
+        "{}p50: of faults that were timed one by one; fault/throughput times them in bulk, with \
+         the tail and page tables. The median empty timer pair is subtracted. + table: faults that \
+         also allocated a page of page table. + host: faults whose memory the host had to find \
+         first. Both are kept apart. Response: from when a touch was due (--rate). Control: the \
+         median of the same loop over pages that are present. Of clear: the rate of the median \
+         fault over the clear limit, for faults that clear.",
+        all_rows(&mine, &shown)
     )));
     section.blocks.extend(around(&mine).map(Block::Text));
     section.blocks.extend(disturbances(&mine).map(Block::Text));
     section.blocks.extend(stalls(&mine).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
-/// The write fault that everybody asks for.
+/// One fault of each kind that was asked for.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    let at = elapsed(ARM, FAULT);
-    let found = base_case(&run.entries, WORKLOAD, Some("write"), (at, "p50"));
-    let Some((entry, median)) = found else { return Vec::new() };
-    let control = entry.numbers.get(elapsed(CONTROL, FAULT), "p50");
-    let control = control.map(|q| format!("present page {}", q.display())).unwrap_or_default();
-    vec![Headline {
-        value: median.display(),
-        label: "one 4 KiB write fault, median".to_owned(),
-        detail: with_interval(median, &control),
-        tone: Tone::Strong,
-    }]
+    let found = base_cases(&run.entries, WORKLOAD, (elapsed(ARM, FAULT), "p50"));
+    let told = |(entry, median): (&Entry, Quantity)| {
+        let control = entry.numbers.get(elapsed(CONTROL, FAULT), "p50");
+        let control = control.map(|q| format!("present page {}", q.display()));
+        let label = format!("median of one {}, each timed alone", fault(entry));
+        headline(median, label, &[control])
+    };
+    found.into_iter().map(told).collect()
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
-    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    let mut columns = Column::each(shown);
     columns.extend([
         Column::number("n").rank(5),
         Column::number("min").rank(4),
         Column::number("p50"),
-        Column::number("interval").rank(3),
         Column::number("p90").rank(7),
         Column::number("p99"),
         Column::number("p99.9"),
@@ -124,7 +121,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         Column::words("witness"),
     ]);
     let rows = entries.iter().flat_map(|entry| rows(entry, shown)).collect();
-    Table { columns, rows }
+    Table::of(columns, rows)
 }
 
 /// One row for the case, and one for each further series or arm that it has.
@@ -163,21 +160,16 @@ fn row(
 ) -> Vec<Cell> {
     let at = elapsed(arm, series);
     let of = |statistic| entry.numbers.get(at, statistic);
-    let plain = |statistic| Cell::maybe(of(statistic).map(Quantity::display));
-    let parameter = |name: &String| match (entry.case().get(name), name.as_str()) {
-        (Some(kind), "kind") => format!("{kind} {suffix}").trim_end().into(),
-        (value, _) => Cell::maybe(value.map(Into::into)),
-    };
-    let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
-    row.push(Cell { tone: Tone::Quiet, ..plain("n") });
-    row.push(plain("min"));
-    row.push(Cell { tone: Tone::Strong, ..plain("p50") });
-    let interval = of("p50").map(Quantity::display_interval).filter(|text| !text.is_empty());
-    row.push(Cell::maybe(interval));
+    let plain = |statistic| Cell::of(of(statistic));
+    let mut row = entry.head(shown);
+    for (cell, _) in row.iter_mut().zip(shown).filter(|(_, name)| *name == "kind") {
+        cell.text += format!(" {suffix}").trim_end();
+    }
+    row.extend([plain("n").quiet(), plain("min"), Cell::spread(of("p50")).strong()]);
     row.extend(["p90", "p99", "p99.9", "max"].map(plain));
-    row.push(Cell { tone: Tone::Quiet, ..plain("mean") });
+    row.push(plain("mean").quiet());
     let control = entry.numbers.get(elapsed(CONTROL, FAULT), "p50").filter(|_| first);
-    row.push(Cell::maybe(control.map(Quantity::display)));
+    row.push(Cell::of(control));
     row.push(if first { plain("bandwidth") } else { Cell::none() });
     row.push(plain("share_of_clear"));
     row.push(entry.counts(at));

@@ -12,8 +12,8 @@ use crate::{
     chart::{Key, Lanes, Row, hue},
     document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::{Entry, Standing},
-    headline::with_interval,
-    limits::{Level, Limits, OPERATIONS},
+    headline::headline,
+    limits::{Best, Level, Limits, OPERATIONS},
     quantity::Quantity,
     run::Run,
 };
@@ -30,7 +30,7 @@ fn is_limit(workload: &str) -> bool {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let Run { entries, limits, .. } = run;
     let notes = entries.iter().filter(|entry| is_limit(&entry.record.workload));
-    let mut notes: Vec<Block> = notes.flat_map(|entry| entry.notes(&[])).map(Block::Note).collect();
+    let mut notes: Vec<Block> = notes.flat_map(Entry::notes).collect();
     notes.extend(emulated(entries).map(Block::Note));
     if limits.levels.is_empty() && limits.costs.is_empty() && notes.is_empty() {
         return None;
@@ -62,15 +62,18 @@ fn lanes(limits: &Limits) -> Option<Block> {
         .map(Block::Lanes)
 }
 
-/// What bounds a fault that must clear.
+/// What bounds a fault that must clear; where only something else was asked for, that.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    let headline = |clear: Quantity| Headline {
-        value: clear.display(),
-        label: "clear limit, one thread, DRAM".to_owned(),
-        detail: with_interval(clear, ""),
-        tone: Tone::Plain,
-    };
-    run.limits.clear().map(headline).into_iter().collect()
+    let Run { limits, .. } = run;
+    let clear = limits.clear().map(|q| (q, "clear limit, one thread, DRAM".to_owned()));
+    let level = limits.levels.last().and_then(|level| {
+        let (best, (_, _, operation)) =
+            level.best.iter().zip(OPERATIONS).find_map(|(best, of)| Some((best.as_ref()?, of)))?;
+        Some((best.bandwidth, format!("{operation} limit, one thread, {}", level.name)))
+    });
+    let cost = limits.costs.first().map(|(name, median, _)| (*median, (*name).to_owned()));
+    let told = |(quantity, label)| Headline { tone: Tone::Plain, ..headline(quantity, label, &[]) };
+    clear.or(level).or(cost).map(told).into_iter().collect()
 }
 
 /// What is said instead of the limits of an emulated machine, which have no rows.
@@ -91,31 +94,37 @@ fn emulated(entries: &[Entry]) -> Option<Note> {
 }
 
 fn table(limits: &Limits) -> Table {
-    let mut columns = vec![Column::words("level"), Column::number("buffer").rank(1)];
-    for (_, _, heading) in OPERATIONS {
-        columns.push(Column::number(heading));
-        columns.push(Column::words("by").rank(2));
-    }
-    let row = |level: &Level| {
-        let buffer = match level.buffer_bytes {
-            0 => Cell::none(),
-            bytes => units::display_bytes(bytes as f64).into(),
-        };
-        let mut row = vec![Cell::from(level.name.clone()), buffer];
-        for best in &level.best {
-            let best = best.as_ref();
-            row.push(Cell::maybe(best.map(|best| best.bandwidth.display_with_spread())));
-            let arm = best.map(|best| best.arm.as_str()).unwrap_or_default();
-            row.push(Cell::toned(arm, Tone::Quiet));
-        }
-        row
+    let columns = vec![
+        Column::words("level"),
+        Column::number("buffer").rank(1),
+        Column::words("operation"),
+        Column::number("bandwidth"),
+        Column::words("by"),
+    ];
+    let buffer = |level: &Level| match level.buffer_bytes {
+        0 => Cell::none(),
+        bytes => units::display_bytes(bytes as f64).into(),
     };
-    Table { columns, rows: limits.levels.iter().map(row).collect() }
+    let row = |level: &Level, best: &Best, operation: &str| {
+        let bandwidth = Cell::spread(Some(best.bandwidth)).strong();
+        vec![
+            level.name.clone().into(),
+            buffer(level),
+            operation.into(),
+            bandwidth,
+            best.arm.clone().into(),
+        ]
+    };
+    let rows = limits.levels.iter().flat_map(|level| {
+        let all = level.best.iter().zip(OPERATIONS);
+        all.filter_map(move |(best, (_, _, word))| Some(row(level, best.as_ref()?, word)))
+    });
+    Table { columns, rows: rows.collect() }
 }
 
 fn costs_table(limits: &Limits) -> Table {
     let columns =
-        vec![Column::words("cost"), Column::number("median"), Column::words("meaning").rank(1)];
+        vec![Column::words("cost"), Column::number("median"), Column::words("meaning").explains()];
     let row = |(name, quantity, meaning): &(&str, Quantity, &str)| {
         let median = quantity.display_with_spread();
         vec![Cell::from(*name), median.into(), Cell::toned(*meaning, Tone::Quiet)]

@@ -31,8 +31,10 @@ use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
     environment::facts,
+    outcomes::intervals,
 };
 use crate::{
+    cases::name_shortly,
     document::{Headline, Section},
     entry::Entry,
     fit::fits,
@@ -42,6 +44,9 @@ use crate::{
     published::Publication,
     run::Run,
 };
+
+/// The default of a workload's parameter, where it has one: what a report need not say.
+pub type Defaults = fn(workload: &str, parameter: &str) -> Option<&'static str>;
 
 /// A part of a report.
 struct View {
@@ -53,8 +58,9 @@ struct View {
     sections: Sections,
     /// The numbers that a run is remembered by.
     headlines: fn(&Run) -> Vec<Headline>,
-    /// What to call a case of its workloads among others.
-    short: fn(&Case) -> String,
+    /// The parameters that a case of its workloads is called by; what tells it from others of its
+    /// run is added.
+    short: &'static [&'static str],
 }
 
 /// What records imply, by what it follows from. The three are derived one after the other.
@@ -83,7 +89,7 @@ const NOTHING: View = View {
     derive: &[],
     sections: Sections::None,
     headlines: |_| Vec::new(),
-    short: Case::to_string,
+    short: &[],
 };
 
 /// Every part of a report, in the order of reading.
@@ -93,69 +99,95 @@ const VIEWS: &[View] = &[
     View { sections: One(tier::compared_section), ..NOTHING },
     View {
         workloads: &[explain::WORKLOAD],
+        short: &["program"],
         derive: &[Together(explain::derive)],
         sections: One(explain::section),
         headlines: explain::headlines,
-        ..NOTHING
     },
     View {
         workloads: &[latency::WORKLOAD],
+        short: &["kind", "page"],
         derive: &[Derive::Limits(latency::derive)],
         sections: One(latency::section),
         headlines: latency::headlines,
+    },
+    View {
+        workloads: &[userfaultfd::WORKLOAD],
+        short: &["handler", "op", "page"],
+        sections: One(userfaultfd::section),
+        headlines: userfaultfd::headlines,
         ..NOTHING
     },
-    View { workloads: &[userfaultfd::WORKLOAD], sections: One(userfaultfd::section), ..NOTHING },
     View {
         workloads: &[stages::WORKLOAD],
+        short: &["kind"],
         derive: &[Alone(stages::derive)],
         sections: One(stages::section),
-        ..NOTHING
+        headlines: stages::headlines,
     },
     View {
         workloads: &[throughput::WORKLOAD],
+        short: &["kind", "page"],
         derive: &[Derive::Limits(throughput::derive)],
         sections: One(throughput::section),
         headlines: throughput::headlines,
-        ..NOTHING
     },
     View { sections: One(workers::section), ..NOTHING },
     View { sections: One(workers::beside_section), ..NOTHING },
     View { sections: One(fit::section), headlines: fit::headlines, ..NOTHING },
     View {
         workloads: &[replay::WORKLOAD],
+        short: &["trace"],
         derive: &[Alone(replay::derive)],
         sections: One(replay::section),
         headlines: replay::headlines,
+    },
+    View {
+        workloads: &[verify::WORKLOAD],
+        short: &["trace"],
+        sections: One(verify::section),
+        headlines: verify::headlines,
         ..NOTHING
     },
-    View { workloads: &[verify::WORKLOAD], sections: One(verify::section), ..NOTHING },
     View {
         workloads: &[trace::WORKLOAD],
+        short: &["trace"],
         derive: &[Alone(trace::derive)],
         sections: One(trace::section),
         headlines: trace::headlines,
-        ..NOTHING
     },
     View {
         workloads: &[memtype::BANDWIDTH],
+        short: &["type", "test"],
         derive: &[Alone(memtype::derive), Derive::Limits(memtype::derive_shares)],
         sections: One(memtype::bandwidth_section),
         headlines: memtype::headlines,
+    },
+    View {
+        workloads: &[memtype::LATENCY],
+        short: &["type"],
+        sections: One(memtype::latency_section),
+        headlines: memtype::latency_headlines,
         ..NOTHING
     },
-    View { workloads: &[memtype::LATENCY], sections: One(memtype::latency_section), ..NOTHING },
-    View { workloads: &[memtype::ORDER], sections: One(memtype::order_section), ..NOTHING },
+    View {
+        workloads: &[memtype::ORDER],
+        short: &["type", "store", "fence"],
+        sections: One(memtype::order_section),
+        headlines: memtype::order_headlines,
+        ..NOTHING
+    },
     View {
         workloads: &[tier::WORKLOAD],
+        short: &["scenario"],
         derive: &[Alone(tier::derive)],
         sections: One(tier::section),
         headlines: tier::headlines,
-        ..NOTHING
     },
     View { sections: One(|run| other::section(run, is_shown)), ..NOTHING },
     View {
         workloads: &limits::WORKLOADS,
+        short: &["level"],
         sections: One(limits::section),
         headlines: limits::headlines,
         ..NOTHING
@@ -165,6 +197,7 @@ const VIEWS: &[View] = &[
         headlines: outcomes::headlines,
         ..NOTHING
     },
+    View { sections: One(intervals), ..NOTHING },
     View { sections: One(outcomes::skipped), ..NOTHING },
     View { sections: One(outcomes::failed), ..NOTHING },
     View { sections: One(outcomes::warnings), ..NOTHING },
@@ -190,11 +223,8 @@ fn is_shown(workload: &str) -> bool {
 
 /// A record with all that it implies by itself.
 pub(crate) fn entry(record: &Record) -> Entry {
-    let view = of(&record.workload);
     let mut entry = Entry::of(record);
-    let short = format!("{} {}", record.workload, (view.short)(&record.case));
-    short.trim_end().clone_into(&mut entry.short);
-    for derive in view.derive {
+    for derive in of(&record.workload).derive {
         if let Alone(derive) = derive {
             entry.derive(derive);
         }
@@ -208,8 +238,18 @@ pub(crate) fn run(
     records: &[Record],
     damage: Option<&Damage>,
     publications: &[Publication],
+    defaults: Defaults,
 ) -> Run {
     let mut entries: Vec<Entry> = records.iter().map(entry).collect();
+    for Entry { record, set, .. } in &mut entries {
+        set.retain(|name| defaults(&record.workload, name) != record.case.get(name));
+    }
+    for view in VIEWS.iter().filter(|view| !view.short.is_empty()) {
+        for workload in view.workloads {
+            let mine = entries.iter_mut().filter(|entry| entry.record.workload == *workload);
+            name_shortly(&mut mine.collect::<Vec<_>>(), view.short);
+        }
+    }
     // Grids interleave their axes; a reader looks for a page size.
     entries.sort_by_cached_key(|entry| {
         let kind = entry.parameter("kind").to_owned();

@@ -42,6 +42,16 @@ pub(crate) fn witness(run: &Run) -> Section {
     section
 }
 
+/// How to read what stands beside numbers, where anything does.
+pub(crate) fn intervals(run: &Run) -> Option<Section> {
+    let mut numbers = run.entries.iter().flat_map(|entry| &entry.numbers.0);
+    numbers.find(|number| number.quantity.has_interval())?;
+    let said = "±: half of a 95 % interval, a bootstrap over six processes or more. In brackets: \
+                what the medians of fewer processes span, which is no interval; of one process, \
+                those of its repetitions.";
+    Some(Section::new("intervals", "Intervals").with(Block::Text(said.to_owned())))
+}
+
 /// How many cases may be believed.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let entries = &run.entries;
@@ -53,14 +63,13 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         (count(Standing::Failed), "failed"),
         (count(Standing::Skipped), "skipped"),
     ];
-    let told: Vec<String> =
-        told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let told = told.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!(", {n} {what}"));
     let bad = [Standing::Invalid, Standing::Failed, Standing::Emulated];
     let bad = bad.into_iter().any(|standing| count(standing) > 0);
     vec![Headline {
-        value: format!("{} of {}", count(Standing::Valid), entries.len()),
-        label: "cases valid by their witness".to_owned(),
-        detail: [vec![format!("{claims} claims")], told].concat().join(", "),
+        value: count(Standing::Valid).to_string(),
+        label: format!("valid{}", told.collect::<String>()),
+        detail: format!("{claims} claims of the witness"),
         tone: if bad { Tone::Warn } else { Tone::Good },
     }]
 }
@@ -83,7 +92,7 @@ pub(crate) fn claims(run: &Run) -> Option<Section> {
         let arm = if claim.arm.is_empty() { "all" } else { &claim.arm };
         vec![
             entry.record.workload.clone().into(),
-            Cell::toned(entry.case().to_string(), Tone::Quiet),
+            Cell::toned(entry.short.clone(), Tone::Quiet),
             arm.into(),
             claim.claim.clone().into(),
             claim.expected.to_string().into(),

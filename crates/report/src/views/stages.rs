@@ -9,11 +9,12 @@
 use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
+    cases::{all_rows, columns},
+    document::{Block, Cell, Column, Headline, Section, Table, Tone},
     entry::Entry,
+    headline::headline,
     numbers::{Numbers, elapsed},
-    parameters,
-    quantity::{INTERVALS, Quantity, Unit},
+    quantity::{Quantity, Unit},
     run::Run,
 };
 
@@ -78,15 +79,14 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["kind"]);
-    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    let shown = columns(&mine, &["kind"]);
+    let mut columns = Column::each(&shown);
     columns.extend([
         Column::words("stage"),
-        Column::words("ends at").rank(3),
+        Column::words("ends at").explains(),
         Column::number("p50"),
         Column::number("share"),
-        Column::words("of the traced fault").rank(1),
+        Column::words("of the traced fault").rank(3),
         Column::number("p99").rank(4),
         Column::number("without events, about").rank(2),
         Column::number("proc×rep").rank(5),
@@ -94,17 +94,32 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     ]);
     let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
     let mut section = Section::new("stages", "Stages of a fault");
-    section.blocks.push(Block::Table(Table { columns, rows }));
+    section.blocks.push(Block::Table(Table::of(columns, rows)));
     section.blocks.push(Block::Text(format!(
-        "All rows: {}. Stages are those of a fault whose events are open; each contains what its \
+        "{}Stages are those of a fault whose events are open; each contains what its \
          events cost. Without events: what is left when the measured cost of the events is taken \
          off evenly, half before and half after each stamp; an estimate, without an interval. \
-         Every time contains one reading of the clock. {INTERVALS}",
-        parameters::shared(&cases, &shown)
+         Every time contains one reading of the clock.",
+        all_rows(&mine, &shown)
     )));
     section.blocks.extend(mine.iter().filter_map(|entry| costs(entry)).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
+}
+
+/// The stage that takes most of each kind's fault.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let share = |entry: &Entry, stage| entry.numbers.get(elapsed(TRACED, stage), "share");
+    let longest = |entry: &Entry| {
+        let known = STAGES.iter().filter_map(|(stage, _)| Some((*stage, share(entry, stage)?)));
+        let (stage, most) = known.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
+        let of = |arm| entry.numbers.get(elapsed(arm, WHOLE), "p50").map(Quantity::display);
+        let whole = of(TRACED).map(|whole| format!("{whole} traced"));
+        let bare = of(UNTRACED).map(|bare| format!("{bare} untraced"));
+        let label = format!("of a {} fault, while traced, is {stage}", entry.parameter("kind"));
+        Some(headline(most, label, &[whole, bare]))
+    };
+    run.rows(WORKLOAD).into_iter().filter_map(longest).take(3).collect()
 }
 
 /// What being told cost, as a sentence.
@@ -126,23 +141,18 @@ fn costs(entry: &Entry) -> Option<String> {
 
 fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
     let of = |arm, series, statistic| entry.numbers.get(elapsed(arm, series), statistic);
-    let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
-    let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
-    let head = || -> Vec<Cell> {
-        shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect()
-    };
     let mut rows = Vec::new();
     let mut before = 0.0;
     for (stage, end) in STAGES {
         let Some(median) = of(TRACED, stage, "p50") else { continue };
         let share = of(TRACED, stage, "share");
         let part = share.map_or(0.0, |share| share.value);
-        let mut row = head();
+        let mut row = entry.head(shown);
         row.extend([stage.into(), Cell::toned(end, Tone::Quiet)]);
-        row.extend([spread(Some(median)), plain(share), bar(before, part).into()]);
+        row.extend([Cell::spread(Some(median)), Cell::of(share), bar(before, part).into()]);
         row.extend([
-            plain(of(TRACED, stage, "p99")),
-            plain(of(TRACED, stage, "estimate_untraced")),
+            Cell::of(of(TRACED, stage, "p99")),
+            Cell::of(of(TRACED, stage, "estimate_untraced")),
         ]);
         row.extend([Cell::default(), Cell::default()]);
         rows.push(row);
@@ -156,11 +166,11 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
     ] {
         let is_first = arm == TRACED;
         let tone = if arm == UNTRACED { Tone::Strong } else { Tone::Plain };
-        let mut row = head();
+        let mut row = entry.head(shown);
         row.extend([name.into(), Cell::default()]);
-        row.push(Cell { tone, ..spread(of(arm, WHOLE, "p50")) });
+        row.push(Cell { tone, ..Cell::spread(of(arm, WHOLE, "p50")) });
         row.extend([Cell::default(), Cell::default()]);
-        row.extend([plain(of(arm, WHOLE, "p99")), Cell::default()]);
+        row.extend([Cell::of(of(arm, WHOLE, "p99")), Cell::default()]);
         row.push(entry.counts(elapsed(arm, WHOLE)));
         row.push(if is_first { entry.proof() } else { Cell::default() });
         rows.push(row);

@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
+    cases::{all_rows, columns},
+    document::{Block, Cell, Column, Headline, Section, Table},
     entry::Entry,
+    headline::headline,
     numbers::elapsed,
     parameters,
-    quantity::{INTERVALS, Quantity, Unit},
+    quantity::{Quantity, Unit},
     run::Run,
     views::latency,
 };
@@ -29,17 +31,15 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let mut shown = parameters::columns(&cases, &[]);
+    let mut shown = columns(&mine, &[]);
     shown.retain(|name| !RESOLVER.contains(&name.as_str()));
     let named = [RESOLVER.map(str::to_owned).to_vec(), shown].concat();
     let rows = mine.iter().map(|entry| row(entry, &named, &run.entries)).collect();
-    let mut columns: Vec<Column> = named.iter().map(|name| Column::words(name)).collect();
+    let mut columns = Column::each(&named);
     columns.extend([
         Column::number("n").rank(6),
         Column::number("min").rank(4),
         Column::number("p50"),
-        Column::number("interval").rank(5),
         Column::number("× write 4k"),
         Column::number("p99"),
         Column::number("p99.9").rank(3),
@@ -51,44 +51,55 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         Column::words("witness"),
     ]);
     let mut section = Section::new("userfaultfd", "Faults that user space resolves");
-    section.blocks.push(Block::Table(Table { columns, rows }));
-    let shared = parameters::shared(&cases, &named);
-    let said = if shared.is_empty() { String::new() } else { format!("All rows: {shared}. ") };
+    section.blocks.push(Block::Table(Table::of(columns, rows)));
     section.blocks.push(Block::Text(format!(
-        "{said}A sample lasts from the touch to its end: exception, message or signal, request, \
+        "{}A sample lasts from the touch to its end: exception, message or signal, request, \
          way back. The median empty timer pair is subtracted. × write 4k: the median over that of \
          fault/latency kind=write page=4k with the same fifo in this run, of other processes. Per \
          page: the samples of all touches over all pages, which is less than a fault where one \
-         fault resolves a batch. Control: the median of the same touch without a fault. {INTERVALS}"
+         fault resolves a batch. Control: the median of the same touch without a fault.",
+        all_rows(&mine, &named)
     )));
     section.blocks.extend(fastest(&mine).map(Block::Text));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&named)).map(Block::Note));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
+}
+
+/// The quickest resolver.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let of = |entry: &Entry| entry.numbers.get(elapsed(latency::ARM, latency::FAULT), "p50");
+    let known = run.rows(WORKLOAD).into_iter().filter_map(|entry| Some((entry, of(entry)?)));
+    let quickest = known.min_by(|(_, a), (_, b)| a.value.total_cmp(&b.value));
+    let told = |(entry, median): (&Entry, Quantity)| {
+        let resolver = entry.short.trim_start_matches(WORKLOAD).trim();
+        let write = plain_write(entry, &run.entries).map(|q| format!("write 4k {}", q.display()));
+        headline(
+            median,
+            format!("median of one fault resolved by user space, {resolver}"),
+            &[write],
+        )
+    };
+    quickest.map(told).into_iter().collect()
 }
 
 fn row(entry: &Entry, named: &[String], entries: &[Entry]) -> Vec<Cell> {
     let at = elapsed(latency::ARM, latency::FAULT);
     let of = |statistic| entry.numbers.get(at, statistic);
-    let plain = |statistic| Cell::maybe(of(statistic).map(Quantity::display));
+    let plain = |statistic| Cell::of(of(statistic));
     let page = entry.numbers.get(elapsed(latency::ARM, BATCH), "p50");
     let write = plain_write(entry, entries);
     let over = |quantity: Option<Quantity>| {
         let ratio = quantity.zip(write).and_then(|(q, write)| q.over(write, Unit::Ratio));
         Cell::maybe(ratio.map(|ratio| format!("{:.2}", ratio.value)))
     };
-    let mut row: Vec<Cell> =
-        named.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect();
-    row.push(Cell { tone: Tone::Quiet, ..plain("n") });
-    row.push(plain("min"));
-    row.push(Cell { tone: Tone::Strong, ..plain("p50") });
-    let interval = of("p50").map(Quantity::display_interval).filter(|text| !text.is_empty());
-    row.push(Cell::maybe(interval));
+    let mut row = entry.head(named);
+    row.extend([plain("n").quiet(), plain("min"), Cell::spread(of("p50")).strong()]);
     row.push(over(of("p50")));
     row.extend(["p99", "p99.9", "max"].map(plain));
-    row.push(Cell::maybe(page.map(Quantity::display)));
+    row.push(Cell::of(page));
     row.push(over(page));
     let control = entry.numbers.get(elapsed(latency::CONTROL, latency::FAULT), "p50");
-    row.push(Cell::maybe(control.map(Quantity::display)));
+    row.push(Cell::of(control));
     row.push(entry.counts(at));
     row.push(entry.proof());
     row

@@ -10,10 +10,10 @@ use pagelab_record::{
 };
 
 use crate::{
-    cases::display_trace,
-    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    cases::{all_rows, columns},
+    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::Entry,
-    parameters,
+    numbers::total,
     quantity::group_thousands,
     run::Run,
 };
@@ -27,9 +27,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["trace"]);
-    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    let shown = columns(&mine, &["trace"]);
+    let mut columns = Column::each(&shown);
     columns.extend([
         Column::words("arm"),
         Column::number("operations"),
@@ -39,9 +38,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     ]);
     let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
     let said = format!(
-        "Every load of every arm beside that of a memory that does one byte after the other. All \
-         rows: {}.",
-        parameters::shared(&cases, &shown)
+        "{}Every load of every arm beside that of a memory that does one byte after the other.",
+        all_rows(&mine, &shown)
     );
     let mut section = Section::new("verify", "Memories verified")
         .with(Block::Table(Table { columns, rows }))
@@ -52,9 +50,26 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
             let (tag, text, cure) = ("verify", warning.clone(), String::new());
             Block::Note(Note { tone: Tone::Warn, tag, text, cure })
         }));
-        section.blocks.extend(entry.notes(&shown).into_iter().map(Block::Note));
+        section.blocks.extend(entry.notes());
     }
     Some(section)
+}
+
+/// How many loads differ, of all memories that were verified.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let ran = run.rows(WORKLOAD);
+    let claims = || ran.iter().flat_map(|entry| entry.claims());
+    let differ = || claims().filter(|claim| claim.id == claim::LOADS_THAT_DIFFER);
+    let wrong = total(differ().map(|claim| claim.observed.unsigned_abs()));
+    let loads = total(ran.iter().filter_map(|entry| entry.counter(counter::LOADS)));
+    let loads = group_thousands(loads as f64);
+    let told = differ().next().map(|_| Headline {
+        value: group_thousands(wrong as f64),
+        label: "loads differ from those of a naive memory".to_owned(),
+        detail: format!("{} memories, {loads} loads each", differ().count()),
+        tone: if wrong == 0 { Tone::Good } else { Tone::Bad },
+    });
+    told.into_iter().collect()
 }
 
 fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
@@ -75,11 +90,7 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
             Cell::toned(observed(claim), tone)
         });
         let (holding, all) = (mine().filter(|claim| claim.holds).count(), mine().count());
-        let parameter = |name: &String| match (entry.parameter(name), name.as_str()) {
-            (trace, "trace") => display_trace(trace).into(),
-            (value, _) => Cell::from(value),
-        };
-        let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
+        let mut row = entry.head(shown);
         let ops = mine().find(|claim| claim.id == claim::TRACE_OPERATIONS);
         row.extend([
             (*arm).into(),

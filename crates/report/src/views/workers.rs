@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagelab_record::{Measured, Series};
 
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
+    cases::columns,
+    document::{Block, Cell, Column, Section, Table},
     entry::Entry,
     numbers::{Time, clock_of, elapsed},
     parameters,
-    quantity::{INTERVALS, Quantity, Unit},
+    quantity::{Quantity, Unit},
     ratio,
     run::Run,
     views::throughput::{ARM, WORKLOAD},
@@ -105,25 +106,24 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
                     let one = rates.get(&(1, *way))?.times(f64::from(workers), Unit::PerSecond);
                     rate.over(one, Unit::Share)
                 });
-                row.push(Cell::maybe(rate.map(Quantity::display)));
-                let shown = efficiency.map(Quantity::display_with_spread);
-                row.push(Cell { tone: Tone::Strong, ..Cell::maybe(shown) });
+                row.push(Cell::of(rate));
+                row.push(Cell::spread(efficiency).strong());
             }
             if both {
                 let of = |way| rates.get(&(workers, way)).copied().filter(|_| workers > 1);
                 let ratio = of(Way::Threads)
                     .zip(of(Way::Processes))
                     .and_then(|(threads, processes)| threads.over(processes, Unit::Ratio));
-                row.push(Cell::maybe(ratio.map(Quantity::display_with_spread)));
+                row.push(Cell::spread(ratio));
             }
             table.rows.push(row);
         }
     }
-    let text = format!(
+    let text =
         "Faults a second of all workers together. Efficiency: that rate over as many times the \
          rate of one worker. Threads share an address space; where each has a VMA of its own, they \
-         share the page table and no longer the VMA's lock. {INTERVALS}"
-    );
+         share the page table and no longer the VMA's lock."
+            .to_owned();
     let section = Section::new("workers", "Threads and processes");
     Some(section.with(Block::Table(table)).with(Block::Text(text)))
 }
@@ -136,7 +136,7 @@ fn over(measured: &Measured, series: &str, arms: [&str; 2]) -> Option<Quantity> 
 
 /// Nanoseconds of one call or touch of an arm.
 fn each(entry: &Entry, series: &str, arm: &str) -> Cell {
-    Cell::maybe(entry.numbers.get(elapsed(arm, series), "p50").map(Quantity::display))
+    Cell::of(entry.numbers.get(elapsed(arm, series), "p50"))
 }
 
 /// The table of calls beside faults, where there are any.
@@ -147,9 +147,8 @@ pub(crate) fn beside_section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["kind", "page", "beside"]);
-    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
+    let shown = columns(&mine, &["kind", "page", "beside"]);
+    let mut columns = Column::each(&shown);
     columns.extend([
         Column::number("fault alone"),
         Column::number("with calls"),
@@ -163,10 +162,9 @@ pub(crate) fn beside_section(run: &Run) -> Option<Section> {
     let row = |entry: &&Entry| {
         let ratio = |series, arms| {
             let of = entry.measured().and_then(|measured| over(measured, series, arms));
-            Cell { tone: Tone::Strong, ..Cell::maybe(of.map(Quantity::display_with_spread)) }
+            Cell::spread(of).strong()
         };
-        let mut row: Vec<Cell> =
-            shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect();
+        let mut row = entry.head(&shown);
         row.extend([
             each(entry, "touch", ALONE),
             each(entry, "touch", ARM),
@@ -179,14 +177,13 @@ pub(crate) fn beside_section(run: &Run) -> Option<Section> {
         ]);
         row
     };
-    let table = Table { columns, rows: mine.iter().map(row).collect() };
-    let text = format!(
+    let table = Table::of(columns, mine.iter().map(row).collect());
+    let text =
         "One more thread of the same address space calls munmap, mprotect or madvise on 16 pages \
          of its own. Faults slow by: a touch with calls beside it over one without. Flushing \
          costs: a call beside threads that touch present memory over one with nobody beside it. \
-         Faulting costs: a call beside threads that fault over one beside threads that do not. \
-         {INTERVALS}"
-    );
+         Faulting costs: a call beside threads that fault over one beside threads that do not."
+            .to_owned();
     let section = Section::new("beside", "Calls beside faults");
     Some(section.with(Block::Table(table)).with(Block::Text(text)))
 }

@@ -122,7 +122,7 @@ fn prices() -> Vec<Record> {
 }
 
 fn report(records: &[Record]) -> Report {
-    Report::of(&journal().header, records, None, &[])
+    Report::of(&journal().header, records, None, &[], |_, _| None)
 }
 
 fn section(report: &Report) -> String {

@@ -62,7 +62,7 @@ fn run() -> (RunHeader, Vec<Record>) {
 
 fn report() -> Report {
     let (header, records) = run();
-    Report::of(&header, &records, None, &[])
+    Report::of(&header, &records, None, &[], |_, _| None)
 }
 
 /// The section's own lines.

@@ -12,7 +12,7 @@ use crate::{
     document::{Block, Cell, Column, Note, Section, Table, Tone},
     entry::{Entry, Standing},
     numbers::elapsed,
-    quantity::{INTERVALS, Quantity},
+    quantity::Quantity,
     views::throughput::ARM,
 };
 
@@ -183,7 +183,7 @@ fn said(advice: &Advice<'_>) -> String {
             bytes(cache)
         ));
     }
-    format!("{text} {INTERVALS}")
+    text
 }
 
 /// What strategies lack for all of the memory, each lack once.

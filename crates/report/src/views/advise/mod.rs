@@ -23,9 +23,9 @@ use pagelab_record::{
 pub(crate) use self::form::value;
 use crate::{
     cases::{is_parallel, touches_fault},
-    document::{Headline, Section, Tone},
+    document::{Headline, Section},
     entry::Entry,
-    headline::with_interval,
+    headline::headline,
     limits::Limits,
     numbers::{Time, clock_of, summed},
     quantity::{Quantity, Unit},
@@ -55,12 +55,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         let others = advice.others(choice);
         let others = if others.is_empty() { others } else { format!("not told from {others}") };
         let seconds = advice.seconds(row)?;
-        Some(Headline {
-            value: seconds.display(),
-            label: format!("{said}: {}", row.strategy.name),
-            detail: with_interval(seconds, &others),
-            tone: Tone::Strong,
-        })
+        let others = Some(others).filter(|others| !others.is_empty());
+        Some(headline(seconds, format!("{said}: {}", row.strategy.name), &[others]))
     };
     advice.answers().into_iter().filter_map(headline).collect()
 }

@@ -20,7 +20,7 @@ pub(crate) use self::section::section;
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
-    headline::with_interval,
+    headline::headline,
     numbers::{At, Time, elapsed, tally},
     quantity::{Quantity, Unit},
     run::Run,
@@ -232,22 +232,12 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     };
     let memory = knob.bytes.filter(|bytes| *bytes > 0.0);
     let memory = memory.map(|bytes| format!("takes {} more", units::display_bytes(bytes)));
-    Some(Headline {
-        value: knob.saved.display(),
-        label: format!("less in faults by {}", knob.how),
-        detail: with_interval(knob.saved, &memory.unwrap_or_default()),
-        tone: Tone::Strong,
-    })
+    Some(headline(knob.saved, format!("less in faults by {}", knob.how), &[memory]))
 }
 
 fn cost_headline(mine: &Entry) -> Option<Headline> {
     let cost = mine.numbers.get(elapsed(ARM, ALL), "stall")?;
     let share = mine.numbers.get(elapsed(ARM, ALL), "share_of_cpu");
     let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
-    Some(Headline {
-        value: cost.display(),
-        label: "in page faults".to_owned(),
-        detail: with_interval(cost, &share.unwrap_or_default()),
-        tone: Tone::Strong,
-    })
+    Some(headline(cost, "in page faults".to_owned(), &[share]))
 }

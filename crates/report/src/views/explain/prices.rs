@@ -142,6 +142,7 @@ pub(crate) fn minus(a: Quantity, b: Quantity) -> Quantity {
         low: (a.low - b.high).max(0.0),
         high: (a.high - b.low).max(0.0),
         coverage: a.coverage.min(b.coverage),
+        processes: a.processes.min(b.processes),
         unit: a.unit,
     }
 }
@@ -153,6 +154,7 @@ pub(crate) fn plus(a: Quantity, b: Quantity) -> Quantity {
         low: a.low + b.low,
         high: a.high + b.high,
         coverage: a.coverage.min(b.coverage),
+        processes: a.processes.min(b.processes),
         unit: a.unit,
     }
 }

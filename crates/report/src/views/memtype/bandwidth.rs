@@ -8,15 +8,15 @@ use pagelab_record::vocabulary::counter;
 
 use super::{
     ARM, BANDWIDTH, COMPLETION, ISSUE, TEST, TWIN, TYPES, arms, charts, display_gb, display_mib,
-    display_type, mine, number, withheld,
+    mine, number, withheld,
 };
 use crate::{
-    cases::test_of,
+    cases::{all_rows, columns, test_of},
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::elapsed,
     parameters,
-    quantity::{INTERVALS, Quantity, Unit, group_thousands},
+    quantity::{Quantity, Unit, group_thousands},
     run::Run,
 };
 
@@ -33,31 +33,28 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
     section.blocks.extend(charts::bandwidth(run));
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let mut shown = parameters::columns(&cases, &["type", "test"]);
+    let mut shown = columns(&mine, &["type", "test"]);
     shown.retain(|name| !NAMED.contains(&name.as_str()));
     section.blocks.push(Block::Table(table(&mine, &shown)));
     let said: Vec<String> = shown.iter().cloned().chain(NAMED.map(str::to_owned)).collect();
-    let mut text = format!("All rows: {}.", parameters::shared(&cases, &said));
+    let mut text = all_rows(&mine, &said);
     if let Some(clear) = run.limits.clear() {
-        text.push_str(&format!(" Clear limit in DRAM, one thread: {}.", clear.display()));
+        text.push_str(&format!("Clear limit in DRAM, one thread: {}. ", clear.display()));
     }
     text.push_str(
-        " Issue: until the last store was issued, which is before it is complete. As timed: until \
+        "Issue: until the last store was issued, which is before it is complete. As timed: until \
          the end that the test names. Complete: until an sfence and an mfence after everything. Of \
          C: the rate over that of the same loop in C, process by process. × WB: the rate over that \
          of the same test in WB memory, in other processes. Of limit: complete stores over the \
-         clear limit, loads over the read limit; what a cache holds can exceed it. ",
+         clear limit, loads over the read limit; what a cache holds can exceed it.",
     );
-    section.blocks.push(Block::Text(text + INTERVALS));
+    section.blocks.push(Block::Text(text));
     section.blocks.extend(withheld(&mine));
     Some(section)
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
     let several = entries.iter().any(|entry| arms(entry, "arms").iter().any(|arm| *arm != ARM));
-    let typed = entries.iter().any(|entry| entry.parameter("type") != TYPES[0]);
-    let limited = entries.iter().any(|entry| of_limit(entry, ARM).is_some());
     let parameter = |name: &String| match name.as_str() {
         "type" | "test" | "size" | "width" => Column::words(name),
         "iterations" => Column::words("rounds").rank(6),
@@ -74,16 +71,10 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         Column::number("complete MiB/s").rank(1),
         Column::number("a round").rank(5),
     ]);
-    if several {
-        columns.push(Column::number("of C").rank(2));
-    }
-    if typed {
-        columns.push(Column::number("× WB").rank(2));
-    }
-    if limited {
-        columns.push(Column::number("of limit").rank(3));
-    }
     columns.extend([
+        Column::number("of C").rank(2),
+        Column::number("× WB").rank(2),
+        Column::number("of limit").rank(3),
         Column::number("wrong words").rank(5),
         Column::number("proc×rep").rank(7),
         Column::words("witness"),
@@ -101,28 +92,19 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
                 row.push(arm.into());
             }
             row.extend(rates(entry, arm));
-            if several {
-                let share = number(entry, ARM, TEST, "share_of_c").filter(|_| arm != TWIN);
-                row.push(Cell::maybe(share.map(Quantity::display_with_spread)));
-            }
-            if typed {
-                let ratio = over_wb(entry, arm, entries);
-                row.push(Cell::maybe(ratio.map(|ratio| format!("{:.3}", ratio.value))));
-            }
-            if limited {
-                row.push(Cell::maybe(of_limit(entry, arm).map(Quantity::display)));
-            }
+            let share = number(entry, ARM, TEST, "share_of_c").filter(|_| arm != TWIN);
+            let ratio = over_wb(entry, arm, entries).map(|ratio| format!("{:.3}", ratio.value));
+            row.extend([Cell::spread(share), Cell::maybe(ratio), Cell::of(of_limit(entry, arm))]);
             row.extend(rest(entry, arm));
             rows.push(row);
         }
     }
-    Table { columns, rows }
+    Table::of(columns, rows)
 }
 
 fn said(entry: &Entry, name: &str, first: bool) -> Cell {
     let tone = if first { Tone::Plain } else { Tone::Quiet };
     match name {
-        "type" => Cell::toned(display_type(entry.parameter(name)), tone),
         "test" => {
             let mut test = test_of(entry.case());
             if entry.parameter("sum") == "accumulated" {
@@ -133,22 +115,23 @@ fn said(entry: &Entry, name: &str, first: bool) -> Cell {
             }
             Cell::toned(test, tone)
         }
-        _ => Cell { tone: Tone::Quiet, ..Cell::maybe(entry.case().get(name).map(Into::into)) },
+        "type" => Cell::toned(parameters::display(name, entry.parameter(name)), tone),
+        _ => Cell::maybe(entry.case().get(name).map(Into::into)).quiet(),
     }
 }
 
 fn rates(entry: &Entry, arm: &str) -> Vec<Cell> {
     let rate = |series| number(entry, arm, series, "bandwidth");
     let timed = rate(TEST).map(|rate| {
-        format!("{} {}", display_mib(rate), rate.display_spread()).trim_end().to_owned()
+        let mib = |value| display_mib(Quantity { value, ..rate });
+        format!("{} {}", display_mib(rate), rate.display_spread_by(mib)).trim_end().to_owned()
     });
-    let round = number(entry, arm, TEST, "round").map(Quantity::display);
     vec![
         Cell::maybe(rate(ISSUE).map(display_mib)),
-        Cell { tone: Tone::Strong, ..Cell::maybe(timed) },
+        Cell::maybe(timed).strong(),
         Cell::maybe(rate(TEST).map(display_gb)),
         Cell::maybe(rate(COMPLETION).map(display_mib)),
-        Cell { tone: Tone::Quiet, ..Cell::maybe(round) },
+        Cell::of(number(entry, arm, TEST, "round")).quiet(),
     ]
 }
 

@@ -3,13 +3,14 @@
 //! The one idea: types differ by a factor of a hundred, so dots stand on a logarithmic scale, in a
 //! lane for each test or operation, a colour for each type; the published run is hollow beside.
 
-use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, display_type, mine, number};
+use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, mine, number};
 use crate::{
     cases::test_of,
     chart::{Key, Lanes, Row, hue},
     document::Block,
     entry::Entry,
     numbers::elapsed,
+    parameters::display_type,
     quantity::Quantity,
     run::Run,
 };

@@ -3,13 +3,15 @@
 //! The one idea: arms are operations, so a row is an operation of a case, as a distribution; the
 //! same operation on WB memory stands beside it, of other processes.
 
-use super::{LATENCY, OP, TYPES, arms, charts, display_type, mine, number, withheld};
+use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
+    cases::{all_rows, columns},
+    document::{Block, Cell, Column, Headline, Section, Table},
     entry::Entry,
+    headline::headline,
     numbers::elapsed,
-    parameters,
-    quantity::{INTERVALS, Quantity, Unit},
+    parameters::{self, display_type},
+    quantity::{Quantity, Unit},
     run::Run,
 };
 
@@ -24,14 +26,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
     section.blocks.extend(charts::latency(run));
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["type"]);
+    let shown = columns(&mine, &["type"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));
     section.blocks.push(Block::Text(format!(
-        "All rows: {}. The median empty timer pair is subtracted. A store ends when it has been \
+        "{}The median empty timer pair is subtracted. A store ends when it has been \
          issued, a store with a fence when the fence has completed. × WB: the median over that of \
-         the same operation on WB memory whose lines are in the cache. {INTERVALS}",
-        parameters::shared(&cases, &shown)
+         the same operation on WB memory whose lines are in the cache.",
+        all_rows(&mine, &shown)
     )));
     section.blocks.extend(withheld(&mine));
     Some(section)
@@ -48,7 +49,6 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         Column::number("n").rank(6),
         Column::number("min").rank(2),
         Column::number("p50"),
-        Column::number("interval").rank(3),
         Column::number("p90").rank(7),
         Column::number("p99"),
         Column::number("p99.9").rank(4),
@@ -60,20 +60,12 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
     ]);
     let row = |entry: &Entry, arm: &str, first: bool| {
         let of = |statistic| number(entry, arm, OP, statistic);
-        let plain = |statistic| Cell::maybe(of(statistic).map(Quantity::display));
-        let parameter = |name: &String| match (name.as_str(), entry.case().get(name)) {
-            ("type", Some(memory_type)) => display_type(memory_type).into(),
-            (_, value) => Cell::maybe(value.map(Into::into)),
-        };
-        let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
-        row.push(arm.into());
-        row.push(Cell { tone: Tone::Quiet, ..plain("n") });
-        row.push(plain("min"));
-        row.push(Cell { tone: Tone::Strong, ..plain("p50") });
-        let interval = of("p50").map(Quantity::display_interval).filter(|text| !text.is_empty());
-        row.push(Cell::maybe(interval));
+        let plain = |statistic| Cell::of(of(statistic));
+        let mut row = entry.head(shown);
+        row.extend([arm.into(), plain("n").quiet(), plain("min")]);
+        row.push(Cell::spread(of("p50")).strong());
         row.extend(["p90", "p99", "p99.9", "max"].map(plain));
-        row.push(Cell { tone: Tone::Quiet, ..plain("mean") });
+        row.push(plain("mean").quiet());
         let ratio = over_wb(entry, arm, entries);
         row.push(Cell::maybe(ratio.map(|ratio| format!("{:.2}", ratio.value))));
         row.push(entry.counts(elapsed(arm, OP)));
@@ -89,7 +81,23 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         let numbered = arms.iter().enumerate();
         rows.extend(numbered.map(|(nth, arm)| row(entry, arm, nth == 0)));
     }
-    Table { columns, rows }
+    Table::of(columns, rows)
+}
+
+/// The first operation that was asked for, by memory type.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let mine = mine(&run.entries, LATENCY);
+    let Some(arm) = mine.iter().find_map(|entry| arms(entry, "op").into_iter().next()) else {
+        return Vec::new();
+    };
+    let known = mine.iter().filter_map(|e| Some((e.parameter("type"), number(e, arm, OP, "p50")?)));
+    let mut known: Vec<(&str, Quantity)> = known.collect();
+    known.dedup_by_key(|(memory_type, _)| *memory_type);
+    let Some(((first, median), others)) = known.split_first() else { return Vec::new() };
+    let other =
+        |(other, q): &(&str, Quantity)| Some(format!("{} {}", display_type(other), q.display()));
+    let label = format!("median of one {arm}, {} memory", display_type(first));
+    vec![headline(*median, label, &others.iter().map(other).collect::<Vec<_>>())]
 }
 
 /// The median over that of the same operation on cached WB memory.

@@ -20,13 +20,15 @@ use crate::{
     entry::{Entry, Standing, display_claim},
     limits::Limits,
     numbers::{At, Number, Numbers, Time, clock_of, elapsed},
+    parameters::display_type,
     quantity::{Quantity, Unit, group_thousands},
     ratio,
     run::Run,
 };
 pub(crate) use {
-    bandwidth::section as bandwidth_section, latency::section as latency_section,
-    order::section as order_section,
+    bandwidth::section as bandwidth_section,
+    latency::{headlines as latency_headlines, section as latency_section},
+    order::{headlines as order_headlines, section as order_section},
 };
 
 /// The arm that rates come from.
@@ -62,14 +64,6 @@ pub(crate) const TESTS: [&str; 9] = [
     "read",
 ];
 const MIB: f64 = 1_048_576.0;
-
-/// The memory type as the processor manuals write it: what the kernel hands out for UC is UC-.
-pub(crate) fn display_type(memory_type: &str) -> String {
-    match memory_type {
-        "uc" => "UC-".to_owned(),
-        other => other.to_uppercase(),
-    }
-}
 
 /// Where a memory type stands in tables.
 pub(crate) fn type_rank(memory_type: &str) -> usize {
@@ -220,10 +214,8 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let others = others.filter_map(|other| {
         Some(format!("{} {} MiB/s", display_type(other), display_mib(rate(other)?.1)))
     });
-    let interval = (!rate_of_it.display_spread().is_empty()).then(|| {
-        let [low, high] = [rate_of_it.low, rate_of_it.high].map(|end| group_thousands(end / MIB));
-        format!("{low}–{high} MiB/s")
-    });
+    let mib = |value| format!("{} MiB/s", display_mib(Quantity { value, ..rate_of_it }));
+    let interval = Some(rate_of_it.told_interval_by(mib)).filter(|text| !text.is_empty());
     Some(Headline {
         value: format!("{} MiB/s", display_mib(rate_of_it)),
         label: format!(

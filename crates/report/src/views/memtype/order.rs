@@ -9,11 +9,12 @@ use pagelab_record::{
     vocabulary::{claim, series},
 };
 
-use super::{ORDER, display_type, mine, withheld};
+use super::{ORDER, mine, withheld};
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
+    cases::{all_rows, columns},
+    document::{Block, Cell, Column, Headline, Section, Table, Tone},
     entry::{Entry, Standing},
-    numbers, parameters,
+    numbers,
     quantity::group_thousands,
     run::Run,
 };
@@ -73,8 +74,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["type", "store", "fence"]);
+    let shown = columns(&mine, &["type", "store", "fence"]);
     let mut columns: Vec<Column> = shown
         .iter()
         .map(|name| match name.as_str() {
@@ -95,22 +95,30 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut section = Section::new("memtype-order", "Memory types: order of stores")
         .with(Block::Table(Table { columns, rows }));
     section.blocks.push(Block::Text(format!(
-        "One CPU stores data, then the fence of the row, then a flag; another CPU loads the flag, \
-         then the data. Observed: it saw the new flag. A reordering: the data was still old. In a \
-         million: of those observed. Where the processor manual allows a reordering, seeing none \
-         proves nothing. All rows: {}.",
-        parameters::shared(&cases, &shown)
+        "{}One CPU stores data, then the fence of the row, then a flag; another CPU loads the \
+         flag, then the data. Observed: it saw the new flag. A reordering: the data was still old. \
+         In a million: of those observed. Where the processor manual allows a reordering, seeing \
+         none proves nothing.",
+        all_rows(&mine, &shown)
     )));
     section.blocks.extend(withheld(&mine));
     Some(section)
 }
 
-fn row(entry: &Entry, shown: &[String]) -> Vec<Cell> {
-    let parameter = |name: &String| match (name.as_str(), entry.case().get(name)) {
-        ("type", Some(memory_type)) => display_type(memory_type).into(),
-        (_, value) => Cell::maybe(value.map(Into::into)),
+/// Whether stores were seen out of order, by memory type and fence: the worst case leads.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let counted = run.valid(ORDER).into_iter().filter_map(|entry| Some((entry, count(entry)?)));
+    let told = |(entry, count): (&Entry, Count)| Headline {
+        value: group_thousands(count.reorderings as f64),
+        label: format!("reorderings seen, {}", entry.short.trim_start_matches(ORDER).trim()),
+        detail: format!("of {} messages", group_thousands(count.observed as f64)),
+        tone: Tone::Plain,
     };
-    let mut row: Vec<Cell> = shown.iter().map(parameter).collect();
+    counted.max_by_key(|(_, count)| count.reorderings).map(told).into_iter().collect()
+}
+
+fn row(entry: &Entry, shown: &[String]) -> Vec<Cell> {
+    let mut row = entry.head(shown);
     let count = count(entry).unwrap_or_default();
     let number = |value: u64| Cell::from(group_thousands(value as f64));
     let each = (count.observed > 0)

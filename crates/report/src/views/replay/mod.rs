@@ -16,12 +16,13 @@ use pagelab_record::{
 };
 
 use crate::{
-    cases::{display_trace, name_of, titles},
+    cases::{all_rows, columns, name_of, titles},
     document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::Entry,
+    headline,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally},
     parameters,
-    quantity::{INTERVALS, Quantity, Unit, group_thousands},
+    quantity::{Quantity, Unit, group_thousands},
     ratio::{self, TIE},
     run::Run,
 };
@@ -102,8 +103,6 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     if mine.is_empty() {
         return None;
     }
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["trace", "reader"]);
     let mut section = Section::new("replay", "Trace replay");
     let compared: Vec<&Entry> =
         mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();
@@ -115,16 +114,16 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         section.blocks.push(Block::Text(conditions(&[entry])));
         section.blocks.push(Block::Table(table(entry)));
         section.blocks.extend(beside::text(entry).map(Block::Text));
-        section.blocks.extend(notes(entry, &shown).into_iter().map(Block::Note));
+        section.blocks.extend(notes(entry));
     }
-    section.blocks.extend(readers::blocks(&mine, &shown));
+    section.blocks.extend(readers::blocks(&mine));
     section.blocks.push(Block::Text(format!(
         "CPU: time of the thread for one operation, decoding included. × noop, × base: CPU time \
          over that of the arm, process by process; base is fast-mem's best configuration, a cache \
          of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
          are ties and grey, because the layout of the code alone moves a loop that much. \
          Operations and bytes a second are by elapsed time. Digest: of the value and order of \
-         every load; noop forgets, so its digest differs. {INTERVALS}",
+         every load; noop forgets, so its digest differs.",
         TIE * 100.0
     )));
     Some(section)
@@ -136,11 +135,9 @@ fn conditions(entries: &[&Entry]) -> String {
     let of = |name: &str| first.counter(name).unwrap_or(0) as f64;
     let ops = group_thousands(of(counter::TRACE_OPS));
     let bytes = units::display_bytes(of(counter::TRACE_BYTES));
-    let cases: Vec<&Case> = entries.iter().map(|entry| entry.case()).collect();
-    let mut said = parameters::columns(&cases, &["trace"]);
+    let mut said = columns(entries, &["trace"]);
     said.push("ops".to_owned());
-    let rest = parameters::shared(&cases, &said);
-    format!("{ops} operations, {bytes}; {rest}.")
+    format!("{ops} operations, {bytes}. {}", all_rows(entries, &said)).trim_end().to_owned()
 }
 
 fn table(entry: &Entry) -> Table {
@@ -163,21 +160,19 @@ fn table(entry: &Entry) -> Table {
         Column::words("witness"),
     ];
     let arms = entry.measured().map(|measured| arms(entry.case(), measured)).unwrap_or_default();
-    Table { columns, rows: arms.iter().map(|arm| row(entry, arm)).collect() }
+    Table::of(columns, arms.iter().map(|arm| row(entry, arm)).collect())
 }
 
 fn row(entry: &Entry, arm: &str) -> Vec<Cell> {
     let of = |at, statistic| entry.numbers.get(at, statistic);
-    let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
-    let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
     let (thread, whole) = (cpu(arm, REPLAY), elapsed(arm, REPLAY));
     let mut row = vec![
         Cell::from(arm),
         Cell::toned(decoder(arm), Tone::Quiet),
-        Cell { tone: Tone::Strong, ..spread(of(thread, "ns_per_op")) },
-        plain(of(whole, "ns_per_op")),
-        plain(of(whole, "ops_per_second")),
-        plain(of(whole, "bandwidth")),
+        Cell::spread(of(thread, "ns_per_op")).strong(),
+        Cell::of(of(whole, "ns_per_op")),
+        Cell::of(of(whole, "ops_per_second")),
+        Cell::of(of(whole, "bandwidth")),
     ];
     row.extend(AGAINST.map(|statistic| against(of(thread, statistic))));
     row.extend(usage(entry, arm));
@@ -241,14 +236,14 @@ fn proof(entry: &Entry, arm: &str) -> Cell {
 }
 
 /// What is said below the rows: arms that are left out, and why numbers are withheld.
-fn notes(entry: &Entry, shown: &[String]) -> Vec<Note> {
+fn notes(entry: &Entry) -> impl Iterator<Item = Block> {
     let left_out = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
     let note = |text: &String| {
         let (arm, why) = text.split_once(" is left out: ")?;
         let text = format!("{arm}: {why}");
-        Some(Note { tone: Tone::Warn, tag: "left out", text, cure: String::new() })
+        Some(Block::Note(Note { tone: Tone::Warn, tag: "left out", text, cure: String::new() }))
     };
-    left_out.filter_map(note).chain(entry.notes(shown)).collect()
+    left_out.filter_map(note).chain(entry.notes())
 }
 
 /// The replay that a run is remembered by: pagelab's default memory, or else the fastest.
@@ -259,27 +254,32 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 fn headline(entries: &[Entry]) -> Option<Headline> {
     let of = |entry: &Entry, arm: &str, statistic| entry.numbers.get(cpu(arm, REPLAY), statistic);
     let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
-    let ours = mine.filter(|entry| of(entry, beside::OURS, "ns_per_op").is_some());
-    // From memory, and of a trace that does not stay on one page: that one compares little.
-    let entry = ours.min_by_key(|entry| {
-        let is_fib = name_of(entry.case()) == "fib";
-        (is_fib, entry.parameter("reader") != readers::MEMORY)
-    })?;
-    let each = of(entry, beside::OURS, "ns_per_op")?;
-    let against = |statistic, name| {
-        of(entry, beside::OURS, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
+    let fastest = |entry: &'_ Entry| {
+        let all = arms(entry.case(), entry.measured()?).into_iter();
+        let timed = all.filter_map(|arm| Some((arm.to_owned(), of(entry, arm, "ns_per_op")?)));
+        // Neither a bound nor a baseline leads, where a memory was asked for.
+        let place = |arm: &str| (arm != beside::OURS, arm.starts_with(NOOP), BASES.contains(&arm));
+        timed.min_by(|(a, x), (b, y)| place(a).cmp(&place(b)).then(x.value.total_cmp(&y.value)))
     };
-    let parts = [
-        Some(each.display_interval()).filter(|interval| !interval.is_empty()),
-        against("ratio_to_noop", NOOP),
-        against("ratio_to_best_same_decoder", "fast-mem's best behind the same decoder"),
-        against("ratio_to_base", "fast-mem's best behind its own (base)"),
-    ];
-    let trace = display_trace(entry.parameter("trace"));
-    Some(Headline {
-        value: each.display(),
-        label: format!("an operation of {trace} in {}", beside::OURS),
-        detail: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
-        tone: Tone::Strong,
-    })
+    let timed = mine.filter_map(|entry| Some((entry, fastest(entry)?)));
+    // From memory, and of a trace that does not stay on one page: that one compares little.
+    let (entry, (arm, each)) = timed.min_by_key(|(entry, (arm, _))| {
+        let is_fib = name_of(entry.case()) == "fib";
+        (arm != beside::OURS, is_fib, entry.parameter("reader") != readers::MEMORY)
+    })?;
+    let against = |statistic, name| {
+        of(entry, &arm, statistic).map(|ratio| format!("{:.2} × {name}", ratio.value))
+    };
+    let rate = entry.numbers.get(elapsed(&arm, REPLAY), "ops_per_second");
+    let trace = parameters::display_trace(entry.parameter("trace"));
+    Some(headline::headline(
+        each,
+        format!("CPU time of an operation of {trace} in {arm}"),
+        &[
+            rate.map(Quantity::display),
+            against("ratio_to_noop", NOOP).filter(|_| arm != NOOP),
+            against("ratio_to_best_same_decoder", "fast-mem's best behind the same decoder"),
+            against("ratio_to_base", "fast-mem's best behind its own (base)"),
+        ],
+    ))
 }

@@ -7,7 +7,7 @@
 use super::{AGAINST, REPLAY, against, arms, conditions, notes, proof, usage};
 use crate::{
     cases::titles,
-    document::{Block, Cell, Column, Table, Tone},
+    document::{Block, Cell, Column, Table},
     entry::Entry,
     numbers::{cpu, elapsed, tally},
     parameters,
@@ -20,9 +20,6 @@ const READ: [&str; 2] = ["reader", "cache"];
 pub(crate) const MEMORY: &str = "memory";
 /// Readers, in the order of the worklog.
 const ORDER: [&str; 5] = [MEMORY, "buffered-8k", "buffered-4m", "mmap", "mmap-populate"];
-
-/// Cells before the ratios inside a case, where it has several arms.
-const LEADING: usize = 4;
 
 /// Whether two cases replay the same with the same arms, however it is read.
 fn is_same(one: &Entry, other: &Entry) -> bool {
@@ -40,7 +37,7 @@ pub(super) fn takes(entry: &Entry, all: &[&Entry]) -> bool {
 }
 
 /// A table for each set of readers.
-pub(super) fn blocks(all: &[&Entry], shown: &[String]) -> Vec<Block> {
+pub(super) fn blocks(all: &[&Entry]) -> Vec<Block> {
     let mut groups: Vec<Vec<&Entry>> = Vec::new();
     for entry in all.iter().copied().filter(|entry| takes(entry, all)) {
         match groups.iter_mut().find(|group| is_same(group[0], entry)) {
@@ -56,8 +53,7 @@ pub(super) fn blocks(all: &[&Entry], shown: &[String]) -> Vec<Block> {
         blocks.push(Block::Heading(format!("{title}, by reader")));
         blocks.push(Block::Text(conditions(&group)));
         blocks.push(Block::Table(table(&group, all)));
-        let notes = group.iter().flat_map(|entry| notes(entry, shown));
-        blocks.extend(notes.map(Block::Note));
+        blocks.extend(group.iter().flat_map(|entry| notes(entry)));
     }
     blocks
 }
@@ -78,11 +74,8 @@ fn table(group: &[&Entry], all: &[&Entry]) -> Table {
         Column::number("elapsed").rank(1),
         Column::number("× memory"),
         Column::number("CPU"),
-    ]);
-    if several {
-        columns.extend(["× noop", "× base"].map(Column::number));
-    }
-    columns.extend([
+        Column::number("× noop"),
+        Column::number("× base"),
         Column::number("user").rank(4),
         Column::number("system").rank(2),
         Column::number("reads").rank(3),
@@ -99,17 +92,11 @@ fn table(group: &[&Entry], all: &[&Entry]) -> Table {
             if several {
                 row.push(arm.clone().into());
             }
-            let mut cells = cells(entry, &arm, from_memory(entry, &arm, all));
-            if several {
-                let ratio = |statistic| entry.numbers.get(cpu(&arm, REPLAY), statistic);
-                let ratios = AGAINST.map(|statistic| against(ratio(statistic)));
-                cells.splice(LEADING..LEADING, ratios);
-            }
-            row.extend(cells);
+            row.extend(cells(entry, &arm, from_memory(entry, &arm, all), several));
             rows.push(row);
         }
     }
-    Table { columns, rows }
+    Table::of(columns, rows)
 }
 
 /// The elapsed time of the same arm over the same trace, from memory: of the group, or of another
@@ -125,9 +112,8 @@ fn from_memory(entry: &Entry, arm: &str, all: &[&Entry]) -> Option<Quantity> {
     found.iter().find_map(|other| other.numbers.get(elapsed(arm, REPLAY), "ns_per_op"))
 }
 
-fn cells(entry: &Entry, arm: &str, memory: Option<Quantity>) -> Vec<Cell> {
+fn cells(entry: &Entry, arm: &str, memory: Option<Quantity>, several: bool) -> Vec<Cell> {
     let of = |at, statistic| entry.numbers.get(at, statistic);
-    let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
     let whole = elapsed(arm, REPLAY);
     let each = of(whole, "ns_per_op");
     let ratio = each.zip(memory).and_then(|(each, memory)| each.over(memory, Unit::Ratio));
@@ -136,12 +122,15 @@ fn cells(entry: &Entry, arm: &str, memory: Option<Quantity>) -> Vec<Cell> {
         _ => ratio,
     };
     let [user, system, reads, minor, major] = usage(entry, arm);
+    let beside = |what| against(of(cpu(arm, REPLAY), what).filter(|_| several));
     let per_mib = of(tally(arm, "minor-faults"), "per_mib");
     vec![
-        Cell { tone: Tone::Strong, ..plain(of(whole, "total")) },
-        Cell::maybe(each.map(Quantity::display_with_spread)),
+        Cell::of(of(whole, "total")).strong(),
+        Cell::spread(each),
         against(ratio),
-        plain(of(cpu(arm, REPLAY), "ns_per_op")),
+        Cell::of(of(cpu(arm, REPLAY), "ns_per_op")),
+        beside(AGAINST[0]),
+        beside(AGAINST[1]),
         user,
         system,
         reads,

@@ -17,14 +17,14 @@ use pagelab_record::{
 };
 
 use crate::{
-    cases::{is_parallel, touches_fault},
+    cases::{all_rows, columns, is_parallel, touches_fault},
     document::{Block, Cell, Column, Headline, Section, Table, Tone},
     entry::Entry,
-    headline::{base_case, with_interval},
+    headline::{base_cases, fault, headline},
     limits::Limits,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, summed},
     parameters,
-    quantity::{INTERVALS, Quantity, Unit},
+    quantity::{Quantity, Unit},
     ratio,
     run::Run,
     views::workers::ALONE,
@@ -157,22 +157,17 @@ fn ratio_to_twin(measured: &Measured) -> Option<Quantity> {
     ratio::of_arms(&measured.series, TOUCH, clock, [ARM, TWIN])
 }
 
-/// The rate of base pages, and the page size that comes closest to clearing.
+/// The rate of each kind that was asked for, and the page size that comes closest to clearing.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    [rate_of(&run.entries), best_page(&run.entries)].into_iter().flatten().collect()
-}
-
-fn rate_of(entries: &[Entry]) -> Option<Headline> {
-    let at = elapsed(ARM, TOUCH);
-    let (entry, rate) = base_case(entries, WORKLOAD, None, (at, "faults_per_second"))?;
-    let bandwidth = entry.numbers.get(elapsed(ARM, FAULT_IN), "bandwidth");
-    let bandwidth = bandwidth.map(Quantity::display).unwrap_or_default();
-    Some(Headline {
-        value: rate.display(),
-        label: "4 KiB faults a second".to_owned(),
-        detail: with_interval(rate, &bandwidth),
-        tone: Tone::Strong,
-    })
+    let of = |entry: &Entry, at, statistic| entry.numbers.get(at, statistic);
+    let found = base_cases(&run.entries, WORKLOAD, (elapsed(ARM, TOUCH), "faults_per_second"));
+    let told = |(entry, rate): (&Entry, Quantity)| {
+        let each = of(entry, elapsed(ARM, TOUCH), "per_fault");
+        let each = each.map(|each| format!("{} each, page tables included", each.display()));
+        let bandwidth = of(entry, elapsed(ARM, FAULT_IN), "bandwidth").map(Quantity::display);
+        headline(rate, format!("{}s a second, in bulk", fault(entry)), &[each, bandwidth])
+    };
+    found.into_iter().map(told).chain(best_page(&run.entries)).collect()
 }
 
 /// The page size that comes closest to the clear limit.
@@ -182,15 +177,12 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
     let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
     let candidates = mine.filter_map(|entry| Some((entry, share(entry)?)));
     let (best, most) = candidates.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
-    let base = base_case(entries, WORKLOAD, None, (at, "share_of_clear"));
+    let base = base_cases(entries, WORKLOAD, (at, "share_of_clear")).into_iter().next();
     let base = base.filter(|(entry, _)| entry.case() != best.case());
-    let against = base.map(|(_, share)| format!("4k pages {}", share.display()));
-    Some(Headline {
-        value: most.display(),
-        label: format!("of the clear limit with {} pages", best.parameter("page")),
-        detail: with_interval(most, &against.unwrap_or_default()),
-        tone: Tone::Plain,
-    })
+    let against =
+        base.map(|(entry, share)| format!("{} pages {}", entry.parameter("page"), share.display()));
+    let label = format!("of the clear limit with {} pages", best.parameter("page"));
+    Some(Headline { tone: Tone::Plain, ..headline(most, label, &[against]) })
 }
 
 /// The table of throughput cases, where there are any.
@@ -201,81 +193,64 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     let mut section = Section::new("throughput", "Fault throughput");
     section.blocks.extend(charts::bandwidth(run));
-    let cases: Vec<_> = mine.iter().map(|entry| entry.case()).collect();
-    let shown = parameters::columns(&cases, &["page", "backing", "populate"]);
+    let shown = columns(&mine, &["page", "backing", "populate"]);
     section.blocks.push(Block::Table(table(&mine, &shown)));
-    let mut said = format!("All rows: {}.", parameters::shared(&cases, &shown));
+    let mut said = all_rows(&mine, &shown);
+    said.push_str(
+        "Per fault: the time of all touches over the faults, so page tables and interruptions are \
+         in it; mapping and release are not. ",
+    );
     if let Some(clear) = run.limits.clear() {
-        said = format!("{said} Clear limit in DRAM, one thread: {}.", clear.display());
+        said.push_str(&format!("Clear limit in DRAM, one thread: {}. ", clear.display()));
     }
     if mine.iter().any(|entry| cold_page_of(entry).is_some()) {
         said.push_str(
-            " A cold page is one that the host may have had to back first, because this kernel \
+            "A cold page is one that the host may have had to back first, because this kernel \
              had handed free memory back to it; it is in no other column.",
         );
     }
-    section.blocks.push(Block::Text(format!("{said} {INTERVALS}")));
-    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes(&shown)).map(Block::Note));
+    section.blocks.push(Block::Text(said.trim_end().to_owned()));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
-    let any = |of: &dyn Fn(&Entry) -> bool| entries.iter().any(|entry| of(entry));
-    let populated = any(&|entry| !touches_fault(entry.case()));
-    let twin = any(&|entry| entry.numbers.get(elapsed(ARM, TOUCH), "ratio_to_c").is_some());
-    let cold = any(&|entry| cold_page_of(entry).is_some());
-    let mut columns: Vec<Column> = shown.iter().map(|name| Column::words(name)).collect();
-    columns.push(Column::number("per fault"));
-    if populated {
-        columns.push(Column::number("per page").rank(1));
-    }
-    columns.push(Column::number("faults/s"));
-    columns.push(Column::number("bandwidth"));
-    columns.push(Column::number("of clear"));
-    if cold {
-        columns.push(Column::number("cold page").rank(1));
-    }
-    columns.push(Column::number("CPU/fault").rank(3));
-    columns.push(Column::number("release/page").rank(5));
-    if twin {
-        columns.push(Column::number("vs C").rank(2));
-    }
-    let peers = PEERS.map(|(_, statistic, title)| {
-        any(&|entry| ratio_to_peer(entry, statistic).is_some()).then_some((statistic, title))
-    });
-    let peers: Vec<(&str, &str)> = peers.into_iter().flatten().collect();
-    columns.extend(peers.iter().map(|(_, title)| Column::number(title).rank(2)));
-    columns.push(Column::number("proc×rep").rank(4));
-    columns.push(Column::words("witness"));
+    let mut columns = Column::each(shown);
+    columns.extend([
+        Column::number("per fault"),
+        Column::number("per page").rank(1),
+        Column::number("faults/s"),
+        Column::number("bandwidth"),
+        Column::number("of clear"),
+        Column::number("cold page").rank(1),
+        Column::number("CPU/fault").rank(3),
+        Column::number("release/page").rank(5),
+        Column::number("vs C").rank(2),
+    ]);
+    columns.extend(PEERS.map(|(.., title)| Column::number(title).rank(2)));
+    columns.extend([Column::number("proc×rep").rank(4), Column::words("witness")]);
+    // Where no call populates, a page costs what its fault does.
+    let populated = entries.iter().any(|entry| !touches_fault(entry.case()));
     let row = |entry: &&Entry| {
         let of = |at, statistic| entry.numbers.get(at, statistic);
-        let spread = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display_with_spread));
-        let plain = |q: Option<Quantity>| Cell::maybe(q.map(Quantity::display));
-        let touch = elapsed(ARM, TOUCH);
-        let whole = elapsed(ARM, FAULT_IN);
-        let mut row: Vec<Cell> =
-            shown.iter().map(|name| Cell::maybe(entry.case().get(name).map(Into::into))).collect();
-        row.push(Cell { tone: Tone::Strong, ..spread(of(touch, "per_fault")) });
-        if populated {
-            row.push(spread(of(whole, "per_page")));
-        }
-        row.push(plain(of(touch, "faults_per_second")));
-        row.push(plain(of(whole, "bandwidth")));
-        row.push(plain(of(whole, "share_of_clear")));
-        if cold {
-            row.push(spread(cold_page_of(entry)));
-        }
-        row.push(plain(of(cpu(ARM, TOUCH), "per_fault")));
-        row.push(plain(release_per_page(entry)));
-        if twin {
-            row.push(spread(of(touch, "ratio_to_c")));
-        }
-        row.extend(peers.iter().map(|(statistic, _)| spread(ratio_to_peer(entry, statistic))));
-        row.push(entry.counts(touch));
-        row.push(entry.proof());
+        let (touch, whole) = (elapsed(ARM, TOUCH), elapsed(ARM, FAULT_IN));
+        let mut row = entry.head(shown);
+        row.extend([
+            Cell::spread(of(touch, "per_fault")).strong(),
+            Cell::spread(of(whole, "per_page").filter(|_| populated)),
+            Cell::of(of(touch, "faults_per_second")),
+            Cell::of(of(whole, "bandwidth")),
+            Cell::of(of(whole, "share_of_clear")),
+            Cell::spread(cold_page_of(entry)),
+            Cell::of(of(cpu(ARM, TOUCH), "per_fault")),
+            Cell::of(release_per_page(entry)),
+            Cell::spread(of(touch, "ratio_to_c")),
+        ]);
+        row.extend(PEERS.map(|(_, statistic, _)| Cell::spread(ratio_to_peer(entry, statistic))));
+        row.extend([entry.counts(touch), entry.proof()]);
         row
     };
-    Table { columns, rows: entries.iter().map(row).collect() }
+    Table::of(columns, entries.iter().map(row).collect())
 }
 
 fn cold_page_of(entry: &Entry) -> Option<Quantity> {

@@ -17,6 +17,7 @@ pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
     document::{Headline, Tone},
     entry::Entry,
+    headline::headline as make,
     numbers::{Numbers, elapsed, tally},
     parameters,
     quantity::{Quantity, Unit},
@@ -32,17 +33,18 @@ pub(crate) use pagelab_record::vocabulary::series::RUN;
 /// The workload that this file reads.
 pub(crate) use pagelab_record::vocabulary::workload::SIMULATION as WORKLOAD;
 
-/// What is counted of an arm, in the order of the columns: counter, and what to call it.
-pub(crate) const COUNTS: [(&str, &str); 9] = [
-    ("pgpromote_success", "promoted"),
-    ("pgdemote", "demoted"),
-    ("wasted_promotions", "wasted"),
-    ("ping_pongs", "ping-pongs"),
-    ("numa_hint_faults", "hint faults"),
-    ("pghot_recorded_accesses", "recorded"),
-    ("hwhint_total_events", "samples"),
-    ("migrated_bytes", "moved"),
-    ("stall_ns", "stall"),
+/// What is counted of an arm, in the order of the columns: counter, what to call it, and how soon
+/// its column is dropped.
+pub(crate) const COUNTS: [(&str, &str, u8); 9] = [
+    ("pgpromote_success", "promoted", 0),
+    ("pgdemote", "demoted", 2),
+    ("wasted_promotions", "wasted", 0),
+    ("ping_pongs", "ping-pongs", 3),
+    ("numa_hint_faults", "hint faults", 4),
+    ("pghot_recorded_accesses", "recorded", 6),
+    ("hwhint_total_events", "samples", 5),
+    ("migrated_bytes", "moved", 4),
+    ("stall_ns", "overhead", 1),
 ];
 
 /// The arms of a record, in the order in which they ran.
@@ -73,7 +75,7 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
     let (oracle, still) = (time(numbers, ORACLE), time(numbers, NONE));
     for arm in arms(measured) {
         let number = |what| count(measured, what, arm).map(|count| count as f64);
-        for (what, _) in COUNTS {
+        for (what, ..) in COUNTS {
             let unit = if what == "stall_ns" { Unit::Ns } else { Unit::Count };
             let value = number(what).map(|value| Quantity::exact(value, unit));
             numbers.add(tally(arm, what), "count", value);
@@ -102,7 +104,7 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
             let mut rest = parameters::without(entry.case(), &[]);
             rest.retain(|_, value| value != "auto");
             if let Some(scenario) = rest.get_mut("scenario") {
-                *scenario = display_scenario(scenario).to_owned();
+                *scenario = parameters::display_scenario(scenario).to_owned();
             }
             rest
         })
@@ -110,18 +112,9 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
     parameters::labels(&rest.iter().collect::<Vec<_>>(), "all")
 }
 
-/// A scenario as a heading: a path is its last part, a preset its name.
-pub(crate) fn display_scenario(scenario: &str) -> &str {
-    if scenario.starts_with('/') {
-        scenario.rsplit('/').next().unwrap_or(scenario)
-    } else {
-        scenario
-    }
-}
-
 /// A case as a heading: its scenario, and what was set otherwise.
 pub(crate) fn title(case: &Case) -> String {
-    let scenario = display_scenario(case.get("scenario").unwrap_or_default());
+    let scenario = parameters::display_scenario(case.get("scenario").unwrap_or_default());
     let set = case.0.iter().filter(|(name, value)| {
         !matches!(name.as_str(), "scenario" | "policy") && *value != "auto"
     });
@@ -150,9 +143,32 @@ fn policies<'e>(entries: &[&'e Entry]) -> Vec<&'e str> {
     policies
 }
 
-/// The policy that is least above the oracle in the median workload, of those in all of them.
+/// Cases up to which each has its times and promotions among the headlines.
+const CASES_MAX: usize = 3;
+
+/// What the best policy of each case came to, and the policy that is least above the oracle in the
+/// median workload, of those in all of them.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    headline(&run.valid(WORKLOAD)).into_iter().collect()
+    let mine = run.valid(WORKLOAD);
+    let each = mine.iter().filter(|_| mine.len() <= CASES_MAX).filter_map(|entry| best(entry));
+    each.chain(headline(&mine)).collect()
+}
+
+/// The time of the quickest policy of a case, and what it moved for that.
+fn best(entry: &Entry) -> Option<Headline> {
+    let time = |arm: &str| entry.numbers.get(elapsed(arm, RUN), "p50");
+    let policies = arms(entry.measured()?).into_iter().filter(|arm| ![NONE, ORACLE].contains(arm));
+    let known = policies.filter_map(|arm| Some((arm, time(arm)?)));
+    let (arm, quickest) = known.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let counted = |what, word| {
+        let count = entry.numbers.get(tally(arm, what), "count")?;
+        Some(format!("{} {word}", count.display()))
+    };
+    let still = time(NONE).map(|still| format!("{} without moves", still.display()));
+    let told = ["pgpromote_success", "wasted_promotions"].into_iter().zip(["promoted", "wasted"]);
+    let told = told.map(|(what, word)| counted(what, word));
+    let label = format!("simulated time of {} with {arm}", title(entry.case()));
+    Some(make(quickest, label, &[still].into_iter().chain(told).collect::<Vec<_>>()))
 }
 
 fn headline(mine: &[&Entry]) -> Option<Headline> {
@@ -270,8 +286,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_path_is_its_last_part_and_a_preset_its_name() {
-        assert_eq!(display_scenario("/a/b/mine.toml"), "mine.toml");
-        assert_eq!(display_scenario("pghot-v7/scan-1s"), "pghot-v7/scan-1s");
+        assert_eq!(parameters::display_scenario("/a/b/mine.toml"), "mine.toml");
+        assert_eq!(parameters::display_scenario("pghot-v7/scan-1s"), "pghot-v7/scan-1s");
         let case = Case::default().with("scenario", "plain").with("fast", "50%");
         assert_eq!(title(&case.with("seed", "auto")), "plain, fast=50%");
     }

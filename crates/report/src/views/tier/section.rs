@@ -37,7 +37,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
             section.blocks.extend(charts::blocks(measured));
         }
-        section.blocks.extend(entry.notes(&[]).into_iter().map(Block::Note));
+        section.blocks.extend(entry.notes());
     }
     Some(section)
 }
@@ -46,50 +46,34 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 fn arms_table(entry: &Entry) -> Table {
     let names = entry.measured().map(arms).unwrap_or_default();
     let of = |arm: &str, what: &str| entry.numbers.get(tally(arm, what), "count");
-    let counted: Vec<_> = COUNTS
-        .into_iter()
-        .filter(|(what, _)| {
-            names.iter().any(|arm| of(arm, what).is_some_and(|count| count.value > 0.0))
-        })
-        .collect();
-    let timed = |statistic| {
-        names.iter().any(|arm| entry.numbers.get(elapsed(arm, RUN), statistic).is_some())
-    };
-    let (has_regret, has_ratio) = (timed("regret"), timed("ratio_to_none"));
-    let mut columns = vec![Column::words("arm"), Column::number("time")];
-    if has_ratio {
-        columns.push(Column::number("× none"));
-    }
-    if has_regret {
-        columns.push(Column::number("regret"));
-    }
+    // What no arm did is no column.
+    let did =
+        |what: &str| names.iter().any(|arm| of(arm, what).is_some_and(|count| count.value > 0.0));
+    let counted: Vec<_> = COUNTS.into_iter().filter(|(what, ..)| did(what)).collect();
+    let mut columns = vec![Column::words("arm")];
+    columns.extend(["time", "× none", "regret"].map(Column::number));
     columns.push(Column::number("fast accesses").rank(1));
-    for (at, (_, word)) in counted.iter().enumerate() {
-        let rank = u8::try_from(at).unwrap_or(u8::MAX).saturating_sub(2);
-        columns.push(Column::number(word).rank(rank));
-    }
+    columns.extend(counted.iter().map(|(_, word, rank)| Column::number(word).rank(*rank)));
     columns.push(Column::words("witness"));
     let row = |arm: &&str| {
         let timed = |statistic| entry.numbers.get(elapsed(arm, RUN), statistic);
+        let fast = entry.numbers.get(tally(arm, "fast_accesses"), "share");
         let mut row = vec![
             Cell::from(*arm),
-            Cell::toned(shown(timed("p50"), Quantity::display), Tone::Strong),
+            Cell::of(timed("p50")).strong(),
+            Cell::of(timed("ratio_to_none")),
+            regret(timed("regret")),
+            Cell::maybe(fast.map(|q| format!("{:.1} %", q.value * 100.0))),
         ];
-        if has_ratio {
-            row.push(shown(timed("ratio_to_none"), |q| format!("{:.3}", q.value)).into());
-        }
-        if has_regret {
-            row.push(regret(timed("regret")));
-        }
-        let fast = entry.numbers.get(tally(arm, "fast_accesses"), "share");
-        row.push(shown(fast, |q| format!("{:.1} %", q.value * 100.0)).into());
-        for (what, _) in &counted {
-            row.push(shown(of(arm, what), |q| counted_as(what, q)).into());
-        }
+        row.extend(
+            counted
+                .iter()
+                .map(|(what, ..)| Cell::maybe(of(arm, what).map(|count| counted_as(what, count)))),
+        );
         row.push(entry.proof());
         row
     };
-    Table { columns, rows: names.iter().map(row).collect() }
+    Table::of(columns, names.iter().map(row).collect())
 }
 
 fn counted_as(what: &str, count: Quantity) -> String {
@@ -98,10 +82,6 @@ fn counted_as(what: &str, count: Quantity) -> String {
         "stall_ns" => units::display_ns(count.value),
         _ => group_thousands(count.value),
     }
-}
-
-fn shown(quantity: Option<Quantity>, how: impl Fn(Quantity) -> String) -> String {
-    quantity.map_or_else(|| "–".to_owned(), how)
 }
 
 /// A regret, toned by how much it is.

@@ -13,10 +13,11 @@ use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
 
 pub(crate) use self::section::section;
 use crate::{
-    cases::{display_trace, name_of},
+    cases::name_of,
     document::{Headline, Tone},
     entry::Entry,
     numbers::{Numbers, counted},
+    parameters,
     quantity::{Quantity, Unit, group_thousands},
     run::Run,
 };
@@ -222,7 +223,10 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     let detail: Vec<String> = pages.into_iter().chain(absent).collect();
     Some(Headline {
         value: percent(of(entry, "transition_share")?),
-        label: format!("page transitions of {}", display_trace(entry.parameter("trace"))),
+        label: format!(
+            "page transitions of {}",
+            parameters::display_trace(entry.parameter("trace"))
+        ),
         detail: detail.join(" · "),
         tone: Tone::Strong,
     })

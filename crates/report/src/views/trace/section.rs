@@ -10,11 +10,10 @@ use pagelab_record::units;
 
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
-    cases::titles,
+    cases::{all_rows, titles},
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
     numbers::{counted, cpu},
-    parameters,
     quantity::{Quantity, group_thousands},
     run::Run,
 };
@@ -93,8 +92,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         section.blocks.push(Block::Heading(title));
         section.blocks.push(Block::Text(conditions(&traced)));
         if !entry.is_valid() {
-            let shown = ["trace", "ops"].map(str::to_owned);
-            section.blocks.extend(entry.notes(&shown).into_iter().map(Block::Note));
+            section.blocks.extend(entry.notes());
             continue;
         }
         let tables = [
@@ -117,8 +115,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 }
 
 fn conditions(traced: &Traced<'_>) -> String {
-    let case = traced.entry.case();
-    let rest = parameters::shared(&[case], &["trace".to_owned()]);
+    let rest = all_rows(&[traced.entry], &["trace".to_owned()]);
     let beside = match traced.published.first() {
         Some(entry) if traced.is_published() => {
             let ops = entry.numbers.get(counted(WHOLE), "ops");
@@ -131,7 +128,7 @@ fn conditions(traced: &Traced<'_>) -> String {
     // What looking costs, not what the trace costs.
     let collected = traced.entry.numbers.get(cpu("pagelab", "collect"), "p50");
     let collected = collected.map(|each| format!(" Looking took {} an operation.", each.display()));
-    format!("{rest}. Claims: {proof}.{}{beside}", collected.unwrap_or_default())
+    format!("{rest}Claims: {proof}.{}{beside}", collected.unwrap_or_default())
 }
 
 fn totals(traced: &Traced<'_>) -> Table {
