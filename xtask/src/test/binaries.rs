@@ -7,6 +7,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
     time::Duration,
 };
 
@@ -85,6 +86,7 @@ impl Binary {
         let mut command = Command::new(&self.executable);
         command
             .arg("--show-output")
+            .args(self.is_end_to_end().then(threads).flatten())
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .stdin(Stdio::null())
@@ -95,6 +97,13 @@ impl Binary {
         let text = fs::read(log).with_context(|| log.display().to_string())?;
         Ok(read(&String::from_utf8_lossy(&text), status.success(), took))
     }
+}
+
+/// A test of the program waits more than it computes: for its turn at the settings of the machine,
+/// for a process. So there are more of them at once than processors.
+fn threads() -> Option<String> {
+    let processors = thread::available_parallelism().ok()?;
+    Some(format!("--test-threads={}", 3 * processors.get()))
 }
 
 /// Reads what a harness said.

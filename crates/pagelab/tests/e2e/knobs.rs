@@ -165,7 +165,8 @@ fn a_second_run_that_needs_knobs_is_refused_and_the_first_is_not_disturbed() {
     let mut first = endless(&lab, "first", ENDLESS_FOLIO, &folio);
     let case = first.case();
     let turned = folio.now();
-    let second = lab.measure("second", &[FOLIO, "fault/throughput page=128k size=16m rounds=2"]);
+    let suite = lab.suite(&[FOLIO, "fault/throughput page=128k size=16m rounds=2"]);
+    let second = lab.pagelab(&["run", "--suite", &suite, "-o", "second"]);
     let holder = format!("pid {}", first.pid());
     second.exits(3).complains(&["holds the machine's knobs", &holder, "first"]);
     assert!(!lab.path("second").exists(), "it has left something behind");

@@ -141,10 +141,11 @@ impl Lab {
         }
     }
 
-    /// Measures some cases into `name` and returns how that ended.
+    /// Measures some cases into `name` and returns how that ended. One that needs the settings of
+    /// the machine waits for whoever has them.
     pub(crate) fn measure(&self, name: &str, cases: &[&str]) -> Ended {
         let suite = self.suite(cases);
-        self.pagelab(&["run", "--suite", &suite, "-o", name])
+        self.pagelab(&["run", "--wait", "--suite", &suite, "-o", name])
     }
 
     /// The records of a run; fails when its journal is damaged.
