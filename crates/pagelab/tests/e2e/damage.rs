@@ -23,7 +23,7 @@ fn rewrite(lab: &Lab, bytes: &[u8]) {
 fn reports_up_to(lab: &Lab, line: usize) -> Ended {
     let good = line - 2;
     let ended = lab.pagelab(&["report", "run"]);
-    ended.exits(0).shows(&[&format!("{good} of")]).complains(&[
+    ended.exits(0).shows(&[&crate::support::done(good, 3)]).complains(&[
         "warning: run: ",
         &format!("line {line} cannot be read"),
         &format!("the {good} records before it are used"),
@@ -67,7 +67,7 @@ fn a_cut_at_any_place_leaves_a_run_that_can_be_reported() {
             Some(*end)
         });
         let good = lengths.filter(|end| *end <= cut).count();
-        lab.pagelab(&["report", "run"]).exits(0).shows(&[&format!("{good} of")]);
+        lab.pagelab(&["report", "run"]).exits(0).shows(&[&crate::support::done(good, 3)]);
     }
 }
 

@@ -109,7 +109,7 @@ fn survives_being_killed_after(records: usize, mid_case: bool) {
     assert!(matches!(run.end().code, None | Some(0)));
     let done = lab.lines("run").len() - 1;
     let report = lab.pagelab(&["report", "run"]);
-    report.exits(0).shows(&[&format!("{done} of")]);
+    report.exits(0).shows(&[&crate::support::done(done, 5)]);
     // A write may be cut short by the kill; then, and only then, there is something to say.
     let is_torn = !std::fs::read(lab.path("run/journal.jsonl")).unwrap().ends_with(b"\n");
     assert_eq!(report.stderr.contains("cannot be read"), is_torn, "{}", report.stderr);

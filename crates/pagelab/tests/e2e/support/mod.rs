@@ -22,6 +22,14 @@ use tempfile::TempDir;
 /// Longer than anything here takes, on a machine that others use too.
 const DEADLINE: Duration = Duration::from_secs(600);
 
+/// What a report says where so many of all planned cases have a record, each of them valid.
+pub(crate) fn done(records: usize, planned: usize) -> String {
+    if records == 0 {
+        return format!("{planned} of {planned} planned cases have no record");
+    }
+    format!("{records} valid")
+}
+
 /// The binary under test.
 pub(crate) fn binary() -> PathBuf {
     assert_cmd::cargo::cargo_bin!("pagelab").to_owned()
