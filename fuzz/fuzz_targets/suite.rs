@@ -151,7 +151,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         let pairs: Vec<(&str, &str)> =
             planned.case.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let again = plan::complete(workload, &pairs);
-        assert_eq!(again.as_ref(), Ok(&planned.case), "a complete case stays as it is");
+        assert_eq!(again.as_ref(), Ok(&*planned.case), "a complete case stays as it is");
     }
 });
 
