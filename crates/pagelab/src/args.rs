@@ -158,8 +158,9 @@ impl Method {
 /// Where a new run goes.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// Directory of the run (default pagelab-runs/<time>-<host>).
+    /// Its directory.
     #[arg(short, long, value_name = "DIR", global = true)]
+    #[arg(help = "Directory of the run (default pagelab-runs/<time>-<host>)")]
     output: Option<PathBuf>,
 }
 
