@@ -156,14 +156,6 @@ impl Quantity {
         format!("{} {}", self.display(), self.display_spread()).trim_end().to_owned()
     }
 
-    /// The ends of the interval for reading, `1.27–1.29 µs`; empty where there is none.
-    pub(crate) fn display_interval(self) -> String {
-        if !self.has_interval() {
-            return String::new();
-        }
-        span([self.low, self.high].map(|end| self.display_value(end)))
-    }
-
     /// The ends of the interval and what they are: `95 %: 1.27–1.29 µs`, `3 processes: …`.
     pub(crate) fn told_interval(self) -> String {
         self.told_interval_by(|value| self.display_value(value))
@@ -247,10 +239,9 @@ mod tests {
     #[test]
     fn an_interval_is_shown_only_where_there_is_one() {
         assert_eq!(FAULT.display_with_spread(), "1.28 µs ±0.8%");
-        assert_eq!(FAULT.display_interval(), "1.27–1.29 µs");
         assert_eq!(FAULT.told_interval(), "95 %: 1.27–1.29 µs");
         assert_eq!(Quantity::exact(1280.0, Unit::Ns).display_with_spread(), "1.28 µs");
-        assert_eq!(Quantity::exact(1280.0, Unit::Ns).display_interval(), "");
+        assert_eq!(Quantity::exact(1280.0, Unit::Ns).told_interval(), "");
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn answers(advice: &Advice<'_>) -> Vec<Block> {
 
 fn answer(advice: &Advice<'_>, choice: &Choice, said: &'static str) -> Block {
     let row = &advice.rows[choice.named];
-    let seconds = advice.seconds(row).map_or_else(String::new, spanned);
+    let seconds = advice.seconds(row).map_or_else(String::new, Quantity::display_with_spread);
     let share = row.share.map(|share| format!(", {} of clear", share.display()));
     let mut text = format!(
         "{}: {seconds} for all of it{}. It takes of memory: {}.",
@@ -111,25 +111,16 @@ fn lanes(advice: &Advice<'_>) -> Option<Block> {
     Lanes::bars(title, keys, rows, None).shown().map(Block::Lanes)
 }
 
-/// A time with its interval in the same words: `410 ms (402–419 ms)`.
-fn spanned(time: Quantity) -> String {
-    match time.display_interval() {
-        interval if interval.is_empty() => time.display(),
-        interval => format!("{} ({interval})", time.display()),
-    }
-}
-
 fn table(advice: &Advice<'_>) -> Table {
     let columns = vec![
         Column::words("strategy"),
         Column::number("per 4k page"),
         Column::number("for all").rank(1),
-        Column::number("interval").rank(5),
         Column::number("to fastest"),
         Column::number("of clear").rank(4),
         Column::words("memory").rank(3),
         Column::words("bear in mind").rank(2),
-        Column::number("proc×rep").rank(6),
+        Column::number("proc×rep").rank(5),
         Column::words("witness"),
     ];
     let named = advice.any.as_ref().map(|choice| choice.named);
@@ -137,10 +128,8 @@ fn table(advice: &Advice<'_>) -> Table {
         let tone = if Some(place) == named { Tone::Strong } else { Tone::Plain };
         let is_tie = advice.any.as_ref().is_some_and(|any| any.ties.contains(&place));
         let tie = if is_tie { " tie" } else { "" };
-        let seconds = advice.seconds(row);
         let text = |quantity: Option<Quantity>| Cell::maybe(quantity.map(Quantity::display));
-        let spread = row.per_page.map(Quantity::display_with_spread);
-        let interval = seconds.map(Quantity::display_interval).filter(|text| !text.is_empty());
+        let spread = |quantity: Option<Quantity>| quantity.map(Quantity::display_with_spread);
         let standing = match row.entry.map(|entry| entry.standing) {
             None => Cell::none(),
             Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
@@ -149,9 +138,8 @@ fn table(advice: &Advice<'_>) -> Table {
         };
         vec![
             Cell::toned(row.strategy.name.clone(), tone),
-            Cell { tone, ..Cell::maybe(spread) },
-            text(seconds),
-            Cell::maybe(interval),
+            Cell { tone, ..Cell::maybe(spread(row.per_page)) },
+            Cell::maybe(spread(advice.seconds(row))),
             Cell::maybe(row.ratio.map(|ratio| format!("{:.2}×{tie}", ratio.value))),
             text(row.share),
             row.price().into(),

@@ -207,10 +207,11 @@ fn files(groups: &[Group]) -> Vec<Knob> {
         .filter_map(|(name, how, kinds)| {
             let saved = of(kinds).filter_map(|group| group.cost).reduce(plus)?;
             let faults: f64 = of(kinds).map(|group| group.faults).sum();
+            let becomes = if faults > 1.0 { "faults become" } else { "fault becomes" };
             Some(Knob {
                 name: name.to_owned(),
                 how: how.to_owned(),
-                change: format!("{faults:.0} faults become part of a call"),
+                change: format!("{faults:.0} {becomes} part of a call"),
                 saved,
                 at_most: true,
                 bytes: None,

@@ -125,9 +125,7 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
     let faults: f64 = groups.iter().map(|group| group.faults).sum();
     text.push_str(&format!(" {} faults", count(faults)));
     if let Some(cost) = total(groups) {
-        let interval = cost.display_interval();
-        let interval = if interval.is_empty() { interval } else { format!(" ({interval})") };
-        text.push_str(&format!(" took {}{interval} of its time", cost.display()));
+        text.push_str(&format!(" took {} of its time", cost.display_with_spread()));
         if let Some(share) = entry.numbers.get(elapsed(ARM, ALL), "share_of_cpu") {
             text.push_str(&format!(", {} of its CPU time while watched", share.display()));
         }
@@ -159,7 +157,6 @@ fn kinds_table(groups: &[Group]) -> Table {
         Column::number("faults"),
         Column::number("each"),
         Column::number("time in faults"),
-        Column::number("interval").rank(2),
         Column::number("share").rank(1),
         Column::number("as watched").rank(3),
     ];
@@ -181,8 +178,10 @@ fn kinds_table(groups: &[Group]) -> Table {
             place.into(),
             group_thousands(group.faults).into(),
             Cell::maybe(group.each().map(Quantity::display)),
-            Cell { tone: Tone::Strong, ..Cell::maybe(group.cost.map(Quantity::display)) },
-            Cell::maybe(group.cost.map(Quantity::display_interval).filter(|t| !t.is_empty())),
+            Cell {
+                tone: Tone::Strong,
+                ..Cell::maybe(group.cost.map(Quantity::display_with_spread))
+            },
             Cell::maybe(group.cost.and_then(share)),
             Cell::maybe(group.seen.map(units::display_ns)),
         ];
@@ -305,7 +304,7 @@ fn knobs_table(knobs: &[Knob]) -> Table {
             knob.how.clone().into(),
             knob.change.clone().into(),
             Cell::toned(format!("{bound}{}", knob.saved.display()), Tone::Strong),
-            Cell::maybe(Some(knob.saved.display_interval()).filter(|text| !text.is_empty())),
+            Cell::maybe(Some(knob.saved.told_interval()).filter(|text| !text.is_empty())),
             Cell::maybe(knob.bytes.map(|bytes| format!("+{}", units::display_bytes(bytes)))),
         ]
     };
