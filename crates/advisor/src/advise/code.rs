@@ -29,7 +29,10 @@ pub(super) fn code(page: PageSize, populate: &str, threads: u32, bytes: u64) -> 
     let (before, huge, advice) = match page {
         PageSize::Hugetlb(21) => ("", " | MAP_HUGETLB | MAP_HUGE_2MB", ""),
         PageSize::Hugetlb(_) => ("", " | MAP_HUGETLB | MAP_HUGE_1GB", ""),
-        PageSize::Base if is_early => ("prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);", "", ""),
+        // Around the call only: the rest of the program keeps its huge pages.
+        PageSize::Base if is_early => {
+            ("prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);", "", "prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);")
+        }
         PageSize::Base => ("", "", "madvise(p, size, MADV_NOHUGEPAGE);"),
         _ => ("", "", "madvise(p, size, MADV_HUGEPAGE);"),
     };
@@ -70,6 +73,12 @@ mod tests {
              madvise(p + t * share, share, MADV_POPULATE_WRITE);"
         );
         let early = code(PageSize::Base, "map-populate", 1, 4096);
-        assert!(early.starts_with("prctl(PR_SET_THP_DISABLE") && early.contains("| MAP_POPULATE"));
+        assert!(
+            early.starts_with("prctl(PR_SET_THP_DISABLE, 1") && early.contains("| MAP_POPULATE")
+        );
+        assert!(
+            early.ends_with("prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);"),
+            "and no longer: {early}"
+        );
     }
 }

@@ -345,8 +345,13 @@ fn map(
     Ok(address as usize)
 }
 
-/// Advice about a range of an area, or about addresses where one was.
-pub(crate) fn advise(base: usize, bytes: usize, advice: u32) -> Result<(), SysError> {
+/// Populates a range, for stores or for loads: that changes no contents, whatever lies there.
+pub(super) fn populate(base: usize, bytes: usize, write: bool) -> Result<(), SysError> {
+    advise(base, bytes, if write { uapi::MADV_POPULATE_WRITE } else { uapi::MADV_POPULATE_READ })
+}
+
+/// Advice about a range of an area, or about addresses where one was; for this file and its own.
+fn advise(base: usize, bytes: usize, advice: u32) -> Result<(), SysError> {
     let at = base as *mut libc::c_void;
     // SAFETY: what loses contents is called on windows of an area that its owner gives up; the
     // rest changes no contents, whatever lies there.

@@ -7,9 +7,7 @@
 //! Rule: (1) every range lies in one window of a mapped area, which its `Area` owns; populating
 //! changes no contents.
 
-use linux_raw_sys::general as uapi;
-
-use crate::{Area, SysError, memory::area::advise};
+use crate::{Area, SysError, memory::area::populate};
 
 impl Area {
     /// `MADV_POPULATE_WRITE` of the bytes `from..to` of the windows laid end to end.
@@ -20,7 +18,7 @@ impl Area {
     /// # Panics
     /// When the bytes are not all in the area.
     pub fn populate_write_part(&self, from: usize, to: usize) -> Result<(), SysError> {
-        self.populate_part(from, to, uapi::MADV_POPULATE_WRITE)
+        self.populate_part(from, to, true)
     }
 
     /// `MADV_POPULATE_READ`: present for loads, as the zero page where nothing was stored.
@@ -28,10 +26,10 @@ impl Area {
     /// # Errors
     /// When memory is short.
     pub fn populate_read(&self) -> Result<(), SysError> {
-        self.populate_part(0, self.layout().bytes(), uapi::MADV_POPULATE_READ)
+        self.populate_part(0, self.layout().bytes(), false)
     }
 
-    fn populate_part(&self, from: usize, to: usize, advice: u32) -> Result<(), SysError> {
+    fn populate_part(&self, from: usize, to: usize, write: bool) -> Result<(), SysError> {
         let layout = self.layout();
         assert!(from <= to && to <= layout.bytes(), "populate outside the area");
         let base = self.base_ptr() as usize;
@@ -39,7 +37,7 @@ impl Area {
         while at < to {
             let end = to.min((at / layout.window + 1) * layout.window);
             let start = base + layout.offset(at);
-            advise(start, end - at, advice)?;
+            populate(start, end - at, write)?;
             at = end;
         }
         Ok(())
