@@ -11,7 +11,7 @@
 
 use linux_raw_sys::general as uapi;
 
-use super::{Area, BASE_PAGE, READ_WRITE, advise};
+use super::{Advice, Area, BASE_PAGE, READ_WRITE, advise};
 use crate::SysError;
 
 impl Area {
@@ -54,20 +54,26 @@ impl Area {
     /// `MADV_DONTNEED` takes out of it free at once. What is kept holds something: since Linux 6.12
     /// a split turns base pages of zeros into the zero page (`try_to_map_unused_to_zeropage`).
     ///
+    /// The area is advised against huge pages before anything is split: khugepaged, which is
+    /// woken by a first huge page, would put a piece together again at once.
+    ///
     /// # Errors
-    /// Before Linux 5.4.
+    /// Before Linux 5.4; when the kernel was built without transparent huge pages.
     ///
     /// # Panics
     /// When `page` is no multiple of `piece`, or the bytes are not all in the area.
     pub fn break_up(&mut self, bytes: usize, page: usize, piece: usize) -> Result<(), SysError> {
         assert!(page.is_multiple_of(piece) && piece > BASE_PAGE, "{page} in pieces of {piece}");
         assert!(self.mapped && bytes <= self.layout.bytes(), "{bytes} of {:?}", self.layout);
-        for at in (0..bytes).step_by(page) {
-            let start = self.base + self.layout.offset(at);
+        let starts = || (0..bytes).step_by(page).map(|at| self.base + self.layout.offset(at));
+        for start in starts() {
             for first in (0..page).step_by(piece) {
                 // SAFETY: the word lies in a window, which is mapped writable.
                 unsafe { super::word_at(start as *mut u8, first).write_volatile(1) };
             }
+        }
+        self.advise(Advice::NoHugePage)?;
+        for start in starts() {
             advise(start, BASE_PAGE, uapi::MADV_COLD)?;
             for first in (start..start + page).step_by(piece) {
                 advise(first + BASE_PAGE, piece - BASE_PAGE, uapi::MADV_DONTNEED)?;
@@ -165,7 +171,7 @@ mod tests {
         loops::touch::Stride,
         memory::{
             account::{self, Frames},
-            area::{Advice, Backing, Layout},
+            area::{Backing, Layout},
             residency::Scanner,
         },
         time::usage,
@@ -226,6 +232,20 @@ mod tests {
         area.break_up(4 << 20, 2 << 20, 64 << 10).unwrap();
         let found = Scanner::open().unwrap().scan(&area).unwrap();
         assert_eq!((found.present, found.huge, found.zero.unwrap_or(0)), (64, 0, 0));
+    }
+
+    #[test]
+    fn what_is_broken_up_is_not_put_together_again() {
+        let _alone = crate::alone();
+        let layout = Layout::contiguous(2 << 20);
+        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::HugePage).unwrap();
+        area.break_up(2 << 20, 2 << 20, 64 << 10).unwrap();
+        // The call asks the same of a mapping as khugepaged does; before Linux 6.1 there is none.
+        assert!(advise(area.base(), 2 << 20, uapi::MADV_COLLAPSE).is_err());
+        assert_eq!(Scanner::open().unwrap().scan(&area).unwrap().present, 32);
     }
 
     #[test]

@@ -191,8 +191,6 @@ impl BrokenUp {
         area.advise(Advice::HugePage)?;
         let piece = page.min(usize::try_from(PIECE).expect("a piece is small"));
         area.break_up(bytes, page, piece)?;
-        // khugepaged would put together again what was taken apart.
-        area.advise(Advice::NoHugePage)?;
         self.kept_bytes += pages * self.page.bytes() * 4096 / piece as u64;
         self.kept.push(area);
         Ok(())
