@@ -1,8 +1,8 @@
 //! One boot of the lane: its initramfs, its run, its verdict and its logs.
 //!
 //! The one idea: whatever came of a boot, its console and its results stay in [`LOGS`] under the
-//! boot's name until the next run of the same. Only a QEMU that never started a machine is tried a
-//! second time, and that is said.
+//! boot's name until the next run of the same. Only a machine whose first process never spoke is
+//! tried a second time, and that is said: nothing of ours ran in it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -37,6 +37,9 @@ pub(crate) const LOGS: &str = "target/vm/logs";
 /// `pagelab check` takes every kind of fault: three minutes on a host that does nothing else, and
 /// `cargo xtask test` compiles and tests beside it.
 const LIMIT: Duration = Duration::from_secs(900);
+/// From the start to the first word of the first process: seconds, and half a minute on a host that
+/// compiles beside it. A kernel under emulation that lost a race with its timers stays silent.
+const LIMIT_SILENT: Duration = Duration::from_secs(240);
 /// With `--soak` there is no reason to hurry.
 const LIMIT_SOAK: Duration = Duration::from_secs(3600);
 
@@ -110,6 +113,7 @@ impl Lane {
             image: &self.image,
             console: &console,
             limit: if self.options.soak { LIMIT_SOAK } else { LIMIT },
+            silent: LIMIT_SILENT,
         };
         let (recording, took) = shell::timed(|| self.run(&start, &name));
         let recording = recording?;
@@ -120,6 +124,7 @@ impl Lane {
         } else {
             let _ = fs::remove_file(&initrd);
         }
+        let last_words = recording.last_words();
         let judged = recording.judge(&boot.cases);
         let judged = if boot.panics { judged.that_panicked(&boot.cases) } else { judged };
         let place = (boot.kernel.as_str(), boot.machine.as_str());
@@ -133,6 +138,9 @@ impl Lane {
             seconds: took.as_secs(),
         };
         booted.text = booted.describe(&name, took, &base);
+        if !booted.is_good() {
+            booted.text.push_str(&last_words);
+        }
         if round > 0 && booted.is_good() {
             for kind in ["console", "results"] {
                 let _ = fs::remove_file(log(&base, kind));
@@ -143,11 +151,9 @@ impl Lane {
 
     fn run(&self, start: &Start<'_>, name: &str) -> Result<Recording> {
         let recording = self.supplies.qemu.run(start)?;
-        if recording.never_started() {
-            shell::warn(&format!("{name}: QEMU did not start the machine; it is tried once more"));
-            return self.supplies.qemu.run(start);
-        }
-        Ok(recording)
+        let Some(what) = recording.never_came_up() else { return Ok(recording) };
+        shell::warn(&format!("{name}: {what}; it is tried once more\n{}", recording.last_words()));
+        self.supplies.qemu.run(start)
     }
 
     fn initrd(&self, boot: &Boot, kernel: &Kernel) -> Result<Vec<u8>> {

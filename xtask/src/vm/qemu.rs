@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 
 use super::{
     machines::{self, Machine},
-    verdict::Recording,
+    verdict::{FOR_THE_LANE, Recording},
 };
 use crate::shell;
 
@@ -43,6 +43,8 @@ pub(super) struct Start<'a> {
     /// Where the console goes.
     pub(super) console: &'a Path,
     pub(super) limit: Duration,
+    /// How long nothing may come from the first process.
+    pub(super) silent: Duration,
 }
 
 /// What every kernel is told. Warnings go to the console too, because a WARN is one.
@@ -76,7 +78,7 @@ impl Qemu {
     /// Runs a machine to its end, or to the end of its time.
     pub(super) fn run(&self, start: &Start<'_>) -> Result<Recording> {
         let _ = fs::remove_file(start.console);
-        let recording = attend(&mut mortal(self.command(start)), start.limit)?;
+        let recording = attend(&mut mortal(self.command(start)), start.limit, start.silent)?;
         let console = fs::read(start.console).unwrap_or_default();
         Ok(Recording { console: String::from_utf8_lossy(&console).replace('\r', ""), ..recording })
     }
@@ -93,12 +95,13 @@ fn mortal(command: Command) -> Command {
     mortal
 }
 
-/// Runs a command to its end, or ends it when its time is up.
-fn attend(command: &mut Command, limit: Duration) -> Result<Recording> {
+/// Runs a command to its end, or ends it when its time is up: `limit` from the start, and `silent`
+/// to its first line for the lane.
+fn attend(command: &mut Command, limit: Duration, silent: Duration) -> Result<Recording> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
         command.spawn().with_context(|| format!("starting {}", shell::line(command)))?;
-    let (results, timed_out) = listen(&mut child, limit);
+    let (results, timed_out) = listen(&mut child, limit, silent);
     if timed_out {
         child.kill().context("ending QEMU")?;
     }
@@ -107,21 +110,26 @@ fn attend(command: &mut Command, limit: Duration) -> Result<Recording> {
 }
 
 /// Collects what QEMU prints, on both streams, until it ends or its time is up.
-fn listen(child: &mut Child, limit: Duration) -> (String, bool) {
+fn listen(child: &mut Child, limit: Duration, silent: Duration) -> (String, bool) {
     let (lines, inbox) = mpsc::channel();
     let stdout = child.stdout.take().map(|stream| forward(stream, lines.clone()));
     let stderr = child.stderr.take().map(|stream| forward(stream, lines));
     let mut said = String::new();
-    let mut left = limit;
+    let (mut left, mut left_silent) = (limit, Some(silent));
     let timed_out = loop {
-        let (line, took) = shell::timed(|| inbox.recv_timeout(left));
+        let patience = left_silent.map_or(left, |silent| silent.min(left));
+        let (line, took) = shell::timed(|| inbox.recv_timeout(patience));
         left = left.saturating_sub(took);
+        left_silent = left_silent.map(|silent| silent.saturating_sub(took));
         match line {
-            Ok(line) => said.push_str(&line),
+            Ok(line) => {
+                left_silent = left_silent.filter(|_| !line.starts_with(FOR_THE_LANE));
+                said.push_str(&line);
+            }
             Err(mpsc::RecvTimeoutError::Timeout) => break true,
             Err(mpsc::RecvTimeoutError::Disconnected) => break false,
         }
-        if left.is_zero() {
+        if left.is_zero() || left_silent.is_some_and(|silent| silent.is_zero()) {
             break true;
         }
     };
@@ -153,6 +161,8 @@ fn forward(
 mod tests {
     use super::*;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
     #[test]
     fn the_command_line_names_machine_kernel_and_parameters() {
         let qemu = Qemu { program: "q".into(), data: vec!["/firmware".into()] };
@@ -165,6 +175,7 @@ mod tests {
             image: Path::new("d"),
             console: Path::new("c"),
             limit: Duration::from_secs(1),
+            silent: Duration::from_secs(1),
         };
         let line = shell::line(&qemu.command(&start));
         assert!(line.contains("-L /firmware"), "{line}");
@@ -176,7 +187,7 @@ mod tests {
     #[test]
     fn what_it_says_and_its_status_are_recorded() {
         let mut command = shell::program("sh", ["-c", "echo '@@done rc=0'; echo oh >&2; exit 1"]);
-        let recording = attend(&mut command, Duration::from_secs(60)).unwrap();
+        let recording = attend(&mut command, MINUTE, MINUTE).unwrap();
         assert_eq!((recording.status, recording.timed_out), (Some(1), false));
         assert!(recording.results.contains("@@done rc=0\n") && recording.results.contains("oh\n"));
     }
@@ -184,14 +195,25 @@ mod tests {
     #[test]
     fn what_dies_with_its_parent_is_the_same_command() {
         let mut command = mortal(shell::program("sh", ["-c", "echo $0; exit 3", "a b"]));
-        let recording = attend(&mut command, Duration::from_secs(60)).unwrap();
+        let recording = attend(&mut command, MINUTE, MINUTE).unwrap();
         assert_eq!((recording.status, &*recording.results), (Some(3), "a b\n"));
     }
 
     #[test]
     fn a_machine_that_hangs_is_ended() {
         let mut command = shell::program("sh", ["-c", "echo begun; exec sleep 1000"]);
-        let recording = attend(&mut command, Duration::from_millis(300)).unwrap();
+        let recording = attend(&mut command, Duration::from_millis(300), MINUTE).unwrap();
         assert_eq!((recording.status, recording.timed_out), (None, true));
+    }
+
+    #[test]
+    fn a_machine_whose_first_process_never_speaks_is_ended_early() {
+        let short = Duration::from_millis(300);
+        let mut silent = shell::program("sh", ["-c", "echo qemu: warning; exec sleep 1000"]);
+        let recording = attend(&mut silent, MINUTE, short).unwrap();
+        assert!(recording.timed_out && recording.never_came_up().is_some());
+        let mut slow = shell::program("sh", ["-c", "echo '@@begun'; sleep 0.5; exit 1"]);
+        let recording = attend(&mut slow, MINUTE, short).unwrap();
+        assert!(!recording.timed_out && recording.never_came_up().is_none());
     }
 }

@@ -10,6 +10,12 @@ use serde_json::Value;
 /// QEMU's status when the guest wrote 0 to the debug port; also its status when it cannot start.
 const GOOD_STATUS: i32 = 1;
 
+/// How a line for the lane begins.
+pub(super) const FOR_THE_LANE: &str = "@@";
+
+/// Lines of the console that are shown of a boot that failed.
+const LAST_WORDS: usize = 12;
+
 /// How a kernel says that it gives up.
 const PANIC: &str = "Kernel panic";
 const WITHOUT_A_VERDICT: &str = "it panicked or went off without a verdict";
@@ -84,11 +90,24 @@ pub(super) struct Judged {
 }
 
 impl Recording {
-    /// Whether QEMU ended before the machine said anything: the only thing that is tried again.
-    pub(super) fn never_started(&self) -> bool {
-        !self.timed_out
-            && self.console.trim().is_empty()
-            && !self.results.lines().any(|line| line.starts_with("@@"))
+    /// What kept the first process from saying anything: the only thing that is tried again,
+    /// because nothing of ours ran. A panic is none: what a kernel says of itself counts.
+    pub(super) fn never_came_up(&self) -> Option<&'static str> {
+        let spoke = self.results.lines().any(|line| line.starts_with(FOR_THE_LANE));
+        let complained = self.console.lines().any(is_complaint);
+        match (self.timed_out, self.console.trim().is_empty()) {
+            _ if spoke || complained => None,
+            (true, _) => Some("the kernel did not reach its first process"),
+            (false, true) => Some("QEMU did not start the machine"),
+            (false, false) => None,
+        }
+    }
+
+    /// The end of the console, for a person who has no more of it than this.
+    pub(super) fn last_words(&self) -> String {
+        let lines: Vec<_> = self.console.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
+        last.iter().flat_map(|line| ["\n        console: ", line]).collect()
     }
 
     /// Reads the lines and gives the verdict; `cases` are those that were asked for.
@@ -96,7 +115,7 @@ impl Recording {
         let mut judged = Judged::default();
         let mut done = None;
         for line in self.results.lines() {
-            let Some(text) = line.trim_end().strip_prefix("@@") else { continue };
+            let Some(text) = line.trim_end().strip_prefix(FOR_THE_LANE) else { continue };
             if let Some(code) = text.strip_prefix("done rc=") {
                 done = code.parse::<u8>().ok();
             } else {
@@ -184,10 +203,10 @@ impl Judged {
                 self.failures.push(format!("console: {}", line.trim_end()));
             }
         }
-        if recording.never_started() {
+        if let Some(what) = recording.never_came_up() {
             let said = recording.results.lines().rfind(|line| !line.trim().is_empty());
             let said = said.unwrap_or("nothing was said");
-            self.failures.insert(0, format!("QEMU did not start the machine: {said}"));
+            self.failures.insert(0, format!("{what}: {said}"));
         }
     }
 }
@@ -273,9 +292,22 @@ mod tests {
     fn a_machine_that_never_started_is_not_taken_for_status_0() {
         // QEMU exits with 1 both when the guest says 0 and when an option is wrong.
         let silent = recording(1, "qemu-system-x86_64: -machine q36: unsupported machine\n", "");
-        assert!(silent.never_started());
+        assert!(silent.never_came_up().is_some());
         let failures = failures(&silent);
         assert!(failures[0].contains("unsupported machine"), "{failures:?}");
+    }
+
+    #[test]
+    fn only_a_machine_that_said_nothing_of_itself_is_tried_again() {
+        let silent = |console: &str, results: &str| Recording {
+            timed_out: true,
+            ..recording(9, results, console)
+        };
+        let what = silent("[ 0.1] tsc: calibrating\n", "").never_came_up();
+        assert_eq!(what, Some("the kernel did not reach its first process"));
+        assert_eq!(silent("[ 0.1] Kernel panic - not syncing: x\n", "").never_came_up(), None);
+        assert_eq!(silent("[ 0.1] fine\n", GOOD).never_came_up(), None);
+        assert!(silent("[ 0.1] the last\n", "").last_words().ends_with("[ 0.1] the last"));
     }
 
     #[test]
