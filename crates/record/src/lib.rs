@@ -21,5 +21,5 @@ pub mod vocabulary;
 pub use asked::Asked;
 pub use schema::{
     Case, Claim, Clock, Column, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series,
-    Summary, Table, Unit,
+    Summary, Table, Unit, Word,
 };

@@ -60,21 +60,21 @@ pub enum Nature {
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
-pub struct Case(pub BTreeMap<String, String>);
+pub struct Case(pub BTreeMap<Word, Word>);
+
+/// A name or a value: nearly all are short enough to be copied without an allocation.
+pub type Word = smol_str::SmolStr;
 
 impl Case {
     /// The value of a parameter, or `None` where the workload has no such parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.0.get(name).map(Word::as_str)
     }
 
     /// The same case with one parameter set.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
-        match self.0.get_mut(name) {
-            Some(held) => value.clone_into(held),
-            None => drop(self.0.insert(name.to_owned(), value.to_owned())),
-        }
+        self.0.insert(name.into(), value.into());
         self
     }
 }

@@ -75,7 +75,7 @@ impl Entry {
             _ => Numbers::default(),
         };
         let short = format!("{} {}", record.workload, record.case);
-        let set = record.case.0.keys().cloned().collect();
+        let set = record.case.0.keys().map(ToString::to_string).collect();
         Self { record: record.clone(), short, set, standing, numbers }
     }
 

@@ -61,7 +61,7 @@ fn groups(
     workload: &'static str,
     cost: &dyn Fn(&Entry) -> Option<Quantity>,
 ) -> Vec<Fit> {
-    let mut groups: BTreeMap<BTreeMap<String, String>, Vec<(f64, Quantity)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Case, Vec<(f64, Quantity)>> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.record.workload == workload) {
         let page = entry.parameter("page");
         let bytes = parameters::page_bytes(page).filter(|_| !page.starts_with("hugetlb-"));
@@ -70,11 +70,10 @@ fn groups(
             group.push((bytes as f64 / 1024.0, cost));
         }
     }
-    let keys: Vec<&BTreeMap<String, String>> = groups.keys().collect();
-    let alone = keys.first().and_then(|key| key.get("backing").or(key.get("kind")));
-    let labels = parameters::labels(&keys, alone.map_or("all", String::as_str));
-    let cases: Vec<Case> = keys.iter().map(|key| Case((*key).clone())).collect();
-    let usual = parameters::usual(&cases.iter().collect::<Vec<_>>());
+    let cases: Vec<&Case> = groups.keys().collect();
+    let alone = cases.first().and_then(|case| case.get("backing").or(case.get("kind")));
+    let labels = parameters::labels(&cases, alone.unwrap_or("all"));
+    let usual = parameters::usual(&cases);
     let unusual = cases.iter().map(|case| parameters::unusual(case, &usual, &[]));
     let unusual: Vec<usize> = unusual.collect();
     let fit = |((label, unusual), mut points): ((String, usize), Vec<(f64, Quantity)>)| {

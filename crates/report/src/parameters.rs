@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use pagelab_record::{Case, units};
+use pagelab_record::{Case, Word, units};
 
 /// The order in which parameters are read; the others follow by name.
 const ORDER: &[&str] = &[
@@ -40,8 +40,8 @@ pub(crate) const FOLLOW_PAGE: [&str; 3] = ["page", "size", "rounds"];
 
 /// Parameters that get a column: `always`, and those that tell two of the cases apart.
 pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
-    let names: BTreeSet<&String> = cases.iter().flat_map(|case| case.0.keys()).collect();
-    let mut names: Vec<&String> = names.into_iter().collect();
+    let names: BTreeSet<&Word> = cases.iter().flat_map(|case| case.0.keys()).collect();
+    let mut names: Vec<&Word> = names.into_iter().collect();
     names.sort_by_key(|name| rank(name));
     names.retain(|name| !ARMS.contains(&name.as_str()));
     let differs = |name: &str| {
@@ -53,8 +53,8 @@ pub(crate) fn columns(cases: &[&Case], always: &[&str]) -> Vec<String> {
             *first.entry(comparable).or_insert(case.get(name)) != case.get(name)
         })
     };
-    let shown = |name: &&String| always.contains(&name.as_str()) || differs(name);
-    names.into_iter().filter(shown).cloned().collect()
+    let shown = |name: &&Word| always.contains(&name.as_str()) || differs(name);
+    names.into_iter().filter(shown).map(ToString::to_string).collect()
 }
 
 /// What cases have in common in the parameters that are to be told, as one line.
@@ -83,10 +83,10 @@ pub(crate) fn shared(cases: &[&Case], told: impl Fn(&str) -> bool) -> String {
 }
 
 /// What is left of a case without some of its parameters: cases that agree in it form one group.
-pub(crate) fn without(case: &Case, names: &[&str]) -> BTreeMap<String, String> {
+pub(crate) fn without(case: &Case, names: &[&str]) -> Case {
     let told = |name: &str| !ARMS.contains(&name) && !names.contains(&name);
     let kept = case.0.iter().filter(|(name, _)| told(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    Case(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// Bytes of the page that a case names; `hugetlb-2m` is as large as `2m`.
@@ -132,24 +132,25 @@ pub(crate) fn display(name: &str, value: &str) -> String {
 }
 
 /// The value of each parameter that most of the cases have.
-pub(crate) fn usual(cases: &[&Case]) -> BTreeMap<String, String> {
-    let mut counts: BTreeMap<&String, BTreeMap<&String, usize>> = BTreeMap::new();
+pub(crate) fn usual(cases: &[&Case]) -> Case {
+    let mut counts: BTreeMap<&Word, BTreeMap<&Word, usize>> = BTreeMap::new();
     for (name, value) in cases.iter().flat_map(|case| &case.0) {
         *counts.entry(name).or_default().entry(value).or_default() += 1;
     }
-    let most = |values: BTreeMap<&String, usize>| {
+    let most = |values: BTreeMap<&Word, usize>| {
         let first = values.into_iter().min_by_key(|(_, count)| Reverse(*count));
         first.map(|(value, _)| value.clone())
     };
-    counts.into_iter().filter_map(|(name, values)| Some((name.clone(), most(values)?))).collect()
+    let most = |(name, values)| Some((Word::clone(name), most(values)?));
+    Case(counts.into_iter().filter_map(most).collect())
 }
 
 /// How many parameters of a case are not the usual ones, apart from some and from those that
 /// follow others.
-pub(crate) fn unusual(case: &Case, usual: &BTreeMap<String, String>, apart: &[&str]) -> usize {
+pub(crate) fn unusual(case: &Case, usual: &Case, apart: &[&str]) -> usize {
     let told =
         |name: &str| !ARMS.contains(&name) && !FOLLOWING.contains(&name) && !apart.contains(&name);
-    let differs = |name: &String, value: &String| usual.get(name).is_some_and(|u| u != value);
+    let differs = |name: &str, value: &str| usual.get(name).is_some_and(|u| u != value);
     case.0.iter().filter(|(name, value)| told(name) && differs(name, value)).count()
 }
 
@@ -162,12 +163,10 @@ const MANY: usize = 5;
 
 /// Names for groups of cases: what differs between them, or `alone` where nothing does. Where there
 /// are many, what most of them have is not said, but for kind and page.
-pub(crate) fn labels(groups: &[&BTreeMap<String, String>], alone: &str) -> Vec<String> {
-    let cases: Vec<Case> = groups.iter().map(|group| Case((*group).clone())).collect();
-    let cases: Vec<&Case> = cases.iter().collect();
-    let names = columns(&cases, &[]);
-    let mut usual = usual(&cases);
-    usual.retain(|name, value| {
+pub(crate) fn labels(cases: &[&Case], alone: &str) -> Vec<String> {
+    let names = columns(cases, &[]);
+    let mut usual = usual(cases);
+    usual.0.retain(|name, value| {
         let has = |case: &&&Case| case.get(name) == Some(value);
         cases.len() >= MANY
             && !["kind", "page"].contains(&name.as_str())

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagelab_record::{Measured, Series};
+use pagelab_record::{Case, Measured, Series};
 
 use crate::{
     cases::columns,
@@ -68,7 +68,7 @@ type Rates = BTreeMap<(u32, Way), Quantity>;
 
 /// The table of several workers, where otherwise equal cases differ in them.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mut groups: BTreeMap<BTreeMap<String, String>, Rates> = BTreeMap::new();
+    let mut groups: BTreeMap<Case, Rates> = BTreeMap::new();
     for entry in run.rows(WORKLOAD) {
         let Some(rate) = entry.numbers.get(elapsed(ARM, "touch"), "faults_per_second") else {
             continue;

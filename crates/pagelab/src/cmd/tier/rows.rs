@@ -22,7 +22,7 @@ fn of(record: &Record, says_which: bool) -> Value {
     if says_which {
         let set = record.case.0.iter().filter(|(_, value)| *value != "auto");
         let set: Map<String, Value> =
-            set.map(|(name, value)| (name.clone(), json!(value))).collect();
+            set.map(|(name, value)| (name.to_string(), json!(value))).collect();
         object.insert("case".to_owned(), Value::Object(set));
     }
     // A record that is not valid has no numbers.

@@ -102,11 +102,11 @@ pub(crate) fn titles(entries: &[&Entry]) -> Vec<String> {
         .iter()
         .map(|entry| {
             let mut rest = parameters::without(entry.case(), &[]);
-            rest.retain(|_, value| value != "auto");
-            if let Some(scenario) = rest.get_mut("scenario") {
-                *scenario = parameters::display_scenario(scenario).to_owned();
+            rest.0.retain(|_, value| value != "auto");
+            match entry.case().get("scenario").map(parameters::display_scenario) {
+                Some(scenario) => rest.with("scenario", scenario),
+                None => rest,
             }
-            rest
         })
         .collect();
     parameters::labels(&rest.iter().collect::<Vec<_>>(), "all")
