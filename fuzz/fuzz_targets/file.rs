@@ -116,11 +116,11 @@ fn seeds() -> Vec<Vec<u8>> {
     let packed = |extension: &str| -> Result<Vec<u8>, FileError> {
         let name = format!("pagelab-fuzz-seed-{}.{extension}", process::id());
         let name = env::temp_dir().join(name);
-        let create = |source| FileError::Write { path: name.clone(), source };
+        let create = FileError::io("write", &name);
         let mut output = file::create(fs::File::create(&name).map_err(create)?, &name)?;
         output.write_all(&trace).map_err(|source| output.failed(source))?;
         output.finish()?;
-        let read = |source| FileError::Read { path: name.clone(), source };
+        let read = FileError::io("read", &name);
         let bytes = fs::read(&name).map_err(read)?;
         fs::remove_file(&name).map_err(read)?;
         Ok(bytes)

@@ -5,7 +5,7 @@
 //! [`TraceFile::stream`] puts the decoder behind it. Memory is bounded whatever the file says: no
 //! window above [`WINDOW_BYTES_MAX`] is accepted. Every error names the file.
 //!
-//! Files are read, never mapped: [`crate::map`] is for whoever asks for that.
+//! Files are read, never mapped: one that somebody shortens would end the process (`SIGBUS`).
 
 mod compression;
 mod encode;
@@ -79,14 +79,14 @@ impl fmt::Debug for TraceFile {
 /// # Errors
 /// When it cannot be opened or read, is empty, or does not start with a record.
 pub fn open(path: &Path) -> Result<TraceFile, FileError> {
-    let failed = |source| FileError::Open { path: path.to_owned(), source };
+    let failed = FileError::io("open", path);
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
     }
     let file_bytes = metadata.is_file().then_some(metadata.len());
-    let reading = |source| FileError::Read { path: path.to_owned(), source };
+    let reading = FileError::io("read", path);
     let magic = read_up_to(&mut file, compression::MAGIC_BYTES).map_err(reading)?;
     let compression = Compression::of_magic(&magic);
     let (start, inner) = if compression == Compression::None {
@@ -105,11 +105,7 @@ pub fn open(path: &Path) -> Result<TraceFile, FileError> {
 }
 
 /// Whether these bytes may be the start of a trace.
-pub(crate) fn judge_start(
-    path: &Path,
-    compression: Compression,
-    start: &[u8],
-) -> Result<(), FileError> {
+fn judge_start(path: &Path, compression: Compression, start: &[u8]) -> Result<(), FileError> {
     let path = path.to_owned();
     if start.is_empty() {
         return Err(FileError::Empty { path, compression });
@@ -118,12 +114,11 @@ pub(crate) fn judge_start(
     if plausible {
         return Ok(());
     }
-    let start = start[..start.len().min(HEAD_BYTES)].to_vec();
-    Err(FileError::NotATrace { path, compression, start })
+    Err(FileError::NotATrace { path, compression, start: start.to_vec() })
 }
 
 /// As many bytes as there are, and at most so many.
-pub(crate) fn read_up_to(reader: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
+fn read_up_to(reader: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(most);
     reader.take(most as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -187,7 +182,7 @@ impl TraceFile {
         loop {
             let read = match reader.read(&mut buffer[kept..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => return Err(FileError::Read { path, source }.into()),
+                Err(error) => return Err(FileError::io("read", &path)(error).into()),
                 Ok(0) => break,
                 Ok(read) => read,
             };

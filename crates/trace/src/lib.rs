@@ -84,7 +84,6 @@
 pub mod decode;
 pub mod file;
 pub mod image;
-pub mod map;
 pub mod op;
 pub mod raw;
 pub mod stats;

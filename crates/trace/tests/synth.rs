@@ -115,13 +115,10 @@ fn every_generator_gives_as_many_operations_as_asked_for() {
 }
 
 #[test]
-fn pulled_read_and_pushed_traces_are_the_same() {
+fn pulled_and_pushed_traces_are_the_same() {
     for generator in GENERATORS {
         let spec = spec(generator.name, 60_000);
         let pulled = bytes(&spec);
-        let mut read = Vec::new();
-        std::io::Read::read_to_end(&mut spec.stream(), &mut read).unwrap();
-        assert!(read == pulled, "{}", generator.name);
         let mut encoder = pagelab_trace::file::Encoder::default();
         let Ok(()) = spec.generate(&mut encoder);
         assert!(encoder.bytes() == pulled, "{}", generator.name);
@@ -213,7 +210,7 @@ fn sparse_is_strewn_and_a_third_stores() {
     let stores = ops.iter().filter(|op| op.access != Access::Load).count();
     assert!((19_500..20_500).contains(&stores), "{stores}");
     let stats = stats(&spec);
-    assert!(stats.transition_rate() > 0.999);
+    assert!(stats.transitions > stats.ops * 999 / 1000);
     let whole = self::spec("sparse:bits=64", 1000);
     assert!(addrs(&whole).iter().any(|addr| addr >> 63 == 1));
 }
@@ -257,8 +254,8 @@ fn exec_block_has_the_published_shares() {
     for (width, published) in stats.write_widths.into_iter().zip([7.22, 0.14, 0.19, 92.45]) {
         near("write widths", percent(width, stats.writes), published, 0.6);
     }
-    near("transitions", stats.transition_rate() * 100.0, 34.68, 0.4);
-    near("absent reads", stats.absent_rate() * 100.0, 83.28, 0.4);
+    near("transitions", percent(stats.transitions, ops - 1), 34.68, 0.4);
+    near("absent reads", percent(stats.absent.reads, ops), 83.28, 0.4);
     let runs: u64 = stats.runs.iter().map(|bucket| bucket.count).sum();
     for (bucket, published) in stats.runs.iter().zip([58.86, 18.73, 16.64, 4.06, 1.0, 0.57]) {
         near("runs", percent(bucket.count, runs), published, 0.5);
@@ -268,7 +265,7 @@ fn exec_block_has_the_published_shares() {
         near("reuse", percent(bucket.count, ops), published, 0.4);
     }
     for (cache, published) in stats.reuse.caches.iter().zip([90.11, 93.68, 98.22, 99.51]) {
-        near("hit rate", cache.hit_rate() * 100.0, published, 0.4);
+        near("hit rate", percent(cache.hits, cache.hits + cache.misses), published, 0.4);
     }
     let page = |number: u64| {
         let page = stats.top_pages.iter().find(|page| page.page == number);

@@ -1,6 +1,10 @@
 //! What can be wrong with a trace file, as sentences that name it.
 
-use std::{error::Error, fmt, io, path::PathBuf};
+use std::{
+    error::Error,
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use super::Compression;
 use crate::raw::RecordError;
@@ -8,22 +12,10 @@ use crate::raw::RecordError;
 /// What is wrong with a file as a whole.
 #[derive(Debug)]
 pub enum FileError {
-    /// It cannot be opened.
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It cannot be read to its end, or decompressed.
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It cannot be written.
-    Write {
+    /// It cannot be opened, read to its end, decompressed or written.
+    Io {
+        /// What was tried: `open`, `read` or `write`.
+        tried: &'static str,
         /// Which.
         path: PathBuf,
         /// Why.
@@ -45,13 +37,13 @@ pub enum FileError {
         /// Its first bytes, decompressed.
         start: Vec<u8>,
     },
-    /// It must be mapped, and is compressed.
-    Compressed {
-        /// Which.
-        path: PathBuf,
-        /// How it is compressed.
-        compression: Compression,
-    },
+}
+
+impl FileError {
+    /// The error of what was `tried` with a file: `open`, `read` or `write`.
+    pub fn io(tried: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io { tried, path: path.to_owned(), source }
+    }
 }
 
 impl Error for FileError {}
@@ -59,9 +51,9 @@ impl Error for FileError {}
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open { path, source } => write!(f, "cannot open {}: {source}", path.display()),
-            Self::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
+            Self::Io { tried, path, source } => {
+                write!(f, "cannot {tried} {}: {source}", path.display())
+            }
             Self::Empty { path, compression } => {
                 let (path, inside) = (path.display(), inside(*compression));
                 write!(f, "{path} is empty{inside}: a trace has at least one record")
@@ -72,10 +64,6 @@ impl fmt::Display for FileError {
                 let expected = "operation 1 or 2 and width 1, 2, 4 or 8, \
                                 or a gz, xz or zst file of that";
                 write!(f, "{path} is no trace{inside}: it starts with {start}; expected {expected}")
-            }
-            Self::Compressed { path, compression } => {
-                let path = path.display();
-                write!(f, "{path} is compressed ({compression}): it can be read, not mapped")
             }
         }
     }

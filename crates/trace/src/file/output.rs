@@ -67,7 +67,7 @@ impl fmt::Debug for Output {
 /// When the start of it cannot be written, or this build has no such compression.
 pub fn create(file: File, path: &Path) -> Result<Output, FileError> {
     let file = BufWriter::with_capacity(WRITE_BYTES, file);
-    let failed = |source| FileError::Write { path: path.to_owned(), source };
+    let failed = FileError::io("write", path);
     let inner = packer(Compression::of_path(path), file).map_err(failed)?;
     Ok(Output { path: path.to_owned(), inner })
 }
@@ -99,7 +99,7 @@ impl Output {
 
     /// Says which file could not be written.
     pub fn failed(&self, source: io::Error) -> FileError {
-        FileError::Write { path: self.path.clone(), source }
+        FileError::io("write", &self.path)(source)
     }
 
     /// Writes what is left, the ends that compressions need, and closes the file.
@@ -109,7 +109,7 @@ impl Output {
     pub fn finish(self) -> Result<(), FileError> {
         let Self { path, inner } = self;
         let done = inner.end().and_then(|mut file| file.flush());
-        done.map_err(|source| FileError::Write { path, source })
+        done.map_err(FileError::io("write", &path))
     }
 }
 

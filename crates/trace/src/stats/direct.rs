@@ -26,13 +26,6 @@ pub struct DirectMapped {
     pub cold: u64,
 }
 
-impl DirectMapped {
-    /// Share of accesses that hit, 0 to 1; 0 where there were none.
-    pub fn hit_rate(&self) -> f64 {
-        super::values::share(self.hits, self.hits.saturating_add(self.misses))
-    }
-}
-
 /// Several caches with the same accesses, each of another size.
 #[derive(Debug)]
 pub(super) struct Caches {

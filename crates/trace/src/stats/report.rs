@@ -1,6 +1,6 @@
 //! The statistics themselves: plain numbers, and the shares that follow from them.
 
-use super::{Bucket, DirectMapped, Reach, StackDistances, values::share};
+use super::{Bucket, DirectMapped, Reach, StackDistances};
 
 /// What a trace looks like.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,20 +82,5 @@ impl Stats {
     /// Distinct pages, by the first bytes of operations.
     pub fn pages(&self) -> u64 {
         self.reuse.cold
-    }
-
-    /// Transitions as a share of all operations but the first, 0 to 1.
-    pub fn transition_rate(&self) -> f64 {
-        share(self.transitions, self.ops.saturating_sub(1))
-    }
-
-    /// Straddles as a share of all operations, 0 to 1.
-    pub fn straddle_rate(&self) -> f64 {
-        share(self.straddles, self.ops)
-    }
-
-    /// Reads of absent pages as a share of all operations, 0 to 1.
-    pub fn absent_rate(&self) -> f64 {
-        share(self.absent.reads, self.ops)
     }
 }

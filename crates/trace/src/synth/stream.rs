@@ -1,7 +1,5 @@
 //! A generated trace as bytes of the raw format, a piece at a time.
 
-use std::io::{self, Read};
-
 use super::{
     Spec,
     machine::{Cut, Limit, Machine},
@@ -11,20 +9,16 @@ use crate::file::Encoder;
 /// Bytes of a piece, about: whole records, and whole steps of the generator.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The bytes of a trace. Pull them as pieces, by [`Stream::next_into`] or the iterator, or read
-/// them through [`Read`].
+/// The bytes of a trace. Pull them as pieces, by [`Stream::next_into`] or the iterator.
 #[derive(Debug)]
 pub struct Stream {
     machine: Machine,
     left: u64,
-    /// What [`Read`] hands out, and how much of it is gone.
-    piece: Vec<u8>,
-    taken: usize,
 }
 
 impl Stream {
     pub(super) fn new(spec: &Spec) -> Self {
-        Self { machine: Machine::new(spec), left: spec.ops, piece: Vec::new(), taken: 0 }
+        Self { machine: Machine::new(spec), left: spec.ops }
     }
 
     /// Replaces what is in `to` by the next piece: about a MiB of whole records. False, and
@@ -50,20 +44,5 @@ impl Iterator for Stream {
     fn next(&mut self) -> Option<Vec<u8>> {
         let mut piece = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
         self.next_into(&mut piece).then_some(piece)
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.piece.len() {
-            let mut piece = std::mem::take(&mut self.piece);
-            self.next_into(&mut piece);
-            (self.piece, self.taken) = (piece, 0);
-        }
-        let rest = &self.piece[self.taken..];
-        let length = rest.len().min(to.len());
-        to[..length].copy_from_slice(&rest[..length]);
-        self.taken += length;
-        Ok(length)
     }
 }

@@ -25,7 +25,7 @@ pub(super) enum Opened {
 /// A sentence that names it.
 pub(super) fn open(path: &Path) -> Result<Opened, String> {
     let opened = file::open(path).map_err(|error| match &error {
-        FileError::Open { source, .. } if source.kind() == ErrorKind::NotFound => {
+        FileError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
             format!("{error}, and no generator is called so; there are {}", generators().join(", "))
         }
         _ => error.to_string(),

@@ -99,7 +99,7 @@ impl Sink {
 /// Why, without the name, which whoever calls adds.
 fn cause(error: FileError) -> io::Error {
     match error {
-        FileError::Write { source, .. } => source,
+        FileError::Io { source, .. } => source,
         other => io::Error::other(other),
     }
 }
