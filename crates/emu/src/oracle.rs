@@ -1,15 +1,12 @@
 //! What a memory must do, written as simply as possible: the model of all tests, and of `verify`.
 //!
 //! The one idea: everything is done byte by byte, in the order of the addresses, and a page is
-//! nothing but the fact that one of its bytes was stored. [`Naive`] keeps single bytes in a tree;
-//! [`Quick`] keeps them in pages, for long traces, and is itself tested against [`Naive`].
+//! nothing but the fact that one of its bytes was stored. [`Quick`] keeps the bytes in pages,
+//! for long traces; the tests hold it to one that keeps them in a tree, one by one.
 //!
 //! Nothing here is fast, and nothing here is shared with the memories that it judges.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
-};
+use std::fmt::Debug;
 
 use rustc_hash::FxHashMap;
 
@@ -28,29 +25,6 @@ pub trait Bytes: Debug + Default + Clone + Send {
 
     /// How many pages exist.
     fn pages(&self) -> u64;
-}
-
-/// Bytes in a tree.
-#[derive(Debug, Clone, Default)]
-pub struct ByteTree {
-    bytes: BTreeMap<u64, u8>,
-    pages: BTreeSet<u64>,
-}
-
-impl Bytes for ByteTree {
-    fn get(&self, addr: u64) -> Option<u8> {
-        let stored = self.bytes.get(&addr).copied();
-        stored.or_else(|| self.pages.contains(&page_of(addr)).then_some(0))
-    }
-
-    fn set(&mut self, addr: u64, value: u8) {
-        self.bytes.insert(addr, value);
-        self.pages.insert(page_of(addr));
-    }
-
-    fn pages(&self) -> u64 {
-        self.pages.len() as u64
-    }
 }
 
 /// Bytes in pages.
@@ -84,8 +58,6 @@ pub struct Oracle<B> {
     policy: Policy,
 }
 
-/// The model of all tests.
-pub type Naive = Oracle<ByteTree>;
 /// The model of `verify`.
 pub type Quick = Oracle<BytePages>;
 
@@ -93,11 +65,6 @@ impl<B: Bytes> Oracle<B> {
     /// An empty memory.
     pub fn new(policy: &Policy) -> Self {
         Self { bytes: B::default(), policy: *policy }
-    }
-
-    /// How many pages exist.
-    pub fn pages(&self) -> u64 {
-        self.bytes.pages()
     }
 
     fn get(&self, addr: u64, kind: Kind) -> Result<u8, Fault> {

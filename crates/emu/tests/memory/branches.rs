@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagelab_emu::{
     Edge, Fault, Kind, Memory, Permissions, Policy, Snapshot, Tlb,
     memory::{PAGE_BYTES, page_of},
-    oracle::Naive,
 };
 use proptest::prelude::*;
 
-use crate::ops::{Op, Outcome, addresses, cases, ops, sweep};
+use crate::{
+    naive::Naive,
+    ops::{Op, Outcome, addresses, cases, ops, sweep},
+};
 
 /// A memory that has all of it.
 trait Branch: Memory + Sized {

@@ -9,5 +9,6 @@ mod branches;
 mod fast_mem;
 mod list;
 mod model;
+mod naive;
 mod ops;
 mod replay;

@@ -1,10 +1,11 @@
 //! Every result and every fault of every memory, under every policy, is the oracle's.
 
-use pagelab_emu::{Memory, Policy, oracle::Naive};
+use pagelab_emu::{Memory, Policy};
 use proptest::prelude::*;
 
 use crate::{
     list::{Job, every},
+    naive::Naive,
     ops::{Op, Outcome, cases, limits, ops, outcomes, policies, sweep},
 };
 

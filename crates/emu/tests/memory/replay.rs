@@ -2,7 +2,6 @@
 
 use pagelab_emu::{
     Fault, Memory, Policy,
-    oracle::Naive,
     paged::PagedFx,
     replay::{Decoder, Player, Replay},
     table::{BASE, Backend, MEMORIES, backend},
@@ -11,7 +10,10 @@ use pagelab_emu::{
 use pagelab_trace::{Halt, Op, Width, raw};
 use proptest::prelude::*;
 
-use crate::ops::{addresses, cases};
+use crate::{
+    naive::Naive,
+    ops::{addresses, cases},
+};
 
 const DECODERS: [Decoder; 2] = [Decoder::Fast, Decoder::Safe];
 
