@@ -18,6 +18,7 @@ pub mod time;
 pub mod uffd;
 pub mod vm;
 
+pub(crate) use error::Called;
 pub use error::SysError;
 pub use memory::area::Area;
 

@@ -16,7 +16,7 @@ use linux_raw_sys::general::{__NR_cachestat, cachestat, cachestat_range};
 use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::{
-    SysError,
+    Called, SysError,
     memory::map::{Map, READ},
 };
 
@@ -62,9 +62,7 @@ fn ask_mincore(file: &File, bytes: u64) -> Result<u64, SysError> {
     let mut states = vec![0_u8; usize::try_from(pages(bytes)).expect("fewer pages than bytes")];
     // SAFETY: the array has an entry for each page of the mapping.
     let result = unsafe { libc::mincore(map.start().cast(), length, states.as_mut_ptr()) };
-    if result != 0 {
-        return Err(SysError::last("mincore", format!("{bytes} bytes of a file")));
-    }
+    SysError::checked(result, "mincore", format_args!("{bytes} bytes of a file"))?;
     Ok(states.iter().filter(|state| *state & 1 != 0).count() as u64)
 }
 
@@ -73,9 +71,8 @@ fn ask_mincore(file: &File, bytes: u64) -> Result<u64, SysError> {
 /// # Errors
 /// When writing back fails.
 pub fn evict(file: &File) -> Result<(), SysError> {
-    fdatasync(file).map_err(|error| SysError::new("fdatasync", "a trace", error))?;
-    fadvise(file, 0, None, Advice::DontNeed)
-        .map_err(|error| SysError::new("posix_fadvise", "POSIX_FADV_DONTNEED", error))
+    fdatasync(file).called("fdatasync", "a trace")?;
+    fadvise(file, 0, None, Advice::DontNeed).called("posix_fadvise", "POSIX_FADV_DONTNEED")
 }
 
 /// Reads the first `bytes` bytes of a file, so that they are in memory afterwards.
@@ -98,8 +95,7 @@ pub fn fill(file: &File, bytes: u64) -> io::Result<()> {
 /// # Errors
 /// When the kernel does not say.
 pub fn file_system(file: &File) -> Result<(u64, &'static str), SysError> {
-    let found =
-        rustix::fs::fstatfs(file).map_err(|error| SysError::new("fstatfs", "a trace", error))?;
+    let found = rustix::fs::fstatfs(file).called("fstatfs", "a trace")?;
     let magic = found.f_type.cast_unsigned();
     let name = MAGICS.iter().find(|(known, _)| *known == magic).map_or("another", |(_, n)| n);
     Ok((magic, name))

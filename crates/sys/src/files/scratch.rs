@@ -22,7 +22,7 @@ use std::{
 use rustix::fs::{Access, Advice, FallocateFlags, access, fadvise, fallocate, fsync, statvfs};
 
 use crate::{
-    Area, SysError,
+    Area, Called, SysError,
     files::{folder::Folder, pagecache},
     loops::touch::Stride,
     memory::{
@@ -55,8 +55,7 @@ impl Scratch {
     /// # Errors
     /// When the directory is not there or may not be written to.
     pub fn in_directory(directory: &Path, bytes: usize) -> Result<Self, SysError> {
-        let file = nameless(directory)
-            .map_err(|error| SysError::new("open", directory.display().to_string(), error))?;
+        let file = nameless(directory).called("open", directory.display())?;
         Self::sized(file, bytes)
     }
 
@@ -69,8 +68,7 @@ impl Scratch {
     }
 
     fn sized(file: File, bytes: usize) -> Result<Self, SysError> {
-        let set = file.set_len(bytes as u64);
-        set.map_err(|error| SysError::new("ftruncate", format!("{bytes} bytes"), error))?;
+        file.set_len(bytes as u64).called("ftruncate", format_args!("{bytes} bytes"))?;
         Ok(Self { file, bytes })
     }
 
@@ -88,9 +86,9 @@ impl Scratch {
         for page in 0..self.bytes / PAGE {
             let text = word_of(page).to_ne_bytes().repeat(PAGE / 8);
             let at = (page * PAGE) as u64;
-            self.file.write_all_at(&text, at).map_err(|error| {
-                SysError::new("pwrite", format!("page {page} of a scratch file"), error)
-            })?;
+            self.file
+                .write_all_at(&text, at)
+                .called("pwrite", format_args!("page {page} of a scratch file"))?;
         }
         Ok(())
     }
@@ -102,14 +100,11 @@ impl Scratch {
     /// # Errors
     /// When the disk fails.
     pub fn keep_in_memory(&self) -> Result<(), SysError> {
-        let advise = |advice| {
-            fadvise(&self.file, 0, None, advice)
-                .map_err(|error| SysError::new("posix_fadvise", "a scratch file", error))
-        };
+        let advise =
+            |advice| fadvise(&self.file, 0, None, advice).called("posix_fadvise", "a scratch file");
         advise(Advice::Random)?;
         for _ in 0..2 {
-            let read = pagecache::fill(&self.file, self.bytes as u64);
-            read.map_err(|error| SysError::new("pread", "a scratch file", error))?;
+            pagecache::fill(&self.file, self.bytes as u64).called("pread", "a scratch file")?;
         }
         advise(Advice::Normal)
     }
@@ -120,8 +115,8 @@ impl Scratch {
     /// When the file system cannot.
     pub fn empty(&self) -> Result<(), SysError> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let punched = fallocate(&self.file, flags, 0, self.bytes as u64);
-        punched.map_err(|error| SysError::new("fallocate", "FALLOC_FL_PUNCH_HOLE", error))
+        fallocate(&self.file, flags, 0, self.bytes as u64)
+            .called("fallocate", "FALLOC_FL_PUNCH_HOLE")
     }
 
     /// Writes back what is dirty, and waits for the disk: no page is dirty afterwards.
@@ -129,7 +124,7 @@ impl Scratch {
     /// # Errors
     /// When writing fails.
     pub fn clean(&self) -> Result<(), SysError> {
-        fsync(&self.file).map_err(|error| SysError::new("fsync", "a scratch file", error))
+        fsync(&self.file).called("fsync", "a scratch file")
     }
 
     /// Writes back what is dirty and asks the kernel to forget every page of the file; it may not
@@ -140,7 +135,7 @@ impl Scratch {
     pub fn evict(&self) -> Result<(), SysError> {
         self.clean()?;
         fadvise(&self.file, 0, None, Advice::DontNeed)
-            .map_err(|error| SysError::new("posix_fadvise", "POSIX_FADV_DONTNEED", error))
+            .called("posix_fadvise", "POSIX_FADV_DONTNEED")
     }
 
     /// Pages of the file that are in memory.
@@ -156,8 +151,7 @@ impl Scratch {
     /// # Errors
     /// When the kernel does not say.
     pub fn allocated(&self) -> Result<u64, SysError> {
-        let found = self.file.metadata();
-        let found = found.map_err(|error| SysError::new("fstat", "a scratch file", error))?;
+        let found = self.file.metadata().called("fstat", "a scratch file")?;
         Ok(found.blocks() * 512 / PAGE as u64)
     }
 

@@ -13,7 +13,7 @@ use std::{
 use rustix::fs::statvfs;
 
 use crate::{
-    SysError,
+    Called, SysError,
     files::{
         pagecache,
         scratch::{candidates, nameless},
@@ -60,8 +60,7 @@ fn why_not_in(directory: &Path, bytes: u64) -> Option<String> {
 /// When the disk is full, or the directory may not be written to.
 pub fn scratch_file(directory: &Path, bytes: u64) -> Result<File, SysError> {
     let failed = |error| SysError::new("pwrite", format!("{bytes} bytes of a scratch file"), error);
-    let file = nameless(directory)
-        .map_err(|error| SysError::new("open", directory.display().to_string(), error))?;
+    let file = nameless(directory).called("open", directory.display())?;
     let piece = vec![0xa5_u8; 1 << 20];
     let mut at = 0;
     while at < bytes {

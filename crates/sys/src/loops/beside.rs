@@ -105,10 +105,8 @@ impl Ground {
                 let at = self.area.base() as *mut libc::c_void;
                 let protection = (uapi::PROT_READ | writable).cast_signed();
                 // SAFETY: the range is the ground's, and only its owner stores there.
-                match unsafe { libc::mprotect(at, BYTES, protection) } {
-                    0 => Ok(()),
-                    _ => Err(SysError::last("mprotect", format!("{BYTES} bytes"))),
-                }
+                let result = unsafe { libc::mprotect(at, BYTES, protection) };
+                SysError::checked(result, "mprotect", format_args!("{BYTES} bytes")).map(drop)
             }
         }
     }

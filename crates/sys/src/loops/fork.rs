@@ -24,7 +24,7 @@ use linux_raw_sys::general as uapi;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use crate::{
-    SysError,
+    Called, SysError,
     memory::{account, area::Ranges},
 };
 
@@ -45,8 +45,7 @@ impl Holder {
     /// # Errors
     /// When there are too many processes or descriptors.
     pub fn fork() -> Result<Self, SysError> {
-        let (wait, door) =
-            io::pipe().map_err(|error| SysError::new("pipe", "of a holder", error))?;
+        let (wait, door) = io::pipe().called("pipe", "of a holder")?;
         // SAFETY: the child only makes system calls (rule 1).
         match unsafe { libc::fork() } {
             -1 => Err(SysError::last("fork", "a holder of this process's memory")),
@@ -126,7 +125,7 @@ pub fn visit(except: &Ranges) -> Result<(), SysError> {
 /// Bounds of the private writable mappings of this process that share nothing with `except`.
 fn writable(except: &Ranges) -> Result<Vec<(usize, usize)>, SysError> {
     let path = "/proc/self/maps";
-    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    let text = fs::read_to_string(path).called("read", path)?;
     let mapping = |line: &str| {
         let mut words = line.split_whitespace();
         let (start, end) = account::bounds(words.next()?)?;

@@ -22,7 +22,7 @@
 use std::thread;
 
 use crate::{
-    SysError,
+    Called, SysError,
     memory::account::number_in,
     process::sched,
     time::clock::{monotonic_raw_ns, thread_cpu_ns},
@@ -89,8 +89,10 @@ pub fn await_passes(passes: u64, most_ns: u64) -> Result<Marking, SysError> {
             }
         }
     };
-    let second = thread::Builder::new().name("marks".to_owned()).spawn(run);
-    let second = second.map_err(|error| SysError::new("clone", "of a second thread", error))?;
+    let second = thread::Builder::new()
+        .name("marks".to_owned())
+        .spawn(run)
+        .called("clone", "of a second thread")?;
     second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -123,10 +125,7 @@ fn set_policy(mode: i32) -> Result<(), SysError> {
     let none = std::ptr::null::<libc::c_ulong>();
     // SAFETY: both modes are without nodes, so that the kernel reads no mask.
     let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, none, 0_usize) };
-    match result {
-        0 => Ok(()),
-        _ => Err(SysError::last("set_mempolicy", format!("mode {mode}"))),
-    }
+    SysError::checked(result, "set_mempolicy", format_args!("mode {mode}")).map(drop)
 }
 
 #[cfg(test)]

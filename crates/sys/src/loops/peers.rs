@@ -90,11 +90,8 @@ pub fn page_fault1(bytes: u64) -> Result<PeerRound, SysError> {
     let mut out = PeerRound::default();
     // SAFETY: both pointers are to live values of the declared layout; it frees all that it maps.
     let result = unsafe { pagelab_c_page_fault1(bytes, PAGE, &raw mut count.0, &raw mut out) };
-    if result == 0 {
-        Ok(out)
-    } else {
-        Err(SysError::last("mmap", format!("{bytes} bytes, in the loop of page_fault1")))
-    }
+    let on = format_args!("{bytes} bytes, in the loop of page_fault1");
+    SysError::checked(result, "mmap", on).map(|_| out)
 }
 
 /// The mapping that the workers of pft's loop share.

@@ -26,9 +26,7 @@ pub fn round(bytes: u64, stride: u64, align: u64, huge: bool) -> Result<TwinRoun
     let mut ns = [0_u64; 3];
     // SAFETY: the function writes three words at the pointer and frees all that it maps.
     let result = unsafe { pagelab_c_round(bytes, stride, align, i32::from(huge), ns.as_mut_ptr()) };
-    if result != 0 {
-        return Err(SysError::last("mmap", format!("{bytes} bytes, in C")));
-    }
+    SysError::checked(result, "mmap", format_args!("{bytes} bytes, in C"))?;
     let [map_ns, touch_ns, release_ns] = ns;
     Ok(TwinRound { map_ns, touch_ns, release_ns })
 }

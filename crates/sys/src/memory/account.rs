@@ -7,7 +7,7 @@
 use std::fs;
 
 use crate::{
-    SysError,
+    Called, SysError,
     memory::{
         area::Ranges,
         pagemap::{EXCLUSIVE, FRAME, PRESENT, Pagemap},
@@ -70,7 +70,7 @@ pub(crate) fn sum_in_smaps(
     counts: impl Fn(usize, usize) -> bool,
 ) -> Result<u64, SysError> {
     let path = "/proc/self/smaps";
-    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    let text = fs::read_to_string(path).called("read", path)?;
     Ok(sum_of(&text, fields, counts))
 }
 
@@ -106,7 +106,7 @@ pub fn page_tables_kib() -> Result<u64, SysError> {
 
 /// The number after `name` in a file of words.
 pub(crate) fn number_in(path: &str, name: &str) -> Result<u64, SysError> {
-    let text = fs::read_to_string(path).map_err(|error| SysError::new("read", path, error))?;
+    let text = fs::read_to_string(path).called("read", path)?;
     let number = text.lines().find_map(|line| {
         let rest = line.strip_prefix(name)?.trim_start().trim_start_matches(':');
         rest.split_whitespace().next()?.parse().ok()

@@ -279,9 +279,10 @@ impl Area {
         call: impl Fn(*mut libc::c_void, usize) -> i64,
     ) -> Result<(), SysError> {
         let bytes = self.layout.window;
-        self.windows().try_for_each(|base| match call(base as *mut libc::c_void, bytes) {
-            0 => Ok(()),
-            _ => Err(SysError::last(name, format!("{bytes} bytes at {base:#x}, {on}"))),
+        self.windows().try_for_each(|base| {
+            let result = call(base as *mut libc::c_void, bytes);
+            SysError::checked(result, name, format_args!("{bytes} bytes at {base:#x}, {on}"))
+                .map(drop)
         })
     }
 }
@@ -356,16 +357,14 @@ fn advise(base: usize, bytes: usize, advice: u32) -> Result<(), SysError> {
     // SAFETY: what loses contents is called on windows of an area that its owner gives up; the
     // rest changes no contents, whatever lies there.
     let result = unsafe { libc::madvise(at, bytes, advice.cast_signed()) };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(SysError::last("madvise", format!("{bytes} bytes at {base:#x}, advice {advice}")))
+    let on = format_args!("{bytes} bytes at {base:#x}, advice {advice}");
+    SysError::checked(result, "madvise", on).map(drop)
 }
 
 fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {
     // SAFETY: callers pass ranges that their `Area` reserved; no reference into them exists.
     let result = unsafe { libc::munmap(at as *mut libc::c_void, bytes) };
-    if result == 0 { Ok(()) } else { Err(SysError::last("munmap", format!("{bytes} at {at:#x}"))) }
+    SysError::checked(result, "munmap", format_args!("{bytes} at {at:#x}")).map(drop)
 }
 
 #[cfg(test)]

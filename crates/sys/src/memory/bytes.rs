@@ -8,7 +8,7 @@
 use std::{fs::File, io, ops::Deref, os::unix::fs::FileExt};
 
 use crate::{
-    SysError,
+    Called, SysError,
     memory::{
         map::{Map, READ_WRITE},
         residency::Scanner,
@@ -40,7 +40,7 @@ impl HugeBytes {
         copy.map.advise(libc::MADV_HUGEPAGE);
         // SAFETY: mapped, zeroed by the kernel, `length` bytes long, and seen by nobody else yet.
         let target = unsafe { std::slice::from_raw_parts_mut(copy.first(), length) };
-        fill(file, target).map_err(|error| SysError::new("pread", "a trace", error))?;
+        fill(file, target).called("pread", "a trace")?;
         // SAFETY: ours; a stray write through a wild pointer is a fault from here on.
         unsafe { libc::mprotect(copy.map.start().cast(), whole, libc::PROT_READ) };
         Ok(copy)

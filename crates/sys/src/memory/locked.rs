@@ -7,7 +7,7 @@
 use procfs::process::Process;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
-use crate::SysError;
+use crate::{Called, SysError};
 
 /// What `mlockall` is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Everything {
             Which::Current => MlockAllFlags::CURRENT,
             Which::Future => MlockAllFlags::FUTURE,
         };
-        mlockall(flags).map_err(|error| SysError::new("mlockall", format!("{flags:?}"), error))?;
+        mlockall(flags).called("mlockall", format_args!("{flags:?}"))?;
         Ok(Self(()))
     }
 }
@@ -50,9 +50,7 @@ impl Drop for Everything {
 /// When `/proc` is not mounted.
 pub fn locked_bytes() -> Result<u64, SysError> {
     let status = Process::myself().and_then(|me| me.status());
-    let status = status.map_err(|error| {
-        SysError::new("read", "/proc/self/status", std::io::Error::other(error))
-    })?;
+    let status = status.map_err(std::io::Error::other).called("read", "/proc/self/status")?;
     Ok(status.vmlck.unwrap_or(0) << 10)
 }
 

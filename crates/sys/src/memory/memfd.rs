@@ -3,15 +3,11 @@
 //! The one idea: once sealed, nobody can write, shrink or grow one, so that whoever maps or reads
 //! it need not trust whoever made it.
 
-use std::{
-    fs::File,
-    io,
-    os::fd::{AsRawFd, OwnedFd},
-};
+use std::{fs::File, io, os::fd::AsRawFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-use crate::SysError;
+use crate::{Called, SysError};
 
 /// An empty file in memory; the name is only shown below `/proc`.
 ///
@@ -30,8 +26,7 @@ pub fn create_hugetlb(name: &str) -> Result<File, SysError> {
 }
 
 fn make(name: &str, flags: MemfdFlags) -> Result<File, SysError> {
-    let made: Result<OwnedFd, _> = memfd_create(name, flags | MemfdFlags::CLOEXEC);
-    made.map(File::from).map_err(|error| SysError::new("memfd_create", name, error))
+    memfd_create(name, flags | MemfdFlags::CLOEXEC).map(File::from).called("memfd_create", name)
 }
 
 /// Forbids every further write, shrink and growth of a file in memory, and further seals.
@@ -40,7 +35,7 @@ fn make(name: &str, flags: MemfdFlags) -> Result<File, SysError> {
 /// When it is no file in memory, or is mapped writable.
 pub fn seal(file: &File) -> Result<(), SysError> {
     let all = SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL;
-    fcntl_add_seals(file, all).map_err(|error| SysError::new("fcntl", "F_ADD_SEALS", error))
+    fcntl_add_seals(file, all).called("fcntl", "F_ADD_SEALS")
 }
 
 /// Opens the same file once more, for reading: with an offset of its own, which a duplicate or an

@@ -3,7 +3,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use crate::SysError;
+use crate::{Called, SysError};
 
 const BASE_PAGE: u64 = 4096;
 const PATH: &str = "/proc/self/pagemap";
@@ -28,7 +28,7 @@ pub(crate) struct Pagemap(pub(crate) File);
 impl Pagemap {
     /// Opens that of the calling process.
     pub(crate) fn open() -> Result<Self, SysError> {
-        File::open(PATH).map(Self).map_err(|error| SysError::new("open", PATH, error))
+        File::open(PATH).map(Self).called("open", PATH)
     }
 
     /// Hands on the entry of each base page of a range of addresses.
@@ -43,8 +43,7 @@ impl Pagemap {
         while at < end {
             let count = usize::try_from(end - at).map_or(bytes.len(), |left| left.min(bytes.len()));
             let part = &mut bytes[..count];
-            let read = self.0.read_exact_at(part, at);
-            read.map_err(|error| SysError::new("pread", PATH, error))?;
+            self.0.read_exact_at(part, at).called("pread", PATH)?;
             part.as_chunks().0.iter().for_each(|word| entry(u64::from_ne_bytes(*word)));
             at += count as u64;
         }

@@ -223,22 +223,11 @@ const PAGEMAP_SCAN: u64 =
 /// When the slices differ in length.
 pub fn nodes_of(addresses: &[usize], nodes: &mut [i32]) -> Result<(), SysError> {
     assert_eq!(addresses.len(), nodes.len(), "one answer for each page");
-    // SAFETY: both arrays have `addresses.len()` entries; null target nodes only ask.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_move_pages,
-            0,
-            addresses.len(),
-            addresses.as_ptr(),
-            std::ptr::null::<i32>(),
-            nodes.as_mut_ptr(),
-            0,
-        )
-    };
-    if result < 0 {
-        return Err(SysError::last("move_pages", format!("{} pages", addresses.len())));
-    }
-    Ok(())
+    let (count, none) = (addresses.len(), std::ptr::null::<i32>());
+    let (pages, nodes) = (addresses.as_ptr(), nodes.as_mut_ptr());
+    // SAFETY: both arrays have `count` entries; null target nodes only ask.
+    let asked = unsafe { libc::syscall(libc::SYS_move_pages, 0, count, pages, none, nodes, 0) };
+    SysError::checked(asked, "move_pages", format_args!("{count} pages")).map(drop)
 }
 
 /// Base pages of an area that a touch would find in memory, in the page table or in the swap
@@ -253,9 +242,7 @@ pub fn in_core(area: &Area, mut found: impl FnMut(usize)) -> Result<u64, SysErro
     for base in area.windows() {
         // SAFETY: one byte is written for each page of the window, and the vector has as many.
         let result = unsafe { libc::mincore(base as *mut _, window, pages.as_mut_ptr()) };
-        if result < 0 {
-            return Err(SysError::last("mincore", format!("{window} bytes")));
-        }
+        SysError::checked(result, "mincore", format_args!("{window} bytes"))?;
         for (index, _) in pages.iter().enumerate().filter(|(_, byte)| **byte & 1 != 0) {
             count += 1;
             found(base - area.base() + index * 4096);

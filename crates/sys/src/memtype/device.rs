@@ -19,7 +19,7 @@ use super::{
     state::age,
     uapi::{self, PagelabAlloc, PagelabInfo, PagelabQuery},
 };
-use crate::SysError;
+use crate::{Called, SysError};
 
 /// The module, opened; nothing is allocated yet.
 #[derive(Debug)]
@@ -126,8 +126,7 @@ impl Device {
             return Err(DeviceError::Version { module: version });
         }
         let mut info = PagelabInfo::default();
-        call::<{ uapi::IOC_INFO }, _>(&file, &mut info)
-            .map_err(|error| SysError::new("ioctl", "PAGELAB_IOC_INFO", error))?;
+        call::<{ uapi::IOC_INFO }, _>(&file, &mut info).called("ioctl", "PAGELAB_IOC_INFO")?;
         Ok(Self { file, info: Info(info) })
     }
 
@@ -287,8 +286,7 @@ fn size(bytes: u64) -> String {
 /// Reads back the leaf behind an address of a mapping of this file.
 pub(super) fn query(file: &File, address: usize) -> Result<Leaf, DeviceError> {
     let mut query = PagelabQuery { addr: address as u64, ..PagelabQuery::default() };
-    call::<{ uapi::IOC_QUERY }, _>(file, &mut query)
-        .map_err(|error| SysError::new("ioctl", "PAGELAB_IOC_QUERY", error))?;
+    call::<{ uapi::IOC_QUERY }, _>(file, &mut query).called("ioctl", "PAGELAB_IOC_QUERY")?;
     Ok(decode(&query))
 }
 

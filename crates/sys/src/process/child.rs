@@ -23,7 +23,7 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::{SysError, process::crew::interrupted, time::clock::monotonic_raw_ns};
+use crate::{Called, SysError, process::crew::interrupted, time::clock::monotonic_raw_ns};
 
 /// The descriptor that a child answers on.
 const ANSWER_FD: i32 = 3;
@@ -68,8 +68,9 @@ impl Heirloom {
     /// # Errors
     /// When there are too many descriptors.
     pub fn new(file: &File) -> Result<Self, SysError> {
-        let duplicate = rustix::io::fcntl_dupfd_cloexec(file, HEIRLOOM_FD_MIN);
-        duplicate.map(Self).map_err(|error| SysError::new("fcntl", "F_DUPFD_CLOEXEC", error))
+        rustix::io::fcntl_dupfd_cloexec(file, HEIRLOOM_FD_MIN)
+            .map(Self)
+            .called("fcntl", "F_DUPFD_CLOEXEC")
     }
 
     /// Its number, in this process and in the child.
@@ -122,8 +123,8 @@ impl fmt::Debug for Care<'_> {
 /// # Errors
 /// When it cannot be started at all.
 pub fn run(mut command: Command, request: &[u8], care: Care<'_>) -> Result<Ended, SysError> {
-    let failed = |call| move |error: io::Error| SysError::new(call, "the child of a case", error);
-    let (answer_read, answer_write) = io::pipe().map_err(failed("pipe"))?;
+    let on = "the child of a case";
+    let (answer_read, answer_write) = io::pipe().called("pipe", on)?;
     let answer_fd = answer_write.as_raw_fd();
     let heirlooms: Vec<RawFd> = care.heirlooms.iter().map(|one| one.number()).collect();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
@@ -150,13 +151,13 @@ pub fn run(mut command: Command, request: &[u8], care: Care<'_>) -> Result<Ended
     };
     // SAFETY: the closure makes plain system calls only; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(set_up) };
-    let mut child = command.spawn().map_err(failed("spawn"))?;
+    let mut child = command.spawn().called("spawn", on)?;
     drop::<PipeWriter>(answer_write);
     let mut stdin = child.stdin.take().expect("stdin is piped");
     // A child that died early closes its end; its status will say more than EPIPE does.
     let _ = stdin.write_all(request);
     drop(stdin);
-    attend(child, answer_read, care).map_err(failed("wait"))
+    attend(child, answer_read, care).called("wait", on)
 }
 
 fn cvt(result: i32) -> io::Result<()> {

@@ -12,7 +12,7 @@ use std::{
 use rustix::fs::{SealFlags, fcntl_add_seals};
 
 use crate::{
-    SysError,
+    Called, SysError,
     memory::{map::Words, memfd},
 };
 
@@ -44,12 +44,10 @@ impl Pulse {
     /// When there is no memory.
     pub fn new() -> Result<Self, SysError> {
         let file = memfd::create("pagelab-pulse")?;
-        file.set_len(BYTES as u64)
-            .map_err(|error| SysError::new("ftruncate", "the page of a pulse", error))?;
+        file.set_len(BYTES as u64).called("ftruncate", "the page of a pulse")?;
         // Mapped memory that cannot vanish: nobody may shrink the file.
         let size = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        fcntl_add_seals(&file, size)
-            .map_err(|error| SysError::new("fcntl", "F_ADD_SEALS", error))?;
+        fcntl_add_seals(&file, size).called("fcntl", "F_ADD_SEALS")?;
         Self::of(file)
     }
 
@@ -58,8 +56,7 @@ impl Pulse {
     /// # Errors
     /// When the file is not one that [`Pulse::new`] made.
     pub fn of(file: File) -> Result<Self, SysError> {
-        let seals = rustix::fs::fcntl_get_seals(&file)
-            .map_err(|error| SysError::new("fcntl", "F_GET_SEALS", error))?;
+        let seals = rustix::fs::fcntl_get_seals(&file).called("fcntl", "F_GET_SEALS")?;
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         if !seals.contains(SealFlags::SHRINK) || length != BYTES as u64 {
             let why = std::io::Error::other("no page that cannot shrink");

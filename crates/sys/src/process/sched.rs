@@ -5,7 +5,7 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-use crate::SysError;
+use crate::{Called, SysError};
 
 /// The thread bound to one CPU; its former affinity returns on drop.
 #[derive(Debug)]
@@ -32,13 +32,12 @@ impl Pinned {
 
     /// No kernel has a CPU beyond the set's last; an empty set is refused like one that is offline.
     fn within(cpus: &[usize], on: &str) -> Result<Self, SysError> {
-        let failed = |error| SysError::new("sched_setaffinity", on, error);
-        let former = sched_getaffinity(None).map_err(failed)?;
+        let former = sched_getaffinity(None).called("sched_setaffinity", on)?;
         let mut set = CpuSet::new();
         for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
             set.set(*cpu);
         }
-        sched_setaffinity(None, &set).map_err(failed)?;
+        sched_setaffinity(None, &set).called("sched_setaffinity", on)?;
         Ok(Self { former })
     }
 }
@@ -102,11 +101,8 @@ fn set_policy(policy: i32, priority: i32) -> Result<(), SysError> {
     // SAFETY: the kernel reads one sched_param, whose first and only used field is the priority.
     let result =
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(SysError::last("sched_setscheduler", format!("policy {policy}, priority {priority}")))
-    }
+    let on = format_args!("policy {policy}, priority {priority}");
+    SysError::checked(result, "sched_setscheduler", on).map(drop)
 }
 
 /// Keeps transparent huge pages out of the whole process, whatever its mappings are told.
@@ -117,7 +113,7 @@ pub fn disable_thp(disable: bool) -> Result<(), SysError> {
     // SAFETY: plain integers; the setting concerns this process only and dies with it.
     let result =
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(disable), 0, 0, 0) };
-    if result == 0 { Ok(()) } else { Err(SysError::last("prctl", "PR_SET_THP_DISABLE")) }
+    SysError::checked(result, "prctl", "PR_SET_THP_DISABLE").map(drop)
 }
 
 #[cfg(test)]

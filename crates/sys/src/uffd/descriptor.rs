@@ -14,7 +14,7 @@ use std::{
 use linux_raw_sys::general as uapi;
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
-use crate::{Area, SysError, arch};
+use crate::{Area, Called, SysError, arch};
 
 /// `UFFD_USER_MODE_ONLY`, which rustix does not name.
 const USER_MODE_ONLY: u32 = uapi::UFFD_USER_MODE_ONLY;
@@ -164,7 +164,7 @@ impl Uffd {
             ioctls: 0,
         };
         call(&self.0, REGISTER, &mut argument)
-            .map_err(|error| SysError::new("ioctl", format!("UFFDIO_REGISTER, mode {mode}"), error))
+            .called("ioctl", format_args!("UFFDIO_REGISTER, mode {mode}"))
     }
 
     /// Write-protects `from..to` of an area of one window.
@@ -177,8 +177,7 @@ impl Uffd {
     pub fn protect(&self, area: &Area, from: usize, to: usize) -> Result<(), SysError> {
         let mut argument =
             uapi::uffdio_writeprotect { range: range(area, from, to), mode: PROTECT };
-        call(&self.0, WRITEPROTECT, &mut argument)
-            .map_err(|error| SysError::new("ioctl", "UFFDIO_WRITEPROTECT", error))
+        call(&self.0, WRITEPROTECT, &mut argument).called("ioctl", "UFFDIO_WRITEPROTECT")
     }
 }
 
@@ -211,7 +210,7 @@ fn open() -> Result<OwnedFd, SysError> {
         }
         other => other,
     };
-    made.or_else(|error| {
+    let made: Result<OwnedFd, rustix::io::Errno> = made.or_else(|error| {
         let device = File::open("/dev/userfaultfd").map_err(|_| error)?;
         let flags = (flags.bits() | USER_MODE_ONLY) as usize;
         // SAFETY: the request takes flags by value and touches no memory of ours.
@@ -219,15 +218,14 @@ fn open() -> Result<OwnedFd, SysError> {
         let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or(error)?;
         // SAFETY: the kernel has just made it, for nobody else.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-    })
-    .map_err(|error: rustix::io::Errno| SysError::new("userfaultfd", "user mode", error))
+    });
+    made.called("userfaultfd", "user mode")
 }
 
 /// Says which features are wanted; answers with all that the kernel has.
 fn speak(fd: &OwnedFd, features: u64) -> Result<u64, SysError> {
     let mut argument = uapi::uffdio_api { api: u64::from(uapi::UFFD_API), features, ioctls: 0 };
-    call(fd, API, &mut argument)
-        .map_err(|error| SysError::new("ioctl", format!("UFFDIO_API, {features:#x}"), error))?;
+    call(fd, API, &mut argument).called("ioctl", format_args!("UFFDIO_API, {features:#x}"))?;
     Ok(argument.features)
 }
 

@@ -15,7 +15,7 @@ use rustix::{
 };
 
 use super::{descriptor::Uffd, resolver::Resolver, tally::Tally};
-use crate::SysError;
+use crate::{Called, SysError};
 
 /// Most messages that one call reads.
 const MESSAGES: usize = 16;
@@ -45,8 +45,8 @@ impl Stop {
     /// # Errors
     /// When the process has no descriptor left.
     pub fn new() -> Result<Self, SysError> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let event = event.map_err(|error| SysError::new("eventfd", "a stop", error))?;
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .called("eventfd", "a stop")?;
         Ok(Self { event, is_over: AtomicBool::new(false) })
     }
 

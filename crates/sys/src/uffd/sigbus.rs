@@ -116,13 +116,11 @@ fn install() -> Result<(), SysError> {
     let mut former: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: only reads the present disposition, so that the handler finds it.
     let known = unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut former) };
-    if known != 0 {
-        return Err(SysError::last("sigaction", "SIGBUS"));
-    }
+    SysError::checked(known, "sigaction", "SIGBUS")?;
     let _ = FORMER.set(former);
     // SAFETY: the handler obeys rule 1.
     let set = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
-    if set == 0 { Ok(()) } else { Err(SysError::last("sigaction", "SIGBUS")) }
+    SysError::checked(set, "sigaction", "SIGBUS").map(drop)
 }
 
 extern "C" fn on_sigbus(

@@ -13,7 +13,7 @@ use rustix::{
     termios::{OptionalActions, tcgetattr, tcsetattr},
 };
 
-use crate::SysError;
+use crate::{Called, SysError};
 
 /// Mounts a file system of the kernel's own on a directory, which is made where it is missing.
 ///
@@ -32,9 +32,9 @@ pub fn mount(kind: &str, on: &str) -> Result<(), SysError> {
 /// # Errors
 /// When there is no such device or file system, or the directory cannot be made.
 pub fn mount_disk(device: &str, kind: &str, on: &str) -> Result<(), SysError> {
-    let failed = |error: Errno| SysError::new("mount", format!("{device} on {on}"), error);
-    std::fs::create_dir_all(on).map_err(|error| SysError::new("mkdir", on, error))?;
-    rustix::mount::mount(device, on, kind, MountFlags::empty(), None).map_err(failed)
+    std::fs::create_dir_all(on).called("mkdir", on)?;
+    rustix::mount::mount(device, on, kind, MountFlags::empty(), None)
+        .called("mount", format_args!("{device} on {on}"))
 }
 
 /// Loads the module in a file, `parameters` as on insmod's command line.
@@ -42,13 +42,12 @@ pub fn mount_disk(device: &str, kind: &str, on: &str) -> Result<(), SysError> {
 /// # Errors
 /// What the kernel or the module's own init says; the reason is in the kernel's log.
 pub fn load_module(file: &Path, parameters: &str) -> Result<(), SysError> {
-    let on = || format!("{} {parameters}", file.display());
-    let failed = |error: std::io::Error| SysError::new("finit_module", on(), error);
-    let image = File::open(file).map_err(failed)?;
-    let parameters = CString::new(parameters).map_err(|error| failed(error.into()))?;
+    let on = format!("{} {parameters}", file.display());
+    let image = File::open(file).called("finit_module", &on)?;
+    let parameters = CString::new(parameters).called("finit_module", &on)?;
     match rustix::system::finit_module(image, &parameters, 0) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(SysError::new("finit_module", on(), error)),
+        Err(Errno::EXIST) => Ok(()),
+        done => done.called("finit_module", on),
     }
 }
 
@@ -57,9 +56,8 @@ pub fn load_module(file: &Path, parameters: &str) -> Result<(), SysError> {
 /// # Errors
 /// `EWOULDBLOCK` while it is in use, `ENOENT` when it is not loaded.
 pub fn unload_module(name: &str) -> Result<(), SysError> {
-    let failed = |error: std::io::Error| SysError::new("delete_module", name, error);
-    let text = CString::new(name).map_err(|error| failed(error.into()))?;
-    rustix::system::delete_module(&text, libc::O_NONBLOCK).map_err(|error| failed(error.into()))
+    let text = CString::new(name).called("delete_module", name)?;
+    rustix::system::delete_module(&text, libc::O_NONBLOCK).called("delete_module", name)
 }
 
 /// Makes a serial line pass on bytes as they are.
@@ -67,10 +65,9 @@ pub fn unload_module(name: &str) -> Result<(), SysError> {
 /// # Errors
 /// When the file is no terminal.
 pub fn make_raw(line: impl AsFd) -> Result<(), SysError> {
-    let failed = |error: Errno| SysError::new("tcsetattr", "a serial line", error);
-    let mut settings = tcgetattr(&line).map_err(failed)?;
+    let mut settings = tcgetattr(&line).called("tcsetattr", "a serial line")?;
     settings.make_raw();
-    tcsetattr(&line, OptionalActions::Now, &settings).map_err(failed)
+    tcsetattr(&line, OptionalActions::Now, &settings).called("tcsetattr", "a serial line")
 }
 
 /// Leaves the machine through QEMU's `isa-debug-exit` at port 0xf4, then by powering it off.

@@ -22,7 +22,7 @@ use super::{
     parse::{Body, Record, Shape, parse},
     plan::{Event, Plan, Source, Target},
 };
-use crate::{SysError, machine::topology::Topology, time::clock::monotonic_raw_ns};
+use crate::{Called, SysError, machine::topology::Topology, time::clock::monotonic_raw_ns};
 use perf_event::{
     Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler,
     events::{Software, Tracepoint as Numbered},
@@ -220,8 +220,8 @@ impl Session {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(&mut self) -> Result<(), SysError> {
-        let failed = |error| SysError::new("ioctl", "PERF_EVENT_IOC_ENABLE", error);
-        self.counters().try_for_each(|(_, counter)| counter.enable()).map_err(failed)
+        let enabled = self.counters().try_for_each(|(_, counter)| counter.enable());
+        enabled.called("ioctl", "PERF_EVENT_IOC_ENABLE")
     }
 
     /// Hands on what has happened so far, in order of time; what is too young comes next time.
@@ -327,7 +327,7 @@ fn redirect(counter: &Counter, ring: &Sampler) -> Result<(), SysError> {
     let (from, to) = (counter.as_raw_fd(), ring.as_raw_fd());
     // SAFETY: rule 1: both descriptors are open, and the ring outlives the event in the session.
     let result = unsafe { libc::ioctl(from, SET_OUTPUT as _, to) };
-    if result < 0 { Err(SysError::last("ioctl", "PERF_EVENT_IOC_SET_OUTPUT")) } else { Ok(()) }
+    SysError::checked(result, "ioctl", "PERF_EVENT_IOC_SET_OUTPUT").map(drop)
 }
 
 fn is_denied(error: &io::Error) -> bool {
