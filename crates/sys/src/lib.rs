@@ -4,6 +4,19 @@
 //! named pieces (an area of memory, a clock, a measured loop, a count, a knob) from which the
 //! benchmarks are built. No `pub unsafe fn` leaves it.
 
+/// An enum, and the list of all it can be.
+macro_rules! listed {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)+ }) => {
+        $(#[$about])*
+        pub enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: [Self; [$(stringify!($variant)),+].len()] = [$(Self::$variant),+];
+        }
+    };
+}
+
 pub mod arch;
 pub mod counts;
 mod error;

@@ -90,6 +90,21 @@ pub fn fill(file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes `bytes` times this byte from the start of a file, and all of it to the disk.
+///
+/// # Errors
+/// When the disk is full.
+pub(crate) fn write(file: &File, byte: u8, bytes: u64) -> io::Result<()> {
+    let piece = vec![byte; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        let part = usize::try_from(bytes - at).map_or(piece.len(), |left| left.min(piece.len()));
+        file.write_all_at(&piece[..part], at)?;
+        at += part as u64;
+    }
+    file.sync_all()
+}
+
 /// The kernel's number for the file system that a file lies in, and its name.
 ///
 /// # Errors

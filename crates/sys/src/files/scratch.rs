@@ -176,9 +176,7 @@ impl Scratch {
 
 /// A shared mapping of a layout, in base pages, that nothing has touched.
 fn mapped(layout: Layout, backing: Backing) -> Result<Area, SysError> {
-    let mut area = Area::reserve(layout, backing, 2 << 20, 0)?;
-    area.open()?;
-    area.map(false)?;
+    let area = Area::mapped(layout, backing, 2 << 20)?;
     // A kernel without huge pages knows no such advice, and has nothing to be told.
     let _ = area.advise(area::Advice::NoHugePage);
     Ok(area)

@@ -6,7 +6,6 @@
 
 use std::{
     fs::File,
-    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -59,16 +58,9 @@ fn why_not_in(directory: &Path, bytes: u64) -> Option<String> {
 /// # Errors
 /// When the disk is full, or the directory may not be written to.
 pub fn scratch_file(directory: &Path, bytes: u64) -> Result<File, SysError> {
-    let failed = |error| SysError::new("pwrite", format!("{bytes} bytes of a scratch file"), error);
     let file = nameless(directory).called("open", directory.display())?;
-    let piece = vec![0xa5_u8; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        let part = usize::try_from(bytes - at).map_or(piece.len(), |left| left.min(piece.len()));
-        file.write_all_at(&piece[..part], at).map_err(failed)?;
-        at += part as u64;
-    }
-    file.sync_all().map_err(failed)?;
+    let written = pagecache::write(&file, 0xa5, bytes);
+    written.called("pwrite", format_args!("{bytes} bytes of a scratch file"))?;
     Ok(file)
 }
 

@@ -33,7 +33,10 @@ use super::{
     making::{Making, unused_name},
     value::again,
 };
-use crate::{files::folder::Folder, machine::topology::Tree};
+use crate::{
+    files::{folder::Folder, pagecache},
+    machine::topology::Tree,
+};
 
 /// `SWAP_FLAG_PREFER` of `linux/swap.h`: the low 15 bits are a priority.
 const PREFER: i32 = 0x8000;
@@ -232,25 +235,13 @@ pub(super) fn make_file<'k>(
     match on(&path, priority) {
         // A file system that takes reserved blocks for holes: it gets written ones.
         Err(KnobError::System(error)) if error.source.raw_os_error() == Some(libc::EINVAL) => {
-            fill(&file, bytes).map_err(KnobError::of("write", &path))?;
+            pagecache::write(&file, 0, bytes).map_err(KnobError::of("write", &path))?;
             write_header(&file, &path, bytes)?;
             on(&path, priority)?;
         }
         done => done?,
     }
     Ok((making, SwapSpace { path, kind: Kind::File, algorithm: None, bytes }))
-}
-
-fn fill(file: &File, bytes: u64) -> io::Result<()> {
-    let zeros = vec![0_u8; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        let piece = (bytes - at).min(zeros.len() as u64);
-        let part = usize::try_from(piece).map_or(&zeros[..], |piece| &zeros[..piece]);
-        file.write_all_at(part, at)?;
-        at += piece;
-    }
-    file.sync_all()
 }
 
 /// Removes a file of ours.
@@ -344,7 +335,7 @@ mod tests {
         for bytes in [1, 1 << 20, (1 << 20) + 7, 3 << 20] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             io::Write::write_all(&mut file, b"not zero").unwrap();
-            fill(file.as_file(), bytes).unwrap();
+            pagecache::write(file.as_file(), 0, bytes).unwrap();
             let found = fs::read(file.path()).unwrap();
             assert_eq!(found.len() as u64, bytes.max(8));
             let filled = usize::try_from(bytes).unwrap();

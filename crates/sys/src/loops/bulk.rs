@@ -29,9 +29,7 @@ impl Buffer {
     pub fn new(bytes: usize) -> Result<Self, SysError> {
         assert!(bytes > 0 && bytes.is_multiple_of(256), "{bytes} is no multiple of 256");
         let layout = Layout::contiguous(bytes.next_multiple_of(4096));
-        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0)?;
-        area.open()?;
-        area.map(false)?;
+        let area = Area::mapped(layout, Backing::Anonymous, 2 << 20)?;
         // Where there are no transparent huge pages the buffer has base pages, and its TLB misses.
         let _ = area.advise(Advice::HugePage);
         area.touch(0, layout.bytes(), Stride { step: 4096, bytes: 8 });

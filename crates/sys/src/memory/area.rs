@@ -112,6 +112,17 @@ impl Area {
         Ok(area)
     }
 
+    /// A layout mapped at a multiple of `align`, untouched: reserve, open and map in one.
+    ///
+    /// # Errors
+    /// As [`Area::reserve`] and [`Area::map`].
+    pub fn mapped(layout: Layout, backing: Backing, align: usize) -> Result<Self, SysError> {
+        let mut area = Self::reserve(layout, backing, align, 0)?;
+        area.open()?;
+        area.map(false)?;
+        Ok(area)
+    }
+
     /// Leaves holes where the windows will be, so that [`Area::map`] is one plain call for each.
     ///
     /// Nothing else may map memory in this process before `map` does.

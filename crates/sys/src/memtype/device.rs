@@ -16,7 +16,6 @@ use rustix::ioctl::{Opcode, Updater, ioctl};
 pub use super::uapi::NODE;
 use super::{
     Frames, MemoryType, ModuleState,
-    state::age,
     uapi::{self, PagelabAlloc, PagelabInfo, PagelabQuery},
 };
 use crate::{Called, SysError};
@@ -67,7 +66,7 @@ pub struct Leaf {
 /// Why there is no memory of the module.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The module is not there.
+    /// The module is not there, or speaks another version.
     #[error("{0}")]
     Module(ModuleState),
     /// The node is there and this user may not open it.
@@ -79,16 +78,6 @@ pub enum DeviceError {
     /// The file answers, but not as this module does.
     #[error("{NODE} is not the pagelab module: it does not know PAGELAB_IOC_VERSION")]
     Foreign,
-    /// Tool and module speak different versions.
-    #[error(
-        "the pagelab module speaks version {module}, this program {}: the module is {}",
-        uapi::VERSION,
-        age(*module)
-    )]
-    Version {
-        /// What the module speaks.
-        module: u32,
-    },
     /// The module refused an allocation.
     #[error("{0}")]
     Refused(Box<Refusal>),
@@ -123,7 +112,7 @@ impl Device {
             }
         })?;
         if version != uapi::VERSION {
-            return Err(DeviceError::Version { module: version });
+            return Err(DeviceError::Module(ModuleState::OtherVersion { module: version }));
         }
         let mut info = PagelabInfo::default();
         call::<{ uapi::IOC_INFO }, _>(&file, &mut info).called("ioctl", "PAGELAB_IOC_INFO")?;
@@ -198,12 +187,6 @@ impl DeviceError {
             Self::Permission => format!("run as root, or: sudo chown $USER {NODE}"),
             Self::Stale => format!("sudo rm {NODE} && sudo modprobe pagelab"),
             Self::Foreign => format!("find out who made it: ls -l {NODE}; grep misc /proc/devices"),
-            Self::Version { module } if *module < uapi::VERSION => {
-                "install the module of this pagelab: sudo dkms remove pagelab --all; sudo dkms \
-                 install kmod; sudo modprobe -r pagelab; sudo modprobe pagelab"
-                    .to_owned()
-            }
-            Self::Version { .. } => "install the pagelab that came with the module".to_owned(),
             Self::Refused(refusal) => refusal.cure(),
             Self::Sys(_) => "look at the kernel's log: sudo dmesg | grep pagelab".to_owned(),
         }
@@ -390,16 +373,6 @@ mod tests {
         }
         let wt = Request { memory_type: MemoryType::Wt, ..request() };
         assert!(refused(libc::EOPNOTSUPP, wt).cure().contains("other frames"));
-    }
-
-    #[test]
-    fn another_version_says_which_side_is_older() {
-        let older = DeviceError::Version { module: uapi::VERSION - 1 };
-        assert!(older.to_string().ends_with("the module is older"), "{older}");
-        assert!(older.cure().contains("install the module"), "{}", older.cure());
-        let newer = DeviceError::Version { module: uapi::VERSION + 1 };
-        assert!(newer.to_string().ends_with("the module is newer"), "{newer}");
-        assert!(newer.cure().contains("install the pagelab"), "{}", newer.cure());
     }
 
     #[test]

@@ -21,46 +21,34 @@ use crate::{
     time::clock::{Clock, Tsc},
 };
 
-/// What one sample does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// `mov` of 8 bytes from the line.
-    Load,
-    /// `movntdqa` of 16 bytes from the line.
-    LoadNt,
-    /// `mov` of 8 bytes to the line.
-    Store,
-    /// The same, then `sfence`.
-    StoreSfence,
-    /// The same, then `mfence`.
-    StoreMfence,
-    /// `movnti` of 8 bytes to the line.
-    NtStore,
-    /// The same, then `sfence`.
-    NtStoreSfence,
-    /// `mov` of 8 bytes to the line, then to the uncached word.
-    UcFence,
-    /// `mov` of 8 bytes to the uncached word alone.
-    UcStore,
-    /// The same, and the word loaded back.
-    UcStoreLoad,
+listed! {
+    /// What one sample does.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Op {
+        /// `mov` of 8 bytes from the line.
+        Load,
+        /// `movntdqa` of 16 bytes from the line.
+        LoadNt,
+        /// `mov` of 8 bytes to the line.
+        Store,
+        /// The same, then `sfence`.
+        StoreSfence,
+        /// The same, then `mfence`.
+        StoreMfence,
+        /// `movnti` of 8 bytes to the line.
+        NtStore,
+        /// The same, then `sfence`.
+        NtStoreSfence,
+        /// `mov` of 8 bytes to the line, then to the uncached word.
+        UcFence,
+        /// `mov` of 8 bytes to the uncached word alone.
+        UcStore,
+        /// The same, and the word loaded back.
+        UcStoreLoad,
+    }
 }
 
 impl Op {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Load,
-        Self::LoadNt,
-        Self::Store,
-        Self::StoreSfence,
-        Self::StoreMfence,
-        Self::NtStore,
-        Self::NtStoreSfence,
-        Self::UcFence,
-        Self::UcStore,
-        Self::UcStoreLoad,
-    ];
-
     /// What this processor lacks for it.
     pub fn lack(self) -> Option<&'static str> {
         match self {

@@ -52,9 +52,7 @@ impl Plot {
     pub fn ordinary(bytes: usize, huge: bool, node: Option<usize>) -> Result<Self, SysError> {
         assert!(bytes > 0 && bytes.is_multiple_of(BASE_PAGE), "{bytes} bytes are no whole pages");
         let layout = Layout::contiguous(bytes);
-        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0)?;
-        area.open()?;
-        area.map(false)?;
+        let area = Area::mapped(layout, Backing::Anonymous, 2 << 20)?;
         // Where there are no transparent huge pages, there is nothing to ask for or keep away.
         let _ = area.advise(if huge { Advice::HugePage } else { Advice::NoHugePage });
         if let Some(node) = node {

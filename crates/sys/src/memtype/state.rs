@@ -123,7 +123,8 @@ impl ModuleState {
         Some(match self {
             Self::Ready => return None,
             Self::OtherVersion { module } if *module < uapi::VERSION => {
-                format!("{INSTALL}; sudo modprobe -r pagelab; sudo modprobe pagelab")
+                let remove = "sudo dkms remove pagelab --all";
+                format!("{remove}; {INSTALL}; sudo modprobe -r pagelab; sudo modprobe pagelab")
             }
             Self::OtherVersion { .. } => {
                 "install the pagelab that came with the module, or its module: ".to_owned()
@@ -159,7 +160,7 @@ impl ModuleState {
 }
 
 /// What a module of another version is beside this program.
-pub(super) fn age(module: u32) -> &'static str {
+fn age(module: u32) -> &'static str {
     if module < uapi::VERSION { "older" } else { "newer" }
 }
 

@@ -19,46 +19,34 @@ use crate::{Area, Called, SysError, arch};
 /// `UFFD_USER_MODE_ONLY`, which rustix does not name.
 const USER_MODE_ONLY: u32 = uapi::UFFD_USER_MODE_ONLY;
 
-/// One thing that a kernel can or cannot do with the faults of a registered range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ability {
-    /// Missing pages of anonymous memory: the start of it all.
-    Missing,
-    /// Missing pages of hugetlb memory.
-    MissingHugetlb,
-    /// `SIGBUS` in place of messages.
-    Sigbus,
-    /// Pages that are in the page cache and not mapped, in shmem.
-    MinorShmem,
-    /// The same in hugetlb memory.
-    MinorHugetlb,
-    /// Stores to write-protected pages of anonymous memory.
-    WriteProtect,
-    /// The same in shmem and hugetlb memory.
-    WriteProtectHugetlb,
-    /// Write protection that the kernel takes away by itself.
-    WriteProtectAsync,
-    /// `UFFDIO_MOVE`.
-    Move,
-    /// `UFFDIO_POISON`, and an instruction that can be stepped over.
-    Poison,
+listed! {
+    /// One thing that a kernel can or cannot do with the faults of a registered range.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Ability {
+        /// Missing pages of anonymous memory: the start of it all.
+        Missing,
+        /// Missing pages of hugetlb memory.
+        MissingHugetlb,
+        /// `SIGBUS` in place of messages.
+        Sigbus,
+        /// Pages that are in the page cache and not mapped, in shmem.
+        MinorShmem,
+        /// The same in hugetlb memory.
+        MinorHugetlb,
+        /// Stores to write-protected pages of anonymous memory.
+        WriteProtect,
+        /// The same in shmem and hugetlb memory.
+        WriteProtectHugetlb,
+        /// Write protection that the kernel takes away by itself.
+        WriteProtectAsync,
+        /// `UFFDIO_MOVE`.
+        Move,
+        /// `UFFDIO_POISON`, and an instruction that can be stepped over.
+        Poison,
+    }
 }
 
 impl Ability {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::Missing,
-        Self::MissingHugetlb,
-        Self::Sigbus,
-        Self::MinorShmem,
-        Self::MinorHugetlb,
-        Self::WriteProtect,
-        Self::WriteProtectHugetlb,
-        Self::WriteProtectAsync,
-        Self::Move,
-        Self::Poison,
-    ];
-
     /// Its bit among the features of `UFFDIO_API`, the kernel's name for it, and the first kernel
     /// that has it, by include/uapi/linux/userfaultfd.h of each release.
     fn row(self) -> (u32, &'static str, &'static str) {

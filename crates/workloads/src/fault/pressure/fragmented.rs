@@ -182,9 +182,7 @@ impl BrokenUp {
             PageSize::Thp => Layout::contiguous(bytes),
             _ => Layout::windowed(bytes.next_multiple_of(1 << 20)),
         };
-        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0)?;
-        area.open()?;
-        area.map(false)?;
+        let mut area = Area::mapped(layout, Backing::Anonymous, 2 << 20)?;
         if self.is_bound {
             area.bind(self.node)?;
         }

@@ -125,9 +125,7 @@ fn mapped(choice: &Choice, bytes: usize, file: Option<&File>) -> Result<Area, Er
         None => Backing::Anonymous,
     };
     let align = choice.real_unit().max(2 << 20);
-    let mut area = Area::reserve(Layout::contiguous(bytes), backing, align, 0)?;
-    area.open()?;
-    area.map(false)?;
+    let area = Area::mapped(Layout::contiguous(bytes), backing, align)?;
     if !choice.is_hugetlb() {
         area.advise(Advice::NoHugePage)?;
     }
@@ -136,10 +134,7 @@ fn mapped(choice: &Choice, bytes: usize, file: Option<&File>) -> Result<Area, Er
 
 /// Ordinary memory of base pages.
 fn anonymous(bytes: usize, align: usize) -> Result<Area, Error> {
-    let layout = Layout::contiguous(bytes);
-    let mut area = Area::reserve(layout, Backing::Anonymous, align.max(2 << 20), 0)?;
-    area.open()?;
-    area.map(false)?;
+    let area = Area::mapped(Layout::contiguous(bytes), Backing::Anonymous, align.max(2 << 20))?;
     area.advise(Advice::NoHugePage)?;
     Ok(area)
 }
