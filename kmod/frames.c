@@ -12,7 +12,6 @@
 #include <linux/atomic.h>
 #include <linux/highmem.h>
 #include <linux/memory_hotplug.h>
-#include <linux/moduleparam.h>
 #include <linux/overflow.h>
 #include <linux/page-flags.h>
 #include <linux/sched/signal.h>
@@ -30,7 +29,7 @@ MODULE_PARM_DESC(limit_mb, "Most ordinary memory for all open files, MiB (0: hal
 static atomic_long_t used_pages = ATOMIC_LONG_INIT(0);
 static atomic_long_t leaked_pages = ATOMIC_LONG_INIT(0);
 
-static int refuse_param(const char *value, const struct kernel_param *kp)
+int pl_refuse_param(const char *value, const struct kernel_param *kp)
 {
 	return -EPERM;
 }
@@ -41,7 +40,7 @@ static int get_pages_param(char *buffer, const struct kernel_param *kp)
 }
 
 static const struct kernel_param_ops pages_ops = {
-	.set = refuse_param,
+	.set = pl_refuse_param,
 	.get = get_pages_param,
 };
 

@@ -15,18 +15,13 @@
 
 #include "pagelab.h"
 
-static int refuse_uapi(const char *value, const struct kernel_param *kp)
-{
-	return -EPERM;
-}
-
 static int get_uapi(char *buffer, const struct kernel_param *kp)
 {
 	return sysfs_emit(buffer, "%d\n", PAGELAB_UAPI_VERSION);
 }
 
 static const struct kernel_param_ops uapi_ops = {
-	.set = refuse_uapi,
+	.set = pl_refuse_param,
 	.get = get_uapi,
 };
 

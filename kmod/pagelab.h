@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 
@@ -92,6 +93,7 @@ u64 pl_leaves(u32 memtype, u32 layout);
 /* frames.c: ordinary memory */
 struct pl_region *pl_frames_alloc(const struct pagelab_alloc *want);
 void pl_frames_free(struct pl_region *region);
+int pl_refuse_param(const char *value, const struct kernel_param *kp);
 u64 pl_limit_bytes(void);
 
 /* reserved.c: memory that the kernel was told to leave alone */

@@ -23,9 +23,12 @@ struct leaf {
 };
 
 /* PAT has another bit in large leaves than in small ones. */
-static unsigned int pat_index(u64 entry, u64 pat_bit)
+static struct leaf leaf_of(u64 entry, u64 pat_bit, unsigned int shift, unsigned long pfn)
 {
-	return (entry & pat_bit ? 4 : 0) | (entry & _PAGE_PCD ? 2 : 0) | (entry & _PAGE_PWT ? 1 : 0);
+	unsigned int index = (entry & pat_bit ? 4 : 0) | (entry & _PAGE_PCD ? 2 : 0) |
+			     (entry & _PAGE_PWT ? 1 : 0);
+
+	return (struct leaf){ entry, shift, index, PFN_PHYS(pfn) };
 }
 
 /*
@@ -34,7 +37,7 @@ static unsigned int pat_index(u64 entry, u64 pat_bit)
  */
 static struct leaf find_leaf(struct mm_struct *mm, unsigned long addr)
 {
-	struct leaf leaf = {};
+	const struct leaf none = {};
 	pgd_t *pgd = pgd_offset(mm, addr);
 	p4d_t *p4d;
 	pud_t *pudp, pud;
@@ -42,40 +45,26 @@ static struct leaf find_leaf(struct mm_struct *mm, unsigned long addr)
 	pte_t pte;
 
 	if (!pgd_present(*pgd))
-		return leaf;
+		return none;
 	p4d = p4d_offset(pgd, addr);
 	if (!p4d_present(*p4d))
-		return leaf;
+		return none;
 	pudp = pud_offset(p4d, addr);
 	pud = READ_ONCE(*pudp);
 	if (!(pud_flags(pud) & _PAGE_PRESENT))
-		return leaf;
-	if (pud_leaf(pud)) {
-		leaf.entry = pud_flags(pud);
-		leaf.shift = PUD_SHIFT;
-		leaf.index = pat_index(leaf.entry, _PAGE_PAT_LARGE);
-		leaf.phys = PFN_PHYS(pud_pfn(pud));
-		return leaf;
-	}
+		return none;
+	if (pud_leaf(pud))
+		return leaf_of(pud_flags(pud), _PAGE_PAT_LARGE, PUD_SHIFT, pud_pfn(pud));
 	pmdp = pmd_offset(&pud, addr);
 	pmd = READ_ONCE(*pmdp);
 	if (!(pmd_flags(pmd) & _PAGE_PRESENT))
-		return leaf;
-	if (pmd_leaf(pmd)) {
-		leaf.entry = pmd_flags(pmd);
-		leaf.shift = PMD_SHIFT;
-		leaf.index = pat_index(leaf.entry, _PAGE_PAT_LARGE);
-		leaf.phys = PFN_PHYS(pmd_pfn(pmd));
-		return leaf;
-	}
+		return none;
+	if (pmd_leaf(pmd))
+		return leaf_of(pmd_flags(pmd), _PAGE_PAT_LARGE, PMD_SHIFT, pmd_pfn(pmd));
 	pte = READ_ONCE(*pte_offset_kernel(&pmd, addr));
 	if (!(pte_flags(pte) & _PAGE_PRESENT))
-		return leaf;
-	leaf.entry = pte_flags(pte);
-	leaf.shift = PAGE_SHIFT;
-	leaf.index = pat_index(leaf.entry, _PAGE_PAT);
-	leaf.phys = PFN_PHYS(pte_pfn(pte));
-	return leaf;
+		return none;
+	return leaf_of(pte_flags(pte), _PAGE_PAT, PAGE_SHIFT, pte_pfn(pte));
 }
 
 static u32 memtype_of(unsigned int index)

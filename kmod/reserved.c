@@ -185,15 +185,6 @@ static void give_extent(struct pl_region *region)
 }
 
 /*
- * Unmapping leaves entries in the TLBs until their addresses are used again. A processor may act on
- * them, and would then know the same frames by two types.
- */
-static void forget_mappings(void)
-{
-	vm_unmap_aliases();
-}
-
-/*
  * Zeros, through a WB mapping that is gone before another type comes. Lines that this leaves in the
  * caches would be written back over what is stored past them, so they are flushed.
  */
@@ -217,7 +208,7 @@ static int zero_extent(const struct pl_region *region)
 		cond_resched();
 	}
 	memunmap(map);
-	forget_mappings();
+	vm_unmap_aliases(); /* as in pl_reserved_free() */
 	return err;
 }
 
@@ -245,7 +236,11 @@ static void __iomem *map_extent(const struct pl_region *region)
 void pl_reserved_free(struct pl_region *region)
 {
 	iounmap(region->map);
-	forget_mappings();
+	/*
+	 * Unmapping leaves entries in the TLBs until their addresses are used again. A processor may
+	 * act on them, and would then know the same frames by two types.
+	 */
+	vm_unmap_aliases();
 	give_extent(region);
 	kfree(region->pfns);
 	kfree(region);
