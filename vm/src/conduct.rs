@@ -18,7 +18,7 @@ use crate::{
     cases::{self, CASES},
     guest::Guest,
     kernel_log::{KernelLog, is_complaint},
-    verdict::{Line, Outcome, a_part_failed, say},
+    verdict::{Line, Verdict, a_part_failed, say},
 };
 
 /// The hidden word for the process of a case.
@@ -26,27 +26,24 @@ pub(crate) const CASE_COMMAND: &str = "__case";
 
 /// The process of a case.
 pub(crate) fn case(guest: &Guest, case: &Case) {
-    let mut outcome = Outcome::from((case.run)(guest));
-    if a_part_failed() && !matches!(outcome, Outcome::Fail(_)) {
-        outcome = Outcome::Fail("a part of it failed".into());
+    let mut outcome = Verdict::of((case.run)(guest));
+    if a_part_failed() && !matches!(outcome, Verdict::Fail(_)) {
+        outcome = Verdict::Fail("a part of it failed".into());
     }
     say(&Line::End(outcome));
 }
 
 /// Starts the process of a case, hands on its lines, and adds what the process cannot say itself:
 /// that it died, and what the kernel complained of meanwhile.
-pub(crate) fn one(name: &str, log: &mut Option<KernelLog>, tell: &mut dyn FnMut(&Line)) -> Outcome {
+pub(crate) fn one(name: &str, log: &mut Option<KernelLog>, tell: &mut dyn FnMut(&Line)) -> Verdict {
     tell(&Line::Begin);
-    let mut outcome = match lines_of(name, tell) {
-        Ok(outcome) => outcome,
-        Err(error) => Outcome::Fail(format!("{error:#}")),
-    };
+    let mut outcome = Verdict::of(lines_of(name, tell));
     let news = log.as_mut().map(KernelLog::news).unwrap_or_default();
     let complaints: Vec<_> = news.iter().filter(|line| is_complaint(line)).collect();
     if let Some(first) = complaints.first() {
-        outcome = Outcome::Fail(format!("the kernel says: {first}"));
+        outcome = Verdict::Fail(format!("the kernel says: {first}"));
     }
-    if matches!(outcome, Outcome::Fail(_)) {
+    if matches!(outcome, Verdict::Fail(_)) {
         for line in &news {
             tell(&Line::Kernel(line.clone()));
         }
@@ -56,7 +53,7 @@ pub(crate) fn one(name: &str, log: &mut Option<KernelLog>, tell: &mut dyn FnMut(
 }
 
 /// The lines of a case's process but the last, which is returned.
-fn lines_of(name: &str, tell: &mut dyn FnMut(&Line)) -> Result<Outcome> {
+fn lines_of(name: &str, tell: &mut dyn FnMut(&Line)) -> Result<Verdict> {
     let mut child = Command::new(env::current_exe().unwrap_or_else(|_| "/init".into()))
         .args([CASE_COMMAND, name])
         .stdin(Stdio::null())
@@ -97,16 +94,16 @@ pub(crate) fn natively(names: &[&str]) -> Result<bool> {
         }
         let outcome = one(case.name, &mut log, &mut |line| print!("{}", for_a_person(line)));
         println!("{}", summary(case.name, &outcome));
-        good &= !matches!(outcome, Outcome::Fail(_));
+        good &= !matches!(outcome, Verdict::Fail(_));
     }
     Ok(good)
 }
 
-fn summary(name: &str, outcome: &Outcome) -> String {
+fn summary(name: &str, outcome: &Verdict) -> String {
     match outcome {
-        Outcome::Ok(seen) => format!("ok    {name}: {seen}"),
-        Outcome::Skip { need, cure } => format!("skip  {name}: needs {need}: {cure}"),
-        Outcome::Fail(why) => format!("FAIL  {name}: {why}"),
+        Verdict::Ok(seen) => format!("ok    {name}: {seen}"),
+        Verdict::Skip { need, cure } => format!("skip  {name}: needs {need}: {cure}"),
+        Verdict::Fail(why) => format!("FAIL  {name}: {why}"),
     }
 }
 
@@ -127,12 +124,12 @@ mod tests {
 
     #[test]
     fn a_line_is_read_as_it_was_said() {
-        let skip = Outcome::Skip { need: "a node".into(), cure: "another machine".into() };
+        let skip = Verdict::Skip { need: "a node".into(), cure: "another machine".into() };
         for line in [
             Line::Begin,
             Line::Part { name: "a b".into(), outcome: skip },
             Line::Note("7 pages".into()),
-            Line::End(Outcome::Fail("no".into())),
+            Line::End(Verdict::Fail("no".into())),
         ] {
             let text = serde_json::to_string(&line).unwrap();
             assert!(!text.contains('\n'));
@@ -144,6 +141,6 @@ mod tests {
     #[test]
     fn an_error_is_a_failure_with_its_whole_chain() {
         let error = anyhow::anyhow!("no page").context("touching");
-        assert_eq!(Outcome::from(Err(error)), Outcome::Fail("touching: no page".into()));
+        assert_eq!(Verdict::of(Err(error)), Verdict::Fail("touching: no page".into()));
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     guest::{ORDERS, Orders},
     kernel_log::{KernelLog, is_complaint},
     machine,
-    verdict::{Line, Outcome},
+    verdict::{Line, Verdict},
 };
 
 /// The serial line for results; the console is the first.
@@ -95,7 +95,7 @@ fn conduct_all(lane: &mut File) -> Result<bool> {
     for name in &orders.cases {
         let mut say = |line: &Line| tell(lane, &json!({ "case": name, "line": line }));
         let outcome = conduct::one(name, &mut log, &mut say);
-        good &= !matches!(outcome, Outcome::Fail(_));
+        good &= !matches!(outcome, Verdict::Fail(_));
     }
     Ok(good)
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-/// What came of a case, or of a part of one. What went wrong is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What came of a case, or of a part of one, as the lane reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     /// It is so; what was seen, in a few words.
     Ok(String),
@@ -17,10 +18,17 @@ pub(crate) enum Verdict {
         /// What to do about it.
         cure: String,
     },
+    /// It is not so. A case itself says that by an error.
+    Fail(String),
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "each is the last expression of a case")]
 impl Verdict {
+    /// What a case, or a part of one, gave.
+    pub(crate) fn of(result: Result<Self>) -> Self {
+        result.unwrap_or_else(|error| Self::Fail(format!("{error:#}")))
+    }
+
     /// It is so.
     pub(crate) fn ok(seen: impl Into<String>) -> Result<Self> {
         Ok(Self::Ok(seen.into()))
@@ -43,41 +51,14 @@ pub(crate) enum Line {
         /// Its name inside the case.
         name: String,
         /// What came of it.
-        outcome: Outcome,
+        outcome: Verdict,
     },
     /// Something to read.
     Note(String),
     /// The kernel complained, or says this on the occasion of a failure.
     Kernel(String),
     /// The whole case.
-    End(Outcome),
-}
-
-/// What came of it, as the lane reads it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
-    /// It is so.
-    Ok(String),
-    /// It could not be tried.
-    Skip {
-        /// What is missing.
-        need: String,
-        /// What to do about it.
-        cure: String,
-    },
-    /// It is not so.
-    Fail(String),
-}
-
-impl From<Result<Verdict>> for Outcome {
-    fn from(result: Result<Verdict>) -> Self {
-        match result {
-            Ok(Verdict::Ok(seen)) => Self::Ok(seen),
-            Ok(Verdict::Skip { need, cure }) => Self::Skip { need, cure },
-            Err(error) => Self::Fail(format!("{error:#}")),
-        }
-    }
+    End(Verdict),
 }
 
 static A_PART_FAILED: AtomicBool = AtomicBool::new(false);
@@ -89,8 +70,8 @@ pub(crate) fn say(line: &Line) {
 
 /// In the process of a case: says what came of a part.
 pub(crate) fn say_part(name: &str, outcome: Result<Verdict>) {
-    let outcome = Outcome::from(outcome);
-    if matches!(outcome, Outcome::Fail(_)) {
+    let outcome = Verdict::of(outcome);
+    if matches!(outcome, Verdict::Fail(_)) {
         A_PART_FAILED.store(true, Ordering::Relaxed);
     }
     say(&Line::Part { name: name.to_owned(), outcome });

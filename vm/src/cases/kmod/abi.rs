@@ -134,6 +134,13 @@ impl Device {
         Ok(device)
     }
 
+    /// An allocation, all of it mapped.
+    pub(super) fn mapped(want: &Alloc) -> Result<(Self, Ground)> {
+        let device = Self::with(want)?;
+        let ground = device.map(usize::try_from(want.bytes)?, 0)?;
+        Ok((device, ground))
+    }
+
     pub(super) fn info(&self) -> Result<Info> {
         let mut raw = [0xff; 160];
         self.0.call(INFO, &mut raw).context("PAGELAB_IOC_INFO")?;

@@ -140,8 +140,7 @@ fn while_open() -> Result<Verdict> {
 }
 
 fn while_mapped() -> Result<Verdict> {
-    let device = Device::with(&Alloc::pages(WC, MIB))?;
-    let ground = device.map(MIB, 0)?;
+    let (device, ground) = Device::mapped(&Alloc::pages(WC, MIB))?;
     drop(device);
     ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "it was unloaded");
     ground.store(8, 7);

@@ -64,8 +64,7 @@ fn wb_again(memtype: u32, layout: u32) -> Result<Verdict> {
     drop((ground, device));
     recorded.all_are(&frames, WB)?;
     all_back()?;
-    let next = Device::with(&Alloc { layout, ..Alloc::pages(WB, bytes) })?;
-    let ground = next.map(bytes, 0)?;
+    let (next, ground) = Device::mapped(&Alloc { layout, ..Alloc::pages(WB, bytes) })?;
     let mut again = 0;
     for at in (0..bytes).step_by(PAGE) {
         ensure!(ground.load(at) == 0, "somebody's data at {at:#x}");
@@ -81,8 +80,7 @@ fn come_back() -> Result<Verdict> {
     // The first time builds what stays: tables of the direct map, caches of the allocator.
     for round in 0..2 {
         let before = free_kb()?;
-        let device = Device::with(&Alloc { flags: EAGER, ..Alloc::pages(WC, bytes) })?;
-        let ground = device.map(bytes, 0)?;
+        let (device, ground) = Device::mapped(&Alloc { flags: EAGER, ..Alloc::pages(WC, bytes) })?;
         let pages = parameter("used_pages")?;
         ensure!(pages == (bytes / PAGE) as u64, "used_pages is {pages}");
         let during = free_kb()?;
@@ -99,8 +97,7 @@ fn come_back() -> Result<Verdict> {
 }
 
 fn outlives() -> Result<Verdict> {
-    let device = Device::with(&Alloc::pages(UC_MINUS, MIB))?;
-    let ground = device.map(MIB, 0)?;
+    let (device, ground) = Device::mapped(&Alloc::pages(UC_MINUS, MIB))?;
     let other = device.map(PAGE, MIB - PAGE)?;
     ground.store(MIB - 8, 5);
     drop(device);
@@ -115,8 +112,7 @@ fn outlives() -> Result<Verdict> {
 }
 
 fn child_outlives() -> Result<Verdict> {
-    let device = Device::with(&Alloc::pages(WC, MIB))?;
-    let ground = device.map(MIB, 0)?;
+    let (device, ground) = Device::mapped(&Alloc::pages(WC, MIB))?;
     ground.store(0, 1);
     let child = fork(|| {
         while ground.load(0) != 2 {
@@ -140,8 +136,7 @@ fn child_outlives() -> Result<Verdict> {
 fn killed() -> Result<Verdict> {
     for flags in [0, EAGER] {
         let child = fork(|| {
-            let held = Device::with(&Alloc { flags, ..Alloc::pages(WC, 32 * MIB) })
-                .and_then(|device| device.map(32 * MIB, 0).map(|ground| (device, ground)));
+            let held = Device::mapped(&Alloc { flags, ..Alloc::pages(WC, 32 * MIB) });
             let Ok((_device, ground)) = held else { return 1 };
             for at in (0..32 * MIB).step_by(PAGE) {
                 ground.store(at, 1);
@@ -201,9 +196,7 @@ fn interrupted_alloc() -> Result<Verdict> {
 }
 
 fn part_of_region(memtype: u32, bytes: usize) -> Result<(Device, Ground)> {
-    let device = Device::with(&Alloc { layout: RESERVED, ..Alloc::pages(memtype, bytes) })?;
-    let ground = device.map(bytes, 0)?;
-    Ok((device, ground))
+    Device::mapped(&Alloc { layout: RESERVED, ..Alloc::pages(memtype, bytes) })
 }
 
 fn zeroes_next() -> Result<Verdict> {

@@ -313,8 +313,7 @@ fn large(want: &Alloc) -> Result<Verdict> {
 
 /// A load makes the page present: it is the frame and not a page of zeroes of the kernel's.
 fn hole() -> Result<Verdict> {
-    let device = Device::with(&Alloc::pages(WC, MIB))?;
-    let reader = device.map(MIB, 0)?;
+    let (device, reader) = Device::mapped(&Alloc::pages(WC, MIB))?;
     let writer = device.map(MIB, 0)?;
     ensure!(reader.load(0) == 0, "it is not zero");
     let first = device.leaf(&reader, 0)?;

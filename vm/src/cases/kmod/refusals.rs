@@ -263,8 +263,7 @@ fn on_node(node: u32) -> Result<Verdict> {
     for (layout, memtype) in [(0, WB), (0, UC_MINUS), (CONTIGUOUS, WC)] {
         let node_asked = i32::try_from(node)?;
         let want = Alloc { node: node_asked, layout, ..Alloc::pages(memtype, bytes) };
-        let device = Device::with(&want)?;
-        let ground = device.map(bytes, 0)?;
+        let (device, ground) = Device::mapped(&want)?;
         for at in (0..bytes).step_by(PAGE) {
             ground.store(at, 1);
             let phys = device.leaf(&ground, at)?.phys;

@@ -1,6 +1,6 @@
 //! What a hostile caller may do, and how often.
 
-use super::dice::Dice;
+use fastrand::Rng;
 
 /// What a hostile caller does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +58,9 @@ const WEIGHTS: &[(Call, usize)] = &[
 ];
 
 impl Call {
-    pub(super) fn roll(dice: &mut Dice) -> Self {
-        let all = WEIGHTS.iter().map(|(_, weight)| weight).sum();
-        let mut rest = dice.below(all);
+    pub(super) fn roll(dice: &mut Rng) -> Self {
+        let all: usize = WEIGHTS.iter().map(|(_, weight)| weight).sum();
+        let mut rest = dice.usize(..all);
         for (call, weight) in WEIGHTS {
             if rest < *weight {
                 return *call;

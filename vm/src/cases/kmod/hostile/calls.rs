@@ -2,6 +2,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
+use fastrand::Rng;
 use pagelab_sys::vm::hostile::{
     End, Errno, Mapping, Nowhere, PRIVATE, READ, SHARED, Touch, WRITE, touch_in_a_child,
 };
@@ -23,17 +24,17 @@ impl Worker<'_> {
         let all = self.ground.bytes();
         let dice = &mut self.dice;
         let step = if dice.once_in(6) { 2 * MIB } else { PAGE };
-        let at = dice.below(all / step) * step;
+        let at = dice.usize(..all / step) * step;
         let room = (all - at) / step;
         let most = if step == PAGE { 16 } else { 2 };
-        let bytes = (1 + dice.below(room.min(most))) * step;
+        let bytes = (1 + dice.usize(..room.min(most))) * step;
         if dice.once_in(30) { (at, bytes - 1) } else { (at, bytes) }
     }
 
     /// One call of the kinds that only need a slot and the ground.
     pub(super) fn rough(&mut self, call: Call) -> Result<(), Errno> {
         let (at, bytes) = self.part();
-        let bits = self.dice.bits();
+        let bits = self.dice.u64(..);
         match call {
             Call::Map => self.map(at, bytes),
             Call::Unmap => self.ground.unmap(at, bytes),
@@ -66,13 +67,13 @@ impl Worker<'_> {
         let index = self.any()?;
         let dice = &mut self.dice;
         let wild = dice.once_in(10);
-        let flags = if wild { dice.small().cast_signed() } else { SHARED };
+        let flags = if wild { dice.u32(..).cast_signed() } else { SHARED };
         let flags = if dice.once_in(20) { PRIVATE } else { flags };
         let protection = dice.one_of(&[3, 3, 3, 3, 3, 3, 1, 2, 0, 7, 15]);
-        let offset = match dice.below(10) {
-            0 => dice.bits(),
-            1 => dice.bits() << 12,
-            2..4 => (dice.below(64) * PAGE) as u64,
+        let offset = match dice.usize(..10) {
+            0 => dice.u64(..),
+            1 => dice.u64(..) << 12,
+            2..4 => (dice.usize(..64) * PAGE) as u64,
             4 => 2 * MIB as u64,
             _ => 0,
         };
@@ -81,7 +82,7 @@ impl Worker<'_> {
         let how = Mapping { bytes, protection, flags, offset };
         let Some(slot) = &self.slots[index] else { return Err(Errno::BADF) };
         self.ground.map(at, &slot.device.0, how)?;
-        let oldest = self.dice.below(self.recent.len());
+        let oldest = self.dice.usize(..self.recent.len());
         self.recent[oldest] = Place { at: at / PAGE * PAGE, pages: bytes / PAGE, slot: index };
         self.count(MAPPINGS);
         Ok(())
@@ -102,7 +103,7 @@ impl Worker<'_> {
     fn touch(&mut self) -> Result<(), Errno> {
         let (page, _) = self.place();
         let touches: [Touch; 8] = std::array::from_fn(|_| {
-            let far = self.dice.below(self.ground.bytes() / PAGE) * PAGE;
+            let far = self.dice.usize(..self.ground.bytes() / PAGE) * PAGE;
             let at = if self.dice.once_in(2) { page } else { far };
             // A zero disturbs no mark.
             if self.dice.once_in(2) { Touch::Load(at + 128) } else { Touch::Store(at + 128, 0) }
@@ -130,20 +131,20 @@ impl Worker<'_> {
         let index = self.any()?;
         let dice = &mut self.dice;
         let known = dice.one_of(&[VERSION, INFO, ALLOC, QUERY]);
-        let flip = 1_u32 << dice.below(32);
-        let number = match dice.below(4) {
-            0 => dice.small(),
+        let flip = 1_u32 << dice.usize(..32);
+        let number = match dice.usize(..4) {
+            0 => dice.u32(..),
             1 => known ^ flip,
             _ => known,
         };
         // Few bits set: most fields stay what somebody might accept.
-        let sparse = |dice: &mut Dice| dice.bits() & dice.bits() & dice.bits();
+        let sparse = |dice: &mut Rng| dice.u64(..) & dice.u64(..) & dice.u64(..);
         let mut raw = [0; 64];
         for word in raw.chunks_mut(8) {
             let bits = if dice.once_in(4) { sparse(dice) } else { 0 };
             word.copy_from_slice(&bits.to_ne_bytes());
         }
-        let address = dice.bits();
+        let address = dice.u64(..);
         let Some(slot) = &self.slots[index] else { return Err(Errno::BADF) };
         match call {
             Call::Garbage => {

@@ -12,15 +12,13 @@ mod dice;
 mod worker;
 
 use anyhow::{Context, Result, bail, ensure};
+use fastrand::Rng;
 use pagelab_sys::{
     process::crew::{self, Barrier},
     vm::hostile::{End, Errno, Ground, Tally, adopt_orphans, fork, wait_for_all},
 };
 
-use self::{
-    dice::Dice,
-    worker::{Shared, Worker},
-};
+use self::worker::{Shared, Worker};
 use super::{
     abi::{Alloc, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
     frames::{all_back, free_kb},
@@ -78,17 +76,17 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
 
 /// Some processes over the same files; all have ended when it returns.
 fn generation(seed: u64, reserved: u64, tally: &Tally) -> Result<()> {
-    let mut dice = Dice::new(seed);
+    let mut dice = Rng::with_seed(seed);
     let shared = shared(reserved)?;
     let begun = tally.get(worker::CALLS);
     let share = GENERATION / THREADS.len() as u64;
     let mut children = Vec::new();
     for threads in THREADS {
-        let seed = dice.bits();
+        let seed = dice.u64(..);
         children.push(fork(|| process(seed, reserved, &shared, tally, threads, share))?);
     }
-    let victim = dice.below(children.len());
-    let deadline = begun + 1 + dice.bits() % (GENERATION / 2);
+    let victim = dice.usize(..children.len());
+    let deadline = begun + 1 + dice.u64(..) % (GENERATION / 2);
     while tally.get(worker::CALLS) < deadline && children[victim].has_ended()?.is_none() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
@@ -143,7 +141,7 @@ fn process(
         return worker::NO_GROUND;
     };
     let codes = crew::threads(threads, |thread| {
-        let dice = Dice::new(seed.wrapping_add(thread as u64));
+        let dice = Rng::with_seed(seed.wrapping_add(thread as u64));
         let mut worker = Worker::new(dice, &ground, shared, tally, reserved, threads == 1);
         barrier.wait();
         worker.run(calls)

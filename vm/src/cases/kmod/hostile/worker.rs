@@ -1,5 +1,6 @@
 //! One thread of a hostile process: its files, its ground, and what must hold.
 
+use fastrand::Rng;
 use pagelab_sys::vm::hostile::{End, Errno, Forked, Ground, Tally, fork};
 
 use super::{
@@ -78,7 +79,7 @@ const SLOTS: usize = 6;
 /// A thread and what it plays with.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
-    pub(super) dice: Dice,
+    pub(super) dice: Rng,
     pub(super) ground: &'a Ground,
     pub(super) slots: [Option<Slot>; SLOTS],
     pub(super) reserved: u64,
@@ -93,14 +94,14 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(super) fn new(
-        mut dice: Dice,
+        mut dice: Rng,
         ground: &'a Ground,
         shared: &'a [Shared],
         tally: &'a Tally,
         reserved: u64,
         is_alone: bool,
     ) -> Self {
-        let marks = dice.bits() << 24;
+        let marks = dice.u64(..) << 24;
         let slots = [const { None }; SLOTS];
         let (child, recent) = (None, [Place::default(); 8]);
         Self { dice, ground, slots, reserved, shared, tally, is_alone, marks, child, recent }
@@ -140,18 +141,18 @@ impl<'a> Worker<'a> {
 
     /// A slot that is open, if the dice find one.
     pub(super) fn any(&mut self) -> Result<usize, Errno> {
-        let index = self.dice.below(SLOTS);
+        let index = self.dice.usize(..SLOTS);
         if self.slots[index].is_some() { Ok(index) } else { Err(Errno::BADF) }
     }
 
     /// A page where something may be mapped, and the slot that may have mapped it.
     pub(super) fn place(&mut self) -> (usize, usize) {
         let Place { at, pages, slot } = self.dice.one_of(&self.recent);
-        (at + self.dice.below(pages.max(1)) * PAGE, slot)
+        (at + self.dice.usize(..pages.max(1)) * PAGE, slot)
     }
 
     fn open(&mut self) -> Result<(), Errno> {
-        let index = self.dice.below(SLOTS);
+        let index = self.dice.usize(..SLOTS);
         let write = !self.dice.once_in(8);
         let node =
             pagelab_sys::vm::hostile::Node::open(pagelab_sys::vm::hostile::Door::Pagelab, write)?;
@@ -163,9 +164,9 @@ impl<'a> Worker<'a> {
 
     /// A descriptor of a file that others have, or another one of one's own.
     fn open_shared(&mut self) -> Result<(), Errno> {
-        let into = self.dice.below(SLOTS);
+        let into = self.dice.usize(..SLOTS);
         let slot = if self.dice.once_in(2) {
-            let shared = &self.shared[self.dice.below(self.shared.len())];
+            let shared = &self.shared[self.dice.usize(..self.shared.len())];
             let device = Device(shared.device.0.duplicate()?);
             Slot { device, memtype: shared.memtype, is_own: false, mark: None }
         } else {
@@ -207,10 +208,10 @@ impl<'a> Worker<'a> {
         let layout = dice.one_of(if self.reserved > 0 { &[0, 1, 2, 2] } else { &[0, 0, 1, 2] });
         let leaf_shift =
             if dice.once_in(100) { 30 } else { dice.one_of(&[12, 12, 12, 12, 12, 21]) };
-        let leaves = if leaf_shift == 12 { 1 + dice.below(64) } else { 1 + dice.below(2) };
+        let leaves = if leaf_shift == 12 { 1 + dice.usize(..64) } else { 1 + dice.usize(..2) };
         let bytes = if leaf_shift == 30 { 1 << 30 } else { leaves << leaf_shift };
         let room = if layout == 2 { (self.reserved >> leaf_shift).max(1) } else { 1 };
-        let offset = if layout == 2 { (dice.bits() % room) << leaf_shift } else { 0 };
+        let offset = if layout == 2 { (dice.u64(..) % room) << leaf_shift } else { 0 };
         let flags = u32::from(dice.once_in(2));
         Alloc { layout, leaf_shift, flags, offset, ..Alloc::pages(memtype, bytes) }
     }
@@ -243,7 +244,7 @@ impl<'a> Worker<'a> {
         if !self.is_alone {
             return Err(Errno::BUSY);
         }
-        let calls = 8 + self.dice.bits() % 32;
+        let calls = 8 + self.dice.u64(..) % 32;
         let kill = self.dice.once_in(3);
         // The one before ends first: two at a time are enough.
         if let Some(child) = self.child.take() {
