@@ -105,6 +105,24 @@ impl Samples {
         self.estimate_of(|sample| quantile(sample, q))
     }
 
+    /// The quantile `q` in each process, which is what a comparison takes: of its repetitions where
+    /// each has observations beyond it, else of all its observations together. `None` where a
+    /// process has too few of them.
+    pub fn of_processes(&self, q: f64) -> Option<Vec<f64>> {
+        let repetitions: usize = self.processes.iter().map(Vec::len).sum();
+        let is_in_each = q <= 0.5 || self.len() as f64 * (1.0 - q) >= repetitions as f64;
+        let of = |process: &Vec<Sample>| {
+            if is_in_each {
+                return Some(median(process.iter().map(|sample| quantile(sample, q))));
+            }
+            let together = Self { processes: vec![process.clone()] };
+            let merged = together.merged();
+            let is_enough = merged.len() as f64 * (1.0 - q) >= 1.0;
+            is_enough.then(|| merged.value_at_quantile(q) as f64)
+        };
+        self.processes.iter().map(of).collect()
+    }
+
     /// The mean of the observations up to ten medians, with its interval: what adds up
     /// to the time of many, without those during which something else ran.
     pub fn undisturbed_mean(&self) -> Option<Estimate> {

@@ -1,12 +1,36 @@
-//! What a comparison comes to.
+//! Two things compared: the ratio of their times, how sure it is, and what that comes to.
 //!
-//! The one idea: a verdict needs the whole interval of a ratio: one that reaches from a tie to what
-//! is none says nothing, however its middle lies.
+//! The one idea: one rule for every comparison. What two processes of one program share is no
+//! evidence, so each process gives one number; above it stands the boot, where there are several.
+//! The ratio is the median of all quotients of a number of one side and one of the other (Hodges
+//! and Lehmann); of pairs it is the median of theirs. Its interval holds every ratio that a
+//! permutation of ranks does not reject, and a verdict needs the whole interval: one that reaches
+//! from a tie to what is none says nothing, however its middle lies. Welch's interval and the
+//! bootstrap-t were tried on simulated times: with heavy tails they are up to twice as wide and
+//! cover 98 to 99 % in place of 95.
+//!
+//! All of it is done on logarithms, so that either side may be the one below the line.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// The time of one thing over that of another, with the interval that it lies in.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+use serde::{Serialize, Serializer};
+
+use crate::{
+    ranks::{self, COVERAGE, Shift},
+    stats::median,
+};
+
+/// The least difference that counts as one, unless somebody asks for less.
+pub const DELTA: f64 = 0.03;
+
+/// A difference is called one where chance gives as much in one of a hundred families of cells.
+const ALPHA: f64 = 0.01;
+
+/// Numbers of processes beyond which nobody is sent.
+const PROCESSES_MAX: f64 = 9999.0;
+
+/// One thing over another, with the interval that it lies in.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     /// The estimate.
     pub value: f64,
@@ -14,54 +38,178 @@ pub struct Ratio {
     pub low: f64,
     /// The high end.
     pub high: f64,
+    /// How often an interval made this way holds the ratio; below 95 % it is the span of what was
+    /// seen.
+    pub coverage: f64,
+    /// How often chance alone gives as much or more where there is no difference.
+    pub p: f64,
+    /// What it rests on, on either side: processes, or boots where there are several.
+    pub units: [usize; 2],
+}
+
+impl Ratio {
+    /// `b` over `a`, measured apart: a number for each process, by boot. `None` where one of them
+    /// has none, or one that is not positive.
+    pub fn of(a: &[Vec<f64>], b: &[Vec<f64>]) -> Option<Self> {
+        let several = a.len() > 1 || b.len() > 1;
+        let units = |boots: &[Vec<f64>]| -> Option<Vec<f64>> {
+            let told = boots.iter().filter(|processes| !processes.is_empty());
+            if several {
+                logarithms(told.map(|processes| median(processes.iter().copied())))
+            } else {
+                logarithms(told.flatten().copied())
+            }
+        };
+        let (a, b) = (units(a)?, units(b)?);
+        Some(Self::from(ranks::of_two(&a, &b)?, [a.len(), b.len()]))
+    }
+
+    /// One over the other where both were measured under the same conditions, pair by pair: what
+    /// disturbs a pair leaves its quotient alone.
+    pub fn of_pairs(pairs: &[[f64; 2]]) -> Option<Self> {
+        let a = logarithms(pairs.iter().map(|[_, below]| *below))?;
+        let b = logarithms(pairs.iter().map(|[above, _]| *above))?;
+        let differences: Vec<f64> = b.iter().zip(&a).map(|(b, a)| b - a).collect();
+        Some(Self::from(ranks::of_pairs(&differences)?, [pairs.len(); 2]))
+    }
+
+    fn from(Shift { value, low, high, coverage, p }: Shift, units: [usize; 2]) -> Self {
+        Self { value: value.exp(), low: low.exp(), high: high.exp(), coverage, p, units }
+    }
+
+    /// The 95 % interval, where there are enough processes for one.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        (self.coverage >= COVERAGE - 1e-9).then_some([self.low, self.high])
+    }
+}
+
+fn logarithms(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
+    values.map(|value| (value > 0.0 && value.is_finite()).then(|| value.ln())).collect()
+}
+
+/// Which way is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// Of a time.
+    Less,
+    /// Of a rate.
+    More,
 }
 
 /// What a comparison comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The whole interval is a tie.
-    Same,
-    /// Less time, beyond a tie.
-    Faster,
-    /// More time, beyond a tie.
-    Slower,
-    /// The interval reaches from a tie to what is none.
-    Inconclusive,
-    /// The two are not of one kind: other machines, other cases.
-    NotComparable,
     /// One of the two is not what its name says.
     Invalid,
+    /// The two are not of one kind: other machines, other units.
+    NotComparable,
+    /// Worse, by more than chance.
+    Slower,
+    /// Better, by more than chance.
+    Faster,
+    /// The interval reaches from a tie to what is none.
+    Inconclusive,
+    /// The whole interval is a tie.
+    Same,
 }
 
 impl Verdict {
-    /// What a ratio says where a difference of less than `tie` is none.
-    pub fn of(ratio: Ratio, tie: f64) -> Self {
-        let Ratio { low, high, .. } = ratio;
-        if high < 1.0 - tie {
-            Self::Faster
-        } else if low > 1.0 + tie {
-            Self::Slower
-        } else if low >= 1.0 - tie && high <= 1.0 + tie {
+    /// All of them, the gravest first.
+    pub const ALL: [Self; 6] = [
+        Self::Invalid,
+        Self::NotComparable,
+        Self::Slower,
+        Self::Faster,
+        Self::Inconclusive,
+        Self::Same,
+    ];
+
+    /// The word for it, everywhere.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "INVALID",
+            Self::NotComparable => "NOT COMPARABLE",
+            Self::Slower => "SLOWER",
+            Self::Faster => "FASTER",
+            Self::Inconclusive => "INCONCLUSIVE",
+            Self::Same => "SAME",
+        }
+    }
+
+    /// What an interval of a ratio says where less is better and a difference of less than `delta`
+    /// is none: beyond 1 and not within a tie, or all within it.
+    pub fn of([low, high]: [f64; 2], delta: f64) -> Self {
+        // As far to either side, so that it does not matter which is called the first.
+        let (least, most) = (1.0 - delta, 1.0 / (1.0 - delta).max(f64::MIN_POSITIVE));
+        if low >= least && high <= most {
             Self::Same
+        } else if high < 1.0 {
+            Self::Faster
+        } else if low > 1.0 {
+            Self::Slower
         } else {
             Self::Inconclusive
         }
     }
+
+    /// What a ratio says that is one of a family: `p` is what [`holm`] made of its own. Without a
+    /// 95 % interval, or where chance may have done it, it says nothing.
+    pub fn judge(ratio: &Ratio, p: f64, delta: f64, better: Better) -> Self {
+        let Some(interval) = ratio.interval() else { return Self::Inconclusive };
+        match (Self::of(interval, delta), better) {
+            (Self::Faster | Self::Slower, _) if p >= ALPHA => Self::Inconclusive,
+            (Self::Faster, Better::More) => Self::Slower,
+            (Self::Slower, Better::More) => Self::Faster,
+            (verdict, _) => verdict,
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_verdict_needs_the_whole_interval() {
-        let of =
-            |low, high| Verdict::of(Ratio { value: f64::midpoint(low, high), low, high }, 0.15);
-        assert_eq!(of(0.60, 0.70), Verdict::Faster);
-        assert_eq!(of(0.90, 1.10), Verdict::Same);
-        assert_eq!(of(1.20, 1.30), Verdict::Slower);
-        assert_eq!(of(0.80, 0.90), Verdict::Inconclusive);
-        assert_eq!(of(0.70, 1.40), Verdict::Inconclusive);
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The p-values of a family of questions, each for the chance that any of them is answered by
+/// chance (Holm 1979).
+pub fn holm(family: &mut [f64]) {
+    let count = family.len();
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by(|one, other| family[*one].total_cmp(&family[*other]));
+    let mut least: f64 = 0.0;
+    for (place, index) in order.into_iter().enumerate() {
+        least = least.max(family[index] * (count - place) as f64).min(1.0);
+        family[index] = least;
+    }
+}
+
+/// How many units each side needs, as far as can be told from what was seen, until a ratio of a
+/// family of so many is decided: the interval narrows with the root of their number. `None` where
+/// that is more than anybody has.
+pub fn units_to_decide(ratio: &Ratio, family: usize, delta: f64) -> Option<u32> {
+    // So many that a difference can be told from chance at all.
+    let mut least = 1;
+    while ranks::smallest_p(least) * family.max(1) as f64 >= ALPHA {
+        least += 1;
+    }
+    let shift = ratio.value.ln().abs();
+    let [now, other] = ratio.units.map(|units| units as f64);
+    let now = 2.0 * now * other / (now + other);
+    let half = (ratio.high / ratio.low).ln() / 2.0;
+    // It is decided when the interval lies within a tie, or far enough beyond 1: the level that
+    // is asked of a difference takes a half more than the interval's.
+    let wanted = (-(1.0 - delta).ln() - shift).max(shift / 1.5);
+    let needed = (now * (half / wanted).powi(2) - 1e-6).ceil();
+    // What was not decided by so many is not decided by as many again.
+    let needed =
+        needed.max(least as f64).max(if ratio.interval().is_some() { now + 1.0 } else { 0.0 });
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded above")]
+    (needed <= PROCESSES_MAX).then_some(needed as u32)
 }

@@ -1,28 +1,18 @@
 //! One arm over another, inside each process.
 //!
 //! The one idea: arms alternate in one process, so what disturbs one disturbs the other, and a
-//! ratio taken there is narrower than the two times it is made of. A process is one observation of
-//! the ratio; the interval is that of any quantity over processes. Between cases, which have no
-//! process in common, ratios are [`Quantity::over`], whose ends are the worst of both.
+//! ratio taken there is narrower than the two times it is made of. A process is one pair of them.
+//! Between cases, which have no process in common, ratios are [`Quantity::over`], whose ends are
+//! the worst of both.
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{
-    Clock, Data, Series,
-    stats::{self, Samples},
-    verdict::{Ratio, Verdict},
-};
+use pagelab_record::{Clock, Data, Series, stats, verdict::Ratio};
 
 use crate::quantity::{Quantity, Unit};
 
 /// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
 pub(crate) const TIE: f64 = 0.15;
-
-/// What a ratio of times says, where one that is nearer to 1 than `tie` is a tie.
-pub(crate) fn verdict(ratio: Quantity, tie: f64) -> Verdict {
-    let Quantity { value, low, high, .. } = ratio;
-    Verdict::of(Ratio { value, low, high }, tie)
-}
 
 /// The median time of `arm` over that of `other`, process by process.
 pub(crate) fn of_arms(
@@ -31,8 +21,6 @@ pub(crate) fn of_arms(
     clock: Clock,
     [arm, other]: [&str; 2],
 ) -> Option<Quantity> {
-    // Stored as parts of 10⁹, so that the one bootstrap over processes serves for ratios as well.
-    const PARTS: u64 = 1_000_000_000;
     if arm == other {
         let known = series.iter().any(|s| s.name == name && s.arm == arm && s.clock == clock);
         return known.then(|| Quantity::exact(1.0, Unit::Ratio));
@@ -45,21 +33,10 @@ pub(crate) fn of_arms(
         let median = stats::median(values.iter().map(|value| *value as f64 / ops));
         medians.entry(series.process).or_default()[which].push(median);
     }
-    let template = series.iter().find(|s| s.name == name && s.clock == clock)?;
-    let ratio = |(process, [one, two]): (u32, [Vec<f64>; 2])| {
-        let (one, two) = (stats::median(one), stats::median(two));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a ratio of two times is positive; a float saturates where it is absurd"
-        )]
-        let parts = (one > 0.0 && two > 0.0).then(|| (one / two * PARTS as f64) as u64)?;
-        let data = Data::Values(vec![parts]);
-        Some(Series { process, arm: arm.to_owned(), ops: PARTS, data, ..template.clone() })
-    };
-    let ratios: Vec<Series> = medians.into_iter().filter_map(ratio).collect();
-    let estimate = Samples::of(&ratios, name, arm, clock).estimate(0.5)?;
-    Some(Quantity::of(&estimate, Unit::Ratio))
+    let pairs = medians.into_values().map(|both| both.map(stats::median));
+    let pairs: Vec<[f64; 2]> = pairs.filter(|[one, two]| *one > 0.0 && *two > 0.0).collect();
+    let Ratio { value, low, high, coverage, units: [processes, _], .. } = Ratio::of_pairs(&pairs)?;
+    Some(Quantity { value, low, high, coverage, processes, unit: Unit::Ratio })
 }
 
 #[cfg(test)]

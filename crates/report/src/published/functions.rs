@@ -16,7 +16,7 @@ use pagelab_record::verdict::Verdict;
 
 use crate::{
     quantity::{Quantity, Unit},
-    ratio,
+    ratio::TIE,
 };
 
 /// Steps that one sentence may take.
@@ -315,7 +315,7 @@ fn one_sided(quantity: Quantity, signed: bool) -> &'static str {
             _ => "open",
         };
     }
-    match ratio::verdict(quantity, ratio::TIE) {
+    match Verdict::of([quantity.low, quantity.high], TIE) {
         Verdict::Faster => "less",
         Verdict::Same => "tie",
         Verdict::Slower => "more",

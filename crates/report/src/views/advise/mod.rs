@@ -248,7 +248,7 @@ fn choose(rows: &[Row<'_>], allowed: impl Fn(&Row<'_>) -> bool) -> Option<Choice
         let Some(ratio) = paired(&row.series, &rows[fastest].series) else { return false };
         let at_best = row.at_best() as f64 / rows[fastest].at_best() as f64;
         let open = ratio.value <= 1.0 + TIE && at_best <= NEAR_AT_BEST;
-        match ratio::verdict(ratio, TIE) {
+        match Verdict::of([ratio.low, ratio.high], TIE) {
             Verdict::Same => true,
             Verdict::Inconclusive => open,
             _ => false,
