@@ -54,6 +54,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("check", &["check", "check --ktap"]),
     ("doctor", &["doctor", "doctor --restore"]),
     ("report", &["report pagelab-runs/first", "report first second --format csv -o numbers.csv"]),
+    (
+        "compare",
+        &[
+            "compare before after",
+            "compare before after --fail-on p50:3% --format lkml",
+            "compare pagelab-runs/first --by page",
+            "compare v6.12 v6.18 --allow kernel_release,kernel_version,kernel_config",
+        ],
+    ),
     ("advise", &["advise --size 4g", "advise --size 1g --threads 2 --policy keep"]),
     ("explain", &["explain -- ./program its arguments", "explain --pid 1234 --duration 30"]),
     ("trace", &["trace synth exec-block -o block.zst", "trace replay block.zst"]),

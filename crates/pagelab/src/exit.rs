@@ -13,12 +13,16 @@ pub(crate) enum Exit {
     HostCannot,
     /// A mistake of pagelab's.
     Internal,
-    /// A case failed, or a check did.
+    /// A case failed, or a check or a threshold did.
     CaseFailed,
     /// A witness failed: a measured case is invalid.
     Invalid,
+    /// Runs that are not of one kind, or have no case in common.
+    NotComparable,
     /// Everything was skipped.
     AllSkipped,
+    /// For `git bisect run` alone: nothing can be told of this commit.
+    Skip,
     /// Fine.
     Good,
 }
@@ -32,7 +36,9 @@ impl From<Exit> for ExitCode {
             Exit::Internal => 70,
             Exit::CaseFailed => 1,
             Exit::Invalid => 6,
+            Exit::NotComparable => 5,
             Exit::AllSkipped => 4,
+            Exit::Skip => 125,
             Exit::Good => 0,
         })
     }

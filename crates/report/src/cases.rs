@@ -55,16 +55,26 @@ fn cases<'e>(entries: &[&'e Entry]) -> Vec<&'e Case> {
 /// Gives the cases of a workload their short names: what they are called by, and what tells them
 /// from the others.
 pub(crate) fn name_shortly(entries: &mut [&mut Entry], by: &[&str]) {
-    let rest: Vec<_> = entries.iter().map(|e| parameters::without(e.case(), by)).collect();
+    let Some(workload) = entries.first().map(|entry| entry.record.workload.clone()) else { return };
+    let cases: Vec<&Case> = entries.iter().map(|entry| entry.case()).collect();
+    let names = short_names(&workload, &cases, by);
+    for (entry, name) in entries.iter_mut().zip(names) {
+        entry.short = name;
+    }
+}
+
+/// The short names of some cases of a workload.
+pub(crate) fn short_names(workload: &str, cases: &[&Case], by: &[&str]) -> Vec<String> {
+    let rest: Vec<_> = cases.iter().map(|case| parameters::without(case, by)).collect();
     let labels = parameters::labels(&rest.iter().collect::<Vec<_>>(), "");
-    for (entry, label) in entries.iter_mut().zip(labels) {
-        let value = |name: &&str| Some(parameters::display(name, entry.case().get(name)?));
+    let name = |(case, label): (&&Case, String)| {
+        let value = |name: &&str| Some(parameters::display(name, case.get(name)?));
         let name: Vec<String> = by.iter().filter_map(value).collect();
         let name = [name.join(" "), label].map(|part| part.trim().to_owned());
         let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let name = format!("{} {name}", entry.record.workload);
-        name.trim_end().clone_into(&mut entry.short);
-    }
+        format!("{workload} {name}").trim_end().to_owned()
+    };
+    cases.iter().zip(labels).map(name).collect()
 }
 
 /// The name of a trace without what its generator takes: what published results go by.

@@ -240,6 +240,30 @@ impl Lanes {
         Self::along([title, caption], true, keys, rows, ticks, along)
     }
 
+    /// Ratios with their intervals, as far to either side of 1 as the farthest; lines at 1 and at
+    /// the ends of a tie.
+    pub(crate) fn ratios(
+        [title, caption]: [&str; 2],
+        keys: Vec<Key>,
+        rows: Vec<Row>,
+        tie: f64,
+    ) -> Self {
+        let all =
+            rows.iter().flat_map(|(_, dots)| dots).flat_map(|(_, q)| [q.value, q.low, q.high]);
+        let far = all.map(|value| value.ln().abs()).fold((1.0 + 2.0 * tie).ln(), f64::max);
+        let far = far.min(20.0_f64.ln());
+        let along = move |value: f64| (value.ln() / far / 2.0 + 0.5).clamp(0.0, 1.0);
+        let named = [far.exp().recip(), 1.0 - tie, 1.0, 1.0 / (1.0 - tie).max(0.1), far.exp()];
+        // Names that would stand in each other are left out.
+        let name = |value: f64| {
+            let is_tie = (far / 100.0..far * 0.99).contains(&value.ln().abs());
+            let is_apart = (far / 6.0..far * 0.8).contains(&value.ln().abs());
+            if is_tie && !is_apart { String::new() } else { format!("{value:.2}") }
+        };
+        let ticks = named.map(|value| (value, name(value))).to_vec();
+        Self::along([title, caption], true, keys, rows, ticks, along)
+    }
+
     fn along(
         [title, caption]: [&str; 2],
         dots: bool,

@@ -40,7 +40,7 @@ impl Standing {
         }
     }
 
-    fn of(record: &Record) -> Self {
+    pub(crate) fn of(record: &Record) -> Self {
         match &record.outcome {
             Outcome::Skipped { .. } => Self::Skipped,
             Outcome::Failed { .. } => Self::Failed,

@@ -27,14 +27,29 @@ const UPLOT_STYLE: &str = include_str!("../assets/uPlot.min.css");
 struct Page<'a> {
     document: &'a Document,
     data: String,
+    about: &'static str,
     style: &'static str,
     script: &'static str,
     uplot: &'static str,
     uplot_style: &'static str,
 }
 
-/// The page.
+/// What the data of a report's page is.
+const REPORTED: &str = "Made by pagelab from the records of one run. This file holds all of its \
+                        numbers: they are in the report part of the JSON at its end, schema \
+                        pagelab.report/1.";
+/// What the data of a comparison's page is.
+pub(crate) const COMPARED: &str = "Made by pagelab from the records of the runs that are compared. \
+                                   This file holds every cell: they are in the report part of the \
+                                   JSON at its end.";
+
+/// The page of a run.
 pub(crate) fn render(run: &Run, document: &Document) -> String {
+    page(document, &numbers::value(run), REPORTED)
+}
+
+/// A document as a page, with the data that it was made from.
+pub(crate) fn page(document: &Document, data: &Value, about: &'static str) -> String {
     // The script draws them in the places that the template leaves, one after the other.
     let blocks = document.sections.iter().flat_map(|section| &section.blocks);
     let planes: Vec<&Plane> = blocks
@@ -45,7 +60,8 @@ pub(crate) fn render(run: &Run, document: &Document) -> String {
         .collect();
     let page = Page {
         document,
-        data: script_safe(&json!({"planes": planes, "report": numbers::value(run)})),
+        data: script_safe(&json!({"planes": planes, "report": data})),
+        about,
         style: STYLE,
         script: SCRIPT,
         uplot: UPLOT,

@@ -155,7 +155,7 @@ fn axes<'e>(entries: &[&'e Entry]) -> BTreeSet<&'e str> {
 }
 
 /// A field as RFC 4180 wants it.
-fn quoted(field: &str) -> String {
+pub(crate) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -9,6 +9,7 @@
 
 mod cases;
 mod chart;
+mod compare;
 mod document;
 mod entry;
 mod fit;
@@ -29,6 +30,7 @@ mod terminal;
 mod views;
 mod visible;
 
+pub use compare::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
 pub use noise::{NoiseCell, NoiseFloor, noise_floor};
 pub use published::Publication;
 pub use report::Report;

@@ -33,7 +33,7 @@ const ARMS: [&str; 4] = ["arms", "backend", "op", "policy"];
 
 /// Parameters that often follow the page size and the kind of fault; where they do, those say it
 /// all.
-const FOLLOWING: [&str; 3] = ["dir", "rounds", "size"];
+pub(crate) const FOLLOWING: [&str; 3] = ["dir", "rounds", "size"];
 
 /// Parameters that change with the page size by themselves, so that they do not tell cases apart.
 pub(crate) const FOLLOW_PAGE: [&str; 3] = ["page", "size", "rounds"];

@@ -2,6 +2,7 @@
 
 mod advise;
 mod check;
+mod compare;
 mod doctor;
 mod explain;
 mod generate;
@@ -28,6 +29,7 @@ const COMMANDS: &[Row] = &[
     Row::of::<check::Check>("check"),
     Row::of::<doctor::Doctor>("doctor"),
     Row::of::<report::Reported>("report"),
+    Row::of::<compare::Compare>("compare"),
     Row::of::<advise::Advise>("advise"),
     Row::of::<explain::Explain>("explain"),
     Row { name: "trace", describe: trace::describe, run: trace::trace },
@@ -53,8 +55,9 @@ pub(crate) fn command() -> Command {
         .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
         .after_help(
             "Man pages and completions: pagelab generate --out DIR\n\n\
-             Exit codes: 0 fine, 1 a case or check failed, 2 usage, 3 this host cannot, 4 \
-             everything skipped, 6 a witness failed, 70 internal error, 130 interrupted.",
+             Exit codes: 0 fine, 1 a case, check or --fail-on failed, 2 usage, 3 this host cannot, \
+             4 everything skipped, 5 not comparable, 6 a witness failed, 70 internal error, 130 \
+             interrupted.",
         );
     dress(args::with_rows(command, COMMANDS))
 }

@@ -12,6 +12,7 @@ mod belongings;
 mod capture;
 mod children;
 mod commands;
+mod compare;
 mod damage;
 mod edges;
 mod explain;

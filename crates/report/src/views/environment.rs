@@ -88,7 +88,7 @@ fn merged(name: &str, values: &[&Value]) -> Cell {
 }
 
 /// A fact as words: text without its quotes, bytes by their unit, everything else as JSON.
-fn display(name: &str, value: &Value) -> String {
+pub(crate) fn display(name: &str, value: &Value) -> String {
     match value {
         Value::Number(number) if name.ends_with("_bytes") => {
             number.as_f64().map_or_else(|| number.to_string(), units::display_bytes)

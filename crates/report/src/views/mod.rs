@@ -30,7 +30,7 @@ use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 
 pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
-    environment::facts,
+    environment::{display as display_fact, facts},
     outcomes::intervals,
 };
 use crate::{
@@ -214,6 +214,11 @@ fn publications(run: &Run) -> Vec<Section> {
 /// The view that shows the records of a workload, or one that shows nothing.
 fn of(workload: &str) -> &'static View {
     VIEWS.iter().find(|view| view.workloads.contains(&workload)).unwrap_or(&NOTHING)
+}
+
+/// The parameters that a case of a workload is called by.
+pub(crate) fn called_by(workload: &str) -> &'static [&'static str] {
+    of(workload).short
 }
 
 /// Whether a workload has a view of its own.

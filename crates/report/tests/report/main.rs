@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod advise;
 #[cfg(test)]
+mod compare;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod forms;

@@ -1,0 +1,263 @@
+//! `pagelab compare`: what became faster, what slower, and what cannot be said.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use pagelab_record::{Record, RunHeader, journal::Damage};
+use pagelab_report::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
+
+use crate::{
+    args::Run,
+    exit::{Exit, Failure},
+    output, published, session,
+};
+
+/// Set runs beside each other: faster, slower, the same, or not to be said.
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// Runs (directories or journals); published/NAME is a publication.
+    #[arg(required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
+    run: Vec<PathBuf>,
+    /// What the others are set against: one of the runs, or with --by a value (default the first).
+    #[arg(long, value_name = "RUN")]
+    baseline: Option<String>,
+    /// Set the cases of one run against each other along a parameter or a fact: page, kernel.
+    #[arg(long, value_name = "AXIS")]
+    by: Option<String>,
+    /// A difference of less is none (default 3 %, or the noise floor of --floor where that is
+    /// more).
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    delta: Option<f64>,
+    /// What `selftest --aa` left on this host: how much two runs of the same thing differ.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    floor: Option<PathBuf>,
+    /// What is compared of each series: p50, p99, p99.9, bandwidth, rate (default p50).
+    #[arg(long, value_name = "METRIC", value_delimiter = ',')]
+    metric: Vec<Statistic>,
+    /// Compare although this fact differs, or all of identity or settings.
+    #[arg(long, value_name = "FACT", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// Exit with 1 where a metric is worse by more than this, for example p50:3%.
+    #[arg(long, value_name = "METRIC:SHARE", value_delimiter = ',', value_parser = threshold)]
+    fail_on: Vec<Threshold>,
+    /// Exit as `git bisect run` wants it: 0 good, 1 bad, 125 cannot be told.
+    #[arg(long)]
+    bisect: bool,
+    /// How to print it.
+    #[arg(long, value_parser = FORMATS, default_value = FORMATS[0])]
+    format: String,
+    /// Width of lkml.
+    #[arg(long, value_name = "N", default_value_t = 72)]
+    #[arg(value_parser = clap::value_parser!(u16).range(60..=400))]
+    columns: u16,
+    /// Write to a file that does not exist yet, instead of stdout.
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+const FORMATS: [&str; 6] = ["terminal", "markdown", "lkml", "json", "csv", "html"];
+
+/// `3%`, `3 %`, `0.03`.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').map(str::trim);
+    let number: Option<f64> = percent.unwrap_or(text).parse().ok();
+    let number = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
+    number
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("`{text}` is no share: write 3% or 0.03, between 0 and 1"))
+}
+
+fn threshold(text: &str) -> Result<Threshold, String> {
+    let (metric, worse) = text.split_once(':').ok_or_else(|| {
+        format!("`{text}` is no threshold: write a metric and how much worse, as in p50:3%")
+    })?;
+    Ok(Threshold { statistic: metric.parse()?, worse: share(worse)? })
+}
+
+/// One of the runs that were named, read.
+struct Opened {
+    name: String,
+    header: RunHeader,
+    records: Vec<Record>,
+    damage: Option<Damage>,
+}
+
+impl Opened {
+    /// A run, or a publication: those of this program go by `published/NAME`.
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let text = path.to_string_lossy();
+        let text = text.trim_end_matches('/');
+        let publication = if path.join("records.jsonl").is_file() {
+            Some(published::folder(path).map_err(Failure::usage_text)?.records().to_vec())
+        } else {
+            match text.strip_prefix("published/") {
+                Some(name) if !path.exists() => {
+                    Some(published::published(name).map_err(Failure::usage_text)?)
+                }
+                _ => None,
+            }
+        };
+        if let Some(records) = publication {
+            let header = RunHeader { run: text.to_owned(), ..RunHeader::default() };
+            return Ok(Self { name: text.to_owned(), header, records, damage: None });
+        }
+        let contents = session::read(path)?;
+        let (header, records, damage) = (contents.header, contents.records, contents.damage);
+        let name = if header.run.is_empty() { text.to_owned() } else { header.run.clone() };
+        Ok(Self { name, header, records, damage })
+    }
+
+    fn side(&self) -> Side<'_> {
+        let Self { name, header, records, damage } = self;
+        Side { name, header, records, damage: damage.as_ref() }
+    }
+}
+
+impl Run for Compare {
+    /// Compares, prints, and says by the exit code what it came to.
+    fn run(self) -> Result<Exit, Failure> {
+        let bisect = self.bisect;
+        match self.compare() {
+            // For `git bisect run` a run that cannot be read tells nothing of its commit.
+            Err(failure) if bisect => {
+                output::warn(&format!("error: {}", failure.sentence()));
+                Ok(Exit::Skip)
+            }
+            came => came,
+        }
+    }
+}
+
+impl Compare {
+    fn compare(mut self) -> Result<Exit, Failure> {
+        if self.by.is_none() && self.run.len() < 2 {
+            return Err(Failure::usage_text(
+                "one run alone: name another, or an axis to compare its cases along: --by page",
+            ));
+        }
+        self.choose_base()?;
+        let out = self.file.as_deref().map(output::create).transpose()?;
+        let opened: Vec<Opened> =
+            self.run.iter().map(|path| Opened::read(path)).collect::<Result<_, _>>()?;
+        let opened = told_apart(opened, &self.run);
+        let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
+        // A threshold is on what is compared.
+        let mut statistics = self.metric.clone();
+        for threshold in &self.fail_on {
+            if !statistics.contains(&threshold.statistic) {
+                statistics.push(threshold.statistic);
+            }
+        }
+        let floor = self.floor.as_deref().map(floor).transpose()?;
+        let asked = Asked { delta: self.delta, floor, statistics, allow: self.allow.clone() };
+        let comparison = match &self.by {
+            Some(axis) => Comparison::along(&sides, axis, self.baseline.as_deref(), &asked)
+                .map_err(Failure::usage_text)?,
+            None => Comparison::of(&sides, &asked)
+                .ok_or_else(|| Failure::usage_text("no run to compare"))?,
+        };
+        let drawn = match self.format.as_str() {
+            "markdown" => comparison.markdown(),
+            "lkml" => comparison.lkml(self.columns.into()),
+            "json" => comparison.json(),
+            "csv" => comparison.csv(),
+            "html" => comparison.html(),
+            _ => comparison.terminal(output::style()),
+        };
+        match out.zip(self.file.as_deref()) {
+            Some((out, path)) => output::write(out, path, &drawn)?,
+            None => output::drawn(&drawn)?,
+        }
+        Ok(if self.bisect {
+            bisected(&comparison, &self.fail_on)
+        } else {
+            exit_of(comparison.outcome(&self.fail_on))
+        })
+    }
+
+    /// Puts the run that the others are set against first.
+    fn choose_base(&mut self) -> Result<(), Failure> {
+        let (Some(base), None) = (&self.baseline, &self.by) else { return Ok(()) };
+        let is_it = |path: &PathBuf| {
+            path == Path::new(base) || path.file_name().is_some_and(|name| name == base.as_str())
+        };
+        let Some(at) = self.run.iter().position(is_it) else {
+            let runs: Vec<String> = self.run.iter().map(|run| run.display().to_string()).collect();
+            let runs = runs.join(", ");
+            return Err(Failure::usage_text(format!("--baseline {base} is none of {runs}")));
+        };
+        self.run[..=at].rotate_right(1);
+        Ok(())
+    }
+}
+
+/// Names that tell the runs apart: their own, or where two have the same, what was typed.
+fn told_apart(mut opened: Vec<Opened>, paths: &[PathBuf]) -> Vec<Opened> {
+    let names: Vec<String> = opened.iter().map(|run| run.name.clone()).collect();
+    for (run, path) in opened.iter_mut().zip(paths) {
+        if names.iter().filter(|name| **name == run.name).count() > 1 {
+            run.name = path.display().to_string();
+        }
+    }
+    opened
+}
+
+/// How much the two runs of a `selftest --aa` differ.
+fn floor(directory: &Path) -> Result<f64, Failure> {
+    let both = ["a", "b"].map(|side| session::read(&directory.join(side)));
+    let [a, b] = both;
+    let (a, b) = (a?, b?);
+    let of = |header, records| Side { name: "", header, records, damage: None };
+    let sides = [of(&a.header, &a.records), of(&b.header, &b.records)];
+    let comparison = Comparison::of(&sides, &Asked::default());
+    comparison.and_then(|comparison| comparison.largest_difference()).ok_or_else(|| {
+        Failure::usage_text(format!(
+            "--floor {}: no cell of its two runs has four processes or more; run: pagelab selftest \
+             --aa --forks 8",
+            directory.display()
+        ))
+    })
+}
+
+fn exit_of(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Worse => Exit::CaseFailed,
+        Outcome::Invalid => Exit::Invalid,
+        Outcome::NotComparable => Exit::NotComparable,
+        Outcome::AllSkipped => Exit::AllSkipped,
+        Outcome::Good => Exit::Good,
+    }
+}
+
+/// Bad is what is worse by a threshold, or where there is none, what is slower at all.
+fn bisected(comparison: &Comparison<'_>, thresholds: &[Threshold]) -> Exit {
+    let slower = thresholds.is_empty() && comparison.is_slower();
+    match comparison.outcome(thresholds) {
+        Outcome::Worse => Exit::CaseFailed,
+        _ if slower => Exit::CaseFailed,
+        Outcome::Good if !comparison.is_undecided() => Exit::Good,
+        _ => Exit::Skip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_written_with_or_without_a_percent_sign() {
+        assert_eq!((share("3%"), share("0.03"), share("3 %")), (Ok(0.03), Ok(0.03), Ok(0.03)));
+        for wrong in ["", "3", "-1%", "p50", "200%", "NaN"] {
+            assert!(share(wrong).unwrap_err().contains(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_names_a_metric_and_how_much_worse() {
+        let found = threshold("p99.9:5%").unwrap();
+        assert_eq!((found.statistic.name().as_str(), found.worse), ("p99.9", 0.05));
+        for wrong in ["p50", "p50:", "mean:3%", "p100:3%", "p0:3%", "p50:3%:4%"] {
+            assert!(threshold(wrong).is_err(), "{wrong}");
+        }
+    }
+}

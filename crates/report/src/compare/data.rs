@@ -1,0 +1,78 @@
+//! A comparison for programs: JSON and CSV, a cell each.
+
+use serde_json::{Value, json};
+
+use super::{
+    Comparison,
+    cells::Found,
+    judged::{Against, Cell},
+};
+use crate::{json::quoted, visible::visible};
+
+/// Every cell, as one JSON document.
+pub(super) fn json(comparison: &Comparison<'_>) -> String {
+    visible(&format!("{:#}\n", value(comparison)))
+}
+
+/// `{"cells": […]}`; with more than one run against the first, each names its own.
+pub(super) fn value(comparison: &Comparison<'_>) -> Value {
+    let several = comparison.against.len() > 1;
+    let cell = |against: &Against<'_>, cell: &Cell<'_>| {
+        let ends = cell.ratio.and_then(|ratio| ratio.interval());
+        let mut value = json!({
+            "workload": cell.pair.a.workload,
+            "case": cell.pair.case,
+            "metric": cell.metric(),
+            "ratio": cell.ratio.map(|ratio| ratio.value),
+            "low": ends.map(|[low, _]| low),
+            "high": ends.map(|[_, high]| high),
+            "p": cell.ratio.map(|_| cell.p),
+            "verdict": cell.verdict,
+        });
+        if several {
+            value["run"] = against.name.clone().into();
+        }
+        value
+    };
+    let all = comparison.against.iter();
+    let cells: Vec<Value> =
+        all.flat_map(|against| against.cells.iter().map(move |c| cell(against, c))).collect();
+    json!({ "cells": cells })
+}
+
+/// One line for each cell, tidy: `docs/csv.md` describes it.
+pub(super) fn csv(comparison: &Comparison<'_>) -> String {
+    let mut text =
+        "base,run,workload,case,metric,a,b,unit,ratio,low,high,p,processes_a,processes_b,verdict,\
+         why\n"
+            .to_owned();
+    for against in &comparison.against {
+        for cell in &against.cells {
+            let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+            let side = |index: usize| cell.sides[index].as_ref();
+            let ends = cell.ratio.and_then(|ratio| ratio.interval());
+            let [a, b] = cell.counts();
+            let fields = [
+                quoted(&comparison.base_name),
+                quoted(&against.name),
+                quoted(&cell.pair.a.workload),
+                quoted(&cell.pair.case.to_string()),
+                quoted(&cell.metric()),
+                number(side(0).map(Found::middle)),
+                number(side(1).map(Found::middle)),
+                side(0).map(|found| found.unit.name().to_owned()).unwrap_or_default(),
+                number(cell.ratio.map(|ratio| ratio.value)),
+                number(ends.map(|[low, _]| low)),
+                number(ends.map(|[_, high]| high)),
+                number(cell.ratio.map(|_| cell.p)),
+                a.to_string(),
+                b.to_string(),
+                cell.verdict.name().to_owned(),
+                quoted(&cell.why),
+            ];
+            text += &fields.join(",");
+            text.push('\n');
+        }
+    }
+    visible(&text)
+}

@@ -1,0 +1,224 @@
+//! Cells and their verdicts: one side against the base.
+//!
+//! The one idea: what forbids a comparison is asked before any number is looked at; the verdicts of
+//! what is left are those of a family, the cells of one workload.
+
+use pagelab_record::{
+    Nature,
+    verdict::{DELTA, Ratio, Verdict, holm, units_to_decide},
+};
+
+use super::{
+    Asked,
+    cells::{self, Found, Place, Statistic},
+    facts::{self, Class, Difference},
+    pairs::{self, Left, Pair},
+};
+use crate::entry::Standing;
+
+/// A case with a metric, on two sides.
+#[derive(Debug, Clone)]
+pub(super) struct Cell<'r> {
+    pub(super) pair: Pair<'r>,
+    /// What the case is called among the others.
+    pub(super) short: String,
+    pub(super) statistic: Statistic,
+    pub(super) place: Option<Place>,
+    pub(super) sides: [Option<Found>; 2],
+    pub(super) ratio: Option<Ratio>,
+    /// Its ratio's, for the family of its workload.
+    pub(super) p: f64,
+    /// Cells of that family.
+    pub(super) family: usize,
+    pub(super) verdict: Verdict,
+    /// Why there is no other verdict.
+    pub(super) why: String,
+    /// Processes of each side that would decide it.
+    pub(super) needs: Option<u32>,
+}
+
+impl Cell<'_> {
+    /// Processes of either side.
+    pub(super) fn counts(&self) -> [usize; 2] {
+        self.sides.each_ref().map(|side| side.as_ref().map_or(0, |found| found.processes.len()))
+    }
+
+    pub(super) fn metric(&self) -> String {
+        match &self.place {
+            Some(place) => place.metric(self.statistic),
+            None => self.statistic.name(),
+        }
+    }
+}
+
+/// One side against the base.
+#[derive(Debug, Clone)]
+pub(super) struct Against<'r> {
+    pub(super) name: String,
+    pub(super) cells: Vec<Cell<'r>>,
+    /// What one side alone has.
+    pub(super) left: Vec<Left>,
+    pub(super) differences: Vec<Difference>,
+    /// Whether every pair was skipped on one side or the other.
+    pub(super) all_skipped: bool,
+    /// Whether both sides are of one boot each, and not of the same.
+    pub(super) boots_differ: bool,
+}
+
+/// A difference of less is none.
+pub(super) fn delta_of(asked: &Asked) -> f64 {
+    asked.delta.unwrap_or_else(|| DELTA.max(asked.floor.unwrap_or(0.0)))
+}
+
+/// Judges the pairs of one side.
+pub(super) fn against<'r>(
+    names: [&str; 2],
+    pairs: Vec<Pair<'r>>,
+    mut left: Vec<Left>,
+    version: Option<&Difference>,
+    asked: &Asked,
+) -> Against<'r> {
+    let statistics: &[Statistic] =
+        if asked.statistics.is_empty() { &[Statistic::MEDIAN] } else { &asked.statistics };
+    let all_skipped = pairs.is_empty() && !left.is_empty() && left.iter().all(Left::is_skipped);
+    let boots_differ = pairs.iter().any(|pair| pair.a.boot != pair.b.boot);
+    let mut differences: Vec<Difference> = Vec::new();
+    let mut cells = Vec::new();
+    let told = pairs.iter().map(|pair| (pair.a.workload.as_str(), &pair.case));
+    let shorts = pairs::short_names(&told.collect::<Vec<_>>());
+    for (pair, short) in pairs.into_iter().zip(shorts) {
+        let mut mine: Vec<Difference> = version.into_iter().cloned().collect();
+        for class in [Class::Identity, Class::Settings, Class::Volatile] {
+            mine.extend(facts::differences(class, pair.a, pair.b));
+        }
+        if pair.a.nature != pair.b.nature {
+            let natures = [pair.a, pair.b].map(|record| nature(record.nature).to_owned());
+            mine.push(Difference::new(Class::Identity, "nature", natures));
+        }
+        let blocking: Vec<&str> =
+            mine.iter().filter(|d| !d.is_allowed(&asked.allow)).map(|d| d.key.as_str()).collect();
+        let blocked = blocking.join(", ");
+        let made = cells_of(&pair, &short, names, statistics, &blocked);
+        if made.is_empty() {
+            left.push(pairs::alone(&pair, "no series in common"));
+        }
+        cells.extend(made);
+        for difference in mine {
+            // Of what always moves one example says enough.
+            let moves = difference.class == Class::Volatile;
+            let is_known =
+                |known: &Difference| *known == difference || (moves && known.key == difference.key);
+            if !differences.iter().any(is_known) {
+                differences.push(difference);
+            }
+        }
+    }
+    differences.sort();
+    judge(&mut cells, delta_of(asked));
+    let name = names[1].to_owned();
+    Against { name, cells, left, differences, all_skipped, boots_differ }
+}
+
+/// The cells of a pair, before they are judged.
+fn cells_of<'r>(
+    pair: &Pair<'r>,
+    short: &str,
+    names: [&str; 2],
+    statistics: &[Statistic],
+    blocked: &str,
+) -> Vec<Cell<'r>> {
+    let cell = |statistic, place: Option<Place>, verdict, why: String| Cell {
+        pair: pair.clone(),
+        short: short.to_owned(),
+        statistic,
+        place,
+        sides: [None, None],
+        ratio: None,
+        p: 1.0,
+        family: 1,
+        verdict,
+        why,
+        needs: None,
+    };
+    let none = |verdict, why: &str| {
+        statistics.iter().map(|s| cell(*s, None, verdict, why.to_owned())).collect()
+    };
+    let standings = [pair.a, pair.b].map(Standing::of);
+    if standings.contains(&Standing::Invalid) {
+        let invalid = standings.iter().zip(names).filter(|(s, _)| **s == Standing::Invalid);
+        let which: Vec<&str> = invalid.map(|(_, name)| name).collect();
+        return none(Verdict::Invalid, &format!("a claim fails in {}", which.join(" and ")));
+    }
+    if standings.contains(&Standing::Emulated) {
+        return none(Verdict::NotComparable, "times of an emulated machine mean nothing");
+    }
+    if !blocked.is_empty() {
+        return none(Verdict::NotComparable, &format!("other {blocked}"));
+    }
+    let [Some(a), Some(b)] = [pair.a, pair.b].map(pairs::measured) else { return Vec::new() };
+    // What was published may be any of the times that we take.
+    let all = [pair.a, pair.b].iter().any(|record| record.nature == Nature::Published);
+    let [here, there] = [(pair.a, a), (pair.b, b)]
+        .map(|(record, measured)| cells::places(&record.workload, &record.case, measured, all));
+    let mut cells = Vec::new();
+    for place in here {
+        let Some(other) = there.iter().find(|other| place.meets(other)) else { continue };
+        for statistic in statistics {
+            let found = [(a, &place), (b, other)]
+                .map(|(measured, place)| cells::find(measured, place, *statistic));
+            let mut made =
+                cell(*statistic, Some(place.clone()), Verdict::Inconclusive, String::new());
+            match found {
+                [Ok(a), Ok(b)] if a.unit != b.unit => {
+                    made.verdict = Verdict::NotComparable;
+                    made.why = format!("{} and {}", a.unit.name(), b.unit.name());
+                }
+                [Ok(a), Ok(b)] => {
+                    let sides = [&a, &b].map(|found| vec![found.processes.clone()]);
+                    made.ratio = Ratio::of(&sides[0], &sides[1]);
+                    made.sides = [Some(a), Some(b)];
+                }
+                [Err(why), _] | [_, Err(why)] => why.clone_into(&mut made.why),
+            }
+            cells.push(made);
+        }
+    }
+    cells
+}
+
+/// Gives every cell its verdict, within the family of its workload.
+fn judge(cells: &mut [Cell<'_>], delta: f64) {
+    let mut workloads: Vec<String> = cells.iter().map(|c| c.pair.a.workload.clone()).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    for workload in workloads {
+        let mine = cells.iter_mut();
+        let mut mine: Vec<(Ratio, &mut Cell<'_>)> = mine
+            .filter(|cell| cell.pair.a.workload == workload)
+            .filter_map(|cell| Some((cell.ratio?, cell)))
+            .collect();
+        let mut p: Vec<f64> = mine.iter().map(|(ratio, _)| ratio.p).collect();
+        holm(&mut p);
+        let family = p.len();
+        for ((ratio, cell), p) in mine.iter_mut().zip(p) {
+            cell.p = p;
+            cell.family = family;
+            cell.verdict = Verdict::judge(ratio, p, delta, cell.statistic.better());
+            if cell.verdict == Verdict::Inconclusive {
+                cell.needs = units_to_decide(ratio, family, delta);
+                if cell.needs.is_none() {
+                    "ten thousand processes would not decide it".clone_into(&mut cell.why);
+                }
+            }
+        }
+    }
+}
+
+fn nature(nature: Nature) -> &'static str {
+    match nature {
+        Nature::Measured => "measured",
+        Nature::Emulated => "emulated",
+        Nature::Simulated => "simulated",
+        Nature::Published => "published",
+    }
+}

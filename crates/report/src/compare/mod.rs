@@ -1,0 +1,235 @@
+//! Two runs or more, set beside each other: what became faster, what slower, and what cannot be
+//! said.
+//!
+//! The one idea: a cell is a case with a metric, each side gives one number for each of its
+//! processes, and [`pagelab_record::verdict`] says what the two come to. Whether two cells may be
+//! compared at all is asked first: a record that is not valid has no number, and machines that are
+//! not the same are none of each other's business unless somebody allows the facts in which they
+//! differ by name. What only one side has is shown as that.
+//!
+//! Cells of one run are set against each other in the same way, along a parameter ([`pairs`]).
+
+mod cells;
+mod data;
+mod drawn;
+mod facts;
+mod judged;
+mod lkml;
+mod pairs;
+mod sections;
+
+use pagelab_record::{
+    Record, RunHeader,
+    journal::Damage,
+    verdict::{Better, Verdict},
+};
+
+pub use self::cells::Statistic;
+use self::{
+    facts::{Class, Difference},
+    judged::{Against, Cell, against, delta_of},
+};
+use crate::{
+    document::Document,
+    html, markdown,
+    terminal::{self, Style},
+};
+
+/// One of the things that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'r> {
+    /// What to call it.
+    pub name: &'r str,
+    /// Its run.
+    pub header: &'r RunHeader,
+    /// One record for each case.
+    pub records: &'r [Record],
+    /// Where its journal ends before its end.
+    pub damage: Option<&'r Damage>,
+}
+
+/// How it is to be compared.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// A difference of less is none; where nobody says, the larger of 3 % and the floor.
+    pub delta: Option<f64>,
+    /// By how much two runs of the same thing differ on this host, where that was measured.
+    pub floor: Option<f64>,
+    /// What is compared of each series; the median where nothing is named.
+    pub statistics: Vec<Statistic>,
+    /// Facts that may differ.
+    pub allow: Vec<String>,
+}
+
+/// A threshold: so much worse in a metric is a failure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// In which metric.
+    pub statistic: Statistic,
+    /// As a share.
+    pub worse: f64,
+}
+
+/// What a comparison comes to as a whole, the gravest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// A cell is worse by more than a threshold.
+    Worse,
+    /// A witness failed: what was measured is not what its name says.
+    Invalid,
+    /// Facts differ that were not allowed, or no case is in both.
+    NotComparable,
+    /// Everything was skipped.
+    AllSkipped,
+    /// Nothing is known to be worse.
+    Good,
+}
+
+/// Some sides, each compared with the first.
+#[derive(Debug, Clone)]
+pub struct Comparison<'r> {
+    base_name: String,
+    against: Vec<Against<'r>>,
+    allow: Vec<String>,
+    delta: f64,
+    floor: Option<f64>,
+    notes: Vec<(String, &'r Damage)>,
+}
+
+impl<'r> Comparison<'r> {
+    /// Every side but the first against the first.
+    pub fn of(sides: &[Side<'r>], asked: &Asked) -> Option<Self> {
+        let (base, others) = sides.split_first()?;
+        let paired = others.iter().map(|other| {
+            let version = (base.header.pagelab != other.header.pagelab).then(|| {
+                let versions = [base, other].map(|side| side.header.pagelab.clone());
+                Difference::new(Class::Settings, "pagelab", versions)
+            });
+            // Publications have no header, and say what they are by their nature.
+            let version = version.filter(|version| version.values.iter().all(|v| !v.is_empty()));
+            let (pairs, left) = pairs::of_runs(base, other);
+            against([base.name, other.name], pairs, left, version.as_ref(), asked)
+        });
+        let paired = paired.collect();
+        Some(Self::new(base.name, sides, paired, asked))
+    }
+
+    /// The cases of some runs against each other, along a parameter or a fact.
+    ///
+    /// # Errors
+    /// A sentence, where there is nothing to set against each other.
+    pub fn along(
+        sides: &[Side<'r>],
+        axis: &str,
+        baseline: Option<&str>,
+        asked: &Asked,
+    ) -> Result<Self, String> {
+        let found = pairs::along(sides, axis, baseline)?;
+        let mut asked = asked.clone();
+        asked.allow.extend(found.allowed);
+        let base = format!("{axis}={}", found.base);
+        let paired = found
+            .against
+            .into_iter()
+            .map(|(name, (pairs, left))| against([&base, &name], pairs, left, None, &asked));
+        let paired = paired.collect();
+        Ok(Self::new(&base, sides, paired, &asked))
+    }
+
+    fn new(base: &str, sides: &[Side<'r>], against: Vec<Against<'r>>, asked: &Asked) -> Self {
+        let damaged = sides.iter().filter_map(|side| Some((side.name.to_owned(), side.damage?)));
+        let (delta, floor) = (delta_of(asked), asked.floor);
+        let (allow, notes) = (asked.allow.clone(), damaged.collect());
+        Self { base_name: base.to_owned(), against, allow, delta, floor, notes }
+    }
+
+    /// What it comes to, with what is a failure.
+    pub fn outcome(&self, thresholds: &[Threshold]) -> Outcome {
+        let cells = || self.against.iter().flat_map(|against| &against.cells);
+        let has = |verdict| cells().any(|cell| cell.verdict == verdict);
+        if cells().any(|cell| thresholds.iter().any(|threshold| threshold.is_met_by(cell))) {
+            Outcome::Worse
+        } else if has(Verdict::Invalid) {
+            Outcome::Invalid
+        } else if has(Verdict::NotComparable) {
+            Outcome::NotComparable
+        } else if self.against.iter().any(|against| against.all_skipped) {
+            Outcome::AllSkipped
+        } else if self.against.iter().any(|against| against.cells.is_empty()) {
+            Outcome::NotComparable
+        } else {
+            Outcome::Good
+        }
+    }
+
+    /// Whether there is a cell of which nothing is known.
+    pub fn is_undecided(&self) -> bool {
+        let cells = self.against.iter().flat_map(|against| &against.cells);
+        cells.into_iter().any(|cell| cell.verdict == Verdict::Inconclusive)
+    }
+
+    /// Whether a cell is known to be slower.
+    pub fn is_slower(&self) -> bool {
+        let cells = self.against.iter().flat_map(|against| &against.cells);
+        cells.into_iter().any(|cell| cell.verdict == Verdict::Slower)
+    }
+
+    /// The largest relative difference of two sides, over all cells that have a 95 % interval.
+    pub fn largest_difference(&self) -> Option<f64> {
+        let cells = self.against.iter().flat_map(|against| &against.cells);
+        let ratios = cells.filter_map(|cell| cell.ratio.filter(|r| r.interval().is_some()));
+        ratios.map(|ratio| ratio.value.ln().abs().exp_m1()).reduce(f64::max)
+    }
+
+    /// For a terminal.
+    pub fn terminal(&self, style: Style) -> String {
+        terminal::render(&self.document(), style)
+    }
+
+    /// Tables for a pull request.
+    pub fn markdown(&self) -> String {
+        markdown::render(&self.document())
+    }
+
+    /// Plain text for a mail to a kernel list, so many columns wide.
+    pub fn lkml(&self, columns: usize) -> String {
+        lkml::render(self, columns)
+    }
+
+    /// Every cell, as one JSON document.
+    pub fn json(&self) -> String {
+        data::json(self)
+    }
+
+    /// One line for each cell, with a heading line.
+    pub fn csv(&self) -> String {
+        data::csv(self)
+    }
+
+    /// One file that opens offline.
+    pub fn html(&self) -> String {
+        let mut document = sections::document(self);
+        drawn::add(self, &mut document);
+        html::page(&document.harmless(), &data::value(self), html::COMPARED)
+    }
+
+    fn document(&self) -> Document {
+        sections::document(self).harmless()
+    }
+}
+
+impl Threshold {
+    fn is_met_by(&self, cell: &Cell<'_>) -> bool {
+        let (Some(ratio), true) = (&cell.ratio, cell.statistic == self.statistic) else {
+            return false;
+        };
+        let comparable = !matches!(cell.verdict, Verdict::Invalid | Verdict::NotComparable);
+        let better = self.statistic.better();
+        let verdict = Verdict::judge(ratio, cell.p, self.worse, better);
+        let worse = match better {
+            Better::Less => ratio.value - 1.0,
+            Better::More => 1.0 - ratio.value,
+        };
+        comparable && verdict == Verdict::Slower && worse > self.worse
+    }
+}

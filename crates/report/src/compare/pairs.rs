@@ -1,0 +1,232 @@
+//! Which record is set beside which.
+//!
+//! The one idea: two records are of one cell where workload and complete case agree. What was
+//! published states fewer parameters, and meets every case that agrees in those. Along an axis two
+//! records are of one cell where all but the axis agrees, and what follows it.
+
+use pagelab_record::{Case, Measured, Nature, Outcome, Record};
+use serde_json::Value;
+
+use super::Side;
+use crate::{parameters, views};
+
+/// Two records of one cell.
+#[derive(Debug, Clone)]
+pub(super) struct Pair<'r> {
+    pub(super) a: &'r Record,
+    pub(super) b: &'r Record,
+    /// What the cell is, on both sides.
+    pub(super) case: Case,
+}
+
+/// A case that is not compared, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    pub(super) workload: String,
+    pub(super) case: Case,
+    pub(super) why: String,
+    skipped: bool,
+}
+
+impl Left {
+    fn of(record: &Record, why: String) -> Self {
+        let Record { workload, case, .. } = record;
+        Self { workload: workload.clone(), case: case.clone(), why, skipped: false }
+    }
+
+    pub(super) fn is_skipped(&self) -> bool {
+        self.skipped
+    }
+}
+
+/// Records side by side, and what is left over.
+pub(super) type Paired<'r> = (Vec<Pair<'r>>, Vec<Left>);
+
+/// What a record measured, whatever it is worth.
+pub(super) fn measured(record: &Record) -> Option<&Measured> {
+    match &record.outcome {
+        Outcome::Measured(measured) => Some(measured),
+        _ => None,
+    }
+}
+
+/// The records of two runs.
+pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
+    let (mut pairs, mut left) = (Vec::new(), Vec::new());
+    let mut met = vec![false; other.records.len()];
+    let by_case: std::collections::HashMap<(&str, &Case), usize> = (other.records.iter())
+        .enumerate()
+        .map(|(at, record)| ((record.workload.as_str(), &record.case), at))
+        .collect();
+    for a in base.records {
+        let same = by_case.get(&(a.workload.as_str(), &a.case)).copied();
+        let mut mates: Vec<usize> = same.into_iter().collect();
+        if mates.is_empty() {
+            let stated = |but: &[&str]| -> Vec<usize> {
+                let mine = other.records.iter().enumerate().filter(|(_, b)| is_stated(a, b, but));
+                mine.map(|(at, _)| at).collect()
+            };
+            mates = stated(&[]);
+            if mates.is_empty() {
+                // How much was gone through is not what was found.
+                mates = stated(&parameters::FOLLOWING);
+            }
+        }
+        if mates.is_empty() {
+            left.push(Left::of(a, format!("only in {}", base.name)));
+        }
+        for at in mates {
+            met[at] = true;
+            let b = &other.records[at];
+            // The one that says more of the case.
+            let case = if a.case.0.len() >= b.case.0.len() { &a.case } else { &b.case };
+            add(Pair { a, b, case: case.clone() }, [base.name, other.name], &mut pairs, &mut left);
+        }
+    }
+    for (b, _) in other.records.iter().zip(met).filter(|(_, met)| !met) {
+        left.push(Left::of(b, format!("only in {}", other.name)));
+    }
+    (pairs, left)
+}
+
+/// Whether one of two records is published and the other agrees with all that it states, but for
+/// some parameters.
+fn is_stated(a: &Record, b: &Record, but: &[&str]) -> bool {
+    let states = |one: &Record, other: &Record| {
+        let mut stated = one.case.0.iter();
+        one.nature == Nature::Published
+            && stated.all(|(name, value)| {
+                but.contains(&name.as_str()) || other.case.get(name) == Some(value)
+            })
+    };
+    a.workload == b.workload && (states(a, b) || states(b, a))
+}
+
+/// A pair of which nothing is compared.
+pub(super) fn alone(pair: &Pair<'_>, why: &str) -> Left {
+    Left { case: pair.case.clone(), ..Left::of(pair.a, why.to_owned()) }
+}
+
+/// A pair where both were measured; else what is to be said of it.
+fn add<'r>(pair: Pair<'r>, names: [&str; 2], pairs: &mut Vec<Pair<'r>>, left: &mut Vec<Left>) {
+    let why = |(record, name): (&Record, &str)| match &record.outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Skipped { need, .. } => {
+            Some((format!("skipped in {name}: it needs {need}"), true))
+        }
+        Outcome::Failed { reason } => Some((format!("failed in {name}: {reason}"), false)),
+    };
+    let whys: Vec<(String, bool)> =
+        [pair.a, pair.b].into_iter().zip(names).filter_map(why).collect();
+    if whys.is_empty() {
+        pairs.push(pair);
+        return;
+    }
+    let skipped = whys.iter().all(|(_, skipped)| *skipped);
+    let why = whys.into_iter().map(|(why, _)| why).collect::<Vec<_>>().join("; ");
+    left.push(Left { skipped, ..alone(&pair, &why) });
+}
+
+/// What was found along an axis.
+pub(super) struct Along<'r> {
+    pub(super) base: &'r str,
+    /// The facts that the axis itself moves.
+    pub(super) allowed: Vec<String>,
+    pub(super) against: Vec<(String, Paired<'r>)>,
+}
+
+/// The fact that an axis names which is no parameter.
+const FACTS: [(&str, &str); 2] = [("kernel", "kernel_release"), ("cpu", "cpu_model")];
+
+/// The records of some runs by their value on an axis, each against those of the first.
+pub(super) fn along<'r>(
+    sides: &[Side<'r>],
+    axis: &str,
+    baseline: Option<&str>,
+) -> Result<Along<'r>, String> {
+    let records: Vec<&'r Record> = sides.iter().flat_map(|side| side.records).collect();
+    let is_parameter = records.iter().any(|record| record.case.get(axis).is_some());
+    let fact = FACTS.iter().find(|(name, _)| *name == axis).map_or(axis, |(_, fact)| *fact);
+    let value = |record: &'r Record| -> Option<&'r str> {
+        if is_parameter {
+            return record.case.get(axis);
+        }
+        record.host.identity.get(fact).and_then(Value::as_str)
+    };
+    let mut values: Vec<&'r str> = records.iter().copied().filter_map(value).collect();
+    values.sort_by_key(|value| (parameters::page_rank(value), *value));
+    values.dedup();
+    if let Some(wanted) = baseline {
+        let Some(at) = values.iter().position(|value| *value == wanted) else {
+            let known = values.join(", ");
+            return Err(format!(
+                "--baseline {wanted}: no record has {axis}={wanted}; there are {known}"
+            ));
+        };
+        let first = values.remove(at);
+        values.insert(0, first);
+    }
+    let (Some(base), true) = (values.first().copied(), values.len() > 1) else {
+        let what = if values.is_empty() { "no record has it" } else { "all records agree in it" };
+        return Err(format!("--by {axis}: {what}; name a parameter or fact in which cases differ"));
+    };
+    // What changes with the axis by itself tells no two cells apart.
+    let following: &[&str] = match axis {
+        "page" | "kind" => &parameters::FOLLOWING,
+        _ => &[],
+    };
+    let rest = |record: &Record, but: &[&str]| {
+        let names: Vec<&str> = [&[axis], but].concat();
+        parameters::without(&record.case, &names)
+    };
+    let mut against = Vec::new();
+    for other in &values[1..] {
+        let (mut pairs, mut left) = (Vec::new(), Vec::new());
+        for a in records.iter().copied().filter(|record| value(record) == Some(base)) {
+            let mates: Vec<&Record> = (records.iter().copied())
+                .filter(|b| value(b) == Some(*other) && b.workload == a.workload)
+                .collect();
+            let exact = mates.iter().find(|b| rest(b, &[]) == rest(a, &[]));
+            let mate =
+                exact.or_else(|| mates.iter().find(|b| rest(b, following) == rest(a, following)));
+            match mate {
+                Some(b) => {
+                    let mut case = a.case.clone();
+                    case.0.remove(axis);
+                    let names = [base, *other];
+                    add(Pair { a, b, case }, names, &mut pairs, &mut left);
+                }
+                None => {
+                    left.push(Left::of(a, format!("nothing to set beside it at {axis}={other}")));
+                }
+            }
+        }
+        against.push((format!("{axis}={other}"), (pairs, left)));
+    }
+    let allowed = if is_parameter {
+        // A case sets what it needs set.
+        vec!["settings".to_owned()]
+    } else if axis == "kernel" {
+        ["kernel_release", "kernel_version", "kernel_config"].map(str::to_owned).to_vec()
+    } else {
+        vec![fact.to_owned()]
+    };
+    Ok(Along { base, allowed, against })
+}
+
+/// What to call some cases: what tells each from the others of its workload.
+pub(super) fn short_names(cases: &[(&str, &Case)]) -> Vec<String> {
+    let mut names = vec![String::new(); cases.len()];
+    let mut workloads: Vec<&str> = cases.iter().map(|(workload, _)| *workload).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    for workload in workloads {
+        let mine: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].0 == workload).collect();
+        let told: Vec<&Case> = mine.iter().map(|at| cases[*at].1).collect();
+        let short = crate::cases::short_names(workload, &told, views::called_by(workload));
+        for (at, short) in mine.into_iter().zip(short) {
+            names[at] = short;
+        }
+    }
+    names
+}

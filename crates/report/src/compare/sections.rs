@@ -1,0 +1,332 @@
+//! A comparison as a document.
+//!
+//! The one idea: the verdicts are counted first, then every cell has its row, the gravest workload
+//! by workload; what was not compared and which facts differ follow, each with what to do about it.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{
+    Record,
+    units::display_bytes,
+    verdict::{Ratio, Verdict},
+};
+
+use super::{
+    Comparison,
+    facts::{Class, Difference},
+    judged::{Against, Cell as Compared},
+    pairs::{self, Left},
+};
+use crate::{
+    document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    quantity::{Quantity, Unit},
+};
+
+/// A floor above this is no floor to compare on.
+const FLOOR_MAX: f64 = 0.05;
+
+/// The whole comparison.
+pub(super) fn document(comparison: &Comparison<'_>) -> Document {
+    let Comparison { base_name, against, .. } = comparison;
+    let others: Vec<&str> = against.iter().map(|other| other.name.as_str()).collect();
+    let mut sections = Vec::new();
+    for (nth, other) in against.iter().enumerate() {
+        let several = against.len() > 1;
+        let id = |name: &str| if several { format!("{name}-{}", nth + 1) } else { name.to_owned() };
+        let title = |text: &str| {
+            if several { format!("{}: {text}", other.name) } else { text.to_owned() }
+        };
+        let names = [base_name.as_str(), &other.name];
+        sections.push(cells(other, names, id("cells"), &title("Cells")));
+        sections.extend(left(other, id("alone"), &title("Not compared")));
+        sections.extend(differences(comparison, other, id("facts"), &title("What differs")));
+    }
+    Document {
+        title: format!("{base_name} → {}", others.join(", ")),
+        facts: facts(comparison),
+        alerts: alerts(comparison),
+        headlines: headlines(comparison),
+        sections,
+    }
+}
+
+/// The machine in one line: `AMD EPYC, 2 CPUs, 23.5 GiB, kvm, Linux 6.18.44`.
+pub(super) fn machine(record: &Record) -> String {
+    let fact = |name: &str| record.host.identity.get(name).filter(|value| !value.is_null());
+    let text = |name: &str| Some(fact(name)?.as_str()?.to_owned());
+    let bytes = fact("memory_bytes").and_then(serde_json::Value::as_f64).map(display_bytes);
+    let cpus = fact("cpu_count").map(|count| format!("{count} CPUs"));
+    let kernel = text("kernel_release").map(|release| format!("Linux {release}"));
+    let parts = [text("cpu_model"), cpus, bytes, text("hypervisor"), kernel];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Records of both sides of the first pair.
+pub(super) fn example<'c>(comparison: &'c Comparison<'_>) -> Option<[&'c Record; 2]> {
+    let first = comparison.against.iter().find_map(|against| against.cells.first())?;
+    Some([first.pair.a, first.pair.b])
+}
+
+fn facts(comparison: &Comparison<'_>) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    if let Some([a, b]) = example(comparison) {
+        let [here, there] = [machine(a), machine(b)];
+        if here == there {
+            facts.push(("machine".to_owned(), here));
+        } else {
+            let names = [&comparison.base_name, &comparison.against[0].name];
+            let told = names.into_iter().zip([here, there]).filter(|(_, told)| !told.is_empty());
+            facts.extend(told.map(|(name, told)| (name.clone(), told)));
+        }
+    }
+    facts.push(("a tie".to_owned(), tie(comparison)));
+    facts
+}
+
+/// What counts as no difference, and why.
+fn tie(comparison: &Comparison<'_>) -> String {
+    let delta = share(comparison.delta);
+    match comparison.floor {
+        Some(floor) if floor >= comparison.delta => {
+            format!("within {delta}: two runs of the same thing differ by as much here")
+        }
+        Some(floor) => {
+            format!("within {delta}; two runs of the same thing differ by {} here", share(floor))
+        }
+        None => format!("within {delta}"),
+    }
+}
+
+pub(super) fn share(value: f64) -> String {
+    format!("{:.1} %", value * 100.0)
+}
+
+fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
+    let alert =
+        |tag, text: String, cure: &str| Note { tone: Tone::Warn, tag, text, cure: cure.to_owned() };
+    let mut alerts = Vec::new();
+    for (name, damage) in &comparison.notes {
+        let text = format!(
+            "line {} of {name} cannot be read ({}); it ends there",
+            damage.line, damage.why
+        );
+        alerts.push(alert("damaged", text, ""));
+    }
+    if let Some(floor) = comparison.floor.filter(|floor| *floor > FLOOR_MAX) {
+        let text = format!(
+            "two runs of the same thing differ by {} on this host, which is more than {}: what is \
+             smaller cannot be seen here",
+            share(floor),
+            share(FLOOR_MAX)
+        );
+        alerts.push(alert("noisy", text, "measure on a quiet machine, with more --forks"));
+    }
+    for against in &comparison.against {
+        let blocking = blocking(comparison, against);
+        if !blocking.is_empty() {
+            let text = format!(
+                "{} differs from {} in {}: nothing is said of cells that this concerns",
+                against.name,
+                comparison.base_name,
+                blocking.join(", ")
+            );
+            let cure = format!("--allow {}", blocking.join(","));
+            alerts.push(Note { tone: Tone::Bad, ..alert("NOT COMPARABLE", text, &cure) });
+        }
+        if against.cells.is_empty() {
+            let why = if against.all_skipped {
+                "every case that both have was skipped"
+            } else {
+                "no case was measured in both"
+            };
+            let text = format!("{} and {}: {why}", comparison.base_name, against.name);
+            alerts.push(alert("nothing", text, ""));
+        }
+        let few = against.cells.iter().filter(|cell| is_few(cell)).count();
+        if few > 0 {
+            let text = format!(
+                "{few} of {} cells have fewer than four processes on a side: so few have no 95 % \
+                 interval and no verdict",
+                against.cells.len()
+            );
+            alerts.push(alert("few", text, "measure both with --forks 8"));
+        }
+        if against.boots_differ {
+            let text = "each side is of one boot, and the two are not the same: what a boot brings \
+                        is in the difference; 5 boots of each would tell it apart";
+            alerts.push(alert("boots", text.to_owned(), ""));
+        }
+    }
+    alerts
+}
+
+/// Whether it was measured, but too seldom.
+fn is_few(cell: &Compared<'_>) -> bool {
+    cell.ratio.is_some_and(|ratio| ratio.interval().is_none())
+}
+
+/// The facts that forbid a comparison.
+fn blocking(comparison: &Comparison<'_>, against: &Against<'_>) -> Vec<String> {
+    let blocking =
+        against.differences.iter().filter(|difference| !difference.is_allowed(&comparison.allow));
+    let mut keys: Vec<String> = blocking.map(|difference| difference.key.clone()).collect();
+    keys.dedup();
+    keys
+}
+
+fn headlines(comparison: &Comparison<'_>) -> Vec<Headline> {
+    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    for cell in comparison.against.iter().flat_map(|against| &against.cells) {
+        *counts.entry(cell.verdict).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let headline = |(verdict, count): (Verdict, usize)| Headline {
+        value: count.to_string(),
+        label: verdict.name().to_owned(),
+        detail: format!("of {all} cells"),
+        tone: tone(verdict),
+    };
+    counts.into_iter().map(headline).collect()
+}
+
+pub(super) fn tone(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Invalid | Verdict::NotComparable | Verdict::Slower => Tone::Bad,
+        Verdict::Faster => Tone::Good,
+        Verdict::Inconclusive => Tone::Warn,
+        Verdict::Same => Tone::Plain,
+    }
+}
+
+/// `+5.1 %`; what is no small change is a factor already.
+fn change(ratio: f64) -> Option<String> {
+    (0.5..2.0).contains(&ratio).then(|| format!("{:+.1} %", (ratio - 1.0) * 100.0))
+}
+
+/// `1.042–1.060`; in parentheses where it is no 95 % interval.
+fn interval(ratio: &Ratio) -> String {
+    let span = format!("{:.3}–{:.3}", ratio.low, ratio.high);
+    match ratio.interval() {
+        Some(_) => span,
+        None if ratio.coverage > 0.0 => format!("({span})"),
+        None => String::new(),
+    }
+}
+
+fn chance(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+/// The heading of a side: its name where that is short enough.
+fn column(name: &str, letter: &str) -> String {
+    const SHORT: usize = 14;
+    if name.chars().count() <= SHORT { name.to_owned() } else { letter.to_owned() }
+}
+
+fn cells(against: &Against<'_>, [a, b]: [&str; 2], id: String, title: &str) -> Section {
+    let columns = vec![
+        Column::words("case").explains(),
+        Column::words("metric"),
+        Column::number(&column(a, "A")).rank(2),
+        Column::number(&column(b, "B")).rank(2),
+        Column::number("ratio"),
+        Column::number("change").rank(4),
+        Column::number("95 %"),
+        Column::number("p").rank(3),
+        Column::number("n").rank(1),
+        Column::words("verdict"),
+        Column::number("to decide"),
+        // A reason is no number, but where nobody has one there is no column either.
+        Column { words: false, ..Column::words("because") },
+    ];
+    let rows = against.cells.iter().map(row).collect();
+    let mut section = Section::new(id, title);
+    if against.cells.is_empty() {
+        return section.with(Block::Text("There is none.".to_owned()));
+    }
+    section.blocks.push(Block::Table(Table::of(columns, rows)));
+    section.with(Block::Text(
+        "Ratio: the median of all quotients of a process of the one and a process of the other, \
+         with its 95 % interval (in parentheses what was seen, where there are too few processes \
+         for one). p: how often chance alone gives as much, for the cells of a workload together \
+         (Holm). n: processes of each side. SAME: the whole interval is a tie. FASTER, SLOWER: \
+         it lies beyond 1, is not all a tie, and p is below 0.01. To decide: processes of each \
+         side, as far as can be told."
+            .to_owned(),
+    ))
+}
+
+fn row(cell: &Compared<'_>) -> Vec<Cell> {
+    let side = |index: usize| {
+        let found = cell.sides[index].as_ref();
+        Cell::of(found.map(|found| Quantity::exact(found.middle(), found.unit)))
+    };
+    let ratio = cell.ratio.as_ref();
+    let [a, b] = cell.counts();
+    let counts = (a + b > 0).then(|| format!("{a}+{b}"));
+    vec![
+        cell.short.clone().into(),
+        cell.metric().into(),
+        side(0),
+        side(1),
+        Cell::of(ratio.map(|ratio| Quantity::exact(ratio.value, Unit::Ratio))).strong(),
+        Cell::maybe(ratio.and_then(|ratio| change(ratio.value))),
+        Cell::maybe(ratio.map(interval).filter(|interval| !interval.is_empty())),
+        Cell::maybe(ratio.map(|_| chance(cell.p))).quiet(),
+        Cell::maybe(counts).quiet(),
+        Cell::toned(cell.verdict.name(), tone(cell.verdict)),
+        Cell::maybe(cell.needs.map(|needs| needs.to_string())),
+        Cell::toned(cell.why.clone(), Tone::Quiet),
+    ]
+}
+
+fn left(against: &Against<'_>, id: String, title: &str) -> Option<Section> {
+    let told: Vec<_> =
+        against.left.iter().map(|left| (left.workload.as_str(), &left.case)).collect();
+    let names = pairs::short_names(&told).into_iter();
+    let row = |(name, left): (String, &Left)| vec![name.into(), left.why.clone().into()];
+    let rows: Vec<Vec<Cell>> = names.zip(&against.left).map(row).collect();
+    let columns = vec![Column::words("case"), Column::words("why").explains()];
+    let table = Block::Table(Table { columns, rows });
+    (!against.left.is_empty()).then(|| Section::new(id, title).with(table))
+}
+
+fn differences(
+    comparison: &Comparison<'_>,
+    against: &Against<'_>,
+    id: String,
+    title: &str,
+) -> Option<Section> {
+    let columns = || {
+        vec![
+            Column::words("fact"),
+            Column::words("class"),
+            Column::words(&comparison.base_name).explains(),
+            Column::words(&against.name).explains(),
+            Column::words("comparison"),
+        ]
+    };
+    let row = |difference: &Difference| -> Vec<Cell> {
+        let Difference { class, key, values: [a, b] } = difference;
+        let said = match (class, difference.is_allowed(&comparison.allow)) {
+            (Class::Volatile, _) => Cell::toned("always moves", Tone::Quiet),
+            (_, true) => Cell::toned("allowed", Tone::Warn),
+            (_, false) => Cell::toned("forbidden", Tone::Bad),
+        };
+        vec![key.clone().into(), class.name().into(), a.clone().into(), b.clone().into(), said]
+    };
+    let of = |is_volatile: bool| -> Vec<Vec<Cell>> {
+        let told = against.differences.iter();
+        told.filter(|d| (d.class == Class::Volatile) == is_volatile).map(row).collect()
+    };
+    let (lasting, moving) = (of(false), of(true));
+    if lasting.is_empty() && moving.is_empty() {
+        return None;
+    }
+    let mut section = Section::new(id, title);
+    // What always moves is for the page: a terminal shows what matters.
+    section.page_only = lasting.is_empty();
+    let rows = if section.page_only { moving } else { lasting };
+    section.blocks.push(Block::Table(Table { columns: columns(), rows }));
+    Some(section)
+}
