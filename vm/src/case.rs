@@ -65,6 +65,12 @@ pub(crate) struct Place {
     pub(crate) kernels: &'static [Kernel],
 }
 
+impl Place {
+    pub(crate) const fn at(machine: Machine, kernels: &'static [Kernel]) -> Self {
+        Self { machine, kernels }
+    }
+}
+
 /// How the boot of a case ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,7 +113,7 @@ impl Case {
     pub(crate) const DEFAULT: Self = Self {
         name: "",
         about: "",
-        places: &[Place { machine: Machine::Base, kernels: ALL }],
+        places: &[Place::at(Machine::Base, ALL)],
         memory_mib: 0,
         parameters: &[],
         modules: &[],

@@ -13,7 +13,7 @@ use crate::{
 pub(super) const KERNEL: Case = Case {
     name: "boot/kernel",
     about: "The kernel that runs is the one that was asked for.",
-    places: &[Place { machine: Machine::Base, kernels: MODULE }],
+    places: &[Place::at(Machine::Base, MODULE)],
     native: true,
     run: kernel,
     ..Case::DEFAULT

@@ -15,7 +15,7 @@ use crate::{
 pub(super) const EVERYTHING: Case = Case {
     name: "check/everything",
     about: "Every workload's smallest case holds, and every setting is put back.",
-    places: &[Place { machine: Machine::Disk, kernels: ALL }],
+    places: &[Place::at(Machine::Disk, ALL)],
     parameters: &["hugepagesz=1G", "hugepages=1"],
     modules: &["zram"],
     native: true,

@@ -16,7 +16,7 @@ use crate::{
 pub(super) const HINTED: Case = Case {
     name: "numa/killed",
     about: "What NUMA balancing was set to is back after a run was killed among marked pages.",
-    places: &[Place { machine: Machine::Hmat2, kernels: ALL }],
+    places: &[Place::at(Machine::Hmat2, ALL)],
     run: hinted,
     ..Case::DEFAULT
 };

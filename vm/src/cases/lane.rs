@@ -11,7 +11,7 @@ use crate::{
 pub(super) const PANIC: Case = Case {
     name: "lane/panic",
     about: "A kernel that panics is seen, with its log.",
-    places: &[Place { machine: Machine::Base, kernels: &[Kernel::V6_12] }],
+    places: &[Place::at(Machine::Base, &[Kernel::V6_12])],
     alone: true,
     ending: Ending::Panic,
     run: panic,

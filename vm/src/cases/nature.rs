@@ -13,10 +13,7 @@ use crate::{
 pub(super) const EMULATED: Case = Case {
     name: "nature/emulated",
     about: "A record is emulated also where the machine hides its hypervisor.",
-    places: &[
-        Place { machine: Machine::Base, kernels: ALL },
-        Place { machine: Machine::Cxl, kernels: RECENT },
-    ],
+    places: &[Place::at(Machine::Base, ALL), Place::at(Machine::Cxl, RECENT)],
     run: emulated,
     ..Case::DEFAULT
 };

@@ -14,21 +14,14 @@ use crate::{
 const NODES: &str = "/sys/devices/system/node";
 const TIERS: &str = "/sys/devices/virtual/memory_tiering";
 
-const TWO_NODES: &[Place] = &[
-    Place { machine: Machine::Hmat2, kernels: ALL },
-    Place { machine: Machine::Daxkmem, kernels: ALL },
-    Place { machine: Machine::Cxl, kernels: RECENT },
-];
+const HMAT2: Place = Place::at(Machine::Hmat2, ALL);
+const DAXKMEM: Place = Place::at(Machine::Daxkmem, ALL);
+const CXL: Place = Place::at(Machine::Cxl, RECENT);
 
 pub(super) const NODES_TWO: Case = Case {
     name: "numa/nodes",
     about: "The second node has memory and no CPU.",
-    places: &[
-        Place { machine: Machine::Hmat2, kernels: ALL },
-        Place { machine: Machine::Hmat2Small, kernels: &[Kernel::Newest] },
-        Place { machine: Machine::Daxkmem, kernels: ALL },
-        Place { machine: Machine::Cxl, kernels: RECENT },
-    ],
+    places: &[HMAT2, Place::at(Machine::Hmat2Small, &[Kernel::Newest]), DAXKMEM, CXL],
     run: nodes,
     ..Case::DEFAULT
 };
@@ -38,9 +31,9 @@ pub(super) const TIERS_TWO: Case = Case {
     about: "The kernel puts the two nodes into two tiers.",
     places: &[
         // Before 6.7 the kernel does not make tiers of what the HMAT says.
-        Place { machine: Machine::Hmat2, kernels: RECENT },
-        Place { machine: Machine::Daxkmem, kernels: ALL },
-        Place { machine: Machine::Cxl, kernels: RECENT },
+        Place::at(Machine::Hmat2, RECENT),
+        Place::at(Machine::Daxkmem, ALL),
+        Place::at(Machine::Cxl, RECENT),
     ],
     run: tiers,
     ..Case::DEFAULT
@@ -49,7 +42,7 @@ pub(super) const TIERS_TWO: Case = Case {
 pub(super) const PLACEMENT: Case = Case {
     name: "numa/placement",
     about: "Faults with mem-node=0, 1 and far leave every page on the node that was named.",
-    places: TWO_NODES,
+    places: &[HMAT2, DAXKMEM, CXL],
     native: true,
     run: placement,
     ..Case::DEFAULT
@@ -58,7 +51,7 @@ pub(super) const PLACEMENT: Case = Case {
 pub(super) const KINDS: Case = Case {
     name: "numa/kinds",
     about: "Marked pages take a NUMA hint fault each; moved pages are on the other node.",
-    places: &[Place { machine: Machine::Hmat2, kernels: ALL }],
+    places: &[HMAT2],
     run: kinds,
     ..Case::DEFAULT
 };

@@ -23,7 +23,7 @@ pub(super) const FRAGMENTED: Case = Case {
 pub(super) const MEMCG: Case = Case {
     name: "pressure/memcg",
     about: "At the limit of a group of version 2 faults reclaim; huge pages fall back in the end.",
-    places: &[Place { machine: Machine::Disk, kernels: ALL }],
+    places: &[Place::at(Machine::Disk, ALL)],
     run: memcg,
     ..Case::DEFAULT
 };

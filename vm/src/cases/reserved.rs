@@ -14,10 +14,7 @@ const START: u64 = 4 << 30;
 pub(super) const HIDDEN: Case = Case {
     name: "reserved/hidden",
     about: "The memory at 4 GiB is real and is not System RAM.",
-    places: &[
-        Place { machine: Machine::Reserved, kernels: ALL },
-        Place { machine: Machine::ReservedLarge, kernels: ALL },
-    ],
+    places: &[Place::at(Machine::Reserved, ALL), Place::at(Machine::ReservedLarge, ALL)],
     run: hidden,
     ..Case::DEFAULT
 };

@@ -23,10 +23,10 @@ use crate::{
     verdict::Verdict,
 };
 
-const BASE: Place = Place { machine: Machine::Base, kernels: MODULE };
-const RESERVED: Place = Place { machine: Machine::Reserved, kernels: MODULE };
-const RESERVED_LARGE: Place = Place { machine: Machine::ReservedLarge, kernels: ALL };
-const TWO_NODES: Place = Place { machine: Machine::Hmat2, kernels: ALL };
+const BASE: Place = Place::at(Machine::Base, MODULE);
+const RESERVED: Place = Place::at(Machine::Reserved, MODULE);
+const RESERVED_LARGE: Place = Place::at(Machine::ReservedLarge, ALL);
+const TWO_NODES: Place = Place::at(Machine::Hmat2, ALL);
 
 /// Where the reserved region of the machines begins.
 const REGION: u64 = 4 << 30;
@@ -110,10 +110,7 @@ pub(super) const HOSTILE: Case = Case {
     // Half a minute on an idle host: the others would have little of a boot's 120 s left.
     alone: true,
     about: "Random calls from several processes and threads leave a quiet log and no page behind.",
-    places: &[
-        Place { machine: Machine::Base, kernels: ALL },
-        Place { machine: Machine::Reserved, kernels: ALL },
-    ],
+    places: &[Place::at(Machine::Base, ALL), Place::at(Machine::Reserved, ALL)],
     run: hostile::run,
     ..OURS
 };

@@ -2,23 +2,81 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-use fastrand::Rng;
 use pagelab_sys::vm::hostile::{
     End, Errno, Mapping, Nowhere, PRIVATE, READ, SHARED, Touch, WRITE, touch_in_a_child,
 };
 
 use super::{
     super::abi::{ALLOC, INFO, MIB, PAGE, QUERY, VERSION},
-    call::Call,
     dice::Dice,
-    worker::{DIED, MAPPINGS, Place, Worker},
+    worker::{CALLED, DIED, MAPPINGS, Place, REFUSED, Worker},
 };
+
+/// What a hostile caller does, with a part of the ground where it needs one.
+type Call = fn(&mut Worker<'_>, (usize, usize)) -> Result<(), Errno>;
+
+/// How often each call is made, in proportion.
+const CALLS: &[(usize, Call)] = &[
+    (30, |w, _| w.open()),
+    (20, |w, _| w.open_shared()),
+    (20, |w, _| w.close()),
+    (30, |w, _| w.alloc()),
+    (200, |w, _| w.prove()),
+    (1, |w, _| w.fork()),
+    (60, |w, _| w.garbage()),
+    (20, |w, _| w.nowhere()),
+    (20, |w, _| w.query()),
+    (10, |w, _| w.device()?.0.call(INFO, &mut [0; 160]).map(drop)),
+    (180, |w, part| w.map(part)),
+    (30, |w, (at, bytes)| w.ground.unmap(at, bytes)),
+    (60, |w, part| w.remap(part)),
+    (15, |w, (at, bytes)| w.ground.repage(at, bytes, w.dice.one_of(&[0, 1, 8, 512, 1 << 40]))),
+    (40, |w, (at, bytes)| w.ground.protect(at, bytes, w.dice.one_of(PROTECTIONS))),
+    (40, |w, (at, bytes)| w.ground.advise(at, bytes, w.dice.one_of(ADVICE))),
+    (5, |w, (at, bytes)| w.ground.lock(at, bytes)),
+    (80, |w, (at, _)| w.ground.copy_out(at, &mut [0; 64])),
+    (120, |w, _| w.write()),
+    (20, |w, (at, bytes)| w.ground.pin(at, bytes).map(drop)),
+    (2, |w, _| w.touch()),
+    (5, |w, _| w.device()?.0.misuse()[0].map(drop)),
+    (3, |w, _| w.walk()),
+];
+
+/// `mprotect` to what there is, and to what there is not.
+const PROTECTIONS: &[i32] = &[0, READ, WRITE, READ | WRITE, 4, 7, 8, -1];
 
 /// `madvise` by any number but those that reach beyond the ground.
 const ADVICE: &[i32] =
     &[0, 1, 2, 3, 4, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25, 26, 102, -1];
 
 impl Worker<'_> {
+    /// Makes so many calls; the exit code.
+    pub(super) fn run(&mut self, calls: u64) -> u8 {
+        for _ in 0..calls {
+            self.count(CALLED);
+            let (call, part) = (self.roll(), self.part());
+            if call(self, part).is_err() {
+                self.count(REFUSED);
+            }
+            if self.wrong > 0 {
+                break;
+            }
+        }
+        self.wrong
+    }
+
+    fn roll(&mut self) -> Call {
+        let all: usize = CALLS.iter().map(|(weight, _)| weight).sum();
+        let mut rest = self.dice.usize(..all);
+        for (weight, call) in CALLS {
+            if rest < *weight {
+                return *call;
+            }
+            rest -= weight;
+        }
+        unreachable!("{rest} is below the sum of the weights")
+    }
+
     /// A part of the ground: mostly whole pages, sometimes whole leaves, sometimes neither.
     fn part(&mut self) -> (usize, usize) {
         let all = self.ground.bytes();
@@ -31,39 +89,7 @@ impl Worker<'_> {
         if dice.once_in(30) { (at, bytes - 1) } else { (at, bytes) }
     }
 
-    /// One call of the kinds that only need a slot and the ground.
-    pub(super) fn rough(&mut self, call: Call) -> Result<(), Errno> {
-        let (at, bytes) = self.part();
-        let bits = self.dice.u64(..);
-        match call {
-            Call::Map => self.map(at, bytes),
-            Call::Unmap => self.ground.unmap(at, bytes),
-            Call::Remap => {
-                let (to, new) = self.part();
-                let fits = to + bytes <= self.ground.bytes();
-                let new = if bits.is_multiple_of(2) && fits { bytes } else { new };
-                self.ground.remap(at, bytes, to, new)
-            }
-            Call::Repage => {
-                let page = self.dice.one_of(&[0, 1, 8, 512, 1 << 40]);
-                self.ground.repage(at, bytes, page)
-            }
-            Call::Protect => {
-                let protection = self.dice.one_of(&[0, READ, WRITE, READ | WRITE, 4, 7, 8, -1]);
-                self.ground.protect(at, bytes, protection)
-            }
-            Call::Advise => self.ground.advise(at, bytes, self.dice.one_of(ADVICE)),
-            Call::Lock => self.ground.lock(at, bytes),
-            Call::CopyOut => self.ground.copy_out(at, &mut [0; 64]),
-            Call::CopyIn => self.write(),
-            Call::Pin => self.ground.pin(at, bytes).map(|_| ()),
-            Call::Touch => self.touch(),
-            Call::Walk => self.walk(),
-            _ => self.ioctl(call),
-        }
-    }
-
-    fn map(&mut self, at: usize, bytes: usize) -> Result<(), Errno> {
+    fn map(&mut self, (at, bytes): (usize, usize)) -> Result<(), Errno> {
         let index = self.any()?;
         let dice = &mut self.dice;
         let wild = dice.once_in(10);
@@ -124,41 +150,49 @@ impl Worker<'_> {
         let entries = self.ground.start() as u64 / PAGE as u64 * 8;
         let at = if path == FILES[3] { entries } else { 0 };
         let mut bytes = [0; 4096];
-        file.read_at(&mut bytes, at).map(|_| ()).map_err(|_| Errno::IO)
+        file.read_at(&mut bytes, at).map(drop).map_err(|_| Errno::IO)
     }
 
-    fn ioctl(&mut self, call: Call) -> Result<(), Errno> {
-        let index = self.any()?;
-        let dice = &mut self.dice;
-        let known = dice.one_of(&[VERSION, INFO, ALLOC, QUERY]);
-        let flip = 1_u32 << dice.usize(..32);
-        let number = match dice.usize(..4) {
-            0 => dice.u32(..),
-            1 => known ^ flip,
+    fn remap(&mut self, (at, bytes): (usize, usize)) -> Result<(), Errno> {
+        let (to, new) = self.part();
+        let fits = to + bytes <= self.ground.bytes();
+        let new = if self.dice.once_in(2) && fits { bytes } else { new };
+        self.ground.remap(at, bytes, to, new)
+    }
+
+    /// The number of a call, mostly a known one.
+    fn number(&mut self) -> u32 {
+        let known = self.dice.one_of(&[VERSION, INFO, ALLOC, QUERY]);
+        match self.dice.usize(..4) {
+            0 => self.dice.u32(..),
+            1 => known ^ 1 << self.dice.usize(..32),
             _ => known,
-        };
-        // Few bits set: most fields stay what somebody might accept.
-        let sparse = |dice: &mut Rng| dice.u64(..) & dice.u64(..) & dice.u64(..);
+        }
+    }
+
+    /// Few bits set: most fields stay what somebody might accept.
+    fn garbage(&mut self) -> Result<(), Errno> {
+        let (index, number) = (self.any()?, self.number());
         let mut raw = [0; 64];
         for word in raw.chunks_mut(8) {
-            let bits = if dice.once_in(4) { sparse(dice) } else { 0 };
+            let sparse = self.dice.u64(..) & self.dice.u64(..) & self.dice.u64(..);
+            let bits = if self.dice.once_in(4) { sparse } else { 0 };
             word.copy_from_slice(&bits.to_ne_bytes());
         }
-        let address = dice.u64(..);
-        let Some(slot) = &self.slots[index] else { return Err(Errno::BADF) };
-        match call {
-            Call::Garbage => {
-                // An ALLOC may have been among them, of whatever type.
-                let answer = slot.device.0.call(number, &mut raw).map(|_| ());
-                if let Some(slot) = self.slots[index].as_mut().filter(|_| answer.is_ok()) {
-                    (slot.memtype, slot.mark) = (None, None);
-                }
-                answer
-            }
-            Call::Nowhere => slot.device.0.call_nowhere(number, Nowhere::of(address)).map(|_| ()),
-            Call::Query => slot.device.query(usize::try_from(address).unwrap_or(0)).map(|_| ()),
-            Call::Misuse => slot.device.0.misuse()[0].map(|_| ()),
-            _ => slot.device.0.call(INFO, &mut [0; 160]).map(|_| ()),
-        }
+        let Some(slot) = &mut self.slots[index] else { return Err(Errno::BADF) };
+        slot.device.0.call(number, &mut raw)?;
+        // An ALLOC may have been among them, of whatever type.
+        (slot.memtype, slot.mark) = (None, None);
+        Ok(())
+    }
+
+    fn nowhere(&mut self) -> Result<(), Errno> {
+        let (number, at) = (self.number(), Nowhere::of(self.dice.u64(..)));
+        self.device()?.0.call_nowhere(number, at).map(drop)
+    }
+
+    fn query(&mut self) -> Result<(), Errno> {
+        let address = usize::try_from(self.dice.u64(..)).unwrap_or(0);
+        self.device()?.query(address).map(drop)
     }
 }

@@ -6,7 +6,6 @@
 //! hold meanwhile is checked by the workers: a page is of the type that was asked for and holds
 //! zeroes or what was written to that file, or is not there.
 
-mod call;
 mod calls;
 mod dice;
 mod worker;
@@ -55,7 +54,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     generation(first, reserved, &tally).with_context(|| format!("generation {first:#x}"))?;
     let before = free_kb()?;
     let mut seed = SEED;
-    while tally.get(worker::CALLS) < calls {
+    while tally.get(worker::CALLED) < calls {
         generation(seed, reserved, &tally).with_context(|| format!("generation {seed:#x}"))?;
         all_back().with_context(|| format!("after generation {seed:#x}"))?;
         seed += 16;
@@ -70,7 +69,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     for index in [worker::ALLOCATIONS, worker::MAPPINGS, worker::PROVEN, worker::KILLED] {
         ensure!(tally.get(index) > 0, "no {}", worker::COUNTED[index]);
     }
-    let done = tally.get(worker::CALLS);
+    let done = tally.get(worker::CALLED);
     Verdict::ok(format!("{done} calls, seeds {SEED:#x} to {seed:#x}"))
 }
 
@@ -78,7 +77,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
 fn generation(seed: u64, reserved: u64, tally: &Tally) -> Result<()> {
     let mut dice = Rng::with_seed(seed);
     let shared = shared(reserved)?;
-    let begun = tally.get(worker::CALLS);
+    let begun = tally.get(worker::CALLED);
     let share = GENERATION / THREADS.len() as u64;
     let mut children = Vec::new();
     for threads in THREADS {
@@ -87,7 +86,7 @@ fn generation(seed: u64, reserved: u64, tally: &Tally) -> Result<()> {
     }
     let victim = dice.usize(..children.len());
     let deadline = begun + 1 + dice.u64(..) % (GENERATION / 2);
-    while tally.get(worker::CALLS) < deadline && children[victim].has_ended()?.is_none() {
+    while tally.get(worker::CALLED) < deadline && children[victim].has_ended()?.is_none() {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     let mut wrong = Vec::new();

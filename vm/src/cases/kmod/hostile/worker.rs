@@ -5,7 +5,6 @@ use pagelab_sys::vm::hostile::{End, Errno, Forked, Ground, Tally, fork};
 
 use super::{
     super::abi::{Alloc, Device, PAGE},
-    call::Call,
     dice::Dice,
 };
 
@@ -20,8 +19,8 @@ pub(super) const COUNTED: [&str; 8] = [
     "children that a signal ended",
     "processes killed",
 ];
-pub(super) const CALLS: usize = 0;
-const REFUSED: usize = 1;
+pub(super) const CALLED: usize = 0;
+pub(super) const REFUSED: usize = 1;
 pub(super) const ALLOCATIONS: usize = 2;
 pub(super) const MAPPINGS: usize = 3;
 pub(super) const PROVEN: usize = 4;
@@ -90,6 +89,8 @@ pub(super) struct Worker<'a> {
     marks: u64,
     child: Option<Forked>,
     pub(super) recent: [Place; 8],
+    /// The exit code of what must not be, once it was seen.
+    pub(super) wrong: u8,
 }
 
 impl<'a> Worker<'a> {
@@ -103,36 +104,8 @@ impl<'a> Worker<'a> {
     ) -> Self {
         let marks = dice.u64(..) << 24;
         let slots = [const { None }; SLOTS];
-        let (child, recent) = (None, [Place::default(); 8]);
-        Self { dice, ground, slots, reserved, shared, tally, is_alone, marks, child, recent }
-    }
-
-    /// Makes so many calls; the exit code.
-    pub(super) fn run(&mut self, calls: u64) -> u8 {
-        for _ in 0..calls {
-            self.tally.add(CALLS, 1);
-            let call = Call::roll(&mut self.dice);
-            if let Err(code) = self.make(call) {
-                return code;
-            }
-        }
-        0
-    }
-
-    fn make(&mut self, call: Call) -> Result<(), u8> {
-        let answer = match call {
-            Call::Open => self.open(),
-            Call::OpenShared => self.open_shared(),
-            Call::Close => self.close(),
-            Call::Alloc => self.alloc(),
-            Call::Prove => return self.prove(),
-            Call::Fork => self.fork(),
-            other => self.rough(other),
-        };
-        if answer.is_err() {
-            self.tally.add(REFUSED, 1);
-        }
-        Ok(())
+        let (child, recent, wrong) = (None, [Place::default(); 8], 0);
+        Self { dice, ground, slots, reserved, shared, tally, is_alone, marks, child, recent, wrong }
     }
 
     pub(super) fn count(&self, what: usize) {
@@ -145,13 +118,19 @@ impl<'a> Worker<'a> {
         if self.slots[index].is_some() { Ok(index) } else { Err(Errno::BADF) }
     }
 
+    /// The device of such a slot.
+    pub(super) fn device(&mut self) -> Result<&Device, Errno> {
+        let index = self.any()?;
+        self.slots[index].as_ref().map(|slot| &slot.device).ok_or(Errno::BADF)
+    }
+
     /// A page where something may be mapped, and the slot that may have mapped it.
     pub(super) fn place(&mut self) -> (usize, usize) {
         let Place { at, pages, slot } = self.dice.one_of(&self.recent);
         (at + self.dice.usize(..pages.max(1)) * PAGE, slot)
     }
 
-    fn open(&mut self) -> Result<(), Errno> {
+    pub(super) fn open(&mut self) -> Result<(), Errno> {
         let index = self.dice.usize(..SLOTS);
         let write = !self.dice.once_in(8);
         let node =
@@ -163,7 +142,7 @@ impl<'a> Worker<'a> {
     }
 
     /// A descriptor of a file that others have, or another one of one's own.
-    fn open_shared(&mut self) -> Result<(), Errno> {
+    pub(super) fn open_shared(&mut self) -> Result<(), Errno> {
         let into = self.dice.usize(..SLOTS);
         let slot = if self.dice.once_in(2) {
             let shared = &self.shared[self.dice.usize(..self.shared.len())];
@@ -179,13 +158,13 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Errno> {
+    pub(super) fn close(&mut self) -> Result<(), Errno> {
         let index = self.any()?;
         self.slots[index] = None;
         Ok(())
     }
 
-    fn alloc(&mut self) -> Result<(), Errno> {
+    pub(super) fn alloc(&mut self) -> Result<(), Errno> {
         let index = self.any()?;
         self.alloc_in(index)
     }
@@ -217,30 +196,31 @@ impl<'a> Worker<'a> {
     }
 
     /// A page of the ground is nobody's, or of the type of its file with the contents of its file.
-    fn prove(&mut self) -> Result<(), u8> {
+    pub(super) fn prove(&mut self) -> Result<(), Errno> {
         let (at, index) = self.place();
         let Some(slot) = &self.slots[index] else { return Ok(()) };
-        let Ok(found) = slot.device.query(self.ground.start() + at) else { return Ok(()) };
+        let found = slot.device.query(self.ground.start() + at)?;
         if found.shift == 0 {
             return Ok(());
         }
         if slot.memtype.is_some_and(|memtype| memtype != found.memtype) {
-            return Err(WRONG_TYPE);
+            self.wrong = WRONG_TYPE;
+            return Ok(());
         }
         self.count(PROVEN);
         let (Some(mark), true) = (slot.mark, self.is_alone) else { return Ok(()) };
         let mut words = [0; 64];
-        if self.ground.copy_out(at, &mut words).is_err() {
-            return Ok(());
-        }
+        self.ground.copy_out(at, &mut words)?;
         self.count(READ_BACK);
         let known = [[0; 8], mark.to_ne_bytes()];
-        let strange = words.chunks(8).any(|word| !known.iter().any(|known| known == word));
-        if strange { Err(STRANGE_DATA) } else { Ok(()) }
+        if words.chunks(8).any(|word| !known.iter().any(|known| known == word)) {
+            self.wrong = STRANGE_DATA;
+        }
+        Ok(())
     }
 
     /// A child that goes on for a while with what it inherits, beside its parent.
-    fn fork(&mut self) -> Result<(), Errno> {
+    pub(super) fn fork(&mut self) -> Result<(), Errno> {
         if !self.is_alone {
             return Err(Errno::BUSY);
         }
