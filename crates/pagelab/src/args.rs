@@ -253,6 +253,32 @@ impl Format {
     }
 }
 
+/// How a run waits for others, what it says meanwhile, and its clock.
+#[derive(Debug, Args)]
+pub(crate) struct Conduct {
+    #[command(flatten)]
+    pub(crate) wait: Wait,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
+    #[command(flatten)]
+    pub(crate) clock: Clock,
+}
+
+/// The flags of a command that stands for one workload, beside those of its parameters.
+#[derive(Debug, Args)]
+pub(crate) struct Short {
+    #[command(flatten)]
+    pub(crate) method: Method,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
+    #[command(flatten)]
+    pub(crate) clock: Clock,
+    #[command(flatten)]
+    pub(crate) format: Format,
+}
+
 /// Whether a comma between the values of a parameter makes cases or arms, in words.
 pub(crate) fn comma(param: &Param) -> &'static str {
     match param.role {

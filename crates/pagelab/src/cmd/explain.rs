@@ -25,7 +25,7 @@ use pagelab_sys::{
 use serde_json::json;
 
 use crate::{
-    args::{Clock, Output, Quiet, Run, Wait},
+    args::{Conduct, Output, Run},
     exit::{Exit, Failure},
     output, session,
 };
@@ -54,11 +54,7 @@ pub(super) struct Explain {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
-    quiet: Quiet,
-    #[command(flatten)]
-    clock: Clock,
+    conduct: Conduct,
     /// The program and its arguments, after --.
     #[arg(required_unless_present = "pid", trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(num_args = 1..)]
@@ -78,7 +74,7 @@ impl Explain {
 impl Run for Explain {
     /// Watches, prices, reports.
     fn run(self) -> Result<Exit, Failure> {
-        let clock = self.clock.choice();
+        let clock = self.conduct.clock.choice();
         let subject = self.subject();
         // Before the program runs, so that it does not run for nothing.
         let sink = Sink::open(self.report.as_deref(), &subject)?;
@@ -104,7 +100,7 @@ impl Run for Explain {
             }
         } else {
             let plan = prices::of_run(&run.header, &run.records, clock);
-            end = measure_prices(&mut run, &plan, clock, self.wait.patience(), self.quiet.quiet)?;
+            end = measure_prices(&mut run, &plan, clock, &self.conduct)?;
         }
         let done = run.conclude(end)?;
         sink.take(&done.report)?;
@@ -175,9 +171,9 @@ pub(super) fn measure_prices(
     run: &mut session::Run,
     plan: &Plan,
     clock: ClockChoice,
-    patience: Duration,
-    quiet: bool,
+    conduct: &Conduct,
 ) -> Result<Exit, Failure> {
+    let (patience, quiet) = (conduct.wait.patience(), conduct.quiet.quiet);
     // Where another run holds the settings, cases that need one are skipped with their cure.
     let runner = session::runner(&run.header.run, &plan.cases, patience)
         .or_else(|_| session::runner(&run.header.run, &[], patience))?;

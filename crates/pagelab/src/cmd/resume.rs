@@ -15,7 +15,7 @@ use pagelab_record::{Case, Record, RunHeader};
 use pagelab_sys::time::clock::ClockChoice;
 
 use crate::{
-    args::{Clock, Quiet, Run, Wait},
+    args::{Conduct, Run},
     exit::{Exit, Failure},
     output, session,
 };
@@ -26,18 +26,13 @@ pub(super) struct Resume {
     /// Directory of the run.
     run: PathBuf,
     #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
-    quiet: Quiet,
-    #[command(flatten)]
-    clock: Clock,
+    conduct: Conduct,
 }
 
 impl Run for Resume {
     /// Measures the planned cases that left no record, then reports the whole run.
     fn run(self) -> Result<Exit, Failure> {
-        let (clock, patience) = (self.clock.choice(), self.wait.patience());
-        let quiet = self.quiet.quiet;
+        let clock = self.conduct.clock.choice();
         let directory = self.run.as_path();
         let directory = if directory.is_file() {
             directory.parent().unwrap_or(Path::new("."))
@@ -53,11 +48,11 @@ impl Run for Resume {
             done = all - left
         ));
         if run.header.asked == explain::prices::asked(true) {
-            let end = super::explain::measure_prices(&mut run, &plan, clock, patience, quiet)?;
+            let end = super::explain::measure_prices(&mut run, &plan, clock, &self.conduct)?;
             return session::tell(&run.conclude(end)?);
         }
-        let runner = session::runner(&run.header.run, &plan.cases, patience)?;
-        session::execute(runner, run, &plan, quiet)
+        let runner = session::runner(&run.header.run, &plan.cases, self.conduct.wait.patience())?;
+        session::execute(runner, run, &plan, self.conduct.quiet.quiet)
     }
 }
 

@@ -18,7 +18,7 @@ use pagelab_sys::time::clock::ClockChoice;
 use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
 use crate::{
-    args::{self, Clock, DryRun, Method, Output, Quiet, Wait},
+    args::{self, Conduct, DryRun, Method, Output, Short},
     exit::{Exit, Failure},
     output, progress, published,
     session::{self, Run},
@@ -34,11 +34,7 @@ struct Flags {
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
-    quiet: Quiet,
-    #[command(flatten)]
-    clock: Clock,
+    conduct: Conduct,
     #[arg(long, help = suite_help())]
     suite: Option<String>,
     /// Override the size of every case of a suite.
@@ -84,7 +80,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// When the plan makes no sense, the host cannot run it, or the output cannot be written.
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let flags: Flags = args::of(matches)?;
-    let clock = flags.clock.choice();
+    let clock = flags.conduct.clock.choice();
     let (plan, name, published) = if let Some((workload, grid)) = matches.subcommand() {
         (flags.plan_of_grid(workload, grid, clock)?, String::new(), Vec::new())
     } else {
@@ -107,10 +103,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     let place = flags.output.place();
     // The knobs first: a run that must wait for another leaves no directory behind.
-    let runner = session::runner(&place.run, &plan.cases, flags.wait.patience())?;
+    let runner = session::runner(&place.run, &plan.cases, flags.conduct.wait.patience())?;
     let header = session::header(&place.run, &name, &published, &plan);
     let run = Run::start(&place, header)?;
-    session::execute(runner, run, &plan, flags.quiet.quiet)
+    session::execute(runner, run, &plan, flags.conduct.quiet.quiet)
 }
 
 impl Flags {
@@ -172,12 +168,8 @@ impl Flags {
 ///
 /// # Errors
 /// When a parameter is wrong, or this host has too little memory.
-pub(super) fn plan_of_cases(
-    entry: &Entry,
-    clock: &Clock,
-    method: &Method,
-) -> Result<Plan, Failure> {
-    let plan = plan::of_cases(entry, clock.choice(), method.overrides());
+pub(super) fn plan_of_cases(entry: &Entry, flags: &Short) -> Result<Plan, Failure> {
+    let plan = plan::of_cases(entry, flags.clock.choice(), flags.method.overrides());
     let plan = plan.map_err(Failure::usage_text)?;
     for why in &plan.left_out {
         output::warn(&format!("left out: {why}"));

@@ -10,7 +10,7 @@ use pagelab_report::noise_floor;
 
 use super::run::load;
 use crate::{
-    args::{Clock, Format, Method, Output, Quiet, Run, Wait},
+    args::{Conduct, Format, Method, Output, Run},
     exit::{Exit, Failure},
     output,
     session::{self, Place},
@@ -24,11 +24,7 @@ pub(super) struct Selftest {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
-    quiet: Quiet,
-    #[command(flatten)]
-    clock: Clock,
+    conduct: Conduct,
     /// Two alternating runs of one suite.
     #[arg(long, required = true)]
     aa: bool,
@@ -43,10 +39,10 @@ impl Run for Selftest {
     /// Runs a suite twice, alternating, and prints the noise floor of each cell.
     fn run(self) -> Result<Exit, Failure> {
         let suite = load(&self.suite)?;
-        let plan = plan::of_suite(&suite, self.clock.choice(), self.method.overrides())
+        let plan = plan::of_suite(&suite, self.conduct.clock.choice(), self.method.overrides())
             .map_err(Failure::usage_text)?;
         let whole = self.output.place();
-        let runner = session::runner(&whole.run, &plan.cases, self.wait.patience())?;
+        let runner = session::runner(&whole.run, &plan.cases, self.conduct.wait.patience())?;
         let mut sides = Vec::new();
         for side in ["a", "b"] {
             let place = Place {
@@ -65,7 +61,7 @@ impl Run for Selftest {
             left_out: Vec::new(),
         };
         let mut count = 0;
-        let end = session::measure(&runner, &twice, self.quiet.quiet, &mut |record| {
+        let end = session::measure(&runner, &twice, self.conduct.quiet.quiet, &mut |record| {
             // A B, then B A: neither side is always the first.
             let side = [0, 1, 1, 0][count % 4];
             count += 1;

@@ -17,21 +17,20 @@ pub(super) fn json(records: &[Record]) -> String {
 }
 
 fn of(record: &Record, says_which: bool) -> Value {
-    let mut object = Map::new();
-    object.insert("preset".to_owned(), json!(record.case.get("scenario")));
+    let mut object = json!({ "preset": record.case.get("scenario") });
     if says_which {
         let set = record.case.0.iter().filter(|(_, value)| *value != "auto");
         let set: Map<String, Value> =
             set.map(|(name, value)| (name.to_string(), json!(value))).collect();
-        object.insert("case".to_owned(), Value::Object(set));
+        object["case"] = Value::Object(set);
     }
     // A record that is not valid has no numbers.
     let rows = match &record.outcome {
         Outcome::Measured(measured) if measured.is_valid() => tables::rows_of(measured),
         _ => Vec::new(),
     };
-    object.insert("rows".to_owned(), json!(rows));
-    Value::Object(object)
+    object["rows"] = json!(rows);
+    object
 }
 
 /// What the files of some records say about their results: what is assumed, and what may explain a

@@ -8,7 +8,7 @@ use pagelab_workloads::tier::{preset::PRESETS, simulation::Simulation};
 
 use super::{grid, rows};
 use crate::{
-    args::{self, Clock, Format, Method, Output, Quiet},
+    args::{self, Format, Short},
     cmd::run::plan_of_cases,
     exit::{Exit, Failure},
     output,
@@ -21,8 +21,6 @@ const SCENARIO: &str = "scenario";
 /// The flags, beside those of the workload's parameters.
 #[derive(Debug, Args)]
 struct Flags {
-    #[command(flatten)]
-    method: Method,
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = SCENARIO)]
     #[arg(help = format!("A built-in scenario [{}]", names()))]
     preset: Vec<String>,
@@ -30,13 +28,7 @@ struct Flags {
     #[arg(long, value_name = "FILE")]
     scenario: Vec<String>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    quiet: Quiet,
-    #[command(flatten)]
-    clock: Clock,
-    #[command(flatten)]
-    format: Format,
+    short: Short,
 }
 
 fn names() -> String {
@@ -63,12 +55,12 @@ pub(super) fn describe(command: Command) -> Command {
 pub(super) fn simulate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let flags: Flags = args::of(matches)?;
     let plan = flags.planned(matches)?;
-    let place = flags.output.place();
+    let place = flags.short.output.place();
     let header = session::header(&place.run, "", &published(&plan), &plan);
     let mut run = Run::start(&place, header)?;
-    let end = grid::simulate(&mut run, &plan, flags.quiet.quiet)?;
+    let end = grid::simulate(&mut run, &plan, flags.short.quiet.quiet)?;
     let done = run.conclude(end)?;
-    output::drawn(&match flags.format.format.as_str() {
+    output::drawn(&match flags.short.format.format.as_str() {
         "json" => visible(&rows::json(&done.records)),
         "html" => done.report.html(),
         _ => {
@@ -103,7 +95,7 @@ impl Flags {
             scenarios.map(|given| (SCENARIO.to_owned(), given.clone())).collect();
         let others = args::axes(&Simulation, matches);
         axes.extend(others.into_iter().filter(|(name, _)| name != SCENARIO));
-        plan_of_cases(&Entry::new(&Simulation, axes), &self.clock, &self.method)
+        plan_of_cases(&Entry::new(&Simulation, axes), &self.short)
     }
 }
 

@@ -25,11 +25,11 @@ use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
 use pagelab_sys::process::crew::catch_interrupts;
 use pagelab_workloads::trace::params::Asked;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::run::plan_of_cases;
 use crate::{
-    args::{self, Clock, Format, Method, Output, Quiet, Row},
+    args::{self, Format, Row, Short},
     exit::{Exit, Failure},
     output,
     progress::Work,
@@ -58,21 +58,6 @@ pub(super) fn trace(matches: &ArgMatches) -> Result<Exit, Failure> {
     args::dispatch(COMMANDS, matches)
 }
 
-/// The flags of a short name, beside those of its workload's parameters.
-#[derive(Debug, Args)]
-struct Flags {
-    #[command(flatten)]
-    method: Method,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    quiet: Quiet,
-    #[command(flatten)]
-    clock: Clock,
-    #[command(flatten)]
-    format: Format,
-}
-
 /// Describes a command that stands for a workload: its parameters as flags, but the trace by its
 /// place.
 fn short_name(
@@ -84,7 +69,7 @@ fn short_name(
         .value_name("TRACE")
         .required(true)
         .help("A trace (raw, gz, xz, zst), or a generator such as exec-block");
-    let command = Flags::augment_args(command.arg(trace));
+    let command = Short::augment_args(command.arg(trace));
     Format::of(command, formats)
         .about(args::sentence(workload.about().summary))
         .args(args::flags(workload, "trace"))
@@ -110,9 +95,9 @@ fn ran(
     workload: &'static dyn Workload,
     show: impl FnOnce(&Done, &str) -> String,
 ) -> Result<Option<Done>, Failure> {
-    let flags: Flags = args::of(matches)?;
+    let flags: Short = args::of(matches)?;
     let entry = Entry::new(workload, args::axes(workload, matches));
-    let plan = plan_of_cases(&entry, &flags.clock, &flags.method)?;
+    let plan = plan_of_cases(&entry, &flags)?;
     let place = flags.output.place();
     let quiet = flags.quiet.quiet;
     let runner = session::runner(&place.run, &plan.cases, Duration::ZERO)?;
@@ -157,25 +142,18 @@ fn load(runner: &Runner, plan: &Plan, quiet: bool) -> Result<Exit, Failure> {
 }
 
 /// What the JSON of every short name starts with: the case, and what came of it.
-fn about(record: &Record) -> Map<String, Value> {
-    let mut object = Map::new();
-    let mut set = |key: &str, value: Value| object.insert(key.to_owned(), value);
-    set("case", json!(record.case));
-    set("nature", json!(record.nature));
+fn about(record: &Record) -> Value {
+    let mut object = json!({ "case": record.case, "nature": record.nature });
     match &record.outcome {
         Outcome::Measured(measured) => {
             let broken = measured.witness.iter().filter(|claim| !claim.holds);
             let broken: Vec<&str> = broken.map(|claim| claim.claim.as_str()).collect();
-            set("valid", json!(measured.is_valid()));
-            set("broken_claims", json!(broken));
-            set("warnings", json!(measured.warnings));
+            object["valid"] = json!(measured.is_valid());
+            object["broken_claims"] = json!(broken);
+            object["warnings"] = json!(measured.warnings);
         }
-        Outcome::Skipped { need, cure } => {
-            set("skipped", json!({"need": need, "cure": cure}));
-        }
-        Outcome::Failed { reason } => {
-            set("failed", json!(reason));
-        }
+        Outcome::Skipped { need, cure } => object["skipped"] = json!({"need": need, "cure": cure}),
+        Outcome::Failed { reason } => object["failed"] = json!(reason),
     }
     object
 }

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
 use pagelab_workloads::emu::{Arm, replay::EmuReplay};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{ended, json_lines, ran, short_name};
 use crate::{
@@ -32,12 +32,12 @@ fn json_of(record: &Record) -> Value {
     let mut object = super::about(record);
     if let Outcome::Measured(measured) = &record.outcome {
         let counter = |name: &str| measured.counters.get(name).copied();
-        object.insert("ops".to_owned(), json!(counter("trace_ops")));
-        object.insert("bytes".to_owned(), json!(counter("trace_bytes")));
-        object.insert("trace_digest".to_owned(), digest(counter("trace_digest")));
-        object.insert("backends".to_owned(), Value::from(backends(record, measured)));
+        object["ops"] = json!(counter("trace_ops"));
+        object["bytes"] = json!(counter("trace_bytes"));
+        object["trace_digest"] = digest(counter("trace_digest"));
+        object["backends"] = Value::from(backends(record, measured));
     }
-    Value::Object(object)
+    object
 }
 
 /// A digest has all 64 bits, more than a number in JSON can be trusted to keep.
@@ -58,26 +58,24 @@ fn backends(record: &Record, measured: &Measured) -> Vec<Value> {
     let (noop, base) = (known("noop"), known("base"));
     let arms = Arm::of(&record.case).into_iter().filter_map(|arm| {
         let name = arm.to_string();
-        let mut object = Map::new();
-        object.insert("backend".to_owned(), json!(name));
-        object.insert("memory".to_owned(), json!(arm.backend.name));
-        object.insert("decoder".to_owned(), json!(arm.decoder_name()));
         cpu(&name)?;
+        let (memory, decoder) = (arm.backend.name, arm.decoder_name());
+        let mut object = json!({ "backend": name, "memory": memory, "decoder": decoder });
         if let Some(ns_per_op) = known(&name) {
-            object.insert("ns_per_op".to_owned(), json!(ns_per_op.value));
-            object.insert("ns_per_op_low".to_owned(), json!(ns_per_op.low));
-            object.insert("ns_per_op_high".to_owned(), json!(ns_per_op.high));
+            object["ns_per_op"] = json!(ns_per_op.value);
+            object["ns_per_op_low"] = json!(ns_per_op.low);
+            object["ns_per_op_high"] = json!(ns_per_op.high);
             let wall = ns(&name, &[Clock::Tsc, Clock::Wall, Clock::Scripted]);
-            object.insert("wall_ns_per_op".to_owned(), json!(wall.map(|wall| wall.value)));
+            object["wall_ns_per_op"] = json!(wall.map(|wall| wall.value));
             for (key, other) in [("ratio_to_noop", noop), ("ratio_to_base", base)] {
                 if let Some(other) = other.filter(|other| other.value > 0.0) {
-                    object.insert(key.to_owned(), json!(ns_per_op.value / other.value));
+                    object[key] = json!(ns_per_op.value / other.value);
                 }
             }
         }
         let counter = measured.counters.get(&format!("digest/{name}"));
-        object.insert("digest".to_owned(), digest(counter.copied()));
-        Some(Value::Object(object))
+        object["digest"] = digest(counter.copied());
+        Some(object)
     });
     arms.collect()
 }

@@ -60,11 +60,11 @@ fn layout(record: &Record) -> String {
 fn json_of(record: &Record) -> Value {
     let mut object = super::about(record);
     if let Outcome::Measured(measured) = &record.outcome {
-        let stats = stats_of(&record.case, measured);
-        if let Some(Ok(Value::Object(fields))) = stats.map(serde_json::to_value) {
+        let stats = stats_of(&record.case, measured).map(serde_json::to_value);
+        if let (Some(Ok(Value::Object(fields))), Some(object)) = (stats, object.as_object_mut()) {
             object.extend(fields);
         }
-        object.insert("trace".to_owned(), json!(record.case.get("trace")));
+        object["trace"] = json!(record.case.get("trace"));
     }
-    Value::Object(object)
+    object
 }

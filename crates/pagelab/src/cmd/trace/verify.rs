@@ -70,8 +70,8 @@ fn json_of(record: &Record) -> Value {
                 }
             })
             .collect();
-        object.insert("loads".to_owned(), json!(measured.counters.get("loads")));
-        object.insert("backends".to_owned(), Value::from(backends));
+        object["loads"] = json!(measured.counters.get("loads"));
+        object["backends"] = Value::from(backends);
     }
-    Value::Object(object)
+    object
 }
