@@ -51,7 +51,7 @@ pub struct Streamed {
 pub struct TraceFile {
     path: PathBuf,
     compression: Compression,
-    file_bytes: Option<u64>,
+    is_regular: bool,
     /// The first piece, which was looked at.
     start: Vec<u8>,
     inner: Inner,
@@ -65,12 +65,7 @@ enum Inner {
 
 impl fmt::Debug for TraceFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, compression, file_bytes, .. } = self;
-        f.debug_struct("TraceFile")
-            .field("path", path)
-            .field("compression", compression)
-            .field("file_bytes", file_bytes)
-            .finish_non_exhaustive()
+        f.debug_struct("TraceFile").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -85,7 +80,6 @@ pub fn open(path: &Path) -> Result<TraceFile, FileError> {
     if metadata.is_dir() {
         return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
     }
-    let file_bytes = metadata.is_file().then_some(metadata.len());
     let reading = FileError::io("read", path);
     let magic = read_up_to(&mut file, compression::MAGIC_BYTES).map_err(reading)?;
     let compression = Compression::of_magic(&magic);
@@ -101,7 +95,13 @@ pub fn open(path: &Path) -> Result<TraceFile, FileError> {
         (start, Inner::Packed(reader))
     };
     judge_start(path, compression, &start)?;
-    Ok(TraceFile { path: path.to_owned(), compression, file_bytes, start, inner })
+    Ok(TraceFile {
+        path: path.to_owned(),
+        compression,
+        is_regular: metadata.is_file(),
+        start,
+        inner,
+    })
 }
 
 /// Whether these bytes may be the start of a trace.
@@ -125,19 +125,9 @@ fn read_up_to(reader: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
 }
 
 impl TraceFile {
-    /// Its name.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How it is compressed.
+    /// How it is compressed, by its first bytes.
     pub fn compression(&self) -> Compression {
         self.compression
-    }
-
-    /// Bytes of the file as it is, compressed or not; `None` for what is no regular file.
-    pub fn file_bytes(&self) -> Option<u64> {
-        self.file_bytes
     }
 
     /// The file itself, at its start, where it is an uncompressed regular file.
@@ -146,7 +136,7 @@ impl TraceFile {
     /// Gives the trace back where it is something else, or cannot be rewound.
     pub fn into_plain(mut self) -> Result<File, Box<Self>> {
         let rewound = match &mut self.inner {
-            Inner::Plain(file) if self.file_bytes.is_some() => file.rewind().is_ok(),
+            Inner::Plain(file) if self.is_regular => file.rewind().is_ok(),
             _ => false,
         };
         match self.inner {

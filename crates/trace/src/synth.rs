@@ -158,7 +158,7 @@ pub const GENERATORS: &[Generator] = &[
 ///     decode::visit(&piece, 0, &mut pulled).unwrap();
 /// }
 /// let stats = pushed.finish(0);
-/// assert_eq!(stats.pages(), 256);
+/// assert_eq!(stats.reuse.cold, 256);
 /// assert_eq!(stats, pulled.finish(0));
 /// # Ok::<(), String>(())
 /// ```
@@ -243,12 +243,6 @@ impl Spec {
     #[must_use]
     pub fn with_ops(self, ops: u64) -> Self {
         Self { ops, ..self }
-    }
-
-    /// The same from another seed.
-    #[must_use]
-    pub fn with_seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
     }
 
     /// Its row in the table.

@@ -14,7 +14,7 @@ use std::{
     io,
     os::{
         fd::{AsRawFd, RawFd},
-        unix::fs::{FileExt, MetadataExt},
+        unix::fs::FileExt,
     },
     path::{Path, PathBuf},
 };
@@ -146,15 +146,6 @@ impl Scratch {
         pagecache::resident_pages(&self.file, self.bytes as u64)
     }
 
-    /// Pages that the file system has allocated for the file.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn allocated(&self) -> Result<u64, SysError> {
-        let found = self.file.metadata().called("fstat", "a scratch file")?;
-        Ok(found.blocks() * 512 / PAGE as u64)
-    }
-
     /// Name of the file system that the file lies in, as far as it is known.
     pub fn file_system(&self) -> &'static str {
         pagecache::file_system(&self.file).map_or("another", |(_, name)| name)
@@ -283,11 +274,17 @@ mod tests {
         scratch
     }
 
+    /// Pages that the file system has allocated for the file.
+    fn allocated(scratch: &Scratch) -> u64 {
+        std::os::unix::fs::MetadataExt::blocks(&scratch.file.metadata().unwrap()) * 512
+            / PAGE as u64
+    }
+
     #[test]
     fn a_filled_file_has_a_number_in_each_page() {
         let _alone = crate::alone();
         let scratch = filled(8);
-        assert_eq!((scratch.resident().unwrap(), scratch.allocated().unwrap()), (8, 8));
+        assert_eq!((scratch.resident().unwrap(), allocated(&scratch)), (8, 8));
         let area = mapped(Layout::contiguous(8 * PAGE), scratch.backing(false)).unwrap();
         for page in 0..8 {
             assert_eq!(area.word(page * PAGE + 4088), word_of(page));
@@ -299,7 +296,7 @@ mod tests {
         let _alone = crate::alone();
         let scratch = filled(8);
         scratch.empty().unwrap();
-        assert_eq!((scratch.resident().unwrap(), scratch.allocated().unwrap()), (0, 0));
+        assert_eq!((scratch.resident().unwrap(), allocated(&scratch)), (0, 0));
         let area = mapped(Layout::contiguous(8 * PAGE), scratch.backing(true)).unwrap();
         assert_eq!(area.word(7 * PAGE), 0);
     }

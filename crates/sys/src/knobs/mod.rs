@@ -83,8 +83,6 @@ pub struct Knobs {
 #[must_use = "the knob is put back when the guard is dropped"]
 pub struct KnobGuard<'knobs> {
     making: Making<'knobs>,
-    old: String,
-    obtained: String,
 }
 
 /// Dropped in this order: the watchdog ends before this process gives up the lock.
@@ -122,9 +120,8 @@ impl Knobs {
 
     /// Sets a knob until the guard is dropped.
     ///
-    /// The kernel may give less than was asked for (`nr_hugepages` on a fragmented machine):
-    /// [`KnobGuard::obtained`] says what it gave. A value that the knob holds already is not
-    /// written.
+    /// The kernel may give less than was asked for (`nr_hugepages` on a fragmented machine). A
+    /// value that the knob holds already is not written.
     ///
     /// # Errors
     /// When the path is not a knob, the kernel rejects the value, the user may not, or the watchdog
@@ -149,9 +146,9 @@ impl Knobs {
         };
         // From here on an error drops the guard, and that puts back whatever was written.
         let making = Making::of(self, id);
-        let mut guard = KnobGuard { making, obtained: old.clone(), old };
+        let guard = KnobGuard { making };
         let Some(id) = id else { return Ok(guard) };
-        if guard.old != value {
+        if old != value {
             value::write(&path, value).map_err(|source| {
                 match KnobError::of("write", &path)(source) {
                     KnobError::System(error) => KnobError::Rejected {
@@ -163,8 +160,8 @@ impl Knobs {
                 }
             })?;
         }
-        guard.obtained = value::read(&path).map_err(KnobError::of("read", &path))?;
-        self.state().journal.settle(id, &guard.obtained)?;
+        let obtained = value::read(&path).map_err(KnobError::of("read", &path))?;
+        self.state().journal.settle(id, &obtained)?;
         Ok(guard)
     }
 
@@ -207,21 +204,6 @@ impl Drop for Knobs {
 }
 
 impl KnobGuard<'_> {
-    /// The value from before.
-    pub fn old(&self) -> &str {
-        &self.old
-    }
-
-    /// What the knob held after the write; for a pool perhaps less than was asked for.
-    pub fn obtained(&self) -> &str {
-        &self.obtained
-    }
-
-    /// [`obtained`](Self::obtained) as a number, for pools.
-    pub fn obtained_number(&self) -> Option<u64> {
-        self.obtained.parse().ok()
-    }
-
     /// Puts the knob back now and says what became of it; `None` when nothing had been changed.
     pub fn restore(mut self) -> Option<Restored> {
         self.making.undo()

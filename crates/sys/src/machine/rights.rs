@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use procfs::{Current, process::Process};
+use procfs::process::Process;
 use rustix::process::{Resource, geteuid, getrlimit};
 
 /// `CAP_IPC_LOCK` of the UAPI's `capability.h`.
@@ -29,11 +29,6 @@ pub fn may_use_fifo() -> bool {
 fn has_capability(capability: u32) -> bool {
     let status = Process::myself().and_then(|me| me.status());
     status.is_ok_and(|status| status.capeff & (1 << capability) != 0)
-}
-
-/// Bytes of all memory.
-pub fn memory_bytes() -> u64 {
-    procfs::Meminfo::current().map_or(0, |info| info.mem_total)
 }
 
 /// Columns of the terminal behind a stream; `None` where it is none.

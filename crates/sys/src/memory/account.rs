@@ -30,11 +30,6 @@ impl Frames {
         Ok(Self(entries))
     }
 
-    /// Base pages that are mapped.
-    pub fn present(&self) -> u64 {
-        self.0.iter().filter(|entry| **entry & PRESENT != 0).count() as u64
-    }
-
     /// Base pages that are mapped here and by nobody else.
     pub fn exclusive(&self) -> u64 {
         let both = PRESENT | EXCLUSIVE;

@@ -189,14 +189,6 @@ impl Area {
         })
     }
 
-    /// `MADV_POPULATE_WRITE` (since Linux 5.14).
-    ///
-    /// # Errors
-    /// When memory is short; unlike `MAP_POPULATE` it says so.
-    pub fn populate_write(&self) -> Result<(), SysError> {
-        self.advise_windows(uapi::MADV_POPULATE_WRITE)
-    }
-
     /// `mlock`, or `mlock2(MLOCK_ONFAULT)`.
     ///
     /// # Errors

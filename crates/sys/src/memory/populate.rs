@@ -2,7 +2,7 @@
 //!
 //! The one idea: `MADV_POPULATE_*` (since Linux 5.14) takes the faults inside one call and, unlike
 //! `MAP_POPULATE` and `MAP_LOCKED`, says when it could not. Several threads may each call it for
-//! their part. Populating everything for stores is [`Area::populate_write`].
+//! their part.
 //!
 //! Rule: (1) every range lies in one window of a mapped area, which its `Area` owns; populating
 //! changes no contents.

@@ -39,9 +39,6 @@ impl Width {
     }
 }
 
-/// What moves each width through the caches.
-const PLAIN: [&str; 4] = ["mov", "movdqa", "vmovdqa", "vmovdqa64"];
-
 /// How a store goes to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stores {
@@ -71,11 +68,6 @@ impl Stores {
         let nt = self == Self::NonTemporal;
         if nt && !arch::HAS_NT_WORDS { Some("non-temporal stores") } else { lack_of(width) }
     }
-
-    /// The instruction that stores.
-    pub fn instruction(self, width: Width) -> &'static str {
-        [PLAIN, ["movnti", "movntdq", "vmovntdq", "vmovntdq"]][self as usize][width as usize]
-    }
 }
 
 impl Loads {
@@ -91,11 +83,6 @@ impl Loads {
             (Self::NonTemporal, _) if !arch::has_nt_loads() => Some("sse4.1"),
             _ => lack_of(width),
         }
-    }
-
-    /// The instruction that loads.
-    pub fn instruction(self, width: Width) -> &'static str {
-        [PLAIN, ["movntdqa", "movntdqa", "vmovntdqa", "vmovntdqa"]][self as usize][width as usize]
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Info(PagelabInfo);
 pub struct Request {
     /// A multiple of `leaf`.
     pub bytes: u64,
-    /// One of [`MemoryType::REQUESTABLE`].
+    /// One of the first four.
     pub memory_type: MemoryType,
     /// Where the frames come from.
     pub frames: Frames,
@@ -136,11 +136,6 @@ impl Device {
 }
 
 impl Info {
-    /// Bytes of the base page.
-    pub fn page_size(&self) -> u64 {
-        u64::from(self.0.page_size)
-    }
-
     /// Most that all allocations of ordinary frames together may have.
     pub fn limit_bytes(&self) -> u64 {
         self.0.limit_bytes
@@ -385,7 +380,7 @@ mod tests {
             assert!(!open(errno).cure().is_empty(), "{errno}");
         }
         match Device::open() {
-            Ok(device) => assert_eq!(device.info().page_size(), 4096),
+            Ok(device) => assert_eq!(device.info().0.page_size, 4096),
             Err(error) => {
                 assert!(!error.to_string().is_empty());
                 assert!(!error.cure().is_empty(), "{error}");

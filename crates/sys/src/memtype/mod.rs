@@ -31,7 +31,6 @@ pub use spec::{
     Verify,
 };
 pub use state::ModuleState;
-pub use uapi::VERSION as UAPI_VERSION;
 
 /// A memory type, as the processor manual names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,9 +51,6 @@ pub enum MemoryType {
 }
 
 impl MemoryType {
-    /// The types that can be asked for, in the order of the module's tables.
-    pub const REQUESTABLE: [Self; uapi::MEMTYPES] = [Self::Wb, Self::UcMinus, Self::Wc, Self::Wt];
-
     /// The manual's abbreviation.
     pub fn name(self) -> &'static str {
         match self {
@@ -90,9 +86,6 @@ pub enum Frames {
 }
 
 impl Frames {
-    /// All of them, in the order of the module's tables.
-    pub const ALL: [Self; uapi::LAYOUTS] = [Self::Scattered, Self::Contiguous, Self::Reserved];
-
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {

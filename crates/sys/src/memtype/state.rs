@@ -113,11 +113,6 @@ impl ModuleState {
         }
     }
 
-    /// Whether it can be opened, as far as files tell.
-    pub fn is_ready(&self) -> bool {
-        *self == Self::Ready
-    }
-
     /// What to do; `None` when nothing is to be done.
     pub fn cure(&self) -> Option<String> {
         Some(match self {
@@ -317,7 +312,7 @@ mod tests {
             ModuleState::NoModules,
         ];
         for state in states {
-            assert!(!state.is_ready() && state.cure().is_some_and(|cure| !cure.is_empty()));
+            assert!(state.cure().is_some_and(|cure| !cure.is_empty()));
             assert!(!state.to_string().is_empty());
         }
         assert_eq!(ModuleState::Ready.cure(), None);

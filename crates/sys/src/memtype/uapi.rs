@@ -6,7 +6,7 @@
 use rustix::ioctl::{Opcode, opcode};
 
 /// `PAGELAB_UAPI_VERSION`: the version that this program speaks.
-pub const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// Where the module answers.
 pub const NODE: &str = "/dev/pagelab";

@@ -152,7 +152,6 @@ fn a_dropped_guard_puts_the_old_value_back_and_leaves_no_journal() {
     let machine = Machine::new();
     let knobs = machine.acquire("test").unwrap();
     let guard = knobs.set(machine.knob("thp"), "always").unwrap();
-    assert_eq!((guard.old(), guard.obtained()), ("madvise", "always"));
     assert_eq!(machine.read("thp"), "always");
     assert!(machine.journal().contains(r#""old":"madvise""#));
     drop(guard);
@@ -166,7 +165,6 @@ fn a_value_that_the_knob_holds_is_neither_written_nor_journalled() {
     let machine = Machine::new();
     let knobs = machine.acquire("test").unwrap();
     let guard = knobs.set(machine.knob("pool"), "0").unwrap();
-    assert_eq!(guard.obtained_number(), Some(0));
     assert_eq!(
         fs::read_to_string(machine.knob("pool")).unwrap(),
         "0\n",
@@ -177,8 +175,8 @@ fn a_value_that_the_knob_holds_is_neither_written_nor_journalled() {
     let _other = knobs.set(machine.knob("thp"), "always").unwrap();
     let _same = knobs.set(machine.knob("pool"), "0").unwrap();
     assert_eq!(machine.journal().lines().count(), 1, "another knob's change is no reason");
-    let guard = knobs.set(machine.knob("pool"), "8").unwrap();
-    assert_eq!(guard.obtained_number(), Some(8));
+    let _guard = knobs.set(machine.knob("pool"), "8").unwrap();
+    assert_eq!(machine.read("pool"), "8");
 }
 
 #[test]
@@ -338,13 +336,13 @@ fn a_real_knob_is_set_refuses_nonsense_and_is_left_as_found() {
     // Nobody else may change it from here on.
     let found = fs::read_to_string(&path).unwrap();
     for value in ["madvise", "never", "always", "inherit"] {
-        let guard = match knobs.set(&path, value) {
+        let _guard = match knobs.set(&path, value) {
             Err(KnobError::Denied { path }) => {
                 return skip(&format!("{} is read-only here", path.display()));
             }
             guard => guard.unwrap(),
         };
-        assert_eq!(guard.obtained(), value);
+        assert!(fs::read_to_string(&path).unwrap().contains(&format!("[{value}]")), "{value}");
     }
     let refused = knobs.set(&path, "sometimes").unwrap_err();
     assert!(matches!(refused, KnobError::Rejected { .. }), "{refused}");

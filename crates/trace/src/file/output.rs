@@ -92,11 +92,6 @@ fn packer(compression: Compression, file: BufWriter<File>) -> io::Result<Box<dyn
 }
 
 impl Output {
-    /// Its name.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Says which file could not be written.
     pub fn failed(&self, source: io::Error) -> FileError {
         FileError::io("write", &self.path)(source)

@@ -78,9 +78,4 @@ pub struct Absent {
     pub reuse: Reuse,
 }
 
-impl Stats {
-    /// Distinct pages, by the first bytes of operations.
-    pub fn pages(&self) -> u64 {
-        self.reuse.cold
-    }
-}
+impl Stats {}

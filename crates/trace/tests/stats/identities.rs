@@ -27,7 +27,7 @@ fn fib_follows_by_formula() {
     assert_eq!((stats.ops, stats.reads, stats.writes), (reads + 1, reads, 1));
     assert_eq!((stats.read_widths, stats.write_widths), ([0, reads, 0, 0], [0, 0, 0, 1]));
     assert_eq!((stats.bytes_consumed, stats.bytes_total), (10 * reads + 18, 10 * reads + 18));
-    assert_eq!((stats.straddles, stats.transitions, stats.pages()), (0, 2, 2));
+    assert_eq!((stats.straddles, stats.transitions, stats.reuse.cold), (0, 2, 2));
     let top = [PageOps { page: 0x11, ops: reads }, PageOps { page: 0x7fff, ops: 1 }];
     assert_eq!(stats.top_pages, top);
     let bucket = |min, count| Bucket { min, max: 2 * min - 1, count };
@@ -111,7 +111,7 @@ fn nothing_has_statistics_too() {
     let options = Options { stack: Stack::Exact, tlb: true, ..Options::default() };
     let stats = Collector::new(&options).unwrap().finish(7);
     assert_eq!((stats.ops, stats.transitions, stats.bytes_consumed), (0, 0, 0));
-    assert_eq!((stats.bytes_total, stats.pages(), stats.absent.reads), (7, 0, 0));
+    assert_eq!((stats.bytes_total, stats.reuse.cold, stats.absent.reads), (7, 0, 0));
     let stack = stats.stack.as_ref().unwrap();
     assert_eq!((stack.misses(0), stack.misses(1), stack.pages()), (0, 0, 0));
     assert_eq!((stats.straddles, stats.absent.pages), (0, 0));

@@ -150,7 +150,7 @@ impl Populate {
     /// When memory is short, or too little may be locked.
     pub fn call(self, area: &Area, everything: &mut Option<Everything>) -> Result<(), SysError> {
         match self {
-            Self::Madvise => area.populate_write(),
+            Self::Madvise => area.populate_write_part(0, area.layout().bytes()),
             Self::Read => area.populate_read(),
             Self::Lock => area.lock(false),
             Self::LockOnFault => area.lock(true),

@@ -48,11 +48,6 @@ impl Tracepoint {
         Some(u64::from_le_bytes(word))
     }
 
-    /// Whether samples have such a field.
-    pub fn has_field(&self, name: &str) -> bool {
-        self.fields.contains_key(name)
-    }
-
     /// From the text of its `format` file; `None` where that has no number.
     pub fn parse(name: &str, format: &str) -> Option<Self> {
         let id = format.lines().find_map(|line| line.strip_prefix("ID: "))?.trim().parse().ok()?;
@@ -127,7 +122,7 @@ mod tests {
         assert_eq!(point.id, 190);
         assert_eq!(point.field(&raw, "address"), Some(0x7f00_1234_5678));
         assert_eq!(point.field(&raw, "order"), Some(9));
-        assert!(point.has_field("comm"));
+        assert!(point.fields.contains_key("comm"));
         // Longer than a number, not there at all, and data that end too early.
         assert_eq!(point.field(&[0; 64], "comm"), None);
         assert_eq!(point.field(&raw, "error_code"), None);
@@ -143,7 +138,7 @@ mod tests {
         assert_eq!(found.len(), 3);
         assert!(found[1].is_none() && found[2].is_none());
         match &found[0] {
-            Some(point) => assert!(point.id > 0 && point.has_field("error_code")),
+            Some(point) => assert!(point.id > 0 && point.fields.contains_key("error_code")),
             None => {
                 eprintln!(
                     "skipped: no tracepoints here; to run it: sudo, on a kernel with tracefs"

@@ -17,8 +17,6 @@ pub enum End {
 impl End {
     /// A write or a read where nothing is mapped, or where it is forbidden.
     pub const SEGMENTATION: Self = Self::Killed(libc::SIGSEGV);
-    /// A touch of a mapping that has nothing there.
-    pub const BUS: Self = Self::Killed(libc::SIGBUS);
 }
 
 /// A child; dropping it kills it and waits for its end.

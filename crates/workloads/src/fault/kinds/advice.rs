@@ -95,7 +95,7 @@ impl Stage for Gone {
             Loss::Taken => {
                 for _ in 0..TAKINGS_MAX {
                     area.free_lazily()?;
-                    area.take_freed()?;
+                    area.page_out()?;
                     if self.before.look(area)?.present == 0 {
                         break;
                     }
