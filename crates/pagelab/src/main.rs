@@ -7,6 +7,7 @@ mod args;
 mod cmd;
 mod examples;
 mod exit;
+mod history;
 mod latest;
 mod output;
 mod progress;

@@ -34,6 +34,7 @@ use pagelab_sys::{
 use crate::{
     CASE_COMMAND,
     exit::{Exit, Failure},
+    history::{self, RUNS},
     latest::{latest, tidy_up},
     output,
     progress::{self, Progress},
@@ -54,8 +55,7 @@ impl Place {
     pub(crate) fn choose(asked: Option<&Path>) -> Self {
         let stamp: String = now().chars().filter(|c| !matches!(c, '-' | ':')).collect();
         let name = format!("{stamp}-{}", environment::hostname());
-        let directory =
-            asked.map_or_else(|| unused(Path::new("pagelab-runs"), &name), Path::to_owned);
+        let directory = asked.map_or_else(|| unused(Path::new(RUNS), &name), Path::to_owned);
         let last = directory.file_name().map(|name| name.to_string_lossy().into_owned());
         Self { run: last.unwrap_or(name), directory }
     }
@@ -357,12 +357,14 @@ pub(crate) fn default_of(workload: &str, parameter: &str) -> Option<&'static str
 /// # Errors
 /// When it is no run.
 pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
-    let mut contents = journal::read(path).map_err(Failure::usage)?;
-    tidy_up(path, &mut contents);
+    let path = history::find(path)?;
+    let mut contents = journal::read(&path).map_err(Failure::usage)?;
+    tidy_up(&path, &mut contents);
     Ok(contents)
 }
 
-fn is_limit(name: &str) -> bool {
+/// Whether a workload only says what the machine can do at most.
+pub(crate) fn is_limit(name: &str) -> bool {
     pagelab_workloads::workload(name).is_ok_and(|row| row.about().is_limit)
 }
 

@@ -169,9 +169,23 @@ impl Journal {
 /// # Errors
 /// When it cannot be opened, or its first line is no header.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
+    let (file, path) = opened(path)?;
+    read_open(&file, &path)
+}
+
+/// Reads the first line of a journal, given its path or that of its directory.
+///
+/// # Errors
+/// When it cannot be opened, or its first line is no header.
+pub fn header(path: &Path) -> Result<RunHeader, JournalError> {
+    let (file, path) = opened(path)?;
+    Lines::of(&file, u64::MAX).header(&path)
+}
+
+fn opened(path: &Path) -> Result<(File, PathBuf), JournalError> {
     let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
     let file = input::open(&path).map_err(io_error(&path))?;
-    read_open(&file, &path)
+    Ok((file, path))
 }
 
 fn read_open(file: &File, path: &Path) -> Result<Contents, JournalError> {
@@ -180,14 +194,8 @@ fn read_open(file: &File, path: &Path) -> Result<Contents, JournalError> {
         return Err(JournalError::Io { path: path.to_owned(), source: input::too_long(BYTES_MAX) });
     }
     // It may grow meanwhile: what was there when it was opened is read.
-    let reader = BufReader::new(file.take(length));
-    let mut lines = Lines { reader, number: 0, good_bytes: 0 };
-    let not_a_journal = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
-    let header = match lines.next_document().map_err(io_error(path))? {
-        Some(Ok(value)) => document::<RunHeader>(value, RUN_SCHEMA).map_err(not_a_journal)?,
-        Some(Err(why)) => return Err(not_a_journal(why)),
-        None => return Err(not_a_journal("the file is empty".to_owned())),
-    };
+    let mut lines = Lines::of(file, length);
+    let header = lines.header(path)?;
     let mut records = Vec::new();
     let mut damage = None;
     let mut good_bytes = lines.good_bytes;
@@ -220,13 +228,27 @@ pub fn read_records(text: &str) -> Result<Vec<Record>, Damage> {
         .collect()
 }
 
-struct Lines<R> {
-    reader: R,
+struct Lines<'f> {
+    reader: BufReader<io::Take<&'f File>>,
     number: u64,
     good_bytes: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<'f> Lines<'f> {
+    fn of(file: &'f File, most: u64) -> Self {
+        Self { reader: BufReader::new(file.take(most)), number: 0, good_bytes: 0 }
+    }
+
+    /// The first line.
+    fn header(&mut self, path: &Path) -> Result<RunHeader, JournalError> {
+        let not_a_journal = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
+        match self.next_document().map_err(io_error(path))? {
+            Some(Ok(value)) => document(value, RUN_SCHEMA).map_err(not_a_journal),
+            Some(Err(why)) => Err(not_a_journal(why)),
+            None => Err(not_a_journal("the file is empty".to_owned())),
+        }
+    }
+
     /// The next line as JSON; `Err` inside for a torn or foreign line, `None` at the end.
     fn next_document(&mut self) -> io::Result<Option<Result<Value, String>>> {
         let mut line = Vec::new();

@@ -6,6 +6,7 @@ mod compare;
 mod doctor;
 mod explain;
 mod generate;
+mod history;
 mod list;
 mod report;
 mod resume;
@@ -35,6 +36,9 @@ const COMMANDS: &[Row] = &[
     Row { name: "trace", describe: trace::describe, run: trace::trace },
     Row { name: "tier", describe: tier::describe, run: tier::tier },
     Row::of::<resume::Resume>("resume"),
+    Row::of::<history::Ls>("ls"),
+    Row::of::<history::Show>("show"),
+    Row::of::<history::Tag>("tag"),
     Row::of::<selftest::Selftest>("selftest"),
     Row {
         name: "completions",

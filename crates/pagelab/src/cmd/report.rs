@@ -14,7 +14,7 @@ use crate::{
 /// Turn runs into something to read.
 #[derive(Debug, Args)]
 pub(super) struct Reported {
-    /// Directories (or journals) of runs.
+    /// Runs: directories, journals, tags, or LAST.
     #[arg(required = true, num_args = 1.., action = ArgAction::Append)]
     run: Vec<PathBuf>,
     /// How to print it.

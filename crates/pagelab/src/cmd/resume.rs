@@ -17,13 +17,13 @@ use pagelab_sys::time::clock::ClockChoice;
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    output, session,
+    history, output, session,
 };
 
 /// Continue a run after a crash, an interrupt or a reboot.
 #[derive(Debug, Args)]
 pub(super) struct Resume {
-    /// Directory of the run.
+    /// A run: its directory, a tag, or LAST.
     run: PathBuf,
     #[command(flatten)]
     conduct: Conduct,
@@ -33,7 +33,8 @@ impl Run for Resume {
     /// Measures the planned cases that left no record, then reports the whole run.
     fn run(self) -> Result<Exit, Failure> {
         let clock = self.conduct.clock.choice();
-        let directory = self.run.as_path();
+        let directory = history::find(&self.run)?;
+        let directory = directory.as_path();
         let directory = if directory.is_file() {
             directory.parent().unwrap_or(Path::new("."))
         } else {

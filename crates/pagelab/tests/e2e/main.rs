@@ -16,6 +16,7 @@ mod compare;
 mod damage;
 mod edges;
 mod explain;
+mod history;
 mod interruption;
 mod kinds_anon;
 mod kinds_file;
