@@ -88,10 +88,9 @@ impl Entry {
         }
     }
 
-    /// The first cells of its row: these parameters.
-    pub(crate) fn head(&self, shown: &[String]) -> Vec<Cell> {
-        let value = |name: &String| self.case().get(name).map(|value| display(name, value));
-        shown.iter().map(|name| Cell::maybe(value(name))).collect()
+    /// The cell of a parameter.
+    pub(crate) fn parameter_cell(&self, name: &str) -> Cell {
+        Cell::maybe(self.case().get(name).map(|value| display(name, value)))
     }
 
     pub(crate) fn case(&self) -> &Case {

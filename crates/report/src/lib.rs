@@ -13,6 +13,7 @@ mod compare;
 mod document;
 mod entry;
 mod fit;
+mod grid;
 mod headline;
 mod html;
 mod json;

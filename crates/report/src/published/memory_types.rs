@@ -11,6 +11,7 @@ use crate::{
     cases::test_of,
     document::{Block, Cell, Column, Table, Tone},
     entry::Entry,
+    grid::Grid,
     numbers::elapsed,
 };
 
@@ -54,16 +55,6 @@ fn log<'a>(both: &'a Both, memory_type: &str, test: &str) -> Option<&'a Entry> {
 }
 
 fn sums(both: &Both) -> Table {
-    let mut columns = vec![
-        Column::words("type"),
-        Column::words("machine"),
-        Column::words("size").rank(2),
-        Column::number("rounds").rank(2),
-        Column::words("sum").rank(1),
-        Column::words("fence word").rank(1),
-    ];
-    columns.extend(["observed", "expected"].map(Column::number));
-    columns.push(Column::words("as expected"));
     let mut rows = Vec::new();
     for memory_type in TYPES {
         let reads = both.here.iter().filter(|entry| {
@@ -72,40 +63,54 @@ fn sums(both: &Both) -> Table {
                 && test_of(entry.case()) == "read"
                 && entry.measured().is_some()
         });
-        rows.extend(reads.map(|entry| sum(entry, memory_type, "this one", None)));
+        rows.extend(reads.map(|entry| Sum { entry, memory_type, derived: None, theirs: false }));
         if let Some(entry) = log(both, memory_type, "read") {
-            let expected = published_sum(entry, memory_type == "uc");
-            rows.push(sum(entry, memory_type, "published", expected));
+            let derived = published_sum(entry, memory_type == "uc");
+            rows.push(Sum { entry, memory_type, derived, theirs: true });
         }
     }
-    Table { columns, rows }
+    let hex = |sum: Option<u64>| sum.map(|sum| format!("0x{sum:x}"));
+    let overlap = |sum: &Sum<'_>| if sum.memory_type == "uc" { "overlap" } else { "own" };
+    Grid::<Sum<'_>>::new()
+        .words("type", 0, |sum| sum.memory_type.to_uppercase())
+        .words("machine", 0, |sum| {
+            if sum.theirs { Cell::toned("published", Tone::Quiet) } else { Cell::from("this one") }
+        })
+        .words("size", 2, |sum| sum.parameter("size", ""))
+        .number("rounds", 2, |sum| sum.parameter("iterations", ""))
+        .words("sum", 1, |sum| sum.parameter("sum", "accumulated"))
+        .words("fence word", 1, move |sum| sum.parameter("fence-word", overlap(sum)))
+        .number("observed", 0, move |sum| hex(sum.observed()))
+        .number("expected", 0, move |sum| hex(sum.expected()))
+        .words("as expected", 0, |sum| match sum.observed().zip(sum.expected()) {
+            Some((observed, expected)) if observed == expected => Cell::toned("yes", Tone::Good),
+            Some(_) => Cell::toned("NO", Tone::Bad),
+            None => Cell::none(),
+        })
+        .table(rows)
 }
 
-fn sum(entry: &Entry, memory_type: &str, machine: &str, derived: Option<u64>) -> Vec<Cell> {
-    let theirs = machine == "published";
-    let observed = entry.sum_of("sum");
-    let expected = derived.or_else(|| entry.sum_of("expected_sum"));
-    let parameter = |name: &str, published: &str| {
-        let value = entry.parameter(name);
-        let value = if value.is_empty() && theirs { published } else { value };
-        Cell::toned(value, Tone::Quiet)
-    };
-    let hex = |sum: Option<u64>| Cell::maybe(sum.map(|sum| format!("0x{sum:x}")));
-    vec![
-        memory_type.to_uppercase().into(),
-        Cell::toned(machine, if theirs { Tone::Quiet } else { Tone::Plain }),
-        parameter("size", ""),
-        parameter("iterations", ""),
-        parameter("sum", "accumulated"),
-        parameter("fence-word", if memory_type == "uc" { "overlap" } else { "own" }),
-        hex(observed),
-        hex(expected),
-        match observed.zip(expected).map(|(observed, expected)| observed == expected) {
-            Some(true) => Cell::toned("yes", Tone::Good),
-            Some(false) => Cell::toned("NO", Tone::Bad),
-            None => Cell::none(),
-        },
-    ]
+/// The sum of one read test.
+struct Sum<'a> {
+    entry: &'a Entry,
+    memory_type: &'static str,
+    derived: Option<u64>,
+    theirs: bool,
+}
+
+impl Sum<'_> {
+    fn observed(&self) -> Option<u64> {
+        self.entry.sum_of("sum")
+    }
+
+    fn expected(&self) -> Option<u64> {
+        self.derived.or_else(|| self.entry.sum_of("expected_sum"))
+    }
+
+    fn parameter(&self, name: &str, published: &str) -> Cell {
+        let value = self.entry.parameter(name);
+        Cell::toned(if value.is_empty() && self.theirs { published } else { value }, Tone::Quiet)
+    }
 }
 
 /// The sum that the original must print: the last verification's, then one for each round of

@@ -4,8 +4,9 @@ use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
 
 use crate::{
     chart::{Axis, Curve, Mark, Plane, Scale, hue},
-    document::{Block, Cell, Column, Headline, Section, Table, Tone},
+    document::{Block, Cell, Headline, Section, Tone},
     fit::Fit,
+    grid::Grid,
     quantity::{Quantity, Unit},
     run::Run,
 };
@@ -89,40 +90,25 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let fits = &run.fits;
     let fitted: Vec<(&Fit, Line)> = fits.iter().filter_map(|fit| Some((fit, fit.line?))).collect();
-    if fitted.is_empty() {
-        return None;
-    }
+    fitted.first()?;
     let mut section = Section::new("fit", "Fixed cost and cost by size");
     section.blocks.extend(plane(run));
-    let columns = vec![
-        Column::words("cases"),
-        Column::words("faults"),
-        Column::number("at size 0"),
-        Column::number("by size"),
-        Column::number("which is").rank(2),
-        Column::number("R²").rank(1),
-        Column::number("sizes").rank(3),
-    ];
-    let rows = fitted.iter().map(|(fit, line)| row(fit, *line)).collect();
-    Some(section.with(Block::Table(Table { columns, rows })).with(Block::Text(
+    let slope = |line: &Line| Quantity::exact(line.slope, Unit::NsPerKib);
+    let fixed = |line: &Line| Quantity::exact(line.intercept, Unit::Ns);
+    let table = Grid::<(&Fit, Line)>::new()
+        .words("cases", 0, |(fit, _)| fit.label.clone())
+        .words("faults", 0, |(fit, _)| way(fit))
+        .number("at size 0", 0, |(_, line)| Cell::toned(fixed(line).display(), Tone::Strong))
+        .number("by size", 0, |(_, line)| Cell::toned(slope(line).display(), Tone::Strong))
+        .number("which is", 2, |(_, line)| slope(line).under(1024.0 * 1e9, Unit::BytesPerSecond))
+        .number("R²", 1, |(_, line)| format!("{:.4}", line.r_squared))
+        .number("sizes", 3, |(fit, _)| Cell::toned(fit.points.len().to_string(), Tone::Quiet))
+        .table(fitted);
+    Some(section.with(Block::Table(table)).with(Block::Text(
         "Cost of a fault = at size 0 + by size · KiB: least squares with relative weights over \
          the page sizes of otherwise equal cases. No fault was measured at size 0. In bulk: per \
          fault of fault/throughput; each timed alone: p50 of fault/latency, which leaves out the \
          tail and the faults that allocate page tables."
             .to_owned(),
     )))
-}
-
-fn row(fit: &Fit, line: Line) -> Vec<Cell> {
-    let slope = Quantity::exact(line.slope, Unit::NsPerKib);
-    let rate = slope.under(1024.0 * 1e9, Unit::BytesPerSecond).map(Quantity::display);
-    vec![
-        fit.label.clone().into(),
-        way(fit).into(),
-        Cell::toned(Quantity::exact(line.intercept, Unit::Ns).display(), Tone::Strong),
-        Cell::toned(slope.display(), Tone::Strong),
-        Cell::maybe(rate),
-        format!("{:.4}", line.r_squared).into(),
-        Cell::toned(fit.points.len().to_string(), Tone::Quiet),
-    ]
 }

@@ -9,11 +9,12 @@ use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
     cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Section, Table},
+    document::{Block, Cell, Headline, Section, Table},
     entry::Entry,
+    grid::Grid,
     headline::{base_cases, fault, headline},
     limits::Limits,
-    numbers::{Numbers, elapsed, total},
+    numbers::{At, Numbers, elapsed, total},
     parameters,
     quantity::{Quantity, Unit},
     run::Run,
@@ -68,9 +69,7 @@ pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut N
 /// The table of latency cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut section = Section::new("latency", "Fault latency");
     section.blocks.extend(distributions::blocks(&run.entries));
     let shown = columns(&mine, &["kind", "page"]);
@@ -104,33 +103,50 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
-    let mut columns = Column::each(shown);
-    columns.extend([
-        Column::number("n").rank(5),
-        Column::number("min").rank(4),
-        Column::number("p50"),
-        Column::number("p90").rank(7),
-        Column::number("p99"),
-        Column::number("p99.9"),
-        Column::number("max"),
-        Column::number("mean").rank(6),
-        Column::number("control").rank(1),
-        Column::number("rate").rank(2),
-        Column::number("of clear"),
-        Column::number("proc×rep").rank(8),
-        Column::words("witness"),
-    ]);
-    let rows = entries.iter().flat_map(|entry| rows(entry, shown)).collect();
-    Table::of(columns, rows)
+    let of = |row: &Row<'_>, statistic| row.entry.numbers.get(row.at, statistic);
+    let control = |row: &Row<'_>| row.entry.numbers.get(elapsed(CONTROL, FAULT), "p50");
+    shown
+        .iter()
+        .fold(Grid::<Row<'_>>::new(), |grid, name| {
+            let suffix = move |row: &Row<'_>| if name == "kind" { row.suffix } else { "" };
+            grid.words(name, 0, move |row| {
+                let mut cell = row.entry.parameter_cell(name);
+                cell.text += format!(" {}", suffix(row)).trim_end();
+                cell
+            })
+        })
+        .number("n", 5, move |row| Cell::of(of(row, "n")).quiet())
+        .number("min", 4, move |row| of(row, "min"))
+        .number("p50", 0, move |row| Cell::spread(of(row, "p50")).strong())
+        .number("p90", 7, move |row| of(row, "p90"))
+        .number("p99", 0, move |row| of(row, "p99"))
+        .number("p99.9", 0, move |row| of(row, "p99.9"))
+        .number("max", 0, move |row| of(row, "max"))
+        .number("mean", 6, move |row| Cell::of(of(row, "mean")).quiet())
+        .number("control", 1, move |row| control(row).filter(|_| row.first))
+        .number("rate", 2, move |row| of(row, "bandwidth").filter(|_| row.first))
+        .number("of clear", 0, move |row| of(row, "share_of_clear"))
+        .number("proc×rep", 8, |row| row.entry.counts(row.at))
+        .words("witness", 0, |row| if row.first { row.entry.proof() } else { Cell::default() })
+        .told(entries.iter().flat_map(|entry| rows(entry)))
+}
+
+/// One series of a case; the first one also says what belongs to the case as a whole.
+struct Row<'a> {
+    entry: &'a Entry,
+    at: At<'static>,
+    suffix: &'static str,
+    first: bool,
 }
 
 /// One row for the case, and one for each further series or arm that it has.
-fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
+fn rows(entry: &Entry) -> Vec<Row<'_>> {
     // Where a call took the faults the row is that of the touches, and is not called a fault.
     let instead = || INSTEAD.into_iter().find(|(series, _)| has(entry, ARM, series));
     let faults = has(entry, ARM, FAULT).then_some((FAULT, ""));
     let (main, word) = faults.or_else(instead).unwrap_or((FAULT, ""));
-    let mut rows = vec![row(entry, shown, (ARM, main), word, true)];
+    let row = |at, suffix, first| Row { entry, at, suffix, first };
+    let mut rows = vec![row(elapsed(ARM, main), word, true)];
     for (arm, series, suffix) in [
         (ARM, PAGE_TABLE, "+ table"),
         (ARM, COLD, "+ host"),
@@ -140,7 +156,7 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
         (AS_PUBLISHED, FAULT, "as published"),
     ] {
         if (arm, series) != (ARM, main) && has(entry, arm, series) {
-            rows.push(row(entry, shown, (arm, series), suffix, false));
+            rows.push(row(elapsed(arm, series), suffix, false));
         }
     }
     rows
@@ -148,33 +164,6 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
 
 fn has(entry: &Entry, arm: &str, series: &str) -> bool {
     entry.numbers.get(elapsed(arm, series), "p50").is_some()
-}
-
-/// A row of one series; the first one of a case also says what belongs to the case as a whole.
-fn row(
-    entry: &Entry,
-    shown: &[String],
-    (arm, series): (&str, &str),
-    suffix: &str,
-    first: bool,
-) -> Vec<Cell> {
-    let at = elapsed(arm, series);
-    let of = |statistic| entry.numbers.get(at, statistic);
-    let plain = |statistic| Cell::of(of(statistic));
-    let mut row = entry.head(shown);
-    for (cell, _) in row.iter_mut().zip(shown).filter(|(_, name)| *name == "kind") {
-        cell.text += format!(" {suffix}").trim_end();
-    }
-    row.extend([plain("n").quiet(), plain("min"), Cell::spread(of("p50")).strong()]);
-    row.extend(["p90", "p99", "p99.9", "max"].map(plain));
-    row.push(plain("mean").quiet());
-    let control = entry.numbers.get(elapsed(CONTROL, FAULT), "p50").filter(|_| first);
-    row.push(Cell::of(control));
-    row.push(if first { plain("bandwidth") } else { Cell::none() });
-    row.push(plain("share_of_clear"));
-    row.push(entry.counts(at));
-    row.push(if first { entry.proof() } else { Cell::default() });
-    row
 }
 
 /// How many pages one fault mapped, where it was more than the one that was touched.

@@ -12,6 +12,7 @@ use crate::{
     chart::{Key, Lanes, Row, hue},
     document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
     entry::{Entry, Standing},
+    grid::Grid,
     headline::headline,
     limits::{Best, Level, Limits, OPERATIONS},
     quantity::Quantity,
@@ -94,40 +95,29 @@ fn emulated(entries: &[Entry]) -> Option<Note> {
 }
 
 fn table(limits: &Limits) -> Table {
-    let columns = vec![
-        Column::words("level"),
-        Column::number("buffer").rank(1),
-        Column::words("operation"),
-        Column::number("bandwidth"),
-        Column::words("by"),
-    ];
     let buffer = |level: &Level| match level.buffer_bytes {
-        0 => Cell::none(),
-        bytes => units::display_bytes(bytes as f64).into(),
-    };
-    let row = |level: &Level, best: &Best, operation: &str| {
-        let bandwidth = Cell::spread(Some(best.bandwidth)).strong();
-        vec![
-            level.name.clone().into(),
-            buffer(level),
-            operation.into(),
-            bandwidth,
-            best.arm.clone().into(),
-        ]
+        0 => None,
+        bytes => Some(units::display_bytes(bytes as f64)),
     };
     let rows = limits.levels.iter().flat_map(|level| {
         let all = level.best.iter().zip(OPERATIONS);
-        all.filter_map(move |(best, (_, _, word))| Some(row(level, best.as_ref()?, word)))
+        all.filter_map(move |(best, (_, _, word))| Some((level, best.as_ref()?, word)))
     });
-    Table { columns, rows: rows.collect() }
+    Grid::<(&Level, &Best, &str)>::new()
+        .words("level", 0, |(level, ..)| level.name.clone())
+        .number("buffer", 1, |(level, ..)| buffer(level))
+        .words("operation", 0, |(.., operation)| *operation)
+        .number("bandwidth", 0, |(_, best, _)| Cell::spread(Some(best.bandwidth)).strong())
+        .words("by", 0, |(_, best, _)| best.arm.clone())
+        .table(rows)
 }
 
 fn costs_table(limits: &Limits) -> Table {
-    let columns =
-        vec![Column::words("cost"), Column::number("median"), Column::words("meaning").explains()];
-    let row = |(name, quantity, meaning): &(&str, Quantity, &str)| {
-        let median = quantity.display_with_spread();
-        vec![Cell::from(*name), median.into(), Cell::toned(*meaning, Tone::Quiet)]
-    };
-    Table { columns, rows: limits.costs.iter().map(row).collect() }
+    Grid::<&(&str, Quantity, &str)>::new()
+        .words("cost", 0, |(name, ..)| *name)
+        .number("median", 0, |(_, median, _)| median.display_with_spread())
+        .with(Column::words("meaning").explains(), |(.., meaning)| {
+            Cell::toned(*meaning, Tone::Quiet)
+        })
+        .table(&limits.costs)
 }

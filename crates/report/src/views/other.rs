@@ -4,10 +4,10 @@
 //! workload, its medians stand in one plain table.
 
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
+    document::{Block, Cell, Section},
     entry::Entry,
+    grid::Grid,
     numbers::{At, Number, Time},
-    quantity::Quantity,
     run::Run,
 };
 
@@ -18,48 +18,39 @@ pub(crate) fn section(run: &Run, is_shown: fn(&str) -> bool) -> Option<Section> 
         ran.filter(|entry| !is_shown(&entry.record.workload))
     };
     mine().next()?;
-    let columns = vec![
-        Column::words("workload"),
-        Column::words("case"),
-        Column::words("arm"),
-        Column::words("series"),
-        Column::number("median"),
-        Column::number("bandwidth").rank(1),
-        Column::number("n").rank(2),
-        Column::words("witness"),
-    ];
-    let rows = mine().flat_map(rows).collect();
+    let beside = |(entry, number): &Row<'_>, statistic| {
+        let Number { arm, series, time, .. } = (*number)?;
+        entry.numbers.get(At { arm, series, time: *time }, statistic)
+    };
+    let table = Grid::<Row<'_>>::new()
+        .words("workload", 0, |(entry, _)| entry.record.workload.clone())
+        .words("case", 0, |(entry, _)| entry.case().to_string())
+        .words("arm", 0, |(_, number)| number.map(|number| number.arm.clone()))
+        .words("series", 0, |(_, number)| number.map(series))
+        .number("median", 0, |(_, number)| match number {
+            Some(number) => Cell::spread(Some(number.quantity)).strong(),
+            None => Cell::none(),
+        })
+        .number("bandwidth", 1, move |row| beside(row, "bandwidth"))
+        .number("n", 2, move |row| beside(row, "n"))
+        .words("witness", 0, |(entry, _)| entry.proof())
+        .table(mine().flat_map(rows));
     let section = Section::new("other", "Other workloads");
-    Some(section.with(Block::Table(Table { columns, rows })))
+    Some(section.with(Block::Table(table)))
 }
 
-fn rows(entry: &Entry) -> Vec<Vec<Cell>> {
-    let head = || [entry.record.workload.clone().into(), entry.case().to_string().into()];
+/// A case and one of its medians, where it has any.
+type Row<'a> = (&'a Entry, Option<&'a Number>);
+
+fn rows(entry: &Entry) -> Vec<Row<'_>> {
     let medians = entry.numbers.0.iter().filter(|number| number.statistic == "p50");
-    let row = |number: &Number| {
-        let at = At { arm: &number.arm, series: &number.series, time: number.time };
-        let of = |statistic| entry.numbers.get(at, statistic).map(Quantity::display);
-        let series = match number.time {
-            Time::Elapsed | Time::None => number.series.clone(),
-            Time::Cpu => format!("{} (CPU)", number.series),
-        };
-        let mut row = Vec::from(head());
-        row.extend([
-            number.arm.clone().into(),
-            series.into(),
-            Cell::toned(number.quantity.display_with_spread(), Tone::Strong),
-            Cell::maybe(of("bandwidth")),
-            Cell::maybe(of("n")),
-            entry.proof(),
-        ]);
-        row
-    };
-    let mut rows: Vec<Vec<Cell>> = medians.map(row).collect();
-    if rows.is_empty() {
-        let mut row = Vec::from(head());
-        row.extend(std::iter::repeat_n(Cell::none(), 5));
-        row.push(entry.proof());
-        rows.push(row);
+    let rows: Vec<Row<'_>> = medians.map(|number| (entry, Some(number))).collect();
+    if rows.is_empty() { vec![(entry, None)] } else { rows }
+}
+
+fn series(number: &Number) -> String {
+    match number.time {
+        Time::Elapsed | Time::None => number.series.clone(),
+        Time::Cpu => format!("{} (CPU)", number.series),
     }
-    rows
 }

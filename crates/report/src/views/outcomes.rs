@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use pagelab_record::{Claim, Outcome};
 
 use crate::{
-    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
-    entry::{Entry, Standing, display_claim},
+    document::{Block, Cell, Headline, Note, Section, Tone},
+    entry::{Entry, Standing},
+    grid::Grid,
     numbers::total,
     run::Run,
 };
@@ -29,16 +30,7 @@ pub(crate) fn witness(run: &Run) -> Section {
     };
     let said = format!("{count} claims about {cases} cases, checked {checks} times: {verdict}.");
     let mut section = Section::new("witness", "Witness").with(Block::Text(said));
-    for entry in entries {
-        for claim in entry.failed_claims() {
-            section.blocks.push(Block::Note(Note {
-                tone: Tone::Bad,
-                tag: "INVALID",
-                text: format!("{}: {}", entry.short, display_claim(claim)),
-                cure: String::new(),
-            }));
-        }
-    }
+    section.blocks.extend(entries.iter().flat_map(Entry::notes));
     section
 }
 
@@ -76,41 +68,27 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 
 /// Every claim, for the page.
 pub(crate) fn claims(run: &Run) -> Option<Section> {
-    let columns = vec![
-        Column::words("workload"),
-        Column::words("case"),
-        Column::words("arm"),
-        Column::words("claim"),
-        Column::number("expected"),
-        Column::number("observed"),
-        Column::number("tolerance"),
-        Column::number("checks"),
-        Column::words("holds"),
-    ];
-    let row = |entry: &Entry, claim: &Claim| -> Vec<Cell> {
-        let (holds, tone) = if claim.holds { ("yes", Tone::Good) } else { ("NO", Tone::Bad) };
-        let arm = if claim.arm.is_empty() { "all" } else { &claim.arm };
-        vec![
-            entry.record.workload.clone().into(),
-            Cell::toned(entry.short.clone(), Tone::Quiet),
-            arm.into(),
-            claim.claim.clone().into(),
-            claim.expected.to_string().into(),
-            claim.observed.to_string().into(),
-            claim.tolerance.to_string().into(),
-            claim.checks.to_string().into(),
-            Cell::toned(holds, tone),
-        ]
-    };
-    let of = |entry| {
-        let measured: Option<&pagelab_record::Measured> = Entry::measured(entry);
-        let claims = measured.map_or(&[][..], |measured| &measured.witness);
-        claims.iter().map(|claim| row(entry, claim)).collect::<Vec<_>>()
-    };
-    let rows: Vec<Vec<Cell>> = run.entries.iter().flat_map(of).collect();
+    let of = |entry| Entry::claims(entry).iter().map(move |claim| (entry, claim));
+    let rows: Vec<(&Entry, &Claim)> = run.entries.iter().flat_map(of).collect();
+    rows.first()?;
+    let table = Grid::<(&Entry, &Claim)>::new()
+        .words("workload", 0, |(entry, _)| entry.record.workload.clone())
+        .words("case", 0, |(entry, _)| Cell::toned(entry.short.clone(), Tone::Quiet))
+        .words("arm", 0, |(_, claim)| match claim.arm.as_str() {
+            "" => "all".to_owned(),
+            arm => arm.to_owned(),
+        })
+        .words("claim", 0, |(_, claim)| claim.claim.clone())
+        .number("expected", 0, |(_, claim)| claim.expected.to_string())
+        .number("observed", 0, |(_, claim)| claim.observed.to_string())
+        .number("tolerance", 0, |(_, claim)| claim.tolerance.to_string())
+        .number("checks", 0, |(_, claim)| claim.checks.to_string())
+        .words("holds", 0, |(_, claim)| {
+            if claim.holds { Cell::toned("yes", Tone::Good) } else { Cell::toned("NO", Tone::Bad) }
+        })
+        .table(rows);
     let section = Section::new("claims", "Every claim of the witness");
-    let section = Section { page_only: true, ..section };
-    (!rows.is_empty()).then(|| section.with(Block::Table(Table { columns, rows })))
+    Some(Section { page_only: true, ..section }.with(Block::Table(table)))
 }
 
 /// Cases that the host cannot run, grouped by what it lacks.

@@ -76,9 +76,7 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
 /// The stages of each kind, where any were measured.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let shown = columns(&mine, &["kind"]);
     let mut columns = Column::each(&shown);
     columns.extend([
@@ -147,7 +145,7 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
         let Some(median) = of(TRACED, stage, "p50") else { continue };
         let share = of(TRACED, stage, "share");
         let part = share.map_or(0.0, |share| share.value);
-        let mut row = entry.head(shown);
+        let mut row = head(entry, shown);
         row.extend([stage.into(), Cell::toned(end, Tone::Quiet)]);
         row.extend([Cell::spread(Some(median)), Cell::of(share), bar(before, part).into()]);
         row.extend([
@@ -166,7 +164,7 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
     ] {
         let is_first = arm == TRACED;
         let tone = if arm == UNTRACED { Tone::Strong } else { Tone::Plain };
-        let mut row = entry.head(shown);
+        let mut row = head(entry, shown);
         row.extend([name.into(), Cell::default()]);
         row.push(Cell { tone, ..Cell::spread(of(arm, WHOLE, "p50")) });
         row.extend([Cell::default(), Cell::default()]);
@@ -179,6 +177,10 @@ fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
 }
 
 /// A part of a whole fault that begins after `before`, as a bar in its place.
+fn head(entry: &Entry, shown: &[String]) -> Vec<Cell> {
+    shown.iter().map(|name| entry.parameter_cell(name)).collect()
+}
+
 fn bar(before: f64, part: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::{
     cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Section, Table},
+    document::{Block, Cell, Headline, Section, Table},
     entry::Entry,
+    grid::Grid,
     headline::headline,
     numbers::elapsed,
     parameters,
@@ -28,30 +29,12 @@ const RESOLVER: [&str; 3] = ["handler", "op", "page"];
 /// The table of resolvers, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut shown = columns(&mine, &[]);
     shown.retain(|name| !RESOLVER.contains(&name.as_str()));
     let named = [RESOLVER.map(str::to_owned).to_vec(), shown].concat();
-    let rows = mine.iter().map(|entry| row(entry, &named, &run.entries)).collect();
-    let mut columns = Column::each(&named);
-    columns.extend([
-        Column::number("n").rank(6),
-        Column::number("min").rank(4),
-        Column::number("p50"),
-        Column::number("× write 4k"),
-        Column::number("p99"),
-        Column::number("p99.9").rank(3),
-        Column::number("max"),
-        Column::number("per page").rank(1),
-        Column::number("page × write 4k").rank(2),
-        Column::number("control").rank(7),
-        Column::number("proc×rep").rank(8),
-        Column::words("witness"),
-    ]);
     let mut section = Section::new("userfaultfd", "Faults that user space resolves");
-    section.blocks.push(Block::Table(Table::of(columns, rows)));
+    section.blocks.push(Block::Table(table(&mine, &named, &run.entries)));
     section.blocks.push(Block::Text(format!(
         "{}A sample lasts from the touch to its end: exception, message or signal, request, \
          way back. The median empty timer pair is subtracted. × write 4k: the median over that of \
@@ -82,27 +65,30 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     quickest.map(told).into_iter().collect()
 }
 
-fn row(entry: &Entry, named: &[String], entries: &[Entry]) -> Vec<Cell> {
+fn table(mine: &[&Entry], named: &[String], entries: &[Entry]) -> Table {
     let at = elapsed(latency::ARM, latency::FAULT);
-    let of = |statistic| entry.numbers.get(at, statistic);
-    let plain = |statistic| Cell::of(of(statistic));
-    let page = entry.numbers.get(elapsed(latency::ARM, BATCH), "p50");
-    let write = plain_write(entry, entries);
-    let over = |quantity: Option<Quantity>| {
-        let ratio = quantity.zip(write).and_then(|(q, write)| q.over(write, Unit::Ratio));
-        Cell::maybe(ratio.map(|ratio| format!("{:.2}", ratio.value)))
+    let of = |entry: &Entry, statistic| entry.numbers.get(at, statistic);
+    let page = |entry: &Entry| entry.numbers.get(elapsed(latency::ARM, BATCH), "p50");
+    let control = elapsed(latency::CONTROL, latency::FAULT);
+    let over = |entry: &Entry, quantity: Option<Quantity>| {
+        let ratio = quantity?.over(plain_write(entry, entries)?, Unit::Ratio);
+        ratio.map(|ratio| format!("{:.2}", ratio.value))
     };
-    let mut row = entry.head(named);
-    row.extend([plain("n").quiet(), plain("min"), Cell::spread(of("p50")).strong()]);
-    row.push(over(of("p50")));
-    row.extend(["p99", "p99.9", "max"].map(plain));
-    row.push(Cell::of(page));
-    row.push(over(page));
-    let control = entry.numbers.get(elapsed(latency::CONTROL, latency::FAULT), "p50");
-    row.push(Cell::of(control));
-    row.push(entry.counts(at));
-    row.push(entry.proof());
-    row
+    Grid::<&Entry>::new()
+        .case(named, |entry| entry)
+        .number("n", 6, |entry| Cell::of(of(entry, "n")).quiet())
+        .number("min", 4, |entry| of(entry, "min"))
+        .number("p50", 0, |entry| Cell::spread(of(entry, "p50")).strong())
+        .number("× write 4k", 0, |entry| over(entry, of(entry, "p50")))
+        .number("p99", 0, |entry| of(entry, "p99"))
+        .number("p99.9", 3, |entry| of(entry, "p99.9"))
+        .number("max", 0, |entry| of(entry, "max"))
+        .number("per page", 1, |entry| page(entry))
+        .number("page × write 4k", 2, |entry| over(entry, page(entry)))
+        .number("control", 7, |entry| entry.numbers.get(control, "p50"))
+        .number("proc×rep", 8, |entry| entry.counts(at))
+        .words("witness", 0, |entry| entry.proof())
+        .told(mine.iter().copied())
 }
 
 /// The median write fault on a base page that the kernel resolves, of the same run, scheduled

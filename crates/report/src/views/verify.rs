@@ -11,8 +11,9 @@ use pagelab_record::{
 
 use crate::{
     cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
+    document::{Block, Cell, Headline, Note, Section, Tone},
     entry::Entry,
+    grid::Grid,
     numbers::total,
     quantity::group_thousands,
     run::Run,
@@ -24,25 +25,27 @@ pub(crate) use pagelab_record::vocabulary::workload::VERIFY as WORKLOAD;
 /// The verdict on every arm, where there is one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let shown = columns(&mine, &["trace"]);
-    let mut columns = Column::each(&shown);
-    columns.extend([
-        Column::words("arm"),
-        Column::number("operations"),
-        Column::number("loads").rank(1),
-        Column::number("loads that differ"),
-        Column::words("witness"),
-    ]);
-    let rows = mine.iter().flat_map(|entry| rows(entry, &shown)).collect();
+    let count = |count: f64| group_thousands(count);
+    let table = Grid::<(&Entry, &str)>::new()
+        .case(&shown, |(entry, _)| entry)
+        .words("arm", 0, |(_, arm)| (*arm).to_owned())
+        .number("operations", 0, |(entry, arm)| {
+            claim_of(entry, arm, claim::TRACE_OPERATIONS).map(|c| count(c.observed as f64))
+        })
+        .number("loads", 1, |(entry, _)| {
+            entry.counter(counter::LOADS).map(|loads| count(loads as f64))
+        })
+        .number("loads that differ", 0, differing)
+        .words("witness", 0, proof)
+        .table(mine.iter().flat_map(|entry| rows(entry)));
     let said = format!(
         "{}Every load of every arm beside that of a memory that does one byte after the other.",
         all_rows(&mine, &shown)
     );
     let mut section = Section::new("verify", "Memories verified")
-        .with(Block::Table(Table { columns, rows }))
+        .with(Block::Table(table))
         .with(Block::Text(said));
     for entry in mine {
         let warnings = entry.measured().into_iter().flat_map(|measured| &measured.warnings);
@@ -72,38 +75,31 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     told.into_iter().collect()
 }
 
-fn rows(entry: &Entry, shown: &[String]) -> Vec<Vec<Cell>> {
-    let claims = entry.claims();
-    let mut arms: Vec<&str> = Vec::new();
-    for claim in claims {
-        if !arms.contains(&claim.arm.as_str()) {
-            arms.push(&claim.arm);
+fn rows(entry: &Entry) -> Vec<(&Entry, &str)> {
+    let mut arms: Vec<(&Entry, &str)> = Vec::new();
+    for claim in entry.claims() {
+        if !arms.iter().any(|(_, arm)| *arm == claim.arm) {
+            arms.push((entry, &claim.arm));
         }
     }
-    let loads = entry.counter(counter::LOADS).map(|loads| group_thousands(loads as f64));
-    let row = |arm: &&str| {
-        let mine = || claims.iter().filter(|claim| claim.arm == *arm);
-        let observed = |claim: &Claim| group_thousands(claim.observed as f64);
-        let differ = mine().find(|claim| claim.id == claim::LOADS_THAT_DIFFER);
-        let differ = differ.map_or_else(Cell::none, |claim| {
-            let tone = if claim.holds { Tone::Good } else { Tone::Bad };
-            Cell::toned(observed(claim), tone)
-        });
-        let (holding, all) = (mine().filter(|claim| claim.holds).count(), mine().count());
-        let mut row = entry.head(shown);
-        let ops = mine().find(|claim| claim.id == claim::TRACE_OPERATIONS);
-        row.extend([
-            (*arm).into(),
-            Cell::maybe(ops.map(observed)),
-            Cell::maybe(loads.clone()),
-            differ,
-            if holding == all {
-                Cell::toned(format!("{holding}/{all}"), Tone::Good)
-            } else {
-                Cell::toned("INVALID", Tone::Bad)
-            },
-        ]);
-        row
-    };
-    arms.iter().map(row).collect()
+    arms
+}
+
+fn differing((entry, arm): &(&Entry, &str)) -> Cell {
+    claim_of(entry, arm, claim::LOADS_THAT_DIFFER).map_or_else(Cell::none, |claim| {
+        let tone = if claim.holds { Tone::Good } else { Tone::Bad };
+        Cell::toned(group_thousands(claim.observed as f64), tone)
+    })
+}
+
+fn claim_of<'a>(entry: &'a Entry, arm: &str, id: &str) -> Option<&'a Claim> {
+    entry.claims().iter().find(|claim| claim.arm == arm && claim.id == id)
+}
+
+fn proof((entry, arm): &(&Entry, &str)) -> Cell {
+    let mine = || entry.claims().iter().filter(|claim| claim.arm == *arm);
+    match (mine().filter(|claim| claim.holds).count(), mine().count()) {
+        (holding, all) if holding == all => Cell::toned(format!("{holding}/{all}"), Tone::Good),
+        _ => Cell::toned("INVALID", Tone::Bad),
+    }
 }

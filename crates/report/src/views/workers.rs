@@ -13,6 +13,7 @@ use crate::{
     cases::columns,
     document::{Block, Cell, Column, Section, Table},
     entry::Entry,
+    grid::Grid,
     numbers::{Time, clock_of, elapsed},
     parameters,
     quantity::{Quantity, Unit},
@@ -78,9 +79,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         rates.extend(ways.into_iter().map(|way| ((workers, way), rate)));
     }
     groups.retain(|_, rates| rates.keys().any(|(workers, _)| *workers > 1));
-    if groups.is_empty() {
-        return None;
-    }
+    groups.first_key_value()?;
     let labels = parameters::labels(&groups.keys().collect::<Vec<_>>(), "all cases");
     let ways: BTreeSet<Way> = groups
         .values()
@@ -144,40 +143,23 @@ pub(crate) fn beside_section(run: &Run) -> Option<Section> {
     let has_calls = |series: &Series| series.name == BESIDE;
     let mut mine = run.valid(WORKLOAD);
     mine.retain(|entry| entry.measured().is_some_and(|m| m.series.iter().any(has_calls)));
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let shown = columns(&mine, &["kind", "page", "beside"]);
-    let mut columns = Column::each(&shown);
-    columns.extend([
-        Column::number("fault alone"),
-        Column::number("with calls"),
-        Column::number("faults slow by"),
-        Column::number("call alone").rank(2),
-        Column::number("beside touches").rank(3),
-        Column::number("beside faults").rank(1),
-        Column::number("flushing costs"),
-        Column::number("faulting costs"),
-    ]);
-    let row = |entry: &&Entry| {
-        let ratio = |series, arms| {
-            let of = entry.measured().and_then(|measured| over(measured, series, arms));
-            Cell::spread(of).strong()
-        };
-        let mut row = entry.head(&shown);
-        row.extend([
-            each(entry, "touch", ALONE),
-            each(entry, "touch", ARM),
-            ratio("touch", [ARM, ALONE]),
-            each(entry, BESIDE, IDLE),
-            each(entry, BESIDE, PRESENT),
-            each(entry, BESIDE, ARM),
-            ratio(BESIDE, [PRESENT, IDLE]),
-            ratio(BESIDE, [ARM, PRESENT]),
-        ]);
-        row
+    let ratio = |entry: &Entry, series, arms| {
+        let of = entry.measured().and_then(|measured| over(measured, series, arms));
+        Cell::spread(of).strong()
     };
-    let table = Table::of(columns, mine.iter().map(row).collect());
+    let table = Grid::<&Entry>::new()
+        .case(&shown, |entry| entry)
+        .number("fault alone", 0, |entry| each(entry, "touch", ALONE))
+        .number("with calls", 0, |entry| each(entry, "touch", ARM))
+        .number("faults slow by", 0, |entry| ratio(entry, "touch", [ARM, ALONE]))
+        .number("call alone", 2, |entry| each(entry, BESIDE, IDLE))
+        .number("beside touches", 3, |entry| each(entry, BESIDE, PRESENT))
+        .number("beside faults", 1, |entry| each(entry, BESIDE, ARM))
+        .number("flushing costs", 0, |entry| ratio(entry, BESIDE, [PRESENT, IDLE]))
+        .number("faulting costs", 0, |entry| ratio(entry, BESIDE, [ARM, PRESENT]))
+        .told(mine.iter().copied());
     let text =
         "One more thread of the same address space calls munmap, mprotect or madvise on 16 pages \
          of its own. Faults slow by: a touch with calls beside it over one without. Flushing \

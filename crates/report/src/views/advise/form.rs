@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::{Advice, Choice, PRESENT, Row};
 use crate::{
     chart::{self, Key, Lanes, hue},
-    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    document::{Block, Cell, Note, Section, Table, Tone},
     entry::{Entry, Standing},
+    grid::Grid,
     numbers::elapsed,
     quantity::Quantity,
     views::throughput::ARM,
@@ -112,43 +113,34 @@ fn lanes(advice: &Advice<'_>) -> Option<Block> {
 }
 
 fn table(advice: &Advice<'_>) -> Table {
-    let columns = vec![
-        Column::words("strategy"),
-        Column::number("per 4k page"),
-        Column::number("for all").rank(1),
-        Column::number("to fastest"),
-        Column::number("of clear").rank(4),
-        Column::words("memory").rank(3),
-        Column::words("bear in mind").rank(2),
-        Column::number("proc×rep").rank(5),
-        Column::words("witness"),
-    ];
     let named = advice.any.as_ref().map(|choice| choice.named);
-    let row = |(place, row): (usize, &Row<'_>)| {
-        let tone = if Some(place) == named { Tone::Strong } else { Tone::Plain };
-        let is_tie = advice.any.as_ref().is_some_and(|any| any.ties.contains(&place));
-        let tie = if is_tie { " tie" } else { "" };
-        let text = |quantity: Option<Quantity>| Cell::maybe(quantity.map(Quantity::display));
-        let spread = |quantity: Option<Quantity>| quantity.map(Quantity::display_with_spread);
-        let standing = match row.entry.map(|entry| entry.standing) {
+    let tone = |place| if Some(place) == named { Tone::Strong } else { Tone::Plain };
+    let ties = advice.any.as_ref().map_or(&[][..], |any| &any.ties);
+    let tie = |place: &usize| if ties.contains(place) { " tie" } else { "" };
+    let spread = |quantity: Option<Quantity>| quantity.map(Quantity::display_with_spread);
+    Grid::<(usize, &Row<'_>)>::new()
+        .words("strategy", 0, |(at, row)| Cell::toned(row.strategy.name.clone(), tone(*at)))
+        .number("per 4k page", 0, |(at, row)| Cell {
+            tone: tone(*at),
+            ..Cell::maybe(spread(row.per_page))
+        })
+        .number("for all", 1, |(_, row)| spread(advice.seconds(row)))
+        .number("to fastest", 0, |(at, row)| {
+            row.ratio.map(|ratio| format!("{:.2}×{}", ratio.value, tie(at)))
+        })
+        .number("of clear", 4, |(_, row)| row.share)
+        .words("memory", 3, |(_, row)| row.price())
+        .words("bear in mind", 2, |(_, row)| row.strategy.caveat.clone())
+        .number("proc×rep", 5, |(_, row)| {
+            row.entry.map_or_else(Cell::none, |entry| entry.counts(elapsed(ARM, PRESENT)))
+        })
+        .words("witness", 0, |(_, row)| match row.entry.map(|entry| entry.standing) {
             None => Cell::none(),
             Some(Standing::Skipped) => Cell::toned("skipped", Tone::Quiet),
             Some(Standing::Failed) => Cell::toned("FAILED", Tone::Bad),
             Some(_) => row.entry.map_or_else(Cell::none, Entry::proof),
-        };
-        vec![
-            Cell::toned(row.strategy.name.clone(), tone),
-            Cell { tone, ..Cell::maybe(spread(row.per_page)) },
-            Cell::maybe(spread(advice.seconds(row))),
-            Cell::maybe(row.ratio.map(|ratio| format!("{:.2}×{tie}", ratio.value))),
-            text(row.share),
-            row.price().into(),
-            row.strategy.caveat.clone().into(),
-            row.entry.map_or_else(Cell::none, |entry| entry.counts(elapsed(ARM, PRESENT))),
-            standing,
-        ]
-    };
-    Table { columns, rows: advice.rows.iter().enumerate().map(row).collect() }
+        })
+        .table(advice.rows.iter().enumerate())
 }
 
 /// What the numbers are and what they do not say.

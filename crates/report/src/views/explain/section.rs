@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{
     chart::{Key, Lanes, Row, hue},
-    document::{Block, Cell, Column, Section, Table, Tone},
+    document::{Block, Cell, Section, Table, Tone},
     entry::Entry,
+    grid::Grid,
     numbers::{self, At, Time, elapsed},
     quantity::{Quantity, Unit, group_thousands},
     run::Run,
@@ -28,9 +29,7 @@ const ROWS: usize = 12;
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let entries = &run.entries;
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let prices = Prices::of(entries);
     let mut section = Section::new("explain", "What faults cost this program");
     for entry in mine {
@@ -147,54 +146,28 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
 }
 
 fn kinds_table(groups: &[Group]) -> Table {
-    let all = total(groups);
-    let assumed = groups.iter().any(|group| group.assumed > 0.0);
+    let all = total(groups).filter(|all| all.value > 0.0);
+    let share = |part: f64, whole: f64| Quantity::exact(part / whole, Unit::Share).display();
     let crowded = groups.iter().any(|group| group.crowded > 0.0);
-    let mut columns = vec![
-        Column::words("kind"),
-        Column::words("page"),
-        Column::words("place"),
-        Column::number("faults"),
-        Column::number("each"),
-        Column::number("time in faults"),
-        Column::number("share").rank(1),
-        Column::number("as watched").rank(3),
-    ];
-    if crowded {
-        columns.push(Column::number("at once").rank(2));
-    }
-    if assumed {
-        columns.push(Column::number("assumed").rank(4));
-    }
-    let row = |group: &Group| {
-        let [kind, page, place] = group.parts();
-        let share = |cost: Quantity| {
-            let all = all.filter(|all| all.value > 0.0)?;
-            Some(Quantity::exact(cost.value / all.value, Unit::Share).display())
-        };
-        let mut row: Vec<Cell> = vec![
-            kind.into(),
-            page.into(),
-            place.into(),
-            group_thousands(group.faults).into(),
-            Cell::maybe(group.each().map(Quantity::display)),
-            Cell {
-                tone: Tone::Strong,
-                ..Cell::maybe(group.cost.map(Quantity::display_with_spread))
-            },
-            Cell::maybe(group.cost.and_then(share)),
-            Cell::maybe(group.seen.map(units::display_ns)),
-        ];
-        if crowded {
-            let share = Quantity::exact(group.crowded / group.faults, Unit::Share).display();
-            row.push(Cell::maybe((group.crowded > 0.0).then_some(share)));
-        }
-        if assumed {
-            row.push(group_thousands(group.assumed).into());
-        }
-        row
-    };
-    Table { columns, rows: groups.iter().map(row).collect() }
+    let assumed = groups.iter().any(|group| group.assumed > 0.0);
+    Grid::<&Group>::new()
+        .words("kind", 0, |group| group.parts()[0].to_owned())
+        .words("page", 0, |group| group.parts()[1].to_owned())
+        .words("place", 0, |group| group.parts()[2].to_owned())
+        .number("faults", 0, |group| group_thousands(group.faults))
+        .number("each", 0, |group| group.each())
+        .number("time in faults", 0, |group| Cell::spread(group.cost).strong())
+        .number("share", 1, |group| {
+            group.cost.zip(all).map(|(cost, all)| share(cost.value, all.value))
+        })
+        .number("as watched", 3, |group| group.seen.map(units::display_ns))
+        .only_if(crowded, |grid| {
+            grid.number("at once", 2, |group| {
+                (group.crowded > 0.0).then(|| share(group.crowded, group.faults))
+            })
+        })
+        .only_if(assumed, |grid| grid.number("assumed", 4, |group| group_thousands(group.assumed)))
+        .table(groups)
 }
 
 /// Faults of a call site, a mapping or a thread, and what they cost.
@@ -240,23 +213,13 @@ fn places(measured: &Measured, groups: &[Group], prefix: &str) -> Vec<Place> {
 }
 
 fn places_table(places: &[Place], what: &str) -> Table {
-    let columns = vec![
-        Column::words(what),
-        Column::words("mostly").rank(1),
-        Column::number("faults"),
-        Column::number("time in faults"),
-        Column::number("as watched").rank(2),
-    ];
-    let row = |row: &Place| -> Vec<Cell> {
-        vec![
-            row.name.clone().into(),
-            row.mostly.clone().into(),
-            group_thousands(row.faults).into(),
-            Cell { tone: Tone::Strong, ..Cell::maybe(row.cost.map(Quantity::display)) },
-            Cell::maybe((row.seen > 0.0).then(|| units::display_ns(row.seen))),
-        ]
-    };
-    Table { columns, rows: places.iter().map(row).collect() }
+    Grid::<&Place>::new()
+        .words(what, 0, |place| place.name.clone())
+        .words("mostly", 1, |place| place.mostly.clone())
+        .number("faults", 0, |place| group_thousands(place.faults))
+        .number("time in faults", 0, |place| Cell::of(place.cost).strong())
+        .number("as watched", 2, |place| (place.seen > 0.0).then(|| units::display_ns(place.seen)))
+        .table(places)
 }
 
 /// Where the time in faults goes, and what each change would save of it.
@@ -291,22 +254,17 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
 }
 
 fn knobs_table(knobs: &[Knob]) -> Table {
-    let columns = vec![
-        Column::words("knob"),
-        Column::words("what changes").rank(1),
-        Column::number("saves"),
-        Column::number("interval").rank(2),
-        Column::number("memory"),
-    ];
-    let row = |knob: &Knob| -> Vec<Cell> {
-        let bound = if knob.at_most { "at most " } else { "" };
-        vec![
-            knob.how.clone().into(),
-            knob.change.clone().into(),
-            Cell::toned(format!("{bound}{}", knob.saved.display()), Tone::Strong),
-            Cell::maybe(Some(knob.saved.told_interval()).filter(|text| !text.is_empty())),
-            Cell::maybe(knob.bytes.map(|bytes| format!("+{}", units::display_bytes(bytes)))),
-        ]
-    };
-    Table { columns, rows: knobs.iter().map(row).collect() }
+    let bound = |knob: &Knob| if knob.at_most { "at most " } else { "" };
+    let told = |interval: String| Some(interval).filter(|text| !text.is_empty());
+    Grid::<&Knob>::new()
+        .words("knob", 0, |knob| knob.how.clone())
+        .words("what changes", 1, |knob| knob.change.clone())
+        .number("saves", 0, |knob| {
+            Cell::toned(format!("{}{}", bound(knob), knob.saved.display()), Tone::Strong)
+        })
+        .number("interval", 2, |knob| told(knob.saved.told_interval()))
+        .number("memory", 0, |knob| {
+            knob.bytes.map(|bytes| format!("+{}", units::display_bytes(bytes)))
+        })
+        .table(knobs)
 }

@@ -14,6 +14,7 @@ use crate::{
     cases::{all_rows, columns, test_of},
     document::{Block, Cell, Column, Section, Table, Tone},
     entry::Entry,
+    grid::Grid,
     numbers::elapsed,
     parameters,
     quantity::{Quantity, Unit, group_thousands},
@@ -28,9 +29,7 @@ const PLACE: [&str; 3] = ["type", "frames", "leaf"];
 /// The table of bandwidth cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, BANDWIDTH);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut section = Section::new("memtype-bandwidth", "Memory types: stores and loads");
     section.blocks.extend(charts::bandwidth(run));
     let mut shown = columns(&mine, &["type", "test"]);
@@ -54,52 +53,46 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
-    let several = entries.iter().any(|entry| arms(entry, "arms").iter().any(|arm| *arm != ARM));
-    let parameter = |name: &String| match name.as_str() {
-        "type" | "test" | "size" | "width" => Column::words(name),
-        "iterations" => Column::words("rounds").rank(6),
-        name => Column::words(name).rank(4),
+    let arms = |entry: &'_ Entry| match arms(entry, "arms") {
+        none if none.is_empty() => vec![ARM.to_owned()],
+        some => some.into_iter().map(ToOwned::to_owned).collect(),
     };
-    let mut columns: Vec<Column> = shown.iter().map(parameter).collect();
-    if several {
-        columns.push(Column::words("arm"));
-    }
-    columns.extend([
-        Column::number("issue MiB/s").rank(1),
-        Column::number("as timed MiB/s"),
-        Column::number("GB/s").rank(2),
-        Column::number("complete MiB/s").rank(1),
-        Column::number("a round").rank(5),
-    ]);
-    columns.extend([
-        Column::number("of C").rank(2),
-        Column::number("× WB").rank(2),
-        Column::number("of limit").rank(3),
-        Column::number("wrong words").rank(5),
-        Column::number("proc×rep").rank(7),
-        Column::words("witness"),
-    ]);
-    let mut rows = Vec::new();
-    for entry in entries {
-        let mut arms = arms(entry, "arms");
-        if arms.is_empty() {
-            arms.push(ARM);
-        }
-        for arm in arms {
-            let mut row: Vec<Cell> =
-                shown.iter().map(|name| said(entry, name, arm == ARM)).collect();
-            if several {
-                row.push(arm.into());
-            }
-            row.extend(rates(entry, arm));
-            let share = number(entry, ARM, TEST, "share_of_c").filter(|_| arm != TWIN);
-            let ratio = over_wb(entry, arm, entries).map(|ratio| format!("{:.3}", ratio.value));
-            row.extend([Cell::spread(share), Cell::maybe(ratio), Cell::of(of_limit(entry, arm))]);
-            row.extend(rest(entry, arm));
-            rows.push(row);
-        }
-    }
-    Table::of(columns, rows)
+    let rows =
+        entries.iter().flat_map(|entry| arms(entry).into_iter().map(move |arm| (*entry, arm)));
+    let rows: Vec<(&Entry, String)> = rows.collect();
+    let several = rows.iter().any(|(_, arm)| arm != ARM);
+    let rate = |(entry, arm): &(&Entry, String), series| number(entry, arm, series, "bandwidth");
+    let timed = move |row: &_| {
+        let rate = rate(row, TEST)?;
+        let mib = |value| display_mib(Quantity { value, ..rate });
+        Some(format!("{} {}", display_mib(rate), rate.display_spread_by(mib)).trim_end().to_owned())
+    };
+    let share = |entry: &Entry| number(entry, ARM, TEST, "share_of_c");
+    shown
+        .iter()
+        .fold(Grid::new(), |grid, name| {
+            let column = match name.as_str() {
+                "type" | "test" | "size" | "width" => Column::words(name),
+                "iterations" => Column::words("rounds").rank(6),
+                name => Column::words(name).rank(4),
+            };
+            grid.with(column, |(entry, arm): &(&Entry, String)| said(entry, name, arm == ARM))
+        })
+        .only_if(several, |grid| grid.words("arm", 0, |(_, arm)| arm.clone()))
+        .number("issue MiB/s", 1, move |row| rate(row, ISSUE).map(display_mib))
+        .number("as timed MiB/s", 0, move |row| Cell::maybe(timed(row)).strong())
+        .number("GB/s", 2, move |row| rate(row, TEST).map(display_gb))
+        .number("complete MiB/s", 1, move |row| rate(row, COMPLETION).map(display_mib))
+        .number("a round", 5, |(entry, arm)| Cell::of(number(entry, arm, TEST, "round")).quiet())
+        .number("of C", 2, |(entry, arm)| Cell::spread(share(entry).filter(|_| arm != TWIN)))
+        .number("× WB", 2, |(entry, arm)| {
+            over_wb(entry, arm, entries).map(|ratio| format!("{:.3}", ratio.value))
+        })
+        .number("of limit", 3, |(entry, arm)| of_limit(entry, arm))
+        .number("wrong words", 5, |(entry, arm)| wrong_words(entry, arm))
+        .number("proc×rep", 7, |(entry, arm)| entry.counts(elapsed(arm, TEST)))
+        .words("witness", 0, |(entry, _)| entry.proof())
+        .told(rows)
 }
 
 fn said(entry: &Entry, name: &str, first: bool) -> Cell {
@@ -120,33 +113,18 @@ fn said(entry: &Entry, name: &str, first: bool) -> Cell {
     }
 }
 
-fn rates(entry: &Entry, arm: &str) -> Vec<Cell> {
-    let rate = |series| number(entry, arm, series, "bandwidth");
-    let timed = rate(TEST).map(|rate| {
-        let mib = |value| display_mib(Quantity { value, ..rate });
-        format!("{} {}", display_mib(rate), rate.display_spread_by(mib)).trim_end().to_owned()
-    });
-    vec![
-        Cell::maybe(rate(ISSUE).map(display_mib)),
-        Cell::maybe(timed).strong(),
-        Cell::maybe(rate(TEST).map(display_gb)),
-        Cell::maybe(rate(COMPLETION).map(display_mib)),
-        Cell::of(number(entry, arm, TEST, "round")).quiet(),
-    ]
-}
-
 /// Complete stores as a share of clearing, or loads of reading.
 fn of_limit(entry: &Entry, arm: &str) -> Option<Quantity> {
     let stores = number(entry, arm, COMPLETION, "share_of_clear");
     stores.or_else(|| number(entry, arm, TEST, "share_of_read"))
 }
 
-fn rest(entry: &Entry, arm: &str) -> Vec<Cell> {
+fn wrong_words(entry: &Entry, arm: &str) -> Cell {
     let wrong = entry.counter(counter::WRONG_WORDS).filter(|_| arm == ARM).map(|wrong| {
         let tone = if wrong == 0 { Tone::Good } else { Tone::Bad };
         Cell::toned(group_thousands(wrong as f64), tone)
     });
-    vec![wrong.unwrap_or_else(Cell::none), entry.counts(elapsed(arm, TEST)), entry.proof()]
+    wrong.unwrap_or_else(Cell::none)
 }
 
 /// The rate over that of the same test in WB memory.

@@ -6,8 +6,9 @@
 use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
 use crate::{
     cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Section, Table},
+    document::{Block, Cell, Headline, Section, Table},
     entry::Entry,
+    grid::Grid,
     headline::headline,
     numbers::elapsed,
     parameters::{self, display_type},
@@ -21,9 +22,7 @@ const PLACE: [&str; 4] = ["type", "frames", "leaf", "samples"];
 /// The table of latency cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, LATENCY);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut section = Section::new("memtype-latency", "Memory types: one operation");
     section.blocks.extend(charts::latency(run));
     let shown = columns(&mine, &["type"]);
@@ -39,49 +38,40 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
-    let parameter = |name: &String| match name.as_str() {
-        "type" | "state" => Column::words(name),
-        name => Column::words(name).rank(5),
+    let arms = |entry: &'_ Entry| match arms(entry, "op") {
+        none if none.is_empty() => vec!["–".to_owned()],
+        some => some.into_iter().map(ToOwned::to_owned).collect(),
     };
-    let mut columns: Vec<Column> = shown.iter().map(parameter).collect();
-    columns.extend([
-        Column::words("operation"),
-        Column::number("n").rank(6),
-        Column::number("min").rank(2),
-        Column::number("p50"),
-        Column::number("p90").rank(7),
-        Column::number("p99"),
-        Column::number("p99.9").rank(4),
-        Column::number("max").rank(4),
-        Column::number("mean").rank(8),
-        Column::number("× WB").rank(1),
-        Column::number("proc×rep").rank(9),
-        Column::words("witness"),
-    ]);
-    let row = |entry: &Entry, arm: &str, first: bool| {
-        let of = |statistic| number(entry, arm, OP, statistic);
-        let plain = |statistic| Cell::of(of(statistic));
-        let mut row = entry.head(shown);
-        row.extend([arm.into(), plain("n").quiet(), plain("min")]);
-        row.push(Cell::spread(of("p50")).strong());
-        row.extend(["p90", "p99", "p99.9", "max"].map(plain));
-        row.push(plain("mean").quiet());
-        let ratio = over_wb(entry, arm, entries);
-        row.push(Cell::maybe(ratio.map(|ratio| format!("{:.2}", ratio.value))));
-        row.push(entry.counts(elapsed(arm, OP)));
-        row.push(if first { entry.proof() } else { Cell::default() });
-        row
-    };
-    let mut rows = Vec::new();
-    for entry in entries {
-        let mut arms = arms(entry, "op");
-        if arms.is_empty() {
-            arms.push("–");
-        }
-        let numbered = arms.iter().enumerate();
-        rows.extend(numbered.map(|(nth, arm)| row(entry, arm, nth == 0)));
-    }
-    Table::of(columns, rows)
+    let rows = entries.iter().flat_map(|entry| {
+        arms(entry).into_iter().enumerate().map(move |(nth, arm)| (*entry, arm, nth == 0))
+    });
+    let of =
+        |(entry, arm, _): &(&Entry, String, bool), statistic| number(entry, arm, OP, statistic);
+    shown
+        .iter()
+        .fold(Grid::<(&Entry, String, bool)>::new(), |grid, name| {
+            let rank = if ["type", "state"].contains(&name.as_str()) { 0 } else { 5 };
+            grid.words(name, rank, |(entry, ..)| entry.parameter_cell(name))
+        })
+        .words("operation", 0, |(_, arm, _)| arm.clone())
+        .number("n", 6, move |row| Cell::of(of(row, "n")).quiet())
+        .number("min", 2, move |row| of(row, "min"))
+        .number("p50", 0, move |row| Cell::spread(of(row, "p50")).strong())
+        .number("p90", 7, move |row| of(row, "p90"))
+        .number("p99", 0, move |row| of(row, "p99"))
+        .number("p99.9", 4, move |row| of(row, "p99.9"))
+        .number("max", 4, move |row| of(row, "max"))
+        .number("mean", 8, move |row| Cell::of(of(row, "mean")).quiet())
+        .number("× WB", 1, |(entry, arm, _)| {
+            over_wb(entry, arm, entries).map(|ratio| format!("{:.2}", ratio.value))
+        })
+        .number("proc×rep", 9, |(entry, arm, _)| entry.counts(elapsed(arm, OP)))
+        .words(
+            "witness",
+            0,
+            |(entry, _, first)| if *first { entry.proof() } else { Cell::default() },
+        )
+        .told(rows)
 }
 
 /// The first operation that was asked for, by memory type.

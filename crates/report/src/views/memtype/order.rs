@@ -12,8 +12,9 @@ use pagelab_record::{
 use super::{ORDER, mine, withheld};
 use crate::{
     cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Section, Table, Tone},
+    document::{Block, Cell, Column, Headline, Section, Tone},
     entry::{Entry, Standing},
+    grid::Grid,
     numbers,
     quantity::group_thousands,
     run::Run,
@@ -71,29 +72,32 @@ fn verdict(entry: &Entry, count: Count) -> Cell {
 /// The table of order cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = mine(&run.entries, ORDER);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let shown = columns(&mine, &["type", "store", "fence"]);
-    let mut columns: Vec<Column> = shown
+    let number = |value: u64| group_thousands(value as f64);
+    let each = |count: &Count| {
+        let share = count.reorderings as f64 / count.observed as f64;
+        (count.observed > 0).then(|| format!("{:.2}", share * 1e6))
+    };
+    let table = shown
         .iter()
-        .map(|name| match name.as_str() {
-            "type" | "store" | "fence" => Column::words(name),
-            "rounds" => Column::words("rounds asked").rank(4),
-            name => Column::words(name).rank(3),
+        .fold(Grid::<(&Entry, Count)>::new(), |grid, name| {
+            let column = match name.as_str() {
+                "type" | "store" | "fence" => Column::words(name),
+                "rounds" => Column::words("rounds asked").rank(4),
+                name => Column::words(name).rank(3),
+            };
+            grid.with(column, |(entry, _)| entry.parameter_cell(name))
         })
-        .collect();
-    columns.extend([
-        Column::number("rounds").rank(1),
-        Column::number("observed").rank(2),
-        Column::number("reorderings"),
-        Column::number("in a million"),
-        Column::words("verdict"),
-        Column::words("witness"),
-    ]);
-    let rows = mine.iter().map(|entry| row(entry, &shown)).collect();
-    let mut section = Section::new("memtype-order", "Memory types: order of stores")
-        .with(Block::Table(Table { columns, rows }));
+        .number("rounds", 1, |(_, count)| number(count.rounds))
+        .number("observed", 2, |(_, count)| number(count.observed))
+        .number("reorderings", 0, |(_, count)| number(count.reorderings))
+        .number("in a million", 0, |(_, count)| each(count))
+        .words("verdict", 0, |(entry, count)| verdict(entry, *count))
+        .words("witness", 0, |(entry, _)| entry.proof())
+        .table(mine.iter().map(|entry| (*entry, count(entry).unwrap_or_default())));
+    let mut section =
+        Section::new("memtype-order", "Memory types: order of stores").with(Block::Table(table));
     section.blocks.push(Block::Text(format!(
         "{}One CPU stores data, then the fence of the row, then a flag; another CPU loads the \
          flag, then the data. Observed: it saw the new flag. A reordering: the data was still old. \
@@ -115,21 +119,4 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         tone: Tone::Plain,
     };
     counted.max_by_key(|(_, count)| count.reorderings).map(told).into_iter().collect()
-}
-
-fn row(entry: &Entry, shown: &[String]) -> Vec<Cell> {
-    let mut row = entry.head(shown);
-    let count = count(entry).unwrap_or_default();
-    let number = |value: u64| Cell::from(group_thousands(value as f64));
-    let each = (count.observed > 0)
-        .then(|| format!("{:.2}", count.reorderings as f64 / count.observed as f64 * 1e6));
-    row.extend([
-        number(count.rounds),
-        number(count.observed),
-        number(count.reorderings),
-        Cell::maybe(each),
-        verdict(entry, count),
-        entry.proof(),
-    ]);
-    row
 }

@@ -17,8 +17,9 @@ use pagelab_record::{
 
 use crate::{
     cases::{all_rows, columns, name_of, titles},
-    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
+    document::{Block, Cell, Headline, Note, Section, Table, Tone},
     entry::Entry,
+    grid::Grid,
     headline,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally},
     parameters,
@@ -100,9 +101,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
 /// The tables of every case and of every set of readers, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut section = Section::new("replay", "Trace replay");
     let compared: Vec<&Entry> =
         mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();
@@ -141,59 +140,31 @@ fn conditions(entries: &[&Entry]) -> String {
 }
 
 fn table(entry: &Entry) -> Table {
-    let columns = vec![
-        Column::words("arm"),
-        Column::words("decoder").rank(6),
-        Column::number("CPU"),
-        Column::number("elapsed").rank(5),
-        Column::number("ops/s").rank(3),
-        Column::number("trace").rank(4),
-        Column::number("× noop"),
-        Column::number("× base"),
-        Column::number("user").rank(7),
-        Column::number("system").rank(7),
-        Column::number("reads").rank(9),
-        Column::number("minor faults").rank(8),
-        Column::number("major").rank(9),
-        Column::words("digest").rank(1),
-        Column::number("proc×rep").rank(8),
-        Column::words("witness"),
-    ];
     let arms = entry.measured().map(|measured| arms(entry.case(), measured)).unwrap_or_default();
-    Table::of(columns, arms.iter().map(|arm| row(entry, arm)).collect())
-}
-
-fn row(entry: &Entry, arm: &str) -> Vec<Cell> {
     let of = |at, statistic| entry.numbers.get(at, statistic);
-    let (thread, whole) = (cpu(arm, REPLAY), elapsed(arm, REPLAY));
-    let mut row = vec![
-        Cell::from(arm),
-        Cell::toned(decoder(arm), Tone::Quiet),
-        Cell::spread(of(thread, "ns_per_op")).strong(),
-        Cell::of(of(whole, "ns_per_op")),
-        Cell::of(of(whole, "ops_per_second")),
-        Cell::of(of(whole, "bandwidth")),
-    ];
-    row.extend(AGAINST.map(|statistic| against(of(thread, statistic))));
-    row.extend(usage(entry, arm));
-    row.push(digest(entry, arm));
-    row.push(entry.counts(thread));
-    row.push(proof(entry, arm));
-    row
+    Grid::<&str>::new()
+        .words("arm", 0, |arm| *arm)
+        .words("decoder", 6, |arm| Cell::toned(decoder(arm), Tone::Quiet))
+        .number("CPU", 0, |arm| Cell::spread(of(cpu(arm, REPLAY), "ns_per_op")).strong())
+        .number("elapsed", 5, |arm| of(elapsed(arm, REPLAY), "ns_per_op"))
+        .number("ops/s", 3, |arm| of(elapsed(arm, REPLAY), "ops_per_second"))
+        .number("trace", 4, |arm| of(elapsed(arm, REPLAY), "bandwidth"))
+        .number("× noop", 0, |arm| against(of(cpu(arm, REPLAY), AGAINST[0])))
+        .number("× base", 0, |arm| against(of(cpu(arm, REPLAY), AGAINST[1])))
+        .number("user", 7, |arm| of(cpu(arm, SPLIT[0]), "p50"))
+        .number("system", 7, |arm| of(cpu(arm, SPLIT[1]), "p50"))
+        .number("reads", 9, |arm| count(entry, arm, series::READ_CALLS))
+        .number("minor faults", 8, |arm| count(entry, arm, series::MINOR_FAULTS))
+        .number("major", 9, |arm| count(entry, arm, series::MAJOR_FAULTS))
+        .words("digest", 1, |arm| digest(entry, arm))
+        .number("proc×rep", 8, |arm| entry.counts(cpu(arm, REPLAY)))
+        .words("witness", 0, |arm| proof(entry, arm))
+        .told(arms)
 }
 
 /// User and system time of one operation; calls of read, minor and major faults of one replay.
-fn usage(entry: &Entry, arm: &str) -> [Cell; 5] {
-    let of = |at| entry.numbers.get(at, "p50");
-    let time = |name| Cell::maybe(of(cpu(arm, name)).map(Quantity::display));
-    let count = |name| Cell::maybe(of(tally(arm, name)).map(|q| group_thousands(q.value)));
-    [
-        time(SPLIT[0]),
-        time(SPLIT[1]),
-        count(series::READ_CALLS),
-        count(series::MINOR_FAULTS),
-        count(series::MAJOR_FAULTS),
-    ]
+fn count(entry: &Entry, arm: &str, series: &str) -> Option<String> {
+    entry.numbers.get(tally(arm, series), "p50").map(|q| group_thousands(q.value))
 }
 
 /// A ratio to another arm; ties are grey.

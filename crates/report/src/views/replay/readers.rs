@@ -4,11 +4,14 @@
 //! and the same replay from memory stands beside it. Readers are cases, not arms: a ratio between
 //! them is of medians of different processes, and its ends are the worst of both.
 
-use super::{AGAINST, REPLAY, against, arms, conditions, notes, proof, usage};
+use pagelab_record::{units::display_number, vocabulary::series};
+
+use super::{AGAINST, REPLAY, SPLIT, against, arms, conditions, count, notes, proof};
 use crate::{
     cases::titles,
-    document::{Block, Cell, Column, Table},
+    document::{Block, Cell, Table},
     entry::Entry,
+    grid::Grid,
     numbers::{cpu, elapsed, tally},
     parameters,
     quantity::{Quantity, Unit},
@@ -59,45 +62,46 @@ pub(super) fn blocks(all: &[&Entry]) -> Vec<Block> {
 }
 
 fn table(group: &[&Entry], all: &[&Entry]) -> Table {
-    let arms_of = |entry: &Entry| -> Vec<String> {
-        let measured = entry.measured();
-        let arms = measured.map(|measured| arms(entry.case(), measured)).unwrap_or_default();
-        arms.into_iter().map(ToOwned::to_owned).collect()
+    let arms = |entry: &'_ Entry| -> Vec<String> {
+        let arms = entry.measured().map(|measured| arms(entry.case(), measured));
+        arms.unwrap_or_default().into_iter().map(ToOwned::to_owned).collect()
     };
-    let several = group.iter().any(|entry| arms_of(entry).len() > 1);
-    let mut columns = vec![Column::words("reader"), Column::words("cache").rank(5)];
-    if several {
-        columns.push(Column::words("arm"));
-    }
-    columns.extend([
-        Column::number("file to digest"),
-        Column::number("elapsed").rank(1),
-        Column::number("× memory"),
-        Column::number("CPU"),
-        Column::number("× noop"),
-        Column::number("× base"),
-        Column::number("user").rank(4),
-        Column::number("system").rank(2),
-        Column::number("reads").rank(3),
-        Column::number("minor faults").rank(3),
-        Column::number("major").rank(6),
-        Column::number("faults/MiB").rank(5),
-        Column::number("proc×rep").rank(7),
-        Column::words("witness"),
-    ]);
-    let mut rows = Vec::new();
-    for entry in group {
-        for arm in arms_of(entry) {
-            let mut row = vec![entry.parameter("reader").into(), entry.parameter("cache").into()];
-            if several {
-                row.push(arm.clone().into());
-            }
-            row.extend(cells(entry, &arm, from_memory(entry, &arm, all), several));
-            rows.push(row);
-        }
-    }
-    Table::of(columns, rows)
+    let several = group.iter().any(|entry| arms(entry).len() > 1);
+    let each = |(entry, arm): &Row<'_>| entry.numbers.get(elapsed(arm, REPLAY), "ns_per_op");
+    let beside = |(entry, arm): &Row<'_>, what| {
+        against(entry.numbers.get(cpu(arm, REPLAY), what).filter(|_| several))
+    };
+    let time = |(entry, arm): &Row<'_>, what| entry.numbers.get(cpu(arm, what), "p50");
+    let counted = |(entry, arm): &Row<'_>, what| count(entry, arm, what);
+    let rows = group.iter().flat_map(|entry| arms(entry).into_iter().map(|arm| (*entry, arm)));
+    Grid::<Row<'_>>::new()
+        .words("reader", 0, |(entry, _)| entry.parameter("reader").to_owned())
+        .words("cache", 5, |(entry, _)| entry.parameter("cache").to_owned())
+        .only_if(several, |grid| grid.words("arm", 0, |(_, arm)| arm.clone()))
+        .number("file to digest", 0, |(entry, arm)| {
+            Cell::of(entry.numbers.get(elapsed(arm, REPLAY), "total")).strong()
+        })
+        .number("elapsed", 1, move |row| Cell::spread(each(row)))
+        .number("× memory", 0, move |row| against(over_memory(row, each(row), all)))
+        .number("CPU", 0, |(entry, arm)| entry.numbers.get(cpu(arm, REPLAY), "ns_per_op"))
+        .number("× noop", 0, move |row| beside(row, AGAINST[0]))
+        .number("× base", 0, move |row| beside(row, AGAINST[1]))
+        .number("user", 4, move |row| time(row, SPLIT[0]))
+        .number("system", 2, move |row| time(row, SPLIT[1]))
+        .number("reads", 3, move |row| counted(row, series::READ_CALLS))
+        .number("minor faults", 3, move |row| counted(row, series::MINOR_FAULTS))
+        .number("major", 6, move |row| counted(row, series::MAJOR_FAULTS))
+        .number("faults/MiB", 5, |(entry, arm)| {
+            let per_mib = entry.numbers.get(tally(arm, series::MINOR_FAULTS), "per_mib");
+            per_mib.map(|q| display_number(q.value))
+        })
+        .number("proc×rep", 7, |(entry, arm)| entry.counts(elapsed(arm, REPLAY)))
+        .words("witness", 0, |(entry, arm)| proof(entry, arm))
+        .told(rows)
 }
+
+/// A case, and one of its arms.
+type Row<'a> = (&'a Entry, String);
 
 /// The elapsed time of the same arm over the same trace, from memory: of the group, or of another
 /// case that differs in its arms.
@@ -112,32 +116,9 @@ fn from_memory(entry: &Entry, arm: &str, all: &[&Entry]) -> Option<Quantity> {
     found.iter().find_map(|other| other.numbers.get(elapsed(arm, REPLAY), "ns_per_op"))
 }
 
-fn cells(entry: &Entry, arm: &str, memory: Option<Quantity>, several: bool) -> Vec<Cell> {
-    let of = |at, statistic| entry.numbers.get(at, statistic);
-    let whole = elapsed(arm, REPLAY);
-    let each = of(whole, "ns_per_op");
-    let ratio = each.zip(memory).and_then(|(each, memory)| each.over(memory, Unit::Ratio));
-    let ratio = match entry.parameter("reader") {
+fn over_memory((entry, arm): &Row<'_>, each: Option<Quantity>, all: &[&Entry]) -> Option<Quantity> {
+    match entry.parameter("reader") {
         MEMORY => each.map(|_| Quantity::exact(1.0, Unit::Ratio)),
-        _ => ratio,
-    };
-    let [user, system, reads, minor, major] = usage(entry, arm);
-    let beside = |what| against(of(cpu(arm, REPLAY), what).filter(|_| several));
-    let per_mib = of(tally(arm, "minor-faults"), "per_mib");
-    vec![
-        Cell::of(of(whole, "total")).strong(),
-        Cell::spread(each),
-        against(ratio),
-        Cell::of(of(cpu(arm, REPLAY), "ns_per_op")),
-        beside(AGAINST[0]),
-        beside(AGAINST[1]),
-        user,
-        system,
-        reads,
-        minor,
-        major,
-        Cell::maybe(per_mib.map(|q| pagelab_record::units::display_number(q.value))),
-        entry.counts(whole),
-        proof(entry, arm),
-    ]
+        _ => each?.over(from_memory(entry, arm, all)?, Unit::Ratio),
+    }
 }

@@ -18,8 +18,9 @@ use pagelab_record::{
 
 use crate::{
     cases::{all_rows, columns, is_parallel, touches_fault},
-    document::{Block, Cell, Column, Headline, Section, Table, Tone},
+    document::{Block, Cell, Headline, Section, Table, Tone},
     entry::Entry,
+    grid::Grid,
     headline::{base_cases, fault, headline},
     limits::Limits,
     numbers::{At, Numbers, Time, clock_of, cpu, elapsed, summed},
@@ -188,9 +189,7 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
 /// The table of throughput cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut section = Section::new("throughput", "Fault throughput");
     section.blocks.extend(charts::bandwidth(run));
     let shown = columns(&mine, &["page", "backing", "populate"]);
@@ -215,42 +214,26 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 }
 
 fn table(entries: &[&Entry], shown: &[String]) -> Table {
-    let mut columns = Column::each(shown);
-    columns.extend([
-        Column::number("per fault"),
-        Column::number("per page").rank(1),
-        Column::number("faults/s"),
-        Column::number("bandwidth"),
-        Column::number("of clear"),
-        Column::number("cold page").rank(1),
-        Column::number("CPU/fault").rank(3),
-        Column::number("release/page").rank(5),
-        Column::number("vs C").rank(2),
-    ]);
-    columns.extend(PEERS.map(|(.., title)| Column::number(title).rank(2)));
-    columns.extend([Column::number("proc×rep").rank(4), Column::words("witness")]);
+    let (touch, whole) = (elapsed(ARM, TOUCH), elapsed(ARM, FAULT_IN));
     // Where no call populates, a page costs what its fault does.
     let populated = entries.iter().any(|entry| !touches_fault(entry.case()));
-    let row = |entry: &&Entry| {
-        let of = |at, statistic| entry.numbers.get(at, statistic);
-        let (touch, whole) = (elapsed(ARM, TOUCH), elapsed(ARM, FAULT_IN));
-        let mut row = entry.head(shown);
-        row.extend([
-            Cell::spread(of(touch, "per_fault")).strong(),
-            Cell::spread(of(whole, "per_page").filter(|_| populated)),
-            Cell::of(of(touch, "faults_per_second")),
-            Cell::of(of(whole, "bandwidth")),
-            Cell::of(of(whole, "share_of_clear")),
-            Cell::spread(cold_page_of(entry)),
-            Cell::of(of(cpu(ARM, TOUCH), "per_fault")),
-            Cell::of(release_per_page(entry)),
-            Cell::spread(of(touch, "ratio_to_c")),
-        ]);
-        row.extend(PEERS.map(|(_, statistic, _)| Cell::spread(ratio_to_peer(entry, statistic))));
-        row.extend([entry.counts(touch), entry.proof()]);
-        row
-    };
-    Table::of(columns, entries.iter().map(row).collect())
+    let per_page = |entry: &Entry| entry.numbers.get(whole, "per_page").filter(|_| populated);
+    Grid::<&Entry>::new()
+        .case(shown, |entry| entry)
+        .number("per fault", 0, |e| Cell::spread(e.numbers.get(touch, "per_fault")).strong())
+        .number("per page", 1, |entry| Cell::spread(per_page(entry)))
+        .number("faults/s", 0, |entry| entry.numbers.get(touch, "faults_per_second"))
+        .number("bandwidth", 0, |entry| entry.numbers.get(whole, "bandwidth"))
+        .number("of clear", 0, |entry| entry.numbers.get(whole, "share_of_clear"))
+        .number("cold page", 1, |entry| Cell::spread(cold_page_of(entry)))
+        .number("CPU/fault", 3, |entry| entry.numbers.get(cpu(ARM, TOUCH), "per_fault"))
+        .number("release/page", 5, |entry| release_per_page(entry))
+        .number("vs C", 2, |entry| Cell::spread(entry.numbers.get(touch, "ratio_to_c")))
+        .number(PEERS[0].2, 2, |entry| Cell::spread(ratio_to_peer(entry, PEERS[0].1)))
+        .number(PEERS[1].2, 2, |entry| Cell::spread(ratio_to_peer(entry, PEERS[1].1)))
+        .number("proc×rep", 4, |entry| entry.counts(touch))
+        .words("witness", 0, |entry| entry.proof())
+        .told(entries.iter().copied())
 }
 
 fn cold_page_of(entry: &Entry) -> Option<Quantity> {

@@ -10,8 +10,9 @@
 
 use super::{WORKLOAD, title};
 use crate::{
-    document::{Block, Cell, Column, Note, Section, Table, Tone},
+    document::{Block, Cell, Note, Section, Table, Tone},
     entry::Entry,
+    grid::Grid,
     published::compared::{self, Compared, Kind},
     run::Run,
 };
@@ -26,9 +27,7 @@ pub(crate) fn compared_section(run: &Run) -> Option<Section> {
         .filter_map(|entry| Some((entry, compared::of(entry.measured()?))))
         .filter(|(_, rows)| rows.iter().any(|row| row.published.is_some()))
         .collect();
-    if with.is_empty() {
-        return None;
-    }
+    with.first()?;
     let mut section = Section::new("compared", "Published beside simulated");
     section.blocks.push(Block::Text(
         "Published times are a machine's, ours a model's. identity: the model was given this \
@@ -49,34 +48,22 @@ pub(crate) fn compared_section(run: &Run) -> Option<Section> {
 }
 
 fn table(rows: &[Compared]) -> Table {
-    let columns = vec![
-        Column::words("source"),
-        Column::words("metric"),
-        Column::number("published"),
-        Column::number("simulated"),
-        Column::number("error"),
-        Column::number("σ").rank(1),
-        Column::words("kind"),
-    ];
-    let row = |row: &Compared| {
-        let kind = match row.kind {
-            _ if row.published.is_none() => Cell::none(),
-            Kind::Predicted => Cell::toned("predicted", Tone::Strong),
-            kind => Cell::toned(kind.name(), Tone::Quiet),
-        };
-        vec![
-            row.source.as_str().into(),
-            Cell::toned(row.metric.name.as_str(), Tone::Quiet),
-            Cell::maybe(row.published.map(|value| row.metric.display(value))),
-            Cell::toned(row.metric.display(row.simulated), Tone::Strong),
-            row.error().map_or_else(Cell::none, error),
-            Cell::maybe(row.sigmas().map(|sigmas| format!("{sigmas:+.1}"))),
-            kind,
-        ]
+    let kind = |row: &Compared| match row.kind {
+        _ if row.published.is_none() => Cell::none(),
+        Kind::Predicted => Cell::toned("predicted", Tone::Strong),
+        kind => Cell::toned(kind.name(), Tone::Quiet),
     };
     // What nobody published and the model does not count says nothing.
     let said = |row: &&Compared| row.published.is_some() || row.simulated > 0.0;
-    Table { columns, rows: rows.iter().filter(said).map(row).collect() }
+    Grid::<&Compared>::new()
+        .words("source", 0, |row| row.source.clone())
+        .words("metric", 0, |row| Cell::toned(row.metric.name.as_str(), Tone::Quiet))
+        .number("published", 0, |row| row.published.map(|value| row.metric.display(value)))
+        .number("simulated", 0, |row| Cell::toned(row.metric.display(row.simulated), Tone::Strong))
+        .number("error", 0, |row| row.error().map_or_else(Cell::none, error))
+        .number("σ", 1, |row| row.sigmas().map(|sigmas| format!("{sigmas:+.1}")))
+        .words("kind", 0, |row| kind(row))
+        .table(rows.iter().filter(said))
 }
 
 fn error(error: f64) -> Cell {
@@ -170,22 +157,15 @@ fn remark(row: &Compared) -> Option<Note> {
 /// Every constant of the model with what it was chosen by.
 fn constants(entry: &Entry) -> Option<Table> {
     let all = compared::constants(entry);
-    let columns = vec![
-        Column::words("constant"),
-        Column::number("value"),
-        Column::words("from"),
-        Column::words("that is").rank(1),
-    ];
-    let row = |constant: &compared::Constant| {
-        let tone = if constant.is_fitted() { Tone::Strong } else { Tone::Plain };
-        vec![
-            constant.name.as_str().into(),
-            constant.display().into(),
-            Cell::toned(constant.word.as_str(), tone),
-            Cell::toned(constant.text.as_str(), Tone::Quiet),
-        ]
-    };
-    (!all.is_empty()).then(|| Table { columns, rows: all.iter().map(row).collect() })
+    all.first()?;
+    let tone = |one: &compared::Constant| if one.is_fitted() { Tone::Strong } else { Tone::Plain };
+    let table = Grid::<&compared::Constant>::new()
+        .words("constant", 0, |constant| constant.name.clone())
+        .number("value", 0, |constant| constant.display())
+        .words("from", 0, |constant| Cell::toned(constant.word.as_str(), tone(constant)))
+        .words("that is", 1, |constant| Cell::toned(constant.text.as_str(), Tone::Quiet))
+        .table(&all);
+    Some(table)
 }
 
 #[cfg(test)]

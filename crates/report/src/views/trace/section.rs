@@ -11,8 +11,9 @@ use pagelab_record::units;
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
     cases::{all_rows, titles},
-    document::{Block, Cell, Column, Section, Table, Tone},
+    document::{Block, Cell, Section, Table, Tone},
     entry::Entry,
+    grid::Grid,
     numbers::{counted, cpu},
     quantity::{Quantity, group_thousands},
     run::Run,
@@ -49,26 +50,31 @@ impl Traced<'_> {
         names
     }
 
-    /// A share, the published one, and how far they are apart.
-    fn compared(&self, series: &str, statistic: &str) -> Vec<Cell> {
-        let (here, there) = (self.number(series, statistic), self.published(series, statistic));
-        let mut cells = vec![Cell::maybe(here.map(percent))];
-        if self.is_published() {
-            let quiet = |cell| Cell { tone: Tone::Quiet, ..cell };
-            cells.push(quiet(Cell::maybe(there.map(percent))));
-            cells.push(quiet(Cell::maybe(here.zip(there).map(points))));
-        }
-        cells
-    }
-
-    /// The headings of [`Traced::compared`].
-    fn compared_columns(&self, name: &str, rank: u8) -> Vec<Column> {
-        let mut columns = vec![Column::number(name)];
-        if self.is_published() {
-            columns.push(Column::number("published").rank(rank));
-            columns.push(Column::number("apart").rank(rank + 1));
-        }
-        columns
+    /// Columns of a share, of the published one, and of how far they are apart.
+    fn compared<'a, R: 'a>(
+        &'a self,
+        grid: Grid<'a, R>,
+        (name, rank): (&str, u8),
+        of: impl Fn(&R) -> (String, &'static str) + Copy + 'a,
+    ) -> Grid<'a, R> {
+        let here = move |row: &R| {
+            let (series, statistic) = of(row);
+            self.number(&series, statistic)
+        };
+        let there = move |row: &R| {
+            let (series, statistic) = of(row);
+            self.published(&series, statistic)
+        };
+        let apart = move |row: &R| here(row).zip(there(row)).map(points);
+        grid.number(name, 0, move |row| here(row).map(percent)).only_if(
+            self.is_published(),
+            |grid| {
+                grid.number("published", rank, move |row| {
+                    Cell::maybe(there(row).map(percent)).quiet()
+                })
+                .number("apart", rank + 1, move |row| Cell::maybe(apart(row)).quiet())
+            },
+        )
     }
 }
 
@@ -82,9 +88,7 @@ fn points((here, there): (Quantity, Quantity)) -> String {
 /// The tables of every trace, where there is one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mine = run.rows(WORKLOAD);
-    if mine.is_empty() {
-        return None;
-    }
+    mine.first()?;
     let mut section = Section::new("trace-stats", "Trace statistics");
     section.blocks.extend(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
@@ -132,139 +136,96 @@ fn conditions(traced: &Traced<'_>) -> String {
 }
 
 fn totals(traced: &Traced<'_>) -> Table {
-    let mut columns = vec![Column::words("statistic"), Column::number("count")];
-    columns.extend(traced.compared_columns("share", 2));
-    if traced.is_published() {
-        columns.insert(2, Column::number("published").rank(1));
-    }
-    let mut rows = Vec::new();
-    let mut row = |name: String, series: &str, count: &str, share: &str| {
-        let (here, there) = (traced.number(series, count), traced.published(series, count));
-        if here.is_none() && traced.number(series, share).is_none() {
-            return;
-        }
-        let whole = |q: Option<Quantity>| Cell::maybe(q.map(|q| group_thousands(q.value)));
-        let mut cells = vec![name.into(), Cell { tone: Tone::Strong, ..whole(here) }];
-        if traced.is_published() {
-            cells.push(Cell { tone: Tone::Quiet, ..whole(there) });
-        }
-        cells.extend(traced.compared(series, share));
-        rows.push(cells);
-    };
-    let mut whole = |name: &str, count, share| row(name.to_owned(), WHOLE, count, share);
-    whole("operations", "ops", "");
-    whole("bytes", "bytes", "");
-    whole("reads", "reads", "read_share");
-    whole("writes", "writes", "write_share");
-    whole("straddles", "straddles", "straddle_share");
-    whole("page transitions", "transitions", "transition_share");
-    whole("distinct pages", "pages", "");
-    whole("absent reads", "absent_reads", "absent_share");
-    whole("pages of absent reads", "absent_pages", "");
-    for width in traced.names("width/") {
-        let series = format!("width/{width}");
-        row(format!("reads of {width} B"), &series, "reads", "read_share");
-    }
-    for width in traced.names("width/") {
-        let series = format!("width/{width}");
-        row(format!("writes of {width} B"), &series, "writes", "write_share");
-    }
-    Table { columns, rows }
+    let whole = [
+        ("operations", "ops", ""),
+        ("bytes", "bytes", ""),
+        ("reads", "reads", "read_share"),
+        ("writes", "writes", "write_share"),
+        ("straddles", "straddles", "straddle_share"),
+        ("page transitions", "transitions", "transition_share"),
+        ("distinct pages", "pages", ""),
+        ("absent reads", "absent_reads", "absent_share"),
+        ("pages of absent reads", "absent_pages", ""),
+    ];
+    let whole = whole.map(|(name, count, share)| (name.to_owned(), WHOLE.to_owned(), count, share));
+    let by_width = [("reads", "read_share"), ("writes", "write_share")];
+    let by_width = by_width.into_iter().flat_map(|(what, share)| {
+        let of = move |width: &str| {
+            (format!("{what} of {width} B"), format!("width/{width}"), what, share)
+        };
+        traced.names("width/").into_iter().map(of)
+    });
+    let rows = whole.into_iter().chain(by_width).filter(|(_, series, count, share)| {
+        [count, share].into_iter().any(|statistic| traced.number(series, statistic).is_some())
+    });
+    let shown = |count: Option<Quantity>| Cell::maybe(count.map(|q| group_thousands(q.value)));
+    let grid = Grid::<(String, String, &str, &str)>::new()
+        .words("statistic", 0, |(name, ..)| name.clone())
+        .number("count", 0, |(_, of, count, _)| shown(traced.number(of, count)).strong())
+        .only_if(traced.is_published(), |grid| {
+            grid.number("published", 1, |(_, of, count, _)| {
+                shown(traced.published(of, count)).quiet()
+            })
+        });
+    traced.compared(grid, ("share", 2), |(_, of, _, share)| (of.clone(), share)).table(rows)
 }
 
 /// Run lengths and reuse distances by powers of two, side by side.
 fn histograms(traced: &Traced<'_>) -> Option<Table> {
-    const HISTOGRAMS: [(&str, &str); 3] =
-        [("runs", "runs"), ("reuse", "reuse"), ("absent-reuse", "absent reuse")];
+    const HISTOGRAMS: [(&str, &str, u8); 3] =
+        [("runs/", "runs", 3), ("reuse/", "reuse", 1), ("absent-reuse/", "absent reuse", 3)];
     let first = |name: &str| name.split(['-', '+']).next().and_then(|from| from.parse().ok());
-    let buckets: BTreeSet<(u64, &str)> = HISTOGRAMS
-        .iter()
-        .flat_map(|(name, _)| {
-            let prefix: &'static str = match *name {
-                "runs" => "runs/",
-                "reuse" => "reuse/",
-                _ => "absent-reuse/",
-            };
-            traced.names(prefix)
-        })
-        .filter_map(|bucket| Some((first(bucket)?, bucket)))
-        .collect();
-    if buckets.is_empty() {
-        return None;
-    }
-    let mut columns = vec![Column::words("operations")];
-    for (at, (_, heading)) in HISTOGRAMS.iter().enumerate() {
-        columns.extend(traced.compared_columns(heading, if at == 1 { 1 } else { 3 }));
-    }
-    let row = |(_, bucket): &(u64, &str)| {
-        let mut row = vec![Cell::from(bucket.replace('-', "–"))];
-        for (name, _) in HISTOGRAMS {
-            row.extend(traced.compared(&format!("{name}/{bucket}"), "share"));
-        }
-        row
+    let buckets = HISTOGRAMS.iter().flat_map(|(prefix, ..)| traced.names(prefix));
+    let buckets: BTreeSet<(u64, &str)> =
+        buckets.filter_map(|bucket| Some((first(bucket)?, bucket))).collect();
+    buckets.first()?;
+    let grid =
+        Grid::<(u64, &str)>::new().words("operations", 0, |(_, bucket)| bucket.replace('-', "–"));
+    let add = |grid, (prefix, heading, rank): (&'static str, &str, u8)| {
+        let of = move |(_, bucket): &(u64, &str)| (format!("{prefix}{bucket}"), "share");
+        traced.compared(grid, (heading, rank), of)
     };
-    Some(Table { columns, rows: buckets.iter().map(row).collect() })
+    Some(HISTOGRAMS.into_iter().fold(grid, add).table(buckets))
 }
 
 fn caches(traced: &Traced<'_>) -> Option<Table> {
     let sizes = traced.names("cache/");
-    if sizes.is_empty() {
-        return None;
-    }
-    let mut columns = vec![Column::words("direct-mapped")];
-    columns.extend(traced.compared_columns("hits", 1));
-    columns.push(Column::number("conflicts").rank(2));
-    columns.push(Column::number("absent hits"));
-    if traced.is_published() {
-        columns.push(Column::number("published").rank(3));
-    }
-    let ends = ["hit_rate_low", "hit_rate_high"].map(|end| traced.published("absent-cache", end));
-    let row = |size: &&str| {
-        let series = format!("cache/{size}");
-        let mut row = vec![Cell::from(format!("{size} pages"))];
-        row.extend(traced.compared(&series, "hit_rate"));
-        let conflicts = traced.number(&series, "conflicts");
-        row.push(Cell::maybe(conflicts.map(|count| group_thousands(count.value))));
-        let absent = traced.number(&format!("absent-cache/{size}"), "hit_rate");
-        row.push(Cell::maybe(absent.map(percent)));
-        if traced.is_published() {
-            let range = match ends {
-                [Some(low), Some(high)] => {
-                    Some(format!("{:.1}–{:.1} %", low.value * 100.0, high.value * 100.0))
-                }
-                _ => None,
-            };
-            row.push(Cell { tone: Tone::Quiet, ..Cell::maybe(range) });
-        }
-        row
-    };
-    Some(Table { columns, rows: sizes.iter().map(row).collect() })
+    sizes.first()?;
+    let [low, high] = ["hit_rate_low", "hit_rate_high"]
+        .map(|end| traced.published("absent-cache", end).map(|share| share.value * 100.0));
+    let range = low.zip(high).map(|(low, high)| format!("{low:.1}–{high:.1} %"));
+    let grid = Grid::<&str>::new().words("direct-mapped", 0, |size| format!("{size} pages"));
+    let grid = traced
+        .compared(grid, ("hits", 1), |size| (format!("cache/{size}"), "hit_rate"))
+        .number("conflicts", 2, |size| {
+            let conflicts = traced.number(&format!("cache/{size}"), "conflicts");
+            conflicts.map(|count| group_thousands(count.value))
+        })
+        .number("absent hits", 0, |size| {
+            traced.number(&format!("absent-cache/{size}"), "hit_rate").map(percent)
+        })
+        .only_if(traced.is_published(), |grid| {
+            grid.number("published", 3, move |_| Cell::maybe(range.clone()).quiet())
+        });
+    Some(grid.table(sizes))
 }
 
 fn top_pages(traced: &Traced<'_>) -> Option<Table> {
     let mut pages = traced.names("page/");
     let more = pages.len().saturating_sub(TOP_ROWS);
     pages.truncate(TOP_ROWS);
-    if pages.is_empty() {
-        return None;
-    }
-    let mut columns = vec![Column::words("page"), Column::number("operations")];
-    columns.extend(traced.compared_columns("share", 1));
-    let row = |page: &&str| {
-        let series = format!("page/{page}");
-        let count = traced.number(&series, "count");
-        let count = count.map(|count| group_thousands(count.value));
-        let mut row = vec![Cell::from((*page).to_owned()), Cell::maybe(count)];
-        row.extend(traced.compared(&series, "share"));
-        row
-    };
-    let mut rows: Vec<Vec<Cell>> = pages.iter().map(row).collect();
+    pages.first()?;
+    let grid = Grid::<&str>::new().words("page", 0, |page| *page).number("operations", 0, |page| {
+        traced.number(&format!("page/{page}"), "count").map(|count| group_thousands(count.value))
+    });
+    let of = |page: &&str| (format!("page/{page}"), "share");
+    let mut table = traced.compared(grid, ("share", 1), of).table(pages);
     if more > 0 {
         let mut last = vec![Cell::toned(format!("{more} more in JSON"), Tone::Quiet)];
-        last.resize_with(columns.len(), Cell::default);
-        rows.push(last);
+        last.resize_with(table.columns.len(), Cell::default);
+        table.rows.push(last);
     }
-    Some(Table { columns, rows })
+    Some(table)
 }
 
 /// The miss-ratio curve at the powers of two, and where it ends.
@@ -277,27 +238,18 @@ fn miss_ratio(traced: &Traced<'_>) -> Option<Table> {
         Some(one_in) => format!("pages, LRU, one in {:.0} sampled", one_in.value),
         None => "pages, LRU, exact".to_owned(),
     };
-    let columns = vec![
-        Column::words(&heading),
-        Column::number("which is"),
-        Column::number("misses"),
-        Column::number("miss ratio"),
-    ];
-    let shown = |size: &&&str| {
+    let shown = |size: &&str| {
         let pages: Option<u64> = size.parse().ok();
-        pages.is_some_and(u64::is_power_of_two) || **size == last
+        pages.is_some_and(u64::is_power_of_two) || *size == last
     };
-    let row = |size: &&str| {
-        let of = |statistic| traced.number(&format!("lru/{size}"), statistic);
-        let bytes: Option<f64> = size.parse().ok().map(|pages: f64| pages * page);
-        vec![
-            Cell::from((*size).to_owned()),
-            Cell { tone: Tone::Quiet, ..Cell::maybe(bytes.map(units::display_bytes)) },
-            Cell::maybe(of("misses").map(|misses| group_thousands(misses.value))),
-            Cell::maybe(of("miss_ratio").map(percent)),
-        ]
-    };
-    Some(Table { columns, rows: sizes.iter().filter(shown).map(row).collect() })
+    let bytes = |size: &str| size.parse().ok().map(|pages: f64| units::display_bytes(pages * page));
+    let of = |size: &str, statistic| traced.number(&format!("lru/{size}"), statistic);
+    let grid = Grid::<&str>::new()
+        .words(&heading, 0, |size| *size)
+        .number("which is", 0, |size| Cell::maybe(bytes(size)).quiet())
+        .number("misses", 0, |size| of(size, "misses").map(|q| group_thousands(q.value)))
+        .number("miss ratio", 0, |size| of(size, "miss_ratio").map(percent));
+    Some(grid.table(sizes.into_iter().filter(shown)))
 }
 
 /// What fully associative LRU TLBs reach and miss, by page size.
@@ -312,23 +264,18 @@ fn reach(traced: &Traced<'_>) -> Option<Table> {
             entries.push(count);
         }
     }
-    if pages.is_empty() {
-        return None;
-    }
-    let mut columns = vec![Column::words("TLB, LRU")];
+    pages.first()?;
+    let mut grid = Grid::<&str>::new().words("TLB, LRU", 0, |count| format!("{count} entries"));
     for page in &pages {
-        columns.push(Column::number(&format!("reach, {page} pages")).rank(1));
-        columns.push(Column::number(&format!("misses, {page} pages")));
+        let of = move |count: &str, name| traced.number(&format!("tlb/{page}/{count}"), name);
+        let reach =
+            move |count: &str| of(count, "reach_bytes").map(|q| units::display_bytes(q.value));
+        let misses = move |count: &str| of(count, "miss_ratio").map(percent);
+        grid = grid
+            .number(&format!("reach, {page} pages"), 1, move |count| {
+                Cell::maybe(reach(count)).quiet()
+            })
+            .number(&format!("misses, {page} pages"), 0, move |count| misses(count));
     }
-    let row = |count: &&str| {
-        let mut row = vec![Cell::from(format!("{count} entries"))];
-        for page in &pages {
-            let of = |statistic| traced.number(&format!("tlb/{page}/{count}"), statistic);
-            let bytes = of("reach_bytes").map(|bytes| units::display_bytes(bytes.value));
-            row.push(Cell { tone: Tone::Quiet, ..Cell::maybe(bytes) });
-            row.push(Cell::maybe(of("miss_ratio").map(percent)));
-        }
-        row
-    };
-    Some(Table { columns, rows: entries.iter().map(row).collect() })
+    Some(grid.table(entries))
 }
