@@ -4,7 +4,7 @@ use pagelab_bench::{
     need::{Need, Needed},
     params::PageSize,
 };
-use pagelab_sys::{files::scratch::default_directory, uffd::Ability};
+use pagelab_sys::{files::scratch::default_directory, machine::thp::Policy, uffd::Ability};
 
 use crate::{
     fault::{
@@ -13,7 +13,7 @@ use crate::{
     },
     limit::bulk::STRING_STORE,
     memtype::needs::{AccessWidth, Module},
-    needs::{CpuCount, FarNode, Lockable, Memory, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
+    needs::{Cpus, Lockable, Memory, Node, POPULATE_WRITE, Pool, SCHED_FIFO, Transparent},
 };
 
 /// The catalogue: a row is a need, or one for each of several things.
@@ -24,8 +24,8 @@ pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
     || vec![Lockable(256 << 20).needed()],
     || vec![TRACEPOINTS.needed()],
     || vec![Memory(2 << 30).needed()],
-    || vec![CpuCount(2).needed()],
-    || vec![FarNode.needed()],
+    || vec![Cpus::Count(2).needed()],
+    || vec![Node::Far.needed()],
     || vec![POPULATE_WRITE.needed()],
     || vec![Module.needed()],
     || vec![Room { directory: default_directory(), bytes: 128 << 20 }.needed()],
@@ -49,7 +49,9 @@ fn of_page(page: PageSize) -> Option<Needed> {
         PageSize::Hugetlb(shift) => {
             Some(Pool { shift, pages: (256 << 20 >> shift).max(1) }.needed())
         }
-        PageSize::Folio(_) | PageSize::Thp => Some(Transparent { page, unasked: false }.needed()),
+        PageSize::Folio(_) | PageSize::Thp => {
+            Some(Transparent { page, to: Policy::Madvise }.needed())
+        }
     }
 }
 
@@ -67,17 +69,17 @@ mod tests {
             needs::{LINE_FLUSH, Typed},
             space::Space,
         },
-        needs::{Cpus, Node, Setting, Without},
+        needs::Setting,
     };
 
     #[test]
     fn every_need_has_a_name_and_a_cure() {
         let mut all = catalogue();
         all.extend([
-            Cpus(vec![0, 1]).needed(),
-            Node(7).needed(),
-            Without(PageSize::Thp).needed(),
-            Transparent { page: PageSize::Folio(8192), unasked: true }.needed(),
+            Cpus::These(vec![0, 1]).needed(),
+            Node::Number(7).needed(),
+            Transparent { page: PageSize::Thp, to: Policy::Never }.needed(),
+            Transparent { page: PageSize::Folio(8192), to: Policy::Always }.needed(),
             Typed(Space::of_fence_word(None)).needed(),
             AccessWidth { loads: true, nt: true, bytes: 8 }.needed(),
             LINE_FLUSH.needed(),

@@ -75,7 +75,7 @@ impl Chosen {
 
     /// That those named are there.
     pub fn needs(&self) -> impl Iterator<Item = Needed> {
-        let listed = self.listed.clone().map(|cpus| Cpus(cpus).needed());
-        listed.into_iter().chain(self.node.map(|node| Node(node).needed()))
+        let listed = self.listed.clone().map(|cpus| Cpus::These(cpus).needed());
+        listed.into_iter().chain(self.node.map(|node| Node::Number(node).needed()))
     }
 }

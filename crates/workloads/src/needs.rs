@@ -3,7 +3,7 @@
 //! A need that one workload has lives with it. The `catalogue` lists those that `doctor` goes
 //! through.
 
-use std::path::PathBuf;
+use std::{fmt, mem::discriminant, path::PathBuf};
 
 use pagelab_bench::{
     Remedy,
@@ -78,68 +78,55 @@ fn by_hand(need: &dyn Need, without: &str) -> String {
     need.remedy().and_then(|remedy| remedy.by_hand()).unwrap_or_else(|| without.to_owned())
 }
 
-const NO_SUCH_PAGES: &str =
-    "use a kernel that offers this page size (64k and others since Linux 6.8)";
-
-/// The kernel offers transparent pages of this size to mappings that ask for them.
+/// What the kernel offers of transparent pages of a size: to mappings that ask for them, to every
+/// mapping, or nothing, where they would come out instead of those that the case names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Transparent {
     /// The page size.
     pub page: PageSize,
-    /// Also to those that do not ask, for what is populated inside `mmap`.
-    pub unasked: bool,
+    /// To whom. `Always` is for what is populated inside `mmap`, which asks too late.
+    pub to: Policy,
 }
 
 impl Need for Transparent {
     fn name(&self) -> String {
-        let whom = if self.unasked { "every mapping" } else { "mappings that ask for them" };
-        format!("transparent pages of {} for {whom}", self.page)
+        let page = self.page;
+        match self.to {
+            Policy::Always => format!("transparent pages of {page} for every mapping"),
+            Policy::Madvise => {
+                format!("transparent pages of {page} for mappings that ask for them")
+            }
+            Policy::Never => format!("no transparent pages of {page}"),
+        }
     }
 
     fn check(&self) -> bool {
-        match HugePages::machine().policy(self.page.bytes()) {
-            Some(Policy::Always) => true,
-            Some(Policy::Madvise) => !self.unasked,
-            _ => false,
+        match (HugePages::machine().policy(self.page.bytes()), self.to) {
+            (None, to) => to == Policy::Never,
+            (Some(found), to) => found == to || (found, to) == (Policy::Always, Policy::Madvise),
         }
     }
 
     fn cure(&self) -> String {
-        by_hand(self, NO_SUCH_PAGES)
+        by_hand(self, "use a kernel that offers this page size (64k and others since Linux 6.8)")
     }
 
     fn remedy(&self) -> Option<Remedy> {
-        let value = if self.unasked { "always" } else { "madvise" };
+        let value = match self.to {
+            Policy::Always => "always",
+            Policy::Madvise => "madvise",
+            Policy::Never => "never",
+        };
         let path = HugePages::machine().enabled_path(self.page.bytes())?;
         Some(Remedy::Set(path, value.to_owned()))
     }
 
     fn is_alike(&self, other: &dyn Need) -> bool {
-        other.of::<Self>().is_some_and(|other| other.page == self.page)
-    }
-}
-
-/// The kernel does not offer transparent pages of this size, which would come out instead of
-/// those that the case names.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Without(pub PageSize);
-
-impl Need for Without {
-    fn name(&self) -> String {
-        format!("no transparent pages of {}", self.0)
-    }
-
-    fn check(&self) -> bool {
-        matches!(HugePages::machine().policy(self.0.bytes()), None | Some(Policy::Never))
-    }
-
-    fn cure(&self) -> String {
-        by_hand(self, NO_SUCH_PAGES)
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        let path = HugePages::machine().enabled_path(self.0.bytes())?;
-        Some(Remedy::Set(path, "never".to_owned()))
+        let is_never = |need: &Self| need.to == Policy::Never;
+        other.of::<Self>().is_some_and(|other| match (is_never(self), is_never(other)) {
+            (false, false) => other.page == self.page,
+            (one, two) => one == two,
+        })
     }
 }
 
@@ -181,86 +168,92 @@ impl Need for Pool {
     }
 }
 
-fn choose_cpus() -> String {
-    let allowed = Topology::machine().cpus().allowed;
-    format!("choose among CPUs {} (see also taskset -p $$)", format_list(&allowed))
-}
-
-/// These CPUs are online and allowed, this many of them.
+/// CPUs that are online and allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Cpus(pub Vec<usize>);
+pub enum Cpus {
+    /// These ones.
+    These(Vec<usize>),
+    /// This many.
+    Count(usize),
+}
 
 impl Need for Cpus {
     fn name(&self) -> String {
-        format!("CPUs {}", format_list(&self.0))
+        match self {
+            Self::These(cpus) => format!("CPUs {}", format_list(cpus)),
+            Self::Count(count) => format!("{count} CPUs"),
+        }
     }
 
     fn check(&self) -> bool {
         let allowed = Topology::machine().cpus().allowed;
-        self.0.iter().all(|cpu| allowed.contains(cpu))
+        match self {
+            Self::These(cpus) => cpus.iter().all(|cpu| allowed.contains(cpu)),
+            Self::Count(count) => allowed.len() >= *count,
+        }
     }
 
     fn cure(&self) -> String {
-        choose_cpus()
+        let allowed = Topology::machine().cpus().allowed;
+        format!("choose among CPUs {} (see also taskset -p $$)", format_list(&allowed))
+    }
+
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>().is_some_and(|other| discriminant(other) == discriminant(self))
     }
 }
 
-/// This many CPUs are allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CpuCount(pub usize);
+/// A memory node, which has memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// The one of this number.
+    Number(usize),
+    /// A second one, which is farther away.
+    Far,
+}
 
-impl Need for CpuCount {
-    fn name(&self) -> String {
-        format!("{} CPUs", self.0)
-    }
-
-    fn check(&self) -> bool {
-        Topology::machine().cpus().allowed.len() >= self.0
-    }
-
-    fn cure(&self) -> String {
-        choose_cpus()
+impl Node {
+    /// Its number; of the far one, where there is one.
+    pub fn number(self) -> Option<usize> {
+        match self {
+            Self::Far => far_node(),
+            Self::Number(number) => Some(number),
+        }
     }
 }
 
-fn other_machine() -> String {
-    let nodes: Vec<usize> = Topology::machine().nodes().iter().map(|node| node.id).collect();
-    format!("use a machine with such a node; this one has {}", format_list(&nodes))
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Far => f.write_str("far"),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
 }
-
-/// This memory node exists and has memory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Node(pub usize);
 
 impl Need for Node {
     fn name(&self) -> String {
-        format!("memory node {}", self.0)
+        match self {
+            Self::Number(number) => format!("memory node {number}"),
+            Self::Far => "a second memory node".to_owned(),
+        }
     }
 
     fn check(&self) -> bool {
-        Topology::machine().nodes().iter().any(|node| node.id == self.0 && node.memory > 0)
+        let nodes = || Topology::machine().nodes().into_iter().filter(|node| node.memory > 0);
+        match self {
+            Self::Number(number) => nodes().any(|node| node.id == *number),
+            Self::Far => far_node().is_some(),
+        }
     }
 
     fn cure(&self) -> String {
-        other_machine()
-    }
-}
-
-/// A second memory node, which is farther away.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FarNode;
-
-impl Need for FarNode {
-    fn name(&self) -> String {
-        "a second memory node".to_owned()
+        let nodes: Vec<usize> = Topology::machine().nodes().iter().map(|node| node.id).collect();
+        format!("use a machine with such a node; this one has {}", format_list(&nodes))
     }
 
-    fn check(&self) -> bool {
-        far_node().is_some()
-    }
-
-    fn cure(&self) -> String {
-        other_machine()
+    fn is_alike(&self, other: &dyn Need) -> bool {
+        other.of::<Self>().is_some_and(|other| discriminant(other) == discriminant(self))
     }
 }
 

@@ -17,7 +17,7 @@ pub struct HugePages {
 }
 
 /// Which anonymous memory gets pages of a size, with `inherit` already resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// All of it.
     Always,

@@ -19,18 +19,19 @@ use pagelab_sys::{
         beside::Call,
         touch::{Access, Stride},
     },
+    machine::thp::Policy,
     memory::area::{Advice, Backing, Layout},
 };
 
 use super::{
-    choices::{Arm, Lie, MemNode, Place, Pressure, Swapping},
+    choices::{Arm, Lie, Place, Pressure, Swapping},
     populate::Populate,
     space::Space,
     stage::{Stage, Untouched},
 };
 use crate::{
     cpus::Chosen,
-    needs::{FarNode, Memory, Node, Pool, SCHED_FIFO, Transparent, Without},
+    needs::{Memory, Node, Pool, SCHED_FIFO, Transparent},
 };
 
 /// A case, read.
@@ -62,7 +63,7 @@ pub struct Asked {
     /// Where the workers run.
     pub cpus: Chosen,
     /// What memory is bound to.
-    pub mem_node: Option<MemNode>,
+    pub mem_node: Option<Node>,
     /// Repetitions, where their number is fixed.
     pub rounds: Option<u32>,
     /// Touches a second; `None` as fast as they come.
@@ -111,8 +112,8 @@ impl Asked {
             pressure: case.word("pressure"),
             cpus: Chosen::of(case, "cpu").with_node(case),
             mem_node: match case.text("mem-node") {
-                Some("far") => Some(MemNode::Far),
-                _ => case.number("mem-node").map(MemNode::Number),
+                Some("far") => Some(Node::Far),
+                _ => case.number("mem-node").map(Node::Number),
             },
             rounds: case.number("rounds"),
             rate: case.number("rate"),
@@ -200,7 +201,7 @@ impl Asked {
                 (PageSize::Base, _) | (_, Lie::ThpOff) => Some(Advice::NoHugePage),
                 _ => Some(Advice::HugePage),
             },
-            mem_node: self.mem_node.and_then(MemNode::number),
+            mem_node: self.mem_node.and_then(Node::number),
             skew: if skewed { narrow(page.bytes()) / 2 } else { 0 },
             is_ragged: self.is_ragged,
             populates_early: lie == Lie::EarlyPopulate,
@@ -213,9 +214,10 @@ impl Asked {
         let page = self.page;
         let mut needs = vec![Memory(footprint).needed()];
         let folios = || PageSize::offered().into_iter().filter(|other| other.is_folio());
-        let without = |page| Without(page).needed();
+        let without = |page| Transparent { page, to: Policy::Never }.needed();
         if matches!(page, PageSize::Folio(_) | PageSize::Thp) {
-            needs.push(Transparent { page, unasked: self.populate.is_early() }.needed());
+            let to = if self.populate.is_early() { Policy::Always } else { Policy::Madvise };
+            needs.push(Transparent { page, to }.needed());
         }
         match page {
             // The kernel takes the largest folio that fits: larger ones must not be on offer.
@@ -229,10 +231,7 @@ impl Asked {
         }
         needs.extend(self.fifo.then(|| SCHED_FIFO.needed()));
         needs.extend(self.cpus.needs());
-        needs.extend(self.mem_node.map(|node| match node {
-            MemNode::Far => FarNode.needed(),
-            MemNode::Number(number) => Node(number).needed(),
-        }));
+        needs.extend(self.mem_node.map(Need::needed));
         needs
     }
 

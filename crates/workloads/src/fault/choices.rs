@@ -1,11 +1,7 @@
 //! What the parameters of the fault workloads choose among, where no other file owns it.
 
-use std::fmt;
-
 use pagelab_bench::{words, words::Read};
 use pagelab_record::Case;
-
-use crate::needs::far_node;
 
 words! {
     /// Where anonymous memory lies.
@@ -119,34 +115,6 @@ impl Swapping {
             algorithm: case.text("algorithm").filter(|name| *name != "auto").map(str::to_owned),
             reads_ahead: case.is("page-cluster", "default"),
             content: case.word("content"),
-        }
-    }
-}
-
-/// A node that memory is bound to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemNode {
-    /// The one farthest from the CPU.
-    Far,
-    /// The one of this number.
-    Number(usize),
-}
-
-impl MemNode {
-    /// Its number, where it exists.
-    pub fn number(self) -> Option<usize> {
-        match self {
-            Self::Far => far_node(),
-            Self::Number(number) => Some(number),
-        }
-    }
-}
-
-impl fmt::Display for MemNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Far => f.write_str("far"),
-            Self::Number(number) => number.fmt(f),
         }
     }
 }

@@ -41,7 +41,7 @@ use super::{
     space,
     workers::{self, SharedStages, random_list},
 };
-use crate::needs::CpuCount;
+use crate::needs::Cpus;
 
 const PARAMS: &[Param] = &[
     kinds::PARAM,
@@ -135,7 +135,7 @@ impl Experiment for InBulk {
         needs.extend(pressure::needs(asked));
         let beside = usize::from(asked.call.is_some());
         let picked = asked.threads.max(asked.processes) + beside;
-        needs.push(CpuCount(if asked.cpus.is_auto() { picked } else { 1 }).needed());
+        needs.push(Cpus::Count(if asked.cpus.is_auto() { picked } else { 1 }).needed());
         needs.extend(asked.populate.needs(asked.size));
         needs
     }

@@ -6,7 +6,10 @@ use pagelab_bench::{
     params::PageSize,
 };
 use pagelab_record::units::{display_bytes, format_bytes};
-use pagelab_sys::memtype::{self, Device, ModuleState, Width, latency::can_flush};
+use pagelab_sys::{
+    machine::thp::Policy,
+    memtype::{self, Device, ModuleState, Width, latency::can_flush},
+};
 
 use super::space::{Source, Space};
 use crate::needs::{Memory, Node, Transparent};
@@ -80,10 +83,10 @@ impl Need for Typed {
 /// What memory of a type needs of the host.
 pub(super) fn of_space(space: &Space) -> Vec<Needed> {
     let mut needs = vec![Memory(space.bytes).needed()];
-    needs.extend(space.node.map(|node| Node(node).needed()));
+    needs.extend(space.node.map(|node| Node::Number(node).needed()));
     if space.source == Source::Ordinary {
         if space.leaf > 4096 {
-            needs.push(Transparent { page: PageSize::Thp, unasked: false }.needed());
+            needs.push(Transparent { page: PageSize::Thp, to: Policy::Madvise }.needed());
         }
     } else {
         needs.push(Module.needed());

@@ -21,7 +21,7 @@ use pagelab_sys::{
 };
 
 use super::params::TYPES;
-use crate::{cpus::Chosen, needs::CpuCount};
+use crate::{cpus::Chosen, needs::Cpus};
 
 /// Most pages that are looked up before and after each repetition; more are sampled evenly.
 const QUERIES_MAX: usize = 4096;
@@ -190,7 +190,7 @@ pub(super) fn cpus_of(chosen: &Chosen, workers: usize) -> Vec<usize> {
 
 /// What workers need: the CPUs that are named, or so many.
 pub(super) fn cpu_needs(chosen: &Chosen, workers: usize) -> Needed {
-    chosen.needs().next().unwrap_or_else(|| CpuCount(workers).needed())
+    chosen.needs().next().unwrap_or_else(|| Cpus::Count(workers).needed())
 }
 
 /// What was found about the memory of a case, to be compared with what the case says.

@@ -32,7 +32,7 @@ use crate::{
     fault::choices::Lie,
     fault::space::Expectation,
     fault::stage::Stage,
-    needs::{FarNode, Setting, far_node},
+    needs::{Node, Setting},
 };
 
 /// Passes over the address space after which every page is marked. One may have been under way; the
@@ -71,7 +71,7 @@ pub(super) const HINT: FaultKind = FaultKind {
     },
     needs: |_| {
         let settings = SETTINGS.iter().map(|(path, value)| Setting::new(path, value).needed());
-        [FarNode.needed()].into_iter().chain(settings).collect()
+        [Node::Far.needed()].into_iter().chain(settings).collect()
     },
     takes_fresh_memory: false,
     // Marking takes far longer than the touches.
@@ -150,10 +150,10 @@ pub(super) const MIGRATE: FaultKind = FaultKind {
         unpaced(asked)?;
         unbound(asked)
     },
-    needs: |_| vec![FarNode.needed()],
+    needs: |_| vec![Node::Far.needed()],
     takes_fresh_memory: false,
     stage: |_, space, _| {
-        let node = far_node().and_then(|node| i32::try_from(node).ok());
+        let node = Node::Far.number().and_then(|node| i32::try_from(node).ok());
         let node = node.ok_or_else(|| Error::Case("there is no second memory node".into()))?;
         Ok(Box::new(Moved {
             populated: populated(space),

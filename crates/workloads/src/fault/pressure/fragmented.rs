@@ -34,12 +34,12 @@ use super::pieces::Pieces;
 use crate::{
     fault::{
         asked::Asked,
-        choices::{Lie, MemNode},
+        choices::Lie,
         needs::SmallNode,
         space::{Expectation, Space},
         stage::Stage,
     },
-    needs::{Memory, Setting},
+    needs::{Memory, Node, Setting},
 };
 
 /// The most free memory that a node may have: all of it is broken up, for everybody.
@@ -69,7 +69,7 @@ pub(super) fn needs(asked: &Asked) -> Vec<Needed> {
 /// The node whose memory is broken up: the one that is named, or that of the first CPU.
 fn node_of(asked: &Asked) -> usize {
     let nodes = Topology::machine().nodes();
-    let named = asked.mem_node.and_then(MemNode::number);
+    let named = asked.mem_node.and_then(Node::number);
     let cpu = asked.cpus.of_workers(1)[0].or_else(|| Topology::machine().default_cpu());
     let near = || nodes.iter().find(|node| cpu.is_some_and(|cpu| node.cpus.contains(&cpu)));
     named.or_else(|| near().map(|node| node.id)).unwrap_or(0)

@@ -20,9 +20,10 @@ use pagelab_bench::{
     params::PageSize,
     workload::Error,
 };
+use pagelab_sys::machine::thp::Policy;
 
 use super::{asked::Asked, choices::Pressure, space::Space, stage::Stage};
-use crate::needs::Without;
+use crate::needs::Transparent;
 
 /// The parameter.
 pub(super) const PRESSURE: Param = Param::axis("pressure", Kind::Choice(Pressure::WORDS), "none")
@@ -45,7 +46,7 @@ pub(super) fn needs(asked: &Asked) -> Vec<Needed> {
         // What falls back is a base page only where no other folio is on offer.
         let folios = PageSize::offered().into_iter();
         let others = folios.filter(|other| other.is_folio() && *other != page);
-        needs.extend(others.map(|page| Without(page).needed()));
+        needs.extend(others.map(|page| Transparent { page, to: Policy::Never }.needed()));
     }
     needs
 }

@@ -33,7 +33,7 @@ use self::{
 use super::{leave_unmarked, space};
 use crate::{
     fault::needs::Uffd,
-    needs::{CpuCount, Memory, Pool, SCHED_FIFO},
+    needs::{Cpus, Memory, Pool, SCHED_FIFO},
 };
 
 const PARAMS: &[Param] = &[
@@ -186,7 +186,7 @@ impl Experiment for Choice {
         }
         needs.extend(self.chosen.needs());
         if self.cpus_needed() > self.cpus.len().max(1) {
-            needs.push(CpuCount(self.cpus_needed()).needed());
+            needs.push(Cpus::Count(self.cpus_needed()).needed());
         }
         needs
     }
