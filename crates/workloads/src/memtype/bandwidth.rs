@@ -29,10 +29,10 @@ use pagelab_sys::{
 
 use super::{
     cost::Cost,
+    ground::Ground,
     params,
     point::{Fence, Loads, Point, Stores, Verify},
-    rounds::{Reading, Setup, Shared, Storing},
-    signature,
+    rounds::{Reading, Setup, Storing},
     space::{self, Space},
 };
 use crate::{
@@ -310,11 +310,8 @@ impl Experiment for Asked {
             Lie::Huge => lying.leaf = 2 << 20,
             Lie::None | Lie::Stale => (),
         }
-        let mut plot = lying.plot()?;
         let has_word = point.has_uc_fence() && !self.overlaps;
-        let mut fence_word = space::fence_word(has_word, space.node)?;
-        let probe = signature::probe(&mut plot, fence_word.as_mut())?;
-        let shared = Rc::new(RefCell::new(Shared { plot, fence_word, probe, filled: false }));
+        let ground = Rc::new(RefCell::new(Ground::new(space, &lying, has_word)?));
         let setup = Setup {
             point,
             space,
@@ -328,9 +325,9 @@ impl Experiment for Asked {
         };
         let trial = |engine| -> Box<dyn Trial> {
             if point.is_read() {
-                Box::new(Reading::new(engine, setup.clone(), Rc::clone(&shared)))
+                Box::new(Reading::new(engine, setup.clone(), Rc::clone(&ground)))
             } else {
-                Box::new(Storing::new(engine, setup.clone(), Rc::clone(&shared)))
+                Box::new(Storing::new(engine, setup.clone(), Rc::clone(&ground)))
             }
         };
         Ok(self.engines.iter().copied().map(trial).collect())

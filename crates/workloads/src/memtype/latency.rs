@@ -22,7 +22,7 @@ use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
     loops::touch::{Dropped, TouchList},
     memtype::{
-        MemoryType, Plot,
+        MemoryType,
         latency::{Op, State, time_each},
     },
     process::sched::Pinned,
@@ -30,9 +30,9 @@ use pagelab_sys::{
 };
 
 use super::{
+    ground::Ground,
     params,
-    signature::{self, Probe},
-    space::{self, Found, Space},
+    space::{self, Space},
 };
 use crate::{
     cpus::Chosen,
@@ -190,23 +190,17 @@ impl Experiment for Asked {
             // The process ends with the case: its one thread stays where it is.
             std::mem::forget(Pinned::to(*cpu)?);
         }
-        let mut plot = space.plot()?;
         let needs_word = ops.iter().any(|(_, op)| op.needs_fence_word());
-        let mut fence_word = space::fence_word(needs_word, None)?;
-        let probe = signature::probe(&mut plot, fence_word.as_mut())?;
-        let shared = Rc::new(RefCell::new(Shared { plot, fence_word }));
+        let ground = Rc::new(RefCell::new(Ground::new(space, &space, needs_word)?));
         let list = lines(&space, state, self.samples.unwrap_or(1));
         let arm = |(arm, op): (&'static str, Op)| -> Box<dyn Trial> {
             Box::new(Samples {
                 arm,
                 op,
-                space,
                 state,
                 list: list.clone(),
-                shared: Rc::clone(&shared),
-                probe,
+                ground: Rc::clone(&ground),
                 histogram: latency::empty(),
-                before: None,
                 dropped: Dropped::default(),
                 faults: 0,
             })
@@ -229,24 +223,15 @@ fn lines(space: &Space, state: State, samples: u64) -> TouchList {
     TouchList::new(all.iter().cycle().take(narrow(samples)).map(|line| (line * 64, false)))
 }
 
-#[derive(Debug)]
-struct Shared {
-    plot: Plot,
-    fence_word: Option<Plot>,
-}
-
 /// An arm: samples of one operation.
 #[derive(Debug)]
 struct Samples {
     arm: &'static str,
     op: Op,
-    space: Space,
     state: State,
     list: TouchList,
-    shared: Rc<RefCell<Shared>>,
-    probe: Option<Probe>,
+    ground: Rc<RefCell<Ground>>,
     histogram: Histogram<u64>,
-    before: Option<Found>,
     dropped: Dropped,
     faults: u64,
 }
@@ -257,13 +242,11 @@ impl Trial for Samples {
     }
 
     fn reset(&mut self) -> Result<(), Error> {
-        let plot = &self.shared.borrow().plot;
-        self.before = plot.is_module().then(|| space::look_up(&self.space, plot)).transpose()?;
-        Ok(())
+        self.ground.borrow_mut().look_up()
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Shared { plot, fence_word } = &mut *self.shared.borrow_mut();
+        let Ground { plot, fence_word, .. } = &mut *self.ground.borrow_mut();
         let Self { op, list, state, histogram, .. } = self;
         histogram.reset();
         // Read once before it counts: its own code may be fresh.
@@ -282,10 +265,7 @@ impl Trial for Samples {
         witness.expect("samples taken", self.list.len() as u64, taken);
         witness.expect("page faults of the loop", 0, self.faults);
         witness.count("migrated_samples", self.dropped.migrated);
-        if let Some(probe) = &self.probe {
-            probe.testify(witness);
-        }
-        space::testify(&self.space, &self.shared.borrow().plot, self.before.take(), witness)
+        self.ground.borrow().testify(witness)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod bandwidth;
 mod cost;
+mod ground;
 pub mod latency;
 pub mod needs;
 pub mod order;

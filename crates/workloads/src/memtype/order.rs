@@ -19,14 +19,14 @@ use pagelab_bench::{
 };
 use pagelab_record::Case;
 use pagelab_sys::memtype::{
-    Fence, FenceWord, MemoryType, Plot, Stores,
+    Fence, FenceWord, MemoryType, Stores,
     litmus::{Litmus, Outcome, message_passing},
 };
 
 use super::{
+    ground::Ground,
     params,
-    signature::{self, Probe},
-    space::{self, Found, Space},
+    space::{self, Space},
 };
 use crate::{
     cpus::Chosen,
@@ -155,20 +155,14 @@ impl Experiment for Asked {
             [stores, looks] => [stores, looks],
             _ => return Err(Error::Case("two CPUs are needed".to_owned())),
         };
-        let mut plot = space.plot()?;
-        let mut fence_word = space::fence_word(between == Between::UcStore, None)?;
-        let probe = signature::probe(&mut plot, fence_word.as_mut())?;
         Ok(vec![Box::new(Messages {
-            space,
-            plot,
-            probe,
-            fence_word,
+            ground: Ground::new(space, &space, between == Between::UcStore)?,
+            memory_type: space.memory_type,
             stores: self.stores,
             between,
             distance: usize::try_from(self.distance).unwrap_or(4096),
             rounds: self.rounds.unwrap_or(1),
             cpus,
-            before: None,
             outcome: Outcome::default(),
         })])
     }
@@ -210,16 +204,13 @@ fn is_forbidden(memory_type: MemoryType, stores: Stores, between: Between) -> bo
 /// The one arm.
 #[derive(Debug)]
 struct Messages {
-    space: Space,
-    plot: Plot,
-    probe: Option<Probe>,
-    fence_word: Option<Plot>,
+    ground: Ground,
+    memory_type: MemoryType,
     stores: Stores,
     between: Between,
     distance: usize,
     rounds: u64,
     cpus: [usize; 2],
-    before: Option<Found>,
     outcome: Outcome,
 }
 
@@ -229,13 +220,12 @@ impl Trial for Messages {
     }
 
     fn reset(&mut self) -> Result<(), Error> {
-        let plot = &self.plot;
-        self.before = plot.is_module().then(|| space::look_up(&self.space, plot)).transpose()?;
-        Ok(())
+        self.ground.look_up()
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let fence = match (self.between, &self.fence_word) {
+        let Ground { plot, fence_word, .. } = &mut self.ground;
+        let fence = match (self.between, &*fence_word) {
             (Between::Sfence, _) => Fence::Sfence,
             (Between::Mfence, _) => Fence::Mfence,
             (Between::UcStore, Some(word)) => Fence::UcStore(FenceWord::Own(word)),
@@ -243,7 +233,7 @@ impl Trial for Messages {
         };
         let rounds = if meter.is_warm_up() { self.rounds.min(10_000) } else { self.rounds };
         let litmus = Litmus { data: self.stores, fence, distance: self.distance, rounds };
-        self.outcome = message_passing(&mut self.plot, &litmus, self.cpus, meter.clock())?;
+        self.outcome = message_passing(plot, &litmus, self.cpus, meter.clock())?;
         let Outcome { observed, reorderings, ns, .. } = self.outcome;
         meter.observe("round", meter.elapsed(), rounds, 0, ns);
         meter.count("observed", observed);
@@ -255,17 +245,14 @@ impl Trial for Messages {
         let Outcome { rounds, observed, reorderings, .. } = self.outcome;
         let seen = observed.min(1);
         witness.expect_at_least("rounds in which the flag was seen, at least", 1, seen);
-        if is_forbidden(self.space.memory_type, self.stores, self.between) {
+        if is_forbidden(self.memory_type, self.stores, self.between) {
             witness.expect("reorderings, which the manual forbids here", 0, reorderings);
         }
         witness.count("rounds", rounds);
         witness.count("observed", observed);
         witness.count("reorderings", reorderings);
         witness.set("width_bytes", 8);
-        if let Some(probe) = &self.probe {
-            probe.testify(witness);
-        }
-        space::testify(&self.space, &self.plot, self.before.take(), witness)
+        self.ground.testify(witness)
     }
 }
 

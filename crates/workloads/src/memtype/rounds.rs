@@ -12,14 +12,14 @@ use pagelab_bench::{
 };
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::memtype::{
-    self, Engine, FenceWord, Plot, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,
+    self, Engine, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,
     read_rounds, store_rounds, values,
 };
 
 use super::{
+    ground::Ground,
     point::{Fence, Loads, Point, Stores, Verify},
-    signature::Probe,
-    space::{self, Found, Space},
+    space::Space,
 };
 
 /// Word 0 of the contents that no round stores: rounds are far below.
@@ -69,46 +69,6 @@ impl Setup {
     }
 }
 
-/// What all arms of a case work on, one after the other.
-#[derive(Debug)]
-pub(super) struct Shared {
-    /// The measured memory.
-    pub(super) plot: Plot,
-    /// The page of the fence word.
-    pub(super) fence_word: Option<Plot>,
-    /// What timing said about the memory's type.
-    pub(super) probe: Option<Probe>,
-    /// Whether the memory holds what a read test expects.
-    pub(super) filled: bool,
-}
-
-impl Shared {
-    /// Looks the measured memory up before a repetition, where somebody can say.
-    fn look_up(&self, space: &Space) -> Result<Option<Found>, Error> {
-        self.plot.is_module().then(|| space::look_up(space, &self.plot)).transpose()
-    }
-
-    /// The claims about the memory that every arm makes.
-    fn testify(
-        &self,
-        space: &Space,
-        before: Option<Found>,
-        witness: &mut Witness,
-    ) -> Result<(), Error> {
-        space::testify(space, &self.plot, before, witness)?;
-        if let Some(word) = &self.fence_word {
-            let space = Space::of_fence_word(None);
-            let leaf = word.query(0)?;
-            let is_uc = leaf.is_some_and(|leaf| leaf.memory_type == Some(space.memory_type));
-            witness.expect("fence words whose page is not UC-", 0, u64::from(!is_uc));
-        }
-        if let Some(probe) = &self.probe {
-            probe.testify(witness);
-        }
-        Ok(())
-    }
-}
-
 fn arm(engine: Engine) -> &'static str {
     match engine {
         Engine::Pagelab => "pagelab",
@@ -121,14 +81,13 @@ fn arm(engine: Engine) -> &'static str {
 pub(super) struct Storing {
     engine: Engine,
     setup: Setup,
-    shared: Rc<RefCell<Shared>>,
-    before: Option<Found>,
+    shared: Rc<RefCell<Ground>>,
     run: StoreRun,
 }
 
 impl Storing {
-    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Shared>>) -> Self {
-        Self { engine, setup, shared, before: None, run: StoreRun::default() }
+    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
+        Self { engine, setup, shared, run: StoreRun::default() }
     }
 }
 
@@ -140,13 +99,12 @@ impl Trial for Storing {
     fn reset(&mut self) -> Result<(), Error> {
         let mut shared = self.shared.borrow_mut();
         shared.plot.fill(SCRUB);
-        self.before = shared.look_up(&self.setup.space)?;
-        Ok(())
+        shared.look_up()
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Setup { point, width, load_width, cpus, overlaps, .. } = &self.setup;
-        let Shared { plot, fence_word, .. } = &mut *self.shared.borrow_mut();
+        let Ground { plot, fence_word, .. } = &mut *self.shared.borrow_mut();
         let word = || match fence_word.as_ref() {
             Some(own) if !overlaps => FenceWord::Own(own),
             _ => FenceWord::Overlap,
@@ -198,7 +156,7 @@ impl Trial for Storing {
         }
         witness.count("verified_rounds", run.verified());
         witness.count(counter::WRONG_WORDS, run.wrong_words());
-        self.shared.borrow().testify(&self.setup.space, self.before.take(), witness)
+        self.shared.borrow().testify(witness)
     }
 }
 
@@ -222,14 +180,13 @@ impl Storing {
 pub(super) struct Reading {
     engine: Engine,
     setup: Setup,
-    shared: Rc<RefCell<Shared>>,
-    before: Option<Found>,
+    shared: Rc<RefCell<Ground>>,
     run: ReadRun,
 }
 
 impl Reading {
-    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Shared>>) -> Self {
-        Self { engine, setup, shared, before: None, run: ReadRun::default() }
+    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
+        Self { engine, setup, shared, run: ReadRun::default() }
     }
 
     /// The round whose values lie in memory: the last one of a store test before.
@@ -273,8 +230,7 @@ impl Trial for Reading {
             }
             shared.filled = true;
         }
-        self.before = shared.look_up(&self.setup.space)?;
-        Ok(())
+        shared.look_up()
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
@@ -308,7 +264,7 @@ impl Trial for Reading {
         }
         witness.set("width_bytes", self.setup.load_width.bytes());
         witness.count("verified_rounds", passes);
-        self.shared.borrow().testify(&self.setup.space, self.before.take(), witness)
+        self.shared.borrow().testify(witness)
     }
 }
 

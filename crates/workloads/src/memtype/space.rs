@@ -178,11 +178,6 @@ impl Space {
     }
 }
 
-/// The UC word of a fence, where one is wanted.
-pub(super) fn fence_word(is_wanted: bool, node: Option<usize>) -> Result<Option<Plot>, Error> {
-    is_wanted.then(|| Space::of_fence_word(node).plot()).transpose()
-}
-
 /// The CPU of each worker: two of them never share one.
 pub(super) fn cpus_of(chosen: &Chosen, workers: usize) -> Vec<usize> {
     chosen.all().into_iter().take(workers).collect()
@@ -266,7 +261,7 @@ fn node_of(tree: &Tree, phys: u64) -> Option<usize> {
 pub(super) fn testify(
     space: &Space,
     plot: &Plot,
-    before: Option<Found>,
+    before: Found,
     witness: &mut Witness,
 ) -> Result<(), Error> {
     if let Some(area) = plot.area() {
@@ -287,7 +282,7 @@ pub(super) fn testify(
         }
         return Ok(());
     }
-    let found = look_up(space, plot)?.and(before.unwrap_or_default());
+    let found = look_up(space, plot)?.and(before);
     let name = space.memory_type.name();
     let claim = format!("leaves that are not {name}, by the page table, before and after");
     witness.expect(&claim, 0, found.other_type);
