@@ -16,7 +16,7 @@ mod spec;
 
 pub use policy::{POLICIES, Policy, PolicySpec};
 pub use sim::{Curve, GENERATORS, Outcome, Scenario, Source, Tiers, Work, WorkSpec, simulate};
-pub use spec::{Parameter, Spec};
+pub use spec::{Parameter, Row, Spec};
 
 /// Bytes of a base page.
 pub const PAGE_BYTES: u64 = 4096;

@@ -5,53 +5,13 @@
 
 use std::{fmt, marker::PhantomData};
 
-use pagelab_tier::{PolicySpec, WorkSpec};
+use pagelab_tier::{Row, Spec};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor},
 };
 
 use super::constant::{Constant, Origin};
-
-/// What a [`Choice`] is one of.
-pub trait Spec: Clone + fmt::Debug + PartialEq + fmt::Display {
-    /// What it is called in messages.
-    const KIND: &'static str;
-    /// Reads `NAME:PARAMETER=VALUE,…`.
-    ///
-    /// # Errors
-    /// A sentence that says what is accepted.
-    fn read(text: &str) -> Result<Self, String>;
-    /// Sets one parameter.
-    ///
-    /// # Errors
-    /// A sentence that says what is accepted.
-    fn put(&mut self, name: &str, value: f64) -> Result<(), String>;
-}
-
-impl Spec for PolicySpec {
-    const KIND: &'static str = "policy";
-
-    fn read(text: &str) -> Result<Self, String> {
-        Self::parse(text)
-    }
-
-    fn put(&mut self, name: &str, value: f64) -> Result<(), String> {
-        self.set(name, value)
-    }
-}
-
-impl Spec for WorkSpec {
-    const KIND: &'static str = "generator";
-
-    fn read(text: &str) -> Result<Self, String> {
-        Self::parse(text)
-    }
-
-    fn put(&mut self, name: &str, value: f64) -> Result<(), String> {
-        self.set(name, value)
-    }
-}
 
 /// A choice with the origins of its numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,13 +22,13 @@ pub struct Choice<S> {
     pub constants: Vec<(String, Constant)>,
 }
 
-impl<S: Spec> Choice<S> {
+impl<R: Row> Choice<Spec<R>> {
     /// Reads a choice without origins.
     ///
     /// # Errors
     /// A sentence that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Ok(Self { spec: S::read(text)?, constants: Vec::new() })
+        Ok(Self { spec: Spec::parse(text)?, constants: Vec::new() })
     }
 
     /// Sets a number, which then has no origin any more.
@@ -76,32 +36,32 @@ impl<S: Spec> Choice<S> {
     /// # Errors
     /// A sentence that says what is accepted.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), String> {
-        self.spec.put(name, value)?;
+        self.spec.set(name, value)?;
         self.constants.retain(|(known, _)| known != name);
         Ok(())
     }
 }
 
-impl<'de, S: Spec> Deserialize<'de> for Choice<S> {
+impl<'de, R: Row> Deserialize<'de> for Choice<Spec<R>> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader(PhantomData))
     }
 }
 
-struct Reader<S>(PhantomData<S>);
+struct Reader<R>(PhantomData<R>);
 
-impl<'de, S: Spec> Visitor<'de> for Reader<S> {
-    type Value = Choice<S>;
+impl<'de, R: Row> Visitor<'de> for Reader<R> {
+    type Value = Choice<Spec<R>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a {0} such as \"name:parameter=1\", or a table of `name` and numbers", S::KIND)
+        write!(f, "a {0} such as \"name:parameter=1\", or a table of `name` and numbers", R::KIND)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Choice<S>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
         Choice::parse(text).map_err(E::custom)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Choice<S>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut name, mut constants) = (None, Vec::new());
         while let Some(key) = map.next_key::<String>()? {
             if key == "name" {
@@ -111,9 +71,9 @@ impl<'de, S: Spec> Visitor<'de> for Reader<S> {
             }
         }
         let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
-        let mut spec = S::read(&name).map_err(A::Error::custom)?;
+        let mut spec = Spec::parse(&name).map_err(A::Error::custom)?;
         for (key, constant) in &constants {
-            spec.put(key, constant.value).map_err(A::Error::custom)?;
+            spec.set(key, constant.value).map_err(A::Error::custom)?;
         }
         constants.retain(|(_, constant)| constant.origin != Origin::Given);
         Ok(Choice { spec, constants })
@@ -122,6 +82,8 @@ impl<'de, S: Spec> Visitor<'de> for Reader<S> {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_tier::PolicySpec;
+
     use super::*;
 
     #[derive(Debug, Deserialize)]

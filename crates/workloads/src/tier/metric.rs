@@ -18,64 +18,33 @@ pub struct Metric {
 
 /// Everything that can be compared.
 pub const METRICS: &[Metric] = &[
-    Metric { name: "time_s", unit: "s", always: true, value: Outcome::seconds },
-    Metric {
-        name: "pgpromote_success",
-        unit: "pages",
-        always: true,
-        value: |outcome| outcome.promoted as f64,
-    },
-    Metric {
-        name: "pgdemote",
-        unit: "pages",
-        always: false,
-        value: |outcome| outcome.demoted as f64,
-    },
-    Metric {
-        name: "thp_migration_success",
-        unit: "folios",
-        always: false,
-        value: |outcome| (outcome.promoted + outcome.demoted) as f64,
-    },
-    Metric {
-        name: "numa_hint_faults",
-        unit: "count",
-        always: true,
-        value: |outcome| outcome.hint_faults as f64,
-    },
-    Metric {
-        name: "pghot_recorded_accesses",
-        unit: "count",
-        always: true,
-        value: |outcome| outcome.recorded as f64,
-    },
-    Metric {
-        name: "recorded_not_promoted",
-        unit: "count",
-        always: false,
-        value: |outcome| outcome.recorded.saturating_sub(outcome.promoted) as f64,
-    },
-    Metric {
-        name: "pghot_recorded_hintfaults",
-        unit: "count",
-        always: false,
-        value: |outcome| outcome.hint_faults as f64,
-    },
-    Metric {
-        name: "pghot_recorded_hwhints",
-        unit: "count",
-        always: false,
-        value: |outcome| outcome.hw_events as f64,
-    },
-    Metric {
-        name: "hwhint_total_events",
-        unit: "count",
-        always: true,
-        value: |outcome| outcome.hw_events as f64,
-    },
+    Metric::always("time_s", "s", Outcome::seconds),
+    Metric::always("pgpromote_success", "pages", |outcome| outcome.promoted as f64),
+    Metric::published("pgdemote", "pages", |outcome| outcome.demoted as f64),
+    Metric::published("thp_migration_success", "folios", |outcome| {
+        (outcome.promoted + outcome.demoted) as f64
+    }),
+    Metric::always("numa_hint_faults", "count", |outcome| outcome.hint_faults as f64),
+    Metric::always("pghot_recorded_accesses", "count", |outcome| outcome.recorded as f64),
+    Metric::published("recorded_not_promoted", "count", |outcome| {
+        outcome.recorded.saturating_sub(outcome.promoted) as f64
+    }),
+    Metric::published("pghot_recorded_hintfaults", "count", |outcome| outcome.hint_faults as f64),
+    Metric::published("pghot_recorded_hwhints", "count", |outcome| outcome.hw_events as f64),
+    Metric::always("hwhint_total_events", "count", |outcome| outcome.hw_events as f64),
 ];
 
 impl Metric {
+    /// One that is shown of every run.
+    const fn always(name: &'static str, unit: &'static str, value: fn(&Outcome) -> f64) -> Self {
+        Self { name, unit, always: true, value }
+    }
+
+    /// One that is shown where it was published.
+    const fn published(name: &'static str, unit: &'static str, value: fn(&Outcome) -> f64) -> Self {
+        Self { name, unit, always: false, value }
+    }
+
     /// The metric of that name.
     ///
     /// # Errors

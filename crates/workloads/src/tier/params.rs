@@ -14,7 +14,7 @@ use pagelab_record::{Case, units};
 use pagelab_tier::{GENERATORS, POLICIES, PolicySpec, WorkSpec, policy::Needs};
 
 use super::{
-    choice::{Choice, Spec},
+    choice::Choice,
     constant::{self, Constant},
     preset::{self, Preset, Run, Settings, SourceName},
     scenario::scenario,
@@ -94,8 +94,8 @@ impl Values for Field {
                 preset::load(&name).map(|_| name)
             }
             Self::Policy if value == ALL => Ok(value.to_owned()),
-            Self::Policy => spec::<PolicySpec>(value),
-            Self::Generator => spec::<WorkSpec>(value),
+            Self::Policy => spec(PolicySpec::parse, value),
+            Self::Generator => spec(WorkSpec::parse, value),
             Self::Trace => Source::parse(value).map(|source| source.to_string()),
             Self::Part => match value.strip_suffix('%').map(str::parse::<f64>) {
                 Some(Ok(share)) if share > 0.0 && share.is_finite() => Ok(format!("{share}%")),
@@ -146,8 +146,8 @@ fn absolute(path: &str) -> Result<String, String> {
 }
 
 /// The text of a choice, checked; what stands in a case is what was written.
-fn spec<S: Spec>(value: &str) -> Result<String, String> {
-    S::read(&value.replace('+', ",")).map(|_| value.to_owned())
+fn spec<S>(read: fn(&str) -> Result<S, String>, value: &str) -> Result<String, String> {
+    read(&value.replace('+', ",")).map(|_| value.to_owned())
 }
 
 fn sources(value: &str) -> Result<Vec<SourceName>, String> {

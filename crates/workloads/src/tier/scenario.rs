@@ -13,7 +13,6 @@ use pagelab_tier::{
 };
 
 use super::{
-    choice::Spec,
     constant::Constant,
     preset::{Run, Settings, SourceName, Start},
     section::{Bits, Hints, Samples},
@@ -45,7 +44,7 @@ pub fn scenario(run: &Run, seed: u64, trace: Option<Arc<TraceWork>>) -> Result<S
         let size = need(settings.memory.size.as_ref(), "[memory] size")?;
         let spec = match &settings.generator {
             Some(choice) => choice.spec.clone(),
-            None => WorkSpec::read("uniform")?,
+            None => WorkSpec::parse("uniform")?,
         };
         (Work::Generated(spec), whole(size / page))
     };

@@ -74,15 +74,10 @@ pub fn compared(rows: &[Row], arm: &str) -> Table {
     let maybe = |value: Option<f64>| value.map_or(-1, micro);
     let columns =
         rows.iter().map(|row| Column { name: row.metric.to_owned(), unit: row.unit.to_owned() });
-    let kind = |kind| match kind {
-        Kind::Identity => 0,
-        Kind::Fitted => 1,
-        Kind::Predicted => 2,
-    };
     let cells: [&dyn Fn(&Row) -> i64; 5] = [
         &|row| maybe(row.published),
         &|row| micro(row.simulated),
-        &|row| kind(row.kind),
+        &|row| row.kind as i64,
         &|row| maybe(row.deviation),
         &|row| i64::from(row.runs),
     ];
