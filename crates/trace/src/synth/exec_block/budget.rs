@@ -30,22 +30,20 @@ impl Budget {
     }
 }
 
-/// Run lengths: bounds of a bucket, both included.
-pub(super) type Bounds = (u64, u64);
-
-/// A budget of lengths; inside a bucket they are spread evenly.
+/// A budget of lengths from 1, in buckets; inside one they are spread evenly.
 #[derive(Debug)]
 pub(super) struct Lengths {
     budget: Budget,
-    bounds: &'static [Bounds],
+    /// The longest of each bucket.
+    ends: &'static [u64],
     turns: Vec<u32>,
 }
 
 impl Lengths {
     /// Nothing taken yet; one share for each bucket.
-    pub(super) fn new(bounds: &'static [Bounds], shares: &'static [u64]) -> Self {
-        debug_assert_eq!(bounds.len(), shares.len());
-        Self { budget: Budget::new(shares), bounds, turns: vec![0; bounds.len()] }
+    pub(super) fn new(ends: &'static [u64], shares: &'static [u64]) -> Self {
+        debug_assert_eq!(ends.len(), shares.len());
+        Self { budget: Budget::new(shares), ends, turns: vec![0; ends.len()] }
     }
 
     /// A length, for something that weighs so much.
@@ -55,8 +53,8 @@ impl Lengths {
         *turn = turn.wrapping_add(1);
         // Multiples of the golden ratio of 2^32 visit a range evenly, wherever one stops.
         let part = u64::from(turn.wrapping_mul(0x9e37_79b1));
-        let (low, high) = self.bounds[bucket];
-        low + ((part * (high - low + 1)) >> 32)
+        let before = bucket.checked_sub(1).map_or(0, |last| self.ends[last]);
+        before + 1 + ((part * (self.ends[bucket] - before)) >> 32)
     }
 }
 
@@ -79,7 +77,7 @@ mod tests {
 
     #[test]
     fn lengths_fill_their_bucket() {
-        let mut lengths = Lengths::new(&[(5, 9)], &[1]);
+        let mut lengths = Lengths::new(&[4, 9], &[0, 1]);
         let mut counts = [0; 10];
         for _ in 0..1000 {
             counts[usize::try_from(lengths.take(1)).unwrap()] += 1;

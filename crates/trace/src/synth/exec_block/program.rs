@@ -14,7 +14,7 @@
 
 use super::{
     super::random::Random,
-    budget::{Bounds, Budget, Lengths},
+    budget::{Budget, Lengths},
 };
 
 /// log2 of the bytes of a page.
@@ -113,33 +113,13 @@ const HOT: &[Row] = &[
 /// Thousands of fetches of all other pages of code together.
 pub(super) const COLD_WEIGHT: u64 = 163_810;
 
-/// Lengths of the runs of fetches between two data accesses, and shares of each function's slots.
-const KECCAK_BOUNDS: &[Bounds] =
-    &[(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (8, 9), (10, 12)];
+/// Longest runs of fetches between two data accesses, bucket by bucket, and shares of each
+/// function's slots.
+const KECCAK_ENDS: &[u64] = &[1, 2, 3, 4, 5, 6, 7, 9, 12];
 const KECCAK_SHARES: &[u64] = &[2050, 2960, 1700, 1150, 800, 550, 340, 240, 170];
-const COPY_BOUNDS: &[Bounds] =
-    &[(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (8, 9), (10, 15)];
+const COPY_ENDS: &[u64] = &[1, 2, 3, 4, 5, 6, 7, 9, 15];
 const COPY_SHARES: &[u64] = &[130, 260, 280, 220, 160, 120, 60, 40, 25];
-const PLAIN_BOUNDS: &[Bounds] = &[
-    (1, 1),
-    (2, 2),
-    (3, 3),
-    (4, 4),
-    (5, 5),
-    (6, 6),
-    (7, 7),
-    (8, 9),
-    (10, 12),
-    (13, 15),
-    (16, 19),
-    (20, 24),
-    (25, 31),
-    (32, 40),
-    (41, 50),
-    (51, 63),
-    (64, 80),
-    (81, 127),
-];
+const PLAIN_ENDS: &[u64] = &[1, 2, 3, 4, 5, 6, 7, 9, 12, 15, 19, 24, 31, 40, 50, 63, 80, 127];
 const PLAIN_SHARES: &[u64] = &[
     4900, 1700, 1250, 1800, 1650, 1650, 1400, 1950, 1150, 950, 1120, 660, 340, 570, 230, 125, 110,
     48,
@@ -233,9 +213,9 @@ impl Builder {
     fn new() -> Self {
         Self {
             random: Random::new(7),
-            keccak: Lengths::new(KECCAK_BOUNDS, KECCAK_SHARES),
-            copy: Lengths::new(COPY_BOUNDS, COPY_SHARES),
-            plain: Lengths::new(PLAIN_BOUNDS, PLAIN_SHARES),
+            keccak: Lengths::new(KECCAK_ENDS, KECCAK_SHARES),
+            copy: Lengths::new(COPY_ENDS, COPY_SHARES),
+            plain: Lengths::new(PLAIN_ENDS, PLAIN_SHARES),
             kinds: Budget::new(KINDS),
             constant_kinds: Budget::new(CONSTANT_KINDS),
             keccak_kinds: Budget::new(KECCAK_KINDS),
