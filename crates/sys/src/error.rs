@@ -31,15 +31,21 @@ impl SysError {
     pub fn last(call: &'static str, on: impl fmt::Display) -> Self {
         Self::new(call, on, io::Error::last_os_error())
     }
+
     /// What a libc call gave, unless it is the -1 of a failure.
     pub(crate) fn checked(
         result: impl Into<i64>,
         call: &'static str,
         on: impl fmt::Display,
     ) -> Result<i64, Self> {
-        let result = result.into();
-        if result < 0 { Err(Self::last(call, on)) } else { Ok(result) }
+        checked(result).called(call, on)
     }
+}
+
+/// What a libc call gave, unless it is the -1 of a failure.
+pub(crate) fn checked(result: impl Into<i64>) -> io::Result<i64> {
+    let result = result.into();
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Says which call gave a result, and on what.

@@ -31,8 +31,8 @@ pub mod time;
 pub mod uffd;
 pub mod vm;
 
-pub(crate) use error::Called;
 pub use error::SysError;
+pub(crate) use error::{Called, checked};
 pub use memory::area::Area;
 
 /// Held by tests that count this process's faults, and by those that fork it: a fork makes pages of

@@ -27,20 +27,17 @@ use crate::{process::crew::interrupted, time::clock::monotonic_raw_ns};
 /// How often somebody who waits looks again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A held lock. It ends when it is dropped, or else with the last copy of the description.
-#[derive(Debug)]
-pub(super) struct Lock(Seized);
-
 /// The door before the lock, kept shut: nobody takes the knobs but whoever is let in. So tests keep
 /// other runs away from settings that only their own runs may change.
 #[derive(Debug)]
 pub struct Door {
-    _seized: Seized,
+    _shut: Lock,
 }
 
-/// A locked file.
+/// A locked file: the lock, or the door. It ends when it is dropped, or else with the last copy of
+/// the description.
 #[derive(Debug)]
-struct Seized {
+pub(super) struct Lock {
     /// A forked child that drops its copy must not unlock for its parent.
     pid: u32,
     /// Open for reading only: a copy of it is the watchdog's stdout, which must not print into it.
@@ -57,13 +54,44 @@ struct Holder {
 impl Lock {
     /// Takes the lock, or says who has it.
     pub(super) fn take(place: &Place, run: &str) -> Result<Self, KnobError> {
-        let _door = if is_let_in(place) { None } else { Some(Seized::take(&place.door(), run)?) };
-        Seized::take(&place.lock(), run).map(Self)
+        let _door = if is_let_in(place) { None } else { Some(Self::of(&place.door(), run)?) };
+        Self::of(&place.lock(), run)
     }
 
     /// A second descriptor of the same description, for the watchdog.
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
-        self.0.description.try_clone().map(OwnedFd::from)
+        self.description.try_clone().map(OwnedFd::from)
+    }
+
+    /// Locks a file, or says who has.
+    fn of(path: &Path, run: &str) -> Result<Self, KnobError> {
+        // 0o600: nobody else may open it, so nobody else can hold us up.
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)
+            .map_err(KnobError::of("open", path))?;
+        let description = File::open(path).map_err(KnobError::of("open", path))?;
+        match flock(&description, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let Holder { pid, run } = Holder::of(path);
+                return Err(KnobError::Held { pid, run });
+            }
+            Err(errno) => return Err(KnobError::of("flock", path)(errno.into())),
+        }
+        let seized = Self { pid: std::process::id(), description };
+        let holder = Holder { pid: seized.pid, run: run.to_owned() };
+        let text = serde_json::to_vec(&holder).expect("a number and a text are JSON");
+        OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(&text))
+            .map_err(KnobError::of("write", path))?;
+        Ok(seized)
     }
 }
 
@@ -77,9 +105,9 @@ impl Door {
     /// [`KnobError::Held`] while somebody does, [`KnobError::Denied`] without root.
     pub fn shut(place: &Place, run: &str) -> Result<Self, KnobError> {
         place.prepare()?;
-        let door = Seized::take(&place.door(), run)?;
-        Seized::take(&place.lock(), run)?;
-        Ok(Self { _seized: door })
+        let door = Lock::of(&place.door(), run)?;
+        Lock::of(&place.lock(), run)?;
+        Ok(Self { _shut: door })
     }
 }
 
@@ -127,40 +155,7 @@ impl Holder {
     }
 }
 
-impl Seized {
-    /// Locks a file, or says who has.
-    fn take(path: &Path, run: &str) -> Result<Self, KnobError> {
-        // 0o600: nobody else may open it, so nobody else can hold us up.
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .map_err(KnobError::of("open", path))?;
-        let description = File::open(path).map_err(KnobError::of("open", path))?;
-        match flock(&description, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let Holder { pid, run } = Holder::of(path);
-                return Err(KnobError::Held { pid, run });
-            }
-            Err(errno) => return Err(KnobError::of("flock", path)(errno.into())),
-        }
-        let seized = Self { pid: std::process::id(), description };
-        let holder = Holder { pid: seized.pid, run: run.to_owned() };
-        let text = serde_json::to_vec(&holder).expect("a number and a text are JSON");
-        OpenOptions::new()
-            .write(true)
-            .truncate(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(&text))
-            .map_err(KnobError::of("write", path))?;
-        Ok(seized)
-    }
-}
-
-impl Drop for Seized {
+impl Drop for Lock {
     /// Unlocks instead of merely closing: a child that another thread is just starting holds a copy
     /// of every descriptor until its `exec`, and would keep the lock for that moment.
     fn drop(&mut self) {

@@ -34,6 +34,7 @@ use super::{
     value::again,
 };
 use crate::{
+    checked,
     files::{folder::Folder, pagecache},
     machine::topology::Tree,
 };
@@ -161,7 +162,7 @@ pub(super) fn on(path: &Path, priority: i32) -> Result<(), KnobError> {
     let name = c_string(path)?;
     // SAFETY: rules 1 and 2.
     let result = unsafe { libc::swapon(name.as_ptr(), PREFER | priority) };
-    checked(result).map_err(KnobError::of("swapon", path))
+    checked(result).map(drop).map_err(KnobError::of("swapon", path))
 }
 
 /// Stops to swap to `path`, where that is being done; what is swapped out comes back.
@@ -175,7 +176,7 @@ pub(super) fn off(tree: &Tree, path: &Path) -> Result<(), KnobError> {
             return Ok(());
         }
         // SAFETY: rules 1 and 2.
-        checked(unsafe { libc::swapoff(name.as_ptr()) })
+        checked(unsafe { libc::swapoff(name.as_ptr()) }).map(drop)
     });
     off.map_err(KnobError::of("swapoff", path))
 }
@@ -183,10 +184,6 @@ pub(super) fn off(tree: &Tree, path: &Path) -> Result<(), KnobError> {
 fn c_string(path: &Path) -> Result<CString, KnobError> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|error| KnobError::of("swapon", path)(error.into()))
-}
-
-fn checked(result: i32) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Why no swap file can lie in a directory; `None` where one can.

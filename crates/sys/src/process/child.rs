@@ -23,7 +23,7 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::{Called, SysError, process::crew::interrupted, time::clock::monotonic_raw_ns};
+use crate::{Called, SysError, checked, process::crew::interrupted, time::clock::monotonic_raw_ns};
 
 /// The descriptor that a child answers on.
 const ANSWER_FD: i32 = 3;
@@ -91,7 +91,7 @@ pub fn inherited(number: RawFd) -> io::Result<File> {
         return Err(io::Error::other(format!("descriptor {number} was not handed down")));
     }
     // SAFETY: changes a flag of a descriptor that this process has.
-    cvt(unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) })?;
+    checked(unsafe { libc::fcntl(number, libc::F_SETFD, flags | libc::FD_CLOEXEC) })?;
     // SAFETY: open, handed down by the parent, and taken for the first time: nothing here owns it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(number) }))
 }
@@ -110,11 +110,7 @@ pub struct Care<'a> {
 
 impl fmt::Debug for Care<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit_ns, heirlooms, .. } = self;
-        f.debug_struct("Care")
-            .field("limit_ns", limit_ns)
-            .field("heirlooms", heirlooms)
-            .finish_non_exhaustive()
+        f.debug_struct("Care").field("limit_ns", &self.limit_ns).finish_non_exhaustive()
     }
 }
 
@@ -135,19 +131,19 @@ pub fn run(mut command: Command, request: &[u8], care: Care<'_>) -> Result<Ended
             // "0" is the process that writes: it is in the group before it allocates anything.
             // SAFETY: the parent holds the descriptor open meanwhile, and the text is static.
             let written = unsafe { libc::write(fd, c"0".as_ptr().cast(), 1) };
-            cvt(if written == 1 { 0 } else { -1 })?;
+            checked(if written == 1 { 0 } else { -1 })?;
         }
         for number in &heirlooms {
             // SAFETY: changes a flag of a descriptor that the parent holds open meanwhile.
-            cvt(unsafe { libc::fcntl(*number, libc::F_SETFD, 0) })?;
+            checked(unsafe { libc::fcntl(*number, libc::F_SETFD, 0) })?;
         }
         if answer_fd == ANSWER_FD {
             // Already there: only the close-on-exec flag must go.
             // SAFETY: changes a flag of a descriptor that this process has.
-            return cvt(unsafe { libc::fcntl(ANSWER_FD, libc::F_SETFD, 0) });
+            return checked(unsafe { libc::fcntl(ANSWER_FD, libc::F_SETFD, 0) }).map(drop);
         }
         // SAFETY: the child has nothing of its own on descriptor 3 between fork and exec.
-        cvt(unsafe { libc::dup2(answer_fd, ANSWER_FD) })
+        checked(unsafe { libc::dup2(answer_fd, ANSWER_FD) }).map(drop)
     };
     // SAFETY: the closure makes plain system calls only; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(set_up) };
@@ -158,10 +154,6 @@ pub fn run(mut command: Command, request: &[u8], care: Care<'_>) -> Result<Ended
     let _ = stdin.write_all(request);
     drop(stdin);
     attend(child, answer_read, care).called("wait", on)
-}
-
-fn cvt(result: i32) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Collects the answer until the child closes it, its time is up, or the user interrupts.
@@ -271,7 +263,7 @@ pub fn request() -> io::Result<Vec<u8>> {
 /// When the parent is gone, or the process was not started by [`run`].
 pub fn answer(bytes: &[u8]) -> io::Result<()> {
     // SAFETY: only asks whether the descriptor is open.
-    cvt(unsafe { libc::fcntl(ANSWER_FD, libc::F_GETFD) })?;
+    checked(unsafe { libc::fcntl(ANSWER_FD, libc::F_GETFD) })?;
     // SAFETY: descriptor 3 is open, was made for this by the parent, and nothing else here owns it.
     let mut file = File::from(unsafe { OwnedFd::from_raw_fd(ANSWER_FD) });
     file.write_all(bytes)

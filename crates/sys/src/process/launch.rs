@@ -31,7 +31,10 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::time::usage::{Usage, of_rusage};
+use crate::{
+    checked,
+    time::usage::{Usage, of_rusage},
+};
 
 /// A program that waits to be started.
 #[derive(Debug)]
@@ -136,7 +139,7 @@ impl Running {
     /// When it is not our child any more.
     pub fn wait(&mut self, at_most: Duration) -> io::Result<Option<Ended>> {
         match &self.fd {
-            Some(fd) => wait_readable(fd, at_most),
+            Some(fd) => drop(is_readable(fd, at_most)),
             None => thread::sleep(at_most),
         }
         let mut status = 0;
@@ -144,15 +147,12 @@ impl Running {
         let pid = self.pid.as_raw_nonzero().get();
         // SAFETY: rule 2.
         let done = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
-        match done {
-            0 => Ok(None),
-            -1 => Err(io::Error::last_os_error()),
-            _ => {
-                // SAFETY: zeroed at first, and filled by the call that found the child.
-                let usage = of_rusage(&unsafe { usage.assume_init() });
-                Ok(Some(Ended { status: ExitStatus::from_raw(status), usage }))
-            }
+        if checked(done)? == 0 {
+            return Ok(None);
         }
+        // SAFETY: zeroed at first, and filled by the call that found the child.
+        let usage = of_rusage(&unsafe { usage.assume_init() });
+        Ok(Some(Ended { status: ExitStatus::from_raw(status), usage }))
     }
 
     /// Hands a signal on to it.
@@ -176,20 +176,14 @@ impl Other {
 
     /// Waits so long for its end; whether it has ended.
     pub fn wait(&self, at_most: Duration) -> bool {
-        wait_readable(&self.0, at_most);
-        let mut sources = [PollFd::new(&self.0, PollFlags::IN)];
-        poll(&mut sources, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+        is_readable(&self.0, at_most)
     }
 }
 
-fn wait_readable(fd: &OwnedFd, at_most: Duration) {
-    let mut sources = [PollFd::new(fd, PollFlags::IN)];
-    let timeout = Timespec {
-        tv_sec: at_most.as_secs().cast_signed(),
-        tv_nsec: i64::from(at_most.subsec_nanos()),
-    };
+fn is_readable(fd: &OwnedFd, at_most: Duration) -> bool {
+    let timeout = Timespec::try_from(at_most).ok();
     // Interrupted by a signal: the caller looks around and comes back.
-    let _ = poll(&mut sources, Some(&timeout));
+    poll(&mut [PollFd::new(fd, PollFlags::IN)], timeout.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::{
 use linux_raw_sys::general as uapi;
 use rustix::mm::{UserfaultfdFlags, userfaultfd};
 
-use crate::{Area, Called, SysError, arch};
+use crate::{Area, Called, SysError, arch, checked};
 
 /// `UFFD_USER_MODE_ONLY`, which rustix does not name.
 const USER_MODE_ONLY: u32 = uapi::UFFD_USER_MODE_ONLY;
@@ -224,7 +224,7 @@ fn call<T>(fd: &OwnedFd, request: u64, argument: &mut T) -> io::Result<()> {
         // Not libc::ioctl: glibc and musl disagree about the type of a request.
         libc::syscall(libc::SYS_ioctl, fd.as_raw_fd(), request, std::ptr::from_mut(argument))
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    checked(result).map(drop)
 }
 
 /// `_IOWR(UFFDIO, number, T)`.

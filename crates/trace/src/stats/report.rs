@@ -77,5 +77,3 @@ pub struct Absent {
     /// How these pages are used again by such reads; distances count all operations between.
     pub reuse: Reuse,
 }
-
-impl Stats {}

@@ -70,10 +70,7 @@ struct Ring {
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring")
-            .field("source", &self.source)
-            .field("cpu", &self.cpu)
-            .finish_non_exhaustive()
+        write!(f, "Ring({} on {})", self.source, self.cpu)
     }
 }
 
