@@ -28,26 +28,6 @@ const PAGE_BYTES: usize = 4096;
 /// So much of an image is read at once.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// What one instruction fetches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fetch {
-    /// Halfwords, which every RISC-V instruction is made of.
-    Halfwords,
-    /// The widest pieces that are left of it, of 8, 4, 2 and 1 bytes: x86-64.
-    Widest,
-}
-
-impl Fetch {
-    /// How this target fetches.
-    pub(crate) fn of(target: &str) -> Option<Self> {
-        match target {
-            "riscv64" => Some(Self::Halfwords),
-            "x86_64" => Some(Self::Widest),
-            _ => None,
-        }
-    }
-}
-
 /// Cuts so many bytes into the widest pieces: 15 into 8, 4, 2 and 1.
 #[inline]
 pub(crate) fn pieces(addr: u64, bytes: usize) -> impl Iterator<Item = (u64, Width)> {

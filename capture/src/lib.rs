@@ -33,7 +33,7 @@ use std::{
 
 use crate::{
     api::{Api, Block, Executed, Info},
-    guest::{Fetch, Memory, pieces},
+    guest::{Memory, pieces},
     options::Options,
     recorder::{Next, Recorder},
     shared::{Shared, State},
@@ -111,9 +111,13 @@ fn install(id: u64, is_system: bool, target: &str, arguments: &[String]) -> Resu
     if is_system {
         return Err("a whole machine is emulated: only qemu-user can be captured".to_owned());
     }
-    let fetch = Fetch::of(target).ok_or_else(|| {
-        format!("a guest for {target} cannot be captured: only riscv64 and x86_64")
-    })?;
+    let fetched = match target {
+        "riscv64" => halfwords_fetched,
+        "x86_64" => bytes_fetched,
+        other => {
+            return Err(format!("a guest for {other} cannot be captured: only riscv64 and x86_64"));
+        }
+    };
     let options = Options::parse(arguments.iter().map(String::as_str))?;
     let api = Api::of_this_process()?;
     let is_watched = options.shared.is_some();
@@ -125,10 +129,7 @@ fn install(id: u64, is_system: bool, target: &str, arguments: &[String]) -> Resu
         api,
         memory,
         recorder: Recorder::new(shared, options.out, options.max)?,
-        fetch: options.fetch.then_some(match fetch {
-            Fetch::Halfwords => halfwords_fetched,
-            Fetch::Widest => bytes_fetched,
-        }),
+        fetch: options.fetch.then_some(fetched),
         image: options.image,
         started: Once::new(),
         is_watched,
@@ -187,6 +188,7 @@ fn unpack(packed: *mut c_void) -> (u64, usize) {
     ((word.cast_signed() >> 4).cast_unsigned(), (word & 15) as usize)
 }
 
+/// RISC-V: halfwords, which every instruction is made of.
 extern "C" fn halfwords_fetched(_vcpu: c_uint, packed: *mut c_void) {
     use pagelab_trace::Width::W2;
     let Some(plugin) = capturing() else { return };
@@ -199,6 +201,7 @@ extern "C" fn halfwords_fetched(_vcpu: c_uint, packed: *mut c_void) {
     });
 }
 
+/// x86-64: the widest pieces that are left of it, of 8, 4, 2 and 1 bytes.
 extern "C" fn bytes_fetched(_vcpu: c_uint, packed: *mut c_void) {
     let Some(plugin) = capturing() else { return };
     let (addr, bytes) = unpack(packed);

@@ -102,8 +102,8 @@ impl Recorder {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn finish(&self, state: State) -> io::Result<()> {
-        // Held for good: nothing is appended any more.
-        let _ = self.pen()?.keep();
+        // Never put down: nothing is appended any more.
+        let _ = self.pen()?;
         self.flush()?;
         self.shared.head().enter(state);
         Ok(())
@@ -171,11 +171,6 @@ impl Pen<'_> {
         self.publish();
         self.recorder.is_busy.store(false, Ordering::Release);
         if self.left == 0 { Next::Full } else { Next::Capture }
-    }
-
-    /// Never gives the turn back.
-    fn keep(self) -> u64 {
-        self.left
     }
 
     #[inline]

@@ -21,6 +21,8 @@ use crate::{
 };
 
 const PAGE: u64 = 4096;
+/// Bytes of a file that are read or written at once.
+const PIECE: usize = 1 << 20;
 
 /// Pages of the first `bytes` bytes of a file that are in memory.
 ///
@@ -80,14 +82,8 @@ pub fn evict(file: &File) -> Result<(), SysError> {
 /// # Errors
 /// When it cannot be read or is shorter.
 pub fn fill(file: &File, bytes: u64) -> io::Result<()> {
-    let mut buffer = vec![0; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        let wanted = usize::try_from(bytes - at).unwrap_or(usize::MAX).min(buffer.len());
-        file.read_exact_at(&mut buffer[..wanted], at)?;
-        at += wanted as u64;
-    }
-    Ok(())
+    let mut buffer = vec![0; PIECE];
+    pieces(bytes, |at, length| file.read_exact_at(&mut buffer[..length], at))
 }
 
 /// Writes `bytes` times this byte from the start of a file, and all of it to the disk.
@@ -95,14 +91,15 @@ pub fn fill(file: &File, bytes: u64) -> io::Result<()> {
 /// # Errors
 /// When the disk is full.
 pub(crate) fn write(file: &File, byte: u8, bytes: u64) -> io::Result<()> {
-    let piece = vec![byte; 1 << 20];
-    let mut at = 0;
-    while at < bytes {
-        let part = usize::try_from(bytes - at).map_or(piece.len(), |left| left.min(piece.len()));
-        file.write_all_at(&piece[..part], at)?;
-        at += part as u64;
-    }
+    let piece = vec![byte; PIECE];
+    pieces(bytes, |at, length| file.write_all_at(&piece[..length], at))?;
     file.sync_all()
+}
+
+/// So many bytes, piece by piece: where each is, and how long.
+fn pieces(bytes: u64, mut each: impl FnMut(u64, usize) -> io::Result<()>) -> io::Result<()> {
+    let length = |at| usize::try_from(bytes - at).map_or(PIECE, |left| left.min(PIECE));
+    (0..bytes).step_by(PIECE).try_for_each(|at| each(at, length(at)))
 }
 
 /// The kernel's number for the file system that a file lies in, and its name.

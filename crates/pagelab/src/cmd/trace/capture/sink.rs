@@ -4,9 +4,8 @@
 //! compression do the bytes come through this process.
 
 use std::{
-    fmt,
     fs::File,
-    io::{self, PipeReader, PipeWriter, Read, Write},
+    io::{self, BufReader, PipeReader, PipeWriter, Write},
     os::unix::fs::FileExt,
     path::Path,
     thread::{self, JoinHandle},
@@ -20,6 +19,7 @@ use super::counters::{Counters, place};
 const PIECE_BYTES: usize = 64 << 10;
 
 /// A trace that is being written.
+#[derive(Debug)]
 pub(super) enum Sink {
     /// By the plugin.
     Plain(File),
@@ -30,12 +30,6 @@ pub(super) enum Sink {
         /// Gives the file back, and says how many bytes came.
         pump: JoinHandle<io::Result<(Output, u64)>>,
     },
-}
-
-impl fmt::Debug for Sink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Self::Plain(_)) { "Plain" } else { "Packed" })
-    }
 }
 
 impl Sink {
@@ -105,15 +99,7 @@ fn cause(error: FileError) -> io::Error {
 }
 
 /// Compresses until the pipe ends; how many bytes that were.
-fn pump(mut from: PipeReader, mut output: Output) -> io::Result<(Output, u64)> {
-    let mut piece = vec![0; PIECE_BYTES];
-    let mut bytes = 0;
-    loop {
-        let count = from.read(&mut piece)?;
-        if count == 0 {
-            return Ok((output, bytes));
-        }
-        output.write_all(&piece[..count])?;
-        bytes += count as u64;
-    }
+fn pump(from: PipeReader, mut output: Output) -> io::Result<(Output, u64)> {
+    let bytes = io::copy(&mut BufReader::with_capacity(PIECE_BYTES, from), &mut output)?;
+    Ok((output, bytes))
 }
