@@ -103,7 +103,7 @@ impl Guest {
     /// Says something that is worth reading but decides nothing.
     #[expect(clippy::unused_self, reason = "only who has a guest runs a case")]
     pub(crate) fn note(&self, text: impl std::fmt::Display) {
-        verdict::say_note(&text.to_string());
+        verdict::say(&verdict::Line::Note(text.to_string()));
     }
 
     /// A command that runs `pagelab` with these words.

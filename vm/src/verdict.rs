@@ -77,11 +77,6 @@ pub(crate) fn say_part(name: &str, outcome: Result<Verdict>) {
     say(&Line::Part { name: name.to_owned(), outcome });
 }
 
-/// In the process of a case: says something to read.
-pub(crate) fn say_note(text: &str) {
-    say(&Line::Note(text.to_owned()));
-}
-
 /// Whether a part of this process's case failed.
 pub(crate) fn a_part_failed() -> bool {
     A_PART_FAILED.load(Ordering::Relaxed)
