@@ -19,7 +19,6 @@ mod html;
 mod json;
 mod limits;
 mod markdown;
-mod noise;
 mod numbers;
 mod parameters;
 mod published;
@@ -31,8 +30,7 @@ mod terminal;
 mod views;
 mod visible;
 
-pub use compare::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
-pub use noise::{NoiseCell, NoiseFloor, noise_floor};
+pub use compare::{Asked, Comparison, Outcome, Side, Statistic, Threshold, Twice};
 pub use published::Publication;
 pub use report::Report;
 pub use terminal::Style;

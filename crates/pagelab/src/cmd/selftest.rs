@@ -1,22 +1,37 @@
 //! `pagelab selftest --aa`: the same thing twice, to see what this host calls different.
 //!
-//! Every case is measured for run A and for run B before the next one starts, so that drift over
-//! minutes does not pass for noise.
+//! The processes of a case take turns, one for run A and one for run B, in an order that is drawn
+//! and balanced; so whatever else happens on the machine happens to both, and chance alone is left.
+//! `--apart` measures whole cases in turn, as two runs would be that follow each other: what
+//! differs then is the floor of such runs. The two are compared as any two runs are.
+
+use std::hash::{BuildHasher, RandomState};
 
 use clap::Args;
-use pagelab_bench::plan::{self, Plan};
+use pagelab_bench::{
+    asked::Forks,
+    partial::Partial,
+    plan::{self, Overrides, Plan},
+    runner::{Came, Runner},
+    suite::Suite,
+};
 use pagelab_record::Record;
-use pagelab_report::noise_floor;
+use pagelab_report::{Asked, Comparison, Side, Twice};
+use pagelab_sys::process::crew::catch_interrupts;
 
 use super::run::load;
 use crate::{
     args::{Conduct, Format, Method, Output, Run},
     exit::{Exit, Failure},
     output,
+    progress::{self, Progress},
     session::{self, Place},
 };
 
-/// Measure the same thing twice: the noise floor of this host, cell by cell.
+/// Processes of each case where nobody says: so many can decide something.
+const FORKS: Forks = Forks::of(8);
+
+/// Measure the same thing twice: what a comparison makes of it, and the noise floor of this host.
 #[derive(Debug, Args)]
 pub(super) struct Selftest {
     #[command(flatten)]
@@ -31,48 +46,166 @@ pub(super) struct Selftest {
     /// The suite to run twice.
     #[arg(long, default_value = "quick")]
     suite: String,
+    /// Take turns by case and not by process: how far do runs differ that follow each other?
+    #[arg(long)]
+    apart: bool,
+    /// So many pairs of runs, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pairs: u32,
     #[command(flatten)]
     format: Format,
 }
 
 impl Run for Selftest {
-    /// Runs a suite twice, alternating, and prints the noise floor of each cell.
+    /// Runs a suite twice, alternating, as often as asked, and prints what comparing them says.
     fn run(self) -> Result<Exit, Failure> {
         let suite = load(&self.suite)?;
-        let plan = plan::of_suite(&suite, self.conduct.clock.choice(), self.method.overrides())
-            .map_err(Failure::usage_text)?;
+        let over = self.method.overrides();
+        let over = Overrides { forks: over.forks.or(Some(FORKS)), ..over };
+        let plan =
+            plan::of_suite(&suite, self.conduct.clock.choice(), over).map_err(Failure::usage_text)?;
         let whole = self.output.place();
         let runner = session::runner(&whole.run, &plan.cases, self.conduct.wait.patience())?;
-        let mut sides = Vec::new();
-        for side in ["a", "b"] {
-            let place = Place {
-                run: format!("{}-{side}", whole.run),
-                directory: whole.directory.join(side),
+        let mut twice = Twice::default();
+        let mut exit = Exit::Good;
+        let mut last = String::new();
+        for number in 1..=self.pairs {
+            let place = if self.pairs == 1 {
+                Place { run: whole.run.clone(), directory: whole.directory.clone() }
+            } else {
+                let run = format!("pair-{number:04}");
+                Place { directory: whole.directory.join(&run), run }
             };
-            let header = session::header(&place.run, &suite.name, &suite.published, &plan);
-            sides.push(session::Run::start(&place, header)?);
+            let (sides, end) = self.pair(&suite, &plan, &runner, &place)?;
+            let [a, b] = sides.each_ref().map(|side| Side {
+                name: &side.header.run,
+                header: &side.header,
+                records: &side.records,
+                damage: None,
+            });
+            if let Some(comparison) = Comparison::of(&[a, b], &Asked::default()) {
+                twice.add(&place.run, &comparison);
+                last = comparison.terminal(output::style());
+            }
+            let both: Vec<Record> = sides.into_iter().flat_map(|run| run.records).collect();
+            exit = exit.min(end).min(session::verdict(&both));
+            if end == Exit::Interrupted {
+                break;
+            }
         }
-        let twice = Plan {
-            cases: plan
-                .cases
-                .iter()
-                .flat_map(|planned| [planned.clone(), planned.clone()])
-                .collect(),
-            left_out: Vec::new(),
-        };
-        let mut count = 0;
-        let end = session::measure(&runner, &twice, self.conduct.quiet.quiet, &mut |record| {
-            // A B, then B A: neither side is always the first.
-            let side = [0, 1, 1, 0][count % 4];
-            count += 1;
-            sides[side].keep(record)
-        })?;
         drop(runner);
-        let floor = noise_floor(&sides[0].records, &sides[1].records);
-        let is_json = self.format.is_json();
-        output::drawn(&if is_json { floor.json() } else { floor.terminal(output::style()) })?;
-        output::warn(&format!("\nboth runs: {}", whole.directory.display()));
-        let both: Vec<Record> = sides.into_iter().flat_map(|run| run.records).collect();
-        Ok(end.min(session::verdict(&both)))
+        output::drawn(&if self.format.is_json() {
+            twice.json()
+        } else {
+            let cells = if self.pairs == 1 { last + "\n" } else { String::new() };
+            cells + &twice.terminal(output::style())
+        })?;
+        output::warn(&format!("\nall runs: {}", whole.directory.display()));
+        Ok(exit)
+    }
+}
+
+impl Selftest {
+    /// One pair of runs.
+    fn pair(
+        &self,
+        suite: &Suite,
+        plan: &Plan,
+        runner: &Runner,
+        place: &Place,
+    ) -> Result<([session::Run; 2], Exit), Failure> {
+        let start = |side: &str| {
+            let place = Place {
+                run: format!("{}-{side}", place.run),
+                directory: place.directory.join(side),
+            };
+            let header = session::header(&place.run, &suite.name, &suite.published, plan);
+            session::Run::start(&place, header)
+        };
+        let mut sides = [start("a")?, start("b")?];
+        let end = if self.apart {
+            let cases = plan.cases.iter().flat_map(|planned| [planned.clone(), planned.clone()]);
+            let twice = Plan { cases: cases.collect(), left_out: Vec::new() };
+            let mut count = 0;
+            session::measure(runner, &twice, self.conduct.quiet.quiet, &mut |record| {
+                // A B, then B A: neither side is always the first.
+                let side = [0, 1, 1, 0][count % 4];
+                count += 1;
+                sides[side].keep(record)
+            })?
+        } else {
+            self.in_turns(plan, runner, &mut sides)?
+        };
+        Ok((sides, end))
+    }
+
+    /// Measures every case for both sides, process by process.
+    fn in_turns(
+        &self,
+        plan: &Plan,
+        runner: &Runner,
+        sides: &mut [session::Run; 2],
+    ) -> Result<Exit, Failure> {
+        catch_interrupts();
+        let mut progress = Progress::start(plan, self.conduct.quiet.quiet);
+        for (index, planned) in plan.cases.iter().enumerate() {
+            let mut came = [(); 2].map(|()| Ok(Partial::default()));
+            for (process, first) in orders(planned.method.forks) {
+                for side in [first, 1 - first] {
+                    // What cannot be measured once is not tried again.
+                    let Ok(partial) = &mut came[side] else { continue };
+                    let mut told = |step| progress.step(planned, step);
+                    let one = runner.processes(planned, process..process + 1, &mut told);
+                    match one.map_err(Failure::internal)? {
+                        Came::Answered(more) => partial.join(*more),
+                        Came::Settled(outcome) => came[side] = Err(outcome),
+                        Came::Interrupted => {
+                            progress.finish();
+                            return Ok(Exit::Interrupted);
+                        }
+                    }
+                }
+            }
+            runner.keep_supplies(|_| false);
+            let mut told = String::new();
+            for (side, came) in sides.iter_mut().zip(came) {
+                let record = match came {
+                    Ok(partial) => runner.conclude(planned, partial),
+                    Err(outcome) => runner.record(planned, outcome),
+                };
+                told = progress::outcome(&record);
+                side.keep(record)?;
+            }
+            progress.case(index, planned, &told);
+        }
+        progress.finish();
+        Ok(Exit::Good)
+    }
+}
+
+/// Which side is the first with each process of a case: drawn for every two of them, and the other
+/// way around for the second of the two, so that a drift hits both sides alike.
+fn orders(forks: u32) -> impl Iterator<Item = (u32, usize)> {
+    let mut drawn = 0;
+    (0..forks).map(move |process| {
+        if process.is_multiple_of(2) {
+            drawn = usize::from(RandomState::new().hash_one(process) & 1 == 1);
+        }
+        (process, if process.is_multiple_of(2) { drawn } else { 1 - drawn })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_is_the_first_as_often_and_none_is_always_the_same() {
+        let firsts = |forks| orders(forks).map(|(_, side)| side).collect::<Vec<_>>();
+        assert_eq!(firsts(64).iter().sum::<usize>(), 32);
+        // One in 2^32 draws all alike.
+        assert!(firsts(64).windows(2).any(|two| two[0] == two[1]));
+        assert_eq!(orders(3).map(|(process, _)| process).collect::<Vec<_>>(), [0, 1, 2]);
     }
 }

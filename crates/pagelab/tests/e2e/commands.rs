@@ -155,8 +155,12 @@ fn the_same_thing_twice_leaves_two_whole_runs() {
     let lab = Lab::new();
     let suite = lab.suite(&["fault/latency page=4k size=1m rounds=2", "limit/syscall"]);
     let words = ["selftest", "--aa", "--suite", &suite, "--budget", "0.01", "-o", "aa"];
-    let floor = json(&lab.pagelab(&[&words[..], &["--format", "json"]].concat()));
-    assert!(floor.is_object() || floor.is_array());
+    let twice = json(&lab.pagelab(&[&words[..], &["--format", "json"]].concat()));
+    assert_eq!((&twice["cells"], &twice["pairs"][0]["pair"]), (&2.into(), &"aa".into()));
+    let found = twice["floor"].as_f64().unwrap();
+    let compared = lab.pagelab(&["compare", "aa/a", "aa/b", "--floor", "aa"]);
+    compared.exits(0).shows(&["two runs of the same thing differ by", "getppid p50"]);
+    assert!(compared.stdout.contains(&format!("{:.1} %", found * 100.0)), "{}", compared.stdout);
     for side in ["aa/a", "aa/b"] {
         let mut workloads: Vec<String> =
             lab.records(side).into_iter().map(|record| record.workload).collect();

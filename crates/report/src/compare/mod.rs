@@ -17,6 +17,7 @@ mod judged;
 mod lkml;
 mod pairs;
 mod sections;
+mod twice;
 
 use pagelab_record::{
     Record, RunHeader,
@@ -24,7 +25,7 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
-pub use self::cells::Statistic;
+pub use self::{cells::Statistic, twice::Twice};
 use self::{
     facts::{Class, Difference},
     judged::{Against, Cell, against, delta_of},
@@ -34,6 +35,9 @@ use crate::{
     html, markdown,
     terminal::{self, Style},
 };
+
+/// A noise floor above this is none to compare on.
+const FLOOR_MAX: f64 = 0.05;
 
 /// One of the things that are compared.
 #[derive(Debug, Clone, Copy)]
@@ -145,9 +149,8 @@ impl<'r> Comparison<'r> {
 
     /// What it comes to, with what is a failure.
     pub fn outcome(&self, thresholds: &[Threshold]) -> Outcome {
-        let cells = || self.against.iter().flat_map(|against| &against.cells);
-        let has = |verdict| cells().any(|cell| cell.verdict == verdict);
-        if cells().any(|cell| thresholds.iter().any(|threshold| threshold.is_met_by(cell))) {
+        let has = |verdict| self.cells().any(|cell| cell.verdict == verdict);
+        if self.cells().any(|cell| thresholds.iter().any(|threshold| threshold.is_met_by(cell))) {
             Outcome::Worse
         } else if has(Verdict::Invalid) {
             Outcome::Invalid
@@ -164,20 +167,21 @@ impl<'r> Comparison<'r> {
 
     /// Whether there is a cell of which nothing is known.
     pub fn is_undecided(&self) -> bool {
-        let cells = self.against.iter().flat_map(|against| &against.cells);
-        cells.into_iter().any(|cell| cell.verdict == Verdict::Inconclusive)
+        self.cells().any(|cell| cell.verdict == Verdict::Inconclusive)
     }
 
     /// Whether a cell is known to be slower.
     pub fn is_slower(&self) -> bool {
-        let cells = self.against.iter().flat_map(|against| &against.cells);
-        cells.into_iter().any(|cell| cell.verdict == Verdict::Slower)
+        self.cells().any(|cell| cell.verdict == Verdict::Slower)
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Cell<'r>> {
+        self.against.iter().flat_map(|against| &against.cells)
     }
 
     /// The largest relative difference of two sides, over all cells that have a 95 % interval.
     pub fn largest_difference(&self) -> Option<f64> {
-        let cells = self.against.iter().flat_map(|against| &against.cells);
-        let ratios = cells.filter_map(|cell| cell.ratio.filter(|r| r.interval().is_some()));
+        let ratios = self.cells().filter_map(|cell| cell.ratio.filter(|r| r.interval().is_some()));
         ratios.map(|ratio| ratio.value.ln().abs().exp_m1()).reduce(f64::max)
     }
 

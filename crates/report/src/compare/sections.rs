@@ -12,7 +12,7 @@ use pagelab_record::{
 };
 
 use super::{
-    Comparison,
+    Comparison, FLOOR_MAX,
     facts::{Class, Difference},
     judged::{Against, Cell as Compared},
     pairs::{self, Left},
@@ -21,9 +21,6 @@ use crate::{
     document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
     quantity::{Quantity, Unit},
 };
-
-/// A floor above this is no floor to compare on.
-const FLOOR_MAX: f64 = 0.05;
 
 /// The whole comparison.
 pub(super) fn document(comparison: &Comparison<'_>) -> Document {

@@ -21,8 +21,6 @@ mod memory;
 #[cfg(test)]
 mod memtype;
 #[cfg(test)]
-mod noise;
-#[cfg(test)]
 mod page;
 #[cfg(test)]
 mod stages;
