@@ -191,6 +191,16 @@ impl Compare {
     }
 }
 
+/// The page of some runs, each compared with the first.
+pub(super) fn page(paths: &[PathBuf]) -> Result<String, Failure> {
+    let opened: Vec<Opened> =
+        paths.iter().map(|path| Opened::read(path)).collect::<Result<_, _>>()?;
+    let opened = told_apart(opened, paths);
+    let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
+    let comparison = Comparison::of(&sides, &Asked::default());
+    Ok(comparison.ok_or_else(|| Failure::usage_text("no run to compare"))?.html())
+}
+
 /// Names that tell the runs apart: their own, or where two have the same, what was typed.
 fn told_apart(mut opened: Vec<Opened>, paths: &[PathBuf]) -> Vec<Opened> {
     let names: Vec<String> = opened.iter().map(|run| run.name.clone()).collect();

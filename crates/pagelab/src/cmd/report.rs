@@ -14,7 +14,7 @@ use crate::{
 /// Turn runs into something to read.
 #[derive(Debug, Args)]
 pub(super) struct Reported {
-    /// Runs: directories, journals, tags, or LAST.
+    /// Runs: directories, journals, tags, or LAST; as html several are one comparison.
     #[arg(required = true, num_args = 1.., action = ArgAction::Append)]
     run: Vec<PathBuf>,
     /// How to print it.
@@ -33,13 +33,21 @@ const FORMATS: [&str; 5] = ["terminal", "html", "json", "csv", "markdown"];
 impl Run for Reported {
     /// Prints the report of each run, one after the other.
     fn run(self) -> Result<Exit, Failure> {
-        if self.format == "html" && self.run.len() > 1 {
-            return Err(Failure::usage_text("one HTML page shows one run: name one"));
-        }
         let out = self.file.as_deref().map(output::create).transpose()?;
         let more: Result<Vec<Publication>, String> =
             self.published.iter().map(|folder| published::folder(folder)).collect();
-        let whole = whole(&self.run, &self.format, &more.map_err(Failure::usage_text)?)?;
+        let more = more.map_err(Failure::usage_text)?;
+        // One page shows one run, or several compared.
+        let whole = if self.format == "html" && self.run.len() > 1 {
+            if !more.is_empty() {
+                return Err(Failure::usage_text(
+                    "--published stands beside one run: name one, or compare published/NAME RUN",
+                ));
+            }
+            super::compare::page(&self.run)?
+        } else {
+            whole(&self.run, &self.format, &more)?
+        };
         match out.zip(self.file) {
             Some((out, path)) => output::write(out, &path, &whole)?,
             None => output::drawn(&whole)?,

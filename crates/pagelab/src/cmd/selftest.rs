@@ -63,8 +63,8 @@ impl Run for Selftest {
         let suite = load(&self.suite)?;
         let over = self.method.overrides();
         let over = Overrides { forks: over.forks.or(Some(FORKS)), ..over };
-        let plan =
-            plan::of_suite(&suite, self.conduct.clock.choice(), over).map_err(Failure::usage_text)?;
+        let plan = plan::of_suite(&suite, self.conduct.clock.choice(), over)
+            .map_err(Failure::usage_text)?;
         let whole = self.output.place();
         let runner = session::runner(&whole.run, &plan.cases, self.conduct.wait.patience())?;
         let mut twice = Twice::default();

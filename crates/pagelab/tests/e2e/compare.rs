@@ -55,6 +55,9 @@ fn a_comparison_is_printed_and_ends_well() {
     }
     lab.pagelab(&["compare", "a", "b", "--format", "html", "-o", "page.html"]).exits(0);
     assert!(fs::read_to_string(lab.path("page.html")).unwrap().contains("SLOWER"));
+    let reported = lab.pagelab(&["report", "a", "b", "--format", "html"]);
+    let page = fs::read_to_string(lab.path("page.html")).unwrap();
+    assert_eq!(reported.exits(0).stdout.trim(), page.trim());
     lab.pagelab(&["compare", "a", "b", "-o", "page.html"]).exits(2).complains(&["page.html"]);
 }
 

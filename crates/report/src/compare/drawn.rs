@@ -32,7 +32,11 @@ pub(super) fn add(comparison: &Comparison<'_>, document: &mut Document) {
         }
         let several = comparison.against.len() > 1;
         let id = if several { format!("drawn-{}", nth + 1) } else { "drawn".to_owned() };
-        let title = if several { format!("{}: drawn", against.name) } else { "Drawn".to_owned() };
+        let title = if several {
+            format!("{}: at a glance", against.name)
+        } else {
+            "At a glance".to_owned()
+        };
         let mut section = Section::new(id, &title);
         section.page_only = true;
         section.blocks = blocks;

@@ -212,13 +212,13 @@ impl<'r> Comparison<'r> {
 
     /// One file that opens offline.
     pub fn html(&self) -> String {
-        let mut document = sections::document(self);
+        let mut document = sections::document(self, true);
         drawn::add(self, &mut document);
         html::page(&document.harmless(), &data::value(self), html::COMPARED)
     }
 
     fn document(&self) -> Document {
-        sections::document(self).harmless()
+        sections::document(self, false).harmless()
     }
 }
 

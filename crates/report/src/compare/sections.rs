@@ -22,8 +22,8 @@ use crate::{
     quantity::{Quantity, Unit},
 };
 
-/// The whole comparison.
-pub(super) fn document(comparison: &Comparison<'_>) -> Document {
+/// The whole comparison; a page also shows what always moves.
+pub(super) fn document(comparison: &Comparison<'_>, for_page: bool) -> Document {
     let Comparison { base_name, against, .. } = comparison;
     let others: Vec<&str> = against.iter().map(|other| other.name.as_str()).collect();
     let mut sections = Vec::new();
@@ -36,7 +36,8 @@ pub(super) fn document(comparison: &Comparison<'_>) -> Document {
         let names = [base_name.as_str(), &other.name];
         sections.push(cells(other, names, id("cells"), &title("Cells")));
         sections.extend(left(other, id("alone"), &title("Not compared")));
-        sections.extend(differences(comparison, other, id("facts"), &title("What differs")));
+        let heading = [&*id("facts"), &title("What differs")];
+        sections.extend(differences(comparison, other, heading, for_page));
     }
     Document {
         title: format!("{base_name} → {}", others.join(", ")),
@@ -291,8 +292,8 @@ fn left(against: &Against<'_>, id: String, title: &str) -> Option<Section> {
 fn differences(
     comparison: &Comparison<'_>,
     against: &Against<'_>,
-    id: String,
-    title: &str,
+    [id, title]: [&str; 2],
+    for_page: bool,
 ) -> Option<Section> {
     let columns = || {
         vec![
@@ -317,13 +318,16 @@ fn differences(
         told.filter(|d| (d.class == Class::Volatile) == is_volatile).map(row).collect()
     };
     let (lasting, moving) = (of(false), of(true));
-    if lasting.is_empty() && moving.is_empty() {
+    if lasting.is_empty() && (moving.is_empty() || !for_page) {
         return None;
     }
-    let mut section = Section::new(id, title);
+    let mut section = Section::new(id.to_owned(), title);
     // What always moves is for the page: a terminal shows what matters.
     section.page_only = lasting.is_empty();
-    let rows = if section.page_only { moving } else { lasting };
-    section.blocks.push(Block::Table(Table { columns: columns(), rows }));
+    for rows in [lasting, moving].into_iter().take(if for_page { 2 } else { 1 }) {
+        if !rows.is_empty() {
+            section.blocks.push(Block::Table(Table { columns: columns(), rows }));
+        }
+    }
     Some(section)
 }
