@@ -44,6 +44,13 @@ const PARTS: &[Part] = &[
         tests: &["--lib"],
     },
     Part {
+        name: "verdict",
+        package: "pagelab-record",
+        files: &["crates/record/src/verdict.rs", "crates/record/src/ranks.rs"],
+        only: "",
+        tests: &["--test", "verdict"],
+    },
+    Part {
         name: "journal",
         package: "pagelab-record",
         files: &["crates/record/src/journal.rs", "crates/record/src/journal/*.rs"],

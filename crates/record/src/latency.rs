@@ -4,6 +4,8 @@
 //! nanosecond to 60 seconds, never resized. `HdrHistogram`'s V2 encoding in base64 is the form on
 //! disk, which the plotters and libraries of that family read.
 
+use std::sync::LazyLock;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hdrhistogram::{
     Histogram,
@@ -15,17 +17,13 @@ pub const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// An empty histogram whose counts are already present in memory.
 ///
-/// The counts are written once here, so that recording into it takes no page fault of its own.
+/// They are a copy, which writes them, so that recording into it takes no page fault of its own.
 pub fn empty() -> Histogram<u64> {
-    let mut histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
-        .expect("1 ns to 60 s in two digits is a valid shape");
-    // One record in every bucket writes every page of the counts; `reset` writes them again.
-    let buckets: Vec<u64> = histogram.iter_all().map(|step| step.value_iterated_to()).collect();
-    for value in buckets {
-        histogram.saturating_record(value);
-    }
-    histogram.reset();
-    histogram
+    static SHAPE: LazyLock<Histogram<u64>> = LazyLock::new(|| {
+        Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
+            .expect("1 ns to 60 s in two digits is a valid shape")
+    });
+    SHAPE.clone()
 }
 
 /// The text form that a record holds.
