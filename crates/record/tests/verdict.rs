@@ -16,6 +16,7 @@ struct Vectors {
     two: Vec<Two>,
     pairs: Vec<Pairs>,
     many: Many,
+    many_pairs: Pairs,
     holm: Family,
 }
 
@@ -99,6 +100,27 @@ fn pairs_are_compared_as_scipy_does() {
         let ratio = Ratio::of_pairs(&pairs).unwrap();
         assert!(agrees(&ratio, &shift), "{differences:?}: {ratio:?}, scipy has p = {}", shift.p);
     }
+}
+
+#[test]
+fn many_are_compared_by_the_normal_distribution_of_their_ranks() {
+    let Pairs { differences, shift } = vectors().many_pairs;
+    let pairs: Vec<[f64; 2]> = differences.iter().map(|d| [d.exp(), 1.0]).collect();
+    let ratio = Ratio::of_pairs(&pairs).unwrap();
+    assert!(agrees(&ratio, &shift), "{ratio:?}, scipy has p = {}", shift.p);
+    // Of 70·71/2 means: 1242.5 − 1.96·√(70·71·141/24) = 907.6 lie at or below the low end.
+    let below = |low: f64| {
+        let all = differences.iter().enumerate();
+        let means =
+            all.flat_map(|(at, one)| differences[at..].iter().map(move |d| (one + d) / 2.0));
+        means.filter(|mean| *mean < low - 1e-12).count()
+    };
+    assert_eq!(below(ratio.low.ln()), 906);
+    // Of 50·40 quotients: 1000 − 1.96·√(50·40·91/12) = 758.6.
+    let Many { a, b, .. } = vectors().many;
+    let ratio = Ratio::of(&boot(&a), &boot(&b)).unwrap();
+    let all = a.iter().flat_map(|a| b.iter().map(move |b| b - a));
+    assert_eq!(all.filter(|d| *d < ratio.low.ln() - 1e-12).count(), 757);
 }
 
 #[test]

@@ -53,6 +53,9 @@ def pairs(n):
 sizes = [(1, 1), (3, 3), (4, 4), (5, 8), (8, 8), (12, 9), (20, 20)]
 many = {"a": rng.normal(0, 1, 50).round(6).tolist(), "b": rng.normal(0.3, 1, 40).round(6).tolist()}
 many["p"] = stats.mannwhitneyu(many["a"], many["b"], method="asymptotic").pvalue
+longer = rng.normal(0.05, 0.3, 70).round(6)
+many_pairs = {"differences": longer.tolist(), "value": float(np.median(longer))}
+many_pairs["p"] = stats.wilcoxon(longer, method="asymptotic", correction=True).pvalue
 family = rng.uniform(0, 0.2, 9).round(6)
 order = np.argsort(family)
 adjusted = np.empty(9)
@@ -61,5 +64,6 @@ print(json.dumps({
     "two": [two(n, m, False) for n, m in sizes] + [two(n, n + 1, True) for n in (4, 6, 7)],
     "pairs": [pairs(n) for n in (1, 3, 6, 8, 15, 30)],
     "many": many,
+    "many_pairs": many_pairs,
     "holm": {"family": family.tolist(), "adjusted": adjusted.tolist()},
 }, indent=1))
