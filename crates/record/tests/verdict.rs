@@ -135,6 +135,9 @@ fn too_few_processes_have_no_interval_and_no_verdict() {
     for count in 1..=3 {
         let ratio = Ratio::of(&boot(&vec![1.0; count]), &boot(&vec![2.0; count])).unwrap();
         assert_eq!(ratio.interval(), None, "{count}");
+        // All of one side above the other: 2 of 2, 6 or 20 ways.
+        let covers = [0.0, 2.0 / 3.0, 0.9][count - 1];
+        assert!(near(ratio.coverage, covers), "{count}: {}", ratio.coverage);
         assert_eq!(Verdict::judge(&ratio, ratio.p, 0.03, Better::Less), Verdict::Inconclusive);
         assert_eq!(units_to_decide(&ratio, 1, 0.03), Some(5), "{count}");
     }
@@ -192,6 +195,8 @@ fn a_wide_interval_needs_more_processes_and_a_narrow_one_few_more() {
     assert_eq!(of(1.0, 0.97_f64.powi(-2), 8), Some(32));
     assert_eq!(of(1.0, 0.97_f64.powi(-300), 8), None);
     assert!(of(1.02, 1.015, 8).unwrap() > 8);
+    // A shift of a tenth is beyond 1 by half as much again at ± 6.4 %: 8 · (ln 1.2 / 0.0635)².
+    assert_eq!(of(1.1, 1.2, 8), Some(66));
     // Of a large family chance gives more: so few can never tell.
     let few = Ratio { value: 1.5, low: 1.4, high: 1.6, coverage: 0.95, p: 0.01, units: [5, 5] };
     assert_eq!(units_to_decide(&few, 50, 0.03), Some(8));
