@@ -27,7 +27,7 @@ pub const DELTA: f64 = 0.03;
 const ALPHA: f64 = 0.01;
 
 /// Numbers of processes beyond which nobody is sent.
-const PROCESSES_MAX: f64 = 9999.0;
+pub const PROCESSES_MAX: f64 = 9999.0;
 
 /// One thing over another, with the interval that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -87,7 +87,6 @@ pub mod arm {
 /// Series: what was timed.
 pub mod series {
     pub const MAP: &str = "map";
-    pub const ADVISE: &str = "advise";
     pub const POPULATE: &str = "populate";
     pub const TOUCH: &str = "touch";
     pub const RELEASE: &str = "release";
@@ -131,8 +130,6 @@ pub mod series {
     pub const REORDERINGS: &str = "reorderings";
     /// A whole simulation.
     pub const RUN: &str = "run";
-    /// A program, while it was watched.
-    pub const WATCHED: &str = "watched";
 }
 
 /// Counters. Those of an arm are `NAME/ARM`.

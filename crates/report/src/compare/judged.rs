@@ -95,10 +95,8 @@ pub(super) fn against<'r>(
             let natures = [pair.a, pair.b].map(|record| nature(record.nature).to_owned());
             mine.push(Difference::new(Class::Identity, "nature", natures));
         }
-        let blocking: Vec<&str> =
-            mine.iter().filter(|d| !d.is_allowed(&asked.allow)).map(|d| d.key.as_str()).collect();
-        let blocked = blocking.join(", ");
-        let made = cells_of(&pair, &short, names, statistics, &blocked);
+        let is_blocked = mine.iter().any(|difference| !difference.is_allowed(&asked.allow));
+        let made = cells_of(&pair, &short, names, statistics, is_blocked);
         if made.is_empty() {
             left.push(pairs::alone(&pair, "no series in common"));
         }
@@ -125,7 +123,7 @@ fn cells_of<'r>(
     short: &str,
     names: [&str; 2],
     statistics: &[Statistic],
-    blocked: &str,
+    is_blocked: bool,
 ) -> Vec<Cell<'r>> {
     let cell = |statistic, place: Option<Place>, verdict, why: String| Cell {
         pair: pair.clone(),
@@ -152,8 +150,8 @@ fn cells_of<'r>(
     if standings.contains(&Standing::Emulated) {
         return none(Verdict::NotComparable, "times of an emulated machine mean nothing");
     }
-    if !blocked.is_empty() {
-        return none(Verdict::NotComparable, &format!("other {blocked}"));
+    if is_blocked {
+        return none(Verdict::NotComparable, "facts differ");
     }
     let [Some(a), Some(b)] = [pair.a, pair.b].map(pairs::measured) else { return Vec::new() };
     // What was published may be any of the times that we take.
@@ -206,9 +204,6 @@ fn judge(cells: &mut [Cell<'_>], delta: f64) {
             cell.verdict = Verdict::judge(ratio, p, delta, cell.statistic.better());
             if cell.verdict == Verdict::Inconclusive {
                 cell.needs = units_to_decide(ratio, family, delta);
-                if cell.needs.is_none() {
-                    "ten thousand processes would not decide it".clone_into(&mut cell.why);
-                }
             }
         }
     }

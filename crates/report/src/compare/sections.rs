@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Record,
     units::display_bytes,
-    verdict::{Ratio, Verdict},
+    verdict::{PROCESSES_MAX, Ratio, Verdict},
 };
 
 use super::{
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    grid::Grid,
     quantity::{Quantity, Unit},
 };
 
@@ -222,27 +223,35 @@ fn column(name: &str, letter: &str) -> String {
 }
 
 fn cells(against: &Against<'_>, [a, b]: [&str; 2], id: String, title: &str) -> Section {
-    let columns = vec![
-        Column::words("case").explains(),
-        Column::words("metric"),
-        Column::number(&column(a, "A")).rank(2),
-        Column::number(&column(b, "B")).rank(2),
-        Column::number("ratio"),
-        Column::number("change").rank(4),
-        Column::number("95 %"),
-        Column::number("p").rank(3),
-        Column::number("n").rank(1),
-        Column::words("verdict"),
-        Column::number("to decide"),
-        // A reason is no number, but where nobody has one there is no column either.
-        Column { words: false, ..Column::words("because") },
-    ];
-    let rows = against.cells.iter().map(row).collect();
+    // A reason is no number, but where nobody has one there is no column either.
+    let because = Column { words: false, ..Column::words("because") }.explains();
+    let counts = |cell: &&Compared<'_>| {
+        let [a, b] = cell.counts();
+        (a + b > 0).then(|| format!("{a}+{b}"))
+    };
+    let grid = Grid::new()
+        .words("case", 0, |cell: &&Compared<'_>| cell.short.clone())
+        .words("metric", 0, |cell| cell.metric())
+        .number(&column(a, "A"), 2, |cell| side(cell, 0))
+        .number(&column(b, "B"), 2, |cell| side(cell, 1))
+        .number("ratio", 0, |cell| {
+            let ratio = cell.ratio.as_ref();
+            Cell::of(ratio.map(|ratio| Quantity::exact(ratio.value, Unit::Ratio))).strong()
+        })
+        .number("change", 4, |cell| cell.ratio.as_ref().and_then(|ratio| change(ratio.value)))
+        .number("95 %", 0, |cell| {
+            cell.ratio.as_ref().map(interval).filter(|interval| !interval.is_empty())
+        })
+        .number("p", 3, |cell| Cell::maybe(cell.ratio.map(|_| chance(cell.p))).quiet())
+        .number("n", 1, move |cell| Cell::maybe(counts(cell)).quiet())
+        .words("verdict", 0, |cell| Cell::toned(cell.verdict.name(), tone(cell.verdict)))
+        .number("to decide", 0, |cell| to_decide(cell))
+        .with(because, |cell| Cell::toned(cell.why.clone(), Tone::Quiet));
     let mut section = Section::new(id, title);
     if against.cells.is_empty() {
         return section.with(Block::Text("There is none.".to_owned()));
     }
-    section.blocks.push(Block::Table(Table::of(columns, rows)));
+    section.blocks.push(Block::Table(grid.told(&against.cells)));
     section.with(Block::Text(
         "Ratio: the median of all quotients of a process of the one and a process of the other, \
          with its 95 % interval (in parentheses what was seen, where there are too few processes \
@@ -254,28 +263,16 @@ fn cells(against: &Against<'_>, [a, b]: [&str; 2], id: String, title: &str) -> S
     ))
 }
 
-fn row(cell: &Compared<'_>) -> Vec<Cell> {
-    let side = |index: usize| {
-        let found = cell.sides[index].as_ref();
-        Cell::of(found.map(|found| Quantity::exact(found.middle(), found.unit)))
-    };
-    let ratio = cell.ratio.as_ref();
-    let [a, b] = cell.counts();
-    let counts = (a + b > 0).then(|| format!("{a}+{b}"));
-    vec![
-        cell.short.clone().into(),
-        cell.metric().into(),
-        side(0),
-        side(1),
-        Cell::of(ratio.map(|ratio| Quantity::exact(ratio.value, Unit::Ratio))).strong(),
-        Cell::maybe(ratio.and_then(|ratio| change(ratio.value))),
-        Cell::maybe(ratio.map(interval).filter(|interval| !interval.is_empty())),
-        Cell::maybe(ratio.map(|_| chance(cell.p))).quiet(),
-        Cell::maybe(counts).quiet(),
-        Cell::toned(cell.verdict.name(), tone(cell.verdict)),
-        Cell::maybe(cell.needs.map(|needs| needs.to_string())),
-        Cell::toned(cell.why.clone(), Tone::Quiet),
-    ]
+/// Processes of each side that would decide what is not decided.
+fn to_decide(cell: &Compared<'_>) -> Option<String> {
+    let open = cell.verdict == Verdict::Inconclusive && cell.ratio.is_some();
+    open.then(|| cell.needs.map_or_else(|| format!(">{PROCESSES_MAX}"), |needs| needs.to_string()))
+}
+
+/// The middle of what the processes of a side say.
+fn side(cell: &Compared<'_>, index: usize) -> Option<Quantity> {
+    let found = cell.sides[index].as_ref();
+    found.map(|found| Quantity::exact(found.middle(), found.unit))
 }
 
 fn left(against: &Against<'_>, id: String, title: &str) -> Option<Section> {
