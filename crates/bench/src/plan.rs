@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use pagelab_record::{Case, units::display_bytes};
+use pagelab_record::Case;
 use pagelab_sys::time::clock::ClockChoice;
 
 pub use crate::grid::{CASES_MAX, check, complete, grid};
@@ -265,11 +265,6 @@ impl Planned {
         self.read().needs()
     }
 
-    /// Bytes that it takes at its peak.
-    pub fn footprint(&self) -> u64 {
-        self.read().footprint()
-    }
-
     /// Seconds that it will take, roughly.
     pub fn estimated_seconds(&self) -> f64 {
         self.seconds(&*self.read())
@@ -290,16 +285,5 @@ impl Planned {
             |rounds| f64::from(rounds) * once_s,
         );
         forks * (measured + once_s + 0.01)
-    }
-
-    /// One line for people.
-    pub fn describe(&self) -> String {
-        let memory = display_bytes(self.footprint() as f64);
-        format!(
-            "{} {} ({memory}, {} processes)",
-            self.workload.name(),
-            self.case,
-            self.method.forks
-        )
     }
 }
