@@ -15,7 +15,7 @@ use crate::{
 /// Set runs beside each other: faster, slower, the same, or not to be said.
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// Runs (directories or journals); published/NAME is a publication.
+    /// Runs: directories, journals, tags, or LAST; published/NAME is a publication.
     #[arg(required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
     run: Vec<PathBuf>,
     /// What the others are set against: one of the runs, or with --by a value (default the first).
