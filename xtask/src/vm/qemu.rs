@@ -50,10 +50,8 @@ pub(super) struct Start<'a> {
 /// What every kernel is told. Warnings go to the console too, because a WARN is one.
 ///
 /// `no_timer_check`: on a busy host the kernel's check of the timer can lose a race and panic.
-/// `tsc=nowatchdog`: on a busy host the check of one CPU's TSC against another's, since 7.x with
-/// loops that wait for the other CPU, kept both CPUs of a machine in it for good (1 boot in 25).
-const PARAMETERS: &str = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off \
-    no_timer_check tsc=nowatchdog";
+const PARAMETERS: &str =
+    "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off no_timer_check";
 
 impl Qemu {
     /// The command that starts a machine.
@@ -181,7 +179,7 @@ mod tests {
         };
         let line = shell::line(&qemu.command(&start));
         assert!(line.contains("-L /firmware"), "{line}");
-        assert!(line.contains("tsc=nowatchdog memmap=1G$4G hugepages=1'"), "{line}");
+        assert!(line.contains("no_timer_check memmap=1G$4G hugepages=1'"), "{line}");
         assert!(line.contains("-kernel k -initrd i"), "{line}");
         assert!(line.contains("-serial file:c -serial stdio"), "{line}");
     }
