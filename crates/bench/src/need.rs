@@ -9,7 +9,7 @@
 use std::{
     fmt,
     hash::{Hash, Hasher},
-    rc::Rc,
+    sync::Arc,
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A capability that a case cannot do without.
-pub trait Need: Same {
+pub trait Need: Same + Send + Sync {
     /// What it is called: in skips, in `doctor`, in the plan.
     fn name(&self) -> String;
 
@@ -61,12 +61,12 @@ pub trait Need: Same {
     where
         Self: Sized,
     {
-        Rc::new(self)
+        Arc::new(self)
     }
 }
 
 /// One need of a case.
-pub type Needed = Rc<dyn Need>;
+pub type Needed = Arc<dyn Need>;
 
 same!(dyn Need);
 

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A case and how it will be measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Planned {
     /// Its workload.
     pub workload: Row,
@@ -26,6 +26,33 @@ pub struct Planned {
     pub case: Arc<Case>,
     /// How.
     pub method: Method,
+    /// What its workload says of it, asked once.
+    takes: Takes,
+}
+
+/// What a case takes.
+#[derive(Debug, Clone)]
+struct Takes {
+    /// Seconds of one repetition.
+    once_s: f64,
+    /// Repetitions that it asks for.
+    repetitions: Option<u32>,
+    /// Bytes at its peak.
+    bytes: u64,
+    needs: Vec<Needed>,
+}
+
+impl Takes {
+    fn of(asked: &dyn Experiment) -> Self {
+        let (once_s, repetitions) = (asked.seconds(), asked.repetitions());
+        Self { once_s, repetitions, bytes: asked.footprint(), needs: asked.needs() }
+    }
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        (self.workload, &self.case, self.method) == (other.workload, &other.case, other.method)
+    }
 }
 
 /// What a run will do.
@@ -125,15 +152,15 @@ impl Planner {
         // The first entry that names a case decides how it is measured.
         let known = self.known.entry(workload.name()).or_default();
         let left_out = grid_beside(workload, &entry.axes, known, |case, asked| {
-            let mut method = method;
+            let (mut method, takes) = (method, Takes::of(&*asked));
             if over.limit.is_none() {
                 // Even a host that backs memory at 100 MB/s finishes a case that was asked for.
-                let rounds = u64::from(asked.repetitions().unwrap_or(4)) + 1;
-                let backed = asked.footprint().saturating_mul(rounds).saturating_mul(10);
-                let slow = nanoseconds(asked.seconds() * rounds as f64 * 20.0);
+                let rounds = u64::from(takes.repetitions.unwrap_or(4)) + 1;
+                let backed = takes.bytes.saturating_mul(rounds).saturating_mul(10);
+                let slow = nanoseconds(takes.once_s * rounds as f64 * 20.0);
                 method.limit_ns = method.limit_ns.saturating_add(backed).saturating_add(slow);
             }
-            plan.cases.push(Planned { workload, case, method });
+            plan.cases.push(Planned { workload, case, method, takes });
         })?;
         plan.left_out.extend(left_out);
         match plan.cases.len() {
@@ -194,9 +221,8 @@ impl Plan {
                     next
                 })
             };
-            let asked = planned.read();
-            let needs = asked.needs().into_iter().map(place).collect();
-            let (seconds, bytes) = (planned.seconds(&*asked), asked.footprint());
+            let needs = planned.needs().iter().cloned().map(place).collect();
+            let (seconds, bytes) = (planned.estimated_seconds(), planned.takes.bytes);
             outlook.cases.push(Expected { seconds, bytes, needs });
         }
         outlook
@@ -235,14 +261,16 @@ impl Outlook {
 /// The needs of some cases, each once, in the order in which they come up.
 pub fn unique(cases: &[Planned]) -> Vec<Needed> {
     let mut unique = Unique::default();
-    cases.iter().flat_map(Planned::needs).for_each(|need| unique.add(need));
+    cases.iter().flat_map(Planned::needs).cloned().for_each(|need| unique.add(need));
     unique.all
 }
 
 impl Planned {
-    /// The case as its workload reads it.
-    pub fn read(&self) -> Box<dyn Experiment> {
-        self.workload.read(&self.case)
+    /// A complete case of a workload.
+    pub fn new(workload: Row, case: impl Into<Arc<Case>>, method: Method) -> Self {
+        let case = case.into();
+        let takes = Takes::of(&*workload.read(&case));
+        Self { workload, case, method, takes }
     }
 
     /// Whether one pass in one process says it all.
@@ -257,27 +285,23 @@ impl Planned {
 
     /// What the parent makes for the case.
     pub fn supply(&self) -> Option<Supplied> {
-        self.read().supply()
+        self.workload.read(&self.case).supply()
     }
 
     /// What the case needs of the host.
-    pub fn needs(&self) -> Vec<Needed> {
-        self.read().needs()
+    pub fn needs(&self) -> &[Needed] {
+        &self.takes.needs
     }
 
     /// Seconds that it will take, roughly.
     pub fn estimated_seconds(&self) -> f64 {
-        self.seconds(&*self.read())
-    }
-
-    fn seconds(&self, asked: &dyn Experiment) -> f64 {
-        let once_s = asked.seconds();
+        let once_s = self.takes.once_s;
         if self.is_one_pass() {
             return once_s;
         }
         // A fixed number of rounds takes what it takes.
         let forks = f64::from(self.method.forks);
-        let measured = asked.repetitions().map_or_else(
+        let measured = self.takes.repetitions.map_or_else(
             || {
                 let fewest = f64::from(self.method.repetitions_min) * once_s;
                 fewest.max(self.method.budget_ns as f64 / 1e9)

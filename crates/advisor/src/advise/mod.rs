@@ -299,16 +299,9 @@ impl Survey {
         let asked = limit.read(&clear);
         let fits = asked.footprint() <= self.asked.size / SHARE_MAX
             && asked.needs().iter().all(|need| need.check());
-        let clear = fits.then(|| Planned {
-            workload: limit,
-            case: clear.into(),
-            method: method(3, 100_000_000),
-        });
-        let strategies = self.cases.iter().map(|case| Planned {
-            workload: &Throughput,
-            case: case.clone().into(),
-            method: method(2, 1),
-        });
+        let clear = fits.then(|| Planned::new(limit, clear, method(3, 100_000_000)));
+        let strategies =
+            self.cases.iter().map(|case| Planned::new(&Throughput, case.clone(), method(2, 1)));
         (clear, strategies.collect())
     }
 

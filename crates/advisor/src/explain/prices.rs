@@ -87,7 +87,7 @@ pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Pla
 pub fn again(records: &[Record], clock: ClockChoice) -> Plan {
     let one = |record: &Record| {
         let workload = workload(&record.workload).ok()?;
-        Some(Planned { workload, case: record.case.clone().into(), method: method(clock) })
+        Some(Planned::new(workload, record.case.clone(), method(clock)))
     };
     Plan { cases: records.iter().filter_map(one).collect(), ..Plan::default() }
 }
@@ -180,7 +180,7 @@ fn add(plan: &mut Plan, row: Row, pairs: &[(&str, &str)], clock: ClockChoice) {
     let Ok(case) = complete(row, pairs) else { return };
     let is_there = |planned: &Planned| planned.workload == row && *planned.case == case;
     if !plan.cases.iter().any(is_there) {
-        plan.cases.push(Planned { workload: row, case: case.into(), method: method(clock) });
+        plan.cases.push(Planned::new(row, case, method(clock)));
     }
 }
 

@@ -94,7 +94,7 @@ fn remaining(
             _ => clock,
         };
         let method = Method { clock, ..method };
-        plan.cases.push(Planned { workload: row, case: case.clone().into(), method });
+        plan.cases.push(Planned::new(row, case.clone(), method));
     }
     // What prices the faults of a program is no part of the header: it follows from what was seen.
     let mut prices = explain::prices::of_run(header, records, clock).cases;
