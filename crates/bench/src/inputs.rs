@@ -9,11 +9,8 @@ use std::{fs::File, rc::Rc};
 
 use pagelab_sys::{
     SysError,
-    knobs::{Obtained, memcg::MemoryGroup, swap::SwapSpace},
-    process::{
-        child::{self, Heirloom},
-        pulse::{Beat, Pulse},
-    },
+    knobs::{MemoryGroup, Obtained, SwapSpace},
+    process::{Beat, Heirloom, Pulse, child},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -23,8 +23,11 @@ pub mod suite;
 pub mod words;
 pub mod workload;
 
-pub use need::{Need, Needed};
-pub use params::{Kind, Param, Role, Values};
+pub use inputs::Inputs;
+pub use meter::{Meter, Witness};
+pub use need::{Need, Needed, Plain};
+pub use params::{Kind, PageSize, Param, Role, Touch, Values};
+pub use refusal::{Refusal, listed, refuse};
 pub use remedy::Remedy;
-pub use words::{Read, Words};
+pub use words::{Read, Words, words_of};
 pub use workload::{About, Error, Experiment, Row, Table, Trial, Workload};

@@ -11,8 +11,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pagelab_record::{Case, Data, Measured, Series, Unit, vocabulary::counter};
 use pagelab_sys::{
-    counts::counters::reported_kib,
-    time::clock::{Clock, ClockChoice, monotonic_raw_ns},
+    counts::reported_kib,
+    time::{Clock, ClockChoice, monotonic_raw_ns},
 };
 use serde::{Deserialize, Serialize};
 

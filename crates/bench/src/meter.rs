@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagelab_record::{Claim, Data, Measured, Series, Table, Unit, latency, schema};
-use pagelab_sys::time::{clock::Clock, usage};
+use pagelab_sys::time::{Clock, usage};
 
 /// How the name of a series ends whose memory the host may have had to back first.
 pub(crate) use pagelab_record::vocabulary::series::COLD;
@@ -278,7 +278,7 @@ impl Witness {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_sys::time::clock::ClockChoice;
+    use pagelab_sys::time::ClockChoice;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use pagelab_record::{
     Case,
     units::{format_bytes, parse_bytes},
 };
-use pagelab_sys::{loops::touch::Stride, machine::thp::HugePages};
+use pagelab_sys::{loops::Stride, machine::thp::HugePages};
 
 use crate::count::{format_count, parse_count};
 
@@ -203,10 +203,8 @@ impl Kind {
                 Ok(touch.to_string())
             }
             Self::Cpus(words) if words.contains(&value) => Ok(value.to_owned()),
-            Self::Cpus(words) => match pagelab_sys::machine::topology::parse_list(value) {
-                Some(cpus) if !cpus.is_empty() => {
-                    Ok(pagelab_sys::machine::topology::format_list(&cpus))
-                }
+            Self::Cpus(words) => match pagelab_sys::machine::parse_list(value) {
+                Some(cpus) if !cpus.is_empty() => Ok(pagelab_sys::machine::format_list(&cpus)),
                 _ => Err(format!("expected CPU numbers such as 0-3, or {}", one_of(words))),
             },
             Self::Node(words) if words.contains(&value) => Ok(value.to_owned()),

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use pagelab_record::Case;
-use pagelab_sys::time::clock::ClockChoice;
+use pagelab_sys::time::ClockChoice;
 
 pub use crate::grid::{CASES_MAX, check, complete, grid};
 use crate::{

@@ -9,17 +9,17 @@ use std::{cell::RefCell, fs::File, ops::Range, rc::Rc};
 use pagelab_record::{Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
     SysError, arch,
-    counts::counters::Counters,
+    counts::Counters,
     knobs::{BelongingGuard, KnobError, KnobGuard, Knobs, Obtained, Place, restore_unattended},
     machine::{
         environment::{self, Class, Fact},
         rights,
     },
     process::{
-        child::{self, Care, Ended, Heirloom},
-        pulse::{Beat, Pulse},
+        Beat, Heirloom, Pulse,
+        child::{self, Care, Ended},
     },
-    time::clock::ClockChoice,
+    time::ClockChoice,
 };
 
 use crate::{

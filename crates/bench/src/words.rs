@@ -7,7 +7,7 @@
 use std::str::FromStr;
 
 use pagelab_record::{Case, units::parse_bytes};
-use pagelab_sys::machine::topology::parse_list;
+use pagelab_sys::machine::parse_list;
 
 use crate::count::parse_count;
 

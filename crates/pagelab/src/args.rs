@@ -13,7 +13,7 @@ use pagelab_bench::{
     asked::{Forks, Seconds, Share},
     plan::Overrides,
 };
-use pagelab_sys::time::clock::ClockChoice;
+use pagelab_sys::time::ClockChoice;
 
 use crate::{
     examples::WORKLOAD,

@@ -114,7 +114,7 @@ fn dress_below(mut command: Command, path: &str) -> Command {
 #[cfg(test)]
 mod tests {
     use pagelab_bench::{plan, suite::Entry};
-    use pagelab_sys::time::clock::ClockChoice;
+    use pagelab_sys::time::ClockChoice;
 
     use super::*;
     use crate::{args, cmd};

@@ -17,7 +17,7 @@ use pagelab_record::{
     units::{display_number, display_rate},
 };
 use pagelab_report::visible;
-use pagelab_sys::{process::pulse::Beat, time::clock::monotonic_raw_ns};
+use pagelab_sys::{process::Beat, time::monotonic_raw_ns};
 
 use crate::output;
 

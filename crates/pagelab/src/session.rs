@@ -27,8 +27,8 @@ use pagelab_sys::{
     files::folder::Folder,
     knobs::{KnobError, WATCHDOG_COMMAND, patiently},
     machine::environment,
-    process::crew::{catch_interrupts, interrupted},
-    time::clock::unix_seconds,
+    process::{catch_interrupts, interrupted},
+    time::unix_seconds,
 };
 
 use crate::{

@@ -33,7 +33,7 @@ pub mod vm;
 
 pub use error::SysError;
 pub(crate) use error::{Called, checked};
-pub use memory::area::Area;
+pub use memory::Area;
 
 /// Held by tests that count this process's faults, and by those that fork it: a fork makes pages of
 /// every thread fault once more.

@@ -21,7 +21,7 @@ use pagelab_sys::{
         Belonging, KnobError, Knobs, Obtained, Outcome, Place, memcg, restore_leftovers, swap,
         watchdog_main, zram,
     },
-    machine::{environment::boot_id, rights, topology::Tree},
+    machine::{Tree, environment::boot_id, rights},
 };
 use rustix::{
     process::{Pid, Signal, kill_process, kill_process_group},

@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test program without a harness reports itself")]
 
-use pagelab_sys::process::crew::{Barrier, processes};
+use pagelab_sys::process::{Barrier, crew::processes};
 
 fn main() {
     forked_workers_meet_and_return_numbers();

@@ -1,9 +1,6 @@
 //! Every need that does not depend on a case, in the order in which `doctor` goes through them.
 
-use pagelab_bench::{
-    need::{Need, Needed},
-    params::PageSize,
-};
+use pagelab_bench::{Need, Needed, PageSize};
 use pagelab_sys::{files::scratch::default_directory, machine::thp::Policy, uffd::Ability};
 
 use crate::{

@@ -2,12 +2,9 @@
 
 use std::sync::LazyLock;
 
-use pagelab_bench::{
-    need::{Need, Needed},
-    words::Read,
-};
+use pagelab_bench::{Need, Needed, Read};
 use pagelab_record::Case;
-use pagelab_sys::machine::topology::Topology;
+use pagelab_sys::machine::Topology;
 
 use crate::needs::{Cpus, Node};
 

@@ -3,7 +3,7 @@
 //! The one idea: what can be measured is a visible list, [`WORKLOADS`]; what the host is asked for
 //! is another, [`CATALOGUE`]. How it is measured is `pagelab-bench`'s.
 
-use pagelab_bench::workload::{Row, Table, find};
+use pagelab_bench::{Row, Table, workload::find};
 
 mod catalogue;
 mod cpus;

@@ -5,20 +5,14 @@
 
 use std::{fmt, mem::discriminant, path::PathBuf};
 
-use pagelab_bench::{
-    Remedy,
-    need::{Need, Plain},
-    params::PageSize,
-};
+use pagelab_bench::{Need, PageSize, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::{
-        rights,
+        Topology, format_list, rights, selected,
         thp::{HugePages, Policy},
-        topology::{Topology, format_list},
-        value::selected,
     },
-    memory::area::has_populate_write,
+    memory::has_populate_write,
 };
 
 /// `MADV_POPULATE_WRITE` (since Linux 5.14).

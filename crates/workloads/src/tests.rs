@@ -10,7 +10,7 @@ use pagelab_bench::{
     plan::{Overrides, Planned, check, complete, grid, of_cases, of_suite},
     suite::{Entry, parse},
 };
-use pagelab_sys::time::clock::ClockChoice;
+use pagelab_sys::time::ClockChoice;
 
 use crate::{
     WORKLOADS,

@@ -4,7 +4,7 @@
 //! each says what any strategy is in C. What the machine must be set to is no code: it is a lack
 //! with its cure.
 
-use pagelab_bench::params::PageSize;
+use pagelab_bench::PageSize;
 
 /// What a way adds to the flags of `mmap`, and the calls after it, over `{p}` and `{size}`.
 const WAYS: [(&str, &str, &[&str]); 7] = [

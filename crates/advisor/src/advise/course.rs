@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use pagelab_bench::{partial::Partial, plan::Planned};
 use pagelab_record::{Clock, Data, Measured, Outcome};
-use pagelab_workloads::fault::{kinds, populate::Populate};
+use pagelab_workloads::fault::{Populate, kinds};
 
 /// Rounds after which more would not change the answer: of a small sample so many take no longer
 /// than the budget, and rivals a few per cent apart need them.
@@ -226,7 +226,7 @@ fn kindest(measured: &Measured, populate: Populate) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use pagelab_record::{Series, Unit};
-    use pagelab_sys::time::clock::ClockChoice;
+    use pagelab_sys::time::ClockChoice;
     use proptest::prelude::*;
 
     use super::*;

@@ -11,9 +11,8 @@ mod code;
 mod course;
 
 use pagelab_bench::{
-    Workload,
+    PageSize, Workload,
     measure::Method,
-    params::PageSize,
     plan::{self, Planned},
 };
 use pagelab_record::{
@@ -21,7 +20,7 @@ use pagelab_record::{
     asked::{Advise, Lack, Memory, Strategy},
     units::{display_bytes, format_bytes},
 };
-use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
+use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
     fault::{kinds, throughput::Throughput},
     limit,

@@ -7,15 +7,14 @@
 //! what it costs as many at once: the difference is what crowding adds.
 
 use pagelab_bench::{
+    PageSize, Row,
     measure::Method,
-    params::PageSize,
     plan::{Plan, Planned, complete},
-    workload::Row,
 };
 use pagelab_record::{
     Asked, Case, Measured, Outcome, Record, RunHeader, asked::Explain, units::format_bytes,
 };
-use pagelab_sys::{machine::topology::Topology, time::clock::ClockChoice};
+use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
     fault::{kinds, latency::Latency, throughput::Throughput},
     workload,

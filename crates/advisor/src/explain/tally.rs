@@ -15,7 +15,7 @@ use std::{
 
 use pagelab_sys::{
     counts::perf::{Body, Record, tracefs::Tracepoint},
-    memory::folios::Folios,
+    memory::Folios,
 };
 
 use super::{

@@ -15,12 +15,12 @@ use std::{
 use pagelab_sys::{
     SysError,
     counts::perf::{Event, Plan, Session, Source, Target, Told, tracefs::tracepoints},
-    machine::topology::Topology,
+    machine::Topology,
     process::{
-        crew::{forget_interrupts, interrupted},
+        forget_interrupts, interrupted,
         launch::{Ended, Other, Running, Waiting},
     },
-    time::clock::monotonic_raw_ns,
+    time::monotonic_raw_ns,
 };
 
 use super::{

@@ -13,8 +13,8 @@ use pagelab_bench::{
 };
 use pagelab_record::{Asked, units::parse_bytes};
 use pagelab_sys::{
-    process::crew::{catch_interrupts, interrupted},
-    time::clock::monotonic_raw_ns,
+    process::{catch_interrupts, interrupted},
+    time::monotonic_raw_ns,
 };
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use pagelab_bench::{Needed, need::Plain, plan};
+use pagelab_bench::{Needed, Plain, plan};
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
     machine::environment,

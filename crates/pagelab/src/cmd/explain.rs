@@ -19,9 +19,7 @@ use pagelab_advisor::explain::{
 use pagelab_bench::{asked::Seconds, plan::Plan};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
-use pagelab_sys::{
-    files::folder::Target, process::crew::catch_interrupts, time::clock::ClockChoice,
-};
+use pagelab_sys::{files::folder::Target, process::catch_interrupts, time::ClockChoice};
 use serde_json::json;
 
 use crate::{

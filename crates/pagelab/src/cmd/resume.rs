@@ -12,7 +12,7 @@ use pagelab_bench::{
     plan::{self, Plan, Planned},
 };
 use pagelab_record::{Case, Record, RunHeader};
-use pagelab_sys::time::clock::ClockChoice;
+use pagelab_sys::time::ClockChoice;
 
 use crate::{
     args::{Conduct, Run},

@@ -14,7 +14,7 @@ use pagelab_record::{
     input,
     units::{display_bytes, display_ns},
 };
-use pagelab_sys::time::clock::ClockChoice;
+use pagelab_sys::time::ClockChoice;
 use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
 use crate::{

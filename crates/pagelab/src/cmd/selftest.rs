@@ -17,7 +17,7 @@ use pagelab_bench::{
 };
 use pagelab_record::Record;
 use pagelab_report::{Asked, Comparison, Side, Twice};
-use pagelab_sys::process::crew::catch_interrupts;
+use pagelab_sys::process::catch_interrupts;
 
 use super::run::load;
 use crate::{

@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use pagelab_sys::{
     knobs::{Place, swap, zram},
-    machine::topology::Tree,
+    machine::Tree,
 };
 
 use crate::support::{Lab, Live, Machine, is_skipped, measured, signal, skip, until};

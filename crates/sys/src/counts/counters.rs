@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fs, thread, time::Duration};
 
-use crate::machine::topology::Tree;
+use crate::machine::Tree;
 
 /// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by.
 const VMSTAT: &[&str] = &[

@@ -2,5 +2,7 @@
 //!
 //! A count is read before and after, never inside.
 
-pub mod counters;
+mod counters;
 pub mod perf;
+
+pub use counters::{Counters, reported_kib, wait_for_reporting};

@@ -24,12 +24,8 @@ use rustix::fs::{Access, Advice, FallocateFlags, access, fadvise, fallocate, fsy
 use crate::{
     Area, Called, SysError,
     files::{folder::Folder, pagecache},
-    loops::touch::Stride,
-    memory::{
-        area::{self, Backing, Layout},
-        memfd,
-        residency::Scanner,
-    },
+    loops::Stride,
+    memory::{self, Backing, Layout, Scanner, memfd},
     time::usage,
 };
 
@@ -169,7 +165,7 @@ impl Scratch {
 fn mapped(layout: Layout, backing: Backing) -> Result<Area, SysError> {
     let area = Area::mapped(layout, backing, 2 << 20)?;
     // A kernel without huge pages knows no such advice, and has nothing to be told.
-    let _ = area.advise(area::Advice::NoHugePage);
+    let _ = area.advise(memory::Advice::NoHugePage);
     Ok(area)
 }
 

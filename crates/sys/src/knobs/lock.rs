@@ -22,7 +22,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{KnobError, Place};
-use crate::{process::crew::interrupted, time::clock::monotonic_raw_ns};
+use crate::{process::interrupted, time::monotonic_raw_ns};
 
 /// How often somebody who waits looks again.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -22,9 +22,9 @@ use super::{
     making::{Making, unused_name},
     value::{again, is_busy, write},
 };
-use crate::machine::topology::{
+use crate::machine::{
     Tree,
-    cgroup::{self, Group},
+    topology::cgroup::{self, Group},
 };
 
 /// What the name of every group of ours starts with.

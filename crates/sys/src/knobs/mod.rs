@@ -55,9 +55,11 @@ use journal::{Change, Journal, Setting};
 use lock::Lock;
 pub use lock::{Door, patiently};
 use making::Making;
+pub use memcg::MemoryGroup;
 pub use outcome::{Outcome, Restored};
 pub use place::Place;
 pub use restore::{leftovers, restore_leftovers, restore_unattended};
+pub use swap::{InUse, SwapSpace};
 use watchdog::Watchdog;
 pub use watchdog::{WATCHDOG_COMMAND, watchdog_command, watchdog_main};
 

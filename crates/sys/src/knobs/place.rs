@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::KnobError;
-use crate::machine::topology::Tree;
+use crate::machine::Tree;
 
 /// The directory of the lock and the journal, and the roots below which knobs lie.
 #[derive(Debug, Clone)]

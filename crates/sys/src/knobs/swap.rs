@@ -36,7 +36,7 @@ use super::{
 use crate::{
     checked,
     files::{folder::Folder, pagecache},
-    machine::topology::Tree,
+    machine::Tree,
 };
 
 /// `SWAP_FLAG_PREFER` of `linux/swap.h`: the low 15 bits are a priority.

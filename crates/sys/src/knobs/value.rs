@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::machine::value::selected;
+use crate::machine::selected;
 
 /// Reads a knob.
 pub(super) fn read(path: &Path) -> io::Result<String> {

@@ -22,7 +22,7 @@ use super::{
     swap::{self, SwapSpace},
     value::{again, is_busy, write},
 };
-use crate::machine::{topology::Tree, value};
+use crate::machine::{Tree, value};
 
 const CONTROL: &str = "sys/class/zram-control";
 

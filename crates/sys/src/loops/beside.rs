@@ -12,11 +12,8 @@ use linux_raw_sys::general as uapi;
 
 use crate::{
     Area, SysError,
-    loops::touch::Stride,
-    memory::{
-        area::{Advice, Backing, Layout},
-        residency::Scanner,
-    },
+    loops::Stride,
+    memory::{Advice, Backing, Layout, Scanner},
 };
 
 /// Base pages of the ground: few enough that x86 flushes them one by one (the ceiling is 33).

@@ -3,9 +3,8 @@
 
 use crate::{
     Area, SysError, arch,
-    loops::touch::Stride,
-    memory::area::word_at,
-    memory::area::{Advice, Backing, Layout},
+    loops::Stride,
+    memory::{Advice, Backing, Layout, word_at},
 };
 
 /// How a buffer is cleared or copied.

@@ -11,9 +11,9 @@ use linux_raw_sys::general as uapi;
 
 use crate::{
     Area, SysError,
-    loops::touch::{MIGRATED, TouchList, time_each},
-    memory::{area::Ranges, residency::nodes_of},
-    time::clock::Clock,
+    loops::{MIGRATED, TouchList, touch::time_each},
+    memory::{Ranges, nodes_of},
+    time::Clock,
 };
 
 /// The size that a collapse makes.
@@ -130,13 +130,10 @@ impl Refusal {
 mod tests {
     use super::*;
     use crate::{
-        loops::touch::Stride,
-        memory::{
-            area::{Backing, Layout},
-            residency::Scanner,
-        },
+        loops::Stride,
+        memory::{Backing, Layout, Scanner},
         process::sched,
-        time::clock::ClockChoice,
+        time::ClockChoice,
     };
 
     #[test]

@@ -25,7 +25,7 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use crate::{
     Called, SysError,
-    memory::{account, area::Ranges},
+    memory::{Ranges, account},
 };
 
 /// Seconds after which a holder ends by itself.
@@ -140,11 +140,8 @@ mod tests {
     use super::*;
     use crate::{
         Area,
-        loops::touch::Stride,
-        memory::{
-            account::Frames,
-            area::{Advice, Backing, Layout},
-        },
+        loops::Stride,
+        memory::{Advice, Backing, Layout, account::Frames},
         time::usage,
     };
 

@@ -25,7 +25,7 @@ use crate::{
     Called, SysError,
     memory::account::number_in,
     process::sched,
-    time::clock::{monotonic_raw_ns, thread_cpu_ns},
+    time::{clock::thread_cpu_ns, monotonic_raw_ns},
 };
 
 /// Of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.

@@ -6,9 +6,13 @@ pub mod beside;
 pub mod bulk;
 pub mod calls;
 pub mod fork;
-pub mod hints;
+mod hints;
 pub mod note;
 pub mod peers;
-pub mod stamped;
-pub mod touch;
+mod stamped;
+pub(crate) mod touch;
 pub mod twin;
+
+pub use hints::{Marking, Unmarking, await_passes};
+pub use stamped::Stamps;
+pub use touch::{Access, Dropped, MIGRATED, Paced, Stride, TouchList, sample_nothing};

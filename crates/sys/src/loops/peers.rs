@@ -158,7 +158,7 @@ unsafe extern "C" {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{alone, process::sched::disable_thp};
+    use crate::{alone, process::disable_thp};
 
     #[test]
     fn both_loops_take_one_fault_a_page_and_count_it() {

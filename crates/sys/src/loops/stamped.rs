@@ -12,10 +12,10 @@
 //! volatile; (3) nothing between the stamps but the access.
 
 use crate::{
-    loops::touch::{Access, MARK, TouchList},
-    memory::area::Area,
-    memory::area::word_at,
-    time::clock::monotonic_raw_ns,
+    Area,
+    loops::{Access, TouchList, touch::MARK},
+    memory::word_at,
+    time::monotonic_raw_ns,
 };
 
 /// The stamps of one touch, in nanoseconds of `CLOCK_MONOTONIC_RAW`.
@@ -68,7 +68,7 @@ mod tests {
     use crate::{
         alone,
         counts::perf::{Body, Event, Plan, Session, Source, Target},
-        memory::area::{Advice, Backing, Layout},
+        memory::{Advice, Backing, Layout},
     };
 
     /// The test of the one clock: what perf tells of a fault lies between the stamps around it.
@@ -91,7 +91,7 @@ mod tests {
             ring_bytes: 64 << 10,
             required: true,
         };
-        let target = Target::Threads(vec![crate::process::sched::thread_id()]);
+        let target = Target::Threads(vec![crate::process::thread_id()]);
         let plan = Plan { target, sources: vec![source] };
         let Ok(mut session) = Session::open(&plan) else {
             eprintln!(

@@ -13,12 +13,9 @@ pub(crate) use list::MARK;
 pub use list::{Stride, TouchList};
 
 use crate::{
-    arch,
-    memory::area::{Area, word_at},
-    time::{
-        clock::{Clock, monotonic_raw_ns},
-        usage::{self, Usage},
-    },
+    Area, arch,
+    memory::word_at,
+    time::{Clock, Usage, monotonic_raw_ns, usage},
 };
 
 /// What one timed touch does.

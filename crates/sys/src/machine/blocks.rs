@@ -6,7 +6,7 @@
 //! above its `min` watermark and its reserve for lower zones (`__zone_watermark_ok` of
 //! `mm/page_alloc.c`). Pages in a CPU's own lists are in neither.
 
-use crate::machine::topology::Tree;
+use crate::machine::Tree;
 
 /// Bytes of a base page: a block of order 0.
 const PAGE: u64 = 4096;

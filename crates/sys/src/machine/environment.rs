@@ -34,8 +34,8 @@ use serde_json::Value;
 pub use warnings::warnings;
 
 use crate::machine::{
+    Tree,
     thp::{HugePages, Pool},
-    topology::Tree,
 };
 
 /// What a difference in a fact means to a comparison.

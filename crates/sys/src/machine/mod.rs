@@ -3,9 +3,13 @@
 //! The one idea: files below `/sys` and `/proc` are read through a [`topology::Tree`], so that a
 //! test has a machine of its own. Nothing here changes anything: that is [`crate::knobs`].
 
-pub mod blocks;
+mod blocks;
 pub mod environment;
 pub mod rights;
 pub mod thp;
-pub mod topology;
-pub mod value;
+pub(crate) mod topology;
+pub(crate) mod value;
+
+pub use blocks::FreeMemory;
+pub use topology::{Topology, Tree, format_list, parse_list};
+pub use value::selected;

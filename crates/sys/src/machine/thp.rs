@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use crate::machine::{topology::Tree, value::selected};
+use crate::machine::{Tree, selected};
 
 const MM: &str = "sys/kernel/mm";
 

@@ -10,7 +10,7 @@ pub(crate) mod cgroup;
 pub(crate) mod memory;
 mod tree;
 
-pub use memory::MemoryBudget;
+pub(crate) use memory::MemoryBudget;
 pub use tree::Tree;
 
 /// The topology as the kernel files below a root tell it.

@@ -9,7 +9,7 @@ use std::fs;
 use crate::{
     Called, SysError,
     memory::{
-        area::Ranges,
+        Ranges,
         pagemap::{EXCLUSIVE, FRAME, PRESENT, Pagemap},
     },
 };

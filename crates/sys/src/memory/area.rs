@@ -373,7 +373,7 @@ fn unmap(at: usize, bytes: usize) -> Result<(), SysError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{loops::touch::Stride, memory::residency::Scanner, time::usage};
+    use crate::{loops::Stride, memory::Scanner, time::usage};
 
     const STRIDE: Stride = Stride { step: BASE_PAGE, bytes: 8 };
 

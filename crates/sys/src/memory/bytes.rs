@@ -10,8 +10,8 @@ use std::{fs::File, io, ops::Deref, os::unix::fs::FileExt};
 use crate::{
     Called, SysError,
     memory::{
+        Scanner,
         map::{Map, READ_WRITE},
-        residency::Scanner,
     },
 };
 

@@ -3,14 +3,21 @@
 //! Everything that reaches memory stands on [`area::Area`].
 
 pub mod account;
-pub mod area;
-pub mod bytes;
-pub mod filemap;
-pub mod folios;
+mod area;
+mod bytes;
+mod filemap;
+mod folios;
 mod heap;
 pub mod locked;
 pub(crate) mod map;
 pub mod memfd;
 pub(crate) mod pagemap;
 mod populate;
-pub mod residency;
+mod residency;
+
+pub(crate) use area::word_at;
+pub use area::{Advice, Area, Backing, Layout, Ranges, has_populate_write};
+pub use bytes::HugeBytes;
+pub use filemap::FileMap;
+pub use folios::Folios;
+pub use residency::{Residency, Scanner, Swapped, in_core, nodes_of};

@@ -48,10 +48,7 @@ impl Area {
 mod tests {
     use crate::{
         Area,
-        memory::{
-            area::{Advice, Backing, Layout, has_populate_write},
-            residency::{Residency, Scanner},
-        },
+        memory::{Advice, Backing, Layout, Residency, Scanner, has_populate_write},
     };
 
     fn scanned(populate: impl Fn(&Area)) -> Residency {

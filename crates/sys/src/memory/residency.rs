@@ -255,8 +255,8 @@ pub fn in_core(area: &Area, mut found: impl FnMut(usize)) -> Result<u64, SysErro
 mod tests {
     use super::*;
     use crate::{
-        loops::touch::Stride,
-        memory::area::{Advice, Backing, Layout},
+        loops::Stride,
+        memory::{Advice, Backing, Layout},
     };
 
     #[test]

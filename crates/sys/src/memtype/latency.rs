@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     arch::{self, Word},
-    loops::touch::{Dropped, MARK, TouchList},
-    memory::area::word_at,
-    time::clock::{Clock, Tsc},
+    loops::{Dropped, TouchList, touch::MARK},
+    memory::word_at,
+    time::{Clock, clock::Tsc},
 };
 
 listed! {
@@ -221,7 +221,7 @@ impl<'list> Run<'list> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::clock::ClockChoice;
+    use crate::time::ClockChoice;
 
     #[test]
     fn every_operation_takes_every_sample_and_stores_where_it_says() {

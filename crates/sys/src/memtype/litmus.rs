@@ -21,9 +21,9 @@ use super::{
 use crate::{
     SysError,
     arch::{self, Word},
-    memory::area::word_at,
+    memory::word_at,
     process::crew,
-    time::clock::Clock,
+    time::Clock,
 };
 
 /// Bytes between two slots: the data and flag words of a round lie in a slot of their own.
@@ -232,7 +232,7 @@ impl<'run> Side<'run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{machine::topology::Topology, memtype::FenceWord, time::clock::ClockChoice};
+    use crate::{machine::Topology, memtype::FenceWord, time::ClockChoice};
 
     #[test]
     fn no_two_words_of_any_slots_share_a_line() {

@@ -22,7 +22,7 @@ use crate::{
     SysError,
     loops::twin,
     process::crew,
-    time::{clock::Clock, usage},
+    time::{Clock, usage},
 };
 
 /// Stores every word of a plot once in each round: word `i` in round `k` becomes `i + k`.
@@ -228,9 +228,9 @@ fn twin_round(
 mod tests {
     use super::*;
     use crate::{
-        machine::topology::Topology,
+        machine::Topology,
         memtype::{Fence, FenceWord, Width, values},
-        time::clock::ClockChoice,
+        time::ClockChoice,
     };
 
     fn scripted() -> Clock {

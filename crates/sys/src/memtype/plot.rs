@@ -15,10 +15,11 @@ use super::{
 use crate::{
     Area, SysError,
     arch::{self, Word},
-    loops::touch::Stride,
+    loops::Stride,
     memory::{
-        area::{Advice, Backing, Layout, word_at},
+        Advice, Backing, Layout,
         map::{Map, READ_WRITE},
+        word_at,
     },
 };
 
@@ -204,7 +205,7 @@ impl Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::residency::Scanner;
+    use crate::memory::Scanner;
 
     #[test]
     fn an_ordinary_plot_is_present_and_holds_what_it_was_filled_with() {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     arch,
-    time::clock::{Clock, Tsc, monotonic_raw_ns},
+    time::{Clock, clock::Tsc, monotonic_raw_ns},
 };
 
 /// A clock whose kind is known when the round is compiled.

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::uapi::{self, NODE};
-use crate::machine::topology::Tree;
+use crate::machine::Tree;
 
 /// What is known of the module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

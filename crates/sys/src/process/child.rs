@@ -23,7 +23,7 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::{Called, SysError, checked, process::crew::interrupted, time::clock::monotonic_raw_ns};
+use crate::{Called, SysError, checked, process::interrupted, time::monotonic_raw_ns};
 
 /// The descriptor that a child answers on.
 const ANSWER_FD: i32 = 3;

@@ -18,7 +18,7 @@ use rustix::{
     time::Timespec,
 };
 
-use crate::{SysError, memory::map::Words, process::sched::Pinned};
+use crate::{SysError, memory::map::Words, process::Pinned};
 
 /// Meets all workers of a crew, whether they share an address space or not.
 #[derive(Debug)]

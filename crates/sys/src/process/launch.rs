@@ -33,7 +33,7 @@ use rustix::{
 
 use crate::{
     checked,
-    time::usage::{Usage, of_rusage},
+    time::{Usage, usage::of_rusage},
 };
 
 /// A program that waits to be started.

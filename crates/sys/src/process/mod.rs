@@ -5,5 +5,10 @@
 pub mod child;
 pub mod crew;
 pub mod launch;
-pub mod pulse;
-pub mod sched;
+mod pulse;
+pub(crate) mod sched;
+
+pub use child::Heirloom;
+pub use crew::{Barrier, catch_interrupts, forget_interrupts, interrupted};
+pub use pulse::{Beat, Pulse};
+pub use sched::{Fifo, Pinned, current_cpu, disable_thp, thread_id};

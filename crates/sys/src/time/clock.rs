@@ -89,7 +89,7 @@ pub fn monotonic_raw_ns() -> u64 {
 }
 
 /// Nanoseconds of CPU time of the calling thread, user and system.
-pub fn thread_cpu_ns() -> u64 {
+pub(crate) fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn this_machine_counts_upwards() {
-        let cpu = crate::process::sched::current_cpu();
+        let cpu = crate::process::current_cpu();
         let before = Disturbance::read(Some(cpu));
         let after = Disturbance::read(Some(cpu));
         assert_eq!(after.since(after).preemptions, 0);

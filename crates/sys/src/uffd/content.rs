@@ -10,8 +10,8 @@
 use crate::{
     Area, SysError,
     memory::{
-        area::word_at,
         pagemap::{PROTECTED, Pagemap},
+        word_at,
     },
 };
 

@@ -16,9 +16,9 @@ use super::{resolver::Resolver, tally::Tally};
 use crate::{
     Area, SysError,
     arch::{self, Word},
-    loops::touch::{Dropped, TouchList, time_each},
-    memory::area::word_at,
-    time::clock::Clock,
+    loops::{Dropped, TouchList, touch::time_each},
+    memory::word_at,
+    time::Clock,
 };
 
 /// `BUS_ADRERR` of siginfo.h: a fault that userfaultfd left to the thread.

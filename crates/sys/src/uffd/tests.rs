@@ -5,13 +5,9 @@ use std::{os::fd::AsRawFd, thread};
 use super::*;
 use crate::{
     Area,
-    loops::touch::{Access, Stride, TouchList},
-    memory::{
-        area::{Advice, Backing, Layout},
-        memfd,
-        residency::Scanner,
-    },
-    time::clock::{Clock, ClockChoice},
+    loops::{Access, Stride, TouchList},
+    memory::{Advice, Backing, Layout, Scanner, memfd},
+    time::{Clock, ClockChoice},
 };
 
 const PAGE: usize = 4096;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pagelab_bench::{params::Values, workload::Error};
+use pagelab_bench::{Error, Values};
 use pagelab_emu::{
     Policy,
     replay::Decoder,

@@ -7,18 +7,15 @@ use std::{
     rc::Rc,
 };
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_emu::{Policy, replay::Replay};
 use pagelab_record::{schema, vocabulary::counter};
 use pagelab_sys::{
     files::pagecache,
     loops::bulk::Buffer,
     memory::memfd,
-    process::{pulse::Pulse, sched::Pinned},
-    time::{clock::Clock, usage},
+    process::{Pinned, Pulse},
+    time::{Clock, usage},
 };
 
 use super::{

@@ -5,14 +5,14 @@
 
 use std::{cell::RefCell, fs::File, hint::black_box, io::Read};
 
-use pagelab_bench::workload::Error;
+use pagelab_bench::Error;
 use pagelab_emu::{
     Fault,
     replay::{Decoder, Replay},
 };
 use pagelab_sys::{
     SysError,
-    memory::{bytes::HugeBytes, filemap::FileMap, memfd},
+    memory::{FileMap, HugeBytes, memfd},
 };
 use pagelab_trace::{Halt, raw::RECORD_BYTES_MAX};
 

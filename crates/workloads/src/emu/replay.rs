@@ -10,15 +10,11 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::{Inputs, Supplied},
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    words::words_of,
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial, Workload,
+    inputs::Supplied, listed, refuse, words_of,
 };
 use pagelab_record::Case;
-use pagelab_sys::process::sched::Pinned;
+use pagelab_sys::process::Pinned;
 
 use super::{
     arm::{Arm, Backends},

@@ -6,19 +6,15 @@
 use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param,
-    inputs::{Inputs, Supplied},
-    meter::{Meter, Witness},
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Refusal, Trial, Witness,
+    Workload, inputs::Supplied, listed, refuse,
 };
 use pagelab_emu::{
     Policy,
     verify::{Verdict, Verifier},
 };
 use pagelab_record::{Case, vocabulary::counter};
-use pagelab_sys::process::pulse::Pulse;
+use pagelab_sys::process::Pulse;
 
 use super::{
     arm::{Arm, Backends},

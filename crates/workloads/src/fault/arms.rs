@@ -6,30 +6,22 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    params::PageSize,
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, PageSize, Trial, Witness};
 use pagelab_sys::{
     Area,
-    counts::counters::{Counters, wait_for_reporting},
-    loops::touch::Stride,
-    memory::{
-        locked::Everything,
-        residency::{Residency, Scanner},
-    },
-    process::sched::Fifo,
-    time::clock::{Clock, Span},
+    counts::{Counters, wait_for_reporting},
+    loops::Stride,
+    memory::{Residency, Scanner, locked::Everything},
+    process::Fifo,
+    time::{Clock, Span},
 };
 
 use super::{
+    Expectation, Populate, Stage,
     ballast::Ballast,
-    populate::{self, Populate, Present, locked_by},
+    populate::{self, Present, locked_by},
     samples::{Host, Samples, Setup},
     sorted::HostLevel,
-    space::Expectation,
-    stage::Stage,
 };
 
 /// The area of a case: the fault arm makes a fresh one in each repetition and leaves it, all

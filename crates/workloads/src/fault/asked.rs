@@ -6,28 +6,16 @@
 
 use std::path::PathBuf;
 
-use pagelab_bench::{
-    inputs::Inputs,
-    need::{Need, Needed},
-    params::{PageSize, Touch},
-    words::Read,
-    workload::Error,
-};
+use pagelab_bench::{Error, Inputs, Need, Needed, PageSize, Read, Touch};
 use pagelab_record::Case;
 use pagelab_sys::{
-    loops::{
-        beside::Call,
-        touch::{Access, Stride},
-    },
+    loops::{Access, Stride, beside::Call},
     machine::thp::Policy,
-    memory::area::{Advice, Backing, Layout},
+    memory::{Advice, Backing, Layout},
 };
 
 use super::{
-    choices::{Arm, Lie, Place, Pressure, Swapping},
-    populate::Populate,
-    space::Space,
-    stage::{Stage, Untouched},
+    Arm, Lie, Place, Populate, Pressure, Space, Stage, choices::Swapping, stage::Untouched,
 };
 use crate::{
     cpus::Chosen,
@@ -260,7 +248,7 @@ impl Asked {
 }
 
 /// Makes the stage of a case on a space.
-pub type Make = fn(&Asked, &mut Space, &Inputs) -> Result<Box<dyn Stage>, Error>;
+pub(super) type Make = fn(&Asked, &mut Space, &Inputs) -> Result<Box<dyn Stage>, Error>;
 
 /// One kind of fault: a *state of memory* from which the next touch takes one particular path
 /// through the kernel.

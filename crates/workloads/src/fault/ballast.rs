@@ -6,12 +6,9 @@
 //! piece, until a piece turns out to be cold, and kept while the case runs: what is mapped next
 //! comes from the tail as well.
 
-use pagelab_sys::{
-    Area, SysError, loops::touch::Stride, machine::topology::Topology,
-    time::clock::monotonic_raw_ns,
-};
+use pagelab_sys::{Area, SysError, loops::Stride, machine::Topology, time::monotonic_raw_ns};
 
-use super::{populate::Populate, space::Space};
+use super::{Populate, Space};
 
 /// A piece is cold when it takes this many times as long as a warm one: the fault of a host was
 /// measured to cost four to twenty-six times that of the guest.

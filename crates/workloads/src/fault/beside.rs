@@ -19,26 +19,19 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hdrhistogram::Histogram;
-use pagelab_bench::{
-    Kind, Param,
-    meter::{Meter, Witness},
-    words,
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Kind, Meter, Param, Trial, Witness, words};
 use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     Area, SysError,
     loops::beside::{Call, Ground, PAGES},
-    process::{
-        crew::Barrier,
-        sched::{Fifo, Pinned},
-    },
-    time::{clock::Clock, usage},
+    process::{Barrier, Fifo, Pinned},
+    time::{Clock, usage},
 };
 
 use super::{
+    Plan,
     outcome::{Phase, phase},
-    plan::{Plan, touch_share},
+    plan::touch_share,
 };
 
 /// What is called beside the touches.

@@ -3,13 +3,10 @@
 //! It maps, touches and releases as a kernel developer would on one page, with its own clock; its
 //! ratio to our loop says what the harness costs. It proves its faults and nothing else.
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_sys::{loops::twin, time::usage};
 
-use super::plan::Plan;
+use super::Plan;
 
 /// The arm in C.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the parameters of the fault workloads choose among, where no other file owns it.
 
-use pagelab_bench::{words, words::Read};
+use pagelab_bench::{Read, words};
 use pagelab_record::Case;
 
 words! {

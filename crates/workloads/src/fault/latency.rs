@@ -13,29 +13,25 @@
 //! fall into one set of the cache.
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    need::{Need, Needed},
-    params::PageSize,
-    refusal::{Refusal, listed, refuse},
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Need, Needed, PageSize, Param, Read, Refusal, Trial,
+    Workload, listed, refuse,
 };
 use pagelab_record::{Case, units::format_bytes};
-use pagelab_sys::{arch, files::scratch, loops::touch::TouchList, process::sched::Pinned};
+use pagelab_sys::{arch, files::scratch, loops::TouchList, process::Pinned};
 
 mod refusals;
 
 use self::refusals::{BY_KIND, REFUSALS};
 use super::{
+    Arm, Asked, Lie, Pressure, Space,
     arms::{Control, Faults, SharedArea},
-    asked::Asked,
-    choices::{Arm, Lie, Pressure, SwapTo},
+    choices::SwapTo,
     kinds::{self, kind_of, swap},
     leave_unmarked,
     note::Note,
     pieces, populate, pressure, refused,
     samples::{Host, Setup},
-    space::{self, Space},
+    space,
 };
 use crate::fault::needs::{PAGE_REPORTING, TSC};
 

@@ -5,11 +5,11 @@
 //! workloads differ in where they read the clock.
 
 mod arms;
-pub mod asked;
+mod asked;
 mod ballast;
 pub mod beside;
 mod c_loop;
-pub mod choices;
+mod choices;
 pub mod kinds;
 pub mod latency;
 pub mod needs;
@@ -17,7 +17,7 @@ mod note;
 pub mod outcome;
 mod peers;
 mod pieces;
-pub mod plan;
+mod plan;
 pub mod populate;
 mod pressure;
 mod refused;
@@ -27,14 +27,21 @@ mod said;
 mod samples;
 mod sorted;
 pub mod space;
-pub mod stage;
+mod stage;
 pub mod stages;
 pub mod stalls;
 pub mod throughput;
 pub mod userfaultfd;
 mod workers;
 
-use pagelab_sys::loops::hints::Unmarking;
+pub use asked::{Asked, FaultKind};
+pub use choices::{Arm, Lie, Place, Pressure};
+pub use plan::Plan;
+pub use populate::Populate;
+pub use space::{Expectation, Space};
+pub use stage::Stage;
+
+use pagelab_sys::loops::Unmarking;
 
 /// Keeps NUMA balancing, which is on by default where there are two nodes, from marking the memory
 /// of a case's process: hint faults would fall into what is counted. Where a page is allocated

@@ -3,12 +3,9 @@
 //!
 //! It is there to be compared with; it proves nothing but how many samples it took.
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::Unit;
-use pagelab_sys::{loops::note, process::crew, time::clock::Clock};
+use pagelab_sys::{loops::note, process::crew, time::Clock};
 
 /// Samples of the published note: runs of its program.
 const NOTE_SAMPLES: usize = 100;

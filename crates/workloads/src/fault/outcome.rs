@@ -5,14 +5,11 @@
 
 use pagelab_sys::{
     SysError,
-    process::sched::current_cpu,
-    time::{
-        clock::{Clock, Span},
-        usage,
-    },
+    process::current_cpu,
+    time::{Clock, Span, usage},
 };
 
-use super::space::Expectation;
+use super::Expectation;
 
 /// One timed phase of a round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,20 +4,14 @@
 //! process: the ratio is the agreement. Workers are made, bound and started as ours are; what is
 //! timed is the loop's own, by its own clock and `getrusage`.
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::schema;
 use pagelab_sys::{
     loops::peers::{PeerRound, PftMemory, WORDS, page_fault1},
-    process::{
-        crew::{self, Barrier},
-        sched::{Fifo, Pinned, disable_thp},
-    },
+    process::{Barrier, Fifo, Pinned, crew, disable_thp},
 };
 
-use super::plan::Plan;
+use super::Plan;
 
 /// Whose loop it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

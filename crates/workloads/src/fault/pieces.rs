@@ -11,7 +11,7 @@
 use std::sync::LazyLock;
 
 use pagelab_bench::measure::REST_NS;
-use pagelab_sys::{counts::counters::reported_kib, time::clock::Clock};
+use pagelab_sys::{counts::reported_kib, time::Clock};
 
 use super::sorted::HostLevel;
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn pieces_cover_every_byte_once_in_order() {
         use std::cell::RefCell;
-        let clock = Clock::new(pagelab_sys::time::clock::ClockChoice::Scripted { step_ns: 7 });
+        let clock = Clock::new(pagelab_sys::time::ClockChoice::Scripted { step_ns: 7 });
         let mut pieces = Pieces::of(5 * MIB / 4, 4096, 4096);
         let seen = RefCell::new(Vec::new());
         pieces.lap(5 * MIB / 4, &clock, &|from, to| seen.borrow_mut().push((from, to)));

@@ -2,10 +2,10 @@
 
 use pagelab_sys::{
     Area,
-    loops::touch::{Access, Stride, TouchList},
+    loops::{Access, Stride, TouchList},
 };
 
-use super::{populate::Populate, space::Space};
+use super::{Populate, Space};
 
 /// Everything that a round needs to know.
 #[derive(Debug, Clone)]

@@ -7,23 +7,18 @@
 //!
 //! Ways that populate inside `mmap` come before any advice: see [`Populate::is_early`].
 
-use pagelab_bench::{
-    Kind, Param,
-    meter::Witness,
-    need::{Need, Needed},
-    words,
-};
+use pagelab_bench::{Kind, Need, Needed, Param, Witness, words};
 use pagelab_sys::{
     Area, SysError,
     memory::{
-        area::Advice,
+        Advice,
         locked::{Everything, Which, locked_bytes},
     },
-    process::sched::disable_thp,
-    time::clock::{Clock, Span},
+    process::disable_thp,
+    time::{Clock, Span},
 };
 
-use super::space::{Expectation, Space};
+use super::{Expectation, Space};
 use crate::needs::{Lockable, POPULATE_WRITE};
 
 /// The parameter.

@@ -1,12 +1,11 @@
 //! What `fault/throughput` and `fault/latency` both turn away: ways of populating, memory that is
 //! short, and what only swap reads.
 
-use pagelab_bench::{params::PageSize, refusal::Refusal};
+use pagelab_bench::{PageSize, Refusal};
 
 use super::{
-    asked::Asked,
-    choices::{Arm, Lie, Place, Pressure, SwapTo, Swapping},
-    populate::Populate,
+    Arm, Asked, Lie, Place, Populate, Pressure,
+    choices::{SwapTo, Swapping},
 };
 
 /// Memory that is short.

@@ -5,27 +5,23 @@
 //! allocates nothing between mapping and releasing: with `backing=brk` the heap's end
 //! is ours meanwhile.
 
-use pagelab_bench::workload::Error;
+use pagelab_bench::Error;
 use pagelab_sys::{
     Area, SysError,
     counts::perf::FaultCounter,
-    loops::touch::Stride,
-    memory::residency::{Scanner, nodes_of},
-    process::{
-        crew::Barrier,
-        sched::{Fifo, Pinned},
-    },
-    time::clock::Clock,
+    loops::Stride,
+    memory::{Scanner, nodes_of},
+    process::{Barrier, Fifo, Pinned},
+    time::Clock,
 };
 
 use super::{
+    Plan, Populate, Space, Stage,
     beside::{Beside, Part, touch_beside},
     outcome::{Outcome, Phase, UNKNOWN, phase, try_phase},
     pieces::Pieces,
-    plan::{Plan, touch_share},
-    populate::{Populate, locked_by},
-    space::Space,
-    stage::Stage,
+    plan::touch_share,
+    populate::locked_by,
 };
 
 /// Runs one round in the calling thread (and in `plan.threads` of its own for the touch); with

@@ -5,29 +5,22 @@
 
 use std::cell::RefCell;
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    params::PageSize,
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, PageSize, Trial, Witness};
 use pagelab_record::{schema, vocabulary::counter};
 use pagelab_sys::{
-    counts::counters::Counters,
-    loops::touch::TouchList,
-    memory::area::{Backing, Layout},
-    process::{
-        crew::{self, Barrier},
-        sched::Pinned,
-    },
-    time::clock::Span,
+    counts::Counters,
+    loops::TouchList,
+    memory::{Backing, Layout},
+    process::{Barrier, Pinned, crew},
+    time::Span,
 };
 
 use super::{
+    Plan, Populate,
     beside::{Beside, Part},
     outcome::{Outcome, Phase, UNKNOWN, WORDS},
     pieces::{Pieces, Share},
-    plan::Plan,
-    populate::{self, Populate},
+    populate,
     round::round,
     said::{SAID, Said},
     stage::Untouched,

@@ -3,7 +3,7 @@
 //! The one idea: only words cross from a forked worker, and what matters of claims that hold is
 //! their number. Of those that do not, the first crosses as text, cut where its words end.
 
-use pagelab_bench::meter::Witness;
+use pagelab_bench::Witness;
 use pagelab_record::Claim;
 
 /// Words of text.

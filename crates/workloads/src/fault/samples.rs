@@ -4,24 +4,19 @@
 //! what differs is whether the pages are present. The arms themselves are in [`super::arms`].
 
 use hdrhistogram::Histogram;
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::Error,
-};
+use pagelab_bench::{Error, Meter, Witness};
 use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     Area,
     counts::perf::FaultCounter,
-    loops::touch::{Access, MIGRATED, Paced, TouchList},
-    process::sched::{Fifo, current_cpu},
-    time::usage::{self, Usage},
+    loops::{Access, MIGRATED, Paced, TouchList},
+    process::{Fifo, current_cpu},
+    time::{Usage, usage},
 };
 
 use super::{
-    populate::Populate,
+    Expectation, Populate, Space, Stage,
     sorted::{HostLevel, SET_ASIDE, Sorted},
-    space::{Expectation, Space},
-    stage::Stage,
     stalls::Watch,
 };
 

@@ -13,7 +13,7 @@
 
 use hdrhistogram::Histogram;
 use pagelab_record::latency;
-use pagelab_sys::loops::touch::{MIGRATED, TouchList};
+use pagelab_sys::loops::{MIGRATED, TouchList};
 
 /// A run is cold when its median is this many times that of a warm run. A host's fault was measured
 /// at 9 times a warm one for base pages and at 26 times for 2 MiB.

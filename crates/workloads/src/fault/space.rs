@@ -6,12 +6,12 @@
 
 use std::sync::LazyLock;
 
-use pagelab_bench::{Kind, Param, params::PageSize};
+use pagelab_bench::{Kind, PageSize, Param};
 use pagelab_sys::{
     Area, SysError,
-    loops::touch::Stride,
-    machine::topology::Topology,
-    memory::area::{Advice, Backing, Layout},
+    loops::Stride,
+    machine::Topology,
+    memory::{Advice, Backing, Layout},
 };
 
 /// Page size under test.

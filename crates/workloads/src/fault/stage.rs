@@ -11,12 +11,10 @@
 
 use std::fmt;
 
-use pagelab_bench::{meter::Witness, workload::Error};
-use pagelab_sys::{
-    Area, SysError, loops::touch::TouchList, memory::residency::Residency, time::clock::Clock,
-};
+use pagelab_bench::{Error, Witness};
+use pagelab_sys::{Area, SysError, loops::TouchList, memory::Residency, time::Clock};
 
-use crate::fault::space::Expectation;
+use crate::fault::Expectation;
 
 /// A kind at work on one space.
 pub trait Stage: fmt::Debug {
@@ -119,6 +117,6 @@ pub trait Stage: fmt::Debug {
 
 /// Memory as `mmap` left it.
 #[derive(Debug)]
-pub struct Untouched;
+pub(super) struct Untouched;
 
 impl Stage for Untouched {}

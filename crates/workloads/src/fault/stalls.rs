@@ -11,14 +11,11 @@
 //! after the loop.
 
 use hdrhistogram::Histogram;
-use pagelab_bench::meter::Witness;
+use pagelab_bench::Witness;
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::{
-    process::sched::current_cpu,
-    time::{
-        clock::monotonic_raw_ns,
-        disturbance::{Disturbance, tick_ns},
-    },
+    process::current_cpu,
+    time::{Disturbance, monotonic_raw_ns, tick_ns},
 };
 
 /// A sample is a stall above this many medians ...

@@ -13,30 +13,23 @@
 //! repetition that does anything else is not a measurement.
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    need::{Need, Needed},
-    params::PageSize,
-    refusal::{Refusal, listed, refuse},
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Need, Needed, PageSize, Param, Read, Refusal, Trial,
+    Workload, listed, refuse,
 };
 use pagelab_record::{Case, units::format_bytes};
-use pagelab_sys::{counts::counters::reported_kib, process::sched::Pinned};
+use pagelab_sys::{counts::reported_kib, process::Pinned};
 
 mod refusals;
 
 use self::refusals::REFUSALS;
 use super::{
-    asked::Asked,
+    Arm, Asked, Place, Plan, Pressure,
     beside::{self, Beside, Idle, Part},
     c_loop::Twin,
-    choices::{Arm, Place, Pressure},
     kinds::{self, kind_of, swap},
     leave_unmarked,
     peers::{Peer, Tool},
-    pieces,
-    plan::Plan,
-    populate, pressure, refused,
+    pieces, populate, pressure, refused,
     rounds::Rounds,
     space,
     workers::{self, SharedStages, random_list},

@@ -6,10 +6,10 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_bench::{Kind, Param, inputs::Inputs, workload::Error};
-use pagelab_sys::{loops::touch::TouchList, memory::area::Layout};
+use pagelab_bench::{Error, Inputs, Kind, Param};
+use pagelab_sys::{loops::TouchList, memory::Layout};
 
-use super::{asked::Asked, pressure, space::Space, stage::Stage};
+use super::{Asked, Space, Stage, pressure};
 
 /// Threads of one address space.
 pub(super) const THREADS: Param =

@@ -7,18 +7,14 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    need::{Need, Needed, Plain},
-    words,
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Plain, Read, Trial,
+    Witness, Workload, words,
 };
 use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::{
     arch,
     loops::bulk::{Buffer, Store},
-    machine::topology::Topology,
+    machine::Topology,
 };
 
 use crate::needs::Memory;

@@ -5,7 +5,7 @@ pub mod bulk;
 pub mod syscall;
 pub mod timer;
 
-use pagelab_sys::{SysError, machine::topology::Topology, process::sched::Pinned};
+use pagelab_sys::{SysError, machine::Topology, process::Pinned};
 
 /// Binds the case's one thread to the CPU that fault cases use too; it stays there to the end.
 fn pin() -> Result<(), SysError> {

@@ -3,12 +3,7 @@
 //! `getppid`, a thousand times inside one clock pair. A page fault enters the kernel by an
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
-use pagelab_bench::{
-    About, Experiment,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
-};
+use pagelab_bench::{About, Error, Experiment, Inputs, Meter, Trial, Witness, Workload};
 use pagelab_record::Case;
 use pagelab_sys::loops::bulk::cheapest_syscalls;
 

@@ -6,19 +6,11 @@
 //! and nothing else.
 
 use hdrhistogram::Histogram;
-use pagelab_bench::{
-    About, Experiment,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    workload::{Error, Trial, Workload},
-};
+use pagelab_bench::{About, Error, Experiment, Inputs, Meter, Trial, Witness, Workload};
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
-    loops::touch::{TouchList, sample_nothing},
-    time::{
-        clock::{Clock, empty_pairs},
-        usage,
-    },
+    loops::{TouchList, sample_nothing},
+    time::{Clock, empty_pairs, usage},
 };
 
 /// Samples in one repetition: the histogram and the values stay in the caches, as they do in use.

@@ -13,18 +13,13 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    words,
-    words::words_of,
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial, Workload,
+    listed, refuse, words, words_of,
 };
 use pagelab_record::Case;
 use pagelab_sys::{
     memtype::{Engine, MemoryType, Width},
-    process::sched::Pinned,
+    process::Pinned,
 };
 
 use super::{

@@ -68,7 +68,7 @@ fn load_ns(memory_type: MemoryType, nt: bool, width: Width) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::memtype::bandwidth::Bandwidth;
-    use pagelab_bench::{plan::complete, workload::Workload};
+    use pagelab_bench::{Workload, plan::complete};
 
     #[test]
     fn uncached_memory_is_estimated_by_the_published_times() {

@@ -4,7 +4,7 @@
 //! The page table is asked before and after each repetition, and timing once, so that every arm
 //! makes the same claims about its memory.
 
-use pagelab_bench::{meter::Witness, workload::Error};
+use pagelab_bench::{Error, Witness};
 use pagelab_sys::memtype::Plot;
 
 use super::{

@@ -10,22 +10,17 @@ use std::{cell::RefCell, rc::Rc};
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    words::words_of,
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Refusal, Trial,
+    Witness, Workload, listed, refuse, words_of,
 };
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
-    loops::touch::{Dropped, TouchList},
+    loops::{Dropped, TouchList},
     memtype::{
         MemoryType,
         latency::{Op, State, time_each},
     },
-    process::sched::Pinned,
+    process::Pinned,
     time::usage,
 };
 

@@ -1,10 +1,7 @@
 //! What memory types need of the host: the module, memory of a type from it, widths of loads and
 //! stores.
 
-use pagelab_bench::{
-    need::{Need, Needed, Plain},
-    params::PageSize,
-};
+use pagelab_bench::{Need, Needed, PageSize, Plain};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::thp::Policy,

@@ -9,13 +9,8 @@
 //! how long the experiment took, and nothing about the cost of a fence.
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    words,
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Refusal, Trial,
+    Witness, Workload, listed, refuse, words,
 };
 use pagelab_record::Case;
 use pagelab_sys::memtype::{

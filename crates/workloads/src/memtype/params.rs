@@ -1,6 +1,6 @@
 //! The parameters that the three workloads of memory types share, and what they stand for.
 
-use pagelab_bench::{Kind, Param, words::words_of};
+use pagelab_bench::{Kind, Param, words_of};
 use pagelab_sys::memtype::MemoryType;
 
 /// Memory types by the kernel's names.

@@ -4,7 +4,7 @@
 //! it loads), and a name is a row of [`NAMED`]. Whatever has no row is `unnamed` and is measured
 //! like the others. What the choices do to memory is in `sys`.
 
-use pagelab_bench::{words, words::Read};
+use pagelab_bench::{Read, words};
 use pagelab_record::Case;
 
 /// What a test is called that the original program does not have.

@@ -6,10 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::memtype::{
     self, Engine, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,

@@ -9,15 +9,15 @@
 //! takes 50 ns or more on any machine of today. What lies between is not decided. The judgement is
 //! a pure function of a few numbers, so that recorded machines are its tests.
 
-use pagelab_bench::{meter::Witness, workload::Error};
+use pagelab_bench::{Error, Witness};
 use pagelab_sys::{
     arch,
-    loops::touch::TouchList,
+    loops::TouchList,
     memtype::{
         MemoryType, Plot,
         latency::{Op, State, time_each},
     },
-    time::clock::{Clock, ClockChoice},
+    time::{Clock, ClockChoice},
 };
 
 /// How long a load that memory serves takes at least; a cache that is near answers in less.

@@ -5,18 +5,11 @@
 //! present; that it is WB has no proof in `/proc`, only a reason: WB is what anonymous memory is,
 //! and nothing here changed it.
 
-use pagelab_bench::{
-    meter::Witness,
-    need::{Need, Needed},
-    refusal::Refusal,
-    words,
-    words::Read,
-    workload::Error,
-};
+use pagelab_bench::{Error, Need, Needed, Read, Refusal, Witness, words};
 use pagelab_record::{Case, units::format_bytes};
 use pagelab_sys::{
-    machine::topology::Tree,
-    memory::residency::{Scanner, nodes_of},
+    machine::Tree,
+    memory::{Scanner, nodes_of},
     memtype::{self, Device, Leaf, MemoryType, Plot, Request},
 };
 

@@ -6,9 +6,8 @@
 //! stands between cases or arms: `pghot:threshold=1+window=1000`.
 
 use pagelab_bench::{
-    Kind, Param, Role,
+    Kind, Param, Role, Values,
     count::{format_count, parse_count},
-    params::Values,
 };
 use pagelab_record::{Case, units};
 use pagelab_tier::{GENERATORS, POLICIES, PolicySpec, WorkSpec, policy::Needs};

@@ -18,14 +18,10 @@ use std::{
 };
 
 use pagelab_bench::{
-    About, Experiment, Read,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    need::{Need, Needed},
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness, Workload,
 };
 use pagelab_record::{Case, schema};
-use pagelab_sys::process::pulse::Pulse;
+use pagelab_sys::process::Pulse;
 use pagelab_tier::{
     Outcome, Scenario, Work,
     sim::{TraceWork, check},

@@ -2,7 +2,7 @@
 
 use std::{fs::File, rc::Rc};
 
-use pagelab_bench::{inputs::Inputs, workload::Error};
+use pagelab_bench::{Error, Inputs};
 use serde::{Deserialize, Serialize};
 
 use super::{source::Source, tally::Tally};

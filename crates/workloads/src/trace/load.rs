@@ -13,9 +13,9 @@ use pagelab_bench::inputs::{Loaded, Stopped, Supply};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::{pagecache, scratch},
-    machine::topology::Topology,
+    machine::Topology,
     memory::memfd,
-    process::{child::Heirloom, crew::interrupted, pulse::Beat},
+    process::{Beat, Heirloom, interrupted},
 };
 use pagelab_trace::raw;
 

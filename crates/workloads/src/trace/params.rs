@@ -1,6 +1,6 @@
 //! The parameters that every workload over a trace has, and what follows from them.
 
-use pagelab_bench::{Kind, Param, Read, params::Values, refusal::Refusal};
+use pagelab_bench::{Kind, Param, Read, Refusal, Values};
 use pagelab_record::Case;
 
 use super::{

@@ -9,16 +9,11 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    meter::{Meter, Witness},
-    need::{Need, Needed},
-    refusal::{listed, refuse},
-    words::words_of,
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Trial, Witness,
+    Workload, listed, refuse, words_of,
 };
 use pagelab_record::{Case, schema};
-use pagelab_sys::process::pulse::Pulse;
+use pagelab_sys::process::Pulse;
 use pagelab_trace::stats::{Collector, Options, Stack, Stats};
 
 use super::{

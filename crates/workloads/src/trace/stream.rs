@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read};
 
-use pagelab_sys::process::pulse::Pulse;
+use pagelab_sys::process::Pulse;
 use pagelab_trace::{Halt, RecordError, Visit, decode, raw};
 
 use super::{

@@ -19,7 +19,7 @@ use pagelab_bench::{
     runner::{Attempt, Runner},
 };
 use pagelab_record::Record;
-use pagelab_sys::process::crew::{catch_interrupts, interrupted};
+use pagelab_sys::process::{catch_interrupts, interrupted};
 
 use crate::{
     exit::{Exit, Failure},

@@ -25,7 +25,7 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use pagelab_bench::count::parse_count;
-use pagelab_sys::process::crew::{catch_interrupts, interrupted};
+use pagelab_sys::process::{catch_interrupts, interrupted};
 
 use self::{files::Files, program::Program};
 use crate::{

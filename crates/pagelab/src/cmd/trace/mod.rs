@@ -23,7 +23,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
-use pagelab_sys::process::crew::catch_interrupts;
+use pagelab_sys::process::catch_interrupts;
 use pagelab_workloads::trace::params::Asked;
 use serde_json::{Value, json};
 

@@ -14,10 +14,7 @@ use pagelab_bench::count::parse_count;
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::folder::{self, Existing, FolderError, Made, Target},
-    process::{
-        crew::{catch_interrupts, interrupted},
-        pulse::Beat,
-    },
+    process::{Beat, catch_interrupts, interrupted},
 };
 use pagelab_trace::{
     file::{self, FileError, Output},

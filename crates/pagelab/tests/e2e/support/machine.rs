@@ -10,8 +10,8 @@ use std::{
 use pagelab_sys::{
     knobs::{Door, KnobError, Place, patiently},
     machine::{
+        selected,
         thp::{HugePages, Policy, Pool},
-        value::selected,
     },
 };
 

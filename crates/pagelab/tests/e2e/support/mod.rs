@@ -16,7 +16,7 @@ pub(crate) use live::{Live, signal, state};
 use machine::let_in;
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
 use pagelab_record::{Measured, Outcome, Record, journal};
-use pagelab_sys::time::clock::monotonic_raw_ns;
+use pagelab_sys::time::monotonic_raw_ns;
 use tempfile::TempDir;
 
 /// Longer than anything here takes, on a machine that others use too.

@@ -9,7 +9,7 @@ use rustix::{
 };
 
 use super::plan::{Plan, Target};
-use crate::{SysError, machine::topology::Topology};
+use crate::{SysError, machine::Topology};
 
 /// Descriptors for everything else.
 const SPARE: u64 = 64;

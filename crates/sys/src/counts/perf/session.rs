@@ -22,7 +22,7 @@ use super::{
     parse::{Body, Record, Shape, parse},
     plan::{Event, Plan, Source, Target},
 };
-use crate::{Called, SysError, machine::topology::Topology, time::clock::monotonic_raw_ns};
+use crate::{Called, SysError, machine::Topology, time::monotonic_raw_ns};
 use perf_event::{
     Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler,
     events::{Software, Tracepoint as Numbered},

@@ -7,8 +7,8 @@
 
 use super::{MARK, Stride, TouchList};
 use crate::{
-    arch,
-    memory::area::{Area, Layout, word_at},
+    Area, arch,
+    memory::{Layout, word_at},
 };
 
 impl Area {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Probe, map_of, meminfo_bytes};
-use crate::machine::topology::{Topology, Tree};
+use crate::machine::{Topology, Tree};
 
 pub(super) const PROBES: &[Probe] = facts! { Identity |t|
     "architecture": "decides page sizes, fences and the format of page tables" =>
@@ -110,7 +110,7 @@ fn address_bits(tree: &Tree, part: usize) -> Value {
 fn nodes(tree: &Tree) -> Value {
     let nodes = Topology::of(tree.clone()).nodes();
     let node = |node: crate::machine::topology::Node| {
-        let cpus = crate::machine::topology::format_list(&node.cpus);
+        let cpus = crate::machine::format_list(&node.cpus);
         json!({ "id": node.id, "cpus": cpus })
     };
     let nodes: Vec<Value> = nodes.into_iter().map(node).collect();

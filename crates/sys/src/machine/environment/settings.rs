@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Probe, boot_parameter, by_pool, map_of, number, on_or_off, switch};
-use crate::machine::topology::{Topology, Tree, cgroup, format_list, memory};
+use crate::machine::{
+    Topology, Tree, format_list,
+    topology::{cgroup, memory},
+};
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
 const CPU: &str = "sys/devices/system/cpu";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Probe, by_pool, meminfo_bytes, number, object};
-use crate::machine::topology::{Topology, Tree, cgroup};
+use crate::machine::{Topology, Tree, topology::cgroup};
 
 /// Blocks of at least this order hold a 2 MiB page of 4 KiB base pages.
 const HUGE_ORDER: usize = 9;

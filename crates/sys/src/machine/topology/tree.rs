@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::parse_list;
-use crate::machine::value::selected;
+use crate::machine::selected;
 
 /// A root directory below which `sys` and `proc` are found.
 #[derive(Debug, Clone)]

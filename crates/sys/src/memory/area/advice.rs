@@ -159,11 +159,10 @@ impl Ranges {
 mod tests {
     use super::*;
     use crate::{
-        loops::touch::Stride,
+        loops::Stride,
         memory::{
+            Backing, Layout, Scanner,
             account::{self, Frames},
-            area::{Backing, Layout},
-            residency::Scanner,
         },
         time::usage,
     };

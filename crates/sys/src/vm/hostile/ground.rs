@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Errno, Node, answer, is_alone, last};
-use crate::memory::area::word_at;
+use crate::memory::word_at;
 
 /// `PROT_READ`.
 pub const READ: i32 = libc::PROT_READ;

@@ -7,21 +7,16 @@
 //! `mprotect` makes page-table entries writable at once where nobody else has the page. A probe on
 //! a few pages decides what is claimed, and the series is called `touch` where nothing faults.
 
-use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
+use pagelab_bench::{Error, PageSize, Witness};
 use pagelab_sys::{
     Area,
-    memory::{account, area::Ranges},
+    memory::{Ranges, account},
 };
 
 use super::state::{
     Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
 };
-use crate::fault::{
-    asked::{Asked, FaultKind},
-    choices::Lie,
-    space::{Expectation, Space},
-    stage::Stage,
-};
+use crate::fault::{Asked, Expectation, FaultKind, Lie, Space, Stage};
 
 /// A store to a page that was given up by `MADV_DONTNEED`.
 pub(super) const DONT_NEED: FaultKind = FaultKind {

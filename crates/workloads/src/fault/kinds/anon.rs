@@ -1,21 +1,13 @@
 //! Anonymous memory that nobody else has: first touches, the zero page, and no fault at all.
 
-use pagelab_bench::{
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
-use pagelab_sys::{Area, loops::touch::Access};
+use pagelab_bench::{Error, Need, Needed, PageSize};
+use pagelab_sys::{Area, loops::Access};
 
 use super::{
     huge_zero::{self, HugeZero},
     state::EACH,
 };
-use crate::fault::{
-    asked::{Asked, FaultKind},
-    space::Expectation,
-    stage::Stage,
-};
+use crate::fault::{Asked, Expectation, FaultKind, Stage};
 
 /// A stage that has nothing to prepare: memory is as `mmap` left it.
 #[derive(Debug)]

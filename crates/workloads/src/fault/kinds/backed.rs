@@ -5,25 +5,18 @@
 //! change it). A [`Backed`] is one choice of both, made anew before every repetition and looked at
 //! before and after the touches.
 
-use pagelab_bench::{meter::Witness, workload::Error};
+use pagelab_bench::{Error, Witness};
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::{
     Area,
     files::scratch::{Scratch, word_of},
-    loops::touch::Stride,
-    memory::{
-        area::Advice,
-        residency::{Residency, Scanner},
-    },
+    loops::Stride,
+    memory::{Advice, Residency, Scanner},
 };
 
 use super::anon::base_only;
-use crate::fault::stage::Stage;
-use crate::fault::{
-    asked::Asked,
-    choices::Lie,
-    space::{Expectation, Space},
-};
+use crate::fault::Stage;
+use crate::fault::{Asked, Expectation, Lie, Space};
 
 const PAGE: usize = 4096;
 

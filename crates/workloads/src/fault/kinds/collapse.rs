@@ -5,14 +5,12 @@
 //! populates, so that the advice of the mapping need not be given and taken back (it cannot be).
 //! The call also empties the page lists of every CPU: part of its cost on large machines.
 
-use pagelab_bench::{meter::Witness, need::Need, params::PageSize, workload::Error};
-use pagelab_sys::{
-    Area, SysError, loops::touch::TouchList, process::sched::disable_thp, time::clock::Clock,
-};
+use pagelab_bench::{Error, Need, PageSize, Witness};
+use pagelab_sys::{Area, SysError, loops::TouchList, process::disable_thp, time::Clock};
 
 use super::state::{Before, only, populate, populated, unpaced};
 use crate::{
-    fault::{asked::FaultKind, choices::Lie, needs::COLLAPSE, space::Expectation, stage::Stage},
+    fault::{Expectation, FaultKind, Lie, Stage, needs::COLLAPSE},
     needs::Memory,
 };
 

@@ -2,19 +2,14 @@
 
 use std::path::PathBuf;
 
-use pagelab_bench::{
-    need::{Need, Needed},
-    workload::Error,
-};
-use pagelab_sys::{files::scratch::Scratch, loops::touch::Access, memory::area::Layout};
+use pagelab_bench::{Error, Need, Needed};
+use pagelab_sys::{files::scratch::Scratch, loops::Access, memory::Layout};
 
 use super::backed::{self, Backed, Before, Mapping};
 use crate::{
     fault::{
-        asked::{Asked, FaultKind},
-        choices::Lie,
+        Asked, FaultKind, Lie, Space,
         needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Room},
-        space::Space,
     },
     needs::Memory,
 };

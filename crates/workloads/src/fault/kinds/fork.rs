@@ -9,19 +9,17 @@
 //! whose page tables exist. The fork's other copies, of the loop's own data, are taken off the
 //! clock.
 
-use pagelab_bench::{meter::Witness, need::Need, params::PageSize, workload::Error};
+use pagelab_bench::{Error, Need, PageSize, Witness};
 use pagelab_sys::{
     Area,
-    counts::counters::Counters,
+    counts::Counters,
     loops::fork::{self, Holder},
-    memory::{account::Frames, area::Ranges},
+    memory::{Ranges, account::Frames},
 };
 
 use super::state::{Before, is_true_of_populated, only, populate, populated};
 use crate::{
-    fault::asked::FaultKind,
-    fault::space::{Expectation, Space},
-    fault::stage::Stage,
+    fault::{Expectation, FaultKind, Space, Stage},
     needs::{Memory, POPULATE_WRITE, Pool},
 };
 

@@ -9,24 +9,17 @@
 //! A store to it splits the PMD and allocates one base page; since Linux 6.13 it allocates a THP
 //! instead. Again one page is asked, before anything is claimed.
 
-use pagelab_bench::{meter::Witness, workload::Error};
+use pagelab_bench::{Error, Witness};
 use pagelab_sys::{
     Area,
-    counts::counters::Counters,
-    loops::touch::Stride,
-    memory::{
-        account,
-        area::{Advice, Ranges},
-        residency::{Residency, Scanner},
-    },
+    counts::Counters,
+    loops::Stride,
+    memory::{Advice, Ranges, Residency, Scanner, account},
 };
 
 use super::state;
 use crate::{
-    fault::{
-        space::{Expectation, Space},
-        stage::Stage,
-    },
+    fault::{Expectation, Space, Stage},
     needs::Setting,
 };
 

@@ -10,13 +10,13 @@
 
 use std::{path::Path, time::Duration};
 
-use pagelab_bench::{meter::Witness, need::Need, workload::Error};
+use pagelab_bench::{Error, Need, Witness};
 use pagelab_sys::{
     Area,
-    counts::counters::Counters,
+    counts::Counters,
     machine::rights,
-    memory::{account::Frames, area::Ranges},
-    time::clock::monotonic_raw_ns,
+    memory::{Ranges, account::Frames},
+    time::monotonic_raw_ns,
 };
 
 use super::{
@@ -24,7 +24,7 @@ use super::{
     state::{Before, is_true_of_populated, populate, populated},
 };
 use crate::{
-    fault::{asked::FaultKind, space::Expectation, stage::Stage},
+    fault::{Expectation, FaultKind, Stage},
     needs::Setting,
 };
 

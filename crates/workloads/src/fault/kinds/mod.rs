@@ -18,7 +18,7 @@ pub(super) mod swap;
 use pagelab_bench::{Kind, Param};
 use pagelab_record::Case;
 
-use super::asked::{Asked, FaultKind};
+use super::{Asked, FaultKind};
 
 /// Every kind, in the order that help shows them.
 pub const KINDS: &[FaultKind] = &[

@@ -10,17 +10,13 @@
 //!
 //! Moving is the remedy that such a fault may end in; here it is asked for, one page a call.
 
-use pagelab_bench::{meter::Witness, need::Need, params::PageSize, workload::Error};
+use pagelab_bench::{Error, Need, PageSize, Witness};
 use pagelab_sys::{
     Area, SysError,
-    counts::counters::Counters,
-    loops::{
-        fork::visit,
-        hints::{Marking, await_passes},
-        touch::TouchList,
-    },
-    memory::area::Ranges,
-    time::clock::Clock,
+    counts::Counters,
+    loops::{Marking, TouchList, await_passes, fork::visit},
+    memory::Ranges,
+    time::Clock,
 };
 
 use super::{
@@ -28,10 +24,7 @@ use super::{
     state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
 };
 use crate::{
-    fault::asked::{Asked, FaultKind},
-    fault::choices::Lie,
-    fault::space::Expectation,
-    fault::stage::Stage,
+    fault::{Asked, Expectation, FaultKind, Lie, Stage},
     needs::{Node, Setting},
 };
 

@@ -1,15 +1,10 @@
 //! Shared memory (a memfd): pages that are allocated for the file, and pages that it has already.
 
-use pagelab_bench::workload::Error;
+use pagelab_bench::Error;
 use pagelab_sys::files::scratch::Scratch;
 
 use super::backed::{self, Backed, Before, Mapping};
-use crate::fault::{
-    asked::{Asked, FaultKind},
-    choices::Lie,
-    space::Space,
-    stage::Stage,
-};
+use crate::fault::{Asked, FaultKind, Lie, Space, Stage};
 
 /// Shared memory of a case behind its space.
 fn backed(asked: &Asked, space: &mut Space, before: Before) -> Result<Box<dyn Stage>, Error> {

@@ -5,22 +5,15 @@
 //! even where the touches hide it. And where kernels differ in whether a touch faults, a probe on a
 //! few pages says what this one does before anything is claimed of a million.
 
-use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
+use pagelab_bench::{Error, PageSize, Witness};
 use pagelab_sys::{
     Area,
-    loops::touch::Stride,
-    memory::{
-        area::Layout,
-        residency::{Residency, Scanner},
-    },
+    loops::Stride,
+    memory::{Layout, Residency, Scanner},
     time::usage,
 };
 
-use crate::fault::{
-    asked::Asked,
-    choices::Lie,
-    space::{Expectation, Space},
-};
+use crate::fault::{Asked, Expectation, Lie, Space};
 
 /// Every base page once.
 pub(super) const EACH: Stride = Stride { step: 4096, bytes: 8 };

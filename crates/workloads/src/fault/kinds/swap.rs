@@ -12,27 +12,25 @@
 //!
 //! It is not about reclaim: what the kernel chooses to evict, and what writing costs, is elsewhere.
 
-use pagelab_bench::{Kind, Param, meter::Witness, need::Need, words::Read, workload::Error};
+use pagelab_bench::{Error, Kind, Need, Param, Read, Witness};
 use pagelab_record::Case;
 use pagelab_sys::{
     Area, SysError,
-    counts::counters::Counters,
-    knobs::swap::{InUse, SwapSpace, in_use},
-    knobs::zram,
-    loops::touch::{Access, TouchList},
-    machine::topology::{Topology, Tree},
-    memory::residency::{Scanner, Swapped, in_core},
-    process::sched::Pinned,
-    time::clock::Clock,
+    counts::Counters,
+    knobs::{InUse, SwapSpace, swap::in_use, zram},
+    loops::{Access, TouchList},
+    machine::{Topology, Tree},
+    memory::{Scanner, Swapped, in_core},
+    process::Pinned,
+    time::Clock,
 };
 
 use super::anon::base_only;
-use crate::fault::stage::Stage;
+use crate::fault::Stage;
 use crate::fault::{
-    asked::FaultKind,
+    Expectation, FaultKind,
     choices::{Content, SwapTo},
     needs::{NO_READAHEAD, Own, ZSWAP_OFF},
-    space::Expectation,
 };
 
 /// What only this kind reads.
@@ -296,7 +294,7 @@ mod tests {
 
     #[test]
     fn half_of_the_content_has_small_words() {
-        use pagelab_sys::memory::area::{Backing, Layout};
+        use pagelab_sys::memory::{Backing, Layout};
         let mut area =
             Area::reserve(Layout::contiguous(8192), Backing::Anonymous, 4096, 0).unwrap();
         area.open().unwrap();

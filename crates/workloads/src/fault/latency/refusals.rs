@@ -1,8 +1,8 @@
 //! What `fault/latency` turns away beside what `fault/throughput` does too.
 
-use pagelab_bench::refusal::Refusal;
+use pagelab_bench::Refusal;
 
-use crate::fault::{asked::Asked, choices::Arm};
+use crate::fault::{Arm, Asked};
 
 fn can_be_cold(asked: &Asked) -> bool {
     asked.is_touched() && asked.kind.takes_fresh_memory && asked.kind.is_fault

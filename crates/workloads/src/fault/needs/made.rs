@@ -6,7 +6,7 @@ use pagelab_bench::{Need, Remedy};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     knobs::{Belonging, memcg, swap, zram},
-    machine::{rights, topology::Tree},
+    machine::{Tree, rights},
 };
 
 fn no_root() -> Option<String> {

@@ -4,17 +4,14 @@ mod made;
 
 use std::{io::ErrorKind, path::PathBuf};
 
-use pagelab_bench::{
-    Remedy,
-    need::{Need, Plain},
-};
+use pagelab_bench::{Need, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     arch,
-    counts::counters::reported_kib,
+    counts::reported_kib,
     files::{scratch, shortage::scratch_directory},
     loops::calls::has_collapse,
-    machine::{blocks::FreeMemory, topology::Tree},
+    machine::{FreeMemory, Tree},
     uffd::Ability,
 };
 

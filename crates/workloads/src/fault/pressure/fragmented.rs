@@ -11,34 +11,17 @@
 //! in the background is off meanwhile (`compaction_proactiveness`), and faults compact because the
 //! case asks for huge pages (`defrag` at `madvise`).
 
-use pagelab_bench::{
-    meter::Witness,
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
+use pagelab_bench::{Error, Need, Needed, PageSize, Witness};
 use pagelab_sys::{
     Area,
-    counts::counters::Counters,
-    machine::{
-        blocks::FreeMemory,
-        topology::{Topology, Tree},
-    },
-    memory::{
-        area::{Advice, Backing, Layout},
-        residency::Residency,
-    },
+    counts::Counters,
+    machine::{FreeMemory, Topology, Tree},
+    memory::{Advice, Backing, Layout, Residency},
 };
 
 use super::pieces::Pieces;
 use crate::{
-    fault::{
-        asked::Asked,
-        choices::Lie,
-        needs::SmallNode,
-        space::{Expectation, Space},
-        stage::Stage,
-    },
+    fault::{Asked, Expectation, Lie, Space, Stage, needs::SmallNode},
     needs::{Memory, Node, Setting},
 };
 

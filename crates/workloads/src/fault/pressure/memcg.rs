@@ -17,31 +17,23 @@ use std::{
     io,
 };
 
-use pagelab_bench::{
-    inputs::Inputs,
-    meter::Witness,
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
+use pagelab_bench::{Error, Inputs, Need, Needed, PageSize, Witness};
 use pagelab_sys::{
     Area, SysError,
-    counts::counters::Counters,
+    counts::Counters,
     files::{
         pagecache,
         shortage::{scratch_directory, scratch_file},
     },
-    knobs::memcg::MemoryGroup,
-    memory::residency::Residency,
+    knobs::MemoryGroup,
+    memory::Residency,
 };
 
 use super::pieces::Pieces;
 use crate::{
     fault::{
-        asked::Asked,
+        Asked, Expectation, Space, Stage,
         needs::{Own, Reclaimable},
-        space::{Expectation, Space},
-        stage::Stage,
     },
     needs::Memory,
 };

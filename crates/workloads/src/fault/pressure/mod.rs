@@ -13,16 +13,10 @@ mod fragmented;
 mod memcg;
 mod pieces;
 
-use pagelab_bench::{
-    Kind, Param,
-    inputs::Inputs,
-    need::{Need, Needed},
-    params::PageSize,
-    workload::Error,
-};
+use pagelab_bench::{Error, Inputs, Kind, Need, Needed, PageSize, Param};
 use pagelab_sys::machine::thp::Policy;
 
-use super::{asked::Asked, choices::Pressure, space::Space, stage::Stage};
+use super::{Asked, Pressure, Space, Stage};
 use crate::needs::Transparent;
 
 /// The parameter.

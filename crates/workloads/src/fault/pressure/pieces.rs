@@ -3,14 +3,14 @@
 //! The one idea: the page table is read back page by page, so that what the kernel gave is known
 //! for every touch. What the kernel counted stands beside it and decides nothing by itself.
 
-use pagelab_bench::{meter::Witness, params::PageSize, workload::Error};
+use pagelab_bench::{Error, PageSize, Witness};
 use pagelab_sys::{
     Area,
-    counts::counters::Counters,
-    memory::residency::{Residency, Scanner},
+    counts::Counters,
+    memory::{Residency, Scanner},
 };
 
-use crate::fault::space::Expectation;
+use crate::fault::Expectation;
 
 /// What one touch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,27 +5,21 @@
 //! what being told costs, the second says how much of that is one event.
 
 use hdrhistogram::Histogram;
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::{Unit, latency, schema::Clock, vocabulary::counter};
 use pagelab_sys::{
     Area,
     counts::perf::{Session, Told as Account},
-    loops::{
-        stamped::Stamps,
-        touch::{Access, Stride, TouchList},
-    },
-    process::sched::{Fifo, current_cpu},
-    time::usage::{self, Usage},
+    loops::{Access, Stamps, Stride, TouchList},
+    process::{Fifo, current_cpu},
+    time::{Usage, usage},
 };
 
 use super::{
     marks::{self, Tied, median},
     sources::{Marks, RETURN, WHOLE},
 };
-use crate::fault::space::Space;
+use crate::fault::Space;
 
 /// Stages and the whole may differ by one part in so many.
 const PARTS: u64 = 10;

@@ -7,7 +7,7 @@
 //!
 //! Pure arithmetic: it opens nothing and knows no kernel.
 
-use pagelab_sys::loops::stamped::Stamps;
+use pagelab_sys::loops::Stamps;
 
 /// An event as it was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

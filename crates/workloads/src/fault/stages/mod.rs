@@ -16,16 +16,13 @@ mod marks;
 mod sources;
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param,
-    inputs::Inputs,
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Refusal, Trial, Workload, listed,
+    refuse,
 };
 use pagelab_record::Case;
 use pagelab_sys::{
-    loops::touch::{Access, TouchList},
-    process::sched::Pinned,
+    loops::{Access, TouchList},
+    process::Pinned,
 };
 
 pub use sources::TRACEPOINTS;
@@ -34,7 +31,7 @@ use self::{
     arms::{Setup, Staged},
     sources::Marks,
 };
-use super::{asked::Asked, kinds, leave_unmarked, space};
+use super::{Asked, kinds, leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     Param::axis("kind", Kind::Choice(&["write", "read"]), "write")

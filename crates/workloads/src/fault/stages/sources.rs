@@ -4,14 +4,14 @@
 //! name. What a kernel does not have, or does not tell once for each fault, is no mark there: the
 //! stages around it become one.
 
-use pagelab_bench::need::Plain;
+use pagelab_bench::Plain;
 use pagelab_sys::{
     SysError,
     counts::perf::{
         Body, Event, Plan, Record, Session, Source, Target,
         tracefs::{Tracepoint, tracepoints},
     },
-    process::sched::thread_id,
+    process::thread_id,
 };
 
 use super::marks::Told;

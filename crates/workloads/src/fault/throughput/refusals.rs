@@ -1,11 +1,8 @@
 //! What `fault/throughput` turns away beside what `fault/latency` does too.
 
-use pagelab_bench::{params::PageSize, refusal::Refusal};
+use pagelab_bench::{PageSize, Refusal};
 
-use crate::fault::{
-    asked::Asked,
-    choices::{Arm, Lie, Place},
-};
+use crate::fault::{Arm, Asked, Lie, Place};
 
 fn has_peer(asked: &Asked) -> bool {
     asked.has(Arm::PageFault1) || asked.has(Arm::Pft)

@@ -3,14 +3,11 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_bench::{
-    meter::{Meter, Witness},
-    workload::{Error, Trial},
-};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::Unit;
 use pagelab_sys::{
-    loops::touch::TouchList,
-    memory::residency::{Residency, Scanner},
+    loops::TouchList,
+    memory::{Residency, Scanner},
     uffd,
 };
 

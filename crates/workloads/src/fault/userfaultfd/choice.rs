@@ -3,10 +3,10 @@
 //! The one idea: a resolver is a handler times an operation, and everything else (what must be
 //! registered, what the kernel must be able to do, where threads run) follows from the two.
 
-use pagelab_bench::{words, words::Read};
+use pagelab_bench::{Read, words};
 use pagelab_record::Case;
 use pagelab_sys::{
-    loops::touch::Access,
+    loops::Access,
     uffd::{Ability, Mode, Op, Wait},
 };
 

@@ -10,7 +10,7 @@
 //! - a completed fault is minor, or major where the kernel had to try twice under the lock of the
 //!   address space (before faults under a VMA's lock, Linux 6.4): their sum is what is claimed.
 
-use pagelab_sys::loops::touch::Access;
+use pagelab_sys::loops::Access;
 
 use super::choice::{Choice, Handler, Way};
 

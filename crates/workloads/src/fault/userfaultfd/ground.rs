@@ -5,14 +5,11 @@
 
 use std::{fs::File, os::fd::AsRawFd};
 
-use pagelab_bench::workload::Error;
+use pagelab_bench::Error;
 use pagelab_sys::{
     Area,
-    loops::touch::Stride,
-    memory::{
-        area::{Advice, Backing, Layout},
-        memfd,
-    },
+    loops::Stride,
+    memory::{Advice, Backing, Layout, memfd},
     uffd::{self, Resolver, Uffd},
 };
 

@@ -17,14 +17,11 @@ mod team;
 use std::rc::Rc;
 
 use pagelab_bench::{
-    About, Experiment, Kind, Param, Read,
-    inputs::Inputs,
-    need::{Need, Needed},
-    refusal::{Refusal, listed, refuse},
-    workload::{Error, Trial, Workload},
+    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial, Workload,
+    listed, refuse,
 };
 use pagelab_record::Case;
-use pagelab_sys::{loops::touch::TouchList, process::sched::Pinned};
+use pagelab_sys::{loops::TouchList, process::Pinned};
 
 use self::{
     arms::{Control, Faults, Setup, Shared},

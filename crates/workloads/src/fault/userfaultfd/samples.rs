@@ -5,12 +5,9 @@ use pagelab_record::latency;
 use pagelab_sys::{
     Area,
     counts::perf::FaultCounter,
-    loops::touch::{Access, Dropped, TouchList},
-    process::{crew::Barrier, sched::current_cpu},
-    time::{
-        clock::{Clock, Span},
-        usage::{self, Usage},
-    },
+    loops::{Access, Dropped, TouchList},
+    process::{Barrier, current_cpu},
+    time::{Clock, Span, Usage, usage},
 };
 
 /// How a touch is made.

@@ -9,18 +9,12 @@
 
 use std::thread;
 
-use pagelab_bench::workload::Error;
+use pagelab_bench::Error;
 use pagelab_sys::{
     SysError,
-    loops::touch::TouchList,
-    process::{
-        crew::Barrier,
-        sched::{Fifo, Pinned, current_cpu},
-    },
-    time::{
-        clock::{Clock, Span},
-        usage,
-    },
+    loops::TouchList,
+    process::{Barrier, Fifo, Pinned, current_cpu},
+    time::{Clock, Span, usage},
     uffd::{Armed, Counts, Stop, Tally, serve},
 };
 

@@ -13,7 +13,7 @@ mod worker;
 use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 use pagelab_sys::{
-    process::crew::{self, Barrier},
+    process::{Barrier, crew},
     vm::hostile::{End, Errno, Ground, Tally, adopt_orphans, fork, wait_for_all},
 };
 

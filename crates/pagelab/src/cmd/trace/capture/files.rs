@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::anyhow;
 use pagelab_record::units::display_bytes;
-use pagelab_sys::{files::folder::Made, memory::memfd, process::crew::interrupted};
+use pagelab_sys::{files::folder::Made, memory::memfd, process::interrupted};
 use pagelab_trace::image::sidecar;
 
 use super::{
