@@ -2,7 +2,7 @@
 
 use pagelab_record::Case;
 
-use crate::{entry::Entry, parameters};
+use crate::{Entry, parameters};
 
 /// Whether it is the touches that fault, not a call before them.
 pub(crate) fn touches_fault(case: &Case) -> bool {

@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use crate::quantity::{Quantity, Unit};
+use crate::{Quantity, Unit};
 
 /// Directions on the circle of colours that are told apart; grey is none.
 const HUES: [f64; 8] = [255.0, 40.0, 155.0, 325.0, 95.0, 205.0, 290.0, 15.0];

@@ -11,8 +11,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::{
-    chart::{Lanes, Plane},
-    quantity::Quantity,
+    Lanes, Plane, Quantity,
     visible::{visible, visible_line},
 };
 

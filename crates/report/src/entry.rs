@@ -8,11 +8,7 @@ use std::collections::BTreeSet;
 
 use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 
-use crate::{
-    document::{Block, Cell, Note, Tone},
-    numbers::{At, Numbers},
-    parameters::display,
-};
+use crate::{At, Block, Cell, Note, Numbers, Tone, parameters::display};
 
 /// What a record is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

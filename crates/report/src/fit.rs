@@ -17,11 +17,10 @@ use pagelab_record::{
 };
 
 use crate::{
+    Entry, Quantity,
     cases::touches_fault,
-    entry::Entry,
-    numbers::elapsed,
+    elapsed,
     parameters::{self, FOLLOW_PAGE},
-    quantity::Quantity,
 };
 
 /// Page sizes of otherwise equal cases, and the line through their costs.

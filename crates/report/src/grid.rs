@@ -4,11 +4,7 @@
 //! place; header and rows follow, and cannot come apart. What is shown is whatever is
 //! [`Shown`]: words, a number that may be missing, or a cell with a tone of its own.
 
-use crate::{
-    document::{Cell, Column, Table},
-    entry::Entry,
-    quantity::Quantity,
-};
+use crate::{Cell, Column, Entry, Quantity, Table};
 
 /// What can stand in a cell.
 pub(crate) trait Shown {

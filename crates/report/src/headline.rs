@@ -6,14 +6,7 @@
 
 use pagelab_record::units::display_bytes;
 
-use crate::{
-    cases::is_parallel,
-    document::{Headline, Tone},
-    entry::Entry,
-    numbers::At,
-    parameters,
-    quantity::Quantity,
-};
+use crate::{At, Entry, Headline, Quantity, Tone, cases::is_parallel, parameters};
 
 /// Kinds of fault up to which each has its headline; of more, `write` has, or else the first.
 const KINDS_MAX: usize = 3;

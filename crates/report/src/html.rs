@@ -8,13 +8,7 @@ use minijinja::{Environment, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{
-    chart::Plane,
-    document::{Block, Document},
-    json as numbers,
-    run::Run,
-    visible::visible,
-};
+use crate::{Block, Document, Plane, Run, json as numbers, visible::visible};
 
 const TEMPLATE: &str = include_str!("../assets/report.html");
 const STYLE: &str = include_str!("../assets/report.css");

@@ -12,7 +12,7 @@ use std::{
 use pagelab_record::{Measured, Outcome, units::base_value};
 use serde_json::{Map, Value, json};
 
-use crate::{entry::Entry, fit::Fit, limits::Limits, run::Run};
+use crate::{Entry, Limits, Run, fit::Fit};
 
 /// The schema of [`document`].
 const SCHEMA: &str = "pagelab.report/1";

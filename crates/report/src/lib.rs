@@ -36,3 +36,15 @@ pub use report::Report;
 pub use terminal::Style;
 pub use views::Defaults;
 pub use visible::visible;
+
+// What a view is drawn with is named here, so that a view need not know the files.
+pub(crate) use cases::{all_rows, columns, name_of, titles};
+pub(crate) use chart::{Axis, Curve, Key, Lanes, Mark, Plane, Scale, hue};
+pub(crate) use document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone};
+pub(crate) use entry::{Entry, Standing};
+pub(crate) use grid::Grid;
+pub(crate) use headline::{base_cases, fault, headline};
+pub(crate) use limits::Limits;
+pub(crate) use numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally};
+pub(crate) use quantity::{Quantity, Unit, group_thousands};
+pub(crate) use run::Run;

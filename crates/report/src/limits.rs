@@ -9,11 +9,7 @@ use pagelab_record::vocabulary::{
     workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
 };
 
-use crate::{
-    entry::Entry,
-    numbers::elapsed,
-    quantity::{Quantity, Unit},
-};
+use crate::{Entry, Quantity, Unit, elapsed};
 
 /// Levels of the memory hierarchy, nearest first.
 const LEVELS: [&str; 4] = ["l1", "l2", "llc", "dram"];

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::{Block, Column, Document, Note, Table};
+use crate::{Block, Column, Document, Note, Table};
 
 /// The document as markdown.
 pub(crate) fn render(document: &Document) -> String {

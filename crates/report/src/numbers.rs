@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{Clock, Data, Measured, Series, Summary, Unit as SeriesUnit, stats::Samples};
 use serde::Serialize;
 
-use crate::quantity::{Quantity, Unit};
+use crate::{Quantity, Unit};
 
 /// The quantiles that a distribution is shown by, with their names.
 const QUANTILES: [(&str, f64); 5] =

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::{Clock, Data, Series, stats, verdict::Ratio};
 
-use crate::quantity::{Quantity, Unit};
+use crate::{Quantity, Unit};
 
 /// Ratios closer to 1 than this are ties: the layout of the code alone moves a loop that much.
 pub(crate) const TIE: f64 = 0.15;

@@ -6,10 +6,8 @@
 use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
-    document::{Document, Note, Tone},
-    html, json, markdown,
+    Document, Note, Run, Tone, html, json, markdown,
     published::Publication,
-    run::Run,
     terminal::{self, Style},
     views::{self, Defaults},
     visible::visible,

@@ -5,7 +5,7 @@
 
 use pagelab_record::{RunHeader, journal::Damage};
 
-use crate::{entry::Entry, fit::Fit, limits::Limits, published::Publication};
+use crate::{Entry, Limits, fit::Fit, published::Publication};
 
 /// A run with everything that is derived from it.
 #[derive(Debug, Clone, Default)]

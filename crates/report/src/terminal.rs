@@ -8,7 +8,7 @@ use comfy_table::{
     Table as Grid, Width, presets::NOTHING,
 };
 
-use crate::document::{Block, Document, Note, Table, Tone};
+use crate::{Block, Document, Note, Table, Tone};
 
 /// How a terminal looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,7 +232,7 @@ fn full_width(widths: &[u16]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Section;
+    use crate::Section;
 
     #[test]
     fn a_note_without_words_is_its_tag() {

@@ -8,11 +8,7 @@
 
 use pagelab_record::{Column, Measured, Table, units};
 
-use crate::{
-    entry::Entry,
-    numbers::tally,
-    quantity::{Quantity, Unit, group_thousands},
-};
+use crate::{Entry, Quantity, Unit, group_thousands, tally};
 
 /// What a row is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,14 +17,7 @@ use super::{
     claims::{Asked, Claims, FigureSpec, Place, Values},
     words::{Lack, display, words},
 };
-use crate::{
-    cases::name_of,
-    entry::{Entry, Standing},
-    limits::Limits,
-    numbers::{At, Time, clock_of},
-    quantity::{Quantity, Unit},
-    ratio,
-};
+use crate::{At, Entry, Limits, Quantity, Standing, Time, Unit, clock_of, name_of, ratio};
 
 /// The arm of ours that speaks where no other is named, and the one of published records.
 const OURS: &str = "pagelab";

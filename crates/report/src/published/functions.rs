@@ -14,10 +14,7 @@ use minijinja::{
 use super::figure::{Both, Figure, Over, Side};
 use pagelab_record::verdict::Verdict;
 
-use crate::{
-    quantity::{Quantity, Unit},
-    ratio::TIE,
-};
+use crate::{Quantity, Unit, ratio::TIE};
 
 /// Steps that one sentence may take.
 const FUEL: u64 = 20_000;

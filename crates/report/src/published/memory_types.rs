@@ -7,13 +7,7 @@
 use pagelab_record::vocabulary::{series::TEST, workload::MEMTYPE_BANDWIDTH as BANDWIDTH};
 
 use super::figure::{Both, THEIRS};
-use crate::{
-    cases::test_of,
-    document::{Block, Cell, Column, Table, Tone},
-    entry::Entry,
-    grid::Grid,
-    numbers::elapsed,
-};
+use crate::{Block, Cell, Column, Entry, Grid, Table, Tone, cases::test_of, elapsed};
 
 const TYPES: [&str; 3] = ["wb", "uc", "wc"];
 const MIB: f64 = 1_048_576.0;

@@ -17,12 +17,7 @@ use pagelab_record::{
 };
 
 use super::figure::{Both, THEIRS};
-use crate::{
-    document::Block,
-    entry::{Entry, display_claim},
-    numbers::{cpu, total},
-    quantity::{Quantity, Unit},
-};
+use crate::{Block, Entry, Quantity, Unit, cpu, entry::display_claim, numbers::total};
 
 /// The series under which the numbers of a whole run stand.
 const ROUNDS: &str = "rounds";

@@ -32,11 +32,7 @@ use self::{
     figure::{Both, Sink},
     words::{Lack, drops, lacking},
 };
-use crate::{
-    document::{Block, Note, Section, Tone},
-    entry::{Entry, Standing, display_claim},
-    limits::Limits,
-};
+use crate::{Block, Entry, Limits, Note, Section, Standing, Tone, entry::display_claim};
 
 /// The most records of a publication.
 const RECORDS_MAX: usize = 4096;

@@ -9,10 +9,7 @@ use super::{
     figure::{Both, Figure, Over, Side, THEIRS, parameter},
     words::words,
 };
-use crate::{
-    document::{Cell, Column, Table, Tone},
-    entry::{Entry, Standing},
-};
+use crate::{Cell, Column, Entry, Standing, Table, Tone};
 
 const ARM: &str = "arm";
 

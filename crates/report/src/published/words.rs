@@ -3,10 +3,7 @@
 use pagelab_record::units;
 
 use super::claims::Asked;
-use crate::{
-    entry::Standing,
-    quantity::{Quantity, Unit, group_thousands},
-};
+use crate::{Quantity, Standing, Unit, group_thousands};
 
 /// Why there is no number, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]

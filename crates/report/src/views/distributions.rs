@@ -15,12 +15,8 @@ use pagelab_record::{
 };
 
 use crate::{
-    chart::{Axis, Curve, Dash, Mark, Plane, Scale, hue},
-    document::Block,
-    entry::Entry,
-    numbers::{Time, clock_of},
+    Axis, Block, Curve, Entry, Mark, Plane, Scale, Time, Unit, chart::Dash, clock_of, hue,
     parameters,
-    quantity::Unit,
 };
 
 /// More curves than this are drawn in families.

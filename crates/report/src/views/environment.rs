@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{Host, Record, RunHeader, units};
 use serde_json::Value;
 
-use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
-    run::Run,
-};
+use crate::{Block, Cell, Column, Run, Section, Table, Tone};
 
 /// One class of facts: name, meaning, and where it is in a host.
 type Class = (&'static str, &'static str, fn(&Host) -> &BTreeMap<String, Value>);

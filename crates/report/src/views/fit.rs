@@ -3,12 +3,8 @@
 use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
 
 use crate::{
-    chart::{Axis, Curve, Mark, Plane, Scale, hue},
-    document::{Block, Cell, Headline, Section, Tone},
-    fit::Fit,
-    grid::Grid,
-    quantity::{Quantity, Unit},
-    run::Run,
+    Axis, Block, Cell, Curve, Grid, Headline, Mark, Plane, Quantity, Run, Scale, Section, Tone,
+    Unit, fit::Fit, hue,
 };
 
 /// Cost by page size, of every group that has two.

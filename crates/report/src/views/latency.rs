@@ -8,16 +8,8 @@
 use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
-    cases::{all_rows, columns},
-    document::{Block, Cell, Headline, Section, Table},
-    entry::Entry,
-    grid::Grid,
-    headline::{base_cases, fault, headline},
-    limits::Limits,
-    numbers::{At, Numbers, elapsed, total},
-    parameters,
-    quantity::{Quantity, Unit},
-    run::Run,
+    At, Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
+    all_rows, base_cases, columns, elapsed, fault, headline, numbers::total, parameters,
     views::distributions,
 };
 

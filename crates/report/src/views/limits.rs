@@ -9,14 +9,11 @@ use pagelab_record::{
 };
 
 use crate::{
-    chart::{Key, Lanes, Row, hue},
-    document::{Block, Cell, Column, Headline, Note, Section, Table, Tone},
-    entry::{Entry, Standing},
-    grid::Grid,
-    headline::headline,
-    limits::{Best, Level, Limits, OPERATIONS},
-    quantity::Quantity,
-    run::Run,
+    Block, Cell, Column, Entry, Grid, Headline, Key, Lanes, Limits, Note, Quantity, Run, Section,
+    Standing, Table, Tone,
+    chart::Row,
+    headline, hue,
+    limits::{Best, Level, OPERATIONS},
 };
 
 /// The workloads that measure a limit.

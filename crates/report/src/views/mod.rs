@@ -34,15 +34,8 @@ pub(crate) use self::{
     outcomes::intervals,
 };
 use crate::{
-    cases::name_shortly,
-    document::{Headline, Section},
-    entry::Entry,
-    fit::fits,
-    limits::Limits,
-    numbers::Numbers,
-    parameters,
+    Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly, fit::fits, parameters,
     published::Publication,
-    run::Run,
 };
 
 /// The default of a workload's parameter, where it has one: what a report need not say.

@@ -3,13 +3,7 @@
 //! The one idea: a record is never left out of its report. Until somebody writes a section for a
 //! workload, its medians stand in one plain table.
 
-use crate::{
-    document::{Block, Cell, Section},
-    entry::Entry,
-    grid::Grid,
-    numbers::{At, Number, Time},
-    run::Run,
-};
+use crate::{At, Block, Cell, Entry, Grid, Run, Section, Time, numbers::Number};
 
 /// The medians of every other workload, where there are any.
 pub(crate) fn section(run: &Run, is_shown: fn(&str) -> bool) -> Option<Section> {

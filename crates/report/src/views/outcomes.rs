@@ -8,11 +8,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{Claim, Outcome};
 
 use crate::{
-    document::{Block, Cell, Headline, Note, Section, Tone},
-    entry::{Entry, Standing},
-    grid::Grid,
-    numbers::total,
-    run::Run,
+    Block, Cell, Entry, Grid, Headline, Note, Run, Section, Standing, Tone, numbers::total,
 };
 
 /// The witness in a sentence or two: how many claims, and which do not hold.

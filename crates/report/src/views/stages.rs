@@ -9,13 +9,8 @@
 use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
-    cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Section, Table, Tone},
-    entry::Entry,
-    headline::headline,
-    numbers::{Numbers, elapsed},
-    quantity::{Quantity, Unit},
-    run::Run,
+    Block, Cell, Column, Entry, Headline, Numbers, Quantity, Run, Section, Table, Tone, Unit,
+    all_rows, columns, elapsed, headline,
 };
 
 /// The same loop over present pages.

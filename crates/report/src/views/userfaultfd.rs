@@ -7,16 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cases::{all_rows, columns},
-    document::{Block, Cell, Headline, Section, Table},
-    entry::Entry,
-    grid::Grid,
-    headline::headline,
-    numbers::elapsed,
-    parameters,
-    quantity::{Quantity, Unit},
-    run::Run,
-    views::latency,
+    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
+    elapsed, headline, parameters, views::latency,
 };
 
 /// The series of all samples added up, for each page.

@@ -10,13 +10,8 @@ use pagelab_record::{
 };
 
 use crate::{
-    cases::{all_rows, columns},
-    document::{Block, Cell, Headline, Note, Section, Tone},
-    entry::Entry,
-    grid::Grid,
-    numbers::total,
-    quantity::group_thousands,
-    run::Run,
+    Block, Cell, Entry, Grid, Headline, Note, Run, Section, Tone, all_rows, columns,
+    group_thousands, numbers::total,
 };
 
 /// The workload that this file reads.

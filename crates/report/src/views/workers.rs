@@ -10,15 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagelab_record::{Case, Measured, Series};
 
 use crate::{
-    cases::columns,
-    document::{Block, Cell, Column, Section, Table},
-    entry::Entry,
-    grid::Grid,
-    numbers::{Time, clock_of, elapsed},
-    parameters,
-    quantity::{Quantity, Unit},
-    ratio,
-    run::Run,
+    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Time, Unit, clock_of, columns,
+    elapsed, parameters, ratio,
     views::throughput::{ARM, WORKLOAD},
 };
 

@@ -8,13 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Advice, Choice, PRESENT, Row};
 use crate::{
-    chart::{self, Key, Lanes, hue},
-    document::{Block, Cell, Note, Section, Table, Tone},
-    entry::{Entry, Standing},
-    grid::Grid,
-    numbers::elapsed,
-    quantity::Quantity,
-    views::throughput::ARM,
+    Block, Cell, Entry, Grid, Key, Lanes, Note, Quantity, Section, Standing, Table, Tone, chart,
+    elapsed, hue, views::throughput::ARM,
 };
 
 /// The answer, its price, and the table behind it.

@@ -22,15 +22,11 @@ use pagelab_record::{
 
 pub(crate) use self::form::value;
 use crate::{
+    Entry, Headline, Limits, Quantity, Run, Section, Time, Unit,
     cases::{is_parallel, touches_fault},
-    document::{Headline, Section},
-    entry::Entry,
-    headline::headline,
-    limits::Limits,
-    numbers::{Time, clock_of, summed},
-    quantity::{Quantity, Unit},
+    clock_of, headline,
+    numbers::summed,
     ratio,
-    run::Run,
     views::throughput::{ARM, WORKLOAD},
 };
 

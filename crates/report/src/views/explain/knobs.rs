@@ -15,7 +15,7 @@ use super::{
     Group,
     prices::{Prices, minus, plus},
 };
-use crate::quantity::{Quantity, Unit};
+use crate::{Quantity, Unit};
 
 /// One thing to change and what it would buy.
 #[derive(Debug, Clone)]

@@ -17,14 +17,7 @@ use pagelab_record::{Measured, Table, units};
 
 use self::prices::{Prices, plus};
 pub(crate) use self::section::section;
-use crate::{
-    document::{Headline, Tone},
-    entry::Entry,
-    headline::headline,
-    numbers::{At, Time, elapsed, tally},
-    quantity::{Quantity, Unit},
-    run::Run,
-};
+use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
 /// The arm of everything that was seen of the program.
 pub(crate) use pagelab_record::vocabulary::arm::PROGRAM as ARM;

@@ -6,12 +6,7 @@
 use pagelab_record::{Measured, Outcome, units};
 
 use super::{FILE_MINOR, Group, knobs::density, prices::plus};
-use crate::{
-    document::{Block, Note, Tone},
-    entry::Entry,
-    quantity::{Quantity, Unit, group_thousands},
-    views::latency,
-};
+use crate::{Block, Entry, Note, Quantity, Tone, Unit, group_thousands, views::latency};
 
 /// What is not in the sum, why, and what would price it.
 pub(super) fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {

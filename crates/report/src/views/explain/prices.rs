@@ -12,12 +12,10 @@ use pagelab_record::{
 };
 
 use crate::{
+    Entry, Quantity, Time, Unit,
     cases::is_parallel,
-    entry::Entry,
-    numbers::{Time, clock_of, cpu, elapsed},
-    quantity::{Quantity, Unit},
-    views::latency,
-    views::throughput,
+    clock_of, cpu, elapsed,
+    views::{latency, throughput},
 };
 
 /// What a fault of one kind and page costs.

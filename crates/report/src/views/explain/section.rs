@@ -13,13 +13,8 @@ use super::{
     total,
 };
 use crate::{
-    chart::{Key, Lanes, Row, hue},
-    document::{Block, Cell, Section, Table, Tone},
-    entry::Entry,
-    grid::Grid,
-    numbers::{self, At, Time, elapsed},
-    quantity::{Quantity, Unit, group_thousands},
-    run::Run,
+    At, Block, Cell, Entry, Grid, Key, Lanes, Quantity, Run, Section, Table, Time, Tone, Unit,
+    chart::Row, elapsed, group_thousands, hue, numbers,
 };
 
 /// Call sites and mappings that a table shows.

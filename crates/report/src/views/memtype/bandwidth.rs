@@ -11,14 +11,8 @@ use super::{
     mine, number, withheld,
 };
 use crate::{
-    cases::{all_rows, columns, test_of},
-    document::{Block, Cell, Column, Section, Table, Tone},
-    entry::Entry,
-    grid::Grid,
-    numbers::elapsed,
-    parameters,
-    quantity::{Quantity, Unit, group_thousands},
-    run::Run,
+    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, Unit, all_rows,
+    cases::test_of, columns, elapsed, group_thousands, parameters,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.

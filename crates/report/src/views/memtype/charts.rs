@@ -5,14 +5,8 @@
 
 use super::{ARM, BANDWIDTH, LATENCY, OP, TEST, TESTS, TYPES, arms, mine, number};
 use crate::{
-    cases::test_of,
-    chart::{Key, Lanes, Row, hue},
-    document::Block,
-    entry::Entry,
-    numbers::elapsed,
+    Block, Entry, Key, Lanes, Quantity, Run, cases::test_of, chart::Row, elapsed, hue,
     parameters::display_type,
-    quantity::Quantity,
-    run::Run,
 };
 
 /// Rates of the tests that have names, where this run has some.

@@ -5,15 +5,9 @@
 
 use super::{LATENCY, OP, TYPES, arms, charts, mine, number, withheld};
 use crate::{
-    cases::{all_rows, columns},
-    document::{Block, Cell, Headline, Section, Table},
-    entry::Entry,
-    grid::Grid,
-    headline::headline,
-    numbers::elapsed,
+    Block, Cell, Entry, Grid, Headline, Quantity, Run, Section, Table, Unit, all_rows, columns,
+    elapsed, headline,
     parameters::{self, display_type},
-    quantity::{Quantity, Unit},
-    run::Run,
 };
 
 /// What differs between types without being compared.

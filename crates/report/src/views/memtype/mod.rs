@@ -15,15 +15,9 @@ mod order;
 use pagelab_record::{Case, Measured, Series, units};
 
 use crate::{
-    cases::test_of,
-    document::{Block, Headline, Note, Tone},
-    entry::{Entry, Standing, display_claim},
-    limits::Limits,
-    numbers::{At, Number, Numbers, Time, clock_of, elapsed},
-    parameters::display_type,
-    quantity::{Quantity, Unit, group_thousands},
-    ratio,
-    run::Run,
+    At, Block, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Standing, Time, Tone, Unit,
+    cases::test_of, clock_of, elapsed, entry::display_claim, group_thousands, numbers::Number,
+    parameters::display_type, ratio,
 };
 pub(crate) use {
     bandwidth::section as bandwidth_section,
@@ -198,10 +192,10 @@ fn withheld(entries: &[&Entry]) -> Vec<Block> {
 
 /// The rate of plain stores by memory type.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    headline(&run.entries).into_iter().collect()
+    leading(&run.entries).into_iter().collect()
 }
 
-fn headline(entries: &[Entry]) -> Option<Headline> {
+fn leading(entries: &[Entry]) -> Option<Headline> {
     let rate = |memory_type: &str| {
         let mine = mine(entries, BANDWIDTH).into_iter();
         let mut mine =

@@ -11,13 +11,8 @@ use pagelab_record::{
 
 use super::{ORDER, mine, withheld};
 use crate::{
-    cases::{all_rows, columns},
-    document::{Block, Cell, Column, Headline, Section, Tone},
-    entry::{Entry, Standing},
-    grid::Grid,
-    numbers,
-    quantity::group_thousands,
-    run::Run,
+    Block, Cell, Column, Entry, Grid, Headline, Run, Section, Standing, Tone, all_rows, columns,
+    group_thousands, numbers,
 };
 
 /// What the two CPUs counted, over all repetitions.

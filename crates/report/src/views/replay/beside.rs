@@ -7,11 +7,7 @@
 use pagelab_record::Measured;
 
 use super::{BASES, REPLAY};
-use crate::{
-    entry::Entry,
-    numbers::{Numbers, Time, clock_of, cpu},
-    ratio,
-};
+use crate::{Entry, Numbers, Time, clock_of, cpu, ratio};
 
 /// The memory that is compared.
 pub(super) const OURS: &str = "tlb";

@@ -4,12 +4,7 @@
 //! backend is decides its colour. Values stand in the tables.
 
 use super::{NOOP, REPLAY, arms, base_of};
-use crate::{
-    chart::{Key, Lanes, Row, hue},
-    document::Block,
-    entry::Entry,
-    numbers::cpu,
-};
+use crate::{Block, Entry, Key, Lanes, chart::Row, cpu, hue};
 
 /// The backends of a case, where it has some to compare.
 pub(super) fn backends(entry: &Entry, trace: &str) -> Option<Block> {

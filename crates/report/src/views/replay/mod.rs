@@ -16,16 +16,11 @@ use pagelab_record::{
 };
 
 use crate::{
-    cases::{all_rows, columns, name_of, titles},
-    document::{Block, Cell, Headline, Note, Section, Table, Tone},
-    entry::Entry,
-    grid::Grid,
-    headline,
-    numbers::{At, Numbers, Time, clock_of, cpu, elapsed, tally},
+    At, Block, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time,
+    Tone, Unit, all_rows, clock_of, columns, cpu, elapsed, group_thousands, headline, name_of,
     parameters,
-    quantity::{Quantity, Unit, group_thousands},
     ratio::{self, TIE},
-    run::Run,
+    tally, titles,
 };
 
 /// The workload that this file reads.
@@ -219,10 +214,10 @@ fn notes(entry: &Entry) -> impl Iterator<Item = Block> {
 
 /// The replay that a run is remembered by: pagelab's default memory, or else the fastest.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    headline(&run.entries).into_iter().collect()
+    leading(&run.entries).into_iter().collect()
 }
 
-fn headline(entries: &[Entry]) -> Option<Headline> {
+fn leading(entries: &[Entry]) -> Option<Headline> {
     let of = |entry: &Entry, arm: &str, statistic| entry.numbers.get(cpu(arm, REPLAY), statistic);
     let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
     let fastest = |entry: &'_ Entry| {
@@ -243,7 +238,7 @@ fn headline(entries: &[Entry]) -> Option<Headline> {
     };
     let rate = entry.numbers.get(elapsed(&arm, REPLAY), "ops_per_second");
     let trace = parameters::display_trace(entry.parameter("trace"));
-    Some(headline::headline(
+    Some(headline(
         each,
         format!("CPU time of an operation of {trace} in {arm}"),
         &[

@@ -8,13 +8,7 @@ use pagelab_record::{units::display_number, vocabulary::series};
 
 use super::{AGAINST, REPLAY, SPLIT, against, arms, conditions, count, notes, proof};
 use crate::{
-    cases::titles,
-    document::{Block, Cell, Table},
-    entry::Entry,
-    grid::Grid,
-    numbers::{cpu, elapsed, tally},
-    parameters,
-    quantity::{Quantity, Unit},
+    Block, Cell, Entry, Grid, Quantity, Table, Unit, cpu, elapsed, parameters, tally, titles,
 };
 
 /// The parameters that tell readers apart.

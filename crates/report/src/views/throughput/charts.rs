@@ -7,13 +7,8 @@ use std::cmp::Reverse;
 
 use super::{ARM, FAULT_IN, WORKLOAD};
 use crate::{
-    chart::{Axis, Curve, Mark, Plane, Scale, hue},
-    document::Block,
-    entry::Entry,
-    numbers::elapsed,
+    Axis, Block, Curve, Entry, Mark, Plane, Quantity, Run, Scale, Unit, elapsed, hue,
     parameters::{self, FOLLOW_PAGE},
-    quantity::{Quantity, Unit},
-    run::Run,
 };
 
 /// The bandwidth of each group of cases.

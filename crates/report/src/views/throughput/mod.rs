@@ -17,17 +17,12 @@ use pagelab_record::{
 };
 
 use crate::{
-    cases::{all_rows, columns, is_parallel, touches_fault},
-    document::{Block, Cell, Headline, Section, Table, Tone},
-    entry::Entry,
-    grid::Grid,
-    headline::{base_cases, fault, headline},
-    limits::Limits,
-    numbers::{At, Numbers, Time, clock_of, cpu, elapsed, summed},
-    parameters,
-    quantity::{Quantity, Unit},
-    ratio,
-    run::Run,
+    At, Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Time,
+    Tone, Unit, all_rows, base_cases,
+    cases::{is_parallel, touches_fault},
+    clock_of, columns, cpu, elapsed, fault, headline,
+    numbers::summed,
+    parameters, ratio,
     views::workers::ALONE,
 };
 

@@ -6,11 +6,7 @@
 use pagelab_record::Measured;
 
 use super::{arms, count, table};
-use crate::{
-    chart::{Axis, Curve, Key, Lanes, Mark, Plane, Row, Scale, hue},
-    document::Block,
-    quantity::{Quantity, Unit},
-};
+use crate::{Axis, Block, Curve, Key, Lanes, Mark, Plane, Quantity, Scale, Unit, chart::Row, hue};
 
 /// What is drawn of a simulation.
 pub(super) fn blocks(measured: &Measured) -> impl Iterator<Item = Block> {

@@ -10,11 +10,8 @@
 
 use super::{WORKLOAD, title};
 use crate::{
-    document::{Block, Cell, Note, Section, Table, Tone},
-    entry::Entry,
-    grid::Grid,
+    Block, Cell, Entry, Grid, Note, Run, Section, Table, Tone,
     published::compared::{self, Compared, Kind},
-    run::Run,
 };
 
 /// Standard deviations up to which a difference may be chance.

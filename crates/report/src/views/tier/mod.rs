@@ -15,13 +15,8 @@ use pagelab_record::{Case, Measured, Table};
 
 pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
-    document::{Headline, Tone},
-    entry::Entry,
-    headline::headline as make,
-    numbers::{Numbers, elapsed, tally},
-    parameters,
-    quantity::{Quantity, Unit},
-    run::Run,
+    Entry, Headline, Numbers, Quantity, Run, Tone, Unit, elapsed, headline as make, parameters,
+    tally,
 };
 
 /// The policy that moves nothing.

@@ -7,11 +7,8 @@ use pagelab_record::units;
 
 use super::{COUNTS, RUN, WORKLOAD, arms, charts, policies, title, titles, with_regret};
 use crate::{
-    document::{Block, Cell, Column, Section, Table, Tone},
-    entry::Entry,
-    numbers::{elapsed, tally},
-    quantity::{Quantity, group_thousands},
-    run::Run,
+    Block, Cell, Column, Entry, Quantity, Run, Section, Table, Tone, elapsed, group_thousands,
+    tally,
 };
 
 /// What every simulation of a run came to.

@@ -6,13 +6,11 @@
 
 use super::{WORKLOAD, published_of};
 use crate::{
-    cases::titles,
-    chart::{Axis, Curve, Dash, Key, Lanes, Mark, Plane, Row, Scale, hue},
-    document::Block,
-    entry::Entry,
+    Axis, Block, Curve, Entry, Key, Lanes, Mark, Plane, Quantity, Run, Scale, Unit,
+    chart::{Dash, Row},
+    hue,
     numbers::counted,
-    quantity::{Quantity, Unit},
-    run::Run,
+    titles,
 };
 
 /// A trace to draw. What was published of one has its colour, and is dotted or hollow.

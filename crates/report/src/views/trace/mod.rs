@@ -13,13 +13,8 @@ use pagelab_record::{Case, Measured, units, vocabulary::workload::REPLAY};
 
 pub(crate) use self::section::section;
 use crate::{
-    cases::name_of,
-    document::{Headline, Tone},
-    entry::Entry,
-    numbers::{Numbers, counted},
-    parameters,
-    quantity::{Quantity, Unit, group_thousands},
-    run::Run,
+    Entry, Headline, Numbers, Quantity, Run, Tone, Unit, group_thousands, name_of,
+    numbers::counted, parameters,
 };
 
 /// The workload that this file reads.
@@ -237,7 +232,7 @@ mod tests {
     use pagelab_record::journal;
 
     use super::*;
-    use crate::cases::titles;
+    use crate::titles;
 
     fn published() -> Vec<Entry> {
         let text = include_str!("../../../../../published/fast-memory/records.jsonl");

@@ -10,13 +10,8 @@ use pagelab_record::units;
 
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
-    cases::{all_rows, titles},
-    document::{Block, Cell, Section, Table, Tone},
-    entry::Entry,
-    grid::Grid,
-    numbers::{counted, cpu},
-    quantity::{Quantity, group_thousands},
-    run::Run,
+    Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, group_thousands,
+    numbers::counted, titles,
 };
 
 /// Pages of the list that a table shows; the JSON has all.
