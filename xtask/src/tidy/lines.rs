@@ -23,7 +23,8 @@ pub(crate) fn by_package(tree: &Tree) -> BTreeMap<String, usize> {
     for (file, text) in tree.with_extension("c").chain(tree.with_extension("h")) {
         let package = lines.keys().find(|package| file.starts_with(&format!("{package}/")));
         let folder = package.cloned().or_else(|| Some(file.split_once('/')?.0.to_owned()));
-        let is_ours = !["/vendor/", "/tests/"].iter().any(|folder| file.contains(folder));
+        let others = ["/vendor/", "/tests/", "/examples/"];
+        let is_ours = !others.iter().any(|folder| file.contains(folder));
         if let Some(folder) = folder.filter(|_| is_ours) {
             *lines.entry(folder).or_default() += full(&bare(text));
         }
@@ -60,6 +61,7 @@ mod tests {
             ("crates/a/src/tests.rs", "fn t() {}\n"),
             ("crates/a/tests/t.rs", "fn t() {}\n"),
             ("crates/a/twin/a.c", "/* a */\nint b;\n"),
+            ("crates/a/examples/a.c", "int c;\n"),
             ("kmod/a.h", "// a\nint b;\n"),
             ("xtask/src/main.rs", "fn main() {}\n"),
         ]);

@@ -8,7 +8,7 @@
  *
  * Usage: blocks [BLOCKS]   (default 10). It prints a digest, which is the same everywhere.
  *
- *     riscv64-linux-gnu-gcc -O2 -static -o blocks capture/guests/blocks.c
+ *     riscv64-linux-gnu-gcc -O2 -static -o blocks capture/examples/blocks.c
  */
 #include <stdint.h>
 #include <stdio.h>

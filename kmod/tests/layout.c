@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prints layout.txt: the size and offset of everything in pagelab.h, as this compiler sees it.
+ * Prints ../uapi/layout.txt: size and offset of everything in pagelab.h, as this compiler sees it.
  *
  * `cargo xtask test` compiles it, runs it and compares; the Rust half of the header is compared
  * with the same file. A difference that is meant raises PAGELAB_UAPI_VERSION.
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "pagelab.h"
+#include "../uapi/pagelab.h"
 
 #define CONST(name) printf("const %s %llu\n", #name, (unsigned long long)(name))
 #define IOCTL(name) printf("ioctl %s 0x%08lx\n", #name, (unsigned long)(name))
