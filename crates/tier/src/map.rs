@@ -286,20 +286,6 @@ impl<L: Layout> HotMap<L> {
     pub fn take(&self, page: usize, at: Epoch) -> Option<Record> {
         self.decode(self.cells.swap_zero(page), at)
     }
-
-    /// Takes the ready pages of a range out of the map, in rising order.
-    pub fn take_ready(
-        &self,
-        pages: std::ops::Range<usize>,
-        at: Epoch,
-        mut found: impl FnMut(usize, Record),
-    ) {
-        self.cells.marked(pages, Self::READY, |page| {
-            if let Some(record) = self.take(page, at).filter(|record| record.ready) {
-                found(page, record);
-            }
-        });
-    }
 }
 
 #[cfg(test)]

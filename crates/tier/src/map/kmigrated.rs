@@ -139,11 +139,6 @@ impl Kmigrated {
         let is_recent = latency * 1000 / map.tunables.hz < self.limit.threshold;
         is_recent && self.limit.admits(self.rate_pages, now.ms)
     }
-
-    /// Milliseconds that a record may be old where room is scarce.
-    pub const fn threshold_ms(&self) -> u64 {
-        self.limit.threshold
-    }
 }
 
 #[cfg(test)]
@@ -256,9 +251,9 @@ mod tests {
         let mut map = ready(Mode::Default, &[(5, 0)]);
         let mut daemon = Kmigrated::published(&map);
         run(&mut daemon, &mut map, room(false, 20));
-        assert_eq!(daemon.threshold_ms(), 3000);
+        assert_eq!(daemon.limit.threshold, 3000);
         map.record_access(5, 0, Source::HwHint, 61_000, &Lower);
         run(&mut daemon, &mut map, room(false, 61_000));
-        assert_eq!(daemon.threshold_ms(), 3375);
+        assert_eq!(daemon.limit.threshold, 3375);
     }
 }
