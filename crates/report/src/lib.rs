@@ -31,7 +31,10 @@ mod views;
 mod visible;
 
 pub use compare::{Asked, Comparison, Outcome, Side, Statistic, Threshold, Twice};
-pub use published::Publication;
+pub use published::{
+    Publication,
+    compared::{Compared, Kind, compared},
+};
 pub use report::Report;
 pub use terminal::Style;
 pub use views::Defaults;

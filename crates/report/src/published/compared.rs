@@ -12,14 +12,18 @@ use crate::{Entry, Quantity, Unit, group_thousands, tally};
 
 /// What a row is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// The model was given this number, or has no choice.
     Identity,
+    /// A constant was chosen so that it comes out.
     Fitted,
+    /// Neither: the test of the model.
     Predicted,
 }
 
 impl Kind {
-    pub(crate) fn name(self) -> &'static str {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
             Self::Fitted => "fitted",
@@ -30,8 +34,9 @@ impl Kind {
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Metric {
-    pub(crate) name: String,
+pub struct Metric {
+    /// The kernel's name, where there is one.
+    pub name: String,
     unit: String,
 }
 
@@ -55,12 +60,17 @@ impl Metric {
 
 /// One published number and what the model makes of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Compared {
-    pub(crate) source: String,
-    pub(crate) metric: Metric,
-    pub(crate) published: Option<f64>,
-    pub(crate) simulated: f64,
-    pub(crate) kind: Kind,
+pub struct Compared {
+    /// The source of the run.
+    pub source: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// What was published.
+    pub published: Option<f64>,
+    /// What the model says.
+    pub simulated: f64,
+    /// What the row is worth.
+    pub kind: Kind,
     /// Standard deviation of one run by the model's own chance.
     deviation: Option<f64>,
     /// Runs that the published number is the mean of.
@@ -69,7 +79,7 @@ pub(crate) struct Compared {
 
 impl Compared {
     /// How far the model is off, as a share of the published number.
-    pub(crate) fn error(&self) -> Option<f64> {
+    pub fn error(&self) -> Option<f64> {
         let published = self.published?;
         let off = self.simulated - published;
         if off == 0.0 {
@@ -79,7 +89,7 @@ impl Compared {
     }
 
     /// The same in standard deviations of the published mean.
-    pub(crate) fn sigmas(&self) -> Option<f64> {
+    pub fn sigmas(&self) -> Option<f64> {
         let of_mean = self.deviation.filter(|one| *one > 0.0)? / f64::from(self.runs.max(1)).sqrt();
         Some((self.simulated - self.published?) / of_mean)
     }
@@ -123,7 +133,7 @@ impl Constant {
 /// counted.
 pub(crate) fn derive(entry: &mut Entry) {
     let Some(measured) = entry.measured().filter(|_| entry.is_valid()) else { return };
-    for row in of(measured) {
+    for row in compared(measured) {
         let simulated = if row.metric.is_time() {
             Quantity::exact(row.simulated * 1e9, Unit::Ns)
         } else {
@@ -137,7 +147,7 @@ pub(crate) fn derive(entry: &mut Entry) {
 const MICRO: f64 = 1e6;
 
 /// The comparison in a record, where it has one.
-pub(crate) fn of(measured: &Measured) -> Vec<Compared> {
+pub fn compared(measured: &Measured) -> Vec<Compared> {
     let tables = measured.tables.iter();
     let named = tables.filter_map(|table| Some((table.name.strip_prefix("compared/")?, table)));
     named.flat_map(|(source, table)| of_source(source, table)).collect()
@@ -189,4 +199,19 @@ pub(crate) fn constants(entry: &Entry) -> Vec<Constant> {
         }
     };
     table.columns.iter().zip(values).map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deviation_is_that_of_the_published_mean() {
+        let column = Column { name: "time_s".to_owned(), unit: "s".to_owned() };
+        let rows = [4_000_000, 5_000_000, 1, 2_000_000, 4].map(|cell| vec![cell]).to_vec();
+        let table = Table { name: "compared/X (g = 1)".to_owned(), columns: vec![column], rows };
+        let row = &compared(&Measured { tables: vec![table], ..Measured::default() })[0];
+        assert_eq!((row.kind, row.error(), row.sigmas()), (Kind::Fitted, Some(0.25), Some(1.0)));
+        assert!(row.is_variant());
+    }
 }

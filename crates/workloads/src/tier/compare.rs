@@ -5,7 +5,6 @@
 //! every other one is *predicted*, the test of the model.
 
 use pagelab_tier::Outcome;
-use serde::Serialize;
 
 use super::{
     constant::Origin,
@@ -14,9 +13,8 @@ use super::{
 };
 
 /// What a row is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
     /// The model was given this number, or has no choice.
     Identity,
     /// A constant was chosen so that it comes out.
@@ -25,38 +23,27 @@ pub enum Kind {
     Predicted,
 }
 
-/// One published number, if there is one, and what the model makes of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// The source of the run.
-    pub source: String,
+/// One published number, if there is one, and what the model makes of it. How far that is off is
+/// for whoever reads the record.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
     /// The metric.
-    pub metric: &'static str,
+    pub metric: &'static Metric,
     /// What was published.
     pub published: Option<f64>,
     /// What the model says.
     pub simulated: f64,
-    /// How far that is off, as a share of what was published; none where that is 0 and this not.
-    pub error: Option<f64>,
     /// What it is worth.
     pub kind: Kind,
-    /// The unit of both, in words.
-    #[serde(skip)]
-    pub unit: &'static str,
     /// Standard deviation of one run.
-    #[serde(skip)]
     pub deviation: Option<f64>,
     /// How many runs the published number is the mean of.
-    #[serde(skip)]
     pub runs: u32,
-    /// What may explain the difference.
-    #[serde(skip)]
-    pub why: Option<String>,
 }
 
 /// The rows of a run. Where it was `changed` by hand it is another experiment than the published
 /// one, and stands alone.
-pub fn rows(preset: &Preset, run: &Run, outcome: &Outcome, changed: bool) -> Vec<Row> {
+pub(super) fn rows(preset: &Preset, run: &Run, outcome: &Outcome, changed: bool) -> Vec<Row> {
     let published = |metric: &Metric| {
         let name = format!("{}/{}", run.compares, metric.name);
         preset.published.get_key_value(&name).filter(|_| !changed)
@@ -68,20 +55,15 @@ pub fn rows(preset: &Preset, run: &Run, outcome: &Outcome, changed: bool) -> Vec
             return None;
         }
         let simulated = metric.value(outcome) / repeats(run, metric);
-        let value = found.map(|(_, published)| published.value);
         Some(Row {
-            source: run.source.clone(),
-            metric: metric.name,
-            published: value,
+            metric,
+            published: found.map(|(_, published)| published.value),
             simulated,
-            error: value.and_then(|published| error(published, simulated)),
             kind: found.map_or(Kind::Predicted, |(name, published)| kind(run, name, published)),
-            unit: metric.unit,
             deviation: found
                 .and_then(|(_, published)| published.chance)
                 .map(|chance| chance.deviation(outcome, simulated)),
             runs: found.map_or(1, |(_, published)| published.runs),
-            why: found.and_then(|(_, published)| published.why.clone()),
         })
     };
     METRICS.iter().filter_map(row).collect()
@@ -93,14 +75,6 @@ fn repeats(run: &Run, metric: &Metric) -> f64 {
         Some(repeats) if metric.name == "time_s" && repeats.value >= 1.0 => repeats.value,
         _ => 1.0,
     }
-}
-
-pub(super) fn error(published: f64, simulated: f64) -> Option<f64> {
-    let off = simulated - published;
-    if off.abs() < f64::EPSILON {
-        return Some(0.0);
-    }
-    (published.abs() > 0.0).then(|| off / published)
 }
 
 /// What the constants of a run say about a published result.
@@ -118,14 +92,6 @@ fn kind(run: &Run, name: &str, published: &Published) -> Kind {
         Kind::Fitted
     } else {
         Kind::Predicted
-    }
-}
-
-impl Row {
-    /// How far the model is off, in standard deviations of the published mean.
-    pub fn sigmas(&self) -> Option<f64> {
-        let of_mean = self.deviation.filter(|one| *one > 0.0)? / f64::from(self.runs.max(1)).sqrt();
-        Some((self.simulated - self.published?) / of_mean)
     }
 }
 
@@ -149,7 +115,7 @@ mod tests {
         let preset = parse(FILE).unwrap();
         let run = preset.runs.iter().find(|run| run.source == source).unwrap();
         let outcome = Outcome { time_ns: 5_000_000_000, ..Outcome::default() };
-        rows(&preset, run, &outcome, changed).into_iter().find(|row| row.metric == metric)
+        rows(&preset, run, &outcome, changed).into_iter().find(|row| row.metric.name == metric)
     }
 
     #[test]
@@ -164,18 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_a_share_of_what_was_published() {
+    fn chance_comes_from_the_model_and_runs_from_the_file() {
         let time = row("X", "time_s", false).unwrap();
-        assert!((time.error.unwrap() - 0.25).abs() < 1e-12);
-        // The deviation of one run is the root of 5; that of a mean of four half of it.
-        assert!((time.sigmas().unwrap() - 1.0 / (5.0_f64.sqrt() / 2.0)).abs() < 1e-12);
-        assert_eq!(row("X", "pgpromote_success", false).unwrap().error, Some(0.0));
+        assert_eq!((time.published, time.simulated, time.runs), (Some(4.0), 5.0, 4));
+        assert!((time.deviation.unwrap() - 5.0_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]
     fn a_run_that_was_changed_stands_alone() {
         let time = row("X", "time_s", true).unwrap();
-        assert_eq!((time.published, time.error, time.kind), (None, None, Kind::Predicted));
+        assert_eq!((time.published, time.kind), (None, Kind::Predicted));
         assert!(row("X (other)", "numa_hint_faults", false).is_none());
     }
 }

@@ -6,7 +6,7 @@ use pagelab_tier::Outcome;
 
 /// A row of [`METRICS`].
 #[derive(Debug)]
-pub struct Metric {
+pub(super) struct Metric {
     /// Its name.
     pub name: &'static str,
     /// Its unit, in words.
@@ -17,7 +17,7 @@ pub struct Metric {
 }
 
 /// Everything that can be compared.
-pub const METRICS: &[Metric] = &[
+pub(super) const METRICS: &[Metric] = &[
     Metric::always("time_s", "s", Outcome::seconds),
     Metric::always("pgpromote_success", "pages", |outcome| outcome.promoted as f64),
     Metric::published("pgdemote", "pages", |outcome| outcome.demoted as f64),
@@ -49,7 +49,7 @@ impl Metric {
     ///
     /// # Errors
     /// A sentence that lists the names there are.
-    pub fn of(name: &str) -> Result<&'static Self, String> {
+    pub(super) fn of(name: &str) -> Result<&'static Self, String> {
         METRICS.iter().find(|metric| metric.name == name).ok_or_else(|| {
             let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
             format!("no metric is called `{name}`; there are {}", names.join(", "))
@@ -57,7 +57,7 @@ impl Metric {
     }
 
     /// Its value in a simulation.
-    pub fn value(&self, outcome: &Outcome) -> f64 {
+    pub(super) fn value(&self, outcome: &Outcome) -> f64 {
         (self.value)(outcome)
     }
 }

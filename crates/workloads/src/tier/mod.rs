@@ -7,12 +7,12 @@
 
 mod chance;
 mod choice;
-pub mod compare;
+mod compare;
 pub mod constant;
-pub mod metric;
+mod metric;
 pub mod params;
 pub mod preset;
 pub mod scenario;
 pub mod section;
 pub mod simulation;
-pub mod tables;
+mod tables;

@@ -1,26 +1,23 @@
-//! A simulation as counters and tables of a record, and the rows of a preset read back from one.
+//! A simulation as counters and tables of a record.
 //!
 //! The one idea: what the simulator counted gets the kernel's name where there is one, and the arm
 //! after a slash. `compared/ARM` and `constants` hold the preset's side, so that a report needs no
 //! file beside the record.
 
-use pagelab_record::{Column, Measured, Table};
+use pagelab_record::{Column, Table};
 use pagelab_tier::Outcome;
 
 use super::{
-    compare::{Kind, Row, error},
+    compare::Row,
     constant::Constant,
-    metric::Metric,
     preset::{Preset, Run},
 };
 
-/// How the names of the tables of [`compared`] begin.
-const COMPARED: &str = "compared/";
-/// Millionths, the unit of their cells.
+/// Millionths, the unit of the cells of [`compared`].
 const MICRO: f64 = 1e6;
 
 /// The counters of an arm.
-pub fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)> {
+pub(super) fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)> {
     let moved = outcome.promoted + outcome.demoted + outcome.exchanged;
     let fast = outcome.top_share * outcome.accesses as f64;
     vec![
@@ -50,7 +47,7 @@ pub fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)> {
 }
 
 /// How an arm went: pages of each node, and what was done so far, over time.
-pub fn shares(outcome: &Outcome, arm: &str) -> Table {
+pub(super) fn shares(outcome: &Outcome, arm: &str) -> Table {
     let column = |name: String, unit: &str| Column { name, unit: unit.to_owned() };
     let nodes = outcome.placed.len();
     let mut columns = vec![column("t".to_owned(), "ns")];
@@ -68,12 +65,13 @@ pub fn shares(outcome: &Outcome, arm: &str) -> Table {
     Table { name: format!("shares/{arm}"), columns, rows: rows.collect() }
 }
 
-/// Published beside simulated, of one arm: see [`rows_of`] for the way back.
-pub fn compared(rows: &[Row], arm: &str) -> Table {
+/// Published beside simulated, of one arm.
+pub(super) fn compared(rows: &[Row], arm: &str) -> Table {
     let micro = |value: f64| round(value * MICRO);
     let maybe = |value: Option<f64>| value.map_or(-1, micro);
-    let columns =
-        rows.iter().map(|row| Column { name: row.metric.to_owned(), unit: row.unit.to_owned() });
+    let columns = rows
+        .iter()
+        .map(|row| Column { name: row.metric.name.to_owned(), unit: row.metric.unit.to_owned() });
     let cells: [&dyn Fn(&Row) -> i64; 5] = [
         &|row| maybe(row.published),
         &|row| micro(row.simulated),
@@ -82,49 +80,15 @@ pub fn compared(rows: &[Row], arm: &str) -> Table {
         &|row| i64::from(row.runs),
     ];
     Table {
-        name: format!("{COMPARED}{arm}"),
+        name: format!("compared/{arm}"),
         columns: columns.collect(),
         rows: cells.iter().map(|cell| rows.iter().map(cell).collect()).collect(),
     }
 }
 
-/// The rows that a record holds; what is said about them stays in the file.
-pub fn rows_of(measured: &Measured) -> Vec<Row> {
-    let tables = measured
-        .tables
-        .iter()
-        .filter_map(|table| Some((table.name.strip_prefix(COMPARED)?, table)));
-    let row = |(source, table): (&str, &Table), at: usize| {
-        let cell = |row: usize| table.rows.get(row)?.get(at).copied();
-        let known = |row| cell(row).filter(|cell| *cell >= 0).map(|cell| cell as f64 / MICRO);
-        let metric = Metric::of(&table.columns[at].name).ok()?;
-        let (published, simulated) = (known(0), known(1)?);
-        Some(Row {
-            source: source.to_owned(),
-            metric: metric.name,
-            published,
-            simulated,
-            error: published.and_then(|published| error(published, simulated)),
-            kind: match cell(2)? {
-                0 => Kind::Identity,
-                1 => Kind::Fitted,
-                _ => Kind::Predicted,
-            },
-            unit: metric.unit,
-            deviation: known(3),
-            runs: cell(4).and_then(|runs| u32::try_from(runs).ok()).unwrap_or(1),
-            why: None,
-        })
-    };
-    let of_table = |named: (&'_ str, &'_ Table)| -> Vec<Row> {
-        (0..named.1.columns.len()).filter_map(|at| row(named, at)).collect()
-    };
-    tables.flat_map(of_table).collect()
-}
-
 /// Every number of the model that says where it comes from: those of the file once, then what a run
 /// has otherwise, after its name.
-pub fn constants(preset: &Preset) -> Table {
+pub(super) fn constants(preset: &Preset) -> Table {
     let mut named: Vec<(String, Constant)> = Vec::new();
     for run in &preset.runs {
         for (name, constant) in explained(run) {
@@ -186,29 +150,6 @@ fn whole(value: f64) -> u64 {
 mod tests {
     use super::*;
     use crate::tier::preset;
-
-    #[test]
-    fn rows_come_back_from_a_record() {
-        let row = |metric, published, simulated, kind, deviation| Row {
-            source: "X (g = 1)".to_owned(),
-            metric,
-            published,
-            simulated,
-            error: published.and_then(|published| error(published, simulated)),
-            kind,
-            unit: Metric::of(metric).unwrap().unit,
-            deviation,
-            runs: 3,
-            why: None,
-        };
-        let rows = vec![
-            row("time_s", Some(40.123_456), 40.5, Kind::Fitted, None),
-            row("pgpromote_success", None, 2_097_152.0, Kind::Predicted, Some(333.25)),
-            row("numa_hint_faults", Some(0.0), 0.0, Kind::Identity, None),
-        ];
-        let tables = vec![compared(&rows, "X (g = 1)")];
-        assert_eq!(rows_of(&Measured { tables, ..Measured::default() }), rows);
-    }
 
     #[test]
     fn constants_keep_their_digits_and_their_origin() {

@@ -1,11 +1,8 @@
 //! What `tier simulate` prints: the rows of each case as JSON, and what a file says about them.
 
 use pagelab_record::{Measured, Outcome, Record};
-use pagelab_workloads::tier::{
-    compare::Kind,
-    preset::{self, Preset},
-    tables,
-};
+use pagelab_report::{Compared, Kind, compared};
+use pagelab_workloads::tier::preset::{self, Preset};
 use serde_json::{Map, Value, json};
 
 /// One object for one case, an array that says which for several.
@@ -25,11 +22,21 @@ fn of(record: &Record, says_which: bool) -> Value {
         object["case"] = Value::Object(set);
     }
     // A record that is not valid has no numbers.
+    let row = |row: Compared| {
+        json!({
+            "source": row.source,
+            "metric": row.metric.name,
+            "published": row.published,
+            "simulated": row.simulated,
+            "error": row.error(),
+            "kind": row.kind.name(),
+        })
+    };
     let rows = match &record.outcome {
-        Outcome::Measured(measured) if measured.is_valid() => tables::rows_of(measured),
+        Outcome::Measured(measured) if measured.is_valid() => compared(measured),
         _ => Vec::new(),
     };
-    object["rows"] = json!(rows);
+    object["rows"] = rows.into_iter().map(row).collect();
     object
 }
 
@@ -61,9 +68,9 @@ pub(super) fn remarks(records: &[Record]) -> String {
 
 fn sentences(preset: &Preset, measured: &Measured) -> Vec<String> {
     let mut all = preset.remarks.clone();
-    for row in tables::rows_of(measured) {
-        let published = preset.published.get(&format!("{}/{}", row.source, row.metric));
-        let (Some(why), Some(error)) = (published.and_then(|p| p.why.as_ref()), row.error) else {
+    for row in compared(measured) {
+        let published = preset.published.get(&format!("{}/{}", row.source, row.metric.name));
+        let (Some(why), Some(error)) = (published.and_then(|p| p.why.as_ref()), row.error()) else {
             continue;
         };
         let chance = row.sigmas().map_or_else(String::new, |sigmas| {
@@ -73,7 +80,7 @@ fn sentences(preset: &Preset, measured: &Measured) -> Vec<String> {
             Kind::Predicted => format!("{:+.2} %{chance}: ", error * 100.0),
             Kind::Identity | Kind::Fitted => String::new(),
         };
-        all.push(format!("{}, {}: {by}{why}.", row.source, row.metric));
+        all.push(format!("{}, {}: {by}{why}.", row.source, row.metric.name));
     }
     all
 }

@@ -21,7 +21,7 @@ const CHANCE: f64 = 3.0;
 pub(crate) fn compared_section(run: &Run) -> Option<Section> {
     let mine = run.entries.iter().filter(|e| e.record.workload == WORKLOAD && e.is_valid());
     let with: Vec<(&Entry, Vec<Compared>)> = mine
-        .filter_map(|entry| Some((entry, compared::of(entry.measured()?))))
+        .filter_map(|entry| Some((entry, compared::compared(entry.measured()?))))
         .filter(|(_, rows)| rows.iter().any(|row| row.published.is_some()))
         .collect();
     with.first()?;
