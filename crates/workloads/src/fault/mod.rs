@@ -39,7 +39,7 @@ pub use choices::{Arm, Lie, Place, Pressure};
 pub use plan::Plan;
 pub use populate::Populate;
 pub use space::{Expectation, Space};
-pub use stage::Stage;
+pub use stage::{Called, Calls, Stage};
 
 use pagelab_sys::loops::Unmarking;
 

@@ -15,7 +15,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    Expectation, Populate, Space, Stage,
+    Calls, Expectation, Populate, Space, Stage,
     sorted::{HostLevel, SET_ASIDE, Sorted},
     stalls::Watch,
 };
@@ -105,7 +105,8 @@ impl Samples {
         let before = usage::thread();
         let mut slots = self.service.iter_mut();
         let mut record = |ns| *slots.next().expect("one slot for each call") = ns;
-        let called = stage.and_then(|stage| stage.calls(area, list, clock, &mut record));
+        let calls = Calls { area, list, clock };
+        let called = stage.and_then(|stage| stage.calls(calls, &mut record));
         match (called, setup.interval_ns) {
             (Some(result), _) => result?,
             (None, None) => area.sample_touches(list, *access, clock, &mut self.service),

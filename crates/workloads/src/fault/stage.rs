@@ -103,16 +103,24 @@ pub trait Stage: fmt::Debug {
 
     /// Times a call on each listed page instead of a touch, and hands nanoseconds to `record`;
     /// `None` for kinds that touch.
-    fn calls(
-        &mut self,
-        area: &Area,
-        list: &TouchList,
-        clock: &Clock,
-        record: &mut dyn FnMut(u64),
-    ) -> Option<Result<(), SysError>> {
-        let _ = (area, list, clock, record);
+    fn calls(&mut self, calls: Calls<'_>, record: &mut dyn FnMut(u64)) -> Called {
+        let _ = (calls, record);
         None
     }
+}
+
+/// What became of the calls, where calls are what is timed.
+pub type Called = Option<Result<(), SysError>>;
+
+/// Where calls are made, and by which clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Calls<'a> {
+    /// The memory.
+    pub area: &'a Area,
+    /// The pages.
+    pub list: &'a TouchList,
+    /// The clock.
+    pub clock: &'a Clock,
 }
 
 /// Memory as `mmap` left it.

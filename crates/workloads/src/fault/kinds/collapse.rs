@@ -6,11 +6,11 @@
 //! The call also empties the page lists of every CPU: part of its cost on large machines.
 
 use pagelab_bench::{Error, Need, PageSize, Witness};
-use pagelab_sys::{Area, SysError, loops::TouchList, process::disable_thp, time::Clock};
+use pagelab_sys::{Area, process::disable_thp};
 
 use super::state::{Before, only, populate, populated, unpaced};
 use crate::{
-    fault::{Expectation, FaultKind, Lie, Stage, needs::COLLAPSE},
+    fault::{Called, Calls, Expectation, FaultKind, Lie, Stage, needs::COLLAPSE},
     needs::Memory,
 };
 
@@ -66,13 +66,7 @@ impl Stage for Scattered {
         Ok(())
     }
 
-    fn calls(
-        &mut self,
-        area: &Area,
-        list: &TouchList,
-        clock: &Clock,
-        record: &mut dyn FnMut(u64),
-    ) -> Option<Result<(), SysError>> {
-        Some(area.time_collapses(list, clock, record))
+    fn calls(&mut self, calls: Calls<'_>, record: &mut dyn FnMut(u64)) -> Called {
+        Some(calls.area.time_collapses(calls.list, calls.clock, record))
     }
 }

@@ -12,11 +12,10 @@
 
 use pagelab_bench::{Error, Need, PageSize, Witness};
 use pagelab_sys::{
-    Area, SysError,
+    Area,
     counts::Counters,
-    loops::{Marking, TouchList, await_passes, fork::visit},
+    loops::{Marking, await_passes, fork::visit},
     memory::Ranges,
-    time::Clock,
 };
 
 use super::{
@@ -24,7 +23,7 @@ use super::{
     state::{Before, is_true_of_populated, is_true_of_present, only, populate, populated, unpaced},
 };
 use crate::{
-    fault::{Asked, Expectation, FaultKind, Lie, Stage},
+    fault::{Asked, Called, Calls, Expectation, FaultKind, Lie, Stage},
     needs::{Node, Setting},
 };
 
@@ -201,14 +200,8 @@ impl Stage for Moved {
         Ok(())
     }
 
-    fn calls(
-        &mut self,
-        area: &Area,
-        list: &TouchList,
-        clock: &Clock,
-        record: &mut dyn FnMut(u64),
-    ) -> Option<Result<(), SysError>> {
-        Some(area.time_moves(list, self.node, clock, record))
+    fn calls(&mut self, calls: Calls<'_>, record: &mut dyn FnMut(u64)) -> Called {
+        Some(calls.area.time_moves(calls.list, self.node, calls.clock, record))
     }
 }
 

@@ -18,17 +18,15 @@ use pagelab_sys::{
     Area, SysError,
     counts::Counters,
     knobs::{InUse, SwapSpace, swap::in_use, zram},
-    loops::{Access, TouchList},
+    loops::Access,
     machine::{Topology, Tree},
     memory::{Scanner, Swapped, in_core},
     process::Pinned,
-    time::Clock,
 };
 
 use super::anon::base_only;
-use crate::fault::Stage;
 use crate::fault::{
-    Expectation, FaultKind,
+    Called, Calls, Expectation, FaultKind, Stage,
     choices::{Content, SwapTo},
     needs::{NO_READAHEAD, Own, ZSWAP_OFF},
 };
@@ -254,17 +252,12 @@ impl Stage for Evicted {
         self.loop_.asks.then_some(("fault-readahead", &self.loop_.minor))
     }
 
-    fn calls(
-        &mut self,
-        area: &Area,
-        list: &TouchList,
-        clock: &Clock,
-        record: &mut dyn FnMut(u64),
-    ) -> Option<Result<(), SysError>> {
+    fn calls(&mut self, calls: Calls<'_>, record: &mut dyn FnMut(u64)) -> Called {
         let Loop { asks, minor, neither } = &mut self.loop_;
         if !*asks {
             return None;
         }
+        let Calls { area, list, clock } = calls;
         minor.clear();
         minor.reserve(list.len());
         *neither = 0;
