@@ -14,6 +14,7 @@ pub mod need;
 pub mod params;
 pub mod partial;
 pub mod plan;
+pub mod planted;
 pub mod refusal;
 pub mod remedy;
 mod request;

@@ -7,9 +7,15 @@
 //! host ever rests is kept, and what was cold in it is filed apart. One whose file somebody else
 //! reclaimed from the page cache is thrown away, too.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use pagelab_record::{Case, Data, Measured, Series, Unit, vocabulary::counter};
+use pagelab_record::{
+    Case, Data, Measured, Series, Unit,
+    vocabulary::{counter, series::PLANTED},
+};
 use pagelab_sys::{
     counts::reported_kib,
     time::{Clock, ClockChoice, monotonic_raw_ns},
@@ -19,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     inputs::Inputs,
     meter::{COLD, Meter, Witness},
+    planted::Planted,
     workload::{Error, Trial, Workload},
 };
 
@@ -42,6 +49,9 @@ pub struct Method {
     pub attempts_max: u32,
     /// How time is read.
     pub clock: ClockChoice,
+    /// A slowdown of every body, where a self-test asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planted: Option<Planted>,
 }
 
 /// Attempts where nobody says how many.
@@ -79,6 +89,7 @@ pub fn measure(
     let asked = workload.read(case);
     let mut trials = asked.prepare(inputs)?;
     let mut meter = Meter::new(Clock::new(method.clock), process);
+    meter.plant(method.planted);
     let mut witness = Witness::default();
     let is_one_pass = workload.about().is_one_pass;
     let fixed = if is_one_pass { Some(1) } else { asked.repetitions() };
@@ -108,6 +119,9 @@ pub fn measure(
         }
     }
     losses.testify(&mut witness);
+    if let Some(planted) = method.planted {
+        testify(planted, meter.kept(), &mut witness);
+    }
     if let Clock::Tsc(tsc) = meter.clock() {
         witness.set(counter::TSC_HZ, tsc.hz);
         witness.set("timer_overhead_ticks", tsc.overhead_ticks);
@@ -210,6 +224,23 @@ impl Losses {
     }
 }
 
+/// Says in the record that bodies were made slower, and proves it of every repetition.
+fn testify(planted: Planted, kept: &[Series], witness: &mut Witness) {
+    let repetitions = |is_wanted: fn(&&Series) -> bool| -> BTreeSet<(&str, u32)> {
+        kept.iter().filter(is_wanted).map(|s| (s.arm.as_str(), s.repetition)).collect()
+    };
+    let with = repetitions(|series| series.name == PLANTED);
+    let without = repetitions(|_| true).difference(&with).count();
+    witness.begin("");
+    witness.expect("repetitions without what was planted", 0, without as u64);
+    witness.set(counter::PLANTED_TURNS, planted.turns);
+    witness.warn(
+        "a slowdown was planted into every measured body, to see whether a comparison finds it: \
+         these times are not this machine's; set them beside nothing but their own trial"
+            .to_owned(),
+    );
+}
+
 /// Watches whether free memory was handed back to the host.
 #[derive(Debug)]
 struct HostWatch {
@@ -300,6 +331,7 @@ mod tests {
     use pagelab_record::Clock as Source;
 
     use super::*;
+    use crate::planted::share;
 
     thread_local! {
         static REPORTED: Cell<u64> = const { Cell::new(0) };
@@ -358,6 +390,64 @@ mod tests {
         assert!(measured.is_valid());
         assert_eq!((measured.counters["faults"], measured.counters[KEPT_COLD]), (21, 3));
         assert!(measured.warnings.iter().any(|said| said.contains("-cold")), "it says so");
+    }
+
+    /// What is left of two repetitions of an arm that a slowdown is planted into or not.
+    fn planted(into: &mut dyn Trial, planted: Option<Planted>) -> Measured {
+        let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
+        let mut witness = Witness::default();
+        meter.plant(planted);
+        for repetition in 0..2 {
+            meter.begin(into.arm(), Some(repetition));
+            into.run(&mut meter).unwrap();
+            meter.keep();
+        }
+        if let Some(planted) = planted {
+            testify(planted, meter.kept(), &mut witness);
+        }
+        witness.keep();
+        witness.finish(meter.finish()).0
+    }
+
+    #[test]
+    fn what_is_planted_is_within_the_clock_pair_and_timed_by_itself() {
+        let with = planted(&mut Touches, Some(Planted { turns: 3 }));
+        let names: Vec<&str> = with.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["touch", PLANTED, "touch", PLANTED]);
+        // Four readings, a step apart: the body's pair holds the pair of what was planted.
+        assert_eq!(with.series[0].data, Data::Values(vec![21]));
+        assert_eq!(with.series[1].data, Data::Values(vec![7]));
+        assert_eq!(share(&with), Some(0.5));
+        assert!(with.is_valid() && with.warnings.len() == 1);
+        assert_eq!(with.witness[0].id, "planted");
+        let without = planted(&mut Touches, None);
+        assert_eq!((without.series.len(), share(&without)), (2, None));
+        assert!(without.witness.is_empty() && without.warnings.is_empty());
+    }
+
+    /// An arm that reads the clock itself.
+    struct TimedElsewhere;
+
+    impl Trial for TimedElsewhere {
+        fn arm(&self) -> &'static str {
+            "a"
+        }
+
+        fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+            meter.observe("touch", meter.elapsed(), 1, 4096, 7);
+            Ok(())
+        }
+
+        fn verify(&mut self, _: &mut Witness) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_not_made_slower_is_a_claim_that_fails() {
+        let measured = planted(&mut TimedElsewhere, Some(Planted { turns: 3 }));
+        assert!(!measured.is_valid());
+        assert_eq!(measured.witness[0].observed, 2);
     }
 
     fn series(repetition: u32, value: u64) -> Series {

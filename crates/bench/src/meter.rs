@@ -6,8 +6,12 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use pagelab_record::{Claim, Data, Measured, Series, Table, Unit, latency, schema};
+use pagelab_record::{
+    Claim, Data, Measured, Series, Table, Unit, latency, schema, vocabulary::series::PLANTED,
+};
 use pagelab_sys::time::{Clock, usage};
+
+use crate::planted::Planted;
 
 /// How the name of a series ends whose memory the host may have had to back first.
 pub(crate) use pagelab_record::vocabulary::series::COLD;
@@ -19,6 +23,7 @@ pub struct Meter {
     process: u32,
     arm: String,
     repetition: Option<u32>,
+    planted: Option<Planted>,
     draft: Vec<Series>,
     kept: Vec<Series>,
 }
@@ -27,7 +32,13 @@ impl Meter {
     /// A meter for one process of a case.
     pub fn new(clock: Clock, process: u32) -> Self {
         let (draft, kept) = (Vec::with_capacity(64), Vec::with_capacity(4096));
-        Self { clock, process, arm: String::new(), repetition: None, draft, kept }
+        let (arm, repetition, planted) = (String::new(), None, None);
+        Self { clock, process, arm, repetition, planted, draft, kept }
+    }
+
+    /// Makes every body that [`Meter::time`] times slower by this much, or none.
+    pub(crate) fn plant(&mut self, planted: Option<Planted>) {
+        self.planted = planted;
     }
 
     /// The clock that trials read.
@@ -52,12 +63,24 @@ impl Meter {
 
     /// Times one body of `ops` operations on `bytes` bytes; returns the minor faults that it took.
     pub fn time(&mut self, name: &str, ops: u64, bytes: u64, body: impl FnOnce()) -> u64 {
-        let before = usage::thread();
-        let span = self.clock.span(body);
-        // Counted before anything is filed: filing allocates, and may fault.
+        let Some(planted) = self.planted else {
+            let before = usage::thread();
+            let span = self.clock.span(body);
+            // Counted before anything is filed: filing allocates, and may fault.
+            let faults = usage::thread().since(before).minor_faults;
+            let ns = self.clock.elapsed_ns(span);
+            self.observe(name, self.elapsed(), ops, bytes, ns);
+            return faults;
+        };
+        let (before, mut more) = (usage::thread(), None);
+        let span = self.clock.span(|| {
+            body();
+            more = Some(self.clock.span(|| planted.run()));
+        });
         let faults = usage::thread().since(before).minor_faults;
-        let ns = self.clock.elapsed_ns(span);
-        self.observe(name, self.elapsed(), ops, bytes, ns);
+        let ns = [Some(span), more].map(|span| span.map_or(0, |span| self.clock.elapsed_ns(span)));
+        self.observe(name, self.elapsed(), ops, bytes, ns[0]);
+        self.observe(PLANTED, self.elapsed(), 1, 0, ns[1]);
         faults
     }
 

@@ -148,6 +148,7 @@ impl Planner {
             limit_ns: over.limit.unwrap_or(entry.limit).ns(),
             attempts_max: measure::attempts_max(),
             clock: self.clock,
+            planted: None,
         };
         // The first entry that names a case decides how it is measured.
         let known = self.known.entry(workload.name()).or_default();

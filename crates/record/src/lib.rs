@@ -3,9 +3,9 @@
 //! A [`Record`] is one case: what was asked, on which host, what was observed, and the proof that
 //! the thing measured is the thing named. A [`journal`] is a file of records that survives a crash.
 //! [`stats`] turns the series of a record into a median with its interval, and keeps the levels
-//! (observation, repetition, process) apart; [`verdict`] says what two of them come to. [`units`]
-//! reads and prints sizes and times. [`vocabulary`] holds the names that who measures and who
-//! reports share, [`asked`] the questions.
+//! (observation, repetition, process) apart; [`verdict`] says what two of them come to, [`power`]
+//! what so many can see. [`units`] reads and prints sizes and times. [`vocabulary`] holds the names
+//! that who measures and who reports share, [`asked`] the questions.
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
@@ -13,6 +13,7 @@ pub mod asked;
 pub mod input;
 pub mod journal;
 pub mod latency;
+pub mod power;
 mod ranks;
 pub mod schema;
 pub mod stats;

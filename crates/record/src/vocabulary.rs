@@ -130,6 +130,8 @@ pub mod series {
     pub const REORDERINGS: &str = "reorderings";
     /// A whole simulation.
     pub const RUN: &str = "run";
+    /// What was planted into the body whose observation stands before it.
+    pub const PLANTED: &str = "planted";
 }
 
 /// Counters. Those of an arm are `NAME/ARM`.
@@ -149,6 +151,8 @@ pub mod counter {
     pub const STALLS: &str = "stalls";
     pub const STALLS_US: &str = "stalls_us";
     pub const LOOP_US: &str = "loop_us";
+    /// Turns of a loop that were planted into every measured body.
+    pub const PLANTED_TURNS: &str = "planted_turns";
 }
 
 /// Claims of the witness.
@@ -243,6 +247,7 @@ pub mod claim {
         ("free-blocks", &["free blocks of at least this size"]),
         ("locked", &["bytes locked in the process"]),
         ("backed-by-host", &["touches whose memory the host had to back first"]),
+        ("planted", &["repetitions without what was planted"]),
         ("lost-to-host", &["repetitions that lost memory to the host"]),
         ("moved-cpu", &["loops that ended on another CPU", "phases that ended on another CPU"]),
         ("calls-made", &["calls made"]),

@@ -30,7 +30,9 @@ mod terminal;
 mod views;
 mod visible;
 
-pub use compare::{Asked, Comparison, Outcome, Side, Statistic, Threshold, Twice};
+pub use compare::{
+    Asked, Comparison, Outcome, Power, Question, Side, Statistic, Taken, Threshold, Twice,
+};
 pub use published::{
     Publication,
     compared::{Compared, Kind, compared},

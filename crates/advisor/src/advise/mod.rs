@@ -292,6 +292,7 @@ impl Survey {
             limit_ns: 60_000_000_000,
             attempts_max: 3,
             clock,
+            planted: None,
         };
         let limit = &limit::bulk::CLEAR;
         let clear = Case::default().with("level", "dram");

@@ -194,6 +194,7 @@ fn method(clock: ClockChoice) -> Method {
         limit_ns: 60_000_000_000,
         attempts_max: 12,
         clock,
+        planted: None,
     }
 }
 

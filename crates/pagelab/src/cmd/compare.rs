@@ -58,7 +58,7 @@ pub(super) struct Compare {
 const FORMATS: [&str; 6] = ["terminal", "markdown", "lkml", "json", "csv", "html"];
 
 /// `3%`, `3 %`, `0.03`.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').map(str::trim);
     let number: Option<f64> = percent.unwrap_or(text).parse().ok();
     let number = number.map(|number| if percent.is_some() { number / 100.0 } else { number });

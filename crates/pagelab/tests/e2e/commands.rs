@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use pagelab_record::Outcome;
 use serde_json::Value;
 
 use crate::support::{Ended, Lab, Machine};
@@ -148,6 +149,39 @@ fn help_names_every_exit_code_and_no_hidden_command() {
     lab.pagelab(&["--version"]).exits(0).shows(&["pagelab 0."]);
     // Without a command there is nothing to do.
     lab.pagelab(&[""; 0]).exits(2).complains(&["Usage"]);
+}
+
+#[test]
+fn a_slowdown_that_was_planted_is_said_measured_and_not_comparable_by_accident() {
+    let lab = Lab::new();
+    let words = ["selftest", "--power", "--planted", "50%", "--trials", "1", "--forks", "5"];
+    let ended = lab.pagelab(&[&words[..], &["-o", "p", "--budget", "0.01"]].concat());
+    ended.exits(0).shows(&["of slowdowns by 50.0 % are found", "limit/syscall"]);
+    let told = json(&lab.pagelab(&[&words[..], &["-o", "j", "--format", "json"]].concat()));
+    let question = &told["questions"][0];
+    assert_eq!((&question["trials"], &question["planted"]), (&1.into(), &0.5.into()));
+    assert!(question["planted_measured"].as_f64().unwrap() > 0.0);
+    let trial = |side: &str| format!("p/slower-50.0%-0001/{side}");
+    let (plain, slower) = (trial("plain"), trial("slower"));
+    let records = lab.records(&slower);
+    let Outcome::Measured(measured) = &records[0].outcome else { panic!("it was measured") };
+    assert!(measured.is_valid() && measured.counters["planted_turns"] > 0);
+    assert!(measured.warnings.iter().any(|said| said.contains("planted into every")));
+    lab.pagelab(&["compare", &plain, &slower]).exits(5).shows(&["--allow planted", "turns"]);
+    lab.pagelab(&["compare", &plain, &slower, "--allow", "planted"]).exits(0);
+    lab.pagelab(&["compare", &plain, &trial("again")]).exits(0);
+}
+
+#[test]
+fn the_two_self_tests_do_not_take_each_others_flags() {
+    let lab = Lab::new();
+    for words in ["--aa --power", "--aa --planted 5%", "--power --suite quick", "--trials 3", ""] {
+        let words: Vec<&str> = ["selftest"].into_iter().chain(words.split_whitespace()).collect();
+        lab.pagelab(&words).exits(2);
+    }
+    lab.pagelab(&["selftest", "--power", "--planted", "0%"]).exits(2).complains(&["no slowdown"]);
+    // Nothing that measures for its own sake can be asked for it.
+    lab.pagelab(&["run", "limit/syscall", "--planted", "5%"]).exits(2).complains(&["--planted"]);
 }
 
 #[test]

@@ -4,8 +4,9 @@
 //! what is left are those of a family, the cells of one workload.
 
 use pagelab_record::{
-    Nature,
+    Nature, Record,
     verdict::{DELTA, Ratio, Verdict, holm, units_to_decide},
+    vocabulary::{counter, series::PLANTED},
 };
 
 use super::{
@@ -94,6 +95,10 @@ pub(super) fn against<'r>(
         if pair.a.nature != pair.b.nature {
             let natures = [pair.a, pair.b].map(|record| nature(record.nature).to_owned());
             mine.push(Difference::new(Class::Identity, "nature", natures));
+        }
+        let planted = [pair.a, pair.b].map(planted);
+        if planted[0] != planted[1] {
+            mine.push(Difference::new(Class::Settings, PLANTED, planted));
         }
         let is_blocked = mine.iter().any(|difference| !difference.is_allowed(&asked.allow));
         let made = cells_of(&pair, &short, names, statistics, is_blocked);
@@ -207,6 +212,12 @@ fn judge(cells: &mut [Cell<'_>], delta: f64) {
             }
         }
     }
+}
+
+/// What a self-test planted into the bodies of a record.
+fn planted(record: &Record) -> String {
+    let turns = pairs::measured(record).and_then(|m| m.counters.get(counter::PLANTED_TURNS));
+    turns.map_or_else(|| "nothing".to_owned(), |turns| format!("{turns} turns"))
 }
 
 fn nature(nature: Nature) -> &'static str {

@@ -16,6 +16,7 @@ mod facts;
 mod judged;
 mod lkml;
 mod pairs;
+mod power;
 mod sections;
 mod twice;
 
@@ -25,7 +26,11 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
-pub use self::{cells::Statistic, twice::Twice};
+pub use self::{
+    cells::Statistic,
+    power::{Power, Question, Taken},
+    twice::Twice,
+};
 use self::{
     facts::{Class, Difference},
     judged::{Against, Cell, against, delta_of},

@@ -5,6 +5,7 @@
 pub mod beside;
 pub mod bulk;
 pub mod calls;
+pub mod chain;
 pub mod fork;
 mod hints;
 pub mod note;

@@ -1,11 +1,17 @@
-//! `pagelab selftest --aa`: the same thing twice, to see what this host calls different.
+//! `pagelab selftest --aa`: the same thing twice, to see what this host calls different. Whether it
+//! finds what does differ is asked in [`power`].
 //!
 //! The processes of a case take turns, one for run A and one for run B, in an order that is drawn
 //! and balanced; so whatever else happens on the machine happens to both, and chance alone is left.
 //! `--apart` measures whole cases in turn, as two runs would be that follow each other: what
 //! differs then is the floor of such runs. The two are compared as any two runs are.
 
-use std::hash::{BuildHasher, RandomState};
+mod power;
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    ops::Range,
+};
 
 use clap::Args;
 use pagelab_bench::{
@@ -31,7 +37,7 @@ use crate::{
 /// Processes of each case where nobody says: so many can decide something.
 const FORKS: Forks = Forks::of(8);
 
-/// Measure the same thing twice: what a comparison makes of it, and the noise floor of this host.
+/// Measure the same thing twice, or something that was made slower: what does a comparison see?
 #[derive(Debug, Args)]
 pub(super) struct Selftest {
     #[command(flatten)]
@@ -40,26 +46,34 @@ pub(super) struct Selftest {
     output: Output,
     #[command(flatten)]
     conduct: Conduct,
-    /// Two alternating runs of one suite.
-    #[arg(long, required = true)]
+    /// Two alternating runs of one suite: what is called different, and the floor of this host.
+    #[arg(long, required_unless_present = "power")]
     aa: bool,
     /// The suite to run twice.
-    #[arg(long, default_value = "quick")]
+    #[arg(long, default_value = "quick", conflicts_with = "power")]
     suite: String,
     /// Take turns by case and not by process: how far do runs differ that follow each other?
-    #[arg(long)]
+    #[arg(long, conflicts_with = "power")]
     apart: bool,
     /// So many pairs of runs, one after the other.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "power")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pairs: u32,
+    #[command(flatten)]
+    power: power::Flags,
     #[command(flatten)]
     format: Format,
 }
 
 impl Run for Selftest {
-    /// Runs a suite twice, alternating, as often as asked, and prints what comparing them says.
     fn run(self) -> Result<Exit, Failure> {
+        if self.power.power { power::run(&self) } else { self.twice() }
+    }
+}
+
+impl Selftest {
+    /// Runs a suite twice, alternating, as often as asked, and prints what comparing them says.
+    fn twice(&self) -> Result<Exit, Failure> {
         let suite = load(&self.suite)?;
         let over = self.method.overrides();
         let over = Overrides { forks: over.forks.or(Some(FORKS)), ..over };
@@ -104,9 +118,7 @@ impl Run for Selftest {
         output::warn(&format!("\nall runs: {}", whole.directory.display()));
         Ok(exit)
     }
-}
 
-impl Selftest {
     /// One pair of runs.
     fn pair(
         &self,
@@ -151,8 +163,8 @@ impl Selftest {
         let mut progress = Progress::start(plan, self.conduct.quiet.quiet);
         for (index, planned) in plan.cases.iter().enumerate() {
             let mut came = [(); 2].map(|()| Ok(Partial::default()));
-            for (process, first) in orders(planned.method.forks) {
-                for side in [first, 1 - first] {
+            for (process, order) in orders(0..planned.method.forks, 2) {
+                for side in order {
                     // What cannot be measured once is not tried again.
                     let Ok(partial) = &mut came[side] else { continue };
                     let mut told = |step| progress.step(planned, step);
@@ -184,15 +196,19 @@ impl Selftest {
     }
 }
 
-/// Which side is the first with each process of a case: drawn for every two of them, and the other
-/// way around for the second of the two, so that a drift hits both sides alike.
-fn orders(forks: u32) -> impl Iterator<Item = (u32, usize)> {
-    let mut drawn = 0;
-    (0..forks).map(move |process| {
-        if process.is_multiple_of(2) {
-            drawn = usize::from(RandomState::new().hash_one(process) & 1 == 1);
+/// In which order the sides come with each process of a case: drawn for every two processes, and
+/// the other way around for the second of the two, so that a drift hits all sides alike.
+fn orders(processes: Range<u32>, sides: usize) -> impl Iterator<Item = (u32, Vec<usize>)> {
+    let mut drawn: Vec<usize> = Vec::new();
+    processes.map(move |process| {
+        if process.is_multiple_of(2) || drawn.is_empty() {
+            let chance = RandomState::new();
+            drawn = (0..sides).collect();
+            drawn.sort_by_cached_key(|side| chance.hash_one(side));
+        } else {
+            drawn.reverse();
         }
-        (process, if process.is_multiple_of(2) { drawn } else { 1 - drawn })
+        (process, drawn.clone())
     })
 }
 
@@ -202,10 +218,24 @@ mod tests {
 
     #[test]
     fn each_side_is_the_first_as_often_and_none_is_always_the_same() {
-        let firsts = |forks| orders(forks).map(|(_, side)| side).collect::<Vec<_>>();
+        let firsts = |forks| orders(0..forks, 2).map(|(_, order)| order[0]).collect::<Vec<_>>();
         assert_eq!(firsts(64).iter().sum::<usize>(), 32);
         // One in 2^32 draws all alike.
         assert!(firsts(64).windows(2).any(|two| two[0] == two[1]));
-        assert_eq!(orders(3).map(|(process, _)| process).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(orders(3..6, 2).map(|(process, _)| process).collect::<Vec<_>>(), [3, 4, 5]);
+    }
+
+    #[test]
+    fn of_three_sides_each_comes_once_with_every_process() {
+        let all: Vec<Vec<usize>> = orders(0..64, 3).map(|(_, order)| order).collect();
+        let sorted = |order: &Vec<usize>| {
+            let mut order = order.clone();
+            order.sort_unstable();
+            order
+        };
+        assert!(all.iter().all(|order| sorted(order) == [0, 1, 2]));
+        let place = |order: &Vec<usize>| order.iter().position(|side| *side == 1).unwrap();
+        // Early as often as late.
+        assert_eq!(all.iter().map(place).sum::<usize>(), 64);
     }
 }

@@ -1,0 +1,304 @@
+//! Slowdowns that were planted, over and over: how often a comparison finds them.
+//!
+//! The one idea: a trial is one question, whether what was made slower by a known share is found;
+//! beside it stands the same question where nothing was planted, which must find nothing. How far
+//! processes lie apart in which nothing was planted says what fewer or more of them would see.
+
+use pagelab_record::{
+    power::{Seen, seen, share_interval},
+    stats::median,
+    verdict::Verdict,
+    vocabulary::series::PLANTED,
+};
+use serde_json::{Value, json};
+
+use super::{Asked, Comparison, judged::Cell as Compared, sections};
+use crate::{
+    document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
+    terminal::{self, Style},
+    visible::visible,
+};
+
+/// Processes of each side that are asked what they see.
+const UNITS: [usize; 5] = [5, 8, 16, 32, 64];
+/// So many processes at least say how far they lie apart.
+const NOISE_MIN: usize = 24;
+
+/// A slowdown, and what counts as none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Question {
+    /// By which share bodies are to be slower.
+    pub planted: f64,
+    /// A difference of less is none.
+    pub delta: f64,
+}
+
+impl Question {
+    /// How the runs of a trial are compared.
+    pub fn asked(&self) -> Asked {
+        Asked { delta: Some(self.delta), allow: vec![PLANTED.to_owned()], ..Asked::default() }
+    }
+}
+
+/// What a trial took.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken {
+    /// By which share bodies were slower, as measured.
+    pub planted: f64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone)]
+struct Trial {
+    verdict: Verdict,
+    /// Where nothing was planted.
+    control: Verdict,
+    ratio: Option<f64>,
+    processes: usize,
+    taken: Taken,
+}
+
+/// Trials of one question on one case.
+#[derive(Debug, Clone)]
+pub struct Power {
+    question: Question,
+    case: String,
+    trials: Vec<Trial>,
+    /// How far processes in which nothing was planted lie from the middle of theirs.
+    noise: Vec<f64>,
+}
+
+impl Power {
+    /// No trial yet.
+    pub fn new(question: Question, case: &str) -> Self {
+        Self { question, case: case.to_owned(), trials: Vec::new(), noise: Vec::new() }
+    }
+
+    /// What was compared so far: its verdict, and where it is undecided the processes of each side
+    /// that would decide it, as far as can be told.
+    pub fn look(comparison: &Comparison<'_>) -> (Verdict, Option<u32>) {
+        comparison.cells().next().map_or((Verdict::NotComparable, None), |c| (c.verdict, c.needs))
+    }
+
+    /// One more trial: what was made slower against what was not, and against it another of those
+    /// in which nothing was planted, with its first verdict.
+    pub fn add(
+        &mut self,
+        slower: &Comparison<'_>,
+        again: &Comparison<'_>,
+        control: Verdict,
+        taken: Taken,
+    ) {
+        let Some(cell) = slower.cells().next() else { return };
+        let plain = [Some((cell, 0)), again.cells().next().map(|cell| (cell, 1))];
+        for (cell, side) in plain.into_iter().flatten() {
+            self.noise.extend(apart(cell, side));
+        }
+        self.trials.push(Trial {
+            verdict: cell.verdict,
+            control,
+            ratio: cell.ratio.map(|ratio| ratio.value),
+            processes: cell.counts().into_iter().max().unwrap_or(0),
+            taken,
+        });
+    }
+
+    /// Whether no trial came to its end.
+    pub fn is_empty(&self) -> bool {
+        self.trials.is_empty()
+    }
+
+    fn count(&self, is_wanted: impl Fn(&Trial) -> bool) -> usize {
+        self.trials.iter().filter(|trial| is_wanted(trial)).count()
+    }
+
+    fn middle(&self, of: impl Fn(&Trial) -> f64) -> f64 {
+        median(self.trials.iter().map(of))
+    }
+
+    fn found(&self) -> usize {
+        self.count(|trial| trial.verdict == Verdict::Slower)
+    }
+
+    /// Trials in which nothing was planted and something was found.
+    fn cried(&self) -> usize {
+        self.count(|trial| matches!(trial.control, Verdict::Slower | Verdict::Faster))
+    }
+
+    /// The middle and the most of the processes of each side.
+    fn processes(&self) -> [f64; 2] {
+        let most = self.trials.iter().map(|trial| trial.processes).max().unwrap_or(0);
+        [self.middle(|trial| trial.processes as f64), most as f64]
+    }
+
+    /// What so many processes see here.
+    fn seen(&self) -> Vec<Seen> {
+        if self.noise.len() < NOISE_MIN {
+            return Vec::new();
+        }
+        UNITS.iter().filter_map(|units| seen(&self.noise, *units, self.question.delta)).collect()
+    }
+
+    /// What the trials of some questions come to, for a terminal.
+    pub fn terminal(all: &[Self], style: Style) -> String {
+        let columns = vec![
+            Column::number("planted"),
+            Column::number("measured"),
+            Column::number("a tie"),
+            Column::number("trials"),
+            Column::number("found"),
+            Column::number("95 %"),
+            Column::number("undecided"),
+            Column::number("false alarms"),
+            Column::number("processes"),
+            Column::number("seconds"),
+        ];
+        let rows = all.iter().map(Self::row).collect();
+        let mut trials =
+            Section::new("trials", "Trials").with(Block::Table(Table { columns, rows }));
+        let cases: Vec<&str> = all.first().map(|power| power.case.as_str()).into_iter().collect();
+        trials.blocks.push(Block::Text(format!(
+            "Each trial measures {} in fresh processes that take turns: as it is, slower, and as \
+             it is once more. Planted: extra work inside the clock pair; measured: what it took, \
+             over what the body took. Found: SLOWER, with a 95 % interval of the share. False \
+             alarms: FASTER or SLOWER where nothing was planted. Processes, seconds: the middle \
+             of the trials, and the most processes, of each side; a trial asks for as many as its \
+             verdict plans, within its budget.",
+            cases.join(", ")
+        )));
+        let sections = [Some(trials)].into_iter().chain(all.iter().map(Self::seen_section));
+        let few = all.iter().any(|power| power.noise.len() < NOISE_MIN).then(|| Note {
+            tone: Tone::Warn,
+            tag: "few",
+            text: "so few processes do not say how far they lie apart: nothing is said of what \
+                   more or fewer would see"
+                .to_owned(),
+            cure: "more --trials".to_owned(),
+        });
+        let document = Document {
+            title: "A slowdown that was planted".to_owned(),
+            alerts: few.into_iter().collect(),
+            headlines: all.iter().map(Self::headline).collect(),
+            sections: sections.flatten().collect(),
+            ..Document::default()
+        };
+        terminal::render(&document.harmless(), style)
+    }
+
+    fn headline(&self) -> Headline {
+        let Question { planted, delta } = self.question;
+        let (found, trials) = (self.found(), self.trials.len());
+        Headline {
+            value: percent(found as f64 / trials.max(1) as f64),
+            label: format!("of slowdowns by {} are found", sections::share(planted)),
+            detail: format!(
+                "{found} of {trials} trials; a tie is within {}",
+                sections::share(delta)
+            ),
+            tone: Tone::Strong,
+        }
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let (trials, Question { planted, delta }) = (self.trials.len(), self.question);
+        let [low, high] = share_interval(self.found(), trials);
+        let [middle, most] = self.processes();
+        let undecided = self.count(|trial| trial.verdict == Verdict::Inconclusive);
+        vec![
+            sections::share(planted).into(),
+            format!("{:.2} %", self.middle(|trial| trial.taken.planted) * 100.0).into(),
+            sections::share(delta).into(),
+            trials.to_string().into(),
+            Cell::from(self.found().to_string()).strong(),
+            format!("{}–{}", percent(low), percent(high)).into(),
+            undecided.to_string().into(),
+            self.cried().to_string().into(),
+            format!("{middle:.0}, at most {most:.0}").into(),
+            format!("{:.1}", self.middle(|trial| trial.taken.seconds)).into(),
+        ]
+    }
+
+    fn seen_section(&self) -> Option<Section> {
+        let Question { planted, delta } = self.question;
+        let columns = vec![
+            Column::number("processes of each side"),
+            Column::number("found in half"),
+            Column::number("found in 90 %"),
+        ];
+        let row = |seen: Seen| -> Vec<Cell> {
+            let [half, most] =
+                [seen.half, seen.most].map(|share| format!("{:.2} %", share * 100.0));
+            vec![seen.units.to_string().into(), half.into(), Cell::from(most).strong()]
+        };
+        let rows: Vec<Vec<Cell>> = self.seen().into_iter().map(row).collect();
+        let title = format!(
+            "The least slowdown that is seen where a tie is within {}",
+            sections::share(delta)
+        );
+        let id = format!("seen-{:.0}", planted * 1000.0);
+        let table = Block::Table(Table { columns, rows });
+        (self.noise.len() >= NOISE_MIN).then(|| {
+            Section::new(id, &title).with(table).with(Block::Text(format!(
+                "Drawn from {} processes of this host in which nothing was planted, as far as they \
+                 lie from the middle of their own trial.",
+                self.noise.len()
+            )))
+        })
+    }
+
+    /// As JSON, `pagelab.power/1`.
+    pub fn json(all: &[Self]) -> String {
+        let questions: Vec<Value> = all.iter().map(Self::value).collect();
+        let document = json!({"schema": "pagelab.power/1", "questions": questions});
+        visible(&format!("{document:#}\n"))
+    }
+
+    fn value(&self) -> Value {
+        let (trials, [low, high]) =
+            (self.trials.len(), share_interval(self.found(), self.trials.len()));
+        let [middle, most] = self.processes();
+        let seen = self.seen().into_iter().map(|seen| {
+            json!({
+                "processes": seen.units, "found_in_half": seen.half,
+                "found_in_90_percent": seen.most,
+            })
+        });
+        let trial = |trial: &Trial| {
+            json!({
+                "verdict": trial.verdict, "control": trial.control, "ratio": trial.ratio,
+                "processes": trial.processes, "planted": trial.taken.planted,
+                "seconds": trial.taken.seconds,
+            })
+        };
+        json!({
+            "case": self.case,
+            "planted": self.question.planted,
+            "planted_measured": self.middle(|trial| trial.taken.planted),
+            "delta": self.question.delta,
+            "trials": trials,
+            "found": self.found(),
+            "found_share": self.found() as f64 / trials.max(1) as f64,
+            "low": low,
+            "high": high,
+            "undecided": self.count(|trial| trial.verdict == Verdict::Inconclusive),
+            "false_alarms": self.cried(),
+            "processes": {"median": middle, "max": most},
+            "seconds": {"median": self.middle(|trial| trial.taken.seconds)},
+            "smallest": seen.collect::<Vec<_>>(),
+            "all": self.trials.iter().map(trial).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// The logarithms of the processes of a side over their middle.
+fn apart(cell: &Compared<'_>, side: usize) -> Vec<f64> {
+    let Some(found) = &cell.sides[side] else { return Vec::new() };
+    let middle = found.middle();
+    found.processes.iter().map(|process| (process / middle).ln()).collect()
+}
