@@ -139,12 +139,8 @@ impl Trial for Faults {
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let pages = self.setup.list.len() as u64;
-        let once = Stride {
-            step: usize::try_from(self.setup.space.page.bytes()).unwrap_or(4096),
-            bytes: 8,
-        };
         let Setup { populate, space, .. } = &self.setup;
-        let expected = populate.expect(space, self.stage.expect(space.expectation(once)));
+        let expected = populate.expect(space, self.stage.expect(space.expectation(space.once())));
         self.samples.testify(expected, self.setup.is_pinned, witness);
         let found = self.residency;
         witness.expect("base pages present afterwards", expected.present, found.present);

@@ -29,7 +29,7 @@ use super::{
     kinds::{self, kind_of, swap},
     leave_unmarked,
     note::Note,
-    pieces, populate, pressure, refused,
+    page_bytes, pieces, populate, pressure, refused,
     samples::{Host, Setup},
     space,
 };
@@ -213,7 +213,7 @@ impl Experiment for OneByOne {
 
 /// One touch a page (or a step of its own), on a line that moves through the first 4 KiB of it.
 fn touches(space: &Space, step: Option<usize>, random: bool, allocates_tables: bool) -> TouchList {
-    let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+    let page = page_bytes(space.page);
     let page = step.unwrap_or(page);
     let mut pages: Vec<usize> = (0..space.layout.bytes() / page).collect();
     if random {

@@ -9,7 +9,6 @@ use pagelab_bench::Error;
 use pagelab_sys::{
     Area, SysError,
     counts::perf::FaultCounter,
-    loops::Stride,
     memory::{Scanner, nodes_of},
     process::{Barrier, Fifo, Pinned},
     time::Clock,
@@ -19,6 +18,7 @@ use super::{
     Plan, Populate, Space, Stage,
     beside::{Beside, Part, touch_beside},
     outcome::{Outcome, Phase, UNKNOWN, phase, try_phase},
+    page_bytes,
     pieces::Pieces,
     plan::touch_share,
     populate::locked_by,
@@ -97,8 +97,7 @@ pub(super) fn round(
     stage.inspect(&area, &residency)?;
     stage.done()?;
     // A kind whose fault maps more than a page counts from once a page, whatever its stride.
-    let once = Stride { step: usize::try_from(space.page.bytes()).unwrap_or(4096), bytes: 8 };
-    let stride = if stage.step().is_some() { once } else { plan.stride };
+    let stride = if stage.step().is_some() { space.once() } else { plan.stride };
     outcome.expected = plan.populate.expect(space, stage.expect(space.expectation(stride)));
     barrier.wait();
     outcome.release = try_phase(clock, || area.release())?;
@@ -182,7 +181,7 @@ fn touch_in_threads(
 fn pages_elsewhere(area: &Area, space: &Space) -> Result<u64, SysError> {
     const ASKED: usize = 64;
     let Some(node) = space.mem_node else { return Ok(0) };
-    let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+    let page = page_bytes(space.page);
     let pages = area.layout().bytes() / page;
     let address = |index: usize| area.base() + area.layout().offset(index * pages / ASKED * page);
     let addresses: [usize; ASKED] = std::array::from_fn(address);

@@ -19,6 +19,7 @@ use super::{
     Plan, Populate,
     beside::{Beside, Part},
     outcome::{Outcome, Phase, UNKNOWN, WORDS},
+    page_bytes,
     pieces::{Pieces, Share},
     populate,
     round::round,
@@ -55,7 +56,7 @@ impl Rounds {
     /// The same with its touch in pieces.
     pub(super) fn in_pieces(self) -> Self {
         let Plan { space, stride, .. } = &self.plan;
-        let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+        let page = page_bytes(space.page);
         let pieces = Some(Pieces::of(space.layout.bytes(), page, stride.step));
         Self { pieces, ..self }
     }

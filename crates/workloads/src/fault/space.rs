@@ -77,6 +77,11 @@ pub struct Space {
     pub touches_twice: bool,
 }
 
+/// Bytes of a page, as a distance of addresses.
+pub fn page_bytes(page: PageSize) -> usize {
+    usize::try_from(page.bytes()).expect("addresses have 64 bits")
+}
+
 impl Space {
     /// Whether what is touched is taken from free memory, which the kernel may hand to its host
     /// meanwhile; a hugetlb page stays in its pool.
@@ -89,14 +94,15 @@ impl Space {
     /// # Errors
     /// When there is no room.
     pub fn reserve(&self) -> Result<Area, SysError> {
-        let page = usize::try_from(self.page.bytes()).expect("addresses have 64 bits");
         // A base page under test still gets a PMD boundary, so that page-table pages are counted
         // alike in every repetition, and so that a THP that should not be there could be.
-        self.reserve_at(page.max(2 << 20))
+        let align = page_bytes(self.page).max(2 << 20);
+        Area::reserve(self.layout, self.backing, align, self.skew)
     }
 
-    fn reserve_at(&self, align: usize) -> Result<Area, SysError> {
-        Area::reserve(self.layout, self.backing, align, self.skew)
+    /// One touch a page.
+    pub fn once(&self) -> Stride {
+        Stride { step: page_bytes(self.page), bytes: 8 }
     }
 
     /// Bytes of the space.

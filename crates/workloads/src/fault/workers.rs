@@ -9,7 +9,7 @@ use std::{cell::RefCell, rc::Rc};
 use pagelab_bench::{Error, Inputs, Kind, Param};
 use pagelab_sys::{loops::TouchList, memory::Layout};
 
-use super::{Asked, Space, Stage, pressure};
+use super::{Asked, Space, Stage, page_bytes, pressure};
 
 /// Threads of one address space.
 pub(super) const THREADS: Param =
@@ -46,7 +46,7 @@ pub(super) fn stages(asked: &Asked, inputs: &Inputs) -> Result<SharedStages, Err
                 let why = "vmas=each: this kind has mappings of its own; use vmas=one";
                 return Err(Error::Case(why.to_owned()));
             }
-            let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+            let page = page_bytes(space.page);
             space.layout = Layout::shared(layout.bytes(), asked.threads, page.max(2 << 20));
         }
         let stage = pressure::under(asked, &mut space, stage, inputs)?;
@@ -58,7 +58,7 @@ pub(super) fn stages(asked: &Asked, inputs: &Inputs) -> Result<SharedStages, Err
 
 /// Every step of a space, pages in a random order that is the same in every run.
 pub(super) fn random_list(space: &Space, step: usize) -> TouchList {
-    let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+    let page = page_bytes(space.page);
     let bytes = space.layout.bytes();
     let unit = page.max(step);
     let mut units: Vec<usize> = (0..bytes / unit).collect();

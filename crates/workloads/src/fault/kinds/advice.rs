@@ -16,7 +16,7 @@ use pagelab_sys::{
 use super::state::{
     Before, faults_again, is_true_of_populated, is_true_of_present, only, populate, populated,
 };
-use crate::fault::{Asked, Expectation, FaultKind, Lie, Space, Stage};
+use crate::fault::{Asked, Expectation, FaultKind, Lie, Space, Stage, page_bytes};
 
 /// A store to a page that was given up by `MADV_DONTNEED`.
 pub(super) const DONT_NEED: FaultKind = FaultKind {
@@ -26,7 +26,7 @@ pub(super) const DONT_NEED: FaultKind = FaultKind {
     cannot_tell: is_true_of_populated,
     takes_fresh_memory: false,
     stage: |_, space, _| {
-        let page = usize::try_from(space.page.bytes()).expect("addresses have 64 bits");
+        let page = page_bytes(space.page);
         // Below 2 MiB a call leaves the page table; a larger page is given up whole.
         let piece = page.max(1 << 20);
         Ok(Box::new(Gone::new(space, Loss::Given { piece })?))

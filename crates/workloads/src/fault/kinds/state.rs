@@ -13,7 +13,7 @@ use pagelab_sys::{
     time::usage,
 };
 
-use crate::fault::{Asked, Expectation, Lie, Space};
+use crate::fault::{Asked, Expectation, Lie, Space, page_bytes};
 
 /// Every base page once.
 pub(super) const EACH: Stride = Stride { step: 4096, bytes: 8 };
@@ -56,8 +56,7 @@ impl Before {
 
 /// What populating the whole space leaves: as many pages as a first touch of each.
 pub(super) fn populated(space: &Space) -> Expectation {
-    let step = usize::try_from(space.page.bytes()).unwrap_or(4096);
-    space.expectation(Stride { step, bytes: 8 })
+    space.expectation(space.once())
 }
 
 /// A few pages of the space's kind, brought into some state by `prepare` and stored to again:
@@ -70,14 +69,13 @@ pub(super) fn faults_again(
         let mut area = sample(space)?;
         populate(&area);
         prepare(&mut area)?;
-        let stride = Stride { step: page_of(space).max(4096), bytes: 8 };
         let before = usage::thread().minor_faults;
-        area.touch(0, area.layout().bytes(), stride);
+        area.touch(0, area.layout().bytes(), space.once());
         Ok(usage::thread().minor_faults - before)
     };
     // The first round takes the faults of the code.
     once()?;
-    let pages = sample_bytes(space) / page_of(space);
+    let pages = sample_bytes(space) / page_bytes(space.page);
     match once()? {
         0 => Ok(false),
         faults if faults == pages as u64 => Ok(true),
@@ -88,12 +86,8 @@ pub(super) fn faults_again(
     }
 }
 
-fn page_of(space: &Space) -> usize {
-    usize::try_from(space.page.bytes()).expect("addresses have 64 bits")
-}
-
 fn sample_bytes(space: &Space) -> usize {
-    page_of(space).max(16 << 12)
+    page_bytes(space.page).max(16 << 12)
 }
 
 /// A small area of the space's pages: mapped, advised, not touched.

@@ -21,7 +21,7 @@ use pagelab_sys::{
 
 use super::pieces::Pieces;
 use crate::{
-    fault::{Asked, Expectation, Lie, Space, Stage, needs::SmallNode},
+    fault::{Asked, Expectation, Lie, Space, Stage, needs::SmallNode, page_bytes},
     needs::{Memory, Node, Setting},
 };
 
@@ -160,7 +160,7 @@ impl BrokenUp {
     /// Takes so many pages and gives most of each back.
     fn take(&mut self, pages: u64) -> Result<(), Error> {
         let bytes = usize::try_from(pages * self.page.bytes()).expect("a portion is small");
-        let page = usize::try_from(self.page.bytes()).expect("addresses have 64 bits");
+        let page = page_bytes(self.page);
         let layout = match self.page {
             PageSize::Thp => Layout::contiguous(bytes),
             _ => Layout::windowed(bytes.next_multiple_of(1 << 20)),

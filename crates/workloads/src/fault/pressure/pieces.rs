@@ -10,7 +10,7 @@ use pagelab_sys::{
     memory::{Residency, Scanner},
 };
 
-use crate::fault::Expectation;
+use crate::fault::{Expectation, page_bytes};
 
 /// What one touch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Pieces {
     pub(super) fn read(&mut self, area: &Area) -> Result<(), Error> {
         self.found.clear();
         self.zero = 0;
-        let page = usize::try_from(self.page.bytes()).expect("addresses have 64 bits");
+        let page = page_bytes(self.page);
         if self.page != PageSize::Base {
             for at in (0..area.layout().bytes()).step_by(page) {
                 let part = self.scanner.scan_part(area, at, page)?;
@@ -87,7 +87,7 @@ impl Pieces {
 
     /// Whether the touch of the byte `at` got a base page.
     pub(super) fn fell_back(&self, at: usize) -> bool {
-        let page = usize::try_from(self.page.bytes()).expect("addresses have 64 bits");
+        let page = page_bytes(self.page);
         self.found.get(at / page) == Some(&Piece::Base)
     }
 
