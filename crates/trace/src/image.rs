@@ -135,17 +135,20 @@ pub fn sidecar(trace: &Path) -> PathBuf {
     name.into()
 }
 
+/// `FILE@ADDRESS` taken apart: what follows the last `@` is the address, if it is one.
+pub fn named(text: &str) -> (&str, Option<u64>) {
+    let parts = text.rsplit_once('@').and_then(|(path, addr)| Some((path, Some(address(addr)?))));
+    parts.unwrap_or((text, None))
+}
+
 impl Image {
     /// Reads `FILE`, an ELF file or raw bytes at address 0, or `FILE@ADDRESS`, raw bytes.
     ///
     /// # Errors
     /// When the file cannot be read, or makes no sense.
     pub fn open(text: &str) -> Result<Self, ImageError> {
-        let named = text.rsplit_once('@').and_then(|(path, addr)| Some((path, address(addr)?)));
-        match named {
-            Some((path, addr)) => Self::read(Path::new(path), Some(addr)),
-            None => Self::read(Path::new(text), None),
-        }
+        let (path, addr) = named(text);
+        Self::read(Path::new(path), addr)
     }
 
     /// Reads an image; with an address, whatever is in the file are raw bytes for there.

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use pagelab_trace::{
-    image::{Image, sidecar},
-    op::address,
+    image::{Image, named, sidecar},
     synth::Spec,
 };
 
@@ -40,13 +39,7 @@ impl Choice {
             "none" => Ok(Self::None),
             "generator" => Ok(Self::Generator),
             _ => {
-                let (path, at) = match value.rsplit_once('@') {
-                    Some((path, at)) => match address(at) {
-                        Some(at) => (path, Some(at)),
-                        None => (value, None),
-                    },
-                    None => (value, None),
-                };
+                let (path, at) = named(value);
                 let path = std::path::absolute(path).map_err(|error| error.to_string())?;
                 Ok(Self::File { path, at })
             }
