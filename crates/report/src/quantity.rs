@@ -85,6 +85,18 @@ impl Quantity {
         Self { value, low, high, coverage, processes, unit }
     }
 
+    /// The sum; a sum of intervals is as wide as all of them.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            value: self.value + other.value,
+            low: self.low + other.low,
+            high: self.high + other.high,
+            coverage: self.coverage.min(other.coverage),
+            processes: self.processes.min(other.processes),
+            unit: self.unit,
+        }
+    }
+
     /// The quantity times a positive number, in another unit.
     pub(crate) fn times(self, factor: f64, unit: Unit) -> Self {
         let Self { value, low, high, .. } = self;

@@ -218,12 +218,7 @@ fn sum(both: &Both, what: &Value, kwargs: &Kwargs) -> Answer {
         let rest: Vec<&Figure> = rest.iter().map(AsRef::as_ref).collect();
         let mut quantity = first.quantity;
         for other in &rest {
-            quantity = quantity.zip(other.quantity).map(|(a, b)| Quantity {
-                value: a.value + b.value,
-                low: a.low + b.low,
-                high: a.high + b.high,
-                ..a
-            });
+            quantity = quantity.zip(other.quantity).map(|(a, b)| a.plus(b));
         }
         return Ok(Value::from_object(first.derived(quantity, &rest)));
     };
@@ -234,14 +229,8 @@ fn sum(both: &Both, what: &Value, kwargs: &Kwargs) -> Answer {
     over.remove("side");
     let figure = both.figure(name, side, &over).map_err(wrong)?;
     let all = both.all(name, side, &over).map_err(wrong)?;
-    let total = |end: fn(&Quantity) -> f64| all.iter().map(end).sum::<f64>();
-    let quantity = figure.quantity.map(|first| Quantity {
-        value: total(|q| q.value),
-        low: total(|q| q.low),
-        high: total(|q| q.high),
-        ..first
-    });
-    Ok(Value::from_object(figure.derived(quantity, &[])))
+    let total = all.into_iter().reduce(Quantity::plus);
+    Ok(Value::from_object(figure.derived(total, &[])))
 }
 
 /// How many of a list there are, or how many of them have that verdict; by a name, how many cases.

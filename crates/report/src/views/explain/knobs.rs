@@ -13,7 +13,7 @@ use pagelab_record::{
 
 use super::{
     Group,
-    prices::{Prices, minus, plus},
+    prices::{Prices, minus},
 };
 use crate::{Quantity, Unit};
 
@@ -80,7 +80,7 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             continue;
         }
         let now = base.fault.times(all.faults, Unit::Ns);
-        let now = base.table.map_or(now, |table| plus(now, table.times(tables, Unit::Ns)));
+        let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
         let mut saved = minus(now, price.fault.times(all.waves, Unit::Ns));
         // What may have been among them, or not, bounds the saving.
         saved.high += base.fault.high * all.unknown;
@@ -161,7 +161,7 @@ impl Whole {
 
 fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
     let populate = prices.populate?;
-    let cost = first_writes(groups).filter_map(|group| group.cost).reduce(plus)?;
+    let cost = first_writes(groups).filter_map(|group| group.cost).reduce(Quantity::plus)?;
     let faults: f64 = first_writes(groups).map(|group| group.faults).sum();
     Some(Knob {
         name: "populate".to_owned(),
@@ -178,8 +178,8 @@ fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
     let of = |kind: &'static str| groups.iter().filter(move |group| group.parts()[0] == kind);
     let twice: f64 = of("zero-write").map(|group| group.faults).sum();
     let (write, read) = (prices.get("write", "4k")?, prices.get("read", "4k")?);
-    let now = of("zero-write").filter_map(|group| group.cost).reduce(plus)?;
-    let now = plus(now, read.fault.times(twice, Unit::Ns));
+    let now = of("zero-write").filter_map(|group| group.cost).reduce(Quantity::plus)?;
+    let now = now.plus(read.fault.times(twice, Unit::Ns));
     (twice > 0.0).then(|| Knob {
         name: "store-first".to_owned(),
         how: "store before the first load of a page".to_owned(),
@@ -205,7 +205,7 @@ fn files(groups: &[Group]) -> Vec<Knob> {
     ];
     rows.into_iter()
         .filter_map(|(name, how, kinds)| {
-            let saved = of(kinds).filter_map(|group| group.cost).reduce(plus)?;
+            let saved = of(kinds).filter_map(|group| group.cost).reduce(Quantity::plus)?;
             let faults: f64 = of(kinds).map(|group| group.faults).sum();
             let becomes = if faults > 1.0 { "faults become" } else { "fault becomes" };
             Some(Knob {

@@ -15,7 +15,7 @@ mod section;
 
 use pagelab_record::{Measured, Table, units};
 
-use self::prices::{Prices, plus};
+use self::prices::Prices;
 pub(crate) use self::section::section;
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
@@ -145,13 +145,13 @@ fn cost_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     };
     let faults = price.fault.times(group.faults, Unit::Ns);
     let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
-    let lone = tables.map_or(faults, |tables| plus(faults, tables));
-    Some(group.crowding.map_or(lone, |(crowding, _)| plus(lone, crowding)))
+    let lone = tables.map_or(faults, |tables| faults.plus(tables));
+    Some(group.crowding.map_or(lone, |(crowding, _)| lone.plus(crowding)))
 }
 
 /// The sum of what has a price.
 pub(crate) fn total(groups: &[Group]) -> Option<Quantity> {
-    groups.iter().filter_map(|group| group.cost).reduce(plus)
+    groups.iter().filter_map(|group| group.cost).reduce(Quantity::plus)
 }
 
 /// Adds what the records of a run say together about its programs.

@@ -5,7 +5,7 @@
 
 use pagelab_record::{Measured, Outcome, units};
 
-use super::{FILE_MINOR, Group, knobs::density, prices::plus};
+use super::{FILE_MINOR, Group, knobs::density};
 use crate::{Block, Entry, Note, Quantity, Tone, Unit, group_thousands, views::latency};
 
 /// What is not in the sum, why, and what would price it.
@@ -170,7 +170,7 @@ pub(super) fn crowded(groups: &[Group]) -> Vec<Block> {
     let added = known
         .iter()
         .filter_map(|group| group.crowding)
-        .reduce(|a, b| (plus(a.0, b.0), a.1.max(b.1)));
+        .reduce(|a, b| (a.0.plus(b.0), a.1.max(b.1)));
     if let Some((added, threads)) = added {
         let faults = sum(&known);
         blocks.push(Block::Text(format!(

@@ -144,15 +144,3 @@ pub(crate) fn minus(a: Quantity, b: Quantity) -> Quantity {
         unit: a.unit,
     }
 }
-
-/// The sum; a sum of intervals is as wide as all of them.
-pub(crate) fn plus(a: Quantity, b: Quantity) -> Quantity {
-    Quantity {
-        value: a.value + b.value,
-        low: a.low + b.low,
-        high: a.high + b.high,
-        coverage: a.coverage.min(b.coverage),
-        processes: a.processes.min(b.processes),
-        unit: a.unit,
-    }
-}

@@ -9,7 +9,7 @@ use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
     notes::{TRANSLATION, crowded, folios, larger, unpriced, waited},
-    prices::{Prices, plus},
+    prices::Prices,
     total,
 };
 use crate::{
@@ -23,8 +23,7 @@ const ROWS: usize = 12;
 /// What was seen of the programs of a run, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let entries = &run.entries;
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let prices = Prices::of(entries);
     let mut section = Section::new("explain", "What faults cost this program");
     for entry in mine {
@@ -183,7 +182,8 @@ fn places(measured: &Measured, groups: &[Group], prefix: &str) -> Vec<Place> {
         let most = mine.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let [kind, page, _] = most.0.parts();
         let faults = mine.iter().map(|(_, faults)| faults).sum();
-        Some((faults, mine.iter().filter_map(cost).reduce(plus), format!("{kind} {page}")))
+        let cost = mine.iter().filter_map(cost).reduce(Quantity::plus);
+        Some((faults, cost, format!("{kind} {page}")))
     };
     let mut places: Vec<Place> = measured
         .tables
