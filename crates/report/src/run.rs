@@ -26,6 +26,11 @@ impl Run {
         self.entries.iter().filter(mine).collect()
     }
 
+    /// The same, unless there are none.
+    pub(crate) fn any(&self, workload: &str) -> Option<Vec<&Entry>> {
+        Some(self.rows(workload)).filter(|mine| !mine.is_empty())
+    }
+
     /// The records of a workload whose numbers may be quoted.
     pub(crate) fn valid(&self, workload: &str) -> Vec<&Entry> {
         self.rows(workload).into_iter().filter(|entry| entry.is_valid()).collect()

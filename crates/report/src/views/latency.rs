@@ -60,8 +60,7 @@ pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut N
 
 /// The table of latency cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("latency", "Fault latency");
     section.blocks.extend(distributions::blocks(&run.entries));
     let shown = columns(&mine, &["kind", "page"]);

@@ -70,8 +70,7 @@ pub(crate) fn derive(_: &Case, measured: &Measured, numbers: &mut Numbers) {
 
 /// The stages of each kind, where any were measured.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let shown = columns(&mine, &["kind"]);
     let mut columns = Column::each(&shown);
     columns.extend([

@@ -20,8 +20,7 @@ const RESOLVER: [&str; 3] = ["handler", "op", "page"];
 
 /// The table of resolvers, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let mut shown = columns(&mine, &[]);
     shown.retain(|name| !RESOLVER.contains(&name.as_str()));
     let named = [RESOLVER.map(str::to_owned).to_vec(), shown].concat();

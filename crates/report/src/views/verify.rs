@@ -19,8 +19,7 @@ pub(crate) use pagelab_record::vocabulary::workload::VERIFY as WORKLOAD;
 
 /// The verdict on every arm, where there is one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let shown = columns(&mine, &["trace"]);
     let count = |count: f64| group_thousands(count);
     let table = Grid::<(&Entry, &str)>::new()

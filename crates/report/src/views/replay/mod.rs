@@ -95,8 +95,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, numbers: &mut Numbers) {
 
 /// The tables of every case and of every set of readers, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("replay", "Trace replay");
     let compared: Vec<&Entry> =
         mine.iter().copied().filter(|e| !readers::takes(e, &mine)).collect();

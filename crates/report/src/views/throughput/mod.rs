@@ -183,8 +183,7 @@ fn best_page(entries: &[Entry]) -> Option<Headline> {
 
 /// The table of throughput cases, where there are any.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("throughput", "Fault throughput");
     section.blocks.extend(charts::bandwidth(run));
     let shown = columns(&mine, &["page", "backing", "populate"]);

@@ -13,8 +13,7 @@ use crate::{
 
 /// What every simulation of a run came to.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("tier", "Tiering, simulated").with(Block::Text(
         "Times and counts are a model's. Regret is the time above that of the oracle, which knows \
          the expected accesses, starts from the best placement without a move, and pays for the \

@@ -82,8 +82,7 @@ fn points((here, there): (Quantity, Quantity)) -> String {
 
 /// The tables of every trace, where there is one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
-    let mine = run.rows(WORKLOAD);
-    mine.first()?;
+    let mine = run.any(WORKLOAD)?;
     let mut section = Section::new("trace-stats", "Trace statistics");
     section.blocks.extend(super::charts::blocks(run));
     for (entry, title) in mine.iter().zip(titles(&mine, &[])) {
