@@ -1,21 +1,26 @@
 //! `pagelab compare`: what became faster, what slower, and what cannot be said.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, ValueHint};
 use pagelab_record::{Record, RunHeader, journal::Damage};
 use pagelab_report::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
+use pagelab_sys::machine::environment;
 
 use crate::{
     args::Run,
     exit::{Exit, Failure},
-    output, published, session,
+    history, output, published, session,
 };
 
 /// Set runs beside each other: faster, slower, the same, or not to be said.
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// Runs: directories, journals, tags, or LAST; published/NAME is a publication.
+    /// Runs: directories, journals, tags, or LAST; A1,A2 is one side of several; published/NAME is
+    /// a publication.
     #[arg(required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
     run: Vec<PathBuf>,
     /// What the others are set against: one of the runs, or with --by a value (default the first).
@@ -83,6 +88,26 @@ struct Opened {
 }
 
 impl Opened {
+    /// One side: a run, or several of them with commas between, as of several boots.
+    fn side_of(path: &Path) -> Result<Self, Failure> {
+        let parts = parts(path);
+        let mut all = parts.iter().map(|part| Self::read(part)).collect::<Result<Vec<_>, _>>()?;
+        let mut whole = all.remove(0);
+        for more in all {
+            let [here, there] = [&whole, &more].map(|run| run.header.pagelab.clone());
+            if here != there {
+                return Err(Failure::usage_text(format!(
+                    "{}: its runs are of pagelab {here} and {there}; one side is of one version",
+                    path.display()
+                )));
+            }
+            whole.name = format!("{}+{}", whole.name, more.name);
+            whole.records.extend(more.records);
+            whole.damage = whole.damage.or(more.damage);
+        }
+        Ok(whole)
+    }
+
     /// A run, or a publication: those of this program go by `published/NAME`.
     fn read(path: &Path) -> Result<Self, Failure> {
         let text = path.to_string_lossy();
@@ -138,8 +163,10 @@ impl Compare {
         self.choose_base()?;
         let out = self.file.as_deref().map(output::create).transpose()?;
         let opened: Vec<Opened> =
-            self.run.iter().map(|path| Opened::read(path)).collect::<Result<_, _>>()?;
+            self.run.iter().map(|path| Opened::side_of(path)).collect::<Result<_, _>>()?;
         let opened = told_apart(opened, &self.run);
+        refuse_twice(&self.run)?;
+        known_facts(&self.allow, &opened)?;
         let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
         // A threshold is on what is compared.
         let mut statistics = self.metric.clone();
@@ -191,10 +218,76 @@ impl Compare {
     }
 }
 
+/// The runs that a side names; a name that is there as it stands is one.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    match path.to_str() {
+        Some(text) if text.contains(',') && !path.exists() => {
+            text.split(',').map(PathBuf::from).collect()
+        }
+        _ => vec![path.to_owned()],
+    }
+}
+
+/// One run that is named twice is no second measurement: within a side it would count twice, and
+/// against itself it differs in nothing, which is said.
+fn refuse_twice(sides: &[PathBuf]) -> Result<(), Failure> {
+    let mut seen: Vec<(usize, PathBuf)> = Vec::new();
+    for (nth, side) in sides.iter().enumerate() {
+        for part in parts(side) {
+            // What is no path is a tag or a publication.
+            let lies = history::find(&part).and_then(|path| {
+                path.canonicalize().map_err(|error| Failure::usage(anyhow::Error::from(error)))
+            });
+            let lies = lies.unwrap_or_else(|_| part.clone());
+            let known = seen.iter().find(|(_, other)| *other == lies).map(|(of, _)| *of);
+            if known == Some(nth) {
+                return Err(Failure::usage_text(format!(
+                    "{}: {} is named twice in one side, and would count twice",
+                    side.display(),
+                    part.display()
+                )));
+            }
+            if known.is_some() {
+                output::warn(&format!(
+                    "{} is compared with itself: nothing in it can differ",
+                    part.display()
+                ));
+            }
+            seen.push((nth, lies));
+        }
+    }
+    Ok(())
+}
+
+/// What may differ must be something that is known: by these runs, or by this program.
+fn known_facts(allowed: &[String], opened: &[Opened]) -> Result<(), Failure> {
+    const OTHERS: [&str; 6] = ["identity", "nature", "pagelab", "planted", "settings", "volatile"];
+    if allowed.is_empty() {
+        return Ok(());
+    }
+    let mut known: BTreeSet<String> = OTHERS.iter().map(ToString::to_string).collect();
+    known.extend(environment::facts().iter().map(|fact| fact.key.to_owned()));
+    for Record { host, .. } in opened.iter().flat_map(|run| &run.records) {
+        let classes = [&host.identity, &host.settings, &host.volatile];
+        known.extend(classes.into_iter().flat_map(|facts| facts.keys().cloned()));
+    }
+    let is_known = |name: &&String| {
+        known.contains(name.as_str()) || name.split('.').next().is_some_and(|n| known.contains(n))
+    };
+    match allowed.iter().find(|name| !is_known(name)) {
+        Some(name) => {
+            let known: Vec<String> = known.into_iter().collect();
+            let known = known.join(", ");
+            Err(Failure::usage_text(format!("--allow {name} is no fact; there are {known}")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The page of some runs, each compared with the first.
 pub(super) fn page(paths: &[PathBuf]) -> Result<String, Failure> {
     let opened: Vec<Opened> =
-        paths.iter().map(|path| Opened::read(path)).collect::<Result<_, _>>()?;
+        paths.iter().map(|path| Opened::side_of(path)).collect::<Result<_, _>>()?;
     let opened = told_apart(opened, paths);
     let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
     let comparison = Comparison::of(&sides, &Asked::default());

@@ -119,6 +119,51 @@ fn a_damaged_run_and_a_case_twice_are_said_and_compared() {
     lab.pagelab(&["compare", "a", "none"]).exits(2).complains(&["none", "line 1"]);
 }
 
+/// One boot of a machine on which a boot moves everything: so many nanoseconds, its own name.
+fn boot(name: &str, ns: u64) -> Value {
+    let mut record = record("4k", ns, 8);
+    record["boot"] = name.into();
+    record
+}
+
+#[test]
+fn several_boots_of_a_side_are_its_units_and_say_how_many_would_decide() {
+    let lab = Lab::new();
+    // Boots lie 4 % apart, processes of one next to nothing.
+    for (nth, more) in [0, 4000, 1000, 3000, 2000, 500].into_iter().enumerate() {
+        let ns = 100_000 + more;
+        write(&lab, &format!("a{nth}"), &header("0.1.0"), &[boot(&format!("a{nth}"), ns)]);
+        write(&lab, &format!("b{nth}"), &header("0.1.0"), &[boot(&format!("b{nth}"), ns + 20_000)]);
+    }
+    let compare = |a: &str, b: &str| lab.pagelab(&["compare", a, b]);
+    // Of one boot each, 48 processes would call a boot a difference.
+    compare("a0", "a1").exits(0).shows(&["SLOWER", "each side is of one boot"]);
+    let three = compare("a0,a2,a4", "a1,a3,a5");
+    three.exits(0).shows(&["INCONCLUSIVE", "sides of 3 and 3 boots", "fewer than four boots"]);
+    let six = compare("a0,a1,a2,a3,a4,a5", "b0,b1,b2,b3,b4,b5");
+    six.exits(0).shows(&["SLOWER", "sides of 6 and 6 boots", "48+48"]);
+    // What differs within a side forbids as much.
+    let mut other = boot("c", 100_000);
+    other["host"]["identity"]["cpu_model"] = "another".into();
+    write(&lab, "c", &header("0.1.0"), &[other]);
+    compare("a0,c", "b0").exits(5).shows(&["cpu_model"]);
+    write(&lab, "newer", &header("0.2.0"), &[boot("d", 100_000)]);
+    compare("a0,newer", "b0").exits(2).complains(&["0.2.0", "one version"]);
+    compare("a0,a0", "b0").exits(2).complains(&["a0 is named twice"]);
+    compare("a0,none", "b0").exits(2).complains(&["none"]);
+}
+
+#[test]
+fn a_run_against_itself_is_said_and_an_unknown_fact_is_refused_by_name() {
+    let lab = pair(0);
+    let ended = lab.pagelab(&["compare", "a", "a"]);
+    ended.exits(0).shows(&["SAME"]);
+    assert!(ended.stderr.contains("a is compared with itself"), "{}", ended.stderr);
+    let ended = lab.pagelab(&["compare", "a", "b", "--allow", "kernel_relase"]);
+    ended.exits(2).complains(&["--allow kernel_relase is no fact", "kernel_release"]);
+    lab.pagelab(&["compare", "a", "b", "--allow", "mitigations.retbleed,kernel_config"]).exits(0);
+}
+
 #[test]
 fn flags_that_make_no_sense_are_refused_by_name() {
     let lab = pair(0);

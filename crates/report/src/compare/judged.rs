@@ -26,6 +26,8 @@ pub(super) struct Cell<'r> {
     pub(super) statistic: Statistic,
     pub(super) place: Option<Place>,
     pub(super) sides: [Option<Found>; 2],
+    /// Boots of either side; where one has several, they are the units.
+    pub(super) boots: [usize; 2],
     pub(super) ratio: Option<Ratio>,
     /// Its ratio's, for the family of its workload.
     pub(super) p: f64,
@@ -34,7 +36,7 @@ pub(super) struct Cell<'r> {
     pub(super) verdict: Verdict,
     /// Why there is no other verdict.
     pub(super) why: String,
-    /// Processes of each side that would decide it.
+    /// Processes of each side that would decide it, or boots where a side has several.
     pub(super) needs: Option<u32>,
 }
 
@@ -82,15 +84,21 @@ pub(super) fn against<'r>(
     let statistics: &[Statistic] =
         if asked.statistics.is_empty() { &[Statistic::MEDIAN] } else { &asked.statistics };
     let all_skipped = pairs.is_empty() && !left.is_empty() && left.iter().all(Left::is_skipped);
-    let boots_differ = pairs.iter().any(|pair| pair.a.boot != pair.b.boot);
+    let boots_differ = pairs.iter().any(|pair| {
+        pair.a.boot != pair.b.boot && pair.all().iter().all(|side| boots(side).len() == 1)
+    });
     let mut differences: Vec<Difference> = Vec::new();
     let mut cells = Vec::new();
     let told = pairs.iter().map(|pair| (pair.a.workload.as_str(), &pair.case));
     let shorts = pairs::short_names(&told.collect::<Vec<_>>());
     for (pair, short) in pairs.into_iter().zip(shorts) {
         let mut mine: Vec<Difference> = version.into_iter().cloned().collect();
-        for class in [Class::Identity, Class::Settings, Class::Volatile] {
-            mine.extend(facts::differences(class, pair.a, pair.b));
+        // What differs within a side forbids as much as what differs between the two.
+        let others = pair.more.iter().flatten().copied();
+        for other in [pair.b].into_iter().chain(others) {
+            for class in [Class::Identity, Class::Settings, Class::Volatile] {
+                mine.extend(facts::differences(class, pair.a, other));
+            }
         }
         if pair.a.nature != pair.b.nature {
             let natures = [pair.a, pair.b].map(|record| nature(record.nature).to_owned());
@@ -136,6 +144,7 @@ fn cells_of<'r>(
         statistic,
         place,
         sides: [None, None],
+        boots: [0, 0],
         ratio: None,
         p: 1.0,
         family: 1,
@@ -146,13 +155,16 @@ fn cells_of<'r>(
     let none = |verdict, why: &str| {
         statistics.iter().map(|s| cell(*s, None, verdict, why.to_owned())).collect()
     };
-    let standings = [pair.a, pair.b].map(Standing::of);
-    if standings.contains(&Standing::Invalid) {
-        let invalid = standings.iter().zip(names).filter(|(s, _)| **s == Standing::Invalid);
+    let all = pair.all();
+    let has = |standing| {
+        all.each_ref().map(|side| side.iter().any(|record| Standing::of(record) == standing))
+    };
+    if has(Standing::Invalid).contains(&true) {
+        let invalid = has(Standing::Invalid).into_iter().zip(names).filter(|(is_it, _)| *is_it);
         let which: Vec<&str> = invalid.map(|(_, name)| name).collect();
         return none(Verdict::Invalid, &format!("a claim fails in {}", which.join(" and ")));
     }
-    if standings.contains(&Standing::Emulated) {
+    if has(Standing::Emulated).contains(&true) {
         return none(Verdict::NotComparable, "times of an emulated machine mean nothing");
     }
     if is_blocked {
@@ -160,25 +172,25 @@ fn cells_of<'r>(
     }
     let [Some(a), Some(b)] = [pair.a, pair.b].map(pairs::measured) else { return Vec::new() };
     // What was published may be any of the times that we take.
-    let all = [pair.a, pair.b].iter().any(|record| record.nature == Nature::Published);
+    let any = [pair.a, pair.b].iter().any(|record| record.nature == Nature::Published);
     let [here, there] = [(pair.a, a), (pair.b, b)]
-        .map(|(record, measured)| cells::places(&record.workload, &record.case, measured, all));
+        .map(|(record, measured)| cells::places(&record.workload, &record.case, measured, any));
     let mut cells = Vec::new();
     for place in here {
         let Some(other) = there.iter().find(|other| place.meets(other)) else { continue };
         for statistic in statistics {
-            let found = [(a, &place), (b, other)]
-                .map(|(measured, place)| cells::find(measured, place, *statistic));
+            let found = [(&all[0], &place), (&all[1], other)]
+                .map(|(records, place)| found(records, place, *statistic));
             let mut made =
                 cell(*statistic, Some(place.clone()), Verdict::Inconclusive, String::new());
             match found {
-                [Ok(a), Ok(b)] if a.unit != b.unit => {
+                [Ok((a, _)), Ok((b, _))] if a.unit != b.unit => {
                     made.verdict = Verdict::NotComparable;
                     made.why = format!("{} and {}", a.unit.name(), b.unit.name());
                 }
-                [Ok(a), Ok(b)] => {
-                    let sides = [&a, &b].map(|found| vec![found.processes.clone()]);
-                    made.ratio = Ratio::of(&sides[0], &sides[1]);
+                [Ok((a, boots)), Ok((b, other_boots))] => {
+                    made.ratio = Ratio::of(&boots, &other_boots);
+                    made.boots = [boots.len(), other_boots.len()];
                     made.sides = [Some(a), Some(b)];
                 }
                 [Err(why), _] | [_, Err(why)] => why.clone_into(&mut made.why),
@@ -187,6 +199,38 @@ fn cells_of<'r>(
         }
     }
     cells
+}
+
+/// The boots that some records are of, in order.
+fn boots(records: &[&Record]) -> Vec<String> {
+    let mut boots: Vec<String> = records.iter().map(|record| record.boot.clone()).collect();
+    boots.sort_unstable();
+    boots.dedup();
+    boots
+}
+
+/// The numbers of a side: of all processes together, and boot by boot.
+fn found(
+    records: &[&Record],
+    place: &Place,
+    statistic: Statistic,
+) -> Result<(Found, Vec<Vec<f64>>), &'static str> {
+    let boots = boots(records);
+    let mut by_boot = vec![Vec::new(); boots.len()];
+    let mut whole: Option<Found> = None;
+    for record in records {
+        let measured = pairs::measured(record).ok_or("not measured")?;
+        let found = cells::find(measured, place, statistic)?;
+        if let Ok(at) = boots.binary_search(&record.boot) {
+            by_boot[at].extend(found.processes.clone());
+        }
+        match &mut whole {
+            Some(whole) if whole.unit != found.unit => return Err("its runs differ in unit"),
+            Some(whole) => whole.processes.extend(found.processes),
+            None => whole = Some(found),
+        }
+    }
+    Ok((whole.ok_or("not measured")?, by_boot))
 }
 
 /// Gives every cell its verdict, within the family of its workload.

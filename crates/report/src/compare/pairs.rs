@@ -4,6 +4,8 @@
 //! published states fewer parameters, and meets every case that agrees in those. Along an axis two
 //! records are of one cell where all but the axis agrees, and what follows it.
 
+use std::collections::HashMap;
+
 use pagelab_record::{Case, Measured, Nature, Outcome, Record};
 use serde_json::Value;
 
@@ -17,6 +19,16 @@ pub(super) struct Pair<'r> {
     pub(super) b: &'r Record,
     /// What the cell is, on both sides.
     pub(super) case: Case,
+    /// What other runs of either side have of it.
+    pub(super) more: [Vec<&'r Record>; 2],
+}
+
+impl<'r> Pair<'r> {
+    /// Every record of either side.
+    pub(super) fn all(&self) -> [Vec<&'r Record>; 2] {
+        let [a, b] = &self.more;
+        [(self.a, a), (self.b, b)].map(|(one, more)| [&[one], &more[..]].concat())
+    }
 }
 
 /// A case that is not compared, and why.
@@ -50,21 +62,38 @@ pub(super) fn measured(record: &Record) -> Option<&Measured> {
     }
 }
 
+/// The first record of each case, and the others of it: those of further runs of the side.
+fn by_case(records: &[Record]) -> (Vec<&Record>, Vec<Vec<&Record>>) {
+    let (mut first, mut more): (Vec<&Record>, Vec<Vec<&Record>>) = (Vec::new(), Vec::new());
+    let mut places: HashMap<(&str, &Case), usize> = HashMap::new();
+    for record in records {
+        let place = *places.entry((record.workload.as_str(), &record.case)).or_insert(first.len());
+        if place == first.len() {
+            first.push(record);
+            more.push(Vec::new());
+        } else {
+            more[place].push(record);
+        }
+    }
+    (first, more)
+}
+
 /// The records of two runs.
 pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
     let (mut pairs, mut left) = (Vec::new(), Vec::new());
-    let mut met = vec![false; other.records.len()];
-    let by_case: std::collections::HashMap<(&str, &Case), usize> = (other.records.iter())
-        .enumerate()
+    let (here, mine) = by_case(base.records);
+    let (there, theirs) = by_case(other.records);
+    let mut met = vec![false; there.len()];
+    let by_case: HashMap<(&str, &Case), usize> = (there.iter().enumerate())
         .map(|(at, record)| ((record.workload.as_str(), &record.case), at))
         .collect();
-    for a in base.records {
+    for (nth, a) in here.iter().copied().enumerate() {
         let same = by_case.get(&(a.workload.as_str(), &a.case)).copied();
         let mut mates: Vec<usize> = same.into_iter().collect();
         if mates.is_empty() {
             let stated = |but: &[&str]| -> Vec<usize> {
-                let mine = other.records.iter().enumerate().filter(|(_, b)| is_stated(a, b, but));
-                mine.map(|(at, _)| at).collect()
+                let told = there.iter().enumerate().filter(|(_, b)| is_stated(a, b, but));
+                told.map(|(at, _)| at).collect()
             };
             mates = stated(&[]);
             if mates.is_empty() {
@@ -77,13 +106,15 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
         }
         for at in mates {
             met[at] = true;
-            let b = &other.records[at];
+            let b = there[at];
             // The one that says more of the case.
             let case = if a.case.0.len() >= b.case.0.len() { &a.case } else { &b.case };
-            add(Pair { a, b, case: case.clone() }, [base.name, other.name], &mut pairs, &mut left);
+            let more = [mine[nth].clone(), theirs[at].clone()];
+            let pair = Pair { a, b, case: case.clone(), more };
+            add(pair, [base.name, other.name], &mut pairs, &mut left);
         }
     }
-    for (b, _) in other.records.iter().zip(met).filter(|(_, met)| !met) {
+    for (b, _) in there.iter().zip(met).filter(|(_, met)| !met) {
         left.push(Left::of(b, format!("only in {}", other.name)));
     }
     (pairs, left)
@@ -116,8 +147,9 @@ fn add<'r>(pair: Pair<'r>, names: [&str; 2], pairs: &mut Vec<Pair<'r>>, left: &m
         }
         Outcome::Failed { reason } => Some((format!("failed in {name}: {reason}"), false)),
     };
-    let whys: Vec<(String, bool)> =
-        [pair.a, pair.b].into_iter().zip(names).filter_map(why).collect();
+    let [a, b] = pair.all();
+    let every = a.into_iter().map(|a| (a, names[0])).chain(b.into_iter().map(|b| (b, names[1])));
+    let whys: Vec<(String, bool)> = every.filter_map(why).collect();
     if whys.is_empty() {
         pairs.push(pair);
         return;
@@ -194,7 +226,8 @@ pub(super) fn along<'r>(
                     let mut case = a.case.clone();
                     case.0.remove(axis);
                     let names = [base, *other];
-                    add(Pair { a, b, case }, names, &mut pairs, &mut left);
+                    let pair = Pair { a, b, case, more: [Vec::new(), Vec::new()] };
+                    add(pair, names, &mut pairs, &mut left);
                 }
                 None => {
                     left.push(Left::of(a, format!("nothing to set beside it at {axis}={other}")));

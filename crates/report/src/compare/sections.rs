@@ -101,8 +101,6 @@ pub(super) fn share(value: f64) -> String {
 }
 
 fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
-    let alert =
-        |tag, text: String, cure: &str| Note { tone: Tone::Warn, tag, text, cure: cure.to_owned() };
     let mut alerts = Vec::new();
     for (name, damage) in &comparison.notes {
         let text = format!(
@@ -141,22 +139,49 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
             let text = format!("{} and {}: {why}", comparison.base_name, against.name);
             alerts.push(alert("nothing", text, ""));
         }
-        let few = against.cells.iter().filter(|cell| is_few(cell)).count();
-        if few > 0 {
-            let text = format!(
-                "{few} of {} cells have fewer than four processes on a side: so few have no 95 % \
-                 interval and no verdict",
-                against.cells.len()
-            );
-            alerts.push(alert("few", text, "measure both with --forks 8"));
-        }
-        if against.boots_differ {
-            let text = "each side is of one boot, and the two are not the same: what a boot brings \
-                        is in the difference; 5 boots of each would tell it apart";
-            alerts.push(alert("boots", text.to_owned(), ""));
-        }
+        alerts.extend(units(against));
     }
     alerts
+}
+
+/// What is counted on either side, and whether that is enough.
+fn units(against: &Against<'_>) -> Vec<Note> {
+    let mut alerts = Vec::new();
+    let several = |cell: &&Compared<'_>| cell.boots.iter().any(|boots| *boots > 1);
+    let few = against.cells.iter().filter(|cell| is_few(cell)).count();
+    if against.cells.iter().any(|cell| is_few(cell) && several(&cell)) {
+        let text = format!(
+            "{few} of {} cells have fewer than four boots on a side: so few have no 95 % \
+             interval and no verdict",
+            against.cells.len()
+        );
+        alerts.push(alert("few", text, "measure in more boots of both"));
+    } else if few > 0 {
+        let text = format!(
+            "{few} of {} cells have fewer than four processes on a side: so few have no 95 % \
+             interval and no verdict",
+            against.cells.len()
+        );
+        alerts.push(alert("few", text, "measure both with --forks 8"));
+    }
+    if let Some(cell) = against.cells.iter().find(several) {
+        let [a, b] = cell.boots;
+        let text = format!(
+            "sides of {a} and {b} boots: the boot is what counts, by the median of its \
+             processes; \"to decide\" are boots of each side"
+        );
+        alerts.push(Note { tone: Tone::Plain, ..alert("boots", text, "") });
+    }
+    if against.boots_differ {
+        let text = "each side is of one boot, and the two are not the same: what a boot brings \
+                    is in the difference; 5 boots of each would tell it apart";
+        alerts.push(alert("boots", text.to_owned(), ""));
+    }
+    alerts
+}
+
+fn alert(tag: &'static str, text: String, cure: &str) -> Note {
+    Note { tone: Tone::Warn, tag, text, cure: cure.to_owned() }
 }
 
 /// Whether it was measured, but too seldom.
