@@ -348,6 +348,15 @@ mod simulated {
         times.into_iter().map(|[a, b]| [of(a), of(b)]).collect()
     }
 
+    /// Four processes in each of eight boots: what a boot has drawn, all of its processes have.
+    fn boots(chance: &mut Chance) -> Vec<Vec<f64>> {
+        let boot = |_| {
+            let own = 0.03 * chance.normal();
+            (0..4).map(|_| (own + 0.01 * chance.normal()).exp()).collect()
+        };
+        (0..8).map(boot).collect()
+    }
+
     /// The share of intervals that hold the truth, in parts of a hundred.
     fn coverage(trials: usize, draw: impl Fn(&mut Chance) -> Option<Ratio>) -> f64 {
         let mut chance = Chance(fastrand::Rng::with_seed(14));
@@ -362,15 +371,17 @@ mod simulated {
     enum Draw {
         Apart(fn(&mut Chance) -> Vec<f64>),
         InTurns(fn(&mut Chance) -> Vec<[f64; 2]>),
+        Boots(fn(&mut Chance) -> Vec<Vec<f64>>),
     }
 
-    const KINDS: [(&str, Draw); 6] = [
+    const KINDS: [(&str, Draw); 7] = [
         ("heavy tails", Draw::Apart(heavy_tails)),
         ("late only", Draw::Apart(late_only)),
         ("two levels", Draw::Apart(two_levels)),
         ("a periodic disturbance", Draw::Apart(periodic)),
         ("drift between arms in turns", Draw::InTurns(drift)),
         ("a tide between arms in turns", Draw::InTurns(tide)),
+        ("several boots", Draw::Boots(boots)),
     ];
 
     fn all(trials: usize, beyond: f64) {
@@ -378,6 +389,7 @@ mod simulated {
             let covered = coverage(trials, |chance| match draw {
                 Draw::Apart(side) => Ratio::of(&boot(&side(chance)), &boot(&side(chance))),
                 Draw::InTurns(pairs) => Ratio::of_pairs(&pairs(chance)),
+                Draw::Boots(boots) => Ratio::of(&boots(chance), &boots(chance)),
             });
             println!("{name}: {covered:.1} %");
             let bounds = 93.0 - beyond..=97.0 + beyond;
