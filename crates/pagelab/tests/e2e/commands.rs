@@ -1,12 +1,12 @@
 //! The commands that measure nothing or report no times: list, check, doctor, completions,
 //! generate, selftest.
 
-use std::fs;
+use std::{env, fs, process::Command};
 
 use pagelab_record::Outcome;
 use serde_json::Value;
 
-use crate::support::{Ended, Lab, Machine};
+use crate::support::{Ended, Lab, Machine, skip};
 
 fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.exits(0).stdout).unwrap()
@@ -82,6 +82,38 @@ fn check_in_the_kernels_test_protocol_is_numbered_throughout() {
     for (number, line) in (1..).zip(results) {
         assert!(line.starts_with(&format!("ok {number} ")), "{line}");
     }
+}
+
+/// Reads KTAP as `kunit.py` does and says how many passed, failed, crashed, were skipped, and how
+/// many errors of form there are.
+const PARSER: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+import kunit_parser
+came = kunit_parser.parse_run_tests(open(sys.argv[2]))
+counts = getattr(came, 'test', came).counts
+print(counts.passed, counts.failed, counts.crashed, counts.skipped, counts.errors)
+";
+
+#[test]
+fn the_kernels_own_parser_reads_a_check() {
+    let Some(kunit) = env::var_os("PAGELAB_KUNIT") else {
+        let cure = "apt-get install linux-source; tar -xf /usr/src/linux-source-*.tar.xz \
+                    --wildcards '*/tools/testing/kunit'; PAGELAB_KUNIT=…/tools/testing/kunit";
+        return skip("the parser of the kernel's tests is not at hand", cure);
+    };
+    let _machine = Machine::alone();
+    let lab = Lab::new();
+    lab.file("ktap", lab.pagelab(&["check", "--ktap"]).exits(0).stdout.clone());
+    let mut python = Command::new("python3");
+    let came = python.args(["-c", PARSER]).arg(kunit).arg(lab.path("ktap")).output().unwrap();
+    let (said, why) =
+        (String::from_utf8(came.stdout).unwrap(), String::from_utf8_lossy(&came.stderr));
+    let counts = said.lines().last().unwrap_or_else(|| panic!("{why}"));
+    let counts: Vec<usize> = counts.split(' ').map(|count| count.parse().unwrap()).collect();
+    let [passed, failed, crashed, skipped, errors] = counts[..] else { panic!("{said}") };
+    assert_eq!((failed, crashed, errors), (0, 0, 0), "{said}");
+    assert_eq!(passed + skipped, checked(&lab));
 }
 
 #[test]
