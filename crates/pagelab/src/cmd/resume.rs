@@ -12,7 +12,7 @@ use pagelab_bench::{
     plan::{self, Plan, Planned},
 };
 use pagelab_record::{Case, Record, RunHeader};
-use pagelab_sys::time::ClockChoice;
+use pagelab_sys::{machine::environment, time::ClockChoice};
 
 use crate::{
     args::{Conduct, Run},
@@ -44,6 +44,9 @@ impl Run for Resume {
         let (plan, all) = remaining(&run.header, &run.records, clock)
             .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
         let left = plan.cases.len();
+        if let Some(change) = run.records.last().and_then(other_boot) {
+            output::warn(&change);
+        }
         output::warn(&format!(
             "{done} of {all} cases are done, {left} are left",
             done = all - left
@@ -55,6 +58,28 @@ impl Run for Resume {
         let runner = session::runner(&run.header.run, &plan.cases, self.conduct.wait.patience())?;
         session::execute(runner, run, &plan, self.conduct.quiet.quiet)
     }
+}
+
+/// The fact that names a kernel.
+const KERNEL: &str = "kernel_release";
+
+/// What is to be said where the machine was booted since a record was made. Each record says of
+/// itself which boot and which kernel it is of.
+fn other_boot(last: &Record) -> Option<String> {
+    if last.boot == environment::boot_id() {
+        return None;
+    }
+    let facts = environment::facts();
+    let now = facts.iter().find(|fact| fact.key == KERNEL).and_then(|fact| fact.value.as_str());
+    let then = last.host.identity.get(KERNEL).and_then(|value| value.as_str());
+    Some(match then.zip(now) {
+        Some((then, now)) if then != now => format!(
+            "this is another boot, with kernel {now} in place of {then}: each record says which it \
+             is of, and cases of the one are not to be set beside those of the other"
+        ),
+        _ => "this is another boot than that of the last record: each record says which it is of"
+            .to_owned(),
+    })
 }
 
 /// What of the plan has no record yet, and of how many cases in all. The clock is calibrated anew:

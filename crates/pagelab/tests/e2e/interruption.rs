@@ -176,3 +176,30 @@ fn a_record_is_not_said_to_be_finished_before_it_is_in_the_journal() {
     assert_eq!(lab.lines("run").len(), 1, "only the header fits");
     assert!(!ended.stderr.contains("[1/1]"), "{}", ended.stderr);
 }
+
+#[test]
+fn a_run_goes_on_with_another_kernel_and_says_so() {
+    let lab = Lab::new();
+    let suite = lab.suite(&["limit/syscall", "fault/latency page=4k size=1m rounds=2"]);
+    lab.pagelab(&["run", "--suite", &suite, "-o", "run"]).exits(0);
+    let journal = lab.path("run/journal.jsonl");
+    let whole = std::fs::read_to_string(&journal).unwrap();
+    let mut lines = whole.lines().take(2);
+    let header = lines.next().unwrap();
+    let mut first: Record = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let now = first.boot.clone();
+    first.boot = "before".into();
+    let keep = |first: &Record| {
+        let first = serde_json::to_string(first).unwrap();
+        std::fs::write(&journal, format!("{header}\n{first}\n")).unwrap();
+    };
+    keep(&first);
+    let ended = lab.pagelab(&["resume", "run"]);
+    assert!(ended.exits(0).stderr.contains("this is another boot than"), "{}", ended.stderr);
+    first.host.identity.insert("kernel_release".into(), "5.4.0".into());
+    keep(&first);
+    let ended = lab.pagelab(&["resume", "run"]);
+    assert!(ended.exits(0).stderr.contains("in place of 5.4.0"), "{}", ended.stderr);
+    let boots: Vec<String> = lab.records("run").into_iter().map(|record| record.boot).collect();
+    assert_eq!(boots, ["before".to_owned(), now]);
+}
