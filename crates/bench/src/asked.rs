@@ -16,6 +16,12 @@ impl Seconds {
         Self(ms as f64 / 1000.0)
     }
 
+    /// A part of it.
+    #[must_use]
+    pub fn part(self, share: f64) -> Self {
+        Self(self.0 * share)
+    }
+
     /// As a number.
     pub fn get(self) -> f64 {
         self.0

@@ -4,7 +4,9 @@
 //! process and [`runner`] turns what comes back into a record. No workload is known here: a table
 //! of them is handed in. Nothing here draws or prints.
 
+mod arm;
 pub mod asked;
+pub mod blocks;
 pub mod count;
 mod grid;
 pub mod inputs;

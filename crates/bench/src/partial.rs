@@ -10,6 +10,9 @@ use pagelab_record::Measured;
 
 use crate::measure::KEPT_COLD;
 
+/// The counter of the processes that a record holds.
+const PROCESSES: &str = "processes_measured";
+
 /// What processes of one case answered so far.
 #[derive(Debug, Clone, Default)]
 pub struct Partial {
@@ -19,6 +22,12 @@ pub struct Partial {
 }
 
 impl Partial {
+    /// What processes of a record measured, for more of them to join.
+    pub fn of(measured: Measured) -> Self {
+        let processes = measured.counters.get(PROCESSES).copied().unwrap_or_default();
+        Self { all: measured, constants: BTreeMap::new(), processes }
+    }
+
     /// Adds what one process measured; `constants` are counters that do not add up.
     pub fn add(&mut self, measured: Measured, constants: BTreeMap<String, u64>) {
         self.append(measured);
@@ -60,7 +69,7 @@ impl Partial {
     /// What a record keeps of it.
     pub(crate) fn finish(self) -> Measured {
         let Self { mut all, mut constants, processes } = self;
-        constants.insert("processes_measured".to_owned(), processes);
+        constants.insert(PROCESSES.to_owned(), processes);
         all.counters.extend(constants);
         all
     }
@@ -108,6 +117,15 @@ mod tests {
             (10, 7, 2)
         );
         assert_eq!((measured.warnings.len(), measured.witness[0].checks), (1, 2));
+    }
+
+    #[test]
+    fn a_record_that_goes_on_is_as_one_that_never_stopped() {
+        let (mut whole, mut part) = (process(0), process(0));
+        whole.join(process(1));
+        part = Partial::of(part.finish());
+        part.join(process(1));
+        assert_eq!(part.finish(), whole.finish());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use pagelab_record::Case;
+use pagelab_record::{Arm, Case};
 use pagelab_sys::time::ClockChoice;
 
 pub use crate::grid::{CASES_MAX, check, complete, grid};
@@ -26,6 +26,8 @@ pub struct Planned {
     pub case: Arc<Case>,
     /// How.
     pub method: Method,
+    /// The arm of a run of two that it is measured for, and with it what that changes.
+    pub arm: Option<Arc<Arm>>,
     /// What its workload says of it, asked once.
     takes: Takes,
 }
@@ -51,7 +53,8 @@ impl Takes {
 
 impl PartialEq for Planned {
     fn eq(&self, other: &Self) -> bool {
-        (self.workload, &self.case, self.method) == (other.workload, &other.case, other.method)
+        (self.workload, &self.case, self.method, &self.arm)
+            == (other.workload, &other.case, other.method, &other.arm)
     }
 }
 
@@ -161,7 +164,7 @@ impl Planner {
                 let slow = nanoseconds(takes.once_s * rounds as f64 * 20.0);
                 method.limit_ns = method.limit_ns.saturating_add(backed).saturating_add(slow);
             }
-            plan.cases.push(Planned { workload, case, method, takes });
+            plan.cases.push(Planned { workload, case, method, arm: None, takes });
         })?;
         plan.left_out.extend(left_out);
         match plan.cases.len() {
@@ -271,7 +274,7 @@ impl Planned {
     pub fn new(workload: Row, case: impl Into<Arc<Case>>, method: Method) -> Self {
         let case = case.into();
         let takes = Takes::of(&*workload.read(&case));
-        Self { workload, case, method, takes }
+        Self { workload, case, method, arm: None, takes }
     }
 
     /// Whether one pass in one process says it all.

@@ -23,6 +23,7 @@ use pagelab_sys::{
 };
 
 use crate::{
+    arm,
     inputs::{Handed, Loaded, Stopped, Supplied},
     partial::Partial,
     plan::{Planned, unique},
@@ -235,7 +236,7 @@ impl Runner {
             handed: Handed::new(loaded, &shared, guards.obtained()),
         };
         let request = serde_json::to_vec(&request).expect("a request has text keys");
-        let mut command = child::this_program();
+        let mut command = arm::command(planned.arm.as_deref());
         command.args(&self.child);
         let mut heirlooms = vec![&shared];
         heirlooms.extend(loaded.into_iter().flat_map(|loaded| &loaded.files));
@@ -302,6 +303,7 @@ impl Runner {
             workload: planned.workload.name().to_owned(),
             nature: nature(planned),
             case: planned.case.as_ref().clone(),
+            ab: None,
             host: host(&facts),
             outcome,
         }

@@ -19,6 +19,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "run",
             "run --suite full -o before",
             "run fault/throughput --page 4k,2m --forks 6",
+            "run fault/latency --ab order=ascending order=random --budget 30",
             "run fault/throughput --help",
         ],
     ),

@@ -3,13 +3,10 @@
 //! A case that was measured again, or a journal whose lines were written twice, is still one case:
 //! its last record counts, and stands where its first one stood.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    path::Path,
-};
+use std::{collections::HashMap, path::Path};
 
 use pagelab_record::{
-    Case, Record,
+    Record,
     journal::{Contents, Damage},
 };
 
@@ -17,18 +14,15 @@ use crate::output;
 
 /// The records that count.
 pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
-    let mut latest: Vec<Record> = Vec::new();
-    let mut places: HashMap<(String, Case), usize> = HashMap::new();
-    for record in records {
-        match places.entry((record.workload.clone(), record.case.clone())) {
-            Entry::Occupied(place) => latest[*place.get()] = record,
-            Entry::Vacant(place) => {
-                place.insert(latest.len());
-                latest.push(record);
-            }
-        }
+    let mut last: HashMap<_, (usize, usize)> = HashMap::new();
+    for (at, record) in records.iter().enumerate() {
+        let places = last.entry(record.key()).or_insert((at, at));
+        places.1 = at;
     }
-    latest
+    let mut kept: Vec<(usize, usize)> = last.into_values().collect();
+    kept.sort_unstable();
+    let mut records: Vec<Option<Record>> = records.into_iter().map(Some).collect();
+    kept.into_iter().filter_map(|(_, last)| records[last].take()).collect()
 }
 
 /// Keeps one record of each case; a person is told of that, and of damage.
@@ -40,9 +34,11 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
             contents.records.len()
         ));
     }
-    let all = contents.records.len();
+    // A cell of two arms that got more blocks goes on in a record that holds those before it too.
+    let whole = |records: &[Record]| records.iter().filter(|record| record.ab.is_none()).count();
+    let all = whole(&contents.records);
     contents.records = latest(std::mem::take(&mut contents.records));
-    let cases = contents.records.len();
+    let cases = whole(&contents.records);
     if all > cases {
         let path = path.display();
         output::warn(&format!(

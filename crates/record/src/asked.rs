@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::ab::Ab;
+
 /// A question of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -15,6 +17,8 @@ pub enum Asked {
     Advise(Advise),
     /// What the faults of a program cost.
     Explain(Explain),
+    /// Which of two arms is faster.
+    Ab(Ab),
 }
 
 impl Asked {

@@ -320,6 +320,7 @@ mod tests {
             workload: "limit/timer".into(),
             nature: Nature::Measured,
             case: Case::default().with("page", "4k"),
+            ab: None,
             host: Host::default(),
             outcome: Outcome::Failed { reason: reason.into() },
         }

@@ -9,6 +9,7 @@
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
+pub mod ab;
 pub mod asked;
 pub mod input;
 pub mod journal;
@@ -21,6 +22,7 @@ pub mod units;
 pub mod verdict;
 pub mod vocabulary;
 
+pub use ab::{Ab, Arm, Turns};
 pub use asked::Asked;
 pub use schema::{
     Case, Claim, Clock, Column, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series,

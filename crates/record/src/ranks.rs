@@ -47,10 +47,8 @@ pub(crate) fn of_two(a: &[f64], b: &[f64]) -> Option<Shift> {
         let cut = exact_cut(&sums_of_some(&whole, here), here * (here + 1));
         (both_tails(&sums_of_some(&ranks, here), observed), cut)
     } else {
-        let mean = ranks.iter().sum::<usize>() as f64 / count;
-        let spread: f64 = ranks.iter().map(|rank| (*rank as f64 - mean).powi(2)).sum();
-        let variance = pairs / (count * (count - 1.0)) * spread;
-        let p = normal_tails(observed as f64 - here as f64 * mean, variance);
+        let [mean, variance] = moments(&ranks, here);
+        let p = normal_tails(observed as f64 - mean, variance);
         (p, normal_cut(pairs, pairs * (count + 1.0) / 12.0))
     };
     between(&mut differences, cut, p)
@@ -88,10 +86,40 @@ pub(crate) fn of_pairs(differences: &[f64]) -> Option<Shift> {
     Some(Shift { value, low: shift.low.min(value), high: shift.high.max(value), ..shift })
 }
 
+/// How far the second sample of each stratum lies above the first, over all of them, and how often
+/// chance alone gives as much by both tails: the sums of the ranks in each stratum taken together
+/// (van Elteren), so that strata need not be alike. `None` where no stratum has both.
+pub(crate) fn of_strata(strata: &[[Vec<f64>; 2]]) -> Option<(f64, f64)> {
+    let told: Vec<&[Vec<f64>; 2]> =
+        strata.iter().filter(|both| both.iter().all(|sample| !sample.is_empty())).collect();
+    let differences =
+        told.iter().flat_map(|[a, b]| b.iter().flat_map(|b| a.iter().map(move |a| b - a)));
+    let differences: Vec<f64> = differences.collect();
+    let units: usize = told.iter().flat_map(|both| both.iter().map(Vec::len)).sum();
+    let ranked: Vec<(Vec<usize>, usize)> =
+        told.iter().map(|[a, b]| (doubled_ranks(&[&a[..], &b[..]].concat()), a.len())).collect();
+    // The first samples' ranks: the higher these, the lower the second ones lie.
+    let observed = ranked.iter().flat_map(|(ranks, here)| ranks.iter().take(*here)).sum();
+    let p = if units <= EXACT_MAX {
+        let each = ranked.iter().map(|(ranks, here)| sums_of_some(ranks, *here));
+        both_tails(&each.reduce(|one, other| sums_of_both(&one, &other))?, observed)
+    } else {
+        let moments = ranked.iter().map(|(ranks, here)| moments(ranks, *here));
+        let [mean, variance] = moments.fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
+        normal_tails(observed as f64 - mean, variance)
+    };
+    (!told.is_empty()).then(|| (median(differences), p))
+}
+
 /// How often chance gives the most that so many units of each sample can show, by both tails.
 pub(crate) fn smallest_p(units: usize) -> f64 {
     // 2 over the number of ways to choose half of them.
     (1..=units).fold(2.0, |p, k| p * k as f64 / (units + k) as f64).min(1.0)
+}
+
+/// The same of so many pairs: all of them to one side.
+pub(crate) fn smallest_p_of_pairs(pairs: usize) -> f64 {
+    (1..pairs).fold(1.0, |p, _| p / 2.0)
 }
 
 /// How many values at each end lie outside the interval, and what it covers.
@@ -140,6 +168,25 @@ fn sums_of_some(ranks: &[usize], count: usize) -> Vec<f64> {
         }
     }
     ways.pop().unwrap_or_default()
+}
+
+/// The probability of each sum of two things that do not depend on each other.
+fn sums_of_both(one: &[f64], other: &[f64]) -> Vec<f64> {
+    let mut both = vec![0.0; one.len() + other.len() - 1];
+    for (at, chance) in one.iter().enumerate() {
+        for (sum, other) in both[at..].iter_mut().zip(other) {
+            *sum += chance * other;
+        }
+    }
+    both
+}
+
+/// Mean and variance of the sum of `count` of these ranks, every choice being as likely.
+fn moments(ranks: &[usize], count: usize) -> [f64; 2] {
+    let [all, chosen] = [ranks.len(), count].map(|count| count as f64);
+    let mean = ranks.iter().sum::<usize>() as f64 / all;
+    let spread: f64 = ranks.iter().map(|rank| (*rank as f64 - mean).powi(2)).sum();
+    [chosen * mean, chosen * (all - chosen) / (all * (all - 1.0)) * spread]
 }
 
 /// The probability of each sum of these ranks where each counts or not, both being as likely.

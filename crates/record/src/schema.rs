@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{asked::Asked, vocabulary};
+use crate::{ab::Turns, asked::Asked, vocabulary};
 
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
@@ -35,10 +35,20 @@ pub struct Record {
     pub nature: Nature,
     /// The complete choice of parameters: enough to run it again.
     pub case: Case,
+    /// Its arm, and whose turn its processes were, in a run of two arms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ab: Option<Turns>,
     /// The machine, in three classes.
     pub host: Host,
     /// What came of it.
     pub outcome: Outcome,
+}
+
+impl Record {
+    /// What it is a record of: of those of one run that have the same key, the last counts.
+    pub fn key(&self) -> (&str, &Case, Option<&str>) {
+        (&self.workload, &self.case, self.ab.as_ref().and_then(|turns| turns.arm.beyond_case()))
+    }
 }
 
 /// What the numbers of a record are. Only `measured` may be quoted as time.

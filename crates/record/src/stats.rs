@@ -58,6 +58,7 @@ enum Sample {
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
     processes: Vec<Vec<Sample>>,
+    numbers: Vec<u32>,
 }
 
 impl Samples {
@@ -83,7 +84,13 @@ impl Samples {
             };
             by_process.entry(series.process).or_default().push(sample);
         }
-        Self { processes: by_process.into_values().collect() }
+        let (numbers, processes) = by_process.into_iter().unzip();
+        Self { processes, numbers }
+    }
+
+    /// The numbers of its processes, in the order of [`Samples::of_processes`].
+    pub fn numbers(&self) -> &[u32] {
+        &self.numbers
     }
 
     /// Whether there is no observation at all.
@@ -115,7 +122,7 @@ impl Samples {
             if is_in_each {
                 return Some(median(process.iter().map(|sample| quantile(sample, q))));
             }
-            let together = Self { processes: vec![process.clone()] };
+            let together = Self { processes: vec![process.clone()], ..Self::default() };
             let merged = together.merged();
             let is_enough = merged.len() as f64 * (1.0 - q) >= 1.0;
             is_enough.then(|| merged.value_at_quantile(q) as f64)

@@ -45,6 +45,8 @@ pub struct Ratio {
     pub p: f64,
     /// What it rests on, on either side: processes, or boots where there are several.
     pub units: [usize; 2],
+    /// Whether each unit of one side has its own of the other.
+    pub in_pairs: bool,
 }
 
 impl Ratio {
@@ -61,7 +63,7 @@ impl Ratio {
             }
         };
         let (a, b) = (units(a)?, units(b)?);
-        Some(Self::from(ranks::of_two(&a, &b)?, [a.len(), b.len()]))
+        Some(Self::from(ranks::of_two(&a, &b)?, [a.len(), b.len()], false))
     }
 
     /// One over the other where both were measured under the same conditions, pair by pair: what
@@ -70,11 +72,12 @@ impl Ratio {
         let a = logarithms(pairs.iter().map(|[_, below]| *below))?;
         let b = logarithms(pairs.iter().map(|[above, _]| *above))?;
         let differences: Vec<f64> = b.iter().zip(&a).map(|(b, a)| b - a).collect();
-        Some(Self::from(ranks::of_pairs(&differences)?, [pairs.len(); 2]))
+        Some(Self::from(ranks::of_pairs(&differences)?, [pairs.len(); 2], true))
     }
 
-    fn from(Shift { value, low, high, coverage, p }: Shift, units: [usize; 2]) -> Self {
-        Self { value: value.exp(), low: low.exp(), high: high.exp(), coverage, p, units }
+    fn from(shift: Shift, units: [usize; 2], in_pairs: bool) -> Self {
+        let Shift { value, low, high, coverage, p } = shift;
+        Self { value: value.exp(), low: low.exp(), high: high.exp(), coverage, p, units, in_pairs }
     }
 
     /// The 95 % interval, where there are enough processes for one.
@@ -177,6 +180,49 @@ impl Serialize for Verdict {
     }
 }
 
+/// A block of two processes, one of each arm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Block {
+    /// The second arm over the first, as they were named.
+    pub ratio: f64,
+    /// Whether the first arm came first.
+    pub in_order: bool,
+}
+
+/// What coming second in a block does to a process.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Position {
+    /// Who comes second over who comes first, whatever their arms.
+    pub value: f64,
+    /// How often chance alone gives as much where it does nothing.
+    pub p: f64,
+    /// The blocks that it rests on.
+    pub blocks: usize,
+}
+
+impl Position {
+    /// Over the blocks of some cells. The order is drawn, so that what the arms do is the same in
+    /// either order; what differs between the two is twice the effect. `None` where no cell has
+    /// blocks in both orders.
+    pub fn of(cells: &[Vec<Block>]) -> Option<Self> {
+        let quotients = |blocks: &[Block], in_order: bool| -> Vec<f64> {
+            let mine = blocks.iter().filter(|block| block.in_order == in_order);
+            mine.map(|block| block.ratio.ln()).collect()
+        };
+        let strata: Vec<[Vec<f64>; 2]> = cells
+            .iter()
+            .map(|blocks| [false, true].map(|order| quotients(blocks, order)))
+            .collect();
+        let (shift, p) = ranks::of_strata(&strata)?;
+        Some(Self { value: (shift / 2.0).exp(), p, blocks: cells.iter().map(Vec::len).sum() })
+    }
+
+    /// Whether it does more than chance.
+    pub fn is_seen(&self) -> bool {
+        self.p < ALPHA
+    }
+}
+
 /// The p-values of a family of questions, each for the chance that any of them is answered by
 /// chance (Holm 1979).
 pub fn holm(family: &mut [f64]) {
@@ -196,7 +242,8 @@ pub fn holm(family: &mut [f64]) {
 pub fn units_to_decide(ratio: &Ratio, family: usize, delta: f64) -> Option<u32> {
     // So many that a difference can be told from chance at all.
     let mut least = 1;
-    while ranks::smallest_p(least) * family.max(1) as f64 >= ALPHA {
+    let smallest_p = if ratio.in_pairs { ranks::smallest_p_of_pairs } else { ranks::smallest_p };
+    while smallest_p(least) * family.max(1) as f64 >= ALPHA {
         least += 1;
     }
     let shift = ratio.value.ln().abs();

@@ -5,7 +5,7 @@
 
 use pagelab_record::{
     stats::median,
-    verdict::{Better, Ratio, Verdict, holm, units_to_decide},
+    verdict::{Better, Block, Position, Ratio, Verdict, holm, units_to_decide},
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -173,10 +173,51 @@ fn a_verdict_needs_the_whole_interval() {
     assert_eq!(of(0.7, 1.4), Verdict::Inconclusive);
 }
 
+/// A ratio of eight processes on each side.
+fn of_eight() -> Ratio {
+    let (low, high) = (0.9, 1.1);
+    Ratio { value: 1.0, low, high, coverage: 0.95, p: 0.2, units: [8; 2], in_pairs: false }
+}
+
+/// Blocks of these quotients, and whether the arms came in the order of their names.
+fn blocks(of: &[(f64, bool)]) -> Vec<Block> {
+    of.iter().map(|&(ratio, in_order)| Block { ratio, in_order }).collect()
+}
+
+#[test]
+fn what_comes_second_is_told_from_what_the_arms_do() {
+    // The second arm takes twice as long; who comes second takes a tenth more.
+    let cell = [(2.2, true), (2.0 / 1.1, false)].repeat(4);
+    let position = Position::of(&[blocks(&cell)]).unwrap();
+    assert!(near(position.value, 1.1) && position.blocks == 8, "{position:?}");
+    // All of four above the others: 2 of 70 ways.
+    assert!(near(position.p, 2.0 / 70.0) && !position.is_seen(), "{position:?}");
+    // Cells need not be alike: what each says by itself adds up. 2 of 70 · 70 ways.
+    let other: Vec<(f64, bool)> = cell.iter().map(|(ratio, order)| (ratio * 9.0, *order)).collect();
+    let both = Position::of(&[blocks(&cell), blocks(&other)]).unwrap();
+    assert!(near(both.p, 2.0 / 4900.0) && both.is_seen() && near(both.value, 1.1), "{both:?}");
+    let same = Position::of(&[blocks(&[(2.0, true), (2.0, false)].repeat(4))]).unwrap();
+    assert_eq!((same.value, same.p), (1.0, 1.0));
+    // One order alone says nothing.
+    assert_eq!(Position::of(&[blocks(&[(2.0, true)])]), None);
+    assert_eq!(Position::of(&[]), None);
+}
+
+#[test]
+fn many_blocks_are_asked_by_the_normal_distribution_as_few_are_exactly() {
+    let cell = |count: usize| {
+        let value = |at: usize| 1.0 + ((at * 37) % 23) as f64 / 100.0;
+        let cell: Vec<_> = (0..count).map(|at| (value(at), at % 4 == 1 || at % 4 == 2)).collect();
+        blocks(&cell)
+    };
+    let exact = Position::of(&[cell(32), cell(32)]).unwrap();
+    let normal = Position::of(&[cell(32), cell(32), blocks(&[(1.0, true), (1.0, false)])]).unwrap();
+    assert!((exact.p - normal.p).abs() < 0.01, "{exact:?} {normal:?}");
+}
+
 #[test]
 fn more_of_a_rate_is_faster_and_chance_is_no_verdict() {
-    let ratio =
-        Ratio { value: 1.10, low: 1.08, high: 1.12, coverage: 0.95, p: 0.001, units: [8, 8] };
+    let ratio = Ratio { value: 1.10, low: 1.08, high: 1.12, p: 0.001, ..of_eight() };
     let judge = |p, better| Verdict::judge(&ratio, p, 0.03, better);
     assert_eq!(judge(0.001, Better::Less), Verdict::Slower);
     assert_eq!(judge(0.001, Better::More), Verdict::Faster);
@@ -188,7 +229,7 @@ fn more_of_a_rate_is_faster_and_chance_is_no_verdict() {
 fn a_wide_interval_needs_more_processes_and_a_narrow_one_few_more() {
     let of = |value: f64, width: f64, units| {
         let (low, high) = (value / width, value * width);
-        let ratio = Ratio { value, low, high, coverage: 0.95, p: 0.2, units: [units; 2] };
+        let ratio = Ratio { value, low, high, units: [units; 2], ..of_eight() };
         units_to_decide(&ratio, 1, 0.03)
     };
     // Twice as wide as a tie: four times as many.
@@ -198,8 +239,11 @@ fn a_wide_interval_needs_more_processes_and_a_narrow_one_few_more() {
     // A shift of a tenth is beyond 1 by half as much again at ± 6.4 %: 8 · (ln 1.2 / 0.0635)².
     assert_eq!(of(1.1, 1.2, 8), Some(66));
     // Of a large family chance gives more: so few can never tell.
-    let few = Ratio { value: 1.5, low: 1.4, high: 1.6, coverage: 0.95, p: 0.01, units: [5, 5] };
+    let few = Ratio { value: 1.5, low: 1.4, high: 1.6, units: [5; 2], ..of_eight() };
     assert_eq!(units_to_decide(&few, 50, 0.03), Some(8));
+    // Pairs have two orders each, not as many as there are ways to choose half of all.
+    let pairs = Ratio { in_pairs: true, ..few };
+    assert_eq!([1, 50].map(|family| units_to_decide(&pairs, family, 0.03)), [Some(8), Some(14)]);
 }
 
 proptest! {

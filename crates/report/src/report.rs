@@ -6,7 +6,9 @@
 use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
-    Document, Note, Run, Tone, html, json, markdown,
+    Document, Note, Run, Tone,
+    compare::{Asked, Comparison, Side},
+    html, json, markdown,
     published::Publication,
     terminal::{self, Style},
     views::{self, Defaults},
@@ -31,13 +33,19 @@ impl Report {
         defaults: Defaults,
     ) -> Self {
         let run = views::run(header, records, damage, published, defaults);
-        let document = Document {
+        let mut document = Document {
             title: header.run.clone(),
             facts: views::facts(header, records),
             alerts: alerts(header, records, damage),
             headlines: views::headlines(&run),
             sections: views::sections(&run),
         };
+        if let Some(arms) = arms(header, records) {
+            document.facts.extend(arms.facts);
+            document.alerts.extend(arms.alerts);
+            document.headlines.splice(..0, arms.headlines);
+            document.sections.splice(..0, arms.sections);
+        }
         Self { run, document: document.harmless() }
     }
 
@@ -81,6 +89,16 @@ impl Report {
     pub fn html(&self) -> String {
         html::render(&self.run, &self.document)
     }
+}
+
+/// What a run of two arms says of them.
+fn arms(header: &RunHeader, records: &[Record]) -> Option<Document> {
+    let side = Side { name: &header.run, header, records, damage: None };
+    let comparison = Comparison::of_arms(&side, &Asked::default()).ok()?;
+    let mut document = comparison.whole();
+    // The report says by itself on which machine.
+    document.facts.retain(|(name, _)| name != "machine");
+    Some(document)
 }
 
 /// What went wrong with the run as a whole.

@@ -38,6 +38,7 @@ pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
         workload: super::WORKLOAD.to_owned(),
         nature: if arch::is_emulated() { Nature::Emulated } else { Nature::Measured },
         case,
+        ab: None,
         host: host(&facts),
         outcome: Outcome::Measured(measured),
     }

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct Compare {
     /// Runs: directories, journals, tags, or LAST; A1,A2 is one side of several; published/NAME is
-    /// a publication.
+    /// a publication. One of two arms (run --ab) stands alone.
     #[arg(required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
     run: Vec<PathBuf>,
     /// What the others are set against: one of the runs, or with --by a value (default the first).
@@ -155,11 +155,6 @@ impl Run for Compare {
 
 impl Compare {
     fn compare(mut self) -> Result<Exit, Failure> {
-        if self.by.is_none() && self.run.len() < 2 {
-            return Err(Failure::usage_text(
-                "one run alone: name another, or an axis to compare its cases along: --by page",
-            ));
-        }
         self.choose_base()?;
         let out = self.file.as_deref().map(output::create).transpose()?;
         let opened: Vec<Opened> =
@@ -180,6 +175,10 @@ impl Compare {
         let comparison = match &self.by {
             Some(axis) => Comparison::along(&sides, axis, self.baseline.as_deref(), &asked)
                 .map_err(Failure::usage_text)?,
+            // A run of two arms is a comparison by itself.
+            None if sides.len() == 1 => {
+                Comparison::of_arms(&sides[0], &asked).map_err(Failure::usage_text)?
+            }
             None => Comparison::of(&sides, &asked)
                 .ok_or_else(|| Failure::usage_text("no run to compare"))?,
         };

@@ -1,5 +1,6 @@
 //! One file for each command, and the table of them.
 
+mod ab;
 mod advise;
 mod check;
 mod compare;

@@ -11,7 +11,7 @@ use pagelab_bench::{
     measure::Method,
     plan::{self, Plan, Planned},
 };
-use pagelab_record::{Case, Record, RunHeader};
+use pagelab_record::{Asked, Case, Record, RunHeader};
 use pagelab_sys::{machine::environment, time::ClockChoice};
 
 use crate::{
@@ -41,6 +41,17 @@ impl Run for Resume {
             directory
         };
         let mut run = session::Run::resume(directory)?;
+        if let Some(Asked::Ab(ab)) = run.header.asked.clone() {
+            // All of the plan: what is done of each cell is told by its blocks.
+            let (mut plan, _) = remaining(&run.header, &[], clock)
+                .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
+            for (index, planned) in plan.cases.iter_mut().enumerate() {
+                planned.arm = Some(ab.arms[index % 2].clone().into());
+            }
+            let patience = self.conduct.wait.patience();
+            let runner = session::runner(&run.header.run, &plan.cases, patience)?;
+            return super::ab::execute(runner, run, &plan, &ab, self.conduct.quiet.quiet);
+        }
         let (plan, all) = remaining(&run.header, &run.records, clock)
             .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
         let left = plan.cases.len();

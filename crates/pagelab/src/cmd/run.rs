@@ -6,17 +6,19 @@ use anyhow::Context;
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{
     Need, Needed, Remedy,
-    plan::{self, Outlook, Plan},
+    asked::Seconds,
+    plan::{self, Outlook, Overrides, Plan},
     suite::{self, Entry, Suite},
     workload::Row,
 };
 use pagelab_record::{
-    input,
+    Arm, Asked, input,
     units::{display_bytes, display_ns},
 };
 use pagelab_sys::time::ClockChoice;
 use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
+use super::ab;
 use crate::{
     args::{self, Conduct, DryRun, Method, Output, Short},
     exit::{Exit, Failure},
@@ -37,6 +39,10 @@ struct Flags {
     conduct: Conduct,
     #[arg(long, help = suite_help())]
     suite: Option<String>,
+    /// Set two arms against each other, process by process: page=4k page=2m, env:NAME=VALUE
+    /// env:NAME.
+    #[arg(long, global = true, num_args = 2, value_names = ["A", "B"], value_parser = ab::arm)]
+    ab: Option<Vec<Arm>>,
     /// Override the size of every case of a suite.
     #[arg(long)]
     size: Option<String>,
@@ -81,13 +87,19 @@ pub(super) fn describe(command: Command) -> Command {
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let flags: Flags = args::of(matches)?;
     let clock = flags.conduct.clock.choice();
-    let (plan, name, published) = if let Some((workload, grid)) = matches.subcommand() {
+    let (mut plan, name, published) = if let Some((workload, grid)) = matches.subcommand() {
         (flags.plan_of_grid(workload, grid, clock)?, String::new(), Vec::new())
     } else {
         let suite = flags.chosen_suite()?;
-        let plan = plan::of_suite(&suite, clock, flags.method.overrides());
+        let plan = plan::of_suite(&suite, clock, flags.overrides());
         (plan.map_err(Failure::usage_text)?, suite.name, suite.published)
     };
+    let mut asked = None;
+    if let Some([a, b]) = flags.ab.as_deref() {
+        let (both, arms) = ab::plan(plan, [a.clone(), b.clone()]).map_err(Failure::usage_text)?;
+        let budget_ns = flags.method.overrides().budget.map(Seconds::ns);
+        (plan, asked) = (both.clone(), Some(ab::asked(arms, &both, budget_ns)));
+    }
     let outlook = plan.outlook();
     // A suite's own sizes may be too large for a host, and are skipped; one that was asked for is
     // a mistake.
@@ -104,12 +116,27 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let place = flags.output.place();
     // The knobs first: a run that must wait for another leaves no directory behind.
     let runner = session::runner(&place.run, &plan.cases, flags.conduct.wait.patience())?;
-    let header = session::header(&place.run, &name, &published, &plan);
+    let mut header = session::header(&place.run, &name, &published, &plan);
+    let quiet = flags.conduct.quiet.quiet;
+    if let Some(asked) = asked {
+        header.asked = Some(Asked::Ab(asked.clone()));
+        return ab::execute(runner, Run::start(&place, header)?, &plan, &asked, quiet);
+    }
     let run = Run::start(&place, header)?;
-    session::execute(runner, run, &plan, flags.conduct.quiet.quiet)
+    session::execute(runner, run, &plan, quiet)
 }
 
 impl Flags {
+    /// How to measure; of two arms so that the screen leaves time for what it does not decide.
+    fn overrides(&self) -> Overrides {
+        let over = self.method.overrides();
+        if self.ab.is_none() {
+            return over;
+        }
+        let budget = over.budget.map(|budget| budget.part(ab::SCREEN_SHARE));
+        Overrides { forks: over.forks.or(Some(ab::FORKS)), budget, ..over }
+    }
+
     /// What the flags say of the cases of a suite.
     fn of_suite(&self) -> [(&'static str, Option<&str>); 4] {
         [
@@ -136,6 +163,10 @@ impl Flags {
         }
         let row = pagelab_workloads::workload(workload).map_err(Failure::usage_text)?;
         let entry = Entry::new(row, args::axes(row, grid));
+        if self.ab.is_some() {
+            // The arms are each other's measure.
+            return plan::of_cases(&entry, clock, self.overrides()).map_err(Failure::usage_text);
+        }
         let limits = suites::built_in("limits", published::NAMES).map_err(Failure::usage_text)?;
         plan::of_grid(&entry, &limits, clock, self.method.overrides()).map_err(Failure::usage_text)
     }

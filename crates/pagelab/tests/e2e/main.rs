@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 
 mod advise;
+mod arms;
 mod bad_input;
 mod belongings;
 mod capture;

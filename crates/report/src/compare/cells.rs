@@ -169,12 +169,19 @@ fn touched(case: &Case) -> &'static str {
 pub(super) struct Found {
     pub(super) unit: Unit,
     pub(super) processes: Vec<f64>,
+    /// The number of each process in its case.
+    numbers: Vec<u32>,
 }
 
 impl Found {
     /// What stands for the side as a whole.
     pub(super) fn middle(&self) -> f64 {
         stats::median(self.processes.iter().copied())
+    }
+
+    /// Each process's, by its number.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u32, f64)> {
+        self.numbers.iter().copied().zip(self.processes.iter().copied())
     }
 }
 
@@ -249,5 +256,5 @@ pub(super) fn find(
     if processes.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
         return Err("a process has a time of nothing");
     }
-    Ok(Found { unit, processes })
+    Ok(Found { unit, processes, numbers: samples.numbers().to_vec() })
 }

@@ -1,5 +1,6 @@
 //! A comparison for programs: JSON and CSV, a cell each.
 
+use pagelab_record::verdict::Position;
 use serde_json::{Value, json};
 
 use super::{
@@ -14,7 +15,8 @@ pub(super) fn json(comparison: &Comparison<'_>) -> String {
     visible(&format!("{:#}\n", value(comparison)))
 }
 
-/// `{"cells": […]}`; with more than one run against the first, each names its own.
+/// `{"cells": […]}`; with more than one run against the first, each names its own. Of two arms of
+/// one run, also what coming second in a block did.
 pub(super) fn value(comparison: &Comparison<'_>) -> Value {
     let several = comparison.against.len() > 1;
     let cell = |against: &Against<'_>, cell: &Cell<'_>| {
@@ -37,7 +39,13 @@ pub(super) fn value(comparison: &Comparison<'_>) -> Value {
     let all = comparison.against.iter();
     let cells: Vec<Value> =
         all.flat_map(|against| against.cells.iter().map(move |c| cell(against, c))).collect();
-    json!({ "cells": cells })
+    let mut whole = json!({ "cells": cells });
+    if let Some(Position { value, p, blocks }) =
+        comparison.against.iter().find_map(|against| against.position)
+    {
+        whole["position"] = json!({ "ratio": value, "p": p, "blocks": blocks });
+    }
+    whole
 }
 
 /// One line for each cell, tidy: `docs/csv.md` describes it.

@@ -5,12 +5,12 @@
 
 use pagelab_record::{
     Nature, Record,
-    verdict::{DELTA, Ratio, Verdict, holm, units_to_decide},
+    verdict::{Better, Block, DELTA, Position, Ratio, Verdict, holm, units_to_decide},
     vocabulary::{counter, series::PLANTED},
 };
 
 use super::{
-    Asked,
+    Asked, arms,
     cells::{self, Found, Place, Statistic},
     facts::{self, Class, Difference},
     pairs::{self, Left, Pair},
@@ -66,6 +66,8 @@ pub(super) struct Against<'r> {
     pub(super) all_skipped: bool,
     /// Whether both sides are of one boot each, and not of the same.
     pub(super) boots_differ: bool,
+    /// What coming second did, where processes stand in blocks.
+    pub(super) position: Option<Position>,
 }
 
 /// A difference of less is none.
@@ -127,7 +129,29 @@ pub(super) fn against<'r>(
     differences.sort();
     judge(&mut cells, delta_of(asked));
     let name = names[1].to_owned();
-    Against { name, cells, left, differences, all_skipped, boots_differ }
+    let position = position(&cells);
+    Against { name, cells, left, differences, all_skipped, boots_differ, position }
+}
+
+/// What coming second did, over some cells; each case is asked once, however many metrics it has.
+fn position(cells: &[Cell<'_>]) -> Option<Position> {
+    let mut seen = Vec::new();
+    let mut told = Vec::new();
+    for cell in cells {
+        let (Some(number), Some(turns)) = (cell.pair.cell, &cell.pair.a.ab) else { continue };
+        let [Some(a), Some(b)] = &cell.sides else { continue };
+        if seen.contains(&number) {
+            continue;
+        }
+        seen.push(number);
+        let block = |(number, [a, b]): (u32, [f64; 2])| Block {
+            // As times: of a rate, less is slower.
+            ratio: if cell.statistic.better() == Better::Less { b / a } else { a / b },
+            in_order: turns.first.contains(&number),
+        };
+        told.push(arms::blocks(a, b).map(block).collect());
+    }
+    Position::of(&told)
 }
 
 /// The cells of a pair, before they are judged.
@@ -189,7 +213,11 @@ fn cells_of<'r>(
                     made.why = format!("{} and {}", a.unit.name(), b.unit.name());
                 }
                 [Ok((a, boots)), Ok((b, other_boots))] => {
-                    made.ratio = Ratio::of(&boots, &other_boots);
+                    made.ratio = if pair.cell.is_some() {
+                        arms::ratio(&a, &b)
+                    } else {
+                        Ratio::of(&boots, &other_boots)
+                    };
                     made.boots = [boots.len(), other_boots.len()];
                     made.sides = [Some(a), Some(b)];
                 }

@@ -50,6 +50,9 @@ pub(super) fn render(comparison: &Comparison<'_>, columns: usize) -> String {
             }
         }
         left(against, columns, &mut line);
+        if let Some(position) = &against.position {
+            wrapped(&sections::position(position), columns, &mut line);
+        }
     }
     visible(&text)
 }

@@ -9,6 +9,7 @@
 //!
 //! Cells of one run are set against each other in the same way, along a parameter ([`pairs`]).
 
+mod arms;
 mod cells;
 mod data;
 mod drawn;
@@ -20,8 +21,10 @@ mod power;
 mod sections;
 mod twice;
 
+use std::collections::BTreeMap;
+
 use pagelab_record::{
-    Record, RunHeader,
+    self as record, Record, RunHeader,
     journal::Damage,
     verdict::{Better, Verdict},
 };
@@ -145,6 +148,37 @@ impl<'r> Comparison<'r> {
         Ok(Self::new(&base, sides, paired, &asked))
     }
 
+    /// The two arms of one run against each other.
+    ///
+    /// # Errors
+    /// A sentence, where the run has no arms.
+    pub fn of_arms(side: &Side<'r>, asked: &Asked) -> Result<Self, String> {
+        let Some(record::Asked::Ab(ab)) = &side.header.asked else {
+            return Err(format!(
+                "{}: one run alone, and without arms: name another, or an axis to compare its \
+                 cases along: --by page",
+                side.name
+            ));
+        };
+        let (pairs, left) = arms::of_run(side, ab);
+        let names = ab.arms.each_ref().map(|arm| arm.name.as_str());
+        let against = against(names, pairs, left, None, asked);
+        Ok(Self::new(names[0], &[*side], vec![against], asked))
+    }
+
+    /// The cells of a run of two arms that are not decided, each with the blocks that it needs in
+    /// all, where that can be told.
+    pub fn open_cells(&self) -> BTreeMap<u32, Option<u32>> {
+        let mut open = BTreeMap::new();
+        for cell in self.cells().filter(|cell| cell.verdict == Verdict::Inconclusive) {
+            let (Some(number), Some(_)) = (cell.pair.cell, &cell.ratio) else { continue };
+            let needs = open.entry(number).or_insert(cell.needs);
+            // All of its metrics, so the one that takes longest.
+            *needs = needs.zip(cell.needs).map(|(one, other)| one.max(other));
+        }
+        open
+    }
+
     fn new(base: &str, sides: &[Side<'r>], against: Vec<Against<'r>>, asked: &Asked) -> Self {
         let damaged = sides.iter().filter_map(|side| Some((side.name.to_owned(), side.damage?)));
         let (delta, floor) = (delta_of(asked), asked.floor);
@@ -217,9 +251,15 @@ impl<'r> Comparison<'r> {
 
     /// One file that opens offline.
     pub fn html(&self) -> String {
+        let document = self.whole();
+        html::page(&document.harmless(), &data::value(self), html::COMPARED)
+    }
+
+    /// With what only a page shows.
+    pub(crate) fn whole(&self) -> Document {
         let mut document = sections::document(self, true);
         drawn::add(self, &mut document);
-        html::page(&document.harmless(), &data::value(self), html::COMPARED)
+        document
     }
 
     fn document(&self) -> Document {

@@ -21,6 +21,8 @@ pub(super) struct Pair<'r> {
     pub(super) case: Case,
     /// What other runs of either side have of it.
     pub(super) more: [Vec<&'r Record>; 2],
+    /// Its number in a run of two arms, whose processes stand beside each other in blocks.
+    pub(super) cell: Option<u32>,
 }
 
 impl<'r> Pair<'r> {
@@ -41,7 +43,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    fn of(record: &Record, why: String) -> Self {
+    pub(super) fn of(record: &Record, why: String) -> Self {
         let Record { workload, case, .. } = record;
         Self { workload: workload.clone(), case: case.clone(), why, skipped: false }
     }
@@ -65,9 +67,9 @@ pub(super) fn measured(record: &Record) -> Option<&Measured> {
 /// The first record of each case, and the others of it: those of further runs of the side.
 fn by_case(records: &[Record]) -> (Vec<&Record>, Vec<Vec<&Record>>) {
     let (mut first, mut more): (Vec<&Record>, Vec<Vec<&Record>>) = (Vec::new(), Vec::new());
-    let mut places: HashMap<(&str, &Case), usize> = HashMap::new();
+    let mut places: HashMap<_, usize> = HashMap::new();
     for record in records {
-        let place = *places.entry((record.workload.as_str(), &record.case)).or_insert(first.len());
+        let place = *places.entry(record.key()).or_insert(first.len());
         if place == first.len() {
             first.push(record);
             more.push(Vec::new());
@@ -84,11 +86,10 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
     let (here, mine) = by_case(base.records);
     let (there, theirs) = by_case(other.records);
     let mut met = vec![false; there.len()];
-    let by_case: HashMap<(&str, &Case), usize> = (there.iter().enumerate())
-        .map(|(at, record)| ((record.workload.as_str(), &record.case), at))
-        .collect();
+    let by_case: HashMap<_, usize> =
+        there.iter().enumerate().map(|(at, record)| (record.key(), at)).collect();
     for (nth, a) in here.iter().copied().enumerate() {
-        let same = by_case.get(&(a.workload.as_str(), &a.case)).copied();
+        let same = by_case.get(&a.key()).copied();
         let mut mates: Vec<usize> = same.into_iter().collect();
         if mates.is_empty() {
             let stated = |but: &[&str]| -> Vec<usize> {
@@ -110,7 +111,7 @@ pub(super) fn of_runs<'r>(base: &Side<'r>, other: &Side<'r>) -> Paired<'r> {
             // The one that says more of the case.
             let case = if a.case.0.len() >= b.case.0.len() { &a.case } else { &b.case };
             let more = [mine[nth].clone(), theirs[at].clone()];
-            let pair = Pair { a, b, case: case.clone(), more };
+            let pair = Pair { a, b, case: case.clone(), more, cell: None };
             add(pair, [base.name, other.name], &mut pairs, &mut left);
         }
     }
@@ -139,7 +140,12 @@ pub(super) fn alone(pair: &Pair<'_>, why: &str) -> Left {
 }
 
 /// A pair where both were measured; else what is to be said of it.
-fn add<'r>(pair: Pair<'r>, names: [&str; 2], pairs: &mut Vec<Pair<'r>>, left: &mut Vec<Left>) {
+pub(super) fn add<'r>(
+    pair: Pair<'r>,
+    names: [&str; 2],
+    pairs: &mut Vec<Pair<'r>>,
+    left: &mut Vec<Left>,
+) {
     let why = |(record, name): (&Record, &str)| match &record.outcome {
         Outcome::Measured(_) => None,
         Outcome::Skipped { need, .. } => {
@@ -226,7 +232,7 @@ pub(super) fn along<'r>(
                     let mut case = a.case.clone();
                     case.0.remove(axis);
                     let names = [base, *other];
-                    let pair = Pair { a, b, case, more: [Vec::new(), Vec::new()] };
+                    let pair = Pair { a, b, case, more: [Vec::new(), Vec::new()], cell: None };
                     add(pair, names, &mut pairs, &mut left);
                 }
                 None => {

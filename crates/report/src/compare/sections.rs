@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Record,
     units::display_bytes,
-    verdict::{PROCESSES_MAX, Ratio, Verdict},
+    verdict::{PROCESSES_MAX, Position, Ratio, Verdict},
 };
 
 use super::{
@@ -79,7 +79,20 @@ fn facts(comparison: &Comparison<'_>) -> Vec<(String, String)> {
         }
     }
     facts.push(("a tie".to_owned(), tie(comparison)));
+    let positions = comparison.against.iter().filter_map(|against| against.position.as_ref());
+    facts.extend(positions.map(|told| ("the order".to_owned(), position(told))));
     facts
+}
+
+/// What coming second in a block did.
+pub(super) fn position(position: &Position) -> String {
+    let Position { value, p, blocks } = position;
+    let more = if *value < 1.0 { "less" } else { "more" };
+    let share = share((value - 1.0).abs());
+    let said = if position.is_seen() { "it has an effect" } else { "no more than chance gives" };
+    let p = chance(*p);
+    let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
+    format!("who comes second in a block takes {share} {more}: {said} ({p}, {blocks} blocks)")
 }
 
 /// What counts as no difference, and why.
@@ -140,6 +153,17 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
             alerts.push(alert("nothing", text, ""));
         }
         alerts.extend(units(against));
+        if against.position.as_ref().is_some_and(Position::is_seen) {
+            let text = "who comes second in a block is not as fast as who comes first: the order \
+                        is balanced, so that no ratio has it, but a process leaves something";
+            alerts.push(alert("the order", text.to_owned(), ""));
+        }
+        let open = against.cells.iter().filter(|cell| cell.pair.cell.is_some() && is_open(cell));
+        let open = open.count();
+        if open > 0 {
+            let text = format!("{open} of {} cells stay undecided", against.cells.len());
+            alerts.push(alert("undecided", text, "more blocks: a larger --budget, or --forks"));
+        }
     }
     alerts
 }
@@ -156,6 +180,13 @@ fn units(against: &Against<'_>) -> Vec<Note> {
             against.cells.len()
         );
         alerts.push(alert("few", text, "measure in more boots of both"));
+    } else if few > 0 && against.cells.iter().all(|cell| cell.pair.cell.is_some()) {
+        let text = format!(
+            "{few} of {} cells have fewer than six blocks: so few have no 95 % interval and no \
+             verdict",
+            against.cells.len()
+        );
+        alerts.push(alert("few", text, "--forks 12, which is what a run of two arms has"));
     } else if few > 0 {
         let text = format!(
             "{few} of {} cells have fewer than four processes on a side: so few have no 95 % \
@@ -277,21 +308,30 @@ fn cells(against: &Against<'_>, [a, b]: [&str; 2], id: String, title: &str) -> S
         return section.with(Block::Text("There is none.".to_owned()));
     }
     section.blocks.push(Block::Table(grid.told(&against.cells)));
-    section.with(Block::Text(
-        "Ratio: the median of all quotients of a process of the one and a process of the other, \
-         with its 95 % interval (in parentheses what was seen, where there are too few processes \
-         for one). p: how often chance alone gives as much, for the cells of a workload together \
-         (Holm). n: processes of each side. SAME: the whole interval is a tie. FASTER, SLOWER: \
-         it lies beyond 1, is not all a tie, and p is below 0.01. To decide: processes of each \
-         side, as far as can be told."
-            .to_owned(),
-    ))
+    let in_blocks = against.cells.iter().any(|cell| cell.pair.cell.is_some());
+    let quotients = if in_blocks {
+        "the median of the quotients of the two processes of each block"
+    } else {
+        "the median of all quotients of a process of the one and a process of the other"
+    };
+    section.with(Block::Text(format!(
+        "Ratio: {quotients}, with its 95 % interval (in parentheses what was seen, where there are \
+         too few processes for one). p: how often chance alone gives as much, for the cells of a \
+         workload together (Holm). n: processes of each side. SAME: the whole interval is a tie. \
+         FASTER, SLOWER: it lies beyond 1, is not all a tie, and p is below 0.01. To decide: \
+         processes of each side, as far as can be told."
+    )))
+}
+
+/// Whether more processes would decide it.
+fn is_open(cell: &Compared<'_>) -> bool {
+    cell.verdict == Verdict::Inconclusive && cell.ratio.is_some()
 }
 
 /// Processes of each side that would decide what is not decided.
 fn to_decide(cell: &Compared<'_>) -> Option<String> {
-    let open = cell.verdict == Verdict::Inconclusive && cell.ratio.is_some();
-    open.then(|| cell.needs.map_or_else(|| format!(">{PROCESSES_MAX}"), |needs| needs.to_string()))
+    is_open(cell)
+        .then(|| cell.needs.map_or_else(|| format!(">{PROCESSES_MAX}"), |needs| needs.to_string()))
 }
 
 /// The middle of what the processes of a side say.

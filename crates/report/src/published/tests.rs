@@ -39,6 +39,7 @@ fn case(trace: &str, factor: u64) -> Record {
         schema: schema::SCHEMA.to_owned(),
         run: "test".to_owned(),
         boot: String::new(),
+        ab: None,
         host: Host::default(),
     }
 }

@@ -230,6 +230,16 @@ pub(crate) fn entry(record: &Record) -> Entry {
     entry
 }
 
+/// A record whose case also says its arm, where that is more than a parameter: nothing else tells
+/// the two from each other.
+fn with_arm(record: &Record) -> Record {
+    let mut record = record.clone();
+    if let Some(arm) = record.ab.as_ref().and_then(|turns| turns.arm.beyond_case()) {
+        record.case = record.case.with("ab", arm);
+    }
+    record
+}
+
 /// Derives every number of a journal's contents and of the published results beside it.
 pub(crate) fn run(
     header: &RunHeader,
@@ -238,7 +248,7 @@ pub(crate) fn run(
     publications: &[Publication],
     defaults: Defaults,
 ) -> Run {
-    let mut entries: Vec<Entry> = records.iter().map(entry).collect();
+    let mut entries: Vec<Entry> = records.iter().map(|record| entry(&with_arm(record))).collect();
     for Entry { record, set, .. } in &mut entries {
         set.retain(|name| defaults(&record.workload, name) != record.case.get(name));
     }

@@ -35,6 +35,7 @@ fn record(page: &str, series: Vec<Series>) -> Record {
         workload: "fault/latency".into(),
         nature: Nature::Measured,
         case: Case::default().with("kind", "write").with("page", page).with("size", "128m"),
+        ab: None,
         host: host(),
         outcome: Outcome::Measured(Measured { series, ..Measured::default() }),
     }

@@ -209,6 +209,7 @@ pub(crate) fn outcome(workload: &str, case: Case, outcome: Outcome) -> Record {
         workload: workload.into(),
         nature: Nature::Measured,
         case,
+        ab: None,
         host: host(moment),
         outcome,
     }

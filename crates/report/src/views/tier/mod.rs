@@ -203,6 +203,7 @@ pub(crate) mod tests {
             workload: WORKLOAD.to_owned(),
             nature: Nature::Simulated,
             case: Case::default().with("scenario", "plain").with("policy", "auto"),
+            ab: None,
             host: Host::default(),
             outcome: Outcome::Measured(measured),
         }

@@ -1,0 +1,337 @@
+//! `pagelab run --ab A B`: two arms of one run, block by block.
+//!
+//! The one idea: a block is a process of each arm, in an order that was drawn from a seed in the
+//! header, so that a run that is resumed goes on with it. All cells are screened; within `--budget`
+//! those that the verdict leaves open then get as many blocks as they need.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+use pagelab_bench::{
+    Kind, Role,
+    asked::Forks,
+    blocks,
+    partial::Partial,
+    plan::{self, Plan, Planned},
+    runner::{Came, Runner},
+};
+use pagelab_record::{Ab, Arm, Outcome, RunHeader, Turns, ab::Change};
+use pagelab_report::{Asked, Comparison, Side};
+use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
+
+use crate::{
+    exit::{Exit, Failure},
+    output,
+    progress::{self, Progress},
+    session::Run,
+};
+
+/// Blocks of every cell where nobody says: all to one side, they decide each of 20 cells together.
+pub(super) const FORKS: Forks = Forks::of(12);
+
+/// The screen takes at most so large a part of the budget for each arm.
+pub(super) const SCREEN_SHARE: f64 = 0.25;
+
+/// An arm as it was typed: `page=4k`, `env:NAME=VALUE`, or `env:NAME` for none.
+pub(super) fn arm(text: &str) -> Result<Arm, String> {
+    let change = if let Some(variable) = text.strip_prefix("env:") {
+        let (name, value) = match variable.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (variable, None),
+        };
+        if name.is_empty() {
+            return Err(format!("`{text}` names no variable: write env:NAME=VALUE, or env:NAME"));
+        }
+        Change::Environment { name: name.to_owned(), value }
+    } else {
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(format!(
+                "`{text}` is no arm: write a parameter (page=4k) or a variable (env:NAME=VALUE)"
+            ));
+        };
+        Change::Parameter { name: name.to_owned(), value: value.to_owned() }
+    };
+    Ok(Arm { name: text.to_owned(), change })
+}
+
+/// The cases of both arms, cell by cell, and the arms in their canonical spelling.
+pub(super) fn plan(base: Plan, arms: [Arm; 2]) -> Result<(Plan, [Arm; 2]), String> {
+    let mut both = Plan { cases: Vec::new(), left_out: base.left_out };
+    let mut canonical = arms.clone();
+    let parameter = |arm: &Arm| match &arm.change {
+        Change::Parameter { name, .. } => Some(name.clone()),
+        Change::Environment { .. } => None,
+    };
+    if parameter(&arms[0]) != parameter(&arms[1]) {
+        let [a, b] = arms.map(|arm| arm.name);
+        return Err(format!("--ab {a} {b}: two arms differ in one thing: name it in both"));
+    }
+    for planned in base.cases {
+        let name = planned.workload.name();
+        if planned.is_one_pass() {
+            both.left_out.push(format!("{name} is one pass: it has no times to compare"));
+            continue;
+        }
+        let mut cell: Vec<Planned> = Vec::new();
+        for (arm, spelled) in arms.iter().zip(&mut canonical) {
+            let Change::Parameter { name: param, value } = &arm.change else {
+                let case = Arc::clone(&planned.case);
+                cell.push(Planned::new(planned.workload, case, planned.method));
+                continue;
+            };
+            let known = planned.workload.params().iter().find(|known| known.name == param);
+            let Some(known) = known else {
+                both.left_out.push(format!("{name} has no parameter `{param}`"));
+                break;
+            };
+            let value = known.canonical(value)?;
+            if known.role != Role::Axis || matches!(known.kind, Kind::Page) && value.ends_with('l')
+            {
+                return Err(format!("--ab {}: that is no single value of --{param}", arm.name));
+            }
+            *spelled = Arm {
+                name: format!("{param}={value}"),
+                change: Change::Parameter { name: param.clone(), value: value.clone() },
+            };
+            let case = planned.case.as_ref().clone().with(param, &value);
+            let pairs: Vec<(&str, &str)> =
+                case.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            match plan::complete(planned.workload, &pairs) {
+                Ok(case) => cell.push(Planned::new(planned.workload, case, planned.method)),
+                Err(why) => {
+                    both.left_out.push(why);
+                    break;
+                }
+            }
+        }
+        if cell.len() == 2 && !both.cases.contains(&cell[0]) {
+            both.cases.extend(cell);
+        }
+    }
+    if canonical[0] == canonical[1] {
+        return Err(format!("--ab: both arms are {}: name two", canonical[0].name));
+    }
+    if both.cases.is_empty() {
+        return Err(format!("--ab: no case is left: {}", both.left_out.join("; ")));
+    }
+    for (index, planned) in both.cases.iter_mut().enumerate() {
+        planned.arm = Some(Arc::new(canonical[index % 2].clone()));
+    }
+    Ok((both, canonical))
+}
+
+/// What the header keeps of it.
+pub(super) fn asked(arms: [Arm; 2], plan: &Plan, budget_ns: Option<u64>) -> Ab {
+    // JSON readers hold numbers of 53 bits.
+    let seed = RandomState::new().hash_one(0_u8) >> 11;
+    let screen = plan.cases.first().map_or(FORKS.get(), |planned| planned.method.forks);
+    Ab { arms, seed, screen, budget_ns }
+}
+
+/// An arm of a cell, as far as it has come.
+#[derive(Debug, Default)]
+struct Half {
+    partial: Partial,
+    settled: Option<Outcome>,
+    first: Vec<u32>,
+}
+
+/// A cell, as far as it has come.
+#[derive(Debug, Default)]
+struct Cell {
+    halves: [Half; 2],
+    blocks: u32,
+    took_ns: u64,
+    measured: u32,
+    /// Whether no more of it is measured.
+    closed: bool,
+}
+
+impl Cell {
+    /// Blocks that both arms have.
+    fn pairs(&self) -> u32 {
+        let of = |half: &Half| u32::try_from(half.partial.processes()).unwrap_or(u32::MAX);
+        of(&self.halves[0]).min(of(&self.halves[1]))
+    }
+}
+
+/// The cells as the records of a run left them.
+fn cells(run: &Run, ab: &Ab, count: usize) -> Vec<Cell> {
+    let boot = pagelab_sys::machine::environment::boot_id();
+    let mut cells: Vec<Cell> = (0..count).map(|_| Cell::default()).collect();
+    for (one, other) in run.records.iter().zip(run.records.iter().skip(1)) {
+        let (Some(here), Some(there)) = (&one.ab, &other.ab) else { continue };
+        let Some(cell) = cells.get_mut(here.cell as usize) else { continue };
+        // An arm without the other, where the run was killed between the two, is no block: it is
+        // measured again.
+        if (here.cell, here.blocks) != (there.cell, there.blocks) || here.arm == there.arm {
+            continue;
+        }
+        cell.blocks = here.blocks;
+        for (record, turns) in [(one, here), (other, there)] {
+            let Some(index) = ab.index(&turns.arm) else { continue };
+            // What a boot brings is in its blocks: no other boot adds to them.
+            cell.closed |= record.boot != boot;
+            let half = &mut cell.halves[index];
+            half.first.clone_from(&turns.first);
+            match &record.outcome {
+                Outcome::Measured(measured) => half.partial = Partial::of(measured.clone()),
+                outcome => half.settled = Some(outcome.clone()),
+            }
+        }
+    }
+    for cell in &mut cells {
+        cell.closed |= cell.halves.iter().any(|half| half.settled.is_some());
+    }
+    cells
+}
+
+/// Measures what is left of a run of two arms, and prints what it comes to.
+pub(super) fn execute(
+    runner: Runner,
+    mut run: Run,
+    plan: &Plan,
+    ab: &Ab,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    catch_interrupts();
+    let started = monotonic_raw_ns();
+    let mut cells = cells(&run, ab, plan.cases.len() / 2);
+    let screen = |(at, cell): (usize, &Cell)| {
+        let more = ab.screen.saturating_sub(cell.pairs());
+        (more > 0 && !cell.closed).then_some((at, more))
+    };
+    let mut round: Vec<(usize, u32)> = cells.iter().enumerate().filter_map(screen).collect();
+    let mut end = Exit::Good;
+    while !round.is_empty() && end == Exit::Good {
+        let mut course = Course { runner: &runner, plan, ab, run: &mut run };
+        end = course.round(&mut cells, &round, quiet)?;
+        let Some(budget_ns) = ab.budget_ns else { break };
+        let open = open_cells(&run);
+        let state = |(at, cell): (usize, &Cell)| blocks::Cell {
+            blocks: cell.pairs(),
+            block_ns: cell.took_ns / u64::from(cell.measured.max(1)),
+            // How long a cell takes that was measured before the run was resumed nobody knows.
+            needs: u32::try_from(at)
+                .ok()
+                .and_then(|at| open.get(&at).copied().flatten())
+                .filter(|_| !cell.closed && cell.measured > 0),
+        };
+        let states: Vec<blocks::Cell> = cells.iter().enumerate().map(state).collect();
+        round = blocks::round(&states, budget_ns.saturating_sub(monotonic_raw_ns() - started));
+    }
+    // Puts the knobs back before anything slow is drawn.
+    drop(runner);
+    let (header, records) = (run.header.clone(), run.records.clone());
+    let done = run.conclude(end)?;
+    let records = crate::latest::latest(records);
+    let side = Side { name: &header.run, header: &header, records: &records, damage: None };
+    let comparison = Comparison::of_arms(&side, &Asked::default()).map_err(Failure::usage_text)?;
+    output::drawn(&comparison.terminal(output::style()))?;
+    done.tell();
+    Ok(done.exit)
+}
+
+/// The cells that the verdict leaves open.
+fn open_cells(run: &Run) -> std::collections::BTreeMap<u32, Option<u32>> {
+    let records = crate::latest::latest(run.records.clone());
+    let header: &RunHeader = &run.header;
+    let side = Side { name: &header.run, header, records: &records, damage: None };
+    Comparison::of_arms(&side, &Asked::default())
+        .map(|found| found.open_cells())
+        .unwrap_or_default()
+}
+
+/// A run on its way.
+struct Course<'c> {
+    runner: &'c Runner,
+    plan: &'c Plan,
+    ab: &'c Ab,
+    run: &'c mut Run,
+}
+
+impl Course<'_> {
+    /// Gives some cells so many more blocks each, and keeps what they have then.
+    fn round(
+        &mut self,
+        cells: &mut [Cell],
+        round: &[(usize, u32)],
+        quiet: bool,
+    ) -> Result<Exit, Failure> {
+        let mine = round.iter().flat_map(|(at, _)| &self.plan.cases[2 * at..2 * at + 2]);
+        let shown = Plan { cases: mine.cloned().collect(), left_out: Vec::new() };
+        let mut progress = Progress::start(&shown, quiet);
+        for (nth, &(at, more)) in round.iter().enumerate() {
+            let cell = &mut cells[at];
+            if !self.blocks(cell, at, more, &mut progress)? {
+                progress.finish();
+                return Ok(Exit::Interrupted);
+            }
+            self.runner.keep_supplies(|_| false);
+            for (index, planned) in self.plan.cases[2 * at..2 * at + 2].iter().enumerate() {
+                let half = &cell.halves[index];
+                let mut record = match &half.settled {
+                    Some(outcome) => self.runner.record(planned, outcome.clone()),
+                    None => self.runner.conclude(planned, half.partial.clone()),
+                };
+                record.ab = Some(Turns {
+                    arm: self.ab.arms[index].clone(),
+                    cell: u32::try_from(at).unwrap_or(u32::MAX),
+                    blocks: cell.blocks,
+                    first: half.first.clone(),
+                });
+                let told = progress::outcome(&record);
+                self.run.keep(record)?;
+                progress.case(2 * nth + index, planned, &told);
+            }
+        }
+        progress.finish();
+        Ok(Exit::Good)
+    }
+
+    /// Measures so many more blocks of a cell; false where the user interrupted.
+    fn blocks(
+        &self,
+        cell: &mut Cell,
+        at: usize,
+        more: u32,
+        progress: &mut Progress,
+    ) -> Result<bool, Failure> {
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        for _ in 0..more {
+            let (block, begun) = (cell.blocks, monotonic_raw_ns());
+            let first = blocks::first(self.ab.seed, number, block);
+            for (turn, index) in [first, 1 - first].into_iter().enumerate() {
+                let planned = &self.plan.cases[2 * at + index];
+                let half = &mut cell.halves[index];
+                let mut told = |step| progress.step(planned, step);
+                let came = self.runner.processes(planned, block..block + 1, &mut told);
+                match came.map_err(Failure::internal)? {
+                    Came::Answered(partial) => {
+                        half.partial.join(*partial);
+                        half.first.extend((turn == 0).then_some(block));
+                    }
+                    // What blocks before this one said stays said.
+                    Came::Settled(Outcome::Failed { reason }) if half.partial.processes() > 0 => {
+                        half.partial.warn(&[format!("block {block} failed: {reason}")]);
+                        cell.closed = true;
+                    }
+                    Came::Settled(outcome) => {
+                        half.settled = Some(outcome);
+                        cell.closed = true;
+                    }
+                    Came::Interrupted => return Ok(false),
+                }
+            }
+            cell.blocks += 1;
+            cell.measured += 1;
+            cell.took_ns += monotonic_raw_ns() - begun;
+            if cell.closed {
+                break;
+            }
+        }
+        Ok(true)
+    }
+}
