@@ -17,7 +17,7 @@ use pagelab_bench::{
     suite,
 };
 use pagelab_fuzz::{sow, text, written};
-use pagelab_sys::time::clock::ClockChoice;
+use pagelab_sys::time::ClockChoice;
 use pagelab_workloads::{WORKLOADS, suites};
 use toml::{Table, Value};
 

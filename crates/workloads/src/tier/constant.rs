@@ -2,7 +2,7 @@
 //!
 //! The one idea: what a number was fitted to, or taken from, stands beside it in the file, as names
 //! of published results (`NUMAB2/time_s`). So what a result is (identity, fitted, predicted)
-//! follows from the file ([`super::compare`]) and nobody has to be believed.
+//! follows from the file (`compare`) and nobody has to be believed.
 //!
 //! A plain number, or a text with a unit (`"8g"`, `"28ms"`), is a constant that was simply given.
 

@@ -1,7 +1,7 @@
 //! Tiering, simulated: scenario files, the workload that runs them, and what was published beside.
 //!
 //! [`preset`] reads a file, [`scenario`](mod@scenario) makes of each of its runs what the simulator
-//! takes, [`simulation`] is the workload, [`compare`] says what each result is worth, [`tables`]
+//! takes, [`simulation`] is the workload, `compare` says what each result is worth, `tables`
 //! puts all of it into a record. The simulator itself is another crate, and knows no published
 //! number.
 
