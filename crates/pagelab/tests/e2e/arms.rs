@@ -40,6 +40,15 @@ fn two_values_of_a_parameter_are_compared_block_by_block() {
 }
 
 #[test]
+fn pages_of_two_sizes_are_compared_by_bandwidth() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let lab = Lab::new();
+    let words = ["run", "fault/throughput", "--size", "4m", "--rounds", "2", "--forks", "4"];
+    let ended = lab.pagelab(&[&words[..], &["--ab", "page=4k", "page=2m"]].concat());
+    ended.exits(0).shows(&["fault-in bandwidth"]);
+}
+
+#[test]
 fn a_variable_of_the_environment_is_an_arm() {
     let _machine = Machine::alone();
     let lab = Lab::new();

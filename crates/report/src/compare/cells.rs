@@ -62,6 +62,8 @@ enum Kind {
 impl Statistic {
     /// The median.
     pub const MEDIAN: Self = Self(Kind::Quantile(500));
+    /// Bytes a second.
+    pub(super) const BANDWIDTH: Self = Self(Kind::Bandwidth);
 
     /// `p50`, `p99.9`, `bandwidth`, `rate`.
     pub fn name(self) -> String {
@@ -167,6 +169,8 @@ fn touched(case: &Case) -> &'static str {
 /// The numbers of a place, one for each process.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
+    /// Bytes of each observation, where it is the time of a whole range.
+    pub(super) range: Option<u64>,
     pub(super) unit: Unit,
     pub(super) processes: Vec<f64>,
     /// The number of each process in its case.
@@ -256,5 +260,7 @@ pub(super) fn find(
     if processes.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
         return Err("a process has a time of nothing");
     }
-    Ok(Found { unit, processes, numbers: samples.numbers().to_vec() })
+    let is_range = matches!(first.data, Data::Values(_)) && first.bytes > 0;
+    let range = is_range.then(|| first.bytes / first.ops.max(1));
+    Ok(Found { range, unit, processes, numbers: samples.numbers().to_vec() })
 }

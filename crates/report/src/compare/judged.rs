@@ -111,7 +111,8 @@ pub(super) fn against<'r>(
             mine.push(Difference::new(Class::Settings, PLANTED, planted));
         }
         let is_blocked = mine.iter().any(|difference| !difference.is_allowed(&asked.allow));
-        let made = cells_of(&pair, &short, names, statistics, is_blocked);
+        let by_default = asked.statistics.is_empty();
+        let made = cells_of(&pair, &short, names, (statistics, by_default), is_blocked);
         if made.is_empty() {
             left.push(pairs::alone(&pair, "no series in common"));
         }
@@ -159,7 +160,7 @@ fn cells_of<'r>(
     pair: &Pair<'r>,
     short: &str,
     names: [&str; 2],
-    statistics: &[Statistic],
+    (statistics, by_default): (&[Statistic], bool),
     is_blocked: bool,
 ) -> Vec<Cell<'r>> {
     let cell = |statistic, place: Option<Place>, verdict, why: String| Cell {
@@ -203,10 +204,10 @@ fn cells_of<'r>(
     for place in here {
         let Some(other) = there.iter().find(|other| place.meets(other)) else { continue };
         for statistic in statistics {
-            let found = [(&all[0], &place), (&all[1], other)]
-                .map(|(records, place)| found(records, place, *statistic));
+            let sides = [(&all[0][..], &place), (&all[1][..], other)];
+            let (statistic, found) = like_things(sides, *statistic, by_default);
             let mut made =
-                cell(*statistic, Some(place.clone()), Verdict::Inconclusive, String::new());
+                cell(statistic, Some(place.clone()), Verdict::Inconclusive, String::new());
             match found {
                 [Ok((a, _)), Ok((b, _))] if a.unit != b.unit => {
                     made.verdict = Verdict::NotComparable;
@@ -237,12 +238,27 @@ fn boots(records: &[&Record]) -> Vec<String> {
     boots
 }
 
-/// The numbers of a side: of all processes together, and boot by boot.
-fn found(
-    records: &[&Record],
-    place: &Place,
+/// The numbers of a side, of all processes together and boot by boot, or why there are none.
+type Sought = Result<(Found, Vec<Vec<f64>>), &'static str>;
+
+/// What is compared of two sides. Times of ranges that are not as long are no like things; unless
+/// they were asked for, their bandwidths stand for them.
+fn like_things(
+    sides: [(&[&Record], &Place); 2],
     statistic: Statistic,
-) -> Result<(Found, Vec<Vec<f64>>), &'static str> {
+    by_default: bool,
+) -> (Statistic, [Sought; 2]) {
+    let both = |statistic| sides.map(|(records, place)| found(records, place, statistic));
+    match both(statistic) {
+        [Ok((a, _)), Ok((b, _))] if by_default && a.range != b.range => {
+            (Statistic::BANDWIDTH, both(Statistic::BANDWIDTH))
+        }
+        found => (statistic, found),
+    }
+}
+
+/// The numbers of a side: of all processes together, and boot by boot.
+fn found(records: &[&Record], place: &Place, statistic: Statistic) -> Sought {
     let boots = boots(records);
     let mut by_boot = vec![Vec::new(); boots.len()];
     let mut whole: Option<Found> = None;
