@@ -18,3 +18,23 @@ pub(crate) fn command(arm: Option<&Arm>) -> Command {
     }
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_set_or_taken_away_for_its_arm_alone() {
+        let of = |value: Option<&str>| {
+            let value = value.map(str::to_owned);
+            let change = Change::Environment { name: "ARM".into(), value };
+            let arm = Arm { name: "env:ARM".into(), change };
+            let command = command(Some(&arm));
+            let set = command.get_envs().find(|(name, _)| *name == "ARM");
+            set.map(|(_, value)| value.map(std::ffi::OsStr::to_os_string))
+        };
+        assert_eq!(of(Some("1")), Some(Some("1".into())));
+        assert_eq!(of(None), Some(None));
+        assert!(command(None).get_envs().all(|(name, _)| name != "ARM"));
+    }
+}

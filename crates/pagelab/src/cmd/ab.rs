@@ -122,6 +122,17 @@ pub(super) fn plan(base: Plan, arms: [Arm; 2]) -> Result<(Plan, [Arm; 2]), Strin
     Ok((both, canonical))
 }
 
+/// Refuses to let a journal, which may be anybody's, choose what code a process loads.
+pub(super) fn harmless(ab: &Ab) -> Result<(), String> {
+    let loads = |arm: &&Arm| match &arm.change {
+        Change::Environment { name, .. } => name.starts_with("LD_"),
+        Change::Parameter { .. } => false,
+    };
+    ab.arms.iter().find(loads).map_or(Ok(()), |arm| {
+        Err(format!("{}: a journal does not choose what is loaded: begin a new run", arm.name))
+    })
+}
+
 /// What the header keeps of it.
 pub(super) fn asked(arms: [Arm; 2], plan: &Plan, budget_ns: Option<u64>) -> Ab {
     // JSON readers hold numbers of 53 bits.
@@ -307,7 +318,8 @@ impl Course<'_> {
                 let planned = &self.plan.cases[2 * at + index];
                 let half = &mut cell.halves[index];
                 let mut told = |step| progress.step(planned, step);
-                let came = self.runner.processes(planned, block..block + 1, &mut told);
+                let came =
+                    self.runner.processes(planned, block..block.saturating_add(1), &mut told);
                 match came.map_err(Failure::internal)? {
                     Came::Answered(partial) => {
                         half.partial.join(*partial);
@@ -325,7 +337,7 @@ impl Course<'_> {
                     Came::Interrupted => return Ok(false),
                 }
             }
-            cell.blocks += 1;
+            cell.blocks = cell.blocks.saturating_add(1);
             cell.measured += 1;
             cell.took_ns += monotonic_raw_ns() - begun;
             if cell.closed {

@@ -42,6 +42,8 @@ impl Run for Resume {
         };
         let mut run = session::Run::resume(directory)?;
         if let Some(Asked::Ab(ab)) = run.header.asked.clone() {
+            super::ab::harmless(&ab)
+                .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
             // All of the plan: what is done of each cell is told by its blocks.
             let (mut plan, _) = remaining(&run.header, &[], clock)
                 .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;

@@ -78,6 +78,14 @@ fn a_run_that_was_cut_off_goes_on_in_the_same_order() {
 }
 
 #[test]
+fn a_journal_does_not_choose_what_is_loaded() {
+    let lab = Lab::new();
+    let words = ["--ab", "env:LD_BIND_NOW=1", "env:LD_BIND_NOW", "--forks", "4", "-o", "ab"];
+    run(&lab, &words).exits(0);
+    lab.pagelab(&["resume", "ab"]).exits(2).complains(&["LD_BIND_NOW", "begin a new run"]);
+}
+
+#[test]
 fn arms_that_make_no_sense_are_refused_by_name() {
     let lab = Lab::new();
     for (a, b, says) in [
