@@ -10,6 +10,7 @@ pub mod blocks;
 pub mod count;
 mod grid;
 pub mod inputs;
+mod losses;
 pub mod measure;
 pub mod meter;
 pub mod need;

@@ -5,7 +5,8 @@
 //! ones touch. A repetition during which the machine handed free memory back to its host is
 //! thrown away and taken again: what it touched may have been cold. One that lasts longer than the
 //! host ever rests is kept, and what was cold in it is filed apart. One whose file somebody else
-//! reclaimed from the page cache is thrown away, too.
+//! reclaimed from the page cache is thrown away, too, and one whose claims broke while the kernel
+//! moved pages.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,14 +17,12 @@ use pagelab_record::{
     Case, Data, Measured, Series, Unit,
     vocabulary::{counter, series::PLANTED},
 };
-use pagelab_sys::{
-    counts::reported_kib,
-    time::{Clock, ClockChoice, monotonic_raw_ns},
-};
+use pagelab_sys::time::{Clock, ClockChoice, monotonic_raw_ns};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     inputs::Inputs,
+    losses::Losses,
     meter::{COLD, Meter, Witness},
     planted::Planted,
     workload::{Error, Trial, Workload},
@@ -59,16 +58,10 @@ pub(crate) const fn attempts_max() -> u32 {
     12
 }
 
-/// Repetitions that were kept although the host took memory back meanwhile.
-pub(crate) const KEPT_COLD: &str = "repetitions_with_cold_memory";
-
 /// Attempts are given up when together they took longer than this: the kernel hands free memory to
 /// the host every two seconds (`PAGE_REPORTING_DELAY`, `mm/page_reporting.c`) while there is any,
 /// so that a repetition as long as this is hardly ever spared.
 pub const REST_NS: u64 = 2_000_000_000;
-
-/// Claimed of a case whose file was reclaimed; claimed where that happened at all.
-const RECLAIMED: &str = "repetitions whose file was reclaimed meanwhile in every attempt";
 
 /// Waited before the second attempt; each one after it waits this much longer, 2.6 s in all: what
 /// frees memory beside us is given time to come to its end.
@@ -135,8 +128,8 @@ fn abba(arms: usize, repetition: u32) -> Vec<usize> {
     if repetition.is_multiple_of(2) { (0..arms).collect() } else { (0..arms).rev().collect() }
 }
 
-/// One repetition (`None` warms up), taken again while others take its memory; `false` when they
-/// always did.
+/// One repetition (`None` warms up), taken again while others take its memory or move it; `false`
+/// when its memory was always taken.
 fn repeat(
     trial: &mut dyn Trial,
     repetition: Option<u32>,
@@ -151,6 +144,7 @@ fn repeat(
         meter.begin(trial.arm(), repetition);
         witness.begin(trial.arm());
         losses.host.before();
+        losses.kernel.before();
         trial.reset()?;
         trial.run(meter)?;
         let is_cold = !losses.host.after() && trial.is_first_touch();
@@ -163,6 +157,10 @@ fn repeat(
             losses.kept_cold += 1;
         }
         trial.verify(witness)?;
+        if losses.kernel.broke(witness) && !is_last {
+            losses.moved += 1;
+            continue;
+        }
         if repetition.is_none() {
             witness.keep_lasting();
         }
@@ -174,54 +172,6 @@ fn repeat(
     // A warm-up that never succeeded is no loss: the repetitions are judged by themselves.
     losses.given_up += u32::from(repetition.is_some());
     Ok(false)
-}
-
-/// What was thrown away, and why.
-#[derive(Debug, Default)]
-struct Losses {
-    attempts_max: u32,
-    host: HostWatch,
-    /// Thrown away because the host took memory back, and kept although it did.
-    cold: u32,
-    kept_cold: u32,
-    /// Thrown away because a file was reclaimed, and repetitions that always lost it.
-    reclaimed: u32,
-    given_up: u32,
-}
-
-impl Losses {
-    fn testify(&self, witness: &mut Witness) {
-        witness.begin("");
-        if self.cold > 0 {
-            witness.count("repetitions_discarded_reporting", u64::from(self.cold));
-            witness.warn(format!(
-                "free page reporting handed memory back to the host {} times: those repetitions \
-                 were thrown away and taken again; less idle memory, or a host without a balloon \
-                 device, avoids it",
-                self.cold
-            ));
-        }
-        if self.kept_cold > 0 {
-            witness.count(KEPT_COLD, u64::from(self.kept_cold));
-            witness.warn(format!(
-                "free page reporting handed memory back to the host during {} repetitions that \
-                 last too long to be spared: what the host may have had to back again is filed \
-                 apart, in series that end in {COLD}, and is in no other number; a smaller --size \
-                 avoids it",
-                self.kept_cold
-            ));
-        }
-        if self.reclaimed > 0 {
-            witness.expect(RECLAIMED, 0, u64::from(self.given_up));
-            witness.count("repetitions_discarded_reclaim", u64::from(self.reclaimed));
-            witness.warn(format!(
-                "pages of the file left the page cache {} times before they were touched: those \
-                 repetitions were thrown away and taken again; more free memory, or no proactive \
-                 reclaim (DAMON, memory.reclaim) beside it, avoids it",
-                self.reclaimed
-            ));
-        }
-    }
 }
 
 /// Says in the record that bodies were made slower, and proves it of every repetition.
@@ -239,38 +189,6 @@ fn testify(planted: Planted, kept: &[Series], witness: &mut Witness) {
          these times are not this machine's; set them beside nothing but their own trial"
             .to_owned(),
     );
-}
-
-/// Watches whether free memory was handed back to the host.
-#[derive(Debug)]
-struct HostWatch {
-    /// KiB handed back so far, where the kernel says.
-    reported: fn() -> Option<u64>,
-    seen: Option<u64>,
-    moved_before: bool,
-}
-
-impl Default for HostWatch {
-    fn default() -> Self {
-        Self { reported: reported_kib, seen: None, moved_before: false }
-    }
-}
-
-impl HostWatch {
-    fn before(&mut self) {
-        let now = (self.reported)();
-        // Memory given back since the last repetition is cold now: this one only warms it.
-        self.moved_before = self.seen.is_some() && now != self.seen;
-        self.seen = now;
-    }
-
-    /// Whether nothing was given back since the end of the repetition before this one.
-    fn after(&mut self) -> bool {
-        let now = (self.reported)();
-        let moved = now != self.seen;
-        self.seen = now;
-        !moved && !self.moved_before
-    }
 }
 
 /// Whether the median of the series that takes most of the time is known to within `precision`
@@ -331,7 +249,10 @@ mod tests {
     use pagelab_record::Clock as Source;
 
     use super::*;
-    use crate::planted::share;
+    use crate::{
+        losses::{HostWatch, KEPT_COLD, MoveWatch},
+        planted::share,
+    };
 
     thread_local! {
         static REPORTED: Cell<u64> = const { Cell::new(0) };
@@ -372,7 +293,7 @@ mod tests {
     fn a_repetition_that_the_host_never_spares_is_proven_and_filed_apart() {
         let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
         let mut witness = Witness::default();
-        let host = HostWatch { reported: never_rests, ..HostWatch::default() };
+        let host = HostWatch::of(never_rests);
         let mut losses = Losses { attempts_max: 2, host, ..Losses::default() };
         for repetition in [None, Some(0), Some(1), Some(2)] {
             let is_kept = repeat(&mut Touches, repetition, &mut meter, &mut witness, &mut losses);
@@ -390,6 +311,58 @@ mod tests {
         assert!(measured.is_valid());
         assert_eq!((measured.counters["faults"], measured.counters[KEPT_COLD]), (21, 3));
         assert!(measured.warnings.iter().any(|said| said.contains("-cold")), "it says so");
+    }
+
+    thread_local! {
+        static MOVED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// An arm that takes a fault too many so many times, maybe because pages are moved.
+    #[derive(Debug)]
+    struct Stumbles {
+        times: u32,
+        moves: bool,
+    }
+
+    impl Trial for Stumbles {
+        fn arm(&self) -> &'static str {
+            "a"
+        }
+
+        fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+            meter.time("touch", 1, 4096, || ());
+            Ok(())
+        }
+
+        fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+            let stumbles = self.times > 0;
+            self.times -= u32::from(stumbles);
+            MOVED.set(MOVED.get() + u64::from(stumbles && self.moves));
+            witness.expect("minor faults of the touch", 7, 7 + u64::from(stumbles));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_claim_that_breaks_while_pages_are_moved_is_tried_again_and_any_other_stands() {
+        for (times, moves, holds, discarded) in
+            [(1, true, true, Some(1)), (9, true, false, Some(2)), (1, false, false, None)]
+        {
+            let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
+            let mut witness = Witness::default();
+            let kernel = MoveWatch::of(|| Some(MOVED.get()));
+            let mut losses = Losses { attempts_max: 3, kernel, ..Losses::default() };
+            let mut trial = Stumbles { times, moves };
+            assert!(repeat(&mut trial, Some(0), &mut meter, &mut witness, &mut losses).unwrap());
+            meter.keep();
+            witness.keep();
+            losses.testify(&mut witness);
+            witness.keep();
+            let (measured, _) = witness.finish(meter.finish());
+            assert_eq!((measured.is_valid(), measured.series.len()), (holds, 1));
+            let told = measured.counters.get("repetitions_discarded_migration").copied();
+            assert_eq!(told, discarded);
+        }
     }
 
     /// What is left of two repetitions of an arm that a slowdown is planted into or not.

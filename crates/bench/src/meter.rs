@@ -253,6 +253,11 @@ impl Witness {
         &self.draft.claims
     }
 
+    /// Whether every claim of the repetition so far holds.
+    pub(crate) fn holds(&self) -> bool {
+        self.draft.claims.iter().chain(&self.draft.lasting).all(|claim| claim.holds)
+    }
+
     pub(crate) fn begin(&mut self, arm: &str) {
         arm.clone_into(&mut self.arm);
         self.draft = Draft::default();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::Measured;
 
-use crate::measure::KEPT_COLD;
+use crate::losses::KEPT_COLD;
 
 /// The counter of the processes that a record holds.
 const PROCESSES: &str = "processes_measured";

@@ -81,6 +81,8 @@ pub struct Evidence {
     pub order: Option<u32>,
     /// Whether allocations are told at all.
     pub sees_allocations: bool,
+    /// Whether the machine has swap at all.
+    pub can_swap: bool,
     /// Whether this page was seen as the zero page, or can be nothing else that is copied.
     pub was_zero: bool,
     /// Whether this page faulted before.
@@ -125,9 +127,10 @@ pub fn classify(evidence: &Evidence) -> Verdict {
             (true, true) => Kind::ForkCow,
             (false, true) if took_page => Kind::Write,
             // Pages in the swap cache come back without I/O.
-            (false, true) => Kind::Swap,
+            (false, true) if evidence.can_swap => Kind::Swap,
             (false, false) => Kind::Read,
-            (true, false) => Kind::Other,
+            // Without swap, the kernel was moving the page (`migration_entry_wait`).
+            (false, true) | (true, false) => Kind::Other,
         },
         Place::PrivateFile => match (present, store) {
             (true, true) if reuses => Kind::ForkReuse,
@@ -214,6 +217,7 @@ mod tests {
         error: Some(0),
         order: None,
         sees_allocations: true,
+        can_swap: true,
         was_zero: false,
         was_touched: false,
         writable: true,
@@ -234,6 +238,8 @@ mod tests {
         assert_eq!(write(7, Some(0)), ("fork-cow", 4, false));
         assert_eq!(write(7, None), ("reuse", 4, false));
         assert_eq!(write(6, None), ("swap", 4, false));
+        let moved = Evidence { error: Some(6), can_swap: false, ..SEEN };
+        assert_eq!(kind(moved), ("other", 4, false));
         let zero = Evidence { error: Some(7), order: Some(0), was_zero: true, ..SEEN };
         assert_eq!(kind(zero), ("zero-write", 4, false));
         assert_eq!(kind(Evidence { major: true, ..SEEN }).0, "swap");

@@ -15,6 +15,8 @@ use std::{
 
 use pagelab_sys::{
     counts::perf::{Body, Record, tracefs::Tracepoint},
+    knobs::swap,
+    machine::Tree,
     memory::Folios,
 };
 
@@ -56,6 +58,7 @@ const SITES_MAX: usize = 50_000;
 pub struct Tally {
     roles: Vec<Role>,
     sees_allocations: bool,
+    can_swap: bool,
     places: Places,
     blocks: Blocks,
     flight: InFlight,
@@ -84,6 +87,7 @@ impl Tally {
         Self {
             roles,
             sees_allocations,
+            can_swap: !swap::in_use(&Tree::machine()).is_empty(),
             places: Places::default(),
             blocks: Blocks::default(),
             flight: InFlight::default(),
@@ -235,6 +239,7 @@ impl Tally {
             error: open.map(|open| open.error),
             order: open.and_then(|open| open.order),
             sees_allocations: self.sees_allocations && open.is_some(),
+            can_swap: self.can_swap,
             was_zero,
             was_touched,
             writable: area.as_ref().is_none_or(|area| area.writable),

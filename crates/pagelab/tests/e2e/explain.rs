@@ -8,9 +8,12 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use pagelab_record::{Measured, Record};
+use pagelab_sys::counts::moved_pages;
 
 use crate::support::{Lab, binary, is_root, measured, signal, skip, until};
 
@@ -40,6 +43,21 @@ fn explained(lab: &Lab, run: &str) -> Measured {
     let measured = measured(&records[0]).clone();
     assert!(measured.is_valid(), "{:?}", measured.witness);
     measured
+}
+
+/// Explains a program of which every fault is counted; once more, up to a bound, where the kernel
+/// moved pages meanwhile: compaction for somebody's huge page makes a touch fault twice.
+fn count(lab: &Lab, run: &str, words: &[&str]) -> Measured {
+    for attempt in 0.. {
+        let before = moved_pages();
+        lab.pagelab(words).exits(0);
+        if moved_pages() == before || attempt == 20 {
+            break;
+        }
+        fs::remove_dir_all(lab.path(run)).unwrap();
+        thread::sleep(Duration::from_millis(300));
+    }
+    explained(lab, run)
 }
 
 fn sees(measured: &Measured, what: &str) -> bool {
@@ -76,8 +94,7 @@ fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
         ("fork", "store_ascending", "fork-cow/4k/anonymous"),
     ] {
         let words = ["explain", "-o", kind, "--costs", "none", "--", program, kind, "512", "fault"];
-        lab.pagelab(&words).exits(0);
-        let measured = explained(&lab, kind);
+        let measured = count(&lab, kind, &words);
         if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
             return;
         }
@@ -101,8 +118,7 @@ fn a_larger_page_is_one_that_could_have_come_when_its_first_page_was_touched() {
     ] {
         let words =
             ["explain", "-o", kind, "--costs", "none", "--", program, kind, "2048", "fault"];
-        lab.pagelab(&words).exits(0);
-        let measured = explained(&lab, kind);
+        let measured = count(&lab, kind, &words);
         let seen = ["sees_perf", "sees_exceptions", "sees_calls"].map(|what| sees(&measured, what));
         if seen.contains(&false) {
             return;

@@ -23,7 +23,9 @@ fn without_the_machine(measured: &Measured) -> Measured {
     let mut measured = measured.clone();
     measured.witness.retain(|claim| !claim.claim.contains("by perf") && !claim.arm.is_empty());
     measured.warnings.retain(|warning| {
-        !warning.starts_with("free page reporting") && !warning.starts_with("the hypervisor gave")
+        !warning.starts_with("free page reporting")
+            && !warning.starts_with("the kernel moved pages")
+            && !warning.starts_with("the hypervisor gave")
     });
     let is_ours = |name: &str| {
         let of_the_moment = [
@@ -31,6 +33,7 @@ fn without_the_machine(measured: &Measured) -> Measured {
             "migrated_samples",
             "repetitions_discarded_reporting",
             "repetitions_discarded_reclaim",
+            "repetitions_discarded_migration",
             "steal_ms",
             "interrupts",
             "softirqs",

@@ -171,7 +171,7 @@ fn around(entries: &[&Entry]) -> Option<String> {
 
 /// What was set aside or cut off while measuring, as a sentence for each reason.
 fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a {
-    const REASONS: [(&str, &str); 4] = [
+    const REASONS: [(&str, &str); 5] = [
         ("migrated_samples", "Samples dropped because they changed CPU"),
         ("saturated_samples", "Samples longer than 60 s, counted as 60 s"),
         (
@@ -181,6 +181,10 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
         (
             "repetitions_discarded_reclaim",
             "Repetitions dropped because their file was reclaimed meanwhile",
+        ),
+        (
+            "repetitions_discarded_migration",
+            "Repetitions dropped because the kernel moved pages meanwhile",
         ),
     ];
     REASONS.iter().filter_map(|(counter, reason)| {

@@ -34,6 +34,7 @@ const VMSTAT: &[&str] = &[
     "zswpin",
     "zswpout",
     "pgmigrate_success",
+    "pgmigrate_fail",
     "numa_pte_updates",
     "numa_hint_faults",
     "numa_pages_migrated",
@@ -88,6 +89,14 @@ impl Counters {
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
+}
+
+/// Pages that the kernel has moved or tried to move so far (`PGMIGRATE_SUCCESS` and
+/// `PGMIGRATE_FAIL`, `mm/migrate.c`), for compaction, another node or anything else; `None` without
+/// migration. A touch meanwhile finds a migration entry, waits, and faults once more.
+pub fn moved_pages() -> Option<u64> {
+    let counters = Counters::read(None);
+    counters.get("pgmigrate_success").zip(counters.get("pgmigrate_fail")).map(|(a, b)| a + b)
 }
 
 /// KiB that free page reporting has handed back to the host so far; `None` where there is none.

@@ -5,4 +5,4 @@
 mod counters;
 pub mod perf;
 
-pub use counters::{Counters, reported_kib, wait_for_reporting};
+pub use counters::{Counters, moved_pages, reported_kib, wait_for_reporting};

@@ -1,0 +1,146 @@
+//! Repetitions that are thrown away, and what shows that they must be: the host took memory back,
+//! a file left the page cache, or the kernel moved pages and a claim broke over it.
+
+use pagelab_sys::counts::{moved_pages, reported_kib};
+
+use crate::meter::{COLD, Witness};
+
+/// Repetitions that were kept although the host took memory back meanwhile.
+pub(crate) const KEPT_COLD: &str = "repetitions_with_cold_memory";
+
+/// Claimed of a case whose file was reclaimed; claimed where that happened at all.
+const RECLAIMED: &str = "repetitions whose file was reclaimed meanwhile in every attempt";
+
+/// What was thrown away, and why.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    pub(crate) attempts_max: u32,
+    pub(crate) host: HostWatch,
+    pub(crate) kernel: MoveWatch,
+    /// Thrown away because the host took memory back, and kept although it did.
+    pub(crate) cold: u32,
+    pub(crate) kept_cold: u32,
+    /// Thrown away because a file was reclaimed, and repetitions that always lost it.
+    pub(crate) reclaimed: u32,
+    pub(crate) given_up: u32,
+    /// Thrown away because a claim broke while the kernel moved pages.
+    pub(crate) moved: u32,
+}
+
+impl Losses {
+    /// Says so in the record.
+    pub(crate) fn testify(&self, witness: &mut Witness) {
+        witness.begin("");
+        if self.cold > 0 {
+            witness.count("repetitions_discarded_reporting", u64::from(self.cold));
+            witness.warn(format!(
+                "free page reporting handed memory back to the host {} times: those repetitions \
+                 were thrown away and taken again; less idle memory, or a host without a balloon \
+                 device, avoids it",
+                self.cold
+            ));
+        }
+        if self.kept_cold > 0 {
+            witness.count(KEPT_COLD, u64::from(self.kept_cold));
+            witness.warn(format!(
+                "free page reporting handed memory back to the host during {} repetitions that \
+                 last too long to be spared: what the host may have had to back again is filed \
+                 apart, in series that end in {COLD}, and is in no other number; a smaller --size \
+                 avoids it",
+                self.kept_cold
+            ));
+        }
+        if self.reclaimed > 0 {
+            witness.expect(RECLAIMED, 0, u64::from(self.given_up));
+            witness.count("repetitions_discarded_reclaim", u64::from(self.reclaimed));
+            witness.warn(format!(
+                "pages of the file left the page cache {} times before they were touched: those \
+                 repetitions were thrown away and taken again; more free memory, or no proactive \
+                 reclaim (DAMON, memory.reclaim) beside it, avoids it",
+                self.reclaimed
+            ));
+        }
+        if self.moved > 0 {
+            witness.count("repetitions_discarded_migration", u64::from(self.moved));
+            witness.warn(format!(
+                "the kernel moved pages of this machine during {} repetitions whose faults were \
+                 not those expected: they were thrown away and taken again; nobody else who asks \
+                 for huge pages, no compaction and no NUMA balancing beside it avoids it",
+                self.moved
+            ));
+        }
+    }
+}
+
+/// Watches whether free memory was handed back to the host.
+#[derive(Debug)]
+pub(crate) struct HostWatch {
+    /// KiB handed back so far, where the kernel says.
+    reported: Watch,
+    moved_before: bool,
+}
+
+impl Default for HostWatch {
+    fn default() -> Self {
+        Self::of(reported_kib)
+    }
+}
+
+impl HostWatch {
+    pub(crate) fn of(reported: fn() -> Option<u64>) -> Self {
+        Self { reported: Watch { read: reported, seen: None }, moved_before: false }
+    }
+
+    pub(crate) fn before(&mut self) {
+        // Memory given back since the last repetition is cold now: this one only warms it.
+        let is_first = self.reported.seen.is_none();
+        self.moved_before = self.reported.has_moved() && !is_first;
+    }
+
+    /// Whether nothing was given back since the end of the repetition before this one.
+    pub(crate) fn after(&mut self) -> bool {
+        !self.reported.has_moved() && !self.moved_before
+    }
+}
+
+/// Watches whether pages were moved. Who touches a page in that moment takes one fault more, or
+/// finds it absent: compaction runs for anybody's huge page, and no claim can count on that.
+#[derive(Debug)]
+pub(crate) struct MoveWatch(Watch);
+
+impl Default for MoveWatch {
+    fn default() -> Self {
+        Self::of(moved_pages)
+    }
+}
+
+impl MoveWatch {
+    pub(crate) fn of(moved: fn() -> Option<u64>) -> Self {
+        Self(Watch { read: moved, seen: None })
+    }
+
+    pub(crate) fn before(&mut self) {
+        self.0.has_moved();
+    }
+
+    /// Whether a claim of this repetition is broken, and pages were moved since it began.
+    pub(crate) fn broke(&mut self, witness: &Witness) -> bool {
+        !witness.holds() && self.0.has_moved()
+    }
+}
+
+/// A count of the machine, and what it was when it was last read.
+#[derive(Debug)]
+struct Watch {
+    read: fn() -> Option<u64>,
+    seen: Option<u64>,
+}
+
+impl Watch {
+    /// Whether it is another than when it was last read.
+    fn has_moved(&mut self) -> bool {
+        let now = (self.read)();
+        let earlier = std::mem::replace(&mut self.seen, now);
+        now != earlier
+    }
+}
