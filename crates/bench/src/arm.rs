@@ -3,20 +3,81 @@
 //! The one idea: an arm is data ([`Change`]), and each sort of it acts in one place: a parameter in
 //! the case, all else here, where a process of the case is about to start.
 
-use std::process::Command;
+use std::{fs, path::PathBuf, process::Command};
 
-use pagelab_record::ab::{Arm, Change};
-use pagelab_sys::process::child;
+use pagelab_record::{
+    Claim,
+    ab::{Arm, Change},
+};
+use pagelab_sys::{machine::selected, process::child};
+
+use crate::{need::Need, remedy::Remedy};
 
 /// The command that the process of a case is started with, for its arm where it has one.
 pub(crate) fn command(arm: Option<&Arm>) -> Command {
     let mut command = child::this_program();
     match arm.map(|arm| &arm.change) {
-        None | Some(Change::Parameter { .. }) => {}
+        None | Some(Change::Parameter { .. } | Change::Setting { .. }) => {}
         Some(Change::Environment { name, value: Some(value) }) => drop(command.env(name, value)),
         Some(Change::Environment { name, value: None }) => drop(command.env_remove(name)),
     }
     command
+}
+
+/// The setting of an arm: a need of each of its cases, met for a process as any other is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct InForce {
+    path: PathBuf,
+    value: String,
+}
+
+impl InForce {
+    pub(crate) fn of(arm: &Arm) -> Option<Self> {
+        let (path, value) = arm.setting()?;
+        Some(Self { path: path.into(), value: value.to_owned() })
+    }
+
+    /// Whether a remedy would set the same file.
+    pub(crate) fn is_overruled_by(&self, remedy: &Remedy) -> bool {
+        let real = |path: &PathBuf| fs::canonicalize(path).ok();
+        matches!(remedy, Remedy::Set(path, _) if real(path) == real(&self.path))
+    }
+
+    /// What stands in the way of a need that the same setting meets.
+    pub(crate) fn cure(&self, need: &dyn Need) -> String {
+        let Self { path, value } = self;
+        let path = path.display();
+        format!(
+            "the arm holds {path} at {value}, and {need} takes another value: choose other cases"
+        )
+    }
+
+    /// That it was in force: as many readings of those at both ends of a process say so.
+    pub(crate) fn claim(&self, readings: [bool; 2]) -> Claim {
+        let Self { path, value } = self;
+        let claim = format!("readings of the arm's setting {} that were {value}", path.display());
+        let held = readings.into_iter().map(i64::from).sum();
+        Claim::check(&claim, "", 2, held, 0)
+    }
+}
+
+impl Need for InForce {
+    fn name(&self) -> String {
+        format!("{} at {}", self.path.display(), self.value)
+    }
+
+    fn check(&self) -> bool {
+        fs::read_to_string(&self.path).is_ok_and(|text| selected(&text) == self.value)
+    }
+
+    fn cure(&self) -> String {
+        let by_hand = self.remedy().and_then(|remedy| remedy.by_hand());
+        by_hand.unwrap_or_else(|| format!("use a kernel that has {}", self.path.display()))
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        self.path.is_file().then(|| Remedy::Set(self.path.clone(), self.value.clone()))
+    }
 }
 
 #[cfg(test)]

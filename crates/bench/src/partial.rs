@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::Measured;
+use pagelab_record::{Claim, Measured};
 
 use crate::losses::KEPT_COLD;
 
@@ -51,6 +51,11 @@ impl Partial {
         }
     }
 
+    /// Adds a claim that the parent checked.
+    pub(crate) fn prove(&mut self, claim: Claim) {
+        claim.fold_into(&mut self.all.witness);
+    }
+
     /// Whether the host took memory back during a repetition that was kept all the same.
     pub fn lost_memory(&self) -> bool {
         self.all.counters.get(KEPT_COLD).is_some_and(|count| *count > 0)
@@ -90,8 +95,6 @@ impl Partial {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::Claim;
-
     use super::*;
 
     fn process(lost: u64) -> Partial {

@@ -7,11 +7,12 @@ use pagelab_sys::time::ClockChoice;
 
 pub use crate::grid::{CASES_MAX, check, complete, grid};
 use crate::{
+    arm::InForce,
     asked::{Forks, Repetitions, Seconds, Share},
     grid::{Known, Unique, grid_beside, too_many},
     inputs::Supplied,
     measure::{self, Method},
-    need::Needed,
+    need::{Need, Needed},
     remedy::Remedy,
     suite::{Entry, Suite},
     workload::{Experiment, Row},
@@ -275,6 +276,14 @@ impl Planned {
         let case = case.into();
         let takes = Takes::of(&*workload.read(&case));
         Self { workload, case, method, arm: None, takes }
+    }
+
+    /// The same for an arm: what that changes of the machine is a need, before all others.
+    #[must_use]
+    pub fn for_arm(mut self, arm: Arc<Arm>) -> Self {
+        self.takes.needs.splice(0..0, InForce::of(&arm).map(Need::needed));
+        self.arm = Some(arm);
+        self
     }
 
     /// Whether one pass in one process says it all.

@@ -4,9 +4,9 @@
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{cell::RefCell, fs::File, ops::Range, rc::Rc};
+use std::{cell::RefCell, fs::File, ops::Range, path::Path, rc::Rc};
 
-use pagelab_record::{Host, Nature, Outcome, Record, schema};
+use pagelab_record::{Arm, Host, Nature, Outcome, Record, schema};
 use pagelab_sys::{
     SysError, arch,
     counts::Counters,
@@ -23,8 +23,9 @@ use pagelab_sys::{
 };
 
 use crate::{
-    arm,
+    arm::{self, InForce},
     inputs::{Handed, Loaded, Stopped, Supplied},
+    need::Need,
     partial::Partial,
     plan::{Planned, unique},
     remedy::Remedy,
@@ -119,6 +120,18 @@ impl Runner {
         Ok(())
     }
 
+    /// Finds out whether this machine takes the setting of an arm, before anything is measured.
+    ///
+    /// # Errors
+    /// When it does not, or this process may not set it.
+    pub fn try_out(&self, arm: &Arm) -> Result<(), KnobError> {
+        let Some((path, value)) = arm.setting() else { return Ok(()) };
+        match &self.knobs {
+            Some(knobs) => knobs.try_out(Path::new(path), value),
+            None => Err(KnobError::Denied { path: path.into() }),
+        }
+    }
+
     /// Gets what a case needs made, unless an earlier case needed the same.
     ///
     /// # Errors
@@ -177,13 +190,18 @@ impl Runner {
         };
         let oom_before = Counters::read(None);
         let mut partial = Partial::default();
+        let setting = planned.arm.as_deref().and_then(InForce::of);
         for process in numbers {
             progress(Step::Process(process));
+            let before = setting.as_ref().map(InForce::check);
             match self.run_process(planned, process, loaded.as_deref(), &guards, progress)? {
                 Ended::Interrupted => return Ok(Came::Interrupted),
                 Ended::Answered(bytes) => match serde_json::from_slice(&bytes) {
                     Ok(Answer::Measured { measured, constants }) => {
                         partial.add(*measured, constants);
+                        if let Some((setting, before)) = setting.as_ref().zip(before) {
+                            partial.prove(setting.claim([before, setting.check()]));
+                        }
                     }
                     Ok(Answer::Failed(reason)) => return failed(reason),
                     Err(error) => return failed(format!("its answer: {error}")),
@@ -266,6 +284,11 @@ impl Runner {
                 }
                 return skipped(need.cure());
             };
+            let setting = planned.arm.as_deref().and_then(InForce::of);
+            let setting = setting.filter(|_| need.of::<InForce>().is_none());
+            if let Some(setting) = setting.filter(|setting| setting.is_overruled_by(&remedy)) {
+                return skipped(setting.cure(&**need));
+            }
             let Some(knobs) = &self.knobs else { return skipped(need.cure()) };
             let guard = match &remedy {
                 Remedy::Set(path, value) => knobs.set(path, value).map(Guard::Knob),

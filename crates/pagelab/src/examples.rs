@@ -20,6 +20,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "run --suite full -o before",
             "run fault/throughput --page 4k,2m --forks 6",
             "run fault/latency --ab order=ascending order=random --budget 30",
+            "run fault/latency --page 2m --ab \
+             set:/sys/kernel/mm/transparent_hugepage/defrag=always \
+             set:/sys/kernel/mm/transparent_hugepage/defrag=defer",
             "run fault/throughput --help",
         ],
     ),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use pagelab_record::{
-    RunHeader, input,
+    Ab, Arm, Asked, RunHeader, input,
     journal::{self, Contents},
 };
 use pagelab_sys::files::folder::Folder;
@@ -150,6 +150,25 @@ pub(crate) fn check_tag(tag: &str) -> Result<(), String> {
 /// The path as a person would type it.
 fn without_dot(path: &Path) -> PathBuf {
     path.strip_prefix(".").unwrap_or(path).to_owned()
+}
+
+/// The flag that names two arms, to paste.
+pub(crate) fn arms(ab: &Ab) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-+./:=@%,".contains(c);
+    let word = |arm: &Arm| {
+        let quoted = format!("'{}'", arm.name.replace('\'', r"'\''"));
+        if arm.name.chars().all(plain) { arm.name.clone() } else { quoted }
+    };
+    format!("--ab {} {}", word(&ab.arms[0]), word(&ab.arms[1]))
+}
+
+/// The command that goes on with a run, to paste.
+pub(crate) fn go_on(directory: &Path, header: &RunHeader) -> String {
+    let arms = match &header.asked {
+        Some(Asked::Ab(ab)) if ab.arms[0].beyond_case().is_some() => format!(" {}", arms(ab)),
+        _ => String::new(),
+    };
+    format!("pagelab resume {}{arms}", directory.display())
 }
 
 #[cfg(test)]

@@ -131,7 +131,8 @@ impl Run {
             let (kept, directory) = (self.records.len(), self.directory().display());
             let safe = format!(
                 "a record cannot be written; the {kept} before it are safe in {directory}: when \
-                 the disk has room again: pagelab resume {directory}"
+                 the disk has room again: {}",
+                history::go_on(self.directory(), &self.header)
             );
             Failure::host(anyhow::Error::from(error).context(safe))
         })?;
@@ -171,7 +172,8 @@ impl Run {
             ))
         })?;
         let exit = end.min(verdict(&records));
-        Ok(Done { records, report, page, exit })
+        let go_on = history::go_on(folder.path(), &header);
+        Ok(Done { records, report, page, go_on, exit })
     }
 }
 
@@ -311,6 +313,8 @@ pub(crate) struct Done {
     pub(crate) report: Report,
     /// Where it can be read.
     page: PathBuf,
+    /// The command that goes on with it.
+    go_on: String,
     /// The exit code that the run comes to.
     pub(crate) exit: Exit,
 }
@@ -320,9 +324,7 @@ impl Done {
     pub(crate) fn tell(&self) {
         output::warn(&format!("\nreport: {}", self.page.display()));
         if self.exit == Exit::Interrupted {
-            let directory = self.page.parent().unwrap_or(&self.page);
-            let hint = format!("interrupted; go on with: pagelab resume {}", directory.display());
-            output::warn(&hint);
+            output::warn(&format!("interrupted; go on with: {}", self.go_on));
         }
     }
 }

@@ -45,7 +45,15 @@ impl Arm {
     pub fn beyond_case(&self) -> Option<&str> {
         match self.change {
             Change::Parameter { .. } => None,
-            Change::Environment { .. } => Some(&self.name),
+            Change::Environment { .. } | Change::Setting { .. } => Some(&self.name),
+        }
+    }
+
+    /// The setting that it changes, and its value.
+    pub fn setting(&self) -> Option<(&str, &str)> {
+        match &self.change {
+            Change::Setting { path, value } => Some((path, value)),
+            _ => None,
         }
     }
 }
@@ -67,6 +75,13 @@ pub enum Change {
         name: String,
         /// Its value; nothing where the variable is not there.
         value: Option<String>,
+    },
+    /// A setting of the machine, while a process of the arm runs.
+    Setting {
+        /// The file below `/sys` or `/proc`, every link followed.
+        path: String,
+        /// What it holds.
+        value: String,
     },
 }
 
@@ -97,6 +112,14 @@ mod tests {
             "name": "page=4k", "change": {"parameter": {"name": "page", "value": "4k"}},
         });
         assert_eq!(json!(arm), written);
-        assert_eq!(arm.beyond_case(), None);
+        assert_eq!((arm.beyond_case(), arm.setting()), (None, None));
+        let setting = Change::Setting { path: "/proc/a".into(), value: "1".into() };
+        let arm = Arm { name: "set:/proc/a=1".into(), change: setting };
+        let written = json!({"setting": {"path": "/proc/a", "value": "1"}});
+        assert_eq!(json!(arm.change), written);
+        assert_eq!(
+            (arm.beyond_case(), arm.setting()),
+            (Some("set:/proc/a=1"), Some(("/proc/a", "1")))
+        );
     }
 }

@@ -179,6 +179,7 @@ pub mod claim {
         (REPLAY_DIGEST, &["digest of every load"]),
         (TRACE_DIGEST, &["digest of the trace"]),
         (REORDERINGS, &["reorderings"]),
+        ("setting-in-force", &["readings of the arm's setting"]),
         ("trace-bytes", &["bytes of the trace that were replayed"]),
         ("pages-in-cache", &["pages of the trace in the page cache beforehand"]),
         ("pages-not-in-cache", &["pages of the trace not in the page cache beforehand"]),

@@ -6,9 +6,12 @@
 
 mod arms;
 
-use std::hash::{BuildHasher, RandomState};
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 
-pub(super) use arms::{arm, harmless, plan};
+pub(super) use arms::{arm, named_again, of_arms, plan};
 use pagelab_bench::{
     asked::Forks,
     blocks,
@@ -24,7 +27,7 @@ use crate::{
     exit::{Exit, Failure},
     output,
     progress::{self, Progress},
-    session::Run,
+    session::{self, Run},
 };
 
 /// Blocks of every cell where nobody says: all to one side, they decide each of 20 cells together.
@@ -32,6 +35,21 @@ pub(super) const FORKS: Forks = Forks::of(12);
 
 /// The screen takes at most so large a part of the budget for each arm.
 pub(super) const SCREEN_SHARE: f64 = 0.25;
+
+/// A runner for a run of two arms, both of which this machine takes.
+pub(super) fn runner(
+    run: &str,
+    plan: &Plan,
+    ab: &Ab,
+    patience: Duration,
+) -> Result<Runner, Failure> {
+    let runner = session::runner(run, &plan.cases, patience)?;
+    for arm in &ab.arms {
+        let refused = |error| Failure::host(anyhow::anyhow!("--ab {}: {error}", arm.name));
+        runner.try_out(arm).map_err(refused)?;
+    }
+    Ok(runner)
+}
 
 /// What the header keeps of it.
 pub(super) fn asked(arms: [Arm; 2], plan: &Plan, budget_ns: Option<u64>) -> Ab {

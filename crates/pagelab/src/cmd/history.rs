@@ -200,7 +200,8 @@ impl Told {
         let said = rows.iter().filter(|(_, value)| !value.is_empty());
         let mut text = columns(&said.map(|(name, value)| [*name, value]).collect::<Vec<_>>());
         if self.left() > 0 {
-            text += &format!("\ngo on with: pagelab resume {}\n", self.run.path.display());
+            let go_on = history::go_on(&self.run.path, header);
+            text += &format!("\ngo on with: {go_on}\n");
         }
         text
     }

@@ -11,7 +11,7 @@ use pagelab_bench::{
     measure::Method,
     plan::{self, Plan, Planned},
 };
-use pagelab_record::{Asked, Case, Record, RunHeader};
+use pagelab_record::{Arm, Asked, Case, Record, RunHeader};
 use pagelab_sys::{machine::environment, time::ClockChoice};
 
 use crate::{
@@ -25,6 +25,9 @@ use crate::{
 pub(super) struct Resume {
     /// A run: its directory, a tag, or LAST.
     run: PathBuf,
+    /// Name the arms of a run of two again, where they are more than parameters.
+    #[arg(long, num_args = 2, value_names = ["A", "B"], value_parser = super::ab::arm)]
+    ab: Option<Vec<Arm>>,
     #[command(flatten)]
     conduct: Conduct,
 }
@@ -42,17 +45,19 @@ impl Run for Resume {
         };
         let mut run = session::Run::resume(directory)?;
         if let Some(Asked::Ab(ab)) = run.header.asked.clone() {
-            super::ab::harmless(&ab)
-                .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
+            let named = super::ab::named_again(&ab, self.ab.as_deref());
             // All of the plan: what is done of each cell is told by its blocks.
-            let (mut plan, _) = remaining(&run.header, &[], clock)
-                .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
-            for (index, planned) in plan.cases.iter_mut().enumerate() {
-                planned.arm = Some(ab.arms[index % 2].clone().into());
-            }
+            let plan = named.and_then(|()| remaining(&run.header, &[], clock));
+            let (mut plan, _) =
+                plan.map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;
+            plan.cases = super::ab::of_arms(plan.cases, &ab.arms);
             let patience = self.conduct.wait.patience();
-            let runner = session::runner(&run.header.run, &plan.cases, patience)?;
+            let runner = super::ab::runner(&run.header.run, &plan, &ab, patience)?;
             return super::ab::execute(runner, run, &plan, &ab, self.conduct.quiet.quiet);
+        }
+        if self.ab.is_some() {
+            let why = "is no run of two arms: leave --ab out";
+            return Err(Failure::usage_text(format!("{} {why}", directory.display())));
         }
         let (plan, all) = remaining(&run.header, &run.records, clock)
             .map_err(|why| Failure::usage_text(format!("{}: {why}", directory.display())))?;

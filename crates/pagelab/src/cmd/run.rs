@@ -40,7 +40,7 @@ struct Flags {
     #[arg(long, help = suite_help())]
     suite: Option<String>,
     /// Set two arms against each other, process by process: page=4k page=2m, env:NAME=VALUE
-    /// env:NAME.
+    /// env:NAME, or settings of the machine, set:PATH=VALUE set:PATH=VALUE.
     #[arg(long, global = true, num_args = 2, value_names = ["A", "B"], value_parser = ab::arm)]
     ab: Option<Vec<Arm>>,
     /// Override the size of every case of a suite.
@@ -115,13 +115,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     let place = flags.output.place();
     // The knobs first: a run that must wait for another leaves no directory behind.
-    let runner = session::runner(&place.run, &plan.cases, flags.conduct.wait.patience())?;
+    let patience = flags.conduct.wait.patience();
     let mut header = session::header(&place.run, &name, &published, &plan);
     let quiet = flags.conduct.quiet.quiet;
     if let Some(asked) = asked {
+        let runner = ab::runner(&place.run, &plan, &asked, patience)?;
         header.asked = Some(Asked::Ab(asked.clone()));
         return ab::execute(runner, Run::start(&place, header)?, &plan, &asked, quiet);
     }
+    let runner = session::runner(&place.run, &plan.cases, patience)?;
     let run = Run::start(&place, header)?;
     session::execute(runner, run, &plan, quiet)
 }

@@ -1,5 +1,7 @@
 //! `run --ab`: two arms of one run.
 
+mod settings;
+
 use pagelab_record::{Record, journal};
 use serde_json::Value;
 
@@ -78,15 +80,27 @@ fn a_run_that_was_cut_off_goes_on_in_the_same_order() {
 }
 
 #[test]
-fn a_journal_does_not_choose_what_is_loaded() {
+fn a_journal_alone_chooses_nothing_beyond_its_cases() {
+    let _machine = Machine::alone();
     let lab = Lab::new();
-    let words = ["--ab", "env:LD_BIND_NOW=1", "env:LD_BIND_NOW", "--forks", "4", "-o", "ab"];
+    let words = ["--ab", "env:LD_BIND_NOW=1 2", "env:LD_BIND_NOW", "--forks", "4", "-o", "ab"];
     run(&lab, &words).exits(0);
-    lab.pagelab(&["resume", "ab"]).exits(2).complains(&["LD_BIND_NOW", "begin a new run"]);
+    let text = std::fs::read_to_string(lab.path("ab/journal.jsonl")).unwrap();
+    lab.file("ab/journal.jsonl", text.split_inclusive('\n').take(1).collect::<String>());
+    let named = "--ab 'env:LD_BIND_NOW=1 2' env:LD_BIND_NOW";
+    lab.pagelab(&["resume", "ab"]).exits(2).complains(&["a journal alone", named]);
+    lab.pagelab(&["show", "ab"]).exits(0).shows(&["pagelab resume", named]);
+    let again = |a: &str, b: &str| lab.pagelab(&["resume", "ab", "--ab", a, b]);
+    again("env:LD_BIND_NOW", "env:LD_BIND_NOW=1 2").exits(2).complains(&[named]);
+    again("env:LD_BIND_NOW=1 2", "env:LD_BIND_NOW").exits(0).shows(&["4+4"]);
+    run(&lab, &["--forks", "2", "-o", "plain"]).exits(0);
+    let ended = lab.pagelab(&["resume", "plain", "--ab", "page=4k", "page=2m"]);
+    ended.exits(2).complains(&["no run of two arms"]);
 }
 
 #[test]
 fn arms_that_make_no_sense_are_refused_by_name() {
+    let _machine = Machine::alone();
     let lab = Lab::new();
     for (a, b, says) in [
         ("page=4k", "page=4096", "both arms are page=4k"),
@@ -96,6 +110,15 @@ fn arms_that_make_no_sense_are_refused_by_name() {
         ("nosuch=1", "nosuch=2", "no parameter `nosuch`"),
         ("page", "page=4k", "`page` is no arm"),
         ("env:", "env:A", "names no variable"),
+        ("set:vm/swappiness=1", "set:vm/swappiness=2", "is no setting: write set:PATH=VALUE"),
+        ("set:/proc/sys/vm/swappiness", "page=4k", "is no setting"),
+        ("set:/proc/sys/vm/swappiness=1", "set:/proc/sys/vm/overcommit_memory=1", "in one thing"),
+        ("set:/proc/sys/vm/swappiness=1", "set:/proc/sys/vm/../vm/swappiness=1", "both arms are"),
+        ("set:/proc/sys/vm/swappiness=1", "env:A", "in one thing"),
+        ("set:/proc/sys/vm/nosuch=1", "set:/proc/sys/vm/nosuch=2", "vm/nosuch"),
+        ("set:/etc/passwd=1", "set:/etc/passwd=2", "is not a file below /sys or /proc"),
+        ("set:/proc/version=1", "set:/proc/version=2", "can be read only"),
+        ("set:/proc/sys/vm/drop_caches=1", "set:/proc/sys/vm/drop_caches=3", "drop_caches"),
     ] {
         run(&lab, &["--ab", a, b]).exits(2).complains(&[says]);
     }

@@ -11,6 +11,7 @@ use pagelab_record::{Ab, Case, Record, verdict::Ratio};
 use super::{
     Side,
     cells::Found,
+    facts::{Class, Difference},
     pairs::{self, Left, Pair, Paired},
 };
 
@@ -43,6 +44,16 @@ pub(super) fn of_run<'r>(side: &Side<'r>, ab: &Ab) -> Paired<'r> {
         }
     }
     (pairs, left)
+}
+
+/// The setting in which two arms differ. Facts are read between the processes, when it is back.
+pub(super) fn setting(pair: &Pair<'_>) -> Option<Difference> {
+    let set = |record: &Record| {
+        let (path, value) = record.ab.as_ref()?.arm.setting()?;
+        Some((path.to_owned(), value.to_owned()))
+    };
+    let ((path, a), (_, b)) = set(pair.a).zip(set(pair.b))?;
+    Some(Difference::new(Class::Settings, &path, [a, b]))
 }
 
 /// What two cases agree in.

@@ -106,6 +106,7 @@ pub(super) fn against<'r>(
             let natures = [pair.a, pair.b].map(|record| nature(record.nature).to_owned());
             mine.push(Difference::new(Class::Identity, "nature", natures));
         }
+        mine.extend(arms::setting(&pair));
         let planted = [pair.a, pair.b].map(planted);
         if planted[0] != planted[1] {
             mine.push(Difference::new(Class::Settings, PLANTED, planted));

@@ -162,8 +162,10 @@ impl<'r> Comparison<'r> {
         };
         let (pairs, left) = arms::of_run(side, ab);
         let names = ab.arms.each_ref().map(|arm| arm.name.as_str());
-        let against = against(names, pairs, left, None, asked);
-        Ok(Self::new(names[0], &[*side], vec![against], asked))
+        let mut asked = asked.clone();
+        asked.allow.extend(ab.arms[0].setting().map(|(path, _)| path.to_owned()));
+        let against = against(names, pairs, left, None, &asked);
+        Ok(Self::new(names[0], &[*side], vec![against], &asked))
     }
 
     /// The cells of a run of two arms that are not decided, each with the blocks that it needs in

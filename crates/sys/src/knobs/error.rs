@@ -40,6 +40,12 @@ pub enum KnobError {
         /// Where knobs may lie.
         roots: String,
     },
+    /// The path is somebody else's.
+    #[error("{path} is DAMON's, which pagelab never writes to; leave it to whoever runs DAMON")]
+    Forbidden {
+        /// The path.
+        path: PathBuf,
+    },
     /// The kernel does not take the value.
     #[error("the kernel does not accept {value:?} for {path}: {source}")]
     Rejected {

@@ -167,6 +167,21 @@ impl Knobs {
         Ok(guard)
     }
 
+    /// Finds out whether a knob takes this value and keeps it, and puts it back.
+    ///
+    /// # Errors
+    /// As [`Knobs::set`]; [`KnobError::Unsuitable`] where it holds something else then.
+    pub fn try_out(&self, path: &Path, value: &str) -> Result<(), KnobError> {
+        let _put_back = self.set(path, value)?;
+        let found = value::read(path).map_err(KnobError::of("read", path))?;
+        if found == value {
+            return Ok(());
+        }
+        let why =
+            format!("holds {found:?} after {value:?} was written: name a value that it keeps");
+        Err(KnobError::Unsuitable { path: path.to_owned(), why })
+    }
+
     /// What happened on the way back so far that a reader of the results should know.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.state().warnings)

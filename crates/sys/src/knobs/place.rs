@@ -14,6 +14,10 @@ use std::{
 use super::KnobError;
 use crate::machine::Tree;
 
+/// What begins the names of the folders of DAMON (`/sys/kernel/mm/damon`, its modules): whoever
+/// runs it there must find it as it was left, and putting a value back would not do that.
+const DAMON: &[u8] = b"damon";
+
 /// The directory of the lock and the journal, and the roots below which knobs lie.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -104,9 +108,30 @@ impl Place {
         Ok(())
     }
 
-    /// The path with every link followed, if it is a file below one of the roots.
+    /// The path of a setting with every link followed: a file that can be written and read back.
+    ///
+    /// # Errors
+    /// When it is none, or belongs to somebody else.
+    pub fn setting(&self, path: &Path) -> Result<PathBuf, KnobError> {
+        let real = self.admit(path)?;
+        let mode = fs::metadata(&real).map_err(KnobError::of("stat", path))?.mode();
+        let unsuitable =
+            |why: &str| Err(KnobError::Unsuitable { path: real.clone(), why: why.into() });
+        match (mode & 0o444 != 0, mode & 0o222 != 0) {
+            (true, true) => Ok(real),
+            (_, false) => unsuitable("can be read only: no setting"),
+            (false, true) => {
+                unsuitable("cannot be read back: it acts when written, and is no setting")
+            }
+        }
+    }
+
+    /// The path with every link followed, if it is a file below one of the roots that we may touch.
     pub(super) fn admit(&self, path: &Path) -> Result<PathBuf, KnobError> {
         let real = fs::canonicalize(path).map_err(KnobError::of("realpath", path))?;
+        if real.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(DAMON)) {
+            return Err(KnobError::Forbidden { path: real });
+        }
         if real.is_file() && self.is_below_a_root(&real) {
             return Ok(real);
         }

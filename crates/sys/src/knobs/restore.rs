@@ -126,7 +126,9 @@ fn remove(place: &Place, made: &Made) -> Outcome {
 fn undo(place: &Place, setting: &Setting) -> Outcome {
     let path = match place.admit(&setting.path) {
         Ok(path) => path,
-        Err(KnobError::OutOfBounds { .. }) => return Outcome::Refused,
+        Err(KnobError::OutOfBounds { .. } | KnobError::Forbidden { .. }) => {
+            return Outcome::Refused;
+        }
         Err(KnobError::System(error)) if error.source.kind() == io::ErrorKind::NotFound => {
             return Outcome::Gone;
         }

@@ -307,6 +307,18 @@ fn the_journal_cannot_make_us_write_what_is_no_knob() {
     let knobs = machine.acquire("test").unwrap();
     let refused = knobs.set(&victim, "x").unwrap_err();
     assert!(matches!(refused, KnobError::OutOfBounds { .. }), "{refused}");
+    // DAMON is somebody else's, by whatever link it is reached.
+    let damon = machine.knob("damon");
+    fs::create_dir(&damon).unwrap();
+    fs::write(damon.join("nr"), "0").unwrap();
+    std::os::unix::fs::symlink(damon.join("nr"), machine.knob("alias")).unwrap();
+    for path in [damon.join("nr"), machine.knob("alias")] {
+        let refused = knobs.set(&path, "1").unwrap_err();
+        assert!(matches!(refused, KnobError::Forbidden { .. }), "{refused}");
+        assert!(machine.place().setting(&path).is_err());
+    }
+    assert_eq!(fs::read_to_string(damon.join("nr")).unwrap(), "0");
+    assert!(machine.place().setting(&machine.knob("thp")).is_ok());
 }
 
 #[test]

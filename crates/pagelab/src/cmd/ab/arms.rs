@@ -3,15 +3,18 @@
 //! The one idea: an arm is read once into what it changes, and refused by its name where that makes
 //! no sense; whatever a journal holds was read here before.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use pagelab_bench::{
     Kind, Role,
     plan::{self, Plan, Planned},
 };
 use pagelab_record::{Ab, Arm, ab::Change};
+use pagelab_sys::knobs::Place;
 
-/// An arm as it was typed: `page=4k`, `env:NAME=VALUE`, or `env:NAME` for none.
+use crate::history;
+
+/// An arm as it was typed: `page=4k`, `env:NAME=VALUE`, `env:NAME` for none, `set:PATH=VALUE`.
 pub(in crate::cmd) fn arm(text: &str) -> Result<Arm, String> {
     let change = if let Some(variable) = text.strip_prefix("env:") {
         let (name, value) = match variable.split_once('=') {
@@ -22,10 +25,20 @@ pub(in crate::cmd) fn arm(text: &str) -> Result<Arm, String> {
             return Err(format!("`{text}` names no variable: write env:NAME=VALUE, or env:NAME"));
         }
         Change::Environment { name: name.to_owned(), value }
+    } else if let Some(setting) = text.strip_prefix("set:") {
+        let (path, value) = setting.split_once('=').unwrap_or_default();
+        if !path.starts_with('/') || value.trim().is_empty() {
+            return Err(format!(
+                "`{text}` is no setting: write set:PATH=VALUE, with the whole path of a file below \
+                 /sys or /proc"
+            ));
+        }
+        Change::Setting { path: path.to_owned(), value: value.trim().to_owned() }
     } else {
         let Some((name, value)) = text.split_once('=') else {
             return Err(format!(
-                "`{text}` is no arm: write a parameter (page=4k) or a variable (env:NAME=VALUE)"
+                "`{text}` is no arm: write a parameter (page=4k), a variable (env:NAME=VALUE) or a \
+                 setting (set:PATH=VALUE)"
             ));
         };
         Change::Parameter { name: name.to_owned(), value: value.to_owned() }
@@ -33,15 +46,30 @@ pub(in crate::cmd) fn arm(text: &str) -> Result<Arm, String> {
     Ok(Arm { name: text.to_owned(), change })
 }
 
+/// The same arm in the spelling that a journal keeps, where that does not depend on a case.
+fn canonical(arm: Arm) -> Result<Arm, String> {
+    let Change::Setting { path, value } = arm.change else { return Ok(arm) };
+    let real = Place::machine().setting(Path::new(&path));
+    let path = real.map_err(|error| format!("--ab {}: {error}", arm.name))?.display().to_string();
+    Ok(Arm { name: format!("set:{path}={value}"), change: Change::Setting { path, value } })
+}
+
+/// What two arms are to differ in; variables may be two.
+fn thing(arm: &Arm) -> (&str, &str) {
+    match &arm.change {
+        Change::Parameter { name, .. } => ("parameter", name),
+        Change::Environment { .. } => ("environment", ""),
+        Change::Setting { path, .. } => ("setting", path),
+    }
+}
+
 /// The cases of both arms, cell by cell, and the arms in their canonical spelling.
 pub(in crate::cmd) fn plan(base: Plan, arms: [Arm; 2]) -> Result<(Plan, [Arm; 2]), String> {
     let mut both = Plan { cases: Vec::new(), left_out: base.left_out };
+    let [a, b] = arms;
+    let arms = [canonical(a)?, canonical(b)?];
     let mut canonical = arms.clone();
-    let parameter = |arm: &Arm| match &arm.change {
-        Change::Parameter { name, .. } => Some(name.clone()),
-        Change::Environment { .. } => None,
-    };
-    if parameter(&arms[0]) != parameter(&arms[1]) {
+    if thing(&arms[0]) != thing(&arms[1]) {
         let [a, b] = arms.map(|arm| arm.name);
         return Err(format!("--ab {a} {b}: two arms differ in one thing: name it in both"));
     }
@@ -93,19 +121,30 @@ pub(in crate::cmd) fn plan(base: Plan, arms: [Arm; 2]) -> Result<(Plan, [Arm; 2]
     if both.cases.is_empty() {
         return Err(format!("--ab: no case is left: {}", both.left_out.join("; ")));
     }
-    for (index, planned) in both.cases.iter_mut().enumerate() {
-        planned.arm = Some(Arc::new(canonical[index % 2].clone()));
-    }
+    both.cases = of_arms(both.cases, &canonical);
     Ok((both, canonical))
 }
 
-/// Refuses to let a journal, which may be anybody's, choose what code a process loads.
-pub(in crate::cmd) fn harmless(ab: &Ab) -> Result<(), String> {
-    let loads = |arm: &&Arm| match &arm.change {
-        Change::Environment { name, .. } => name.starts_with("LD_"),
-        Change::Parameter { .. } => false,
+/// Cases that come in pairs, the first of each for the first arm.
+pub(in crate::cmd) fn of_arms(cases: Vec<Planned>, arms: &[Arm; 2]) -> Vec<Planned> {
+    let arms = arms.each_ref().map(|arm| Arc::new(arm.clone()));
+    let cases = cases.into_iter().enumerate();
+    cases.map(|(index, planned)| planned.for_arm(Arc::clone(&arms[index % 2]))).collect()
+}
+
+/// Refuses arms that a journal alone names, which may be anybody's: all that a journal chooses are
+/// the cases and their parameters, unless the person who goes on names the same arms `again`.
+pub(in crate::cmd) fn named_again(ab: &Ab, again: Option<&[Arm]>) -> Result<(), String> {
+    let flag = history::arms(ab);
+    let Some(again) = again else {
+        let beyond = ab.arms.iter().find_map(Arm::beyond_case);
+        return beyond.map_or(Ok(()), |name| {
+            Err(format!(
+                "a journal alone does not choose what is done beyond its cases ({name}): name its \
+                 arms again, with {flag}"
+            ))
+        });
     };
-    ab.arms.iter().find(loads).map_or(Ok(()), |arm| {
-        Err(format!("{}: a journal does not choose what is loaded: begin a new run", arm.name))
-    })
+    let again: Vec<Arm> = again.iter().cloned().map(canonical).collect::<Result<_, _>>()?;
+    if again == ab.arms { Ok(()) } else { Err(format!("the arms of this run are {flag}")) }
 }
