@@ -14,6 +14,7 @@ mod cells;
 mod data;
 mod drawn;
 mod facts;
+mod headings;
 mod judged;
 mod lkml;
 mod pairs;

@@ -14,6 +14,7 @@ use pagelab_record::{
 use super::{
     Comparison, FLOOR_MAX,
     facts::{Class, Difference},
+    headings::headings,
     judged::{Against, Cell as Compared},
     pairs::{self, Left},
 };
@@ -272,13 +273,8 @@ fn chance(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// The heading of a side: its name where that is short enough.
-fn column(name: &str, letter: &str) -> String {
-    const SHORT: usize = 14;
-    if name.chars().count() <= SHORT { name.to_owned() } else { letter.to_owned() }
-}
-
-fn cells(against: &Against<'_>, [a, b]: [&str; 2], id: String, title: &str) -> Section {
+fn cells(against: &Against<'_>, names: [&str; 2], id: String, title: &str) -> Section {
+    let [a, b] = headings(names);
     // A reason is no number, but where nobody has one there is no column either.
     let because = Column { words: false, ..Column::words("because") }.explains();
     let counts = |cell: &&Compared<'_>| {
@@ -288,8 +284,8 @@ fn cells(against: &Against<'_>, [a, b]: [&str; 2], id: String, title: &str) -> S
     let grid = Grid::new()
         .words("case", 0, |cell: &&Compared<'_>| cell.short.clone())
         .words("metric", 0, |cell| cell.metric())
-        .number(&column(a, "A"), 2, |cell| side(cell, 0))
-        .number(&column(b, "B"), 2, |cell| side(cell, 1))
+        .number(&a, 2, |cell| side(cell, 0))
+        .number(&b, 2, |cell| side(cell, 1))
         .number("ratio", 0, |cell| {
             let ratio = cell.ratio.as_ref();
             Cell::of(ratio.map(|ratio| Quantity::exact(ratio.value, Unit::Ratio))).strong()
@@ -357,12 +353,13 @@ fn differences(
     [id, title]: [&str; 2],
     for_page: bool,
 ) -> Option<Section> {
+    let [a, b] = headings([&comparison.base_name, &against.name]);
     let columns = || {
         vec![
             Column::words("fact"),
             Column::words("class"),
-            Column::words(&comparison.base_name).explains(),
-            Column::words(&against.name).explains(),
+            Column::words(&a).explains(),
+            Column::words(&b).explains(),
             Column::words("comparison"),
         ]
     };
