@@ -19,6 +19,7 @@ mod html;
 mod json;
 mod limits;
 mod markdown;
+mod metric;
 mod numbers;
 mod parameters;
 mod published;
@@ -30,9 +31,8 @@ mod terminal;
 mod views;
 mod visible;
 
-pub use compare::{
-    Asked, Comparison, Outcome, Power, Question, Side, Statistic, Taken, Threshold, Twice,
-};
+pub use compare::{Asked, Comparison, Outcome, Power, Question, Side, Taken, Threshold, Twice};
+pub use metric::Statistic;
 pub use published::{
     Publication,
     compared::{Compared, Kind, compared},

@@ -10,10 +10,10 @@ use pagelab_record::{Ab, Case, Record, verdict::Ratio};
 
 use super::{
     Side,
-    cells::Found,
     facts::{Class, Difference},
     pairs::{self, Left, Pair, Paired},
 };
+use crate::metric::Found;
 
 /// The records of a run by their cells, each of the one arm beside that of the other.
 pub(super) fn of_run<'r>(side: &Side<'r>, ab: &Ab) -> Paired<'r> {

@@ -5,10 +5,9 @@ use serde_json::{Value, json};
 
 use super::{
     Comparison,
-    cells::Found,
     judged::{Against, Cell},
 };
-use crate::{json::quoted, visible::visible};
+use crate::{json::quoted, metric::Found, visible::visible};
 
 /// Every cell, as one JSON document.
 pub(super) fn json(comparison: &Comparison<'_>) -> String {

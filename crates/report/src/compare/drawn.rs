@@ -6,13 +6,14 @@
 use pagelab_record::{Data, verdict::Verdict};
 
 use super::{
-    Comparison, cells,
+    Comparison,
     judged::{Against, Cell},
     pairs, sections,
 };
 use crate::{
     chart::{Axis, Curve, Key, Lanes, Mark, Plane, Row, Scale, hue},
     document::{Block, Document, Section},
+    metric,
     quantity::{Quantity, Unit},
 };
 
@@ -101,7 +102,7 @@ fn distributions(comparison: &Comparison<'_>, against: &Against<'_>) -> Vec<Plan
         }
         seen.push((&cell.short, place));
         let curve = |record, name: &str, hue| {
-            let (samples, first) = cells::samples(pairs::measured(record)?, place)?;
+            let (samples, first) = metric::samples(pairs::measured(record)?, place)?;
             let each = matches!(first.data, Data::Histogram(_)) || first.ops == 1;
             let merged = samples.merged();
             let all = merged.len();

@@ -11,11 +11,13 @@ use pagelab_record::{
 
 use super::{
     Asked, arms,
-    cells::{self, Found, Place, Statistic},
     facts::{self, Class, Difference},
     pairs::{self, Left, Pair},
 };
-use crate::entry::Standing;
+use crate::{
+    entry::Standing,
+    metric::{self, Found, Place, Statistic},
+};
 
 /// A case with a metric, on two sides.
 #[derive(Debug, Clone)]
@@ -200,7 +202,7 @@ fn cells_of<'r>(
     // What was published may be any of the times that we take.
     let any = [pair.a, pair.b].iter().any(|record| record.nature == Nature::Published);
     let [here, there] = [(pair.a, a), (pair.b, b)]
-        .map(|(record, measured)| cells::places(&record.workload, &record.case, measured, any));
+        .map(|(record, measured)| metric::places(&record.workload, &record.case, measured, any));
     let mut cells = Vec::new();
     for place in here {
         let Some(other) = there.iter().find(|other| place.meets(other)) else { continue };
@@ -265,7 +267,7 @@ fn found(records: &[&Record], place: &Place, statistic: Statistic) -> Sought {
     let mut whole: Option<Found> = None;
     for record in records {
         let measured = pairs::measured(record).ok_or("not measured")?;
-        let found = cells::find(measured, place, statistic)?;
+        let found = metric::find(measured, place, statistic)?;
         if let Ok(at) = boots.binary_search(&record.boot) {
             by_boot[at].extend(found.processes.clone());
         }

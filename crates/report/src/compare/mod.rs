@@ -10,7 +10,6 @@
 //! Cells of one run are set against each other in the same way, along a parameter ([`pairs`]).
 
 mod arms;
-mod cells;
 mod data;
 mod drawn;
 mod facts;
@@ -30,18 +29,18 @@ use pagelab_record::{
     verdict::{Better, Verdict},
 };
 
-pub use self::{
-    cells::Statistic,
-    power::{Power, Question, Taken},
-    twice::Twice,
-};
 use self::{
     facts::{Class, Difference},
     judged::{Against, Cell, against, delta_of},
 };
+pub use self::{
+    power::{Power, Question, Taken},
+    twice::Twice,
+};
 use crate::{
     document::Document,
     html, markdown,
+    metric::Statistic,
     terminal::{self, Style},
 };
 

@@ -63,7 +63,7 @@ impl Statistic {
     /// The median.
     pub const MEDIAN: Self = Self(Kind::Quantile(500));
     /// Bytes a second.
-    pub(super) const BANDWIDTH: Self = Self(Kind::Bandwidth);
+    pub(crate) const BANDWIDTH: Self = Self(Kind::Bandwidth);
 
     /// `p50`, `p99.9`, `bandwidth`, `rate`.
     pub fn name(self) -> String {
@@ -75,7 +75,7 @@ impl Statistic {
         }
     }
 
-    pub(super) fn better(self) -> Better {
+    pub(crate) fn better(self) -> Better {
         match self.0 {
             Kind::Quantile(_) => Better::Less,
             Kind::Bandwidth | Kind::Rate => Better::More,
@@ -105,15 +105,15 @@ impl FromStr for Statistic {
 
 /// A place in a record where a number to compare stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) arm: String,
-    pub(super) series: String,
+pub(crate) struct Place {
+    pub(crate) arm: String,
+    pub(crate) series: String,
     time: Time,
 }
 
 impl Place {
     /// `fault p50`, `clear/nt-store p50`.
-    pub(super) fn metric(&self, statistic: Statistic) -> String {
+    pub(crate) fn metric(&self, statistic: Statistic) -> String {
         let arm = match self.arm.as_str() {
             arm::OURS | arm::PUBLISHED => String::new(),
             other => format!("/{other}"),
@@ -122,7 +122,7 @@ impl Place {
     }
 
     /// Whether it is the same place in another record: what was published is nobody's loop.
-    pub(super) fn meets(&self, other: &Self) -> bool {
+    pub(crate) fn meets(&self, other: &Self) -> bool {
         let is_published =
             |place: &Self| [arm::PUBLISHED, arm::AS_PUBLISHED].contains(&place.arm.as_str());
         (&self.series, self.time) == (&other.series, other.time)
@@ -131,7 +131,7 @@ impl Place {
 }
 
 /// The places of a record that are compared: those that the workload is for, or `all` times.
-pub(super) fn places(
+pub(crate) fn places(
     workload: &str,
     case: &Case,
     measured: &Measured,
@@ -168,29 +168,29 @@ fn touched(case: &Case) -> &'static str {
 
 /// The numbers of a place, one for each process.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Bytes of each observation, where it is the time of a whole range.
-    pub(super) range: Option<u64>,
-    pub(super) unit: Unit,
-    pub(super) processes: Vec<f64>,
+    pub(crate) range: Option<u64>,
+    pub(crate) unit: Unit,
+    pub(crate) processes: Vec<f64>,
     /// The number of each process in its case.
     numbers: Vec<u32>,
 }
 
 impl Found {
     /// What stands for the side as a whole.
-    pub(super) fn middle(&self) -> f64 {
+    pub(crate) fn middle(&self) -> f64 {
         stats::median(self.processes.iter().copied())
     }
 
     /// Each process's, by its number.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u32, f64)> {
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, f64)> {
         self.numbers.iter().copied().zip(self.processes.iter().copied())
     }
 }
 
 /// The observations of a place, their clock, and the first series of them.
-pub(super) fn samples(measured: &Measured, place: &Place) -> Option<(Samples, Series)> {
+pub(crate) fn samples(measured: &Measured, place: &Place) -> Option<(Samples, Series)> {
     let Place { arm, series, time } = place;
     let all = &measured.series;
     let stored = if series == FAULT_IN { TOUCH } else { series };
@@ -222,7 +222,7 @@ pub(super) fn samples(measured: &Measured, place: &Place) -> Option<(Samples, Se
 }
 
 /// The numbers of a place, or why there are none.
-pub(super) fn find(
+pub(crate) fn find(
     measured: &Measured,
     place: &Place,
     statistic: Statistic,
