@@ -65,6 +65,18 @@ pub enum Nature {
     Published,
 }
 
+impl Nature {
+    /// The word for it, as in a record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Emulated => "emulated",
+            Self::Simulated => "simulated",
+            Self::Published => "published",
+        }
+    }
+}
+
 /// One complete choice of parameters; values are canonical (`1g`, never `1024m`).
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

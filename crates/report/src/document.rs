@@ -55,6 +55,10 @@ impl Document {
                 match block {
                     Block::Heading(text) | Block::Text(text) => line(text),
                     Block::Note(said) => note(said),
+                    Block::Found(found) => {
+                        line(&mut found.sentence);
+                        line(&mut found.detail);
+                    }
                     Block::Table(table) => {
                         table.columns.iter_mut().for_each(|column| line(&mut column.name));
                         table.rows.iter_mut().flatten().for_each(|cell| line(&mut cell.text));
@@ -117,6 +121,8 @@ pub(crate) enum Block {
     Text(String),
     /// A sentence that must not be missed, and a command or sentence to act on.
     Note(Note),
+    /// A sentence that the numbers carry.
+    Found(Found),
     /// A table.
     Table(Table),
     /// Text that keeps its shape.
@@ -138,6 +144,15 @@ pub(crate) struct Note {
     pub(crate) text: String,
     /// What to do, empty where nothing can be done.
     pub(crate) cure: String,
+}
+
+/// A sentence drawn from records, and what it rests on.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Found {
+    /// The sentence.
+    pub(crate) sentence: String,
+    /// Its interval, nature and caveat.
+    pub(crate) detail: String,
 }
 
 /// A table whose cells are words.

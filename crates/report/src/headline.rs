@@ -43,7 +43,7 @@ pub(crate) fn fault(entry: &Entry) -> String {
 }
 
 /// Bytes of a page, `4 KiB`: all that there are are whole.
-fn whole(bytes: u64) -> String {
+pub(crate) fn whole(bytes: u64) -> String {
     display_bytes(bytes as f64).replace(".00", "").replace(".0 ", " ")
 }
 

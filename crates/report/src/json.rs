@@ -9,10 +9,14 @@ use std::{
     fmt::Write as _,
 };
 
-use pagelab_record::{Measured, Outcome, units::base_value};
+use pagelab_record::{Measured, Outcome, units::base_value, verdict::Ratio};
 use serde_json::{Map, Value, json};
 
-use crate::{Entry, Limits, Run, fit::Fit};
+use crate::{
+    Entry, Limits, Run,
+    findings::{Cell, Compared, Finding},
+    fit::Fit,
+};
 
 /// The schema of [`document`].
 const SCHEMA: &str = "pagelab.report/1";
@@ -26,7 +30,7 @@ pub(crate) fn document(run: &Run) -> String {
 
 /// The whole report as a JSON value.
 pub(crate) fn value(run: &Run) -> Value {
-    let Run { header, damage, entries, published, limits, fits, .. } = run;
+    let Run { header, damage, entries, published, limits, fits, findings, .. } = run;
     let mut limits = limits_value(limits);
     limits["fits"] = fits.iter().map(fit_value).collect();
     json!({
@@ -40,6 +44,7 @@ pub(crate) fn value(run: &Run) -> Value {
         "cases": entries.iter().map(case_value).collect::<Vec<_>>(),
         "published": published.iter().map(case_value).collect::<Vec<_>>(),
         "derived": limits,
+        "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
     })
 }
 
@@ -90,6 +95,35 @@ fn limits_value(limits: &Limits) -> Value {
     })
 }
 
+/// A sentence with all that it rests on.
+fn finding_value(finding: &Finding) -> Value {
+    let ratio = |compared: &Compared| {
+        let Ratio { value, low, high, p, .. } = compared.ratio;
+        let side = |cell: &Cell| {
+            let Cell { workload, case, place, middle } = cell;
+            let (arm, series) = (&place.arm, &place.series);
+            let (value, unit) = (middle.value, middle.unit);
+            json!({
+                "workload": workload, "case": case, "arm": arm, "series": series,
+                "value": value, "unit": unit,
+            })
+        };
+        let [of, to] = compared.sides.each_ref().map(side);
+        json!({
+            "statistic": compared.statistic.name(),
+            "of": of, "to": to, "ratio": value, "low": low, "high": high, "p": p,
+            "processes": compared.ratio.units,
+        })
+    };
+    json!({
+        "rule": finding.rule,
+        "finding": finding.sentence,
+        "nature": finding.nature,
+        "caveat": finding.caveat,
+        "ratios": finding.ratios.iter().map(ratio).collect::<Vec<_>>(),
+    })
+}
+
 fn fit_value(fit: &Fit) -> Value {
     let line = fit.line.map(|line| {
         json!({
@@ -115,14 +149,10 @@ pub(crate) fn csv(run: &Run) -> String {
     text += "standing,nature,arm,series,time,statistic,value,low,high,unit\n";
     for entry in entries {
         let record = &entry.record;
-        let nature = match serde_json::to_value(record.nature) {
-            Ok(Value::String(nature)) => nature,
-            _ => String::new(),
-        };
         let value = |axis: &&str| record.case.get(axis).map(|value| base_value(axis, value));
         let mut case = vec![quoted(&record.run), quoted(&record.workload)];
         case.extend(axes.iter().map(|axis| quoted(&value(axis).unwrap_or_default())));
-        case.extend([entry.standing.name().to_owned(), nature]);
+        case.extend([entry.standing.name(), record.nature.name()].map(str::to_owned));
         let case = case.join(",");
         if entry.numbers.0.is_empty() {
             let _ = writeln!(text, "{case},,,,,,,,");

@@ -12,6 +12,7 @@ mod chart;
 mod compare;
 mod document;
 mod entry;
+mod findings;
 mod fit;
 mod grid;
 mod headline;
@@ -45,7 +46,9 @@ pub use visible::visible;
 // What a view is drawn with is named here, so that a view need not know the files.
 pub(crate) use cases::{all_rows, columns, name_of, titles};
 pub(crate) use chart::{Axis, Curve, Key, Lanes, Mark, Plane, Scale, hue};
-pub(crate) use document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone};
+pub(crate) use document::{
+    Block, Cell, Column, Document, Found, Headline, Note, Section, Table, Tone,
+};
 pub(crate) use entry::{Entry, Standing};
 pub(crate) use grid::Grid;
 pub(crate) use headline::{base_cases, fault, headline};

@@ -64,6 +64,12 @@ impl Limits {
         dram.best[0].as_ref().map(|best| best.bandwidth)
     }
 
+    /// The level that [`Limits::clear`] is of, and the arm that reached it.
+    pub(crate) fn clear_by(&self) -> Option<(&str, &str)> {
+        let dram = self.levels.iter().find(|level| level.name == "dram")?;
+        Some((&dram.name, &dram.best[0].as_ref()?.arm))
+    }
+
     /// Bandwidth of reading memory that no cache holds.
     pub(crate) fn read(&self) -> Option<Quantity> {
         let dram = self.levels.iter().find(|level| level.name == "dram")?;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Block, Column, Document, Note, Table};
+use crate::{Block, Column, Document, Found, Note, Table};
 
 /// The document as markdown.
 pub(crate) fn render(document: &Document) -> String {
@@ -35,6 +35,9 @@ pub(crate) fn render(document: &Document) -> String {
                     let _ = writeln!(text, "{}\n", escaped(paragraph));
                 }
                 Block::Note(said) => note(&mut text, said),
+                Block::Found(Found { sentence, detail }) => {
+                    let _ = writeln!(text, "- {}\n  ({})", escaped(sentence), escaped(detail));
+                }
                 Block::Table(rows) => table(&mut text, rows),
                 Block::Frame(frame) => {
                     let fence = "`".repeat(backticks(frame).max(2) + 1);

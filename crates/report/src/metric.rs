@@ -121,6 +121,11 @@ impl Place {
         format!("{}{arm} {}", self.series, statistic.name())
     }
 
+    /// The same by the time on the CPU.
+    pub(crate) fn on_cpu(&self) -> Self {
+        Self { time: Time::Cpu, ..self.clone() }
+    }
+
     /// Whether it is the same place in another record: what was published is nobody's loop.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         let is_published =

@@ -89,6 +89,25 @@ pub(crate) fn without(case: &Case, names: &[&str]) -> Case {
     Case(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
+/// What changes with a parameter by itself, so that it tells no two cases along it apart.
+fn following(axis: &str) -> &'static [&'static str] {
+    match axis {
+        "page" | "kind" => &FOLLOWING,
+        "type" => &["frames", "iterations", "leaf"],
+        _ => &[],
+    }
+}
+
+/// Which of some cases is the same but for a parameter; else the first that differs in no more than
+/// what follows it.
+pub(crate) fn otherwise_equal(case: &Case, others: &[&Case], axis: &str) -> Option<usize> {
+    let among = |names: &[&str]| {
+        let rest = without(case, names);
+        others.iter().position(|other| without(other, names) == rest)
+    };
+    among(&[axis]).or_else(|| among(&[&[axis], following(axis)].concat()))
+}
+
 /// Bytes of the page that a case names; `hugetlb-2m` is as large as `2m`.
 pub(crate) fn page_bytes(page: &str) -> Option<u64> {
     units::parse_bytes(page.strip_prefix("hugetlb-").unwrap_or(page)).ok()

@@ -5,7 +5,7 @@
 
 use pagelab_record::{RunHeader, journal::Damage};
 
-use crate::{Entry, Limits, fit::Fit, published::Publication};
+use crate::{Entry, Limits, findings::Finding, fit::Fit, published::Publication};
 
 /// A run with everything that is derived from it.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,7 @@ pub(crate) struct Run {
     pub(crate) published: Vec<Entry>,
     pub(crate) limits: Limits,
     pub(crate) fits: Vec<Fit>,
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl Run {

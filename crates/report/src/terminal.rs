@@ -8,7 +8,7 @@ use comfy_table::{
     Table as Grid, Width, presets::NOTHING,
 };
 
-use crate::{Block, Document, Note, Table, Tone};
+use crate::{Block, Document, Found, Note, Table, Tone};
 
 /// How a terminal looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,7 @@ pub(crate) fn render(document: &Document, style: Style) -> String {
                 }
                 Block::Text(text) => page.wrapped(text, ""),
                 Block::Note(note) => page.note(note),
+                Block::Found(found) => page.found(found),
                 Block::Table(table) => page.table(table),
                 Block::Frame(frame) => frame.lines().for_each(|line| page.line(line)),
                 Block::Plane(_) | Block::Lanes(_) => {}
@@ -99,6 +100,16 @@ impl Page {
         if !note.cure.is_empty() {
             self.line(&format!("{indent}cure: {}", note.cure));
         }
+    }
+
+    /// A sentence, and below it what it rests on.
+    fn found(&mut self, Found { sentence, detail }: &Found) {
+        const INDENT: &str = "    ";
+        self.wrapped(sentence, "");
+        let start = self.text.len();
+        self.wrapped(detail, INDENT);
+        let said = self.text.split_off(start);
+        said.lines().for_each(|line| self.toned(line, Tone::Quiet));
     }
 
     /// A paragraph, broken between words at the width of the terminal.

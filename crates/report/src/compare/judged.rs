@@ -4,7 +4,7 @@
 //! what is left are those of a family, the cells of one workload.
 
 use pagelab_record::{
-    Nature, Record,
+    Record,
     verdict::{Better, Block, DELTA, Position, Ratio, Verdict, holm, units_to_decide},
     vocabulary::{counter, series::PLANTED},
 };
@@ -105,7 +105,7 @@ pub(super) fn against<'r>(
             }
         }
         if pair.a.nature != pair.b.nature {
-            let natures = [pair.a, pair.b].map(|record| nature(record.nature).to_owned());
+            let natures = [pair.a, pair.b].map(|record| record.nature.name().to_owned());
             mine.push(Difference::new(Class::Identity, "nature", natures));
         }
         mine.extend(arms::setting(&pair));
@@ -200,7 +200,8 @@ fn cells_of<'r>(
     }
     let [Some(a), Some(b)] = [pair.a, pair.b].map(pairs::measured) else { return Vec::new() };
     // What was published may be any of the times that we take.
-    let any = [pair.a, pair.b].iter().any(|record| record.nature == Nature::Published);
+    let any =
+        [pair.a, pair.b].iter().any(|record| record.nature == pagelab_record::Nature::Published);
     let [here, there] = [(pair.a, a), (pair.b, b)]
         .map(|(record, measured)| metric::places(&record.workload, &record.case, measured, any));
     let mut cells = Vec::new();
@@ -309,13 +310,4 @@ fn judge(cells: &mut [Cell<'_>], delta: f64) {
 fn planted(record: &Record) -> String {
     let turns = pairs::measured(record).and_then(|m| m.counters.get(counter::PLANTED_TURNS));
     turns.map_or_else(|| "nothing".to_owned(), |turns| format!("{turns} turns"))
-}
-
-fn nature(nature: Nature) -> &'static str {
-    match nature {
-        Nature::Measured => "measured",
-        Nature::Emulated => "emulated",
-        Nature::Simulated => "simulated",
-        Nature::Published => "published",
-    }
 }

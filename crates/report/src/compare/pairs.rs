@@ -208,15 +208,6 @@ pub(super) fn along<'r>(
         let what = if values.is_empty() { "no record has it" } else { "all records agree in it" };
         return Err(format!("--by {axis}: {what}; name a parameter or fact in which cases differ"));
     };
-    // What changes with the axis by itself tells no two cells apart.
-    let following: &[&str] = match axis {
-        "page" | "kind" => &parameters::FOLLOWING,
-        _ => &[],
-    };
-    let rest = |record: &Record, but: &[&str]| {
-        let names: Vec<&str> = [&[axis], but].concat();
-        parameters::without(&record.case, &names)
-    };
     let mut against = Vec::new();
     for other in &values[1..] {
         let (mut pairs, mut left) = (Vec::new(), Vec::new());
@@ -224,11 +215,10 @@ pub(super) fn along<'r>(
             let mates: Vec<&Record> = (records.iter().copied())
                 .filter(|b| value(b) == Some(*other) && b.workload == a.workload)
                 .collect();
-            let exact = mates.iter().find(|b| rest(b, &[]) == rest(a, &[]));
-            let mate =
-                exact.or_else(|| mates.iter().find(|b| rest(b, following) == rest(a, following)));
-            match mate {
-                Some(b) => {
+            let told: Vec<&Case> = mates.iter().map(|mate| &mate.case).collect();
+            match parameters::otherwise_equal(&a.case, &told, axis) {
+                Some(at) => {
+                    let b = mates[at];
                     let mut case = a.case.clone();
                     case.0.remove(axis);
                     let names = [base, *other];

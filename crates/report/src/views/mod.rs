@@ -11,6 +11,7 @@ mod advise;
 mod distributions;
 mod environment;
 mod explain;
+mod findings;
 mod fit;
 mod latency;
 mod limits;
@@ -34,8 +35,8 @@ pub(crate) use self::{
     outcomes::intervals,
 };
 use crate::{
-    Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly, fit::fits, parameters,
-    published::Publication,
+    Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly,
+    findings::of as findings_of, fit::fits, parameters, published::Publication,
 };
 
 /// The default of a workload's parameter, where it has one: what a report need not say.
@@ -88,6 +89,7 @@ const NOTHING: View = View {
 /// Every part of a report, in the order of reading.
 const VIEWS: &[View] = &[
     View { sections: One(advise::section), headlines: advise::headlines, ..NOTHING },
+    View { sections: One(findings::section), ..NOTHING },
     View { sections: Many(publications), ..NOTHING },
     View { sections: One(tier::compared_section), ..NOTHING },
     View {
@@ -278,10 +280,11 @@ pub(crate) fn run(
         }
     }
     let fits = fits(&entries);
+    let findings = findings_of(&entries, &limits);
     let published = publications.iter().flat_map(Publication::records).map(entry).collect();
     let (header, damage) = (header.clone(), damage.cloned());
     let publications = publications.to_vec();
-    Run { header, damage, entries, publications, published, limits, fits }
+    Run { header, damage, entries, publications, published, limits, fits, findings }
 }
 
 /// Every section that the records support.

@@ -7,6 +7,8 @@ mod compare;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod findings;
+#[cfg(test)]
 mod forms;
 #[cfg(test)]
 mod frozen;
