@@ -17,7 +17,7 @@ use crate::{need::Need, remedy::Remedy};
 pub(crate) fn command(arm: Option<&Arm>) -> Command {
     let mut command = child::this_program();
     match arm.map(|arm| &arm.change) {
-        None | Some(Change::Parameter { .. } | Change::Setting { .. }) => {}
+        None | Some(Change::Parameter { .. } | Change::Setting { .. } | Change::Nothing) => {}
         Some(Change::Environment { name, value: Some(value) }) => drop(command.env(name, value)),
         Some(Change::Environment { name, value: None }) => drop(command.env_remove(name)),
     }

@@ -37,29 +37,28 @@ pub struct Cell {
     pub needs: Option<u32>,
 }
 
-/// How many more blocks each cell gets within so much time, the one that is decided soonest first.
-/// What a cell needs is not known well while it has few, so that it gets at most as many again.
+/// How many more blocks each cell gets within so much time, the one that is decided soonest first:
+/// as many again as it has, whatever it is said to need. What that is, is not known well while it
+/// has few; and where nobody chooses when to look by what was seen, looking again costs what
+/// [`pagelab_record::verdict::judge`] takes for it, and no more.
 pub fn round(cells: &[Cell], left_ns: u64) -> Vec<(usize, u32)> {
-    let wanted = |cell: &Cell| {
-        let wanted = cell.needs?.saturating_sub(cell.blocks).max(1);
-        Some(wanted.next_multiple_of(BALANCED))
-    };
-    let mut open: Vec<(u64, usize, u32)> = cells
+    let wanted = |cell: &Cell| Some(cell.needs?.saturating_sub(cell.blocks).max(1));
+    let mut open: Vec<(u64, usize)> = cells
         .iter()
         .enumerate()
         .filter_map(|(index, cell)| {
             let wanted = wanted(cell)?;
-            Some((cell.block_ns.saturating_mul(wanted.into()), index, wanted))
+            Some((cell.block_ns.saturating_mul(wanted.into()), index))
         })
         .collect();
     open.sort_unstable();
     let mut left_ns = left_ns;
     let mut round = Vec::new();
-    for (_, index, wanted) in open {
+    for (_, index) in open {
         let Cell { blocks, block_ns, .. } = cells[index];
         let affordable = u32::try_from(left_ns / block_ns.max(1)).unwrap_or(u32::MAX);
         let affordable = affordable - affordable % BALANCED;
-        let more = wanted.min(blocks.max(1).next_multiple_of(BALANCED)).min(affordable);
+        let more = blocks.max(1).next_multiple_of(BALANCED).min(affordable);
         if more > 0 {
             left_ns -= block_ns.saturating_mul(more.into());
             round.push((index, more));
@@ -70,7 +69,6 @@ pub fn round(cells: &[Cell], left_ns: u64) -> Vec<(usize, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::verdict::{Better, DELTA, Ratio, Verdict, holm, units_to_decide};
     use proptest::prelude::*;
 
     use super::*;
@@ -144,92 +142,5 @@ mod tests {
             let share = same as f64 / (firsts.len() - lag) as f64;
             assert!((0.46..0.54).contains(&share), "after {lag}: {share}");
         }
-    }
-
-    /// A cell that is not measured: a shift, and noise of which every block draws.
-    struct Simulated {
-        shift: f64,
-        spread: f64,
-        block_ns: u64,
-        pairs: Vec<[f64; 2]>,
-    }
-
-    /// What became of simulated cells: verdicts, blocks, time.
-    fn simulate(
-        cells: &[(f64, f64, u64)],
-        budget_ns: u64,
-        seed: u64,
-    ) -> (Vec<Verdict>, Vec<usize>, u64) {
-        const SCREEN: u32 = 8;
-        let mut chance = fastrand::Rng::with_seed(seed);
-        let mut normal = || {
-            let radius = (-2.0 * (1.0 - chance.f64()).ln()).sqrt();
-            radius * (std::f64::consts::TAU * chance.f64()).cos()
-        };
-        let mut cells: Vec<Simulated> = cells
-            .iter()
-            .map(|&(shift, spread, block_ns)| Simulated {
-                shift,
-                spread,
-                block_ns,
-                pairs: Vec::new(),
-            })
-            .collect();
-        let mut passed = 0;
-        let mut given: Vec<(usize, u32)> = (0..cells.len()).map(|at| (at, SCREEN)).collect();
-        loop {
-            for (at, more) in &given {
-                let Simulated { shift, spread, block_ns, pairs } = &mut cells[*at];
-                for _ in 0..*more {
-                    pairs.push([(*shift + *spread * normal()).exp(), (*spread * normal()).exp()]);
-                    passed += *block_ns;
-                }
-            }
-            let ratios: Vec<Ratio> =
-                cells.iter().map(|cell| Ratio::of_pairs(&cell.pairs).unwrap()).collect();
-            let mut p: Vec<f64> = ratios.iter().map(|ratio| ratio.p).collect();
-            holm(&mut p);
-            let verdicts: Vec<Verdict> = (ratios.iter().zip(p))
-                .map(|(ratio, p)| Verdict::judge(ratio, p, DELTA, Better::Less))
-                .collect();
-            let state = |((cell, ratio), verdict): ((&Simulated, &Ratio), &Verdict)| Cell {
-                blocks: u32::try_from(cell.pairs.len()).unwrap(),
-                block_ns: cell.block_ns,
-                needs: (*verdict == Verdict::Inconclusive)
-                    .then(|| units_to_decide(ratio, ratios.len(), DELTA))
-                    .flatten(),
-            };
-            let states: Vec<Cell> = cells.iter().zip(&ratios).zip(&verdicts).map(state).collect();
-            given = round(&states, budget_ns.saturating_sub(passed));
-            if given.is_empty() {
-                let blocks = cells.iter().map(|cell| cell.pairs.len()).collect();
-                return (verdicts, blocks, passed);
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_screen_decides_gets_no_more_and_the_rest_is_decided() {
-        // Quiet and equal; quiet and much slower; noisy and equal; noisy and slower.
-        let cells = [(0.0, 0.002, 10), (0.3, 0.01, 10), (0.0, 0.04, 10), (0.12, 0.06, 10)];
-        let (verdicts, blocks, _) = simulate(&cells, 1_000_000, 1);
-        assert_eq!(verdicts[0], Verdict::Same);
-        assert_eq!(verdicts[1], Verdict::Slower);
-        assert_eq!(verdicts[3], Verdict::Slower);
-        assert!(!verdicts.contains(&Verdict::Inconclusive), "{verdicts:?}");
-        assert_eq!(blocks[0], 8);
-        assert!(blocks[2] > 8 && blocks[3] > 8, "{blocks:?}");
-    }
-
-    #[test]
-    fn a_budget_is_kept_and_what_it_cannot_decide_stays_open() {
-        let cells = [(0.0, 0.5, 1000), (0.0, 0.03, 10), (0.0, 0.03, 10)];
-        let (verdicts, blocks, passed) = simulate(&cells, 20_000, 3);
-        assert!(passed <= 20_000, "{passed}");
-        assert_eq!(verdicts[0], Verdict::Inconclusive, "{blocks:?}");
-        // The cheap ones were not kept waiting by the one that cannot be decided.
-        assert!(verdicts[1..].iter().all(|v| *v != Verdict::Inconclusive), "{verdicts:?}");
-        // A budget that the screen has spent gives nothing to anybody.
-        assert_eq!(simulate(&cells, 100, 3).1, [8, 8, 8]);
     }
 }

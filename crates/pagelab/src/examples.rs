@@ -81,7 +81,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("ls", &["ls", "ls pagelab-runs --format json"]),
     ("show", &["show LAST"]),
     ("tag", &["tag LAST before-the-patch"]),
-    ("selftest", &["selftest --aa --suite quick", "selftest --power"]),
+    ("selftest", &["selftest --aa --trials 20 --budget 600", "selftest --power"]),
     ("completions", &["completions bash > ~/.local/share/bash-completion/completions/pagelab"]),
     ("generate", &["generate --out dist"]),
 ];

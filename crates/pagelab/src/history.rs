@@ -165,7 +165,7 @@ pub(crate) fn arms(ab: &Ab) -> String {
 /// The command that goes on with a run, to paste.
 pub(crate) fn go_on(directory: &Path, header: &RunHeader) -> String {
     let arms = match &header.asked {
-        Some(Asked::Ab(ab)) if ab.arms[0].beyond_case().is_some() => format!(" {}", arms(ab)),
+        Some(Asked::Ab(ab)) if ab.arms[0].beyond_journal().is_some() => format!(" {}", arms(ab)),
         _ => String::new(),
     };
     format!("pagelab resume {}{arms}", directory.display())

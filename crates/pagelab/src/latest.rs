@@ -16,7 +16,9 @@ use crate::output;
 pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
     let mut last: HashMap<_, (usize, usize)> = HashMap::new();
     for (at, record) in records.iter().enumerate() {
-        let places = last.entry(record.key()).or_insert((at, at));
+        let places = last
+            .entry((record.key(), record.ab.as_ref().map(|turns| turns.cell)))
+            .or_insert((at, at));
         places.1 = at;
     }
     let mut kept: Vec<(usize, usize)> = last.into_values().collect();

@@ -10,6 +10,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What two arms are called that change nothing.
+pub const EQUAL: [&str; 2] = ["one", "other"];
+
 /// What a run of two arms was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ab {
@@ -45,8 +48,15 @@ impl Arm {
     pub fn beyond_case(&self) -> Option<&str> {
         match self.change {
             Change::Parameter { .. } => None,
-            Change::Environment { .. } | Change::Setting { .. } => Some(&self.name),
+            Change::Environment { .. } | Change::Setting { .. } | Change::Nothing => {
+                Some(&self.name)
+            }
         }
+    }
+
+    /// Its name, where it does something that no journal may choose alone.
+    pub fn beyond_journal(&self) -> Option<&str> {
+        self.beyond_case().filter(|_| self.change != Change::Nothing)
     }
 
     /// The setting that it changes, and its value.
@@ -69,6 +79,8 @@ pub enum Change {
         /// Its canonical value.
         value: String,
     },
+    /// Nothing: both arms are the same, as in a self-test.
+    Nothing,
     /// A variable in the environment of its processes.
     Environment {
         /// Its name.
@@ -94,6 +106,10 @@ pub struct Turns {
     pub cell: u32,
     /// Blocks that had been begun: the number of the next one.
     pub blocks: u32,
+    /// Where a budget has it looked at again and again until it is decided: how often so far, this
+    /// time included. Every look takes more evidence than the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<u32>,
     /// The processes that were the first of their block, by number; the others were the second.
     pub first: Vec<u32>,
 }

@@ -17,8 +17,16 @@ const EXACT_MAX: usize = 64;
 /// The share of intervals that shall hold the truth.
 pub(crate) const COVERAGE: f64 = 0.95;
 
-/// The quantile of the normal distribution that belongs to [`COVERAGE`].
-const NORMAL: f64 = 1.959_963_984_540_054;
+/// How sure an interval is to be: the share that shall hold the truth, and the quantile of the
+/// normal distribution that belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Level(f64, f64);
+
+/// Of every interval that is shown.
+const SHOWN: Level = Level(COVERAGE, 1.959_963_984_540_054);
+
+/// What lies beyond this one, chance gives in one of a hundred.
+pub(crate) const OF_A_HUNDRED: Level = Level(0.99, 2.575_829_303_548_901);
 
 /// A shift with its interval, and how often chance alone gives as much.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,12 +52,12 @@ pub(crate) fn of_two(a: &[f64], b: &[f64]) -> Option<Shift> {
     let [pairs, count] = [here * there, here + there].map(|count| count as f64);
     let (p, cut) = if all.len() <= EXACT_MAX {
         let whole: Vec<usize> = (1..=all.len()).map(|rank| 2 * rank).collect();
-        let cut = exact_cut(&sums_of_some(&whole, here), here * (here + 1));
+        let cut = exact_cut(&sums_of_some(&whole, here), here * (here + 1), SHOWN);
         (both_tails(&sums_of_some(&ranks, here), observed), cut)
     } else {
         let [mean, variance] = moments(&ranks, here);
         let p = normal_tails(observed as f64 - mean, variance);
-        (p, normal_cut(pairs, pairs * (count + 1.0) / 12.0))
+        (p, normal_cut(pairs, pairs * (count + 1.0) / 12.0, SHOWN))
     };
     between(&mut differences, cut, p)
 }
@@ -58,10 +66,6 @@ pub(crate) fn of_two(a: &[f64], b: &[f64]) -> Option<Shift> {
 /// whose interval is of the means of all pairs of them, each with itself as well. `None` where
 /// there are none.
 pub(crate) fn of_pairs(differences: &[f64]) -> Option<Shift> {
-    let mut means: Vec<f64> = Vec::with_capacity(differences.len() * differences.len() / 2);
-    for (index, one) in differences.iter().enumerate() {
-        means.extend(differences[index..].iter().map(|other| f64::midpoint(*one, *other)));
-    }
     // What does not differ speaks for neither side.
     let told: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let ranks = doubled_ranks(&told.iter().map(|d| d.abs()).collect::<Vec<_>>());
@@ -73,17 +77,36 @@ pub(crate) fn of_pairs(differences: &[f64]) -> Option<Shift> {
         let mean = ranks.iter().sum::<usize>() as f64 / 2.0;
         normal_tails(above as f64 - mean, squares / 4.0)
     };
-    let count = differences.len();
-    let whole: Vec<usize> = (1..=count).map(|rank| 2 * rank).collect();
-    let cut = if count <= EXACT_MAX {
-        exact_cut(&sums_of_any(&whole), 0)
-    } else {
-        let n = count as f64;
-        normal_cut(n * (n + 1.0) / 2.0, n * (n + 1.0) * (2.0 * n + 1.0) / 24.0)
-    };
-    let shift = between(&mut means, cut, p)?;
+    let shift =
+        between(&mut means_of_pairs(differences), cut_of_pairs(differences.len(), SHOWN), p)?;
     let value = median(differences.iter().copied());
     Some(Shift { value, low: shift.low.min(value), high: shift.high.max(value), ..shift })
+}
+
+/// The ends of the interval of some differences at another level than that which is shown. All of
+/// them moved by something move the ends by as much.
+pub(crate) fn ends_of_pairs(differences: &[f64], level: Level) -> Option<[f64; 2]> {
+    let cut = cut_of_pairs(differences.len(), level);
+    between(&mut means_of_pairs(differences), cut, 1.0).map(|shift| [shift.low, shift.high])
+}
+
+/// The means of all pairs of some differences, each with itself as well.
+fn means_of_pairs(differences: &[f64]) -> Vec<f64> {
+    let mut means: Vec<f64> = Vec::with_capacity(differences.len() * (differences.len() + 1) / 2);
+    for (index, one) in differences.iter().enumerate() {
+        means.extend(differences[index..].iter().map(|other| f64::midpoint(*one, *other)));
+    }
+    means
+}
+
+/// How many of those lie outside the interval.
+fn cut_of_pairs(count: usize, level: Level) -> Cut {
+    if count <= EXACT_MAX {
+        let whole: Vec<usize> = (1..=count).map(|rank| 2 * rank).collect();
+        return exact_cut(&sums_of_any(&whole), 0, level);
+    }
+    let n = count as f64;
+    normal_cut(n * (n + 1.0) / 2.0, n * (n + 1.0) * (2.0 * n + 1.0) / 24.0, level)
 }
 
 /// How far the second sample of each stratum lies above the first, over all of them, and how often
@@ -128,7 +151,7 @@ type Cut = (usize, f64);
 /// The median of some values, and the ends that a cut leaves. Where no cut covers enough, the
 /// interval is all of them.
 fn between(values: &mut [f64], (cut, coverage): Cut, p: f64) -> Option<Shift> {
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
     let (low, high) = (values.get(cut).copied()?, values.get((count - 1).checked_sub(cut)?)?);
     let value = f64::midpoint(values[(count - 1) / 2], values[count / 2]);
@@ -212,13 +235,13 @@ fn both_tails(chances: &[f64], observed: usize) -> f64 {
 
 /// The largest cut whose interval covers enough; without one, no cut and what that covers. The
 /// chances are of twice the ranks, which begin at `least`.
-fn exact_cut(chances: &[f64], least: usize) -> Cut {
+fn exact_cut(chances: &[f64], least: usize, Level(share, _): Level) -> Cut {
     let mut tail = 0.0;
     let mut cut = (0, 1.0 - 2.0 * chances.get(least).copied().unwrap_or(0.5));
     for (index, chance) in chances.iter().skip(least).step_by(2).enumerate() {
         tail += chance;
         // Rounding must not cost an interval that is exact.
-        if 1.0 - 2.0 * tail < COVERAGE - 1e-12 {
+        if 1.0 - 2.0 * tail < share - 1e-12 {
             break;
         }
         cut = (index, 1.0 - 2.0 * tail);
@@ -226,14 +249,14 @@ fn exact_cut(chances: &[f64], least: usize) -> Cut {
     cut
 }
 
-fn normal_cut(count: f64, variance: f64) -> Cut {
+fn normal_cut(count: f64, variance: f64, Level(share, normal): Level) -> Cut {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a rank between nothing and the count"
     )]
-    let cut = (count / 2.0 - NORMAL * variance.sqrt()).floor().max(1.0) as usize - 1;
-    (cut, COVERAGE)
+    let cut = (count / 2.0 - normal * variance.sqrt()).floor().max(1.0) as usize - 1;
+    (cut, share)
 }
 
 /// Both tails of the normal distribution beyond a distance, which was counted in steps of two.

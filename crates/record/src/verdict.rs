@@ -13,7 +13,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::{
     ranks::{self, COVERAGE, Shift},
@@ -24,7 +24,7 @@ use crate::{
 pub const DELTA: f64 = 0.03;
 
 /// A difference is called one where chance gives as much in one of a hundred families of cells.
-const ALPHA: f64 = 0.01;
+pub(crate) const ALPHA: f64 = 0.01;
 
 /// Numbers of processes beyond which nobody is sent.
 pub const PROCESSES_MAX: f64 = 9999.0;
@@ -180,6 +180,14 @@ impl Serialize for Verdict {
     }
 }
 
+impl<'de> Deserialize<'de> for Verdict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = Self::ALL.into_iter().find(|verdict| verdict.name() == name);
+        known.ok_or_else(|| D::Error::custom(format!("`{name}` is no verdict")))
+    }
+}
+
 /// A block of two processes, one of each arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
@@ -236,14 +244,62 @@ pub fn holm(family: &mut [f64]) {
     }
 }
 
-/// How many units each side needs, as far as can be told from what was seen, until a ratio of a
-/// family of so many is decided: the interval narrows with the root of their number. `None` where
-/// that is more than anybody has.
-pub fn units_to_decide(ratio: &Ratio, family: usize, delta: f64) -> Option<u32> {
+/// A question of a family: what was seen, and how it came about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Question {
+    /// What was seen.
+    pub ratio: Ratio,
+    /// Which way is the better one.
+    pub better: Better,
+    /// Where one looks again and again until it is decided: how often so far, this time included.
+    pub look: Option<u32>,
+}
+
+/// What a question comes to, within its family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// Its p-value, for all looks and for the family together.
+    pub p: f64,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// Units of each side that would decide it, where it is not.
+    pub needs: Option<u32>,
+}
+
+/// Answers the questions of a family.
+pub fn judge(questions: &[Question], delta: f64) -> Vec<Judged> {
+    let mut p: Vec<f64> =
+        questions.iter().map(|asked| (asked.ratio.p * looked(asked.look)).min(1.0)).collect();
+    holm(&mut p);
+    let judged = questions.iter().zip(p).map(|(Question { ratio, better, look }, p)| {
+        let verdict = Verdict::judge(ratio, p, delta, *better);
+        // What is looked at again is looked at once more often then.
+        let level = looked(look.map(|look| look + 1)) * questions.len() as f64;
+        let needs = if verdict == Verdict::Inconclusive {
+            units_to_decide(ratio, level, delta)
+        } else {
+            None
+        };
+        Judged { p, verdict, needs }
+    });
+    judged.collect()
+}
+
+/// By how much a look makes chance likelier: the first may spend half of all chance that there is,
+/// and each later one half of what is left, so that together they never spend more than a single
+/// one would, however many there are.
+fn looked(look: Option<u32>) -> f64 {
+    2.0_f64.powi(look.map_or(0, |look| look.min(60).cast_signed()))
+}
+
+/// How many units each side needs, as far as can be told from what was seen, until a ratio is
+/// decided of which chance is taken to give this many times as much: a family of so many. The
+/// interval narrows with the root of their number. `None` where that is more than anybody has.
+pub fn units_to_decide(ratio: &Ratio, family: f64, delta: f64) -> Option<u32> {
     // So many that a difference can be told from chance at all.
     let mut least = 1;
     let smallest_p = if ratio.in_pairs { ranks::smallest_p_of_pairs } else { ranks::smallest_p };
-    while smallest_p(least) * family.max(1) as f64 >= ALPHA {
+    while smallest_p(least) * family.max(1.0) >= ALPHA {
         least += 1;
     }
     let shift = ratio.value.ln().abs();

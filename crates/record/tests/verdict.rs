@@ -5,7 +5,9 @@
 
 use pagelab_record::{
     stats::median,
-    verdict::{Better, Block, Position, Ratio, Verdict, holm, units_to_decide},
+    verdict::{
+        Better, Block, Judged, Position, Question, Ratio, Verdict, holm, judge, units_to_decide,
+    },
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -139,7 +141,7 @@ fn too_few_processes_have_no_interval_and_no_verdict() {
         let covers = [0.0, 2.0 / 3.0, 0.9][count - 1];
         assert!(near(ratio.coverage, covers), "{count}: {}", ratio.coverage);
         assert_eq!(Verdict::judge(&ratio, ratio.p, 0.03, Better::Less), Verdict::Inconclusive);
-        assert_eq!(units_to_decide(&ratio, 1, 0.03), Some(5), "{count}");
+        assert_eq!(units_to_decide(&ratio, 1.0, 0.03), Some(5), "{count}");
     }
     let four = Ratio::of(&boot(&[1.0; 4]), &boot(&[1.0; 4])).unwrap();
     assert!(four.interval().is_some());
@@ -230,7 +232,7 @@ fn a_wide_interval_needs_more_processes_and_a_narrow_one_few_more() {
     let of = |value: f64, width: f64, units| {
         let (low, high) = (value / width, value * width);
         let ratio = Ratio { value, low, high, units: [units; 2], ..of_eight() };
-        units_to_decide(&ratio, 1, 0.03)
+        units_to_decide(&ratio, 1.0, 0.03)
     };
     // Twice as wide as a tie: four times as many.
     assert_eq!(of(1.0, 0.97_f64.powi(-2), 8), Some(32));
@@ -240,10 +242,35 @@ fn a_wide_interval_needs_more_processes_and_a_narrow_one_few_more() {
     assert_eq!(of(1.1, 1.2, 8), Some(66));
     // Of a large family chance gives more: so few can never tell.
     let few = Ratio { value: 1.5, low: 1.4, high: 1.6, units: [5; 2], ..of_eight() };
-    assert_eq!(units_to_decide(&few, 50, 0.03), Some(8));
+    assert_eq!(units_to_decide(&few, 50.0, 0.03), Some(8));
     // Pairs have two orders each, not as many as there are ways to choose half of all.
     let pairs = Ratio { in_pairs: true, ..few };
-    assert_eq!([1, 50].map(|family| units_to_decide(&pairs, family, 0.03)), [Some(8), Some(14)]);
+    assert_eq!(
+        [1.0, 50.0].map(|family| units_to_decide(&pairs, family, 0.03)),
+        [Some(8), Some(14)]
+    );
+}
+
+#[test]
+fn who_looks_again_needs_more_evidence_and_all_looks_spend_what_one_does() {
+    let ratio = Ratio { value: 1.10, low: 1.05, high: 1.16, p: 0.003, ..of_eight() };
+    let of = |look, others: usize| -> Judged {
+        let nothing = Ratio { value: 1.0, low: 0.99, high: 1.01, p: 1.0, ..ratio };
+        let asked = |ratio| Question { ratio, better: Better::Less, look };
+        let family: Vec<Question> =
+            [asked(ratio)].into_iter().chain(vec![asked(nothing); others]).collect();
+        judge(&family, 0.03)[0]
+    };
+    let verdict = |look, others| of(look, others).verdict;
+    assert_eq!([verdict(None, 0), verdict(Some(1), 0)], [Verdict::Slower; 2]);
+    assert_eq!([verdict(Some(2), 0), verdict(None, 3)], [Verdict::Inconclusive; 2]);
+    assert!(near(of(Some(2), 0).p, 0.012) && near(of(Some(1), 1).p, 0.012));
+    // A sixteenth, and the rest of a half, a quarter and an eighth, are less than all of it.
+    let spent: f64 = (1..=40).map(|look| 0.003 / of(Some(look), 0).p.min(1.0)).take(4).sum();
+    assert!(spent < 1.0, "{spent}");
+    // What is decided needs no more; what is open is told for its next look.
+    assert_eq!(of(None, 0).needs, None);
+    assert!(of(Some(9), 0).needs > of(Some(2), 0).needs);
 }
 
 proptest! {
@@ -468,11 +495,9 @@ mod simulated {
                 .map(|cell| if cell == 0 { (1.0 + slower).ln() } else { 0.0 })
                 .map(|shift| Ratio::of(&of(0.0), &of(shift)).unwrap())
                 .collect();
-            let mut p: Vec<f64> = ratios.iter().map(|ratio| ratio.p).collect();
-            holm(&mut p);
-            let verdicts: Vec<Verdict> = (ratios.iter().zip(p))
-                .map(|(ratio, p)| Verdict::judge(ratio, p, delta, Better::Less))
-                .collect();
+            let asked = |ratio| Question { ratio, better: Better::Less, look: None };
+            let judged = judge(&ratios.into_iter().map(asked).collect::<Vec<_>>(), delta);
+            let verdicts: Vec<Verdict> = judged.into_iter().map(|one| one.verdict).collect();
             counts[0] += usize::from(verdicts[0] == Verdict::Slower);
             let cries = |v: &Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
             counts[1] += usize::from(verdicts[1..].iter().any(cries));

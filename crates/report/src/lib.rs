@@ -32,7 +32,9 @@ mod terminal;
 mod views;
 mod visible;
 
-pub use compare::{Asked, Comparison, Outcome, Power, Question, Side, Taken, Threshold, Twice};
+pub use compare::{
+    Asked, Comparison, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
+};
 pub use metric::Statistic;
 pub use published::{
     Publication,

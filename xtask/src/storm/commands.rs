@@ -79,7 +79,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "selftest",
-        words: &["selftest", "--aa", "--suite", "./suite.toml", "-o", OUT],
+        words: &["selftest", "--aa", "--suite", "./suite.toml", "--forks", "8", "-o", OUT],
         cases: &["fault/throughput page=64k size=4m rounds=2"],
         share: 5,
         ..PLAIN

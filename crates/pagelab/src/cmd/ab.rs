@@ -19,7 +19,7 @@ use pagelab_bench::{
     plan::Plan,
     runner::{Came, Runner},
 };
-use pagelab_record::{Ab, Arm, Outcome, RunHeader, Turns};
+use pagelab_record::{Ab, Arm, Outcome, Record, RunHeader, Turns};
 use pagelab_report::{Asked, Comparison, Side};
 use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
 
@@ -72,6 +72,8 @@ struct Half {
 struct Cell {
     halves: [Half; 2],
     blocks: u32,
+    /// How often they were looked at.
+    looks: u32,
     took_ns: u64,
     measured: u32,
     /// Whether no more of it is measured.
@@ -99,6 +101,7 @@ fn cells(run: &Run, ab: &Ab, count: usize) -> Vec<Cell> {
             continue;
         }
         cell.blocks = here.blocks;
+        cell.looks = here.looks.unwrap_or(1);
         for (record, turns) in [(one, here), (other, there)] {
             let Some(index) = ab.index(&turns.arm) else { continue };
             // What a boot brings is in its blocks: no other boot adds to them.
@@ -122,12 +125,47 @@ pub(super) fn execute(
     runner: Runner,
     mut run: Run,
     plan: &Plan,
-    ab: &Ab,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let asked = Asked::default();
+    let end = measure(&runner, &mut run, plan, &asked, quiet)?;
+    // Puts the knobs back before anything slow is drawn.
+    drop(runner);
+    let (header, records) = (run.header.clone(), run.records.clone());
+    let done = run.conclude(end)?;
+    let drawn = compared(&header, records, &asked, |found| found.terminal(output::style()));
+    output::drawn(&drawn.map_err(Failure::usage_text)?)?;
+    done.tell();
+    Ok(done.exit)
+}
+
+/// What is told of the two arms of a run, compared as asked.
+pub(super) fn compared<T>(
+    header: &RunHeader,
+    records: Vec<Record>,
+    asked: &Asked,
+    tell: impl FnOnce(&Comparison<'_>) -> T,
+) -> Result<T, String> {
+    let records = crate::latest::latest(records);
+    let side = Side { name: &header.run, header, records: &records, damage: None };
+    Comparison::of_arms(&side, asked).map(|found| tell(&found))
+}
+
+/// Measures what is left of a run of two arms, which are compared as asked: first the screen, then
+/// what that leaves open, as long as the budget lasts.
+pub(super) fn measure(
+    runner: &Runner,
+    run: &mut Run,
+    plan: &Plan,
+    asked: &Asked,
     quiet: bool,
 ) -> Result<Exit, Failure> {
     catch_interrupts();
+    let Some(pagelab_record::Asked::Ab(ab)) = &run.header.asked.clone() else {
+        return Err(Failure::internal(anyhow::anyhow!("a run without arms")));
+    };
     let started = monotonic_raw_ns();
-    let mut cells = cells(&run, ab, plan.cases.len() / 2);
+    let mut cells = cells(run, ab, plan.cases.len() / 2);
     let screen = |(at, cell): (usize, &Cell)| {
         let more = ab.screen.saturating_sub(cell.pairs());
         (more > 0 && !cell.closed).then_some((at, more))
@@ -135,10 +173,11 @@ pub(super) fn execute(
     let mut round: Vec<(usize, u32)> = cells.iter().enumerate().filter_map(screen).collect();
     let mut end = Exit::Good;
     while !round.is_empty() && end == Exit::Good {
-        let mut course = Course { runner: &runner, plan, ab, run: &mut run };
+        let mut course = Course { runner, plan, ab, run };
         end = course.round(&mut cells, &round, quiet)?;
         let Some(budget_ns) = ab.budget_ns else { break };
-        let open = open_cells(&run);
+        let tell = |found: &Comparison<'_>| found.open_cells();
+        let open = compared(&run.header, run.records.clone(), asked, tell).unwrap_or_default();
         let state = |(at, cell): (usize, &Cell)| blocks::Cell {
             blocks: cell.pairs(),
             block_ns: cell.took_ns / u64::from(cell.measured.max(1)),
@@ -151,26 +190,7 @@ pub(super) fn execute(
         let states: Vec<blocks::Cell> = cells.iter().enumerate().map(state).collect();
         round = blocks::round(&states, budget_ns.saturating_sub(monotonic_raw_ns() - started));
     }
-    // Puts the knobs back before anything slow is drawn.
-    drop(runner);
-    let (header, records) = (run.header.clone(), run.records.clone());
-    let done = run.conclude(end)?;
-    let records = crate::latest::latest(records);
-    let side = Side { name: &header.run, header: &header, records: &records, damage: None };
-    let comparison = Comparison::of_arms(&side, &Asked::default()).map_err(Failure::usage_text)?;
-    output::drawn(&comparison.terminal(output::style()))?;
-    done.tell();
-    Ok(done.exit)
-}
-
-/// The cells that the verdict leaves open.
-fn open_cells(run: &Run) -> std::collections::BTreeMap<u32, Option<u32>> {
-    let records = crate::latest::latest(run.records.clone());
-    let header: &RunHeader = &run.header;
-    let side = Side { name: &header.run, header, records: &records, damage: None };
-    Comparison::of_arms(&side, &Asked::default())
-        .map(|found| found.open_cells())
-        .unwrap_or_default()
+    Ok(end)
 }
 
 /// A run on its way.
@@ -198,6 +218,7 @@ impl Course<'_> {
                 progress.finish();
                 return Ok(Exit::Interrupted);
             }
+            cell.looks += 1;
             self.runner.keep_supplies(|_| false);
             for (index, planned) in self.plan.cases[2 * at..2 * at + 2].iter().enumerate() {
                 let half = &cell.halves[index];
@@ -209,6 +230,7 @@ impl Course<'_> {
                     arm: self.ab.arms[index].clone(),
                     cell: u32::try_from(at).unwrap_or(u32::MAX),
                     blocks: cell.blocks,
+                    looks: self.ab.budget_ns.map(|_| cell.looks),
                     first: half.first.clone(),
                 });
                 let told = progress::outcome(&record);

@@ -13,7 +13,7 @@ use pagelab_sys::machine::environment;
 use crate::{
     args::Run,
     exit::{Exit, Failure},
-    history, output, published, session,
+    history, output, published, session, trials,
 };
 
 /// Set runs beside each other: faster, slower, the same, or not to be said.
@@ -304,18 +304,13 @@ fn told_apart(mut opened: Vec<Opened>, paths: &[PathBuf]) -> Vec<Opened> {
     opened
 }
 
-/// How much the two runs of a `selftest --aa` differ.
+/// How much the two sides of a `selftest --aa` differ: the middle of its trials, or of a run of two
+/// arms that is named by itself.
 fn floor(directory: &Path) -> Result<f64, Failure> {
-    let both = ["a", "b"].map(|side| session::read(&directory.join(side)));
-    let [a, b] = both;
-    let (a, b) = (a?, b?);
-    let of = |header, records| Side { name: "", header, records, damage: None };
-    let sides = [of(&a.header, &a.records), of(&b.header, &b.records)];
-    let comparison = Comparison::of(&sides, &Asked::default());
-    comparison.and_then(|comparison| comparison.largest_difference()).ok_or_else(|| {
+    let known = trials::read(directory)?.floor();
+    known.ok_or_else(|| {
         Failure::usage_text(format!(
-            "--floor {}: no cell of its two runs has four processes or more; run: pagelab selftest \
-             --aa --forks 8",
+            "--floor {}: no cell of a trial has four processes or more; run: pagelab selftest --aa",
             directory.display()
         ))
     })

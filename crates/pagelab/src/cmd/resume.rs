@@ -53,7 +53,7 @@ impl Run for Resume {
             plan.cases = super::ab::of_arms(plan.cases, &ab.arms);
             let patience = self.conduct.wait.patience();
             let runner = super::ab::runner(&run.header.run, &plan, &ab, patience)?;
-            return super::ab::execute(runner, run, &plan, &ab, self.conduct.quiet.quiet);
+            return super::ab::execute(runner, run, &plan, self.conduct.quiet.quiet);
         }
         if self.ab.is_some() {
             let why = "is no run of two arms: leave --ab out";

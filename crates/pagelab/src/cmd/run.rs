@@ -120,8 +120,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let quiet = flags.conduct.quiet.quiet;
     if let Some(asked) = asked {
         let runner = ab::runner(&place.run, &plan, &asked, patience)?;
-        header.asked = Some(Asked::Ab(asked.clone()));
-        return ab::execute(runner, Run::start(&place, header)?, &plan, &asked, quiet);
+        header.asked = Some(Asked::Ab(asked));
+        return ab::execute(runner, Run::start(&place, header)?, &plan, quiet);
     }
     let runner = session::runner(&place.run, &plan.cases, patience)?;
     let run = Run::start(&place, header)?;

@@ -3,7 +3,7 @@
 
 use std::{env, fs, process::Command};
 
-use pagelab_record::Outcome;
+use pagelab_record::{Outcome, Record};
 use serde_json::Value;
 
 use crate::support::{Ended, Lab, Machine, skip};
@@ -188,22 +188,29 @@ fn a_slowdown_that_was_planted_is_said_measured_and_not_comparable_by_accident()
     // As above: a setting that somebody else changes is one more fact that differs.
     let _machine = Machine::alone();
     let lab = Lab::new();
-    let words = ["selftest", "--power", "--planted", "50%", "--trials", "1", "--forks", "5"];
+    let words = ["selftest", "--power", "--planted", "50%", "--trials", "1", "--forks", "9"];
     let ended = lab.pagelab(&[&words[..], &["-o", "p", "--budget", "0.01"]].concat());
     ended.exits(0).shows(&["of slowdowns by 50.0 % are found", "limit/syscall"]);
     let told = json(&lab.pagelab(&[&words[..], &["-o", "j", "--format", "json"]].concat()));
     let question = &told["questions"][0];
     assert_eq!((&question["trials"], &question["planted"]), (&1.into(), &0.5.into()));
     assert!(question["planted_measured"].as_f64().unwrap() > 0.0);
-    let trial = |side: &str| format!("p/slower-50.0%-0001/{side}");
-    let (plain, slower) = (trial("plain"), trial("slower"));
-    let records = lab.records(&slower);
-    let Outcome::Measured(measured) = &records[0].outcome else { panic!("it was measured") };
-    assert!(measured.is_valid() && measured.counters["planted_turns"] > 0);
-    assert!(measured.warnings.iter().any(|said| said.contains("planted into every")));
-    lab.pagelab(&["compare", &plain, &slower]).exits(5).shows(&["--allow planted", "turns"]);
-    lab.pagelab(&["compare", &plain, &slower, "--allow", "planted"]).exits(0);
-    lab.pagelab(&["compare", &plain, &trial("again")]).exits(0);
+    let trial = "p/slower-50.0%-0001";
+    let records = lab.records(trial);
+    let planted = |record: &Record| match &record.outcome {
+        Outcome::Measured(measured) => {
+            assert!(measured.is_valid());
+            let is_said = measured.warnings.iter().any(|said| said.contains("planted into every"));
+            assert_eq!(measured.counters.contains_key("planted_turns"), is_said);
+            is_said
+        }
+        _ => panic!("it was measured"),
+    };
+    // As it is beside slower, as it is beside as it is.
+    let planted: Vec<bool> = records.iter().map(planted).collect();
+    assert_eq!(planted, [false, true, false, false]);
+    lab.pagelab(&["compare", trial]).exits(5).shows(&["--allow planted", "turns"]);
+    lab.pagelab(&["compare", trial, "--allow", "planted"]).exits(0).shows(&["slower"]);
 }
 
 #[test]
@@ -219,23 +226,37 @@ fn the_two_self_tests_do_not_take_each_others_flags() {
 }
 
 #[test]
-fn the_same_thing_twice_leaves_two_whole_runs() {
+fn the_same_thing_twice_leaves_a_run_for_each_trial_and_goes_on_behind_the_last() {
     // A setting that somebody else changes between two records forbids to compare them.
     let _machine = Machine::alone();
     let lab = Lab::new();
     let suite = lab.suite(&["fault/latency page=4k size=1m rounds=2", "limit/syscall"]);
-    let words = ["selftest", "--aa", "--suite", &suite, "--budget", "0.01", "-o", "aa"];
+    let words = ["selftest", "--aa", "--suite", &suite, "--forks", "6", "-o", "aa"];
     let twice = json(&lab.pagelab(&[&words[..], &["--format", "json"]].concat()));
-    assert_eq!((&twice["cells"], &twice["pairs"][0]["pair"]), (&2.into(), &"aa".into()));
+    assert_eq!((&twice["cells"], &twice["pairs"][0]["pair"]), (&2.into(), &"trial-0001".into()));
     let found = twice["floor"].as_f64().unwrap();
-    let compared = lab.pagelab(&["compare", "aa/a", "aa/b", "--floor", "aa"]);
-    compared.exits(0).shows(&["two runs of the same thing differ by", "getppid p50"]);
+    let trial = "aa/trial-0001";
+    let compared = lab.pagelab(&["compare", trial, "--floor", "aa"]);
+    compared.exits(0).shows(&[
+        "two runs of the same thing differ by",
+        "getppid p50",
+        "one → other",
+    ]);
     assert!(compared.stdout.contains(&format!("{:.1} %", found * 100.0)), "{}", compared.stdout);
-    for side in ["aa/a", "aa/b"] {
-        let mut workloads: Vec<String> =
-            lab.records(side).into_iter().map(|record| record.workload).collect();
-        workloads.sort();
-        assert_eq!(workloads, ["fault/latency", "limit/syscall"], "{side}");
+    assert_eq!(lab.records(trial).len(), 4, "two cells, two arms");
+    // A trial that was killed is no line: its run goes on, and only what is left is measured.
+    let lines = lab.path("aa/trials.jsonl");
+    let line = fs::read_to_string(&lines).unwrap();
+    fs::write(&lines, &line[..line.len() / 2]).unwrap();
+    let again = lab.pagelab(&[&words[..], &["--trials", "2", "--budget", "0.1"]].concat());
+    again.exits(0).shows(&["of 2; there is none to find", "trial-0001", "trial-0002"]);
+    assert_eq!(lab.records(trial).len(), 4);
+    let done = lab.pagelab(&[&words[..], &["--trials", "2"]].concat());
+    done.exits(0).complains(&["2 of 2 trials are done"]);
+    lab.pagelab(&["compare", trial, "--floor", "nowhere"]).exits(2).complains(&["selftest --aa"]);
+    let apart = lab.pagelab(&[&words[..4], &["--apart", "--forks", "4", "-o", "apart"]].concat());
+    apart.exits(0).shows(&["cells that are SAME"]);
+    for side in ["apart/trial-0001/a", "apart/trial-0001/b"] {
         lab.pagelab(&["report", side]).exits(0).shows(&["2 valid"]);
     }
 }

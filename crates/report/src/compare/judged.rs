@@ -3,9 +3,11 @@
 //! The one idea: what forbids a comparison is asked before any number is looked at; the verdicts of
 //! what is left are those of a family, the cells of one workload.
 
+use std::collections::BTreeMap;
+
 use pagelab_record::{
     Record,
-    verdict::{Better, Block, DELTA, Position, Ratio, Verdict, holm, units_to_decide},
+    verdict::{self, Better, Block, DELTA, Position, Question, Ratio, Verdict},
     vocabulary::{counter, series::PLANTED},
 };
 
@@ -33,8 +35,6 @@ pub(super) struct Cell<'r> {
     pub(super) ratio: Option<Ratio>,
     /// Its ratio's, for the family of its workload.
     pub(super) p: f64,
-    /// Cells of that family.
-    pub(super) family: usize,
     pub(super) verdict: Verdict,
     /// Why there is no other verdict.
     pub(super) why: String,
@@ -175,7 +175,6 @@ fn cells_of<'r>(
         boots: [0, 0],
         ratio: None,
         p: 1.0,
-        family: 1,
         verdict,
         why,
         needs: None,
@@ -281,29 +280,27 @@ fn found(records: &[&Record], place: &Place, statistic: Statistic) -> Sought {
     Ok((whole.ok_or("not measured")?, by_boot))
 }
 
-/// Gives every cell its verdict, within the family of its workload.
+/// Gives every cell its verdict, within its family: the cells of one workload, or all of a run of
+/// two arms, which is one question.
 fn judge(cells: &mut [Cell<'_>], delta: f64) {
-    let mut workloads: Vec<String> = cells.iter().map(|c| c.pair.a.workload.clone()).collect();
-    workloads.sort_unstable();
-    workloads.dedup();
-    for workload in workloads {
-        let mine = cells.iter_mut();
-        let mut mine: Vec<(Ratio, &mut Cell<'_>)> = mine
-            .filter(|cell| cell.pair.a.workload == workload)
-            .filter_map(|cell| Some((cell.ratio?, cell)))
-            .collect();
-        let mut p: Vec<f64> = mine.iter().map(|(ratio, _)| ratio.p).collect();
-        holm(&mut p);
-        let family = p.len();
-        for ((ratio, cell), p) in mine.iter_mut().zip(p) {
-            cell.p = p;
-            cell.family = family;
-            cell.verdict = Verdict::judge(ratio, p, delta, cell.statistic.better());
-            if cell.verdict == Verdict::Inconclusive {
-                cell.needs = units_to_decide(ratio, family, delta);
-            }
+    let mut families: BTreeMap<Option<String>, Vec<&mut Cell<'_>>> = BTreeMap::new();
+    for cell in cells.iter_mut().filter(|cell| cell.ratio.is_some()) {
+        let family = cell.pair.cell.is_none().then(|| cell.pair.a.workload.clone());
+        families.entry(family).or_default().push(cell);
+    }
+    for mut mine in families.into_values() {
+        let asked: Vec<Question> = mine.iter().filter_map(|cell| question(cell)).collect();
+        for (cell, judged) in mine.iter_mut().zip(verdict::judge(&asked, delta)) {
+            cell.p = judged.p;
+            cell.verdict = judged.verdict;
+            cell.needs = judged.needs;
         }
     }
+}
+
+fn question(cell: &Cell<'_>) -> Option<Question> {
+    let look = cell.pair.a.ab.as_ref().and_then(|turns| turns.looks);
+    Some(Question { ratio: cell.ratio?, better: cell.statistic.better(), look })
 }
 
 /// What a self-test planted into the bodies of a record.

@@ -35,7 +35,7 @@ use self::{
 };
 pub use self::{
     power::{Power, Question, Taken},
-    twice::Twice,
+    twice::{Pair, Twice},
 };
 use crate::{
     document::Document,

@@ -2,7 +2,7 @@
 //!
 //! The one idea: a trial is one question, whether what was made slower by a known share is found;
 //! beside it stands the same question where nothing was planted, which must find nothing. How far
-//! processes lie apart in which nothing was planted says what fewer or more of them would see.
+//! processes of a block lie apart in which nothing was planted says what fewer or more would see.
 
 use pagelab_record::{
     power::{Seen, seen, share_interval},
@@ -12,7 +12,7 @@ use pagelab_record::{
 };
 use serde_json::{Value, json};
 
-use super::{Asked, Comparison, judged::Cell as Compared, sections};
+use super::{Asked, Comparison, arms, judged::Cell as Compared, sections};
 use crate::{
     document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
     terminal::{self, Style},
@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// Processes of each side that are asked what they see.
-const UNITS: [usize; 5] = [5, 8, 16, 32, 64];
-/// So many processes at least say how far they lie apart.
+const UNITS: [usize; 5] = [8, 16, 32, 64, 128];
+/// So many blocks at least say how far their processes lie apart.
 const NOISE_MIN: usize = 24;
 
 /// A slowdown, and what counts as none.
@@ -66,7 +66,7 @@ pub struct Power {
     question: Question,
     case: String,
     trials: Vec<Trial>,
-    /// How far processes in which nothing was planted lie from the middle of theirs.
+    /// How far two processes of a block lie apart in which nothing was planted.
     noise: Vec<f64>,
 }
 
@@ -76,33 +76,22 @@ impl Power {
         Self { question, case: case.to_owned(), trials: Vec::new(), noise: Vec::new() }
     }
 
-    /// What was compared so far: its verdict, and where it is undecided the processes of each side
-    /// that would decide it, as far as can be told.
-    pub fn look(comparison: &Comparison<'_>) -> (Verdict, Option<u32>) {
-        comparison.cells().next().map_or((Verdict::NotComparable, None), |c| (c.verdict, c.needs))
-    }
-
-    /// One more trial: what was made slower against what was not, and against it another of those
-    /// in which nothing was planted, with its first verdict.
-    pub fn add(
-        &mut self,
-        slower: &Comparison<'_>,
-        again: &Comparison<'_>,
-        control: Verdict,
-        taken: Taken,
-    ) {
-        let Some(cell) = slower.cells().next() else { return };
-        let plain = [Some((cell, 0)), again.cells().next().map(|cell| (cell, 1))];
-        for (cell, side) in plain.into_iter().flatten() {
-            self.noise.extend(apart(cell, side));
-        }
+    /// One more trial: its cells are what was made slower, and what was not. Answers what came of
+    /// the first, and by how many processes of each side.
+    pub fn add(&mut self, trial: &Comparison<'_>, taken: Taken) -> (Verdict, usize) {
+        let mut cells = trial.cells();
+        let Some(cell) = cells.next() else { return (Verdict::NotComparable, 0) };
+        let processes = cell.counts().into_iter().max().unwrap_or(0);
+        let again = cells.next();
+        self.noise.extend(again.into_iter().flat_map(apart));
         self.trials.push(Trial {
             verdict: cell.verdict,
-            control,
+            control: again.map_or(Verdict::NotComparable, |cell| cell.verdict),
             ratio: cell.ratio.map(|ratio| ratio.value),
-            processes: cell.counts().into_iter().max().unwrap_or(0),
+            processes,
             taken,
         });
+        (cell.verdict, processes)
     }
 
     /// Whether no trial came to its end.
@@ -160,8 +149,9 @@ impl Power {
             Section::new("trials", "Trials").with(Block::Table(Table { columns, rows }));
         let cases: Vec<&str> = all.first().map(|power| power.case.as_str()).into_iter().collect();
         trials.blocks.push(Block::Text(format!(
-            "Each trial measures {} in fresh processes that take turns: as it is, slower, and as \
-             it is once more. Planted: extra work inside the clock pair; measured: what it took, \
+            "Each trial measures {} in blocks of two fresh processes: as it is beside slower, and \
+             as it is beside as it is. Planted: extra work inside the clock pair; measured: what \
+             it took, \
              over what the body took. Found: SLOWER, with a 95 % interval of the share. False \
              alarms: FASTER or SLOWER where nothing was planted. Processes, seconds: the middle \
              of the trials, and the most processes, of each side; a trial asks for as many as its \
@@ -241,8 +231,8 @@ impl Power {
         let table = Block::Table(Table { columns, rows });
         (self.noise.len() >= NOISE_MIN).then(|| {
             Section::new(id, &title).with(table).with(Block::Text(format!(
-                "Drawn from {} processes of this host in which nothing was planted, as far as they \
-                 lie from the middle of their own trial.",
+                "Drawn from {} blocks of this host in which nothing was planted, by how far \
+                 their two processes lie apart.",
                 self.noise.len()
             )))
         })
@@ -296,9 +286,8 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// The logarithms of the processes of a side over their middle.
-fn apart(cell: &Compared<'_>, side: usize) -> Vec<f64> {
-    let Some(found) = &cell.sides[side] else { return Vec::new() };
-    let middle = found.middle();
-    found.processes.iter().map(|process| (process / middle).ln()).collect()
+/// How far the two processes of each block of a cell lie apart.
+fn apart(cell: &Compared<'_>) -> Vec<f64> {
+    let [Some(a), Some(b)] = &cell.sides else { return Vec::new() };
+    arms::blocks(a, b).map(|(_, [a, b])| (b / a).ln()).collect()
 }

@@ -305,17 +305,20 @@ fn cells(against: &Against<'_>, names: [&str; 2], id: String, title: &str) -> Se
     }
     section.blocks.push(Block::Table(grid.told(&against.cells)));
     let in_blocks = against.cells.iter().any(|cell| cell.pair.cell.is_some());
-    let quotients = if in_blocks {
-        "the median of the quotients of the two processes of each block"
+    let (quotients, family) = if in_blocks {
+        let family = "for all cells of the run and all looks at them together";
+        ("the median of the quotients of the two processes of each block", family)
     } else {
-        "the median of all quotients of a process of the one and a process of the other"
+        let quotients =
+            "the median of all quotients of a process of the one and a process of the other";
+        (quotients, "for the cells of a workload together")
     };
     section.with(Block::Text(format!(
         "Ratio: {quotients}, with its 95 % interval (in parentheses what was seen, where there are \
-         too few processes for one). p: how often chance alone gives as much, for the cells of a \
-         workload together (Holm). n: processes of each side. SAME: the whole interval is a tie. \
-         FASTER, SLOWER: it lies beyond 1, is not all a tie, and p is below 0.01. To decide: \
-         processes of each side, as far as can be told."
+         too few processes for one). p: how often chance alone gives as much, {family} (Holm). n: \
+         processes of each side. SAME: the whole interval is a tie. FASTER, SLOWER: it lies beyond \
+         1, is not all a tie, and p is below 0.01. To decide: processes of each side, as far as \
+         can be told."
     )))
 }
 

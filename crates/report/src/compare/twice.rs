@@ -2,11 +2,13 @@
 //!
 //! The one idea: cells of one pair of runs share a machine in one moment, so the pair is what is
 //! counted: one with any FASTER or SLOWER has cried. The largest difference of a pair is the noise
-//! floor of its host.
+//! floor of its host. What is kept of a pair is what is counted, so that pairs of yesterday and of
+//! today come together.
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{stats::median, verdict::Verdict};
+use pagelab_record::{power::share_at_most, stats::median, verdict::Verdict};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Comparison, FLOOR_MAX, sections};
@@ -17,20 +19,71 @@ use crate::{
 };
 
 /// What came of one pair of runs.
-#[derive(Debug, Clone)]
-struct Pair {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Pair {
+    #[serde(rename = "pair")]
     name: String,
-    verdicts: BTreeMap<Verdict, usize>,
-    largest: Option<f64>,
+    seconds: f64,
+    cells: Vec<Told>,
 }
 
-impl Pair {
-    fn of(&self, verdict: Verdict) -> usize {
-        self.verdicts.get(&verdict).copied().unwrap_or_default()
+/// What came of one of its cells.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Told {
+    workload: String,
+    case: String,
+    metric: String,
+    verdict: Verdict,
+    /// Processes of each side.
+    processes: usize,
+    p: f64,
+    ratio: Option<f64>,
+    /// The 95 % interval, where there is one.
+    interval: Option<[f64; 2]>,
+}
+
+impl Told {
+    /// How far the two lie apart, whichever is the longer one.
+    fn difference(&self) -> Option<f64> {
+        self.interval.and(self.ratio).map(|ratio| ratio.ln().abs().exp_m1())
+    }
+
+    /// Half of the interval.
+    fn half(&self) -> Option<f64> {
+        self.interval.map(|[low, high]| ((high / low).ln() / 2.0).exp_m1())
     }
 
     fn cries(&self) -> bool {
-        self.of(Verdict::Faster) + self.of(Verdict::Slower) > 0
+        matches!(self.verdict, Verdict::Faster | Verdict::Slower)
+    }
+}
+
+impl Pair {
+    /// What comparing the two comes to.
+    pub fn of(name: &str, seconds: f64, comparison: &Comparison<'_>) -> Self {
+        let told = comparison.cells().map(|cell| Told {
+            workload: cell.pair.a.workload.clone(),
+            case: cell.short.clone(),
+            metric: cell.metric(),
+            verdict: cell.verdict,
+            processes: cell.counts().into_iter().min().unwrap_or(0),
+            p: cell.p,
+            ratio: cell.ratio.map(|ratio| ratio.value),
+            interval: cell.ratio.and_then(|ratio| ratio.interval()),
+        });
+        Self { name: name.to_owned(), seconds, cells: told.collect() }
+    }
+
+    fn of_verdict(&self, verdict: Verdict) -> usize {
+        self.cells.iter().filter(|cell| cell.verdict == verdict).count()
+    }
+
+    fn cries(&self) -> bool {
+        self.cells.iter().any(Told::cries)
+    }
+
+    fn largest(&self) -> Option<f64> {
+        self.cells.iter().filter_map(Told::difference).reduce(f64::max)
     }
 }
 
@@ -42,18 +95,29 @@ pub struct Twice {
 
 impl Twice {
     /// One more pair.
-    pub fn add(&mut self, name: &str, comparison: &Comparison<'_>) {
-        let mut verdicts = BTreeMap::new();
-        for cell in comparison.cells() {
-            *verdicts.entry(cell.verdict).or_default() += 1;
-        }
-        let largest = comparison.largest_difference();
-        self.pairs.push(Pair { name: name.to_owned(), verdicts, largest });
+    pub fn add(&mut self, pair: Pair) {
+        self.pairs.push(pair);
+    }
+
+    /// How many there are.
+    pub fn trials(&self) -> u32 {
+        u32::try_from(self.pairs.len()).unwrap_or(u32::MAX)
+    }
+
+    /// What came of the last one, in a line.
+    pub fn last_in_words(&self) -> String {
+        let Some(pair) = self.pairs.last() else { return String::new() };
+        let counts = Verdict::ALL.iter().filter_map(|verdict| {
+            let count = pair.of_verdict(*verdict);
+            (count > 0).then(|| format!("{count} {verdict}"))
+        });
+        let counts: Vec<String> = counts.collect();
+        format!("{} in {:.0} s", counts.join(", "), pair.seconds)
     }
 
     /// The noise floor: the largest difference of a pair, the middle one of several.
     pub fn floor(&self) -> Option<f64> {
-        let mut known = self.pairs.iter().filter_map(|pair| pair.largest).peekable();
+        let mut known = self.pairs.iter().filter_map(Pair::largest).peekable();
         known.peek()?;
         Some(median(known))
     }
@@ -63,11 +127,26 @@ impl Twice {
     }
 
     fn count(&self, verdict: Verdict) -> usize {
-        self.pairs.iter().map(|pair| pair.of(verdict)).sum()
+        self.pairs.iter().map(|pair| pair.of_verdict(verdict)).sum()
     }
 
     fn cells(&self) -> usize {
-        self.pairs.iter().flat_map(|pair| pair.verdicts.values()).sum()
+        self.pairs.iter().map(|pair| pair.cells.len()).sum()
+    }
+
+    /// What is told of each cell, over all pairs, in the order of the suite.
+    fn by_cell(&self) -> Vec<Vec<&Told>> {
+        let mut places: BTreeMap<[&str; 3], usize> = BTreeMap::new();
+        let mut cells: Vec<Vec<&Told>> = Vec::new();
+        for told in self.pairs.iter().flat_map(|pair| &pair.cells) {
+            let name = [&told.workload[..], &told.case, &told.metric];
+            let place = *places.entry(name).or_insert_with(|| {
+                cells.push(Vec::new());
+                cells.len() - 1
+            });
+            cells[place].push(told);
+        }
+        cells
     }
 
     /// What they come to, for a terminal; with several, a row for each.
@@ -79,11 +158,16 @@ impl Twice {
             detail,
             tone: Tone::Strong,
         };
+        let at_most = share_at_most(self.cries(), pairs);
         let mut headlines = vec![
             headline(
                 self.cries().to_string(),
                 "pairs with a FASTER or SLOWER",
-                format!("of {pairs}; there is none to find"),
+                format!(
+                    "of {pairs}; there is none to find: 95 % sure, at most {} of such pairs have \
+                     one",
+                    sections::share(at_most)
+                ),
             ),
             headline(
                 self.count(Verdict::Same).to_string(),
@@ -106,8 +190,65 @@ impl Twice {
                 sections::share(floor),
                 sections::share(FLOOR_MAX)
             ),
-            cure: "measure on a quiet machine, with more --forks".to_owned(),
+            cure: "measure on a quiet machine, with more --forks or --budget".to_owned(),
         });
+        let document = Document {
+            title: "The same thing twice".to_owned(),
+            alerts: noisy.into_iter().collect(),
+            headlines,
+            sections: if pairs > 1 { vec![self.of_cells(), self.of_pairs()] } else { Vec::new() },
+            ..Document::default()
+        };
+        terminal::render(&document.harmless(), style)
+    }
+
+    fn of_cells(&self) -> Section {
+        let columns = vec![
+            Column::words("case"),
+            Column::words("metric"),
+            Column::number("pairs"),
+            Column::number("SAME"),
+            Column::number("INCONCLUSIVE"),
+            Column::number("FASTER, SLOWER"),
+            Column::number("processes"),
+            Column::number("±"),
+            Column::number("floor"),
+            Column::number("largest"),
+        ];
+        let row = |told: &Vec<&Told>| -> Vec<Cell> {
+            let count = |is_it: &dyn Fn(&Told) -> bool| {
+                Cell::from(told.iter().filter(|told| is_it(told)).count().to_string())
+            };
+            let middle = |of: &dyn Fn(&Told) -> Option<f64>| {
+                let known: Vec<f64> = told.iter().filter_map(|told| of(told)).collect();
+                Cell::maybe((!known.is_empty()).then(|| sections::share(median(known))))
+            };
+            let largest = told.iter().filter_map(|told| told.difference()).reduce(f64::max);
+            let processes = median(told.iter().map(|told| told.processes as f64));
+            vec![
+                told[0].case.clone().into(),
+                told[0].metric.clone().into(),
+                told.len().to_string().into(),
+                count(&|told| told.verdict == Verdict::Same),
+                count(&|told| told.verdict == Verdict::Inconclusive),
+                count(&Told::cries),
+                format!("{processes:.0}").into(),
+                middle(&Told::half),
+                middle(&Told::difference),
+                Cell::maybe(largest.map(sections::share)),
+            ]
+        };
+        let rows = self.by_cell().iter().map(row).collect();
+        Section::new("cells", "Cells")
+            .with(Block::Table(Table { columns, rows }))
+            .with(Block::Text(
+            "Processes of each side, half of the 95 % interval, and the floor (how far the two \
+                 lie apart): the middle of the pairs."
+                .to_owned(),
+        ))
+    }
+
+    fn of_pairs(&self) -> Section {
         let columns = vec![
             Column::words("pair"),
             Column::number("SAME"),
@@ -115,44 +256,47 @@ impl Twice {
             Column::number("FASTER"),
             Column::number("SLOWER"),
             Column::number("largest"),
+            Column::number("seconds"),
         ];
         let row = |pair: &Pair| -> Vec<Cell> {
-            let count = |verdict| Cell::from(pair.of(verdict).to_string());
+            let count = |verdict| Cell::from(pair.of_verdict(verdict).to_string());
             vec![
                 pair.name.clone().into(),
                 count(Verdict::Same),
                 count(Verdict::Inconclusive),
                 count(Verdict::Faster),
                 count(Verdict::Slower),
-                Cell::maybe(pair.largest.map(sections::share)),
+                Cell::maybe(pair.largest().map(sections::share)),
+                format!("{:.0}", pair.seconds).into(),
             ]
         };
         let rows = self.pairs.iter().map(row).collect();
-        let table = Section::new("pairs", "Pairs").with(Block::Table(Table { columns, rows }));
-        let document = Document {
-            title: "The same thing twice".to_owned(),
-            alerts: noisy.into_iter().collect(),
-            headlines,
-            sections: if pairs > 1 { vec![table] } else { Vec::new() },
-            ..Document::default()
-        };
-        terminal::render(&document.harmless(), style)
+        Section::new("pairs", "Pairs").with(Block::Table(Table { columns, rows }))
     }
 
-    /// As JSON, `pagelab.twice/1`.
+    /// As JSON, `pagelab.twice/2`.
     pub fn json(&self) -> String {
-        let pair = |pair: &Pair| {
-            let counts: BTreeMap<&str, usize> =
-                Verdict::ALL.iter().map(|verdict| (verdict.name(), pair.of(*verdict))).collect();
-            json!({"pair": pair.name, "verdicts": counts, "largest": pair.largest})
+        let cell = |told: &Vec<&Told>| {
+            let count = |verdict| told.iter().filter(|told| told.verdict == verdict).count();
+            let differences: Vec<f64> = told.iter().filter_map(|told| told.difference()).collect();
+            json!({
+                "workload": told[0].workload, "case": told[0].case, "metric": told[0].metric,
+                "pairs": told.len(), "same": count(Verdict::Same),
+                "inconclusive": count(Verdict::Inconclusive),
+                "faster": count(Verdict::Faster), "slower": count(Verdict::Slower),
+                "floor": (!differences.is_empty()).then(|| median(differences.iter().copied())),
+                "largest": differences.iter().copied().reduce(f64::max),
+            })
         };
         let document = json!({
-            "schema": "pagelab.twice/1",
+            "schema": "pagelab.twice/2",
             "pairs_with_a_difference": self.cries(),
+            "share_at_most": share_at_most(self.cries(), self.pairs.len()),
             "cells": self.cells(),
             "same": self.count(Verdict::Same),
             "floor": self.floor(),
-            "pairs": self.pairs.iter().map(pair).collect::<Vec<_>>(),
+            "by_cell": self.by_cell().iter().map(cell).collect::<Vec<_>>(),
+            "pairs": self.pairs,
         });
         visible(&format!("{document:#}\n"))
     }

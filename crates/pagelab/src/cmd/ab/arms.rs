@@ -60,6 +60,7 @@ fn thing(arm: &Arm) -> (&str, &str) {
         Change::Parameter { name, .. } => ("parameter", name),
         Change::Environment { .. } => ("environment", ""),
         Change::Setting { path, .. } => ("setting", path),
+        Change::Nothing => ("nothing", ""),
     }
 }
 
@@ -137,7 +138,7 @@ pub(in crate::cmd) fn of_arms(cases: Vec<Planned>, arms: &[Arm; 2]) -> Vec<Plann
 pub(in crate::cmd) fn named_again(ab: &Ab, again: Option<&[Arm]>) -> Result<(), String> {
     let flag = history::arms(ab);
     let Some(again) = again else {
-        let beyond = ab.arms.iter().find_map(Arm::beyond_case);
+        let beyond = ab.arms.iter().find_map(Arm::beyond_journal);
         return beyond.map_or(Ok(()), |name| {
             Err(format!(
                 "a journal alone does not choose what is done beyond its cases ({name}): name its \
