@@ -15,6 +15,8 @@ pub(super) struct Command {
     words: &'static [&'static str],
     /// The cases of `suite.toml` in the directory that it is run in.
     cases: &'static [&'static str],
+    /// What `resume` is told besides the run.
+    again: &'static [&'static str],
     /// How often it is in a deck.
     pub(super) share: usize,
     /// Longer than it takes, where that is not to be found out by running it once.
@@ -30,8 +32,22 @@ pub(super) const SUITE: &str = "suite.toml";
 
 const SUITE_RUN: &[&str] = &["run", "--suite", "./suite.toml", "-o", OUT];
 
-const PLAIN: Command =
-    Command { name: "", words: SUITE_RUN, cases: &[], share: 0, at_most: None, tells: true };
+/// Two arms of a setting that no machine has, no record keeps and no fault feels.
+const ARMS: [&str; 3] = [
+    "--ab",
+    "set:/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan=4093",
+    "set:/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan=4099",
+];
+
+const PLAIN: Command = Command {
+    name: "",
+    words: SUITE_RUN,
+    cases: &[],
+    again: &[],
+    share: 0,
+    at_most: None,
+    tells: true,
+};
 
 /// The deck.
 pub(super) const COMMANDS: &[Command] = &[
@@ -41,7 +57,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "fault/throughput page=64k size=4m rounds=2",
             "fault/latency page=128k size=4m rounds=2",
         ],
-        share: 12,
+        share: 10,
         ..PLAIN
     },
     Command {
@@ -50,7 +66,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "fault/throughput page=hugetlb-2m size=16m rounds=2",
             "fault/latency page=hugetlb-2m size=16m rounds=2",
         ],
-        share: 11,
+        share: 9,
         ..PLAIN
     },
     Command {
@@ -59,7 +75,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "fault/latency kind=swap size=1m rounds=2",
             "fault/latency kind=swap size=1m rounds=2 page-cluster=0",
         ],
-        share: 11,
+        share: 9,
         ..PLAIN
     },
     Command {
@@ -75,6 +91,27 @@ pub(super) const COMMANDS: &[Command] = &[
             "fault/throughput page=64k size=4m rounds=2",
         ],
         share: 8,
+        ..PLAIN
+    },
+    Command {
+        name: "run: two arms",
+        words: &[
+            "run",
+            "--suite",
+            "./suite.toml",
+            "--forks",
+            "4",
+            "--budget",
+            "1",
+            ARMS[0],
+            ARMS[1],
+            ARMS[2],
+            "-o",
+            OUT,
+        ],
+        cases: &["fault/latency size=1m rounds=2", "fault/throughput size=4m rounds=2"],
+        again: &ARMS,
+        share: 6,
         ..PLAIN
     },
     Command {
@@ -115,6 +152,12 @@ impl Command {
         self.words.iter().map(|word| word.replace(OUT, out)).collect()
     }
 
+    /// What goes on with a run of it.
+    pub(super) fn resume(&self, run: String) -> Vec<String> {
+        let again = self.again.iter().map(ToString::to_string);
+        ["resume".to_owned(), "--quiet".to_owned(), run].into_iter().chain(again).collect()
+    }
+
     /// The text of its suite, as short as its cases can be; `None` where it needs none.
     pub(super) fn suite(&self) -> Option<String> {
         if self.cases.is_empty() {
@@ -135,10 +178,10 @@ impl Command {
     }
 }
 
-/// One deck: the indices of the commands, each as often as its share.
-pub(super) fn deck() -> Vec<usize> {
-    let times = |(index, command): (usize, &Command)| vec![index; command.share];
-    COMMANDS.iter().enumerate().flat_map(times).collect()
+/// One deck: the indices of the commands that are wanted, each as often as its share.
+pub(super) fn deck(is_wanted: impl Fn(&Command) -> bool) -> Vec<usize> {
+    let wanted = COMMANDS.iter().enumerate().filter(|(_, command)| is_wanted(command));
+    wanted.flat_map(|(index, command)| vec![index; command.share]).collect()
 }
 
 #[cfg(test)]
@@ -147,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_deck_has_every_command_and_is_as_long_as_the_kills_of_ci() {
-        let deck = deck();
+        let deck = deck(|_| true);
         assert_eq!(deck.len(), 60);
         assert!((0..COMMANDS.len()).all(|index| deck.contains(&index)));
     }

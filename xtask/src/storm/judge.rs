@@ -3,10 +3,12 @@
 //! The one idea: a function of what the journals of one run held at some moments, in their order.
 //! A line that was whole at one moment is there, unchanged and at its place, at every later one;
 //! what the run said was finished is among them; and when the run has been resumed to its end, each
-//! planned case has one record. Journals are read as JSON, so that a mistake in the program's own
-//! reader does not hide one in its writer.
+//! planned case has one record. A cell of two arms may have several, each with more blocks than the
+//! one before and with all of its processes. They come in pairs: one that was alone when the run
+//! was killed counts as if it had not been. Journals are read as JSON, so that a mistake
+//! in the program's own reader does not hide one in its writer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -84,11 +86,12 @@ fn journal(name: &str, bytes: &[u8], complete: bool, judged: &mut Judged) {
             judged.lost.push(format!("{name}: line {} cannot be read: {error}", index + 2));
         }
     }
+    let (of_arms, whole): (Vec<Value>, Vec<Value>) =
+        records(bytes).partition(|record| record["ab"].is_object());
+    judged.records += of_arms.len() + whole.len();
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for record in records(bytes) {
-        judged.records += 1;
-        let case = Value::Array(vec![record["workload"].clone(), record["case"].clone()]);
-        *found.entry(case.to_string()).or_default() += 1;
+    for record in whole {
+        *found.entry(case(&record)).or_default() += 1;
     }
     for (case, times) in &found {
         // What no plan names (the prices of `explain`) is there once, too.
@@ -97,12 +100,64 @@ fn journal(name: &str, bytes: &[u8], complete: bool, judged: &mut Judged) {
             judged.doubled.push(format!("{name}: {times} records, not {wanted}, of {case}"));
         }
     }
+    for (case, times) in arms(name, &of_arms, judged) {
+        *found.entry(case).or_default() += times;
+    }
     for (case, wanted) in planned.iter().filter(|_| complete) {
         let times = found.get(case).copied().unwrap_or(0);
         if times < *wanted {
             judged.lost.push(format!("{name}: {times} records, not {wanted}, of {case}"));
         }
     }
+}
+
+/// What a record is of.
+fn case(record: &Value) -> String {
+    Value::Array(vec![record["workload"].clone(), record["case"].clone()]).to_string()
+}
+
+/// The records of two arms: how many arms each case has, each counted once.
+fn arms(name: &str, records: &[Value], judged: &mut Judged) -> BTreeMap<String, usize> {
+    let arm = |record: &Value| (record["ab"]["cell"].to_string(), record["ab"]["arm"].to_string());
+    let blocks = |record: &Value| record["ab"]["blocks"].as_u64();
+    let mut last: BTreeMap<_, &Value> = BTreeMap::new();
+    let mut cases: BTreeMap<_, String> = BTreeMap::new();
+    let mut at = 0;
+    while let Some(one) = records.get(at) {
+        let (cell, of) = arm(one);
+        let at_blocks = format!("{name}: cell {cell} at {:?} blocks", blocks(one));
+        let is_pair = |other: &&Value| {
+            arm(other).0 == cell && arm(other).1 != of && blocks(other) == blocks(one)
+        };
+        let Some(other) = records.get(at + 1).filter(is_pair) else {
+            // Killed between the two: as if it had not been, for whoever goes on.
+            at += 1;
+            continue;
+        };
+        for record in [one, other] {
+            if let Some(before) = last.insert(arm(record), record) {
+                if blocks(record) <= blocks(before) {
+                    judged.doubled.push(format!("{at_blocks}, after one of {:?}", blocks(before)));
+                }
+                if !processes(record).is_superset(&processes(before)) {
+                    judged.lost.push(format!("{at_blocks}: not all that {:?} had", blocks(before)));
+                }
+            }
+            cases.insert(arm(record), case(record));
+        }
+        at += 2;
+    }
+    let mut counts = BTreeMap::new();
+    for case in cases.into_values() {
+        *counts.entry(case).or_default() += 1;
+    }
+    counts
+}
+
+/// The processes that measured something, by number.
+fn processes(record: &Value) -> BTreeSet<u64> {
+    let series = record["outcome"]["measured"]["series"].as_array();
+    series.into_iter().flatten().filter_map(|series| series["process"].as_u64()).collect()
 }
 
 /// The lines that end.
@@ -183,6 +238,36 @@ mod tests {
         let other = record("9", "ok");
         assert_eq!(judge(&[moment(0, &[HEADER, &other], "")], false).doubled, [""; 0]);
         assert_eq!(judge(&[moment(0, &[HEADER, &other, &other], "")], false).doubled.len(), 1);
+    }
+
+    fn of_arm(arm: &str, blocks: u64, processes: &[u64]) -> String {
+        let series: Vec<Value> =
+            processes.iter().map(|process| serde_json::json!({ "process": process })).collect();
+        serde_json::json!({
+            "workload": "w", "case": {"a": "1"}, "outcome": {"measured": {"series": series}},
+            "ab": {"arm": {"name": arm}, "cell": 0, "blocks": blocks},
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn two_arms_have_a_pair_of_records_for_each_round_and_each_holds_the_one_before() {
+        const TWO: &str = r#"{"plan":[["w",{"a":"1"}],["w",{"a":"1"}]]}"#;
+        let [a, b] = ["a", "b"].map(|arm| of_arm(arm, 2, &[0, 1]));
+        let [more_a, more_b] = ["a", "b"].map(|arm| of_arm(arm, 4, &[0, 1, 2]));
+        let judged = |lines: &[&str], complete| {
+            let judged = judge(&[moment(0, &[&[TWO], lines].concat(), "")], complete);
+            (judged.lost.len(), judged.doubled.len())
+        };
+        assert_eq!(judged(&[&a, &b, &more_a, &more_b], true), (0, 0));
+        // Killed between the two, and gone on with.
+        assert_eq!(judged(&[&a], false), (0, 0));
+        assert_eq!(judged(&[&a, &a, &b], true), (0, 0));
+        assert_eq!(judged(&[&a, &b, &more_a], true), (0, 0));
+        assert_eq!(judged(&[&a], true), (1, 0));
+        assert_eq!(judged(&[&a, &b, &a, &b], true), (0, 2));
+        let fewer = of_arm("b", 4, &[1, 2]);
+        assert_eq!(judged(&[&a, &b, &more_a, &fewer], true), (1, 0));
     }
 
     #[test]

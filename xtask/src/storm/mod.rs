@@ -58,6 +58,12 @@ pub(crate) fn arguments(command: Command) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Kill this pagelab instead of one that is built for it"),
         )
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .value_name("WORD")
+                .help("Run only commands of the deck whose name contains this: `two arms`"),
+        )
 }
 
 /// The task.
@@ -80,7 +86,13 @@ pub(crate) fn storm(matches: &ArgMatches) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     println!("storm: seed {seed}, {kills} kills of {}", binary.display());
     let watch = Watch::start();
-    let tally = blow(&binary, &folder, seed, kills)?;
+    let only = matches.get_one::<String>("only").map_or("", String::as_str);
+    let deck = commands::deck(|command| command.name.contains(only));
+    if deck.is_empty() {
+        let names: Vec<_> = commands::COMMANDS.iter().map(|command| command.name).collect();
+        bail!("--only {only}: the deck has no such command, but: {}", names.join("; "));
+    }
+    let tally = blow(&binary, &folder, seed, kills, &deck)?;
     println!("\n{tally}in {:.0} s, seed {seed}", watch.passed().as_secs_f64());
     ensure!(tally.is_good(), "what was wrong is above, and the runs are in {}", folder.display());
     fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())
@@ -94,7 +106,7 @@ fn built() -> Result<PathBuf> {
 }
 
 /// Session after session, until there were so many kills.
-fn blow(binary: &Path, folder: &Path, seed: u64, kills: usize) -> Result<Tally> {
+fn blow(binary: &Path, folder: &Path, seed: u64, kills: usize, whole: &[usize]) -> Result<Tally> {
     let at_first = machine::at_rest()?;
     println!("storm: {} settings are compared", at_first.count());
     let mut sessions = Sessions::new(binary, folder);
@@ -110,7 +122,7 @@ fn blow(binary: &Path, folder: &Path, seed: u64, kills: usize) -> Result<Tally> 
         }
         let mut draw = Draw::of(seed, number);
         if deck.is_empty() {
-            deck = commands::deck();
+            deck = whole.to_vec();
             draw.shuffle(&mut deck);
         }
         let Some(command) = deck.pop() else { break };

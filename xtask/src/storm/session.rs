@@ -79,7 +79,9 @@ impl Sessions {
         }
         for journal in session.journals() {
             if session.draw.one_in(2) {
-                let words = ["resume".to_owned(), session.relative(&journal)];
+                let mut words = command.resume(session.relative(&journal));
+                // What it says is counted.
+                words.retain(|word| word != "--quiet");
                 self.live(&mut session, &words, "resume", span)?;
             }
         }
@@ -179,7 +181,7 @@ impl Sessions {
     fn complete(&mut self, session: &mut Session<'_>) -> Result<bool> {
         let mut complete = true;
         for journal in session.journals() {
-            let words = ["resume".to_owned(), "--quiet".to_owned(), session.relative(&journal)];
+            let words = session.command.resume(session.relative(&journal));
             let life = self.undisturbed(session, &words)?;
             match life.status.code() {
                 // A case that was killed has failed, and is done.

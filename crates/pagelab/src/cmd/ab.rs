@@ -266,8 +266,13 @@ impl Course<'_> {
                         half.first.extend((turn == 0).then_some(block));
                     }
                     // What blocks before this one said stays said.
-                    Came::Settled(Outcome::Failed { reason }) if half.partial.processes() > 0 => {
-                        half.partial.warn(&[format!("block {block} failed: {reason}")]);
+                    Came::Settled(outcome) if half.partial.processes() > 0 => {
+                        let why = match outcome {
+                            Outcome::Skipped { need, cure } => format!("it needs {need}: {cure}"),
+                            Outcome::Failed { reason } => reason,
+                            Outcome::Measured(_) => continue,
+                        };
+                        half.partial.warn(&[format!("block {block} was not measured: {why}")]);
                         cell.closed = true;
                     }
                     Came::Settled(outcome) => {
