@@ -3,7 +3,11 @@
 //! The one idea: an arm is data ([`Change`]), and each sort of it acts in one place: a parameter in
 //! the case, all else here, where a process of the case is about to start.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use pagelab_record::{
     Claim,
@@ -11,15 +15,20 @@ use pagelab_record::{
 };
 use pagelab_sys::{machine::selected, process::child};
 
-use crate::{need::Need, remedy::Remedy};
+use crate::{need::Need, program, remedy::Remedy};
 
 /// The command that the process of a case is started with, for its arm where it has one.
 pub(crate) fn command(arm: Option<&Arm>) -> Command {
+    let change = arm.map(|arm| &arm.change);
+    if let Some(Change::Program { path, .. }) = change {
+        return program::command(Path::new(path));
+    }
     let mut command = child::this_program();
-    match arm.map(|arm| &arm.change) {
-        None | Some(Change::Parameter { .. } | Change::Setting { .. } | Change::Nothing) => {}
-        Some(Change::Environment { name, value: Some(value) }) => drop(command.env(name, value)),
-        Some(Change::Environment { name, value: None }) => drop(command.env_remove(name)),
+    if let Some(Change::Environment { name, value }) = change {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
     command
 }

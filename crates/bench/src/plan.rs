@@ -263,6 +263,14 @@ impl Outlook {
     }
 }
 
+/// Some cases with the names of their workloads, each once.
+pub fn told(cases: &[Planned]) -> Vec<(String, Case)> {
+    let mut told = Unique::default();
+    let named = |planned: &Planned| (planned.workload.name().to_owned(), (*planned.case).clone());
+    cases.iter().map(named).for_each(|case| told.add(case));
+    told.all
+}
+
 /// The needs of some cases, each once, in the order in which they come up.
 pub fn unique(cases: &[Planned]) -> Vec<Needed> {
     let mut unique = Unique::default();

@@ -4,13 +4,13 @@
 //! Whatever happens to a case (the host lacks something, its process dies, hangs, is killed for
 //! memory), a record says so and the run goes on.
 
-use std::{cell::RefCell, fs::File, ops::Range, path::Path, rc::Rc};
+use std::{cell::RefCell, ops::Range, path::Path, rc::Rc};
 
-use pagelab_record::{Arm, Host, Nature, Outcome, Record, schema};
+use pagelab_record::{Arm, Host, Nature, Outcome, Record, ab::Change, schema};
 use pagelab_sys::{
     SysError, arch,
     counts::Counters,
-    knobs::{BelongingGuard, KnobError, KnobGuard, Knobs, Obtained, Place, restore_unattended},
+    knobs::{KnobError, Knobs, Place, restore_unattended},
     machine::{
         environment::{self, Class, Fact},
         rights,
@@ -24,12 +24,14 @@ use pagelab_sys::{
 
 use crate::{
     arm::{self, InForce},
+    guards::{Guard, Guards},
     inputs::{Handed, Loaded, Stopped, Supplied},
     need::Need,
     partial::Partial,
-    plan::{Planned, unique},
+    plan::{Planned, told, unique},
+    program::{self, Program},
     remedy::Remedy,
-    request::{Answer, PROTOCOL, Request},
+    request::{Answer, PROTOCOL, Request, Task},
 };
 
 pub use crate::request::case_main;
@@ -80,6 +82,8 @@ pub struct Runner {
     /// What was put back before the run began, for its first record.
     leftovers: RefCell<Vec<String>>,
     supplies: RefCell<Vec<(Supplied, Rc<Loaded>)>>,
+    /// Programs of arms, as they were when the run began.
+    programs: Vec<(Arm, Program)>,
 }
 
 impl Runner {
@@ -96,6 +100,7 @@ impl Runner {
             knobs: None,
             leftovers: RefCell::default(),
             supplies: RefCell::default(),
+            programs: Vec::new(),
         }
     }
 
@@ -120,16 +125,38 @@ impl Runner {
         Ok(())
     }
 
-    /// Finds out whether this machine takes the setting of an arm, before anything is measured.
+    /// Finds out whether this machine takes the setting of an arm, and whether its program is there
+    /// and can measure these cases, before anything is.
     ///
     /// # Errors
-    /// When it does not, or this process may not set it.
-    pub fn try_out(&self, arm: &Arm) -> Result<(), KnobError> {
-        let Some((path, value)) = arm.setting() else { return Ok(()) };
-        match &self.knobs {
-            Some(knobs) => knobs.try_out(Path::new(path), value),
-            None => Err(KnobError::Denied { path: path.into() }),
+    /// A sentence, when it does not, or this process may not set it.
+    pub fn try_out(&mut self, arm: &Arm, cases: &[Planned]) -> Result<(), String> {
+        if let Some((path, value)) = arm.setting() {
+            let tried = match &self.knobs {
+                Some(knobs) => knobs.try_out(Path::new(path), value),
+                None => Err(KnobError::Denied { path: path.into() }),
+            };
+            return tried.map_err(|error| error.to_string());
         }
+        let Change::Program { path, digest, .. } = &arm.change else { return Ok(()) };
+        // Looked at first: what is changed while it is read is not the same afterwards.
+        let program = Program::of(arm).transpose().map_err(|error| format!("{path}: {error}"))?;
+        let found = program::digest(Path::new(path))?;
+        if found != *digest {
+            return Err(format!(
+                "{path} is another program than this run began with (sha256 {found}, not \
+                 {digest}): put that back, or begin a new run"
+            ));
+        }
+        program::greet(Path::new(path), &self.child, told(cases))?;
+        self.programs.extend(program.map(|program| (arm.clone(), program)));
+        Ok(())
+    }
+
+    /// What is wrong with the program of an arm where it is not what the run began with.
+    fn changed(&self, arm: Option<&Arm>) -> Option<String> {
+        let mine = self.programs.iter().find(|(known, _)| Some(known) == arm);
+        mine.and_then(|(_, program)| program.changed())
     }
 
     /// Gets what a case needs made, unless an earlier case needed the same.
@@ -194,7 +221,15 @@ impl Runner {
         for process in numbers {
             progress(Step::Process(process));
             let before = setting.as_ref().map(InForce::check);
-            match self.run_process(planned, process, loaded.as_deref(), &guards, progress)? {
+            let arm = planned.arm.as_deref();
+            if let Some(why) = self.changed(arm) {
+                return failed(why);
+            }
+            let ended = self.run_process(planned, process, loaded.as_deref(), &guards, progress)?;
+            if let Some(why) = self.changed(arm) {
+                return failed(why);
+            }
+            match ended {
                 Ended::Interrupted => return Ok(Came::Interrupted),
                 Ended::Answered(bytes) => match serde_json::from_slice(&bytes) {
                     Ok(Answer::Measured { measured, constants }) => {
@@ -245,7 +280,7 @@ impl Runner {
     ) -> Result<Ended, SysError> {
         let pulse = Pulse::new()?;
         let shared = Heirloom::new(pulse.file())?;
-        let request = Request {
+        let task = Task {
             protocol: PROTOCOL,
             workload: planned.workload.name().to_owned(),
             case: planned.case.as_ref().clone(),
@@ -253,6 +288,7 @@ impl Runner {
             process,
             handed: Handed::new(loaded, &shared, guards.obtained()),
         };
+        let request = Request::Measure(Box::new(task));
         let request = serde_json::to_vec(&request).expect("a request has text keys");
         let mut command = arm::command(planned.arm.as_deref());
         command.args(&self.child);
@@ -295,7 +331,7 @@ impl Runner {
                 Remedy::Create(belonging) => knobs.create(belonging).map(Guard::Belonging),
             };
             match guard {
-                Ok(guard) => guards.0.push(guard),
+                Ok(guard) => guards.hold(guard),
                 Err(error) => return skipped(error.to_string()),
             }
             // A pool may have grown by less than was asked for.
@@ -330,45 +366,6 @@ impl Runner {
             host: host(&facts),
             outcome,
         }
-    }
-}
-
-/// What one case changed and what belongs to it; the last one is the first one undone.
-#[derive(Debug, Default)]
-struct Guards<'k>(Vec<Guard<'k>>);
-
-#[derive(Debug)]
-enum Guard<'k> {
-    #[expect(dead_code, reason = "held for its drop, which puts the knob back")]
-    Knob(KnobGuard<'k>),
-    Belonging(BelongingGuard<'k>),
-}
-
-impl Guards<'_> {
-    /// What was made for the case.
-    fn obtained(&self) -> Vec<Obtained> {
-        let belongings = self.0.iter().filter_map(|guard| match guard {
-            Guard::Belonging(belonging) => Some(belonging.obtained().clone()),
-            Guard::Knob(_) => None,
-        });
-        belongings.collect()
-    }
-
-    /// The way into the group that the case's process is to run in.
-    fn door(&self) -> Result<Option<File>, SysError> {
-        let mut groups = self.obtained().into_iter().filter_map(|one| match one {
-            Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) => None,
-        });
-        let Some(group) = groups.next() else { return Ok(None) };
-        let failed = |error| SysError::new("open", group.path.display().to_string(), error);
-        group.door().map(Some).map_err(failed)
-    }
-}
-
-impl Drop for Guards<'_> {
-    fn drop(&mut self) {
-        while self.0.pop().is_some() {}
     }
 }
 

@@ -23,6 +23,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "run fault/latency --page 2m --ab \
              set:/sys/kernel/mm/transparent_hugepage/defrag=always \
              set:/sys/kernel/mm/transparent_hugepage/defrag=defer",
+            "run --ab bin:../before/pagelab bin:./pagelab",
             "run fault/throughput --help",
         ],
     ),

@@ -48,9 +48,10 @@ impl Arm {
     pub fn beyond_case(&self) -> Option<&str> {
         match self.change {
             Change::Parameter { .. } => None,
-            Change::Environment { .. } | Change::Setting { .. } | Change::Nothing => {
-                Some(&self.name)
-            }
+            Change::Nothing
+            | Change::Environment { .. }
+            | Change::Setting { .. }
+            | Change::Program { .. } => Some(&self.name),
         }
     }
 
@@ -95,6 +96,15 @@ pub enum Change {
         /// What it holds.
         value: String,
     },
+    /// The program that its processes are: a pagelab.
+    Program {
+        /// The file, every link followed.
+        path: String,
+        /// Its SHA-256.
+        digest: String,
+        /// Which version it says it is.
+        version: String,
+    },
 }
 
 /// The part of a record in a run of two arms.
@@ -133,6 +143,11 @@ mod tests {
         let arm = Arm { name: "set:/proc/a=1".into(), change: setting };
         let written = json!({"setting": {"path": "/proc/a", "value": "1"}});
         assert_eq!(json!(arm.change), written);
+        let text = |text: &str| text.to_owned();
+        let program =
+            Change::Program { path: text("/p"), digest: text("00"), version: text("0.1") };
+        let written = json!({"program": {"path": "/p", "digest": "00", "version": "0.1"}});
+        assert_eq!(json!(program), written);
         assert_eq!(
             (arm.beyond_case(), arm.setting()),
             (Some("set:/proc/a=1"), Some(("/proc/a", "1")))

@@ -43,10 +43,10 @@ pub(super) fn runner(
     ab: &Ab,
     patience: Duration,
 ) -> Result<Runner, Failure> {
-    let runner = session::runner(run, &plan.cases, patience)?;
+    let mut runner = session::runner(run, &plan.cases, patience)?;
     for arm in &ab.arms {
-        let refused = |error| Failure::host(anyhow::anyhow!("--ab {}: {error}", arm.name));
-        runner.try_out(arm).map_err(refused)?;
+        let refused = |why| Failure::host(anyhow::anyhow!("--ab {}: {why}", arm.name));
+        runner.try_out(arm, &plan.cases).map_err(refused)?;
     }
     Ok(runner)
 }

@@ -40,7 +40,8 @@ struct Flags {
     #[arg(long, help = suite_help())]
     suite: Option<String>,
     /// Set two arms against each other, process by process: page=4k page=2m, env:NAME=VALUE
-    /// env:NAME, or settings of the machine, set:PATH=VALUE set:PATH=VALUE.
+    /// env:NAME, settings of the machine, set:PATH=VALUE set:PATH=VALUE, or two builds of pagelab,
+    /// bin:PATH bin:PATH.
     #[arg(long, global = true, num_args = 2, value_names = ["A", "B"], value_parser = ab::arm)]
     ab: Option<Vec<Arm>>,
     /// Override the size of every case of a suite.

@@ -1,5 +1,6 @@
 //! `run --ab`: two arms of one run.
 
+mod programs;
 mod settings;
 
 use pagelab_record::{Record, journal};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Ab, Case, Record, verdict::Ratio};
+use pagelab_record::{Ab, Arm, Case, Record, ab::Change, verdict::Ratio};
 
 use super::{
     Side,
@@ -46,14 +46,29 @@ pub(super) fn of_run<'r>(side: &Side<'r>, ab: &Ab) -> Paired<'r> {
     (pairs, left)
 }
 
-/// The setting in which two arms differ. Facts are read between the processes, when it is back.
-pub(super) fn setting(pair: &Pair<'_>) -> Option<Difference> {
-    let set = |record: &Record| {
-        let (path, value) = record.ab.as_ref()?.arm.setting()?;
-        Some((path.to_owned(), value.to_owned()))
-    };
-    let ((path, a), (_, b)) = set(pair.a).zip(set(pair.b))?;
-    Some(Difference::new(Class::Settings, &path, [a, b]))
+/// What two arms differ in that no fact tells: those are read between the processes, of what the
+/// machine is to both.
+pub(super) fn difference(pair: &Pair<'_>) -> Option<Difference> {
+    let arm = |record: &Record| record.ab.as_ref().map(|turns| told(&turns.arm));
+    let ((key, a), (_, b)) = arm(pair.a)?.zip(arm(pair.b)?)?;
+    Some(Difference::new(Class::Settings, &key, [a, b]))
+}
+
+/// The key of that difference, which is what the run is about.
+pub(super) fn allowed(ab: &Ab) -> Option<String> {
+    told(&ab.arms[0]).map(|(key, _)| key)
+}
+
+/// A setting or program of an arm, and what it is.
+fn told(arm: &Arm) -> Option<(String, String)> {
+    match &arm.change {
+        Change::Nothing | Change::Parameter { .. } | Change::Environment { .. } => None,
+        Change::Setting { path, value } => Some((path.clone(), value.clone())),
+        Change::Program { digest, version, .. } => {
+            let digest = digest.get(..12).unwrap_or(digest);
+            Some(("program".to_owned(), format!("pagelab {version}, sha256 {digest}")))
+        }
+    }
 }
 
 /// What two cases agree in.

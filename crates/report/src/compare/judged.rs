@@ -108,7 +108,7 @@ pub(super) fn against<'r>(
             let natures = [pair.a, pair.b].map(|record| record.nature.name().to_owned());
             mine.push(Difference::new(Class::Identity, "nature", natures));
         }
-        mine.extend(arms::setting(&pair));
+        mine.extend(arms::difference(&pair));
         let planted = [pair.a, pair.b].map(planted);
         if planted[0] != planted[1] {
             mine.push(Difference::new(Class::Settings, PLANTED, planted));

@@ -163,7 +163,7 @@ impl<'r> Comparison<'r> {
         let (pairs, left) = arms::of_run(side, ab);
         let names = ab.arms.each_ref().map(|arm| arm.name.as_str());
         let mut asked = asked.clone();
-        asked.allow.extend(ab.arms[0].setting().map(|(path, _)| path.to_owned()));
+        asked.allow.extend(arms::allowed(ab));
         let against = against(names, pairs, left, None, &asked);
         Ok(Self::new(names[0], &[*side], vec![against], &asked))
     }

@@ -3,18 +3,20 @@
 //! The one idea: an arm is read once into what it changes, and refused by its name where that makes
 //! no sense; whatever a journal holds was read here before.
 
-use std::{path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use pagelab_bench::{
     Kind, Role,
     plan::{self, Plan, Planned},
+    program,
 };
 use pagelab_record::{Ab, Arm, ab::Change};
 use pagelab_sys::knobs::Place;
 
-use crate::history;
+use crate::{CASE_COMMAND, history};
 
-/// An arm as it was typed: `page=4k`, `env:NAME=VALUE`, `env:NAME` for none, `set:PATH=VALUE`.
+/// An arm as it was typed: `page=4k`, `env:NAME=VALUE`, `env:NAME` for none, `set:PATH=VALUE`,
+/// `bin:PATH`.
 pub(in crate::cmd) fn arm(text: &str) -> Result<Arm, String> {
     let change = if let Some(variable) = text.strip_prefix("env:") {
         let (name, value) = match variable.split_once('=') {
@@ -34,11 +36,14 @@ pub(in crate::cmd) fn arm(text: &str) -> Result<Arm, String> {
             ));
         }
         Change::Setting { path: path.to_owned(), value: value.trim().to_owned() }
+    } else if let Some(path) = text.strip_prefix("bin:") {
+        let (path, unknown) = (path.to_owned(), String::new());
+        Change::Program { path, digest: unknown.clone(), version: unknown }
     } else {
         let Some((name, value)) = text.split_once('=') else {
             return Err(format!(
-                "`{text}` is no arm: write a parameter (page=4k), a variable (env:NAME=VALUE) or a \
-                 setting (set:PATH=VALUE)"
+                "`{text}` is no arm: write a parameter (page=4k), a variable (env:NAME=VALUE), a \
+                 setting (set:PATH=VALUE) or another pagelab (bin:PATH)"
             ));
         };
         Change::Parameter { name: name.to_owned(), value: value.to_owned() }
@@ -46,12 +51,37 @@ pub(in crate::cmd) fn arm(text: &str) -> Result<Arm, String> {
     Ok(Arm { name: text.to_owned(), change })
 }
 
-/// The same arm in the spelling that a journal keeps, where that does not depend on a case.
+/// The same arm as a journal keeps it, where that does not depend on a case.
 fn canonical(arm: Arm) -> Result<Arm, String> {
-    let Change::Setting { path, value } = arm.change else { return Ok(arm) };
-    let real = Place::machine().setting(Path::new(&path));
-    let path = real.map_err(|error| format!("--ab {}: {error}", arm.name))?.display().to_string();
-    Ok(Arm { name: format!("set:{path}={value}"), change: Change::Setting { path, value } })
+    let Arm { name, change } = arm;
+    let (name, change) = match change {
+        Change::Setting { path, value } => {
+            let real = Place::machine().setting(Path::new(&path));
+            let path = real.map_err(|error| format!("--ab {name}: {error}"))?;
+            let path = path.display().to_string();
+            (format!("set:{path}={value}"), Change::Setting { path, value })
+        }
+        Change::Program { path, version, .. } => {
+            let wrong = |why: String| format!("--ab {name}: {why}");
+            let real =
+                fs::canonicalize(&path).map_err(|error| wrong(format!("{path}: {error}")))?;
+            let digest = program::digest(&real).map_err(wrong)?;
+            let path = real.display().to_string();
+            (format!("bin:{path}"), Change::Program { path, digest, version })
+        }
+        change => (name, change),
+    };
+    Ok(Arm { name, change })
+}
+
+/// The same arm with the version of its program, which is asked whether it can measure the cases.
+fn greeted(mut arm: Arm, cases: &[Planned]) -> Result<Arm, String> {
+    if let Change::Program { path, version, .. } = &mut arm.change {
+        let words = [CASE_COMMAND.to_owned()];
+        let said = program::greet(Path::new(path), &words, plan::told(cases));
+        *version = said.map_err(|why| format!("--ab {}: {why}", arm.name))?;
+    }
+    Ok(arm)
 }
 
 /// What two arms are to differ in; variables may be two.
@@ -61,6 +91,7 @@ fn thing(arm: &Arm) -> (&str, &str) {
         Change::Environment { .. } => ("environment", ""),
         Change::Setting { path, .. } => ("setting", path),
         Change::Nothing => ("nothing", ""),
+        Change::Program { .. } => ("program", ""),
     }
 }
 
@@ -116,14 +147,23 @@ pub(in crate::cmd) fn plan(base: Plan, arms: [Arm; 2]) -> Result<(Plan, [Arm; 2]
             both.cases.extend(cell);
         }
     }
-    if canonical[0] == canonical[1] {
+    if canonical[0].change == canonical[1].change {
         return Err(format!("--ab: both arms are {}: name two", canonical[0].name));
+    }
+    if let [Change::Program { digest: a, .. }, Change::Program { digest: b, .. }] =
+        canonical.each_ref().map(|arm| &arm.change)
+        && a == b
+    {
+        let [a, b] = canonical.map(|arm| arm.name);
+        return Err(format!("--ab {a} {b}: both files hold the same program: name two builds"));
     }
     if both.cases.is_empty() {
         return Err(format!("--ab: no case is left: {}", both.left_out.join("; ")));
     }
-    both.cases = of_arms(both.cases, &canonical);
-    Ok((both, canonical))
+    let [a, b] = canonical;
+    let arms = [greeted(a, &both.cases)?, greeted(b, &both.cases)?];
+    both.cases = of_arms(both.cases, &arms);
+    Ok((both, arms))
 }
 
 /// Cases that come in pairs, the first of each for the first arm.
@@ -147,5 +187,8 @@ pub(in crate::cmd) fn named_again(ab: &Ab, again: Option<&[Arm]>) -> Result<(), 
         });
     };
     let again: Vec<Arm> = again.iter().cloned().map(canonical).collect::<Result<_, _>>()?;
-    if again == ab.arms { Ok(()) } else { Err(format!("the arms of this run are {flag}")) }
+    // What a program holds is looked at where it is tried out.
+    let told = |arm: &Arm| (arm.name.clone(), arm.setting().map(|(_, value)| value.to_owned()));
+    let is_same = again.iter().map(told).eq(ab.arms.iter().map(told));
+    if is_same { Ok(()) } else { Err(format!("the arms of this run are {flag}")) }
 }
