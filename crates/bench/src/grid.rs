@@ -51,8 +51,7 @@ fn canonical(param: &Param, value: &str) -> Result<String, String> {
 /// Decides what is left to decide, or refuses the combination.
 fn settle(workload: &dyn Workload, case: Case) -> Result<(Case, Box<dyn Experiment>), String> {
     let case = workload.resolve(case);
-    let asked = workload.read(&case);
-    asked.refuse()?;
+    let asked = workload.accept(&case)?;
     Ok((case, asked))
 }
 

@@ -3,6 +3,8 @@
 //! The one idea: a refusal is a row, and one table of them is what a workload turns away and what
 //! `list` shows. A row looks at what its workload read of the case, so that a case is read once.
 
+use std::fmt;
+
 /// A combination that is turned away.
 #[derive(Debug)]
 pub struct Refusal<A: 'static> {
@@ -25,7 +27,7 @@ impl<A> Refusal<A> {
 ///
 /// # Errors
 /// The sentence of the first row that meets what was asked.
-pub fn refuse<A>(rows: &[Refusal<A>], asked: &A) -> Result<(), String> {
+pub(crate) fn refuse<A>(rows: &[Refusal<A>], asked: &A) -> Result<(), String> {
     match rows.iter().find(|row| (row.when)(asked)) {
         Some(Refusal { says, instead, .. }) => Err(format!("{says}: {instead}")),
         None => Ok(()),
@@ -33,8 +35,39 @@ pub fn refuse<A>(rows: &[Refusal<A>], asked: &A) -> Result<(), String> {
 }
 
 /// The rows as pairs of a combination and what to ask for, for `list`.
-pub fn listed<A>(rows: &[Refusal<A>]) -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn listed<A>(rows: &[Refusal<A>]) -> impl Iterator<Item = (&'static str, &'static str)> {
     rows.iter().map(|row| (row.says, row.instead))
+}
+
+/// Tables of rows over a part of what is asked: over memory, say, that several workloads have.
+#[derive(Debug)]
+pub struct Over<A: 'static, B: 'static> {
+    /// The part.
+    pub of: fn(&A) -> &B,
+    /// What is turned away, in the order in which it is looked for.
+    pub tables: &'static [&'static [Refusal<B>]],
+}
+
+/// A [`Over`], whatever type it looks at.
+pub trait Refuses<A>: Sync + fmt::Debug {
+    /// Refuses what a row turns away.
+    ///
+    /// # Errors
+    /// The sentence of the first row that meets what was asked.
+    fn refuse(&self, asked: &A) -> Result<(), String>;
+
+    /// The rows, for `list`.
+    fn listed(&self) -> Vec<(&'static str, &'static str)>;
+}
+
+impl<A: fmt::Debug, B: fmt::Debug> Refuses<A> for Over<A, B> {
+    fn refuse(&self, asked: &A) -> Result<(), String> {
+        self.tables.iter().try_for_each(|rows| refuse(rows, (self.of)(asked)))
+    }
+
+    fn listed(&self) -> Vec<(&'static str, &'static str)> {
+        self.tables.iter().copied().flat_map(listed).collect()
+    }
 }
 
 #[cfg(test)]

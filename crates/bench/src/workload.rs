@@ -10,6 +10,7 @@ use crate::{
     meter::{Meter, Witness},
     need::Needed,
     params::Param,
+    refusal::{Refusal, Refuses, listed, refuse},
 };
 
 /// What is known of a workload without a case.
@@ -32,28 +33,6 @@ pub struct About {
     pub is_limit: bool,
 }
 
-impl About {
-    /// One that measures this machine, in as many repetitions as it takes.
-    pub const fn new(name: &'static str, summary: &'static str, params: &'static [Param]) -> Self {
-        let smallest = &[];
-        Self {
-            name,
-            summary,
-            params,
-            smallest,
-            is_one_pass: false,
-            is_simulated: false,
-            is_limit: false,
-        }
-    }
-
-    /// The same with the smallest case that still measures.
-    #[must_use]
-    pub const fn smallest(self, smallest: &'static [(&'static str, &'static str)]) -> Self {
-        Self { smallest, ..self }
-    }
-}
-
 /// One kind of measurement. It has no state of its own.
 pub trait Workload: Sync {
     /// What is known of it without a case.
@@ -70,29 +49,107 @@ pub trait Workload: Sync {
     }
 
     /// Replaces every `auto` by a value, so that the case is complete.
-    fn resolve(&self, case: Case) -> Case {
-        case
-    }
+    fn resolve(&self, case: Case) -> Case;
 
-    /// Reads a complete case, once.
+    /// Reads a complete case.
     fn read(&self, case: &Case) -> Box<dyn Experiment>;
 
-    /// The combinations that [`Experiment::refuse`] turns away, as sentences for `list`.
+    /// Reads a complete case, unless it would measure something else than it says.
+    ///
+    /// # Errors
+    /// A sentence that says what it would measure instead, and what to ask for.
+    fn accept(&self, case: &Case) -> Result<Box<dyn Experiment>, String>;
+
+    /// The combinations that [`Workload::accept`] turns away, as sentences for `list`.
+    fn refusals(&self) -> Vec<(&'static str, &'static str)>;
+}
+
+/// A workload as data: what is known of it, and how its cases are read into a type of their own.
+#[derive(Debug)]
+pub struct Described<A: 'static> {
+    /// What is known of it without a case.
+    pub about: About,
+    /// Replaces every `auto` by a value.
+    pub resolve: fn(Case) -> Case,
+    /// Reads a complete case.
+    pub read: fn(&Case) -> A,
+    /// Turns away, before all else, what no row tells.
+    pub refuse: fn(&A) -> Result<(), String>,
+    /// What it turns away.
+    pub refusals: &'static [Refusal<A>],
+    /// What it turns away for a part of what is asked.
+    pub parts: &'static [&'static dyn Refuses<A>],
+    /// What `list` says of [`Self::refuse`].
+    pub refuses: &'static [(&'static str, &'static str)],
+}
+
+impl<A> Described<A> {
+    /// One that takes every case as it is, and measures this machine in as many repetitions as it
+    /// takes.
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        params: &'static [Param],
+        smallest: &'static [(&'static str, &'static str)],
+        read: fn(&Case) -> A,
+    ) -> Self {
+        let (is_one_pass, is_simulated, is_limit) = (false, false, false);
+        let about = About { name, summary, params, smallest, is_one_pass, is_simulated, is_limit };
+        let (resolve, refuse) = (|case| case, |_: &A| Ok(()));
+        Self { about, resolve, read, refuse, refusals: &[], parts: &[], refuses: &[] }
+    }
+
+    /// The same as a ceiling of the machine.
+    #[must_use]
+    pub const fn limit(mut self) -> Self {
+        self.about.is_limit = true;
+        self
+    }
+
+    /// The same as a model, of no machine: one pass says it all.
+    #[must_use]
+    pub const fn model(mut self) -> Self {
+        self.about.is_simulated = true;
+        self.one_pass()
+    }
+
+    /// The same in one pass.
+    #[must_use]
+    pub const fn one_pass(mut self) -> Self {
+        self.about.is_one_pass = true;
+        self
+    }
+}
+
+impl<A: Experiment> Workload for Described<A> {
+    fn about(&self) -> About {
+        self.about
+    }
+
+    fn resolve(&self, case: Case) -> Case {
+        (self.resolve)(case)
+    }
+
+    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+        Box::new((self.read)(case))
+    }
+
+    fn accept(&self, case: &Case) -> Result<Box<dyn Experiment>, String> {
+        let asked = (self.read)(case);
+        (self.refuse)(&asked)?;
+        refuse(self.refusals, &asked)?;
+        self.parts.iter().try_for_each(|part| part.refuse(&asked))?;
+        Ok(Box::new(asked))
+    }
+
     fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        Vec::new()
+        let parts = self.parts.iter().flat_map(|part| part.listed());
+        listed(self.refusals).chain(parts).chain(self.refuses.iter().copied()).collect()
     }
 }
 
 /// A case as its workload reads it.
 pub trait Experiment: fmt::Debug {
-    /// Refuses a combination that would measure something else than it says.
-    ///
-    /// # Errors
-    /// A sentence that says what it would measure instead, and what to ask for.
-    fn refuse(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     /// What it needs of the host.
     fn needs(&self) -> Vec<Needed> {
         Vec::new()

@@ -22,22 +22,22 @@ pub use catalogue::{CATALOGUE, catalogue};
 ///
 /// Help, completion, documentation and tests are views of this list.
 pub const WORKLOADS: Table = &[
-    &limit::timer::Timer,
-    &limit::syscall::Syscall,
+    &limit::timer::TIMER,
+    &limit::syscall::SYSCALL,
     &limit::bulk::CLEAR,
     &limit::bulk::COPY,
     &limit::bulk::READ,
-    &fault::throughput::Throughput,
-    &fault::latency::Latency,
-    &fault::userfaultfd::Userfaultfd,
-    &fault::stages::Stages,
-    &emu::replay::EmuReplay,
-    &emu::verify::EmuVerify,
-    &trace::stats::TraceStats,
-    &memtype::bandwidth::Bandwidth,
-    &memtype::latency::Latency,
-    &memtype::order::Order,
-    &tier::simulation::Simulation,
+    &fault::throughput::THROUGHPUT,
+    &fault::latency::LATENCY,
+    &fault::userfaultfd::USERFAULTFD,
+    &fault::stages::STAGES,
+    &emu::replay::REPLAY,
+    &emu::verify::VERIFY,
+    &trace::stats::STATS,
+    &memtype::bandwidth::BANDWIDTH,
+    &memtype::latency::LATENCY,
+    &memtype::order::ORDER,
+    &tier::simulation::SIMULATION,
 ];
 
 /// The workload of that name.

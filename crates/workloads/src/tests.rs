@@ -14,7 +14,7 @@ use pagelab_sys::time::ClockChoice;
 
 use crate::{
     WORKLOADS,
-    fault::throughput::Throughput,
+    fault::throughput::THROUGHPUT,
     suites::{BUILT_IN, built_in, known},
     workload,
 };
@@ -46,7 +46,7 @@ fn every_default_is_canonical_and_every_default_case_is_accepted() {
             }
         }
         let case = complete(*workload, &[]).unwrap();
-        assert_eq!(workload.read(&case).refuse(), Ok(()), "{}", workload.name());
+        assert_eq!(workload.accept(&case).map(drop), Ok(()), "{}", workload.name());
     }
 }
 
@@ -91,35 +91,35 @@ fn axes(pairs: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
 #[test]
 fn a_comma_makes_cases_and_two_axes_make_their_product() {
     let axes = axes(&[("page", &["4k", "64k", "2m"]), ("threads", &["1", "2"])]);
-    let (cases, left_out) = grid(&Throughput, &axes).unwrap();
+    let (cases, left_out) = grid(&THROUGHPUT, &axes).unwrap();
     assert_eq!((cases.len(), left_out.len()), (6, 0));
 }
 
 #[test]
 fn two_spellings_of_one_case_are_one_case() {
     let axes = axes(&[("size", &["1g", "1024m", "1GiB"])]);
-    assert_eq!(grid(&Throughput, &axes).unwrap().0.len(), 1);
+    assert_eq!(grid(&THROUGHPUT, &axes).unwrap().0.len(), 1);
 }
 
 #[test]
 fn a_comma_in_arms_makes_one_case_of_two_arms() {
-    let (cases, _) = grid(&Throughput, &axes(&[("arms", &["pagelab", "c"])])).unwrap();
+    let (cases, _) = grid(&THROUGHPUT, &axes(&[("arms", &["pagelab", "c"])])).unwrap();
     assert_eq!((cases.len(), cases[0].get("arms")), (1, Some("pagelab,c")));
 }
 
 #[test]
 fn refused_combinations_of_a_grid_are_left_out_with_their_reason() {
     let axes = axes(&[("page", &["4k", "2m"]), ("align", &["ragged"]), ("touch", &["8@4k"])]);
-    let (cases, left_out) = grid(&Throughput, &axes).unwrap();
+    let (cases, left_out) = grid(&THROUGHPUT, &axes).unwrap();
     assert_eq!((cases.len(), left_out.len()), (1, 1));
-    assert!(grid(&Throughput, &axes[1..]).is_err(), "nothing is left");
+    assert!(grid(&THROUGHPUT, &axes[1..]).is_err(), "nothing is left");
 }
 
 #[test]
 fn what_is_unknown_is_named_with_what_is_known() {
-    let error = grid(&Throughput, &axes(&[("pages", &["4k"])])).unwrap_err();
+    let error = grid(&THROUGHPUT, &axes(&[("pages", &["4k"])])).unwrap_err();
     assert!(error.contains("`pages`") && error.contains("populate"), "{error}");
-    let error = grid(&Throughput, &axes(&[("order", &["sideways"])])).unwrap_err();
+    let error = grid(&THROUGHPUT, &axes(&[("order", &["sideways"])])).unwrap_err();
     assert!(error.contains("sideways") && error.contains("random"), "{error}");
 }
 
@@ -128,18 +128,18 @@ fn a_grid_that_is_too_large_is_refused_with_its_number_before_it_is_made() {
     let numbers = |to: u32| (1..=to).map(|n| n.to_string()).collect::<Vec<_>>();
     let rounds = ("rounds".to_owned(), numbers(1000));
     let mut axes = vec![rounds, ("threads".to_owned(), numbers(1000))];
-    let error = grid(&Throughput, &axes).unwrap_err();
+    let error = grid(&THROUGHPUT, &axes).unwrap_err();
     assert!(error.contains("1000000 cases") && error.contains("at most 120000"), "{error}");
     // As many as no machine can count.
     axes.extend((0..16).map(|_| ("rounds".to_owned(), numbers(1000))));
-    assert!(grid(&Throughput, &axes).unwrap_err().contains("too many"));
+    assert!(grid(&THROUGHPUT, &axes).unwrap_err().contains("too many"));
 }
 
 #[test]
 fn a_thousand_cases_are_planned_once_each_in_the_order_of_the_axes() {
     let numbers = |to: u32| (1..=to).map(|n| n.to_string()).collect::<Vec<_>>();
     let axes = [("rounds".to_owned(), numbers(40)), ("cpu".to_owned(), numbers(25))];
-    let mut entry = Entry::new(&Throughput, axes.to_vec());
+    let mut entry = Entry::new(&THROUGHPUT, axes.to_vec());
     let plan = |entry: &Entry| of_cases(entry, ClockChoice::Raw, Overrides::default()).unwrap();
     let once = plan(&entry);
     entry.axes[0].1.extend(numbers(40));
@@ -150,14 +150,14 @@ fn a_thousand_cases_are_planned_once_each_in_the_order_of_the_axes() {
 
 #[test]
 fn an_axis_without_a_value_is_named() {
-    let error = grid(&Throughput, &axes(&[("page", &[])])).unwrap_err();
+    let error = grid(&THROUGHPUT, &axes(&[("page", &[])])).unwrap_err();
     assert!(error.contains("`page` has no value"), "{error}");
 }
 
 #[test]
 fn a_case_of_another_version_is_refused_by_parameter_and_value() {
-    let case = complete(&Throughput, &[]).unwrap();
-    assert_eq!(check(&Throughput, &case), Ok(()));
+    let case = complete(&THROUGHPUT, &[]).unwrap();
+    assert_eq!(check(&THROUGHPUT, &case), Ok(()));
     for (name, value) in [
         ("page", "3k"),
         ("page", "4096"),
@@ -169,19 +169,19 @@ fn a_case_of_another_version_is_refused_by_parameter_and_value() {
         ("align", "ragged"),
         ("nosuch", "1"),
     ] {
-        let error = check(&Throughput, &case.clone().with(name, value)).unwrap_err();
+        let error = check(&THROUGHPUT, &case.clone().with(name, value)).unwrap_err();
         assert!(error.contains("fault/throughput") && error.contains(name), "{error}");
         assert!(name == "nosuch" || error.contains(value), "{error}");
     }
     let mut short = case;
     short.0.remove("page");
-    assert!(check(&Throughput, &short).unwrap_err().contains("`page`"));
+    assert!(check(&THROUGHPUT, &short).unwrap_err().contains("`page`"));
 }
 
 #[test]
 fn a_time_that_is_too_long_is_none_and_the_longest_does_not_wrap() {
     let longest: Seconds = "31536000".parse().unwrap();
-    let entry = Entry { limit: longest, ..Entry::new(&Throughput, Vec::new()) };
+    let entry = Entry { limit: longest, ..Entry::new(&THROUGHPUT, Vec::new()) };
     let plan = of_cases(&entry, ClockChoice::Raw, Overrides::default()).unwrap();
     assert!(plan.cases[0].method.limit_ns >= longest.ns());
 }

@@ -48,23 +48,20 @@ fn page_of(workload: &str) -> String {
     format!("{PAGES}{}.md", workload.replace('/', "-"))
 }
 
-/// Names of workloads, and where: the strings that a `fn about(&self)` of `workloads` may return.
+/// Names of workloads, and where: of each constant that is one, the literal `collection/name`.
 fn workloads(tree: &Tree) -> BTreeMap<&str, (&str, usize)> {
-    const FUNCTION: &str = "fn about(&self)";
+    const TYPE: &str = ": Described<";
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-/".contains(c);
+    let is_name = |text: &&str| text.matches('/').count() == 1 && text.chars().all(plain);
     let mut found = BTreeMap::new();
     for (file, text) in tree.with_extension("rs") {
         if !file.starts_with("crates/workloads/src/") {
             continue;
         }
         let text = before_tests(text);
-        for (at, _) in text.match_indices(FUNCTION) {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-/".contains(c);
-            // One row may answer with several names: every literal up to the end of the function.
-            let body = text[at..].split("\n    }").next().unwrap_or_default();
-            for name in body.split('"').skip(1).step_by(2) {
-                if name.matches('/').count() == 1 && name.chars().all(plain) {
-                    found.insert(name, (file, text[..at].lines().count()));
-                }
+        for (at, _) in text.match_indices(TYPE) {
+            if let Some(name) = text[at..].split('"').skip(1).step_by(2).find(is_name) {
+                found.insert(name, (file, text[..at].lines().count()));
             }
         }
     }
@@ -176,8 +173,9 @@ mod tests {
     use super::*;
 
     const BENCH: &str = "crates/workloads/src/fault.rs";
-    const CODE: &str = "impl Workload for T {\n    fn about(&self) -> About {\n        \
-                        About::new(\"fault/throughput\")\n    }\n}\n";
+    const CODE: &str = "/// A workload.\nconst T: Described<A> = Described {\n    resolve: \
+                        |case| case.with(\"size\", \"2m\"),\n    \
+                        ..Described::new(\"fault/throughput\")\n};\n";
 
     #[test]
     fn a_workload_without_a_page_is_found_where_it_is_named() {

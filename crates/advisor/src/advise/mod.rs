@@ -22,7 +22,7 @@ use pagelab_record::{
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
-    fault::{kinds, throughput::Throughput},
+    fault::{kinds, throughput::THROUGHPUT},
     limit,
 };
 
@@ -242,13 +242,13 @@ impl Question {
             if self.fifo {
                 pairs.push(("fifo", "on"));
             }
-            plan::complete(&Throughput, &pairs)
+            plan::complete(&THROUGHPUT, &pairs)
         };
         let case = of_size(sample)?;
         // Whole pages for each thread: what is lacking is asked of memory rounded up.
         let unit = page.bytes().max(1 << 20) * u64::from(threads);
         let whole = of_size(self.size.next_multiple_of(unit))?;
-        let lacking = Throughput.read(&whole).needs().into_iter().filter(|need| !need.check());
+        let lacking = THROUGHPUT.read(&whole).needs().into_iter().filter(|need| !need.check());
         let lacks = lacking.map(|need| Lack { need: need.name(), cure: need.cure() });
         let lacks: Vec<Lack> = lacks.collect();
         let rounded = self.size.next_multiple_of(page.bytes());
@@ -276,7 +276,7 @@ impl Question {
 
 /// Whether a case needs a setting of the machine that is not as it needs it.
 fn needs_a_setting(case: &Case) -> bool {
-    Throughput.read(case).needs().iter().any(|need| need.pending().is_some())
+    THROUGHPUT.read(case).needs().iter().any(|need| need.pending().is_some())
 }
 
 impl Survey {
@@ -301,7 +301,7 @@ impl Survey {
             && asked.needs().iter().all(|need| need.check());
         let clear = fits.then(|| Planned::new(limit, clear, method(3, 100_000_000)));
         let strategies =
-            self.cases.iter().map(|case| Planned::new(&Throughput, case.clone(), method(2, 1)));
+            self.cases.iter().map(|case| Planned::new(&THROUGHPUT, case.clone(), method(2, 1)));
         (clear, strategies.collect())
     }
 

@@ -16,7 +16,7 @@ use pagelab_record::{
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
-    fault::{kinds, latency::Latency, throughput::Throughput},
+    fault::{kinds, latency::LATENCY, throughput::THROUGHPUT},
     workload,
 };
 
@@ -60,7 +60,7 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
             }
         }
         let pairs = [("page", "4k"), ("size", SIZE), ("populate", "madvise-populate")];
-        add(&mut plan, &Throughput, &pairs, clock);
+        add(&mut plan, &THROUGHPUT, &pairs, clock);
     }
     plan
 }
@@ -148,11 +148,11 @@ fn crowd(plan: &mut Plan, taken: &Taken, clock: ClockChoice) {
     let many = |vmas| [&pairs[..], &[("threads", &threads), ("vmas", vmas)]].concat();
     let each = many("each");
     // Large folios lie in windows, which are mappings of their own anyway.
-    let is_each = taken.shared * 2 < taken.crowded && complete(&Throughput, &each).is_ok();
+    let is_each = taken.shared * 2 < taken.crowded && complete(&THROUGHPUT, &each).is_ok();
     let many = if is_each { each } else { many("one") };
-    if complete(&Throughput, &many).is_ok() {
-        add(plan, &Throughput, &pairs, clock);
-        add(plan, &Throughput, &many, clock);
+    if complete(&THROUGHPUT, &many).is_ok() {
+        add(plan, &THROUGHPUT, &pairs, clock);
+        add(plan, &THROUGHPUT, &many, clock);
     }
 }
 
@@ -165,7 +165,7 @@ fn price(plan: &mut Plan, kind: &str, page: &str, size: &str, clock: ClockChoice
     if kind == Kind::Swap.name() && swaps_to_disk() {
         pairs.push(("swap", "file"));
     }
-    add(plan, &Latency, &pairs, clock);
+    add(plan, &LATENCY, &pairs, clock);
 }
 
 /// Whether the machine swaps to something else than zram.

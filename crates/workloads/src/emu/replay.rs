@@ -10,10 +10,9 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial, Workload,
-    inputs::Supplied, listed, refuse, words_of,
+    Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Read, Refusal, Trial,
+    inputs::Supplied, words_of,
 };
-use pagelab_record::Case;
 use pagelab_sys::process::Pinned;
 
 use super::{
@@ -45,7 +44,7 @@ const PARAMS: &[Param] = &[
 
 /// A case, read.
 #[derive(Debug)]
-struct Asked {
+pub struct Asked {
     trace: trace::Asked,
     reader: Reader,
     is_cold: bool,
@@ -72,44 +71,27 @@ const REFUSALS: &[Refusal<Asked>] = &[
 const PAGES_BYTES: u64 = 64 << 20;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct EmuReplay;
-
-impl Workload for EmuReplay {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "replaying a trace into an emulated memory of 2^64 bytes: every backend, every reader";
-        About::new("emu/replay", SUMMARY, PARAMS).smallest(&[("ops", "100k"), ("rounds", "2")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
-        Arm::resolve(trace::resolve(case), |_| true)
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Asked {
+pub const REPLAY: Described<Asked> = Described {
+    resolve: |case| Arm::resolve(trace::resolve(case), |_| true),
+    refusals: REFUSALS,
+    parts: &[&Over { of: |asked: &Asked| &asked.trace, tables: trace::OVER_IMAGES }],
+    ..Described::new(
+        "emu/replay",
+        "replaying a trace into an emulated memory of 2^64 bytes: every backend, every reader",
+        PARAMS,
+        &[("ops", "100k"), ("rounds", "2")],
+        |case| Asked {
             trace: trace::Asked::of(case),
             reader: case.one_of("reader", &READERS),
             is_cold: case.is("cache", "cold"),
             arms: Arm::of(case),
             cpus: Chosen::of(case, "cpu"),
             rounds: case.number("rounds"),
-        })
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        let traces = listed(trace::REFUSALS).chain(listed(trace::REFUSALS_OF_IMAGES));
-        listed(REFUSALS).chain(traces).collect()
-    }
-}
+        },
+    )
+};
 
 impl Experiment for Asked {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, self)?;
-        refuse(trace::REFUSALS, &self.trace)?;
-        refuse(trace::REFUSALS_OF_IMAGES, &self.trace)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let memory = Memory(self.footprint()).needed();
         std::iter::once(memory).chain(self.cpus.needs()).collect()
@@ -159,18 +141,18 @@ mod tests {
 
     #[test]
     fn what_is_automatic_is_decided_before_anything_runs() {
-        let case = complete(&EmuReplay, &[]).unwrap();
+        let case = complete(&REPLAY, &[]).unwrap();
         assert_eq!((case.get("ops"), case.get("image")), (Some("20m"), Some("generator")));
-        let case = complete(&EmuReplay, &[("trace", "uniform"), ("ops", "1000k")]).unwrap();
+        let case = complete(&REPLAY, &[("trace", "uniform"), ("ops", "1000k")]).unwrap();
         assert_eq!((case.get("ops"), case.get("image")), (Some("1m"), Some("none")));
         let file = tempfile::NamedTempFile::new().unwrap();
-        let case = complete(&EmuReplay, &[("trace", file.path().to_str().unwrap())]).unwrap();
+        let case = complete(&REPLAY, &[("trace", file.path().to_str().unwrap())]).unwrap();
         assert_eq!((case.get("ops"), case.get("image")), (Some("all"), Some("none")));
     }
 
     #[test]
     fn a_trace_that_must_be_made_is_in_memory_twice() {
-        let bytes = |pairs| EmuReplay.read(&complete(&EmuReplay, pairs).unwrap()).footprint();
+        let bytes = |pairs| (REPLAY.read)(&complete(&REPLAY, pairs).unwrap()).footprint();
         let pages = PAGES_BYTES;
         assert_eq!(bytes(&[("ops", "1m")]), 22_000_000 + pages);
         assert_eq!(bytes(&[("ops", "1m"), ("reader", "mmap")]), pages);

@@ -6,14 +6,14 @@
 use std::{cell::Cell, os::unix::fs::FileExt, rc::Rc};
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Refusal, Trial, Witness,
-    Workload, inputs::Supplied, listed, refuse,
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Refusal, Trial,
+    Witness, inputs::Supplied,
 };
 use pagelab_emu::{
     Policy,
     verify::{Verdict, Verifier},
 };
-use pagelab_record::{Case, vocabulary::counter};
+use pagelab_record::vocabulary::counter;
 use pagelab_sys::process::Pulse;
 
 use super::{
@@ -36,7 +36,7 @@ const PARAMS: &[Param] = &[
 
 /// A case, read.
 #[derive(Debug)]
-struct Asked {
+pub struct Asked {
     trace: trace::Asked,
     arms: Vec<Arm>,
 }
@@ -62,40 +62,21 @@ const PAGES_BYTES: u64 = 128 << 20;
 const PIECE: usize = 1 << 20;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct EmuVerify;
-
-impl Workload for EmuVerify {
-    fn about(&self) -> About {
-        const SUMMARY: &str = "every emulated memory beside a naive one, load by load";
-        About {
-            smallest: &[("ops", "50k")],
-            is_one_pass: true,
-            ..About::new("emu/verify", SUMMARY, PARAMS)
-        }
-    }
-
-    fn resolve(&self, case: Case) -> Case {
-        Arm::resolve(trace::resolve(case), |backend| backend.remembers)
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Asked { trace: trace::Asked::of(case), arms: Arm::of(case) })
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        let traces = listed(trace::REFUSALS).chain(listed(trace::REFUSALS_OF_IMAGES));
-        listed(REFUSALS).chain(traces).collect()
-    }
-}
+pub const VERIFY: Described<Asked> = Described {
+    resolve: |case| Arm::resolve(trace::resolve(case), |backend| backend.remembers),
+    refusals: REFUSALS,
+    parts: &[&Over { of: |asked: &Asked| &asked.trace, tables: trace::OVER_IMAGES }],
+    ..Described::new(
+        "emu/verify",
+        "every emulated memory beside a naive one, load by load",
+        PARAMS,
+        &[("ops", "50k")],
+        |case| Asked { trace: trace::Asked::of(case), arms: Arm::of(case) },
+    )
+    .one_pass()
+};
 
 impl Experiment for Asked {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, self)?;
-        refuse(trace::REFUSALS, &self.trace)?;
-        refuse(trace::REFUSALS_OF_IMAGES, &self.trace)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         vec![Memory(self.footprint()).needed()]
     }
@@ -217,10 +198,10 @@ mod tests {
 
     #[test]
     fn every_memory_is_verified_that_remembers() {
-        let case = complete(&EmuVerify, &[]).unwrap();
+        let case = complete(&VERIFY, &[]).unwrap();
         let arms = Arm::of(&case);
         assert!(arms.len() > 10 && arms.iter().all(|arm| arm.backend.remembers));
-        assert!(complete(&EmuVerify, &[("backend", "base,noop")]).is_err());
-        assert!(complete(&EmuVerify, &[("backend", "tlb,all,tlb/safe")]).is_ok());
+        assert!(complete(&VERIFY, &[("backend", "base,noop")]).is_err());
+        assert!(complete(&VERIFY, &[("backend", "tlb,all,tlb/safe")]).is_ok());
     }
 }

@@ -13,10 +13,10 @@
 //! fall into one set of the cache.
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Need, Needed, PageSize, Param, Read, Refusal, Trial,
-    Workload, listed, refuse,
+    Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, PageSize, Param, Read, Refusal,
+    Trial,
 };
-use pagelab_record::{Case, units::format_bytes};
+use pagelab_record::units::format_bytes;
 use pagelab_sys::{arch, files::scratch, loops::TouchList, process::Pinned};
 
 mod refusals;
@@ -78,17 +78,8 @@ const PARAMS: &[Param] = &[
 ];
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Latency;
-
-impl Workload for Latency {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "the time of every single fault, as a distribution, beside a control that takes none";
-        About::new("fault/latency", SUMMARY, PARAMS).smallest(&[("size", "4m"), ("rounds", "2")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
+pub const LATENCY: Described<OneByOne> = Described {
+    resolve: |case| {
         let kind = kind_of(&case);
         let case = swap::resolve(case);
         let case = if kind.uses_dir && case.is("dir", "auto") {
@@ -111,16 +102,18 @@ impl Workload for Latency {
         };
         let size = (1 << size.ilog2()).max(page.bytes());
         case.with("size", &format_bytes(size))
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(OneByOne(kinds::asked(case)))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        TABLES.iter().copied().flat_map(listed).chain([BY_KIND]).collect()
-    }
-}
+    },
+    refuse: |one| (one.0.kind.refuse)(&one.0),
+    parts: &[&Over { of: |one: &OneByOne| &one.0, tables: TABLES }],
+    refuses: &[BY_KIND],
+    ..Described::new(
+        "fault/latency",
+        "the time of every single fault, as a distribution, beside a control that takes none",
+        PARAMS,
+        &[("size", "4m"), ("rounds", "2")],
+        |case| OneByOne(kinds::asked(case)),
+    )
+};
 
 /// What is turned away, in the order in which it is looked for.
 const TABLES: &[&[Refusal<Asked>]] =
@@ -128,14 +121,9 @@ const TABLES: &[&[Refusal<Asked>]] =
 
 /// A case whose touches are measured one by one.
 #[derive(Debug)]
-struct OneByOne(Asked);
+pub struct OneByOne(Asked);
 
 impl Experiment for OneByOne {
-    fn refuse(&self) -> Result<(), String> {
-        (self.0.kind.refuse)(&self.0)?;
-        TABLES.iter().try_for_each(|rows| refuse(rows, &self.0))
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let Self(asked) = self;
         let mut needs = asked.needs(self.footprint());
@@ -236,7 +224,7 @@ mod tests {
     use pagelab_bench::plan::complete;
 
     fn space(pairs: &[(&str, &str)]) -> Space {
-        kinds::asked(&complete(&Latency, pairs).unwrap()).space(1)
+        kinds::asked(&complete(&LATENCY, pairs).unwrap()).space(1)
     }
 
     #[test]
@@ -254,7 +242,7 @@ mod tests {
     #[test]
     fn a_read_of_a_page_that_has_no_zero_page_is_refused_with_what_to_ask_for() {
         for page in ["64k", "hugetlb-2m"] {
-            let error = complete(&Latency, &[("kind", "read"), ("page", page)]).unwrap_err();
+            let error = complete(&LATENCY, &[("kind", "read"), ("page", page)]).unwrap_err();
             assert!(error.contains("kind=read"), "{error}");
         }
     }

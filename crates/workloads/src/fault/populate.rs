@@ -214,7 +214,7 @@ pub fn testify(populate: Populate, bytes: u64, locked: u64, witness: &mut Witnes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{kinds::asked, throughput::Throughput};
+    use crate::fault::{kinds::asked, throughput::THROUGHPUT};
     use pagelab_bench::{Words, plan::complete};
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         for (word, way) in Populate::ALL {
             let threads = if *way == Populate::MadviseEach { "2" } else { "1" };
             let pairs = [("populate", *word), ("size", "4m"), ("threads", threads)];
-            let asked = asked(&complete(&Throughput, &pairs).unwrap());
+            let asked = asked(&complete(&THROUGHPUT, &pairs).unwrap());
             let space = asked.space(1);
             let expected = way.expect(&space, space.expectation(asked.stride()));
             assert_eq!(expected.faults > 0, way.touches_fault(), "{word}");

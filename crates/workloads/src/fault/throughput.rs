@@ -13,10 +13,10 @@
 //! repetition that does anything else is not a measurement.
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Need, Needed, PageSize, Param, Read, Refusal, Trial,
-    Workload, listed, refuse,
+    Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, PageSize, Param, Read, Refusal,
+    Trial,
 };
-use pagelab_record::{Case, units::format_bytes};
+use pagelab_record::units::format_bytes;
 use pagelab_sys::{counts::reported_kib, process::Pinned};
 
 mod refusals;
@@ -69,17 +69,8 @@ const PARAMS: &[Param] = &[
 ];
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Throughput;
-
-impl Workload for Throughput {
-    fn about(&self) -> About {
-        const SUMMARY: &str = "faults a second and bandwidth of first touch, for every page size \
-                               and way of populating";
-        About::new("fault/throughput", SUMMARY, PARAMS).smallest(&[("size", "4m"), ("rounds", "2")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
+pub const THROUGHPUT: Described<InBulk> = Described {
+    resolve: |case| {
         let case = swap::resolve(case);
         if !case.is("size", "auto") {
             return case;
@@ -90,16 +81,18 @@ impl Workload for Throughput {
             "size",
             &format_bytes(if is_pressed { pressure::automatic_size(size) } else { size }),
         )
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(InBulk(kinds::asked(case)))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        TABLES.iter().copied().flat_map(listed).collect()
-    }
-}
+    },
+    refuse: |bulk| (bulk.0.kind.refuse)(&bulk.0),
+    parts: &[&Over { of: |bulk: &InBulk| &bulk.0, tables: TABLES }],
+    ..Described::new(
+        "fault/throughput",
+        "faults a second and bandwidth of first touch, for every page size and way of \
+             populating",
+        PARAMS,
+        &[("size", "4m"), ("rounds", "2")],
+        |case| InBulk(kinds::asked(case)),
+    )
+};
 
 /// What is turned away, in the order in which it is looked for.
 const TABLES: &[&[Refusal<Asked>]] = &[
@@ -113,14 +106,9 @@ const TABLES: &[&[Refusal<Asked>]] = &[
 
 /// A case whose touches are measured together.
 #[derive(Debug)]
-struct InBulk(Asked);
+pub struct InBulk(Asked);
 
 impl Experiment for InBulk {
-    fn refuse(&self) -> Result<(), String> {
-        (self.0.kind.refuse)(&self.0)?;
-        TABLES.iter().try_for_each(|rows| refuse(rows, &self.0))
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let Self(asked) = self;
         let mut needs = asked.needs(asked.size);
@@ -205,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_random_order_touches_every_step_once() {
-        let case = complete(&Throughput, &[("page", "64k"), ("size", "4m")]).unwrap();
+        let case = complete(&THROUGHPUT, &[("page", "64k"), ("size", "4m")]).unwrap();
         let space = kinds::asked(&case).space(1);
         assert_eq!(random_list(&space, 4096).len(), 1024);
         assert_eq!(random_list(&space, 65536).len(), 64);

@@ -7,8 +7,8 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Plain, Read, Trial,
-    Witness, Workload, words,
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Plain, Read, Trial,
+    Witness, words,
 };
 use pagelab_record::{Case, vocabulary::counter};
 use pagelab_sys::{
@@ -54,41 +54,38 @@ pub const STRING_STORE: Plain = Plain {
     cure: "use an x86-64 machine",
 };
 
-/// See the module's documentation.
-#[derive(Debug)]
-pub struct Bulk(Work);
-
 /// `limit/clear`.
-pub const CLEAR: Bulk = Bulk(Work::Clear);
+pub const CLEAR: Described<Asked> =
+    bulk("limit/clear", "clearing bandwidth of one thread: the ceiling of first touch", |case| {
+        Asked::of(Work::Clear, case)
+    });
 /// `limit/copy`.
-pub const COPY: Bulk = Bulk(Work::Copy);
+pub const COPY: Described<Asked> =
+    bulk("limit/copy", "copying bandwidth of one thread", |case| Asked::of(Work::Copy, case));
 /// `limit/read`.
-pub const READ: Bulk = Bulk(Work::Read);
+pub const READ: Described<Asked> =
+    bulk("limit/read", "reading bandwidth of one thread", |case| Asked::of(Work::Read, case));
 
-impl Workload for Bulk {
-    fn about(&self) -> About {
-        let (name, summary) = match self.0 {
-            Work::Clear => {
-                ("limit/clear", "clearing bandwidth of one thread: the ceiling of first touch")
-            }
-            Work::Copy => ("limit/copy", "copying bandwidth of one thread"),
-            Work::Read => ("limit/read", "reading bandwidth of one thread"),
-        };
-        let smallest = &[("level", "l1")];
-        About { is_limit: true, smallest, ..About::new(name, summary, &[LEVEL]) }
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Asked { work: self.0, bytes: buffer_bytes(case.word("level")) })
-    }
+const fn bulk(
+    name: &'static str,
+    summary: &'static str,
+    read: fn(&Case) -> Asked,
+) -> Described<Asked> {
+    Described::new(name, summary, &[LEVEL], &[("level", "l1")], read).limit()
 }
 
 /// A case, read.
 #[derive(Debug)]
-struct Asked {
+pub struct Asked {
     work: Work,
     /// Of a buffer.
     bytes: u64,
+}
+
+impl Asked {
+    fn of(work: Work, case: &Case) -> Self {
+        Self { work, bytes: buffer_bytes(case.word("level")) }
+    }
 }
 
 impl Experiment for Asked {

@@ -3,28 +3,26 @@
 //! `getppid`, a thousand times inside one clock pair. A page fault enters the kernel by an
 //! exception, which is dearer; this is the floor under everything that enters at all.
 
-use pagelab_bench::{About, Error, Experiment, Inputs, Meter, Trial, Witness, Workload};
-use pagelab_record::Case;
+use pagelab_bench::{Described, Error, Experiment, Inputs, Meter, Trial, Witness};
 use pagelab_sys::loops::bulk::cheapest_syscalls;
 
 const CALLS: u64 = 1000;
 
 /// See the module's documentation.
+pub const SYSCALL: Described<Asked> = Described::new(
+    "limit/syscall",
+    "the cheapest system call: into the kernel and back",
+    &[],
+    &[],
+    |_| Asked,
+)
+.limit();
+
+/// Nothing is asked.
 #[derive(Debug)]
-pub struct Syscall;
+pub struct Asked;
 
-impl Workload for Syscall {
-    fn about(&self) -> About {
-        const SUMMARY: &str = "the cheapest system call: into the kernel and back";
-        About { is_limit: true, ..About::new("limit/syscall", SUMMARY, &[]) }
-    }
-
-    fn read(&self, _: &Case) -> Box<dyn Experiment> {
-        Box::new(Self)
-    }
-}
-
-impl Experiment for Syscall {
+impl Experiment for Asked {
     fn footprint(&self) -> u64 {
         1 << 20
     }

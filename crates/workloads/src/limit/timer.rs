@@ -6,8 +6,8 @@
 //! and nothing else.
 
 use hdrhistogram::Histogram;
-use pagelab_bench::{About, Error, Experiment, Inputs, Meter, Trial, Witness, Workload};
-use pagelab_record::{Case, Unit, latency};
+use pagelab_bench::{Described, Error, Experiment, Inputs, Meter, Trial, Witness};
+use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     loops::{TouchList, sample_nothing},
     time::{Clock, empty_pairs, usage},
@@ -17,22 +17,20 @@ use pagelab_sys::{
 const SAMPLES: usize = 4096;
 
 /// See the module's documentation.
+pub const TIMER: Described<Asked> = Described::new(
+    "limit/timer",
+    "what measuring costs: the empty timer pair, recording, the whole of a sample",
+    &[],
+    &[],
+    |_| Asked,
+)
+.limit();
+
+/// Nothing is asked.
 #[derive(Debug)]
-pub struct Timer;
+pub struct Asked;
 
-impl Workload for Timer {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "what measuring costs: the empty timer pair, recording, the whole of a sample";
-        About { is_limit: true, ..About::new("limit/timer", SUMMARY, &[]) }
-    }
-
-    fn read(&self, _: &Case) -> Box<dyn Experiment> {
-        Box::new(Self)
-    }
-}
-
-impl Experiment for Timer {
+impl Experiment for Asked {
     fn footprint(&self) -> u64 {
         1 << 20
     }

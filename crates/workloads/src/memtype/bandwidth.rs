@@ -13,8 +13,8 @@
 use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial, Workload,
-    listed, refuse, words, words_of,
+    Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Read, Refusal, Trial,
+    words, words_of,
 };
 use pagelab_record::Case;
 use pagelab_sys::{
@@ -120,7 +120,7 @@ words! {
 
 /// A case, read.
 #[derive(Debug, Clone)]
-struct Asked {
+pub struct Asked {
     point: Point,
     space: Space,
     width: Width,
@@ -228,18 +228,8 @@ const REFUSALS: &[Refusal<Asked>] = &[
 ];
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Bandwidth;
-
-impl Workload for Bandwidth {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "stores and loads of WB, UC, WC and WT memory: every width, fence and way of storing";
-        About::new("memtype/bandwidth", SUMMARY, PARAMS)
-            .smallest(&[("size", "64k"), ("iterations", "3")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
+pub const BANDWIDTH: Described<Asked> = Described {
+    resolve: |case| {
         let point = Point::of(&case);
         let bytes = case.bytes("size").unwrap_or(0);
         let case = Space::resolve(point.put(case), bytes);
@@ -247,23 +237,19 @@ impl Workload for Bandwidth {
             return case.with("width", &automatic_width(point).bytes().to_string());
         }
         case
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Asked::of(case))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
-    }
-}
+    },
+    refusals: REFUSALS,
+    parts: &[&Over { of: |asked: &Asked| &asked.space, tables: &[space::REFUSALS] }],
+    ..Described::new(
+        "memtype/bandwidth",
+        "stores and loads of WB, UC, WC and WT memory: every width, fence and way of storing",
+        PARAMS,
+        &[("size", "64k"), ("iterations", "3")],
+        Asked::of,
+    )
+};
 
 impl Experiment for Asked {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, self)?;
-        refuse(space::REFUSALS, &self.space)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let Self { point, space, .. } = *self;
         let mut needs = of_space(&space);
@@ -344,7 +330,7 @@ mod tests {
     use pagelab_bench::plan::complete;
 
     fn completed(pairs: &[(&str, &str)]) -> Case {
-        complete(&Bandwidth, pairs).unwrap()
+        complete(&BANDWIDTH, pairs).unwrap()
     }
 
     #[test]

@@ -67,13 +67,13 @@ fn load_ns(memory_type: MemoryType, nt: bool, width: Width) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::memtype::bandwidth::Bandwidth;
+    use crate::memtype::bandwidth::BANDWIDTH;
     use pagelab_bench::{Workload, plan::complete};
 
     #[test]
     fn uncached_memory_is_estimated_by_the_published_times() {
         let seconds = |pairs: &[(&str, &str)]| {
-            Bandwidth.read(&complete(&Bandwidth, pairs).unwrap()).seconds()
+            BANDWIDTH.read(&complete(&BANDWIDTH, pairs).unwrap()).seconds()
         };
         // Published: 3.506 s of stores, 8.357 s of loads; verification loads wider.
         let write = seconds(&[("type", "uc"), ("verify", "deferred"), ("test", "write_nofence")]);

@@ -10,8 +10,8 @@ use std::{cell::RefCell, rc::Rc};
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Refusal, Trial,
-    Witness, Workload, listed, refuse, words_of,
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Refusal,
+    Trial, Witness, words_of,
 };
 use pagelab_record::{Case, Unit, latency};
 use pagelab_sys::{
@@ -72,7 +72,7 @@ const PARAMS: &[Param] = &[
 
 /// A case, read.
 #[derive(Debug)]
-struct Asked {
+pub struct Asked {
     space: Space,
     ops: Vec<(&'static str, Op)>,
     state: State,
@@ -117,37 +117,23 @@ const REFUSALS: &[Refusal<Asked>] = &[
 ];
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Latency;
-
-impl Workload for Latency {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "the time of one load, store or store with its fence, to WB, UC, WC and WT memory";
-        About::new("memtype/latency", SUMMARY, PARAMS)
-            .smallest(&[("size", "64k"), ("samples", "1k")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
+pub const LATENCY: Described<Asked> = Described {
+    resolve: |case| {
         let bytes = case.bytes("size").unwrap_or(0);
         Space::resolve(case, bytes)
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Asked::of(case))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
-    }
-}
+    },
+    refusals: REFUSALS,
+    parts: &[&Over { of: |asked: &Asked| &asked.space, tables: &[space::REFUSALS] }],
+    ..Described::new(
+        "memtype/latency",
+        "the time of one load, store or store with its fence, to WB, UC, WC and WT memory",
+        PARAMS,
+        &[("size", "64k"), ("samples", "1k")],
+        Asked::of,
+    )
+};
 
 impl Experiment for Asked {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, self)?;
-        refuse(space::REFUSALS, &self.space)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let mut needs = of_space(&self.space);
         for (_, op) in &self.ops {
@@ -276,7 +262,7 @@ mod tests {
 
     #[test]
     fn hot_lines_are_one_page_and_flushed_ones_are_everywhere() {
-        let case = complete(&Latency, &[("frames", "ordinary")]).unwrap();
+        let case = complete(&LATENCY, &[("frames", "ordinary")]).unwrap();
         let space = Asked::of(&case).space;
         let uncached = Space { memory_type: MemoryType::Wc, ..space };
         assert_eq!(lines(&space, State::AsIs, 100).len(), 100);

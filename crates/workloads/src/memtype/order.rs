@@ -9,8 +9,8 @@
 //! how long the experiment took, and nothing about the cost of a fence.
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Refusal, Trial,
-    Witness, Workload, listed, refuse, words,
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Refusal,
+    Trial, Witness, words,
 };
 use pagelab_record::Case;
 use pagelab_sys::memtype::{
@@ -45,7 +45,7 @@ const PARAMS: &[Param] = &[
 
 /// A case, read.
 #[derive(Debug, Clone)]
-struct Asked {
+pub struct Asked {
     space: Space,
     stores: Stores,
     between: Between,
@@ -94,36 +94,23 @@ const REFUSALS: &[Refusal<Asked>] = &[
 const BYTES_MIN: u64 = 1 << 20;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Order;
-
-impl Workload for Order {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "in which order another CPU sees stores: plain and non-temporal, with each fence";
-        About::new("memtype/order", SUMMARY, PARAMS).smallest(&[("rounds", "10k")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
+pub const ORDER: Described<Asked> = Described {
+    resolve: |case| {
         let bytes = bytes(&case, 4096);
         Space::resolve(case, bytes)
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Asked::of(case))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).chain(listed(space::REFUSALS)).collect()
-    }
-}
+    },
+    refusals: REFUSALS,
+    parts: &[&Over { of: |asked: &Asked| &asked.space, tables: &[space::REFUSALS] }],
+    ..Described::new(
+        "memtype/order",
+        "in which order another CPU sees stores: plain and non-temporal, with each fence",
+        PARAMS,
+        &[("rounds", "10k")],
+        Asked::of,
+    )
+};
 
 impl Experiment for Asked {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, self)?;
-        refuse(space::REFUSALS, &self.space)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let mut needs = of_space(&self.space);
         needs.extend((self.between == Between::UcStore).then(|| Module.needed()));
@@ -277,7 +264,7 @@ mod tests {
     fn the_memory_is_whole_leaves_and_has_room_for_both_words() {
         let of = |pattern: &str| {
             let pairs = [("pattern", pattern), ("frames", "ordinary")];
-            Asked::of(&complete(&Order, &pairs).unwrap()).space
+            Asked::of(&complete(&ORDER, &pairs).unwrap()).space
         };
         assert_eq!(of("4k").bytes, 1 << 20);
         assert_eq!(of("2m").bytes, 4 << 20);

@@ -270,11 +270,11 @@ mod tests {
     use pagelab_sys::memtype::MemoryType;
 
     use super::*;
-    use crate::memtype::bandwidth::Bandwidth;
+    use crate::memtype::bandwidth::BANDWIDTH;
     use pagelab_bench::plan::complete;
 
     fn setup(memory_type: MemoryType, overlaps: bool, accumulates: bool) -> Setup {
-        let case = complete(&Bandwidth, &[("test", "read"), ("type", "wb")]).unwrap();
+        let case = complete(&BANDWIDTH, &[("test", "read"), ("type", "wb")]).unwrap();
         Setup {
             point: Point::of(&case),
             space: Space { memory_type, ..Space::of(&case, 16 << 20) },

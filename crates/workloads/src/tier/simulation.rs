@@ -18,7 +18,7 @@ use std::{
 };
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness, Workload,
+    Described, Error, Experiment, Inputs, Meter, Need, Needed, Read, Trial, Witness,
 };
 use pagelab_record::{Case, schema};
 use pagelab_sys::process::Pulse;
@@ -54,22 +54,25 @@ const FETCH_BYTES: usize = 2;
 const TRACE_OPS: u64 = 1_000_000;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Simulation;
+pub const SIMULATION: Described<Asked> = Described {
+    refuse: Asked::refuse,
+    refuses: &[
+        ("a scenario that lacks a number of its machine", "it has no default: say it"),
+        ("tiers without memory, or too small for the pages", "the last tier takes the rest"),
+        ("a rate limit below one page a second", "leave it out for no limit"),
+    ],
+    ..Described::new(
+        "tier/simulation",
+        "which pages a tiering policy would move, and what that would be worth: a model",
+        params::PARAMS,
+        &[("size", "16m"), ("fast", "50%"), ("accesses", "100m")],
+        Asked::of,
+    )
+    .model()
+};
 
-impl Workload for Simulation {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "which pages a tiering policy would move, and what that would be worth: a model";
-        About {
-            smallest: &[("size", "16m"), ("fast", "50%"), ("accesses", "100m")],
-            is_one_pass: true,
-            is_simulated: true,
-            ..About::new("tier/simulation", SUMMARY, params::PARAMS)
-        }
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+impl Asked {
+    fn of(case: &Case) -> Self {
         let plan = params::plan(case).map(|(preset, runs)| (Rc::new(preset), runs));
         let scenarios = plan.as_ref().map_or_else(
             |_| Vec::new(),
@@ -78,29 +81,9 @@ impl Workload for Simulation {
                 generated.filter_map(|planned| build(preset, planned, None).ok()).collect()
             },
         );
-        Box::new(Asked { plan, scenarios, ops: case.number("trace-ops") })
+        Self { plan, scenarios, ops: case.number("trace-ops") }
     }
 
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        vec![
-            ("a scenario that lacks a number of its machine", "it has no default: say it"),
-            ("tiers without memory, or too small for the pages", "the last tier takes the rest"),
-            ("a rate limit below one page a second", "leave it out for no limit"),
-        ]
-    }
-}
-
-/// A case, read.
-#[derive(Debug)]
-struct Asked {
-    plan: Result<(Rc<Preset>, Vec<Planned>), String>,
-    /// What is simulated without a trace; those that make sense.
-    scenarios: Vec<Scenario>,
-    /// Operations of the trace.
-    ops: Option<u64>,
-}
-
-impl Experiment for Asked {
     fn refuse(&self) -> Result<(), String> {
         let (preset, runs) = self.plan.as_ref().map_err(Clone::clone)?;
         for planned in runs {
@@ -114,7 +97,19 @@ impl Experiment for Asked {
         }
         Ok(())
     }
+}
 
+/// A case, read.
+#[derive(Debug)]
+pub struct Asked {
+    plan: Result<(Rc<Preset>, Vec<Planned>), String>,
+    /// What is simulated without a trace; those that make sense.
+    scenarios: Vec<Scenario>,
+    /// Operations of the trace.
+    ops: Option<u64>,
+}
+
+impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
         vec![Memory(self.footprint()).needed()]
     }

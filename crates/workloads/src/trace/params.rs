@@ -117,7 +117,7 @@ pub const REFUSALS: &[Refusal<Asked>] = &[
 ];
 
 /// The same where there is memory before.
-pub const REFUSALS_OF_IMAGES: &[Refusal<Asked>] = &[
+const REFUSALS_OF_IMAGES: &[Refusal<Asked>] = &[
     Refusal::new(
         |asked| !asked.source.is_generated() && asked.wants_generators(),
         "image=generator with a file",
@@ -132,6 +132,9 @@ pub const REFUSALS_OF_IMAGES: &[Refusal<Asked>] = &[
         "use image=none",
     ),
 ];
+
+/// All of them.
+pub const OVER_IMAGES: &[&[Refusal<Asked>]] = &[REFUSALS, REFUSALS_OF_IMAGES];
 
 /// Operations of a generator when nobody says how many.
 const OPS_GENERATED: &str = "20m";

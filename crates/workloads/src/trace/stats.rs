@@ -9,8 +9,8 @@
 use std::rc::Rc;
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Trial, Witness,
-    Workload, listed, refuse, words_of,
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Trial,
+    Witness, words_of,
 };
 use pagelab_record::{Case, schema};
 use pagelab_sys::process::Pulse;
@@ -54,25 +54,21 @@ const STACKS: [(&str, Stack); 3] = [
 const PAGES_BYTES: u64 = 64 << 20;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct TraceStats;
+pub const STATS: Described<Asked> = Described {
+    resolve: trace::resolve,
+    parts: &[&Over { of: |asked: &Asked| &asked.trace, tables: &[trace::REFUSALS] }],
+    ..Described::new(
+        "trace/stats",
+        "what a trace looks like: widths, pages, runs, reuse, simulated caches",
+        PARAMS,
+        &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")],
+        Asked::of,
+    )
+    .one_pass()
+};
 
-impl Workload for TraceStats {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "what a trace looks like: widths, pages, runs, reuse, simulated caches";
-        About {
-            smallest: &[("ops", "100k"), ("stack", "exact"), ("tlb", "on")],
-            is_one_pass: true,
-            ..About::new("trace/stats", SUMMARY, PARAMS)
-        }
-    }
-
-    fn resolve(&self, case: Case) -> Case {
-        trace::resolve(case)
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
+impl Asked {
+    fn of(case: &Case) -> Self {
         let sizes = case.text("cache-sizes").unwrap_or_default().split(',');
         let options = Options {
             page_shift: case.number("page-shift").unwrap_or(0),
@@ -81,26 +77,18 @@ impl Workload for TraceStats {
             stack: case.one_of("stack", &STACKS),
             tlb: case.is("tlb", "on"),
         };
-        Box::new(Asked { trace: trace::Asked::of(case), options })
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(trace::REFUSALS).collect()
+        Self { trace: trace::Asked::of(case), options }
     }
 }
 
 /// A case, read.
 #[derive(Debug)]
-struct Asked {
+pub struct Asked {
     trace: trace::Asked,
     options: Options,
 }
 
 impl Experiment for Asked {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(trace::REFUSALS, &self.trace)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         vec![Memory(self.footprint()).needed()]
     }

@@ -4,7 +4,7 @@ use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{plan::Plan, suite::Entry};
 use pagelab_record::Outcome;
 use pagelab_report::visible;
-use pagelab_workloads::tier::{preset::PRESETS, simulation::Simulation};
+use pagelab_workloads::tier::{preset::PRESETS, simulation::SIMULATION};
 
 use super::{grid, rows};
 use crate::{
@@ -45,7 +45,7 @@ pub(super) fn describe(command: Command) -> Command {
              A preset, a scenario file, or flags over one of them; with none of them, the preset \
              `plain`. A comma between values makes a case for each, simulated on all processors.",
         );
-    Format::of(command, &["terminal", "json", "html"]).args(args::flags(&Simulation, SCENARIO))
+    Format::of(command, &["terminal", "json", "html"]).args(args::flags(&SIMULATION, SCENARIO))
 }
 
 /// Simulates and prints.
@@ -93,9 +93,9 @@ impl Flags {
             [&self.preset, &self.scenario].into_iter().filter(|given| !given.is_empty());
         let mut axes: Vec<_> =
             scenarios.map(|given| (SCENARIO.to_owned(), given.clone())).collect();
-        let others = args::axes(&Simulation, matches);
+        let others = args::axes(&SIMULATION, matches);
         axes.extend(others.into_iter().filter(|(name, _)| name != SCENARIO));
-        plan_of_cases(&Entry::new(&Simulation, axes), &self.short)
+        plan_of_cases(&Entry::new(&SIMULATION, axes), &self.short)
     }
 }
 

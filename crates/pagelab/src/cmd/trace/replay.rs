@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Command};
 use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples};
-use pagelab_workloads::emu::{Arm, replay::EmuReplay};
+use pagelab_workloads::emu::{Arm, replay::REPLAY};
 use serde_json::{Value, json};
 
 use super::{ended, json_lines, ran, short_name};
@@ -13,7 +13,7 @@ use crate::{
 
 /// Adds the flags of `trace replay`.
 pub(super) fn describe(command: Command) -> Command {
-    short_name(command, &EmuReplay, &["terminal", "json"])
+    short_name(command, &REPLAY, &["terminal", "json"])
 }
 
 /// Replays a trace and prints the report of the run, or its numbers.
@@ -21,7 +21,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn replay(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let done = ran(matches, &EmuReplay, |done, format| match format {
+    let done = ran(matches, &REPLAY, |done, format| match format {
         "json" => json_lines(&done.records, json_of),
         _ => done.report.terminal(output::style()),
     })?;

@@ -4,7 +4,7 @@ use clap::{ArgMatches, Command};
 use pagelab_bench::inputs::Stopped;
 use pagelab_record::{Outcome, Record};
 use pagelab_report::visible;
-use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::TraceStats, stats_of};
+use pagelab_workloads::trace::{load::check_whole, params::Asked, stats::STATS, stats_of};
 use serde_json::{Value, json};
 
 use super::{ended, json_lines, ran, short_name};
@@ -15,7 +15,7 @@ use crate::{
 
 /// Adds the flags of `trace stats`.
 pub(super) fn describe(command: Command) -> Command {
-    short_name(command, &TraceStats, &["terminal", "json", "html"])
+    short_name(command, &STATS, &["terminal", "json", "html"])
 }
 
 /// Collects and prints the statistics of a trace.
@@ -23,7 +23,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn stats(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let done = ran(matches, &TraceStats, |done, format| match format {
+    let done = ran(matches, &STATS, |done, format| match format {
         "json" => json_lines(&done.records, json_of),
         "html" => done.report.html(),
         _ => visible(&done.records.iter().map(layout).collect::<Vec<_>>().join("\n")),

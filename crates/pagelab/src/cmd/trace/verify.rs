@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use pagelab_record::{Measured, Outcome, Record, vocabulary::claim::LOADS_THAT_DIFFER};
 use pagelab_report::visible;
-use pagelab_workloads::emu::{Arm, verify::EmuVerify};
+use pagelab_workloads::emu::{Arm, verify::VERIFY};
 use serde_json::{Value, json};
 
 use super::{ended, json_lines, ran, short_name};
@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 
 /// Adds the flags of `trace verify`.
 pub(super) fn describe(command: Command) -> Command {
-    short_name(command, &EmuVerify, &["terminal", "json"])
+    short_name(command, &VERIFY, &["terminal", "json"])
 }
 
 /// Verifies and prints a line for each backend.
@@ -19,7 +19,7 @@ pub(super) fn describe(command: Command) -> Command {
 /// # Errors
 /// When a parameter or the trace is wrong, or the output cannot be written.
 pub(super) fn verify(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let done = ran(matches, &EmuVerify, |done, format| match format {
+    let done = ran(matches, &VERIFY, |done, format| match format {
         "json" => json_lines(&done.records, json_of),
         _ => visible(&done.records.iter().map(lines).collect::<String>()),
     })?;

@@ -261,11 +261,11 @@ pub(super) fn cannot_tell(asked: &Asked, mapping: Mapping) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{kinds::asked, latency::Latency};
+    use crate::fault::{kinds::asked, latency::LATENCY};
     use pagelab_bench::plan::complete;
 
     fn plain() -> Asked {
-        asked(&complete(&Latency, &[("size", "4m")]).unwrap())
+        asked(&complete(&LATENCY, &[("size", "4m")]).unwrap())
     }
 
     fn backed(lie: Lie, state: (Before, Mapping)) -> Backed {

@@ -273,12 +273,12 @@ impl Stage for Evicted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::{kinds::asked, latency::Latency};
+    use crate::fault::{kinds::asked, latency::LATENCY};
     use pagelab_bench::plan::complete;
 
     #[test]
     fn a_case_asks_for_a_space_of_its_own_and_settings_that_it_relies_on() {
-        let case = complete(&Latency, &[("kind", "swap"), ("swap", "file")]).unwrap();
+        let case = complete(&LATENCY, &[("kind", "swap"), ("swap", "file")]).unwrap();
         let needs = (SWAP.needs)(&asked(&case));
         assert!(needs.contains(&NO_READAHEAD.needed()) && needs.contains(&ZSWAP_OFF.needed()));
         let Some(Own::SwapFile(bytes)) = needs.last().and_then(|need| need.of()) else { panic!() };

@@ -65,16 +65,16 @@ pub(super) fn under(
 
 #[cfg(test)]
 mod tests {
-    use crate::fault::{latency::Latency, throughput::Throughput};
+    use crate::fault::{latency::LATENCY, throughput::THROUGHPUT};
     use pagelab_bench::plan::complete;
 
     #[test]
     fn only_where_memory_is_to_be_broken_up_is_it_a_lie_not_to() {
         let lie = ("lie", "unfragmented");
         let pairs = [("pressure", "fragmented"), ("page", "2m"), lie];
-        assert!(complete(&Latency, &pairs).is_ok() && complete(&Throughput, &pairs).is_ok());
+        assert!(complete(&LATENCY, &pairs).is_ok() && complete(&THROUGHPUT, &pairs).is_ok());
         for pressure in ["none", "memcg"] {
-            let error = complete(&Latency, &[("pressure", pressure), ("page", "2m"), lie]);
+            let error = complete(&LATENCY, &[("pressure", pressure), ("page", "2m"), lie]);
             assert!(error.unwrap_err().contains("would be the truth"), "{pressure}");
         }
     }

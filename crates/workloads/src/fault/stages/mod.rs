@@ -16,10 +16,8 @@ mod marks;
 mod sources;
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Refusal, Trial, Workload, listed,
-    refuse,
+    Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Refusal, Trial,
 };
-use pagelab_record::Case;
 use pagelab_sys::{
     loops::{Access, TouchList},
     process::Pinned,
@@ -65,34 +63,22 @@ const REFUSALS: &[Refusal<Asked>] = &[
 const SIZE_MAX: u64 = 32 << 20;
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Stages;
-
-impl Workload for Stages {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "entry, handling and return of one fault from tracepoints, and what being told costs";
-        About::new("fault/stages", SUMMARY, PARAMS).smallest(&[("size", "4m"), ("rounds", "2")])
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Traced(kinds::asked(case)))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).collect()
-    }
-}
+pub const STAGES: Described<Traced> = Described {
+    parts: &[&Over { of: |traced: &Traced| &traced.0, tables: &[REFUSALS] }],
+    ..Described::new(
+        "fault/stages",
+        "entry, handling and return of one fault from tracepoints, and what being told costs",
+        PARAMS,
+        &[("size", "4m"), ("rounds", "2")],
+        |case| Traced(kinds::asked(case)),
+    )
+};
 
 /// A case whose faults are traced.
 #[derive(Debug)]
-struct Traced(Asked);
+pub struct Traced(Asked);
 
 impl Experiment for Traced {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, &self.0)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         let mut needs = self.0.needs(self.footprint());
         needs.push(TRACEPOINTS.needed());
@@ -153,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_touch_a_page_and_the_first_in_each_page_table_kept_apart() {
-        let setup = setup(&kinds::asked(&complete(&Stages, &[]).unwrap()));
+        let setup = setup(&kinds::asked(&complete(&STAGES, &[]).unwrap()));
         assert_eq!((setup.list.len(), setup.list.kept_apart()), (2048, 4));
         assert_eq!(setup.apart.iter().filter(|apart| **apart).count(), 4);
     }

@@ -114,7 +114,7 @@ words! {
 
 /// A case, read.
 #[derive(Debug, Clone)]
-pub(super) struct Choice {
+pub struct Choice {
     pub(super) handler: Handler,
     pub(super) way: Way,
     /// Bytes of a page.

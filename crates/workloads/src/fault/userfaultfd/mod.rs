@@ -17,10 +17,9 @@ mod team;
 use std::rc::Rc;
 
 use pagelab_bench::{
-    About, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial, Workload,
-    listed, refuse,
+    Described, Error, Experiment, Inputs, Kind, Need, Needed, Param, Read, Refusal, Trial,
 };
-use pagelab_record::Case;
+
 use pagelab_sys::{loops::TouchList, process::Pinned};
 
 use self::{
@@ -135,40 +134,26 @@ const REFUSALS: &[Refusal<Choice>] = &[
 ];
 
 /// See the module's documentation.
-#[derive(Debug)]
-pub struct Userfaultfd;
-
-impl Workload for Userfaultfd {
-    fn about(&self) -> About {
-        const SUMMARY: &str =
-            "the time of a fault that user space resolves, by who resolves it and how";
-        About::new("fault/userfaultfd", SUMMARY, PARAMS)
-            .smallest(&[("size", "4m"), ("rounds", "2")])
-    }
-
-    fn resolve(&self, case: Case) -> Case {
+pub const USERFAULTFD: Described<Choice> = Described {
+    resolve: |case| {
         if !case.is("size", "auto") {
             return case;
         }
         // 8192 faults of 4k take a third of a second where each wakes another CPU of a guest.
         let size = if case.is("page", "hugetlb-2m") { "64m" } else { "32m" };
         case.with("size", size)
-    }
-
-    fn read(&self, case: &Case) -> Box<dyn Experiment> {
-        Box::new(Choice::of(case))
-    }
-
-    fn refusals(&self) -> Vec<(&'static str, &'static str)> {
-        listed(REFUSALS).collect()
-    }
-}
+    },
+    refusals: REFUSALS,
+    ..Described::new(
+        "fault/userfaultfd",
+        "the time of a fault that user space resolves, by who resolves it and how",
+        PARAMS,
+        &[("size", "4m"), ("rounds", "2")],
+        Choice::of,
+    )
+};
 
 impl Experiment for Choice {
-    fn refuse(&self) -> Result<(), String> {
-        refuse(REFUSALS, self)
-    }
-
     fn needs(&self) -> Vec<Needed> {
         // Abilities first: without them the rest does not matter.
         let mut needs: Vec<Needed> =

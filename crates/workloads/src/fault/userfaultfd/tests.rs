@@ -3,9 +3,10 @@
 use super::*;
 use expected::Expected;
 use pagelab_bench::plan::complete;
+use pagelab_record::Case;
 
 fn case(pairs: &[(&str, &str)]) -> Case {
-    complete(&Userfaultfd, pairs).unwrap()
+    complete(&USERFAULTFD, pairs).unwrap()
 }
 
 fn choice(pairs: &[(&str, &str)]) -> Choice {
@@ -19,7 +20,7 @@ fn there_are_many_resolvers() {
         for op in Way::WORDS {
             for page in ["4k", "hugetlb-2m"] {
                 let pairs = [("handler", *handler), ("op", *op), ("page", page)];
-                accepted += usize::from(complete(&Userfaultfd, &pairs).is_ok());
+                accepted += usize::from(complete(&USERFAULTFD, &pairs).is_ok());
             }
         }
     }
