@@ -14,26 +14,23 @@ use std::{cell::RefCell, rc::Rc};
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Read, Refusal, Trial,
-    words, words_of,
+    words_of,
 };
-use pagelab_record::Case;
 use pagelab_sys::{
     memtype::{Engine, MemoryType, Width},
     process::Pinned,
 };
 
 use super::{
-    cost::Cost,
+    asked::{Asked, ENGINES, Lie},
+    cost,
     ground::Ground,
     params,
     point::{Fence, Loads, Point, Stores, Verify},
     rounds::{Reading, Setup, Storing},
     space::{self, Space},
 };
-use crate::{
-    cpus::Chosen,
-    memtype::needs::{AccessWidth, Module, of_space},
-};
+use crate::memtype::needs::{AccessWidth, Module, of_space};
 
 const PARAMS: &[Param] = &[
     Param::axis(
@@ -101,78 +98,6 @@ const PARAMS: &[Param] = &[
     ),
 ];
 
-/// Loops that are compared.
-const ENGINES: [(&str, Engine); 2] = [("pagelab", Engine::Pagelab), ("c", Engine::C)];
-
-words! {
-    /// What is done against what the case says, for the witness to notice.
-    enum Lie {
-        /// Nothing.
-        None = "none",
-        /// Memory of the module is WB.
-        Wb = "wb",
-        /// Leaves are huge ones.
-        Huge = "huge",
-        /// Values are those of another round.
-        Stale = "stale",
-    }
-}
-
-/// A case, read.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    point: Point,
-    space: Space,
-    width: Width,
-    /// Loads that follow stores are 8 bytes wide, as the original's, unless they are `movntdqa`.
-    load_width: Width,
-    iterations: u64,
-    workers: usize,
-    engines: Vec<Engine>,
-    cpus: Chosen,
-    lie: Lie,
-    overlaps: bool,
-    accumulates: bool,
-}
-
-impl Asked {
-    fn of(case: &Case) -> Self {
-        let point = Point::of(case);
-        let width = case.number("width").and_then(Width::of_bytes).unwrap_or(Width::Bytes8);
-        let is_narrow = point.is_readback() && point.load == Loads::Plain;
-        Self {
-            point,
-            space: Space::of(case, case.bytes("size").unwrap_or(0)),
-            width,
-            load_width: if is_narrow { Width::Bytes8 } else { width },
-            iterations: case.number("iterations").unwrap_or(1),
-            workers: case.number("threads").unwrap_or(1),
-            engines: case.some_of("arms", &ENGINES).map(|(_, engine)| engine).collect(),
-            cpus: Chosen::of(case, "cpu"),
-            lie: case.word("lie"),
-            overlaps: case.is("fence-word", "overlap"),
-            accumulates: case.is("sum", "accumulated"),
-        }
-    }
-
-    /// Whether the lie changes nothing that the case says, or nothing that could be noticed.
-    fn lies_truly(&self) -> bool {
-        let Self { space, point, .. } = self;
-        let is_ordinary = space.source == space::Source::Ordinary;
-        match self.lie {
-            Lie::None => false,
-            Lie::Wb => space.memory_type == MemoryType::Wb,
-            Lie::Huge => !is_ordinary || space.leaf > 4096 || space.bytes < 2 << 20,
-            Lie::Stale => !point.is_read(),
-        }
-    }
-
-    fn may_overlap(&self) -> bool {
-        self.space.memory_type == MemoryType::UcMinus
-            && (self.point.has_uc_fence() || self.point.is_read())
-    }
-}
-
 /// What is turned away beside what concerns the memory.
 const REFUSALS: &[Refusal<Asked>] = &[
     Refusal::new(
@@ -206,7 +131,11 @@ const REFUSALS: &[Refusal<Asked>] = &[
         "only the read test printed such a sum; use test=read",
     ),
     Refusal::new(
-        |asked| asked.engines.contains(&Engine::C) && asked.overlaps && !asked.point.is_read(),
+        |asked| {
+            asked.engines.iter().any(|(_, engine)| *engine == Engine::C)
+                && asked.overlaps
+                && !asked.point.is_read()
+        },
         "arms=c with stores and fence-word=overlap",
         "the C loop skips no word; use fence-word=own",
     ),
@@ -273,9 +202,7 @@ impl Experiment for Asked {
     }
 
     fn seconds(&self) -> f64 {
-        let Self { point, space, width, load_width, .. } = *self;
-        let cost = Cost { point, space, width, load_width, iterations: self.iterations };
-        self.engines.len() as f64 * cost.seconds() + 0.005
+        self.engines.len() as f64 * cost::seconds(self) + 0.005
     }
 
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
@@ -293,22 +220,12 @@ impl Experiment for Asked {
         }
         let has_word = point.has_uc_fence() && !self.overlaps;
         let ground = Rc::new(RefCell::new(Ground::new(space, &lying, has_word)?));
-        let setup = Setup {
-            point,
-            space,
-            width: self.width,
-            load_width: self.load_width,
-            rounds: self.iterations,
-            cpus,
-            overlaps: self.overlaps,
-            accumulates: self.accumulates,
-            is_stale: self.lie == Lie::Stale,
-        };
-        let trial = |engine| -> Box<dyn Trial> {
+        let trial = |arm| -> Box<dyn Trial> {
+            let setup = Setup { arm, asked: self.clone(), cpus: cpus.clone() };
             if point.is_read() {
-                Box::new(Reading::new(engine, setup.clone(), Rc::clone(&ground)))
+                Box::new(Reading::new(setup, Rc::clone(&ground)))
             } else {
-                Box::new(Storing::new(engine, setup.clone(), Rc::clone(&ground)))
+                Box::new(Storing::new(setup, Rc::clone(&ground)))
             }
         };
         Ok(self.engines.iter().copied().map(trial).collect())
@@ -328,6 +245,7 @@ fn automatic_width(point: Point) -> Width {
 mod tests {
     use super::*;
     use pagelab_bench::plan::complete;
+    use pagelab_record::Case;
 
     fn completed(pairs: &[(&str, &str)]) -> Case {
         complete(&BANDWIDTH, pairs).unwrap()

@@ -4,47 +4,35 @@
 use pagelab_sys::memtype::{self, MemoryType, Width};
 
 use super::{
-    point::{Loads, Point, Verify},
-    space::Space,
+    asked::Asked,
+    point::{Loads, Verify},
 };
 
-/// What a repetition depends on.
-pub(super) struct Cost {
-    pub(super) point: Point,
-    pub(super) space: Space,
-    pub(super) width: Width,
-    pub(super) load_width: Width,
-    pub(super) iterations: u64,
+/// Seconds of one repetition of an arm, verification included: right in order of magnitude, so
+/// that a person learns beforehand what uncached memory costs.
+pub(super) fn seconds(asked: &Asked) -> f64 {
+    let Asked { point, space, width, load_width, .. } = *asked;
+    let (bytes, iterations) = (space.bytes as f64, asked.iterations as f64);
+    let memory_type = space.memory_type;
+    let store_s = store_ns(memory_type, width) * bytes / 1e9;
+    let load = |nt, width| load_ns(memory_type, nt, width) * bytes / 1e9;
+    let timed_load_s = match point.load {
+        Loads::None => 0.0,
+        Loads::Plain => load(false, load_width),
+        Loads::NonTemporal => load(true, load_width),
+    };
+    let verify_s = load(false, Width::widest(memtype::Stores::Plain));
+    let round_s = match (point.is_read(), point.load, point.verify) {
+        (true, ..) => timed_load_s,
+        (false, Loads::None, Verify::EachRound) => store_s + verify_s,
+        (false, Loads::None, Verify::Deferred) => store_s + verify_s / iterations,
+        (false, ..) => store_s + timed_load_s,
+    };
+    // Before each repetition of stores every word is set to what no round stores.
+    let reset_s = if point.is_read() { 0.0 } else { store_ns(memory_type, Width::Bytes8) };
+    let reset_s = reset_s * bytes / 1e9;
+    iterations * round_s + reset_s
 }
-
-impl Cost {
-    /// Seconds of one repetition of an arm, verification included: right in order of magnitude, so
-    /// that a person learns beforehand what uncached memory costs.
-    pub(super) fn seconds(&self) -> f64 {
-        let Self { point, space, width, load_width, .. } = *self;
-        let (bytes, iterations) = (space.bytes as f64, self.iterations as f64);
-        let memory_type = space.memory_type;
-        let store_s = store_ns(memory_type, width) * bytes / 1e9;
-        let load = |nt, width| load_ns(memory_type, nt, width) * bytes / 1e9;
-        let timed_load_s = match point.load {
-            Loads::None => 0.0,
-            Loads::Plain => load(false, load_width),
-            Loads::NonTemporal => load(true, load_width),
-        };
-        let verify_s = load(false, Width::widest(memtype::Stores::Plain));
-        let round_s = match (point.is_read(), point.load, point.verify) {
-            (true, ..) => timed_load_s,
-            (false, Loads::None, Verify::EachRound) => store_s + verify_s,
-            (false, Loads::None, Verify::Deferred) => store_s + verify_s / iterations,
-            (false, ..) => store_s + timed_load_s,
-        };
-        // Before each repetition of stores every word is set to what no round stores.
-        let reset_s = if point.is_read() { 0.0 } else { store_ns(memory_type, Width::Bytes8) };
-        let reset_s = reset_s * bytes / 1e9;
-        iterations * round_s + reset_s
-    }
-}
-
 /// Nanoseconds to store a byte. UC: one transaction of 33 ns for up to 16 bytes, by memcachetest.
 fn store_ns(memory_type: MemoryType, width: Width) -> f64 {
     match memory_type {

@@ -1,5 +1,6 @@
 //! What memory types (WB, UC-, WC, WT) do to loads, stores and fences: memcachetest.
 
+mod asked;
 pub mod bandwidth;
 mod cost;
 mod ground;

@@ -9,14 +9,14 @@ use std::{cell::RefCell, rc::Rc};
 use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::vocabulary::counter;
 use pagelab_sys::memtype::{
-    self, Engine, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, Width,
-    read_rounds, store_rounds, values,
+    self, Engine, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec, read_rounds,
+    store_rounds, values,
 };
 
 use super::{
+    asked::{Asked, Lie},
     ground::Ground,
-    point::{Fence, Loads, Point, Stores, Verify},
-    space::Space,
+    point::{Fence, Loads, Stores, Verify},
 };
 
 /// Word 0 of the contents that no round stores: rounds are far below.
@@ -29,34 +29,25 @@ const WARM_UP_ROUNDS: u64 = 2;
 /// The word that an overlapping fence takes away from the measured memory.
 const OVERLAP: u64 = memtype::FENCE_WORD;
 
-/// What a case asks of its arms.
-#[derive(Debug, Clone)]
+/// An arm of a case.
+#[derive(Debug)]
 pub(super) struct Setup {
-    /// What a round does.
-    pub(super) point: Point,
-    /// The memory.
-    pub(super) space: Space,
-    /// Width of stores, and of loads that follow none.
-    pub(super) width: Width,
-    /// Width of loads.
-    pub(super) load_width: Width,
-    /// Rounds in a repetition.
-    pub(super) rounds: u64,
+    /// Its name, and whose loop it is.
+    pub(super) arm: (&'static str, Engine),
+    /// The case.
+    pub(super) asked: Asked,
     /// One worker on each.
     pub(super) cpus: Vec<usize>,
-    /// Whether the fence word lies in the measured memory.
-    pub(super) overlaps: bool,
-    /// Whether the sum of loads starts from the last verification's.
-    pub(super) accumulates: bool,
-    /// Whether a read test finds the values of another round, against what the case says.
-    pub(super) is_stale: bool,
 }
 
 impl Setup {
     fn rounds(&self, is_warm_up: bool) -> u64 {
-        if is_warm_up { self.rounds.min(WARM_UP_ROUNDS) } else { self.rounds }
+        let rounds = self.asked.iterations;
+        if is_warm_up { rounds.min(WARM_UP_ROUNDS) } else { rounds }
     }
+}
 
+impl Asked {
     fn words(&self) -> u64 {
         self.space.bytes / 8
     }
@@ -66,31 +57,23 @@ impl Setup {
     }
 }
 
-fn arm(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Pagelab => "pagelab",
-        Engine::C => "c",
-    }
-}
-
 /// An arm that stores.
 #[derive(Debug)]
 pub(super) struct Storing {
-    engine: Engine,
     setup: Setup,
     shared: Rc<RefCell<Ground>>,
     run: StoreRun,
 }
 
 impl Storing {
-    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
-        Self { engine, setup, shared, run: StoreRun::default() }
+    pub(super) fn new(setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
+        Self { setup, shared, run: StoreRun::default() }
     }
 }
 
 impl Trial for Storing {
     fn arm(&self) -> &'static str {
-        arm(self.engine)
+        self.setup.arm.0
     }
 
     fn reset(&mut self) -> Result<(), Error> {
@@ -100,14 +83,15 @@ impl Trial for Storing {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Setup { point, width, load_width, cpus, overlaps, .. } = &self.setup;
+        let Setup { arm: (_, engine), asked, cpus } = &self.setup;
+        let Asked { point, width, load_width, overlaps, .. } = asked;
         let Ground { plot, fence_word, .. } = &mut *self.shared.borrow_mut();
         let word = || match fence_word.as_ref() {
             Some(own) if !overlaps => FenceWord::Own(own),
             _ => FenceWord::Overlap,
         };
         let spec = StoreSpec {
-            engine: self.engine,
+            engine: *engine,
             stores: match point.store {
                 Stores::NonTemporal => memtype::Stores::NonTemporal,
                 Stores::Plain | Stores::None => memtype::Stores::Plain,
@@ -119,7 +103,7 @@ impl Trial for Storing {
                 Fence::UcStore => memtype::Fence::UcStore(word()),
                 Fence::UcStoreLoad => memtype::Fence::UcStoreLoad(word()),
             },
-            skip: self.setup.skip(),
+            skip: asked.skip(),
             verify: match (point.load, point.verify) {
                 (Loads::None, Verify::EachRound) => memtype::Verify::EachRound,
                 (Loads::None, Verify::Deferred) => memtype::Verify::Last,
@@ -138,18 +122,18 @@ impl Trial for Storing {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let run = std::mem::take(&mut self.run);
         let rounds = run.rounds.len() as u64;
-        let verified = match self.setup.point.verify {
+        let verified = match self.setup.asked.point.verify {
             Verify::Deferred => rounds.min(1),
             Verify::EachRound => rounds,
         };
         witness.expect("words that are not what their round stored", 0, run.wrong_words());
         witness.expect("rounds verified", verified, run.verified());
-        let words = self.setup.words() - u64::from(self.setup.overlaps);
+        let words = self.setup.asked.words() - u64::from(self.setup.asked.overlaps);
         witness.expect("words stored in a round", words, run.words);
         witness.expect("page faults of the loop", 0, run.faults());
-        witness.set("width_bytes", self.setup.width.bytes());
-        if self.setup.point.is_readback() {
-            witness.set("load_width_bytes", self.setup.load_width.bytes());
+        witness.set("width_bytes", self.setup.asked.width.bytes());
+        if self.setup.asked.point.is_readback() {
+            witness.set("load_width_bytes", self.setup.asked.load_width.bytes());
         }
         witness.count("verified_rounds", run.verified());
         witness.count(counter::WRONG_WORDS, run.wrong_words());
@@ -160,7 +144,7 @@ impl Trial for Storing {
 impl Storing {
     /// One observation for each round, in three series.
     fn file(&self, meter: &mut Meter) {
-        let Setup { point, width, .. } = &self.setup;
+        let Asked { point, width, .. } = &self.setup.asked;
         let bytes = self.run.words * 8;
         let stores = bytes / width.bytes();
         let of = |ns: fn(&StoreRound) -> u64| self.run.rounds.iter().map(ns).collect();
@@ -175,25 +159,24 @@ impl Storing {
 /// An arm that loads.
 #[derive(Debug)]
 pub(super) struct Reading {
-    engine: Engine,
     setup: Setup,
     shared: Rc<RefCell<Ground>>,
     run: ReadRun,
 }
 
 impl Reading {
-    pub(super) fn new(engine: Engine, setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
-        Self { engine, setup, shared, run: ReadRun::default() }
+    pub(super) fn new(setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
+        Self { setup, shared, run: ReadRun::default() }
     }
 
     /// The round whose values lie in memory: the last one of a store test before.
     fn stored(&self) -> u64 {
-        self.setup.rounds - 1
+        self.setup.asked.iterations - 1
     }
 
     /// The sum that so many passes must give, and what it starts from.
     fn expected(&self, passes: u64) -> (u64, u64) {
-        expected_sums(&self.setup, self.stored(), passes)
+        expected_sums(&self.setup.asked, self.stored(), passes)
     }
 }
 
@@ -202,27 +185,27 @@ impl Reading {
 /// The original never set its sum to 0 before the read test, so that its published sums start with
 /// the last verification's. Where the fence word overlaps, that verification skipped it, and the
 /// passes find the last fence's value, which is the round's number, in its place.
-fn expected_sums(setup: &Setup, stored: u64, passes: u64) -> (u64, u64) {
-    let held = setup.skip().map(|word| (word, stored));
-    let from = if setup.accumulates {
-        values::expected_sum(setup.words(), stored, setup.skip())
+fn expected_sums(asked: &Asked, stored: u64, passes: u64) -> (u64, u64) {
+    let held = asked.skip().map(|word| (word, stored));
+    let from = if asked.accumulates {
+        values::expected_sum(asked.words(), stored, asked.skip())
     } else {
         0
     };
-    (from, values::expected_read_sum(setup.words(), stored, passes, held))
+    (from, values::expected_read_sum(asked.words(), stored, passes, held))
 }
 
 impl Trial for Reading {
     fn arm(&self) -> &'static str {
-        arm(self.engine)
+        self.setup.arm.0
     }
 
     fn reset(&mut self) -> Result<(), Error> {
-        let stored = self.stored();
+        let (stored, asked) = (self.stored(), &self.setup.asked);
         let mut shared = self.shared.borrow_mut();
         if !shared.filled {
-            shared.plot.fill(stored + u64::from(self.setup.is_stale));
-            if self.setup.overlaps {
+            shared.plot.fill(stored + u64::from(asked.lie == Lie::Stale));
+            if asked.overlaps {
                 shared.plot.set_word(usize::try_from(OVERLAP).unwrap_or(0), stored);
             }
             shared.filled = true;
@@ -231,9 +214,10 @@ impl Trial for Reading {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Setup { point, load_width, cpus, space, .. } = &self.setup;
+        let Setup { arm: (_, engine), asked, cpus } = &self.setup;
+        let Asked { point, load_width, space, .. } = asked;
         let spec = ReadSpec {
-            engine: self.engine,
+            engine: *engine,
             loads: match point.load {
                 Loads::NonTemporal => memtype::Loads::NonTemporal,
                 Loads::Plain | Loads::None => memtype::Loads::Plain,
@@ -259,7 +243,7 @@ impl Trial for Reading {
             witness.set(&format!("{name}_low"), sum & u64::from(u32::MAX));
             witness.set(&format!("{name}_high"), sum >> 32);
         }
-        witness.set("width_bytes", self.setup.load_width.bytes());
+        witness.set("width_bytes", self.setup.asked.load_width.bytes());
         witness.count("verified_rounds", passes);
         self.shared.borrow().testify(witness)
     }
@@ -270,40 +254,31 @@ mod tests {
     use pagelab_sys::memtype::MemoryType;
 
     use super::*;
-    use crate::memtype::bandwidth::BANDWIDTH;
+    use crate::memtype::{bandwidth::BANDWIDTH, space::Space};
     use pagelab_bench::plan::complete;
 
-    fn setup(memory_type: MemoryType, overlaps: bool, accumulates: bool) -> Setup {
+    fn asked(memory_type: MemoryType, overlaps: bool, accumulates: bool) -> Asked {
         let case = complete(&BANDWIDTH, &[("test", "read"), ("type", "wb")]).unwrap();
-        Setup {
-            point: Point::of(&case),
-            space: Space { memory_type, ..Space::of(&case, 16 << 20) },
-            width: Width::Bytes8,
-            load_width: Width::Bytes8,
-            rounds: 50,
-            cpus: vec![0],
-            overlaps,
-            accumulates,
-            is_stale: false,
-        }
+        let asked = Asked::of(&case);
+        Asked { space: Space { memory_type, ..asked.space }, overlaps, accumulates, ..asked }
     }
 
-    fn sum(setup: &Setup) -> u64 {
-        let (from, added) = expected_sums(setup, 49, 50);
+    fn sum(asked: &Asked) -> u64 {
+        let (from, added) = expected_sums(asked, 49, 50);
         from.wrapping_add(added)
     }
 
     #[test]
     fn the_published_read_sums_follow_from_accumulation_and_from_the_overlapping_fence_word() {
-        assert_eq!(sum(&setup(MemoryType::Wb, false, true)), 0x6601_3530_0000);
-        assert_eq!(sum(&setup(MemoryType::UcMinus, true, true)), 0x6601_352f_9a02);
+        assert_eq!(sum(&asked(MemoryType::Wb, false, true)), 0x6601_3530_0000);
+        assert_eq!(sum(&asked(MemoryType::UcMinus, true, true)), 0x6601_352f_9a02);
     }
 
     #[test]
     fn without_accumulation_the_sum_is_that_of_the_passes() {
         let words = (16_u64 << 20) / 8;
         let pass = words * (words - 1) / 2 + 49 * words;
-        assert_eq!(sum(&setup(MemoryType::Wb, false, false)), 50 * pass);
-        assert_eq!(sum(&setup(MemoryType::UcMinus, true, false)), 50 * (pass - 511));
+        assert_eq!(sum(&asked(MemoryType::Wb, false, false)), 50 * pass);
+        assert_eq!(sum(&asked(MemoryType::UcMinus, true, false)), 50 * (pass - 511));
     }
 }
