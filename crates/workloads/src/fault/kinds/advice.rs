@@ -74,7 +74,12 @@ struct Gone {
 
 impl Gone {
     fn new(space: &Space, loss: Loss) -> Result<Self, Error> {
-        Ok(Self { loss, page: space.page, before: Before::new()?, tables_lost_kib: 0 })
+        Ok(Self {
+            loss,
+            page: space.page,
+            before: Before::new(Expectation::default())?,
+            tables_lost_kib: 0,
+        })
     }
 }
 
@@ -103,7 +108,7 @@ impl Stage for Gone {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.before.testify_absent(witness);
+        self.before.testify(witness);
         // A THP takes its table along, whoever gives it up.
         if matches!(self.page, PageSize::Base | PageSize::Folio(_)) {
             let claim = "KiB of page tables given back before the touches";
@@ -165,7 +170,6 @@ impl Change {
 struct Kept {
     change: Change,
     faults: bool,
-    populated: Expectation,
     before: Before,
     ranges: Ranges,
     lazy_kib: [u64; 2],
@@ -176,8 +180,7 @@ impl Kept {
         Ok(Self {
             change,
             faults: faults_again(space, |area| change.apply(area))?,
-            populated: populated(space),
-            before: Before::new()?,
+            before: Before::new(populated(space))?,
             ranges: Ranges::default(),
             lazy_kib: [0; 2],
         })
@@ -213,9 +216,9 @@ impl Stage for Kept {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.before.testify(self.populated, witness);
+        self.before.testify(witness);
         if self.change == Change::Freed {
-            let all_kib = self.populated.present * 4;
+            let all_kib = self.before.expected.present * 4;
             let [before, after] = self.lazy_kib;
             witness.expect("KiB that the kernel may take, before the touches", all_kib, before);
             witness.expect("KiB that the kernel may take, after the touches", 0, after);

@@ -30,9 +30,9 @@ pub(super) const KIND: FaultKind = FaultKind {
     needs: |asked| vec![COLLAPSE.needed(), Memory(asked.size + (4 << 20)).needed()],
     takes_fresh_memory: false,
     stage: |_, space, _| {
-        let populated = Expectation { huge: 0, ..populated(space) };
+        let scattered = Expectation { huge: 0, ..populated(space) };
         space.advice = None;
-        Ok(Box::new(Scattered { populated, before: Before::new()? }))
+        Ok(Box::new(Scattered { before: Before::new(scattered)? }))
     },
     ..FaultKind::PLAIN
 };
@@ -40,7 +40,6 @@ pub(super) const KIND: FaultKind = FaultKind {
 /// Memory that is populated with base pages.
 #[derive(Debug)]
 struct Scattered {
-    populated: Expectation,
     before: Before,
 }
 
@@ -62,7 +61,7 @@ impl Stage for Scattered {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.before.testify(self.populated, witness);
+        self.before.testify(witness);
         Ok(())
     }
 

@@ -69,7 +69,6 @@ pub(super) const REUSE: FaultKind = FaultKind {
 #[derive(Debug)]
 struct Shared {
     page: PageSize,
-    populated: Expectation,
     is_held: bool,
     holder: Option<Holder>,
     ranges: Ranges,
@@ -82,11 +81,10 @@ impl Shared {
     fn new(space: &Space, is_held: bool) -> Result<Self, Error> {
         Ok(Self {
             page: space.page,
-            populated: populated(space),
             is_held,
             holder: None,
             ranges: Ranges::default(),
-            before: Before::new()?,
+            before: Before::new(populated(space))?,
             frames: Default::default(),
             reused: Counters::default(),
         })
@@ -122,8 +120,8 @@ impl Stage for Shared {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        let all = self.populated.present;
-        self.before.testify(self.populated, witness);
+        let all = self.before.expected.present;
+        self.before.testify(witness);
         let [before, after] = &self.frames;
         let alone = "base pages that nobody else maps, before the touches";
         if !self.is_held {
@@ -141,7 +139,7 @@ impl Stage for Shared {
         }
         witness.expect(alone, 0, before.exclusive());
         // Of a THP one base page is copied; of the others all.
-        let copied = if self.page == PageSize::Thp { self.populated.faults } else { all };
+        let copied = if self.page == PageSize::Thp { self.before.expected.faults } else { all };
         let claim = "base pages that nobody else maps, after the touches";
         witness.expect(claim, copied, after.exclusive());
         if let Some(moved) = after.moved_since(before) {

@@ -24,7 +24,7 @@ use super::{
     state::{Before, is_true_of_populated, populate, populated},
 };
 use crate::{
-    fault::{Expectation, FaultKind, Stage},
+    fault::{FaultKind, Stage},
     needs::Setting,
 };
 
@@ -67,8 +67,7 @@ pub(super) const KSM: FaultKind = FaultKind {
     automatic_size_max: 32 << 20,
     stage: |_, space, _| {
         Ok(Box::new(Merged {
-            populated: populated(space),
-            before: Before::new()?,
+            before: Before::new(populated(space))?,
             ranges: Ranges::default(),
             alone: 0,
             moved: Counters::default(),
@@ -99,7 +98,6 @@ impl Merged {
 /// Memory whose pages are all merged.
 #[derive(Debug)]
 struct Merged {
-    populated: Expectation,
     before: Before,
     ranges: Ranges,
     alone: u64,
@@ -139,12 +137,12 @@ impl Stage for Merged {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.before.testify(self.populated, witness);
+        self.before.testify(witness);
         let claim = "base pages that nobody else maps, before the touches";
         witness.expect(claim, 0, self.alone);
         if let Some(copied) = self.moved.get("cow_ksm") {
             let claim = "merged pages copied by a store, machine-wide, at least";
-            witness.expect_at_least(claim, self.populated.present, copied);
+            witness.expect_at_least(claim, self.before.expected.present, copied);
         }
         Ok(())
     }

@@ -70,8 +70,7 @@ pub(super) const HINT: FaultKind = FaultKind {
     automatic_size_max: 32 << 20,
     stage: |_, space, _| {
         Ok(Box::new(Marked {
-            populated: populated(space),
-            before: Before::new()?,
+            before: Before::new(populated(space))?,
             entries: 0,
             moved: Counters::default(),
         }))
@@ -82,7 +81,6 @@ pub(super) const HINT: FaultKind = FaultKind {
 /// Memory of which every page is marked.
 #[derive(Debug)]
 struct Marked {
-    populated: Expectation,
     before: Before,
     /// Page table entries that the kernel marked, machine-wide, since the memory was populated.
     entries: u64,
@@ -115,12 +113,12 @@ impl Stage for Marked {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.before.testify(self.populated, witness);
+        self.before.testify(witness);
         let claim = "page table entries marked before the touches, machine-wide, at least";
-        witness.expect_at_least(claim, self.populated.present, self.entries);
+        witness.expect_at_least(claim, self.before.expected.present, self.entries);
         if let Some(hints) = self.moved.get("numa_hint_faults") {
             let claim = "NUMA hint faults, machine-wide, at least";
-            witness.expect_at_least(claim, self.populated.present, hints);
+            witness.expect_at_least(claim, self.before.expected.present, hints);
         }
         Ok(())
     }
@@ -148,9 +146,8 @@ pub(super) const MIGRATE: FaultKind = FaultKind {
         let node = Node::Far.number().and_then(|node| i32::try_from(node).ok());
         let node = node.ok_or_else(|| Error::Case("there is no second memory node".into()))?;
         Ok(Box::new(Moved {
-            populated: populated(space),
             node,
-            before: Before::new()?,
+            before: Before::new(populated(space))?,
             ranges: Ranges::default(),
             there: [0; 2],
         }))
@@ -161,7 +158,6 @@ pub(super) const MIGRATE: FaultKind = FaultKind {
 /// Memory on the near node that is about to be moved.
 #[derive(Debug)]
 struct Moved {
-    populated: Expectation,
     node: i32,
     before: Before,
     ranges: Ranges,
@@ -191,11 +187,11 @@ impl Stage for Moved {
     }
 
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.before.testify(self.populated, witness);
+        self.before.testify(witness);
         let [before, after] = self.there;
         let node = self.node;
         witness.expect(&format!("base pages on node {node} before the calls"), 0, before);
-        let all = self.populated.present;
+        let all = self.before.expected.present;
         witness.expect(&format!("base pages on node {node} after the calls"), all, after);
         Ok(())
     }

@@ -23,16 +23,17 @@ pub(super) fn populate(area: &Area) {
     area.touch(0, area.layout().bytes(), EACH);
 }
 
-/// What the page table said before the touches.
+/// What the page table said before the touches, beside what it was to say.
 #[derive(Debug)]
 pub(super) struct Before {
+    pub(super) expected: Expectation,
     scanner: Scanner,
     found: Residency,
 }
 
 impl Before {
-    pub(super) fn new() -> Result<Self, Error> {
-        Ok(Self { scanner: Scanner::open()?, found: Residency::default() })
+    pub(super) fn new(expected: Expectation) -> Result<Self, Error> {
+        Ok(Self { expected, scanner: Scanner::open()?, found: Residency::default() })
     }
 
     pub(super) fn look(&mut self, area: &Area) -> Result<Residency, Error> {
@@ -41,16 +42,11 @@ impl Before {
     }
 
     /// Claims that so much was there.
-    pub(super) fn testify(&self, expected: Expectation, witness: &mut Witness) {
-        let Residency { present, huge, .. } = self.found;
+    pub(super) fn testify(&self, witness: &mut Witness) {
+        let Self { expected, found: Residency { present, huge, .. }, .. } = *self;
         witness.expect("base pages present before the touches", expected.present, present);
         let claim = "base pages mapped by a PMD or larger before the touches";
         witness.expect(claim, expected.huge, huge);
-    }
-
-    /// Claims that nothing was there.
-    pub(super) fn testify_absent(&self, witness: &mut Witness) {
-        self.testify(Expectation::default(), witness);
     }
 }
 
