@@ -63,37 +63,77 @@ pub struct Run {
     pub own: Settings,
 }
 
-/// Everything about a run but who decides.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Settings {
+/// Everything about a run but who decides, and the tables that a file and each of its runs may have
+/// for it. Written out in both: what serde flattens has lost its line.
+macro_rules! settings {
+    ($($(#[$help:meta])* $field:ident: $type:ty,)+) => {
+        /// Everything about a run but who decides.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Settings { $($(#[$help])* pub $field: $type),+ }
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        struct File {
+            name: String,
+            summary: String,
+            #[serde(default)] remarks: Vec<String>,
+            #[serde(default)] seed: u64,
+            run: Vec<FileRun>,
+            #[serde(default, deserialize_with = "by_metric")]
+            published: BTreeMap<String, Published>,
+            $(#[serde(default)] $field: $type),+
+        }
+
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        struct FileRun {
+            source: String,
+            compares: Option<String>,
+            policy: Choice<PolicySpec>,
+            $(#[serde(default)] $field: $type),+
+        }
+
+        settings!(of File: $($field),+);
+        settings!(of FileRun: $($field),+);
+    };
+    (of $file:ident: $($field:ident),+) => {
+        impl $file {
+            fn settings(&self) -> Settings {
+                Settings { $($field: self.$field.clone()),+ }
+            }
+        }
+    };
+}
+
+settings! {
     /// What the program accesses.
-    pub generator: Option<Choice<WorkSpec>>,
+    generator: Option<Choice<WorkSpec>>,
     /// A trace instead of a generator.
-    pub trace: Option<String>,
+    trace: Option<String>,
     /// Where the pages are at the start.
-    pub start: Option<Start>,
+    start: Option<Start>,
     /// What observes the accesses; what the policy needs where nothing is said.
-    pub sources: Option<Vec<SourceName>>,
+    sources: Option<Vec<SourceName>>,
     /// See [`Memory`].
-    pub memory: Memory,
+    memory: Memory,
     /// See [`Load`].
-    pub work: Load,
+    work: Load,
     /// See [`Ends`].
-    pub curve: Ends,
+    curve: Ends,
     /// Measured points of the curve: share of the lower tier, and seconds.
-    pub points: Option<Vec<(f64, f64)>>,
+    points: Option<Vec<(f64, f64)>>,
     /// See [`Physical`].
-    pub physical: Physical,
+    physical: Physical,
     /// See [`Samples`].
-    pub sampling: Samples,
+    sampling: Samples,
     /// See [`Hints`].
-    pub hints: Hints,
+    hints: Hints,
     /// Accessed bits.
-    pub young: Bits,
+    young: Bits,
     /// Written bits.
-    pub written: Bits,
+    written: Bits,
     /// See [`Daemon`].
-    pub mover: Daemon,
+    mover: Daemon,
 }
 
 /// Where the pages are at the start.
@@ -156,68 +196,6 @@ pub enum Chance {
 fn one() -> u32 {
     1
 }
-
-/// The tables that a file and each of its runs may have. Written out in both: what serde flattens
-/// has lost its line.
-macro_rules! file {
-    ($name:ident { $($own:tt)* }) => {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-        struct $name {
-            $($own)*
-            generator: Option<Choice<WorkSpec>>,
-            trace: Option<String>,
-            start: Option<Start>,
-            sources: Option<Vec<SourceName>>,
-            #[serde(default)] memory: Memory,
-            #[serde(default)] work: Load,
-            #[serde(default)] curve: Ends,
-            points: Option<Vec<(f64, f64)>>,
-            #[serde(default)] physical: Physical,
-            #[serde(default)] sampling: Samples,
-            #[serde(default)] hints: Hints,
-            #[serde(default)] young: Bits,
-            #[serde(default)] written: Bits,
-            #[serde(default)] mover: Daemon,
-        }
-
-        impl $name {
-            fn settings(&self) -> Settings {
-                Settings {
-                    generator: self.generator.clone(),
-                    trace: self.trace.clone(),
-                    start: self.start,
-                    sources: self.sources.clone(),
-                    memory: self.memory.clone(),
-                    work: self.work.clone(),
-                    curve: self.curve.clone(),
-                    points: self.points.clone(),
-                    physical: self.physical.clone(),
-                    sampling: self.sampling.clone(),
-                    hints: self.hints.clone(),
-                    young: self.young.clone(),
-                    written: self.written.clone(),
-                    mover: self.mover.clone(),
-                }
-            }
-        }
-    };
-}
-
-file!(File {
-    name: String,
-    summary: String,
-    #[serde(default)] remarks: Vec<String>,
-    #[serde(default)] seed: u64,
-    run: Vec<FileRun>,
-    #[serde(default, deserialize_with = "by_metric")] published: BTreeMap<String, Published>,
-});
-
-file!(FileRun {
-    source: String,
-    compares: Option<String>,
-    policy: Choice<PolicySpec>,
-});
 
 /// Published results, whose names end in a metric.
 fn by_metric<'de, D: Deserializer<'de>>(
