@@ -147,7 +147,7 @@ pub(in crate::cmd) fn plan(base: Plan, arms: [Arm; 2]) -> Result<(Plan, [Arm; 2]
             both.cases.extend(cell);
         }
     }
-    if canonical[0].change == canonical[1].change {
+    if canonical[0] == canonical[1] {
         return Err(format!("--ab: both arms are {}: name two", canonical[0].name));
     }
     if let [Change::Program { digest: a, .. }, Change::Program { digest: b, .. }] =
