@@ -292,16 +292,24 @@ fn looked(look: Option<u32>) -> f64 {
     2.0_f64.powi(look.map_or(0, |look| look.min(60).cast_signed()))
 }
 
+/// The fewest units of each side, measured apart, that tell a difference from chance in a family of
+/// so many cells.
+pub fn units_least(family: usize) -> u32 {
+    least(ranks::smallest_p, family as f64)
+}
+
+/// So many that the smallest p there is stays below what counts, taken so many times.
+fn least(smallest_p: fn(usize) -> f64, times: f64) -> u32 {
+    let is_enough = |units: &u32| smallest_p(*units as usize) * times.max(1.0) < ALPHA;
+    (1..u32::MAX).find(is_enough).unwrap_or(u32::MAX)
+}
+
 /// How many units each side needs, as far as can be told from what was seen, until a ratio is
 /// decided of which chance is taken to give this many times as much: a family of so many. The
 /// interval narrows with the root of their number. `None` where that is more than anybody has.
 pub fn units_to_decide(ratio: &Ratio, family: f64, delta: f64) -> Option<u32> {
-    // So many that a difference can be told from chance at all.
-    let mut least = 1;
     let smallest_p = if ratio.in_pairs { ranks::smallest_p_of_pairs } else { ranks::smallest_p };
-    while smallest_p(least) * family.max(1.0) >= ALPHA {
-        least += 1;
-    }
+    let least = least(smallest_p, family);
     let shift = ratio.value.ln().abs();
     let [now, other] = ratio.units.map(|units| units as f64);
     let now = 2.0 * now * other / (now + other);
@@ -312,7 +320,7 @@ pub fn units_to_decide(ratio: &Ratio, family: f64, delta: f64) -> Option<u32> {
     let needed = (now * (half / wanted).powi(2) - 1e-6).ceil();
     // What was not decided by so many is not decided by as many again.
     let needed =
-        needed.max(least as f64).max(if ratio.interval().is_some() { now + 1.0 } else { 0.0 });
+        needed.max(f64::from(least)).max(if ratio.interval().is_some() { now + 1.0 } else { 0.0 });
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded above")]
     (needed <= PROCESSES_MAX).then_some(needed as u32)
 }

@@ -155,6 +155,13 @@ pub(crate) struct Found {
     pub(crate) detail: String,
 }
 
+impl Note {
+    /// Something to take care of.
+    pub(crate) fn warn(tag: &'static str, text: String, cure: &str) -> Self {
+        Self { tone: Tone::Warn, tag, text, cure: cure.to_owned() }
+    }
+}
+
 /// A table whose cells are words.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {

@@ -48,6 +48,11 @@ impl Cell<'_> {
         self.sides.each_ref().map(|side| side.as_ref().map_or(0, |found| found.processes.len()))
     }
 
+    /// Whether more processes would decide it.
+    pub(super) fn is_open(&self) -> bool {
+        self.verdict == Verdict::Inconclusive && self.ratio.is_some()
+    }
+
     pub(super) fn metric(&self) -> String {
         match &self.place {
             Some(place) => place.metric(self.statistic),

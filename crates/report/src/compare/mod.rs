@@ -20,6 +20,7 @@ mod pairs;
 mod power;
 mod sections;
 mod twice;
+mod units;
 
 use std::collections::BTreeMap;
 

@@ -64,8 +64,10 @@ pub(super) fn measured(record: &Record) -> Option<&Measured> {
     }
 }
 
-/// The first record of each case, and the others of it: those of further runs of the side.
-fn by_case(records: &[Record]) -> (Vec<&Record>, Vec<Vec<&Record>>) {
+/// The first record of each case, and the others of it: those of further runs or boots.
+fn by_case<'r>(
+    records: impl IntoIterator<Item = &'r Record>,
+) -> (Vec<&'r Record>, Vec<Vec<&'r Record>>) {
     let (mut first, mut more): (Vec<&Record>, Vec<Vec<&Record>>) = (Vec::new(), Vec::new());
     let mut places: HashMap<_, usize> = HashMap::new();
     for record in records {
@@ -211,18 +213,21 @@ pub(super) fn along<'r>(
     let mut against = Vec::new();
     for other in &values[1..] {
         let (mut pairs, mut left) = (Vec::new(), Vec::new());
-        for a in records.iter().copied().filter(|record| value(record) == Some(base)) {
-            let mates: Vec<&Record> = (records.iter().copied())
-                .filter(|b| value(b) == Some(*other) && b.workload == a.workload)
-                .collect();
-            let told: Vec<&Case> = mates.iter().map(|mate| &mate.case).collect();
+        // What several runs have of one value, each in its boot, is one cell's.
+        let of = |wanted| by_case(records.iter().copied().filter(|r| value(r) == Some(wanted)));
+        let ((here, mine), (there, theirs)) = (of(base), of(*other));
+        for (a, mine) in here.into_iter().zip(mine) {
+            let mates = there.iter().zip(&theirs).filter(|(b, _)| b.workload == a.workload);
+            let mates: Vec<(&Record, &Vec<&Record>)> = mates.map(|(b, more)| (*b, more)).collect();
+            let told: Vec<&Case> = mates.iter().map(|(b, _)| &b.case).collect();
             match parameters::otherwise_equal(&a.case, &told, axis) {
                 Some(at) => {
-                    let b = mates[at];
+                    let (b, theirs) = mates[at];
                     let mut case = a.case.clone();
                     case.0.remove(axis);
                     let names = [base, *other];
-                    let pair = Pair { a, b, case, more: [Vec::new(), Vec::new()], cell: None };
+                    let more = [mine, theirs.clone()];
+                    let pair = Pair { a, b, case, more, cell: None };
                     add(pair, names, &mut pairs, &mut left);
                 }
                 None => {

@@ -17,6 +17,7 @@ use super::{
     headings::headings,
     judged::{Against, Cell as Compared},
     pairs::{self, Left},
+    units,
 };
 use crate::{
     document::{Block, Cell, Column, Document, Headline, Note, Section, Table, Tone},
@@ -121,7 +122,7 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
             "line {} of {name} cannot be read ({}); it ends there",
             damage.line, damage.why
         );
-        alerts.push(alert("damaged", text, ""));
+        alerts.push(Note::warn("damaged", text, ""));
     }
     if let Some(floor) = comparison.floor.filter(|floor| *floor > FLOOR_MAX) {
         let text = format!(
@@ -130,7 +131,7 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
             share(floor),
             share(FLOOR_MAX)
         );
-        alerts.push(alert("noisy", text, "measure on a quiet machine, with more --forks"));
+        alerts.push(Note::warn("noisy", text, "measure on a quiet machine, with more --forks"));
     }
     for against in &comparison.against {
         let blocking = blocking(comparison, against);
@@ -142,7 +143,7 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
                 blocking.join(", ")
             );
             let cure = format!("--allow {}", blocking.join(","));
-            alerts.push(Note { tone: Tone::Bad, ..alert("NOT COMPARABLE", text, &cure) });
+            alerts.push(Note { tone: Tone::Bad, ..Note::warn("NOT COMPARABLE", text, &cure) });
         }
         if against.cells.is_empty() {
             let why = if against.all_skipped {
@@ -151,74 +152,26 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
                 "no case was measured in both"
             };
             let text = format!("{} and {}: {why}", comparison.base_name, against.name);
-            alerts.push(alert("nothing", text, ""));
+            alerts.push(Note::warn("nothing", text, ""));
         }
-        alerts.extend(units(against));
+        alerts.extend(units::alerts(against));
         if against.position.as_ref().is_some_and(Position::is_seen) {
             let text = "who comes second in a block is not as fast as who comes first: the order \
                         is balanced, so that no ratio has it, but a process leaves something";
-            alerts.push(alert("the order", text.to_owned(), ""));
+            alerts.push(Note::warn("the order", text.to_owned(), ""));
         }
-        let open = against.cells.iter().filter(|cell| cell.pair.cell.is_some() && is_open(cell));
+        let open = against.cells.iter().filter(|cell| cell.pair.cell.is_some() && cell.is_open());
         let open = open.count();
         if open > 0 {
             let text = format!("{open} of {} cells stay undecided", against.cells.len());
-            alerts.push(alert("undecided", text, "more blocks: a larger --budget, or --forks"));
+            alerts.push(Note::warn(
+                "undecided",
+                text,
+                "more blocks: a larger --budget, or --forks",
+            ));
         }
     }
     alerts
-}
-
-/// What is counted on either side, and whether that is enough.
-fn units(against: &Against<'_>) -> Vec<Note> {
-    let mut alerts = Vec::new();
-    let several = |cell: &&Compared<'_>| cell.boots.iter().any(|boots| *boots > 1);
-    let few = against.cells.iter().filter(|cell| is_few(cell)).count();
-    if against.cells.iter().any(|cell| is_few(cell) && several(&cell)) {
-        let text = format!(
-            "{few} of {} cells have fewer than four boots on a side: so few have no 95 % \
-             interval and no verdict",
-            against.cells.len()
-        );
-        alerts.push(alert("few", text, "measure in more boots of both"));
-    } else if few > 0 && against.cells.iter().all(|cell| cell.pair.cell.is_some()) {
-        let text = format!(
-            "{few} of {} cells have fewer than six blocks: so few have no 95 % interval and no \
-             verdict",
-            against.cells.len()
-        );
-        alerts.push(alert("few", text, "--forks 12, which is what a run of two arms has"));
-    } else if few > 0 {
-        let text = format!(
-            "{few} of {} cells have fewer than four processes on a side: so few have no 95 % \
-             interval and no verdict",
-            against.cells.len()
-        );
-        alerts.push(alert("few", text, "measure both with --forks 8"));
-    }
-    if let Some(cell) = against.cells.iter().find(several) {
-        let [a, b] = cell.boots;
-        let text = format!(
-            "sides of {a} and {b} boots: the boot is what counts, by the median of its \
-             processes; \"to decide\" are boots of each side"
-        );
-        alerts.push(Note { tone: Tone::Plain, ..alert("boots", text, "") });
-    }
-    if against.boots_differ {
-        let text = "each side is of one boot, and the two are not the same: what a boot brings \
-                    is in the difference; 5 boots of each would tell it apart";
-        alerts.push(alert("boots", text.to_owned(), ""));
-    }
-    alerts
-}
-
-fn alert(tag: &'static str, text: String, cure: &str) -> Note {
-    Note { tone: Tone::Warn, tag, text, cure: cure.to_owned() }
-}
-
-/// Whether it was measured, but too seldom.
-fn is_few(cell: &Compared<'_>) -> bool {
-    cell.ratio.is_some_and(|ratio| ratio.interval().is_none())
 }
 
 /// The facts that forbid a comparison.
@@ -322,14 +275,9 @@ fn cells(against: &Against<'_>, names: [&str; 2], id: String, title: &str) -> Se
     )))
 }
 
-/// Whether more processes would decide it.
-fn is_open(cell: &Compared<'_>) -> bool {
-    cell.verdict == Verdict::Inconclusive && cell.ratio.is_some()
-}
-
 /// Processes of each side that would decide what is not decided.
 fn to_decide(cell: &Compared<'_>) -> Option<String> {
-    is_open(cell)
+    cell.is_open()
         .then(|| cell.needs.map_or_else(|| format!(">{PROCESSES_MAX}"), |needs| needs.to_string()))
 }
 

@@ -327,6 +327,46 @@ fn kernels_are_compared_along_a_fact() {
 }
 
 #[test]
+fn the_boots_of_a_kernel_are_its_units_and_the_page_says_how_many_a_verdict_takes() {
+    let boots = |kernel: &str, percent: i64, count: i64| -> Vec<Record> {
+        let one = |boot: i64| {
+            // What a boot brings is in all of its processes.
+            let mut record = latencies("4k", 100_000 + 1000 * percent + 37 * boot, 8);
+            record.boot = format!("{kernel} {boot}");
+            record.host.identity.insert("kernel_release".into(), kernel.into());
+            record
+        };
+        (0..count).map(one).collect()
+    };
+    let said = |count: i64, percent: i64| {
+        let records = [boots("6.18.44", 0, count), boots("6.19.1", percent, count)].concat();
+        let header = header();
+        let side = Side { name: "runs", header: &header, records: &records, damage: None };
+        let comparison = Comparison::along(&[side], "kernel", None, &Asked::default()).unwrap();
+        let json: Value = serde_json::from_str(&comparison.json()).unwrap();
+        let cells: Vec<String> = json["cells"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cell| cell["verdict"].as_str().unwrap().to_owned())
+            .collect();
+        (cells, comparison.terminal(Style { width: 400, ..PLAIN }))
+    };
+    let (one, text) = said(1, 8);
+    assert_eq!(one, ["SLOWER"]);
+    assert!(text.contains("a verdict over boots takes 5 of each or more"), "{text}");
+    let (three, text) = said(3, 8);
+    assert_eq!(three, ["INCONCLUSIVE"]);
+    assert!(text.contains("sides of 3 and 3 boots") && text.contains("24+24"), "{text}");
+    assert!(text.contains("cure: 5 boots of each"), "{text}");
+    assert!(text.contains("5 of each would decide all that is open"), "{text}");
+    let (six, text) = said(6, 8);
+    assert_eq!(six, ["SLOWER"]);
+    assert!(text.contains("nothing is left open"), "{text}");
+    assert_eq!(said(6, 0).0, ["SAME"]);
+}
+
+#[test]
 fn what_was_published_meets_the_case_that_it_states() {
     let summary = pagelab_record::Summary { n: 100, p50: Some(50_000), ..Default::default() };
     let stated = Series {
