@@ -3,7 +3,7 @@
 //! The one idea: everything at a glance, then the cells that changed most in full. What is drawn is
 //! bounded, so that the page of a thousand cells still opens.
 
-use pagelab_record::{Data, verdict::Verdict};
+use pagelab_record::{Data, verdict::Verdict, vocabulary::arm::OURS};
 
 use super::{
     Comparison,
@@ -128,7 +128,10 @@ fn distributions(comparison: &Comparison<'_>, against: &Against<'_>) -> Vec<Plan
         let (Some(a), Some(b)) = (a, b) else { continue };
         let x = Axis::new(&place.series, Unit::Ns, Scale::Decades);
         let y = Axis::new("share done by then", Unit::Share, Scale::Linear).between(0.0, 1.0);
-        let title = format!("{}: {}", cell.short, cell.verdict.name());
+        // Arms of one case are drawn each by itself.
+        let arm = if place.arm == OURS { "" } else { &place.arm };
+        let title = format!("{} {arm}", cell.short);
+        let title = format!("{}: {}", title.trim_end(), cell.verdict.name());
         let caption = "All observations of both sides; the dashed one is the base.";
         drawn.extend(Plane::new(&title, caption, [x, y], vec![a, b]).shown());
     }
