@@ -28,6 +28,7 @@ mod output;
 mod populate;
 mod proof;
 mod reports;
+mod runners;
 mod scripted;
 mod second_user;
 mod stages;
