@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Case, Measured, Nature,
     verdict::{Ratio, Verdict},
-    vocabulary::workload::CLEAR,
+    vocabulary::{arm::CONTROL, workload::CLEAR},
 };
 
 use self::rules::{Base, Bounds, Cells, RULES, Rule, Take};
@@ -253,7 +253,9 @@ fn cell(entry: &Entry, arm: Option<&str>, statistic: Statistic) -> Option<(Cell,
     let measured = entry.measured()?;
     let record = &entry.record;
     let mut places = places(&record.workload, &record.case, measured, false).into_iter();
-    let place = places.find(|place| arm.is_none_or(|arm| place.arm == arm))?;
+    // Where the touches take no fault only the control has a series of that name.
+    let is_it = |place: &Place| arm.map_or(place.arm != CONTROL, |arm| place.arm == arm);
+    let place = places.find(is_it)?;
     let found = find(measured, &place, statistic).ok()?;
     if has_waited(measured, &place) {
         return None;

@@ -151,6 +151,18 @@ fn too_few_processes_another_boot_and_a_claim_that_fails_say_nothing() {
 }
 
 #[test]
+fn a_kind_whose_touches_take_no_fault_is_no_fault() {
+    let write = fault("write", "4k", &around(600.0));
+    let mut none = fault("mprotect", "4k", &around(10.0));
+    let Outcome::Measured(measured) = &mut none.outcome else { panic!() };
+    let control = measured.series.iter().map(|s| Series { arm: "control".into(), ..s.clone() });
+    let control: Vec<Series> = control.collect();
+    measured.series.iter_mut().for_each(|series| series.name = "touch".into());
+    measured.series.extend(control);
+    assert_eq!(rules(&[write, none]), [""; 0]);
+}
+
+#[test]
 fn a_time_that_was_spent_waiting_for_the_cpu_says_nothing() {
     let (touch, mut call) = (memory("4k", "touch", 2.0), memory("4k", "map-populate", 1.0));
     assert_eq!(rules(&[touch.clone(), call.clone()]), ["populate"]);
