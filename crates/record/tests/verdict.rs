@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on is a test that failed")]
 #![expect(clippy::print_stdout, reason = "the long form says what it found")]
 
+use std::fmt::Write as _;
+
 use pagelab_record::{
     stats::median,
     verdict::{
@@ -447,25 +449,28 @@ mod simulated {
 
     const KINDS: [(&str, Draw); 7] = [
         ("heavy tails", Draw::Apart(heavy_tails)),
-        ("late only", Draw::Apart(late_only)),
+        ("late", Draw::Apart(late_only)),
         ("two levels", Draw::Apart(two_levels)),
-        ("a periodic disturbance", Draw::Apart(periodic)),
-        ("drift between arms in turns", Draw::InTurns(drift)),
-        ("a tide between arms in turns", Draw::InTurns(tide)),
-        ("several boots", Draw::Boots(boots)),
+        ("periodic", Draw::Apart(periodic)),
+        ("drift, in turns", Draw::InTurns(drift)),
+        ("tide, in turns", Draw::InTurns(tide)),
+        ("boots", Draw::Boots(boots)),
     ];
 
-    fn all(trials: usize, beyond: f64) {
+    /// Each kind with its coverage, as lines.
+    fn all(trials: usize, beyond: f64) -> String {
+        let mut told = String::new();
         for (name, draw) in KINDS {
             let covered = coverage(trials, |chance| match draw {
                 Draw::Apart(side) => Ratio::of(&boot(&side(chance)), &boot(&side(chance))),
                 Draw::InTurns(pairs) => Ratio::of_pairs(&pairs(chance)),
                 Draw::Boots(boots) => Ratio::of(&boots(chance), &boots(chance)),
             });
-            println!("{name}: {covered:.1} %");
             let bounds = 93.0 - beyond..=97.0 + beyond;
             assert!(bounds.contains(&covered), "{name}: {covered:.1} % of {trials}");
+            writeln!(told, "{covered:.1} %  {name}").unwrap();
         }
+        told
     }
 
     #[test]
@@ -474,10 +479,20 @@ mod simulated {
         all(300, 3.0);
     }
 
+    /// Pages show what is kept in `records/`; the seeds are fixed, so that it comes out again.
+    fn is_kept(name: &str, told: &str) {
+        let path = format!("{}/../../records/{name}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("PAGELAB_KEEP").is_some() {
+            std::fs::write(&path, told).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(kept, told, "cure: PAGELAB_KEEP=1 and this test again, then cargo xtask splice");
+    }
+
     #[test]
     #[ignore = "a minute; to run it: cargo test --release -p pagelab-record -- --ignored"]
     fn intervals_hold_the_truth_as_often_as_they_say_in_many_trials() {
-        all(20_000, 0.0);
+        is_kept("coverage.txt", &all(20_000, 0.0));
         for (spread, slower, delta) in [(0.01, 0.05, 0.03), (0.01, 0.02, 0.01), (0.10, 0.0, 0.03)] {
             let [found, cried] = found(2000, spread, slower, delta);
             println!("spread {spread}, {slower} slower at {delta}: {found} found, {cried} cried");

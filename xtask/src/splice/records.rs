@@ -47,7 +47,8 @@ impl Records {
         }
     }
 
-    /// The report of a run as a terminal shows it; of the tests, what they came to.
+    /// The report of a run as a terminal shows it; of the tests, what they came to; of a simulation
+    /// what it found.
     ///
     /// # Errors
     /// When there is no such run, or the program does not read it.
@@ -60,6 +61,10 @@ impl Records {
             let summary: Summary = serde_json::from_str(&summary)
                 .with_context(|| format!("reading {}", tests.display()))?;
             return Ok(render(&summary));
+        }
+        // What a simulation found is text already.
+        if let Ok(text) = fs::read_to_string(self.folder.join(format!("{name}.txt"))) {
+            return Ok(text);
         }
         let packed = self.folder.join(format!("{name}.jsonl.xz"));
         let journal = unpack(&packed).with_context(|| format!("reading {}", packed.display()))?;
@@ -137,6 +142,13 @@ mod tests {
         let shown = Records::new(&root, Path::new("none")).report("test").unwrap();
         assert_eq!(shown, render(&summary));
         fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn what_a_simulation_found_is_shown_as_it_stands() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let shown = Records::new(root, Path::new("none")).report("coverage").unwrap();
+        assert!(shown.contains("heavy tails"), "{shown}");
     }
 
     #[test]
