@@ -19,72 +19,80 @@ pub struct Frame {
     pub at: u64,
 }
 
-/// Faults of one group, in one place of the program or altogether.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Faults.
-    pub faults: u64,
-    /// Of them, those that waited for I/O.
-    pub major: u64,
-    /// Of them, those taken inside system calls.
-    pub kernel: u64,
-    /// Of them, those that also allocated pages of page table.
-    pub tables: u64,
-    /// Of them, those whose kind was assumed.
-    pub assumed: u64,
-    /// Of them, those that met another fault of the same address space on another CPU.
-    pub crowded: u64,
-    /// Faults that were in flight together, at most, summed over the crowded ones.
-    pub crowd: u64,
-    /// Of the crowded ones, those that met one in the same mapping.
-    pub shared: u64,
-    /// Of faults on files in the page cache, those looked at whose page was of a large folio.
-    pub in_folio: u64,
-    /// Of them, those looked at whose page was a base page.
-    pub in_base: u64,
-    /// Of them, those whose exception was seen, so that `seen_ns` covers them.
-    pub timed: u64,
-    /// Nanoseconds from exception to handled, watching included.
-    pub seen_ns: u64,
+/// The struct of counts, its sum, and its cells: each count is named once, with its unit.
+macro_rules! counts {
+    ($($(#[$help:meta])* $field:ident in $unit:literal,)+) => {
+        /// Faults of one group, in one place of the program or altogether.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Count { $($(#[$help])* pub $field: u64),+ }
+
+        impl Count {
+            /// Adds another.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$field += other.$field;)+
+            }
+
+            /// Every count: its name, its unit, and how many.
+            pub fn cells(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![$((stringify!($field), $unit, self.$field)),+]
+            }
+        }
+    };
 }
 
-impl Count {
-    /// Adds another.
-    pub fn add(&mut self, other: &Self) {
-        self.faults += other.faults;
-        self.major += other.major;
-        self.kernel += other.kernel;
-        self.tables += other.tables;
-        self.assumed += other.assumed;
-        self.crowded += other.crowded;
-        self.crowd += other.crowd;
-        self.shared += other.shared;
-        self.in_folio += other.in_folio;
-        self.in_base += other.in_base;
-        self.timed += other.timed;
-        self.seen_ns += other.seen_ns;
-    }
+counts! {
+    /// Faults.
+    faults in "count",
+    /// Of them, those that waited for I/O.
+    major in "count",
+    /// Of them, those taken inside system calls.
+    kernel in "count",
+    /// Of them, those that also allocated pages of page table.
+    tables in "count",
+    /// Of them, those whose kind was assumed.
+    assumed in "count",
+    /// Of them, those that met another fault of the same address space on another CPU.
+    crowded in "count",
+    /// Faults that were in flight together, at most, summed over the crowded ones.
+    crowd in "count",
+    /// Of the crowded ones, those that met one in the same mapping.
+    shared in "count",
+    /// Of faults on files in the page cache, those looked at whose page was of a large folio.
+    in_folio in "count",
+    /// Of them, those looked at whose page was a base page.
+    in_base in "count",
+    /// Of them, those whose exception was seen, so that `seen_ns` covers them.
+    timed in "count",
+    /// Nanoseconds from exception to handled, watching included.
+    seen_ns in "ns",
 }
 
 /// Faults by group.
 pub type Groups = BTreeMap<Group, Count>;
 
-/// Faults of all threads of one name.
+/// Faults of one call site, of the threads of one name, or from one mapping.
 #[derive(Debug, Clone, Default)]
-pub struct Crew {
-    /// Threads of that name that took faults.
-    pub threads: u64,
-    /// Their faults.
+pub struct Part {
+    /// How large it is: threads that took faults, or bytes when they were last looked at.
+    pub size: u64,
+    /// Its faults.
     pub groups: Groups,
 }
 
-/// A mapping that faults came from.
-#[derive(Debug, Clone, Default)]
-pub struct Mapped {
-    /// Bytes, when it was last looked at.
-    pub length: u64,
-    /// Its faults.
-    pub groups: Groups,
+impl Part {
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        self.size += other.size;
+        for (group, count) in &other.groups {
+            self.groups.entry(*group).or_default().add(count);
+        }
+    }
+
+    /// What decides which are told one by one: time where it was seen, faults beside it.
+    pub fn weight(&self) -> (u64, u64) {
+        let sum = |of: fn(&Count) -> u64| self.groups.values().map(of).sum::<u64>();
+        (sum(|count| count.seen_ns), sum(|count| count.faults))
+    }
 }
 
 /// Everything that was counted.
@@ -93,9 +101,9 @@ pub struct Seen {
     /// All faults.
     pub groups: Groups,
     /// Faults by where the program was.
-    pub sites: HashMap<Vec<Frame>, Groups>,
+    pub sites: HashMap<Vec<Frame>, Part>,
     /// Faults by mapping: kind of place, name, and which of that name.
-    pub mappings: BTreeMap<(Place, Rc<str>, u32, u64), Mapped>,
+    pub mappings: BTreeMap<(Place, Rc<str>, u32, u64), Part>,
     /// How densely memory was touched.
     pub density: BTreeMap<Place, Density>,
     /// Exceptions that no handled fault followed: signals, and faults cut off by the end.
@@ -108,5 +116,5 @@ pub struct Seen {
     /// [`busy`](super::threads::Threads::busy).
     pub threads: u64,
     /// Faults by the name of the thread.
-    pub crews: BTreeMap<Rc<str>, Crew>,
+    pub crews: BTreeMap<Rc<str>, Part>,
 }

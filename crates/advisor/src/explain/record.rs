@@ -5,7 +5,7 @@
 //! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`.
 //! What makes it true, and what to know about it, is in [`super::proof`].
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap};
 
 use pagelab_bench::runner::host;
 use pagelab_record::{
@@ -16,7 +16,7 @@ use pagelab_sys::{arch, machine::environment};
 
 use super::{
     blocks::{Density, SIZES, Whole},
-    counts::{Count, Crew, Frame, Groups, Mapped, Seen},
+    counts::{Frame, Part, Seen},
     kind::Place,
     proof::{self, number},
     symbols::Symbols,
@@ -53,7 +53,10 @@ pub fn measured(watched: &Watched) -> Measured {
         series("watched", Clock::Wall, watched.elapsed_ns),
         series("watched", Clock::Cpu, watched.cpu_ns.0 + watched.cpu_ns.1),
     ];
-    measured.tables.extend(seen.groups.iter().map(|(group, count)| fault_table(group, count)));
+    let faults = seen.groups.iter();
+    measured
+        .tables
+        .extend(faults.map(|(group, count)| row(format!("fault/{group}"), &count.cells())));
     measured.tables.extend(site_tables(seen, &mut symbols));
     measured.tables.extend(mapping_tables(seen));
     measured.tables.extend(thread_tables(seen));
@@ -91,76 +94,49 @@ fn row(name: String, cells: &[(&str, &str, u64)]) -> Table {
     }
 }
 
-fn fault_table(group: &impl std::fmt::Display, count: &Count) -> Table {
-    row(
-        format!("fault/{group}"),
-        &[
-            ("faults", "count", count.faults),
-            ("major", "count", count.major),
-            ("kernel", "count", count.kernel),
-            ("tables", "count", count.tables),
-            ("assumed", "count", count.assumed),
-            ("crowded", "count", count.crowded),
-            ("crowd", "count", count.crowd),
-            ("shared", "count", count.shared),
-            ("in_folio", "count", count.in_folio),
-            ("in_base", "count", count.in_base),
-            ("timed", "count", count.timed),
-            ("seen_ns", "ns", count.seen_ns),
-        ],
-    )
-}
-
-/// Groups as a row: a column for each, and the time from exception to handled.
-fn groups_table(name: String, groups: &Groups, more: Option<(&str, &str, u64)>) -> Table {
-    let names: Vec<String> = groups.keys().map(ToString::to_string).collect();
-    let mut cells: Vec<(&str, &str, u64)> = names
-        .iter()
-        .zip(groups.values())
-        .map(|(name, count)| (name.as_str(), "faults", count.faults))
-        .collect();
-    cells.push(("seen_ns", "ns", groups.values().map(|count| count.seen_ns).sum()));
-    cells.extend(more);
-    row(name, &cells)
-}
-
-fn add(into: &mut Groups, groups: &Groups) {
-    for (group, count) in groups {
-        into.entry(*group).or_default().add(count);
+/// The heaviest parts, each a row of its groups and the time from exception to handled, and what
+/// the others are together.
+fn part_tables<'n>(
+    what: &str,
+    named: impl IntoIterator<Item = (impl Into<Cow<'n, str>>, Part)>,
+    (others, mut rest): (&'n str, Part),
+    size: Option<(&str, &str)>,
+) -> Vec<Table> {
+    let named = named.into_iter().map(|(name, part)| (name.into(), part));
+    let mut parts: Vec<(Cow<'_, str>, Part)> = named.collect();
+    parts.sort_by_key(|(_, part)| Reverse(part.weight()));
+    for (_, part) in parts.drain(parts.len().min(SHOWN)..) {
+        rest.add(&part);
     }
-}
-
-/// What decides which are told one by one: time where it was seen, faults beside it.
-fn weight(groups: &Groups) -> (u64, u64) {
-    let sum = |of: fn(&Count) -> u64| groups.values().map(of).sum::<u64>();
-    (sum(|count| count.seen_ns), sum(|count| count.faults))
+    if !rest.groups.is_empty() {
+        parts.push((others.into(), rest));
+    }
+    let table = |(name, Part { size: of_part, groups }): &(Cow<'_, str>, Part)| {
+        let columns: Vec<String> = groups.keys().map(ToString::to_string).collect();
+        let faults = columns.iter().zip(groups.values());
+        let mut cells: Vec<(&str, &str, u64)> =
+            faults.map(|(name, count)| (name.as_str(), "faults", count.faults)).collect();
+        cells.push(("seen_ns", "ns", groups.values().map(|count| count.seen_ns).sum()));
+        cells.extend(size.map(|(name, unit)| (name, unit, *of_part)));
+        row(format!("{what}/{name}"), &cells)
+    };
+    parts.iter().map(table).collect()
 }
 
 fn site_tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
-    let mut sites: Vec<(&Vec<Frame>, &Groups)> = seen.sites.iter().collect();
-    sites.sort_by_key(|(frames, groups)| (Reverse(weight(groups)), *frames));
+    let mut sites: Vec<(&Vec<Frame>, &Part)> = seen.sites.iter().collect();
+    sites.sort_by_key(|(frames, part)| (Reverse(part.weight()), *frames));
     // Several instructions of one function are one site, so more are named than shown.
     let (named, rest) = sites.split_at(sites.len().min(20 * SHOWN));
-    let mut by_name: BTreeMap<String, Groups> = BTreeMap::new();
-    for (frames, groups) in named {
-        add(by_name.entry(site_name(frames, symbols)).or_default(), groups);
+    let mut by_name: BTreeMap<String, Part> = BTreeMap::new();
+    for (frames, part) in named {
+        by_name.entry(site_name(frames, symbols)).or_default().add(part);
     }
-    let mut elsewhere = Groups::new();
-    for (_, groups) in rest {
-        add(&mut elsewhere, groups);
+    let mut elsewhere = Part::default();
+    for (_, part) in rest {
+        elsewhere.add(part);
     }
-    let mut by_name: Vec<(String, Groups)> = by_name.into_iter().collect();
-    by_name.sort_by_key(|(_, groups)| Reverse(weight(groups)));
-    for (_, groups) in by_name.drain(by_name.len().min(SHOWN)..) {
-        add(&mut elsewhere, &groups);
-    }
-    if !elsewhere.is_empty() {
-        by_name.push(("elsewhere".to_owned(), elsewhere));
-    }
-    by_name
-        .iter()
-        .map(|(name, groups)| groups_table(format!("site/{name}"), groups, None))
-        .collect()
+    part_tables("site", by_name, ("elsewhere", elsewhere), None)
 }
 
 /// `fill (prog) < main < start`: the function and its callers.
@@ -189,27 +165,11 @@ fn site_name(frames: &[Frame], symbols: &mut Symbols) -> String {
 }
 
 fn mapping_tables(seen: &Seen) -> Vec<Table> {
-    let mut by_name: BTreeMap<String, Mapped> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, Part> = BTreeMap::new();
     for ((place, name, ..), mapped) in &seen.mappings {
-        let whole = by_name.entry(mapping_name(*place, name, mapped.length)).or_default();
-        whole.length += mapped.length;
-        add(&mut whole.groups, &mapped.groups);
+        by_name.entry(mapping_name(*place, name, mapped.size)).or_default().add(mapped);
     }
-    let mut by_name: Vec<(String, Mapped)> = by_name.into_iter().collect();
-    by_name.sort_by_key(|(_, mapped)| Reverse(weight(&mapped.groups)));
-    let mut others = Mapped::default();
-    for (_, mapped) in by_name.drain(by_name.len().min(SHOWN)..) {
-        others.length += mapped.length;
-        add(&mut others.groups, &mapped.groups);
-    }
-    if !others.groups.is_empty() {
-        by_name.push(("others".to_owned(), others));
-    }
-    let table = |(name, mapped): &(String, Mapped)| {
-        let length = ("length", "bytes", mapped.length);
-        groups_table(format!("mapping/{name}"), &mapped.groups, Some(length))
-    };
-    by_name.iter().map(table).collect()
+    part_tables("mapping", by_name, ("others", Part::default()), Some(("length", "bytes")))
 }
 
 /// The file, or what kind of memory and how much of it.
@@ -221,22 +181,8 @@ fn mapping_name(place: Place, name: &str, length: u64) -> String {
 }
 
 fn thread_tables(seen: &Seen) -> Vec<Table> {
-    let mut crews: Vec<(&str, Crew)> =
-        seen.crews.iter().map(|(name, crew)| (&**name, crew.clone())).collect();
-    crews.sort_by_key(|(_, crew)| Reverse(weight(&crew.groups)));
-    let mut others = Crew::default();
-    for (_, crew) in crews.drain(crews.len().min(SHOWN)..) {
-        others.threads += crew.threads;
-        add(&mut others.groups, &crew.groups);
-    }
-    if others.threads > 0 {
-        crews.push(("others", others));
-    }
-    let table = |(name, crew): &(&str, Crew)| {
-        let threads = ("threads", "count", crew.threads);
-        groups_table(format!("thread/{name}"), &crew.groups, Some(threads))
-    };
-    crews.iter().map(table).collect()
+    let crews = seen.crews.iter().map(|(name, crew)| (&**name, crew.clone()));
+    part_tables("thread", crews, ("others", Part::default()), Some(("threads", "count")))
 }
 
 fn density_tables(seen: &Seen) -> Vec<Table> {

@@ -279,14 +279,14 @@ impl Tally {
             };
             let key = (area.place, Rc::clone(&area.name), which.0, which.1);
             let mapped = self.seen.mappings.entry(key).or_default();
-            mapped.length = mapped.length.max(area.end - area.start);
+            mapped.size = mapped.size.max(area.end - area.start);
             mapped.groups.entry(group).or_default().add(&count);
         }
         let frames = self.frames(pid, chain);
         let is_known = self.seen.sites.contains_key(&frames);
         let frames =
             if is_known || self.seen.sites.len() < SITES_MAX { frames } else { Vec::new() };
-        self.seen.sites.entry(frames).or_default().entry(group).or_default().add(&count);
+        self.seen.sites.entry(frames).or_default().groups.entry(group).or_default().add(&count);
     }
 
     /// Whether the page that such a fault mapped is a part of a large folio: it is looked at while

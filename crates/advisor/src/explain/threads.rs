@@ -13,7 +13,7 @@ use std::{
     rc::Rc,
 };
 
-use super::counts::{Count, Crew, Groups};
+use super::counts::{Count, Groups, Part};
 
 /// An exception that is older than this is over, though nobody said so: it ended in a signal, or
 /// the record of its end was lost. A watched fault of 2 MiB takes a tenth of it.
@@ -171,9 +171,9 @@ impl Threads {
     }
 
     /// Faults by the name of the thread.
-    pub fn crews(self) -> BTreeMap<Rc<str>, Crew> {
+    pub fn crews(self) -> BTreeMap<Rc<str>, Part> {
         let crew = |(name, (threads, groups)): (Rc<str>, (Members, Groups))| {
-            (name, Crew { threads: threads.len() as u64, groups })
+            (name, Part { size: threads.len() as u64, groups })
         };
         self.crews.into_iter().map(crew).collect()
     }
@@ -232,7 +232,7 @@ mod tests {
         }
         assert_eq!((threads.processes(), threads.busy()), (3, 2));
         let crews = threads.crews();
-        let of = |name: &str| (crews[name].threads, crews[name].groups[&group].faults);
+        let of = |name: &str| (crews[name].size, crews[name].groups[&group].faults);
         assert_eq!((of("make"), of("cc1"), of("unnamed")), ((2, 3), (1, 1), (2, 2)));
     }
 
