@@ -183,11 +183,7 @@ impl<T> Default for Known<T> {
 impl<T: Clone + Eq + Hash> Known<T> {
     /// Whether a thing was not known yet; known it is afterwards.
     fn is_new(&mut self, thing: &T) -> bool {
-        let is_new = !self.0.contains(thing);
-        if is_new {
-            self.0.insert(thing.clone());
-        }
-        is_new
+        self.0.insert(thing.clone())
     }
 }
 

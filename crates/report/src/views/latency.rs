@@ -171,7 +171,7 @@ fn around(entries: &[&Entry]) -> Option<String> {
 
 /// What was set aside or cut off while measuring, as a sentence for each reason.
 fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a {
-    const REASONS: [(&str, &str); 5] = [
+    const REASONS: [(&str, &str); 6] = [
         ("migrated_samples", "Samples dropped because they changed CPU"),
         ("saturated_samples", "Samples longer than 60 s, counted as 60 s"),
         (
@@ -186,6 +186,7 @@ fn disturbances<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = String> + 'a 
             "repetitions_discarded_migration",
             "Repetitions dropped because the kernel moved pages meanwhile",
         ),
+        ("repetitions_discarded_unproven", "Repetitions dropped because a claim did not hold"),
     ];
     REASONS.iter().filter_map(|(counter, reason)| {
         let disturbed = entries.iter().filter(|e| e.is_valid() && e.counter(counter) > Some(0));

@@ -9,6 +9,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::Mutex,
     time::Duration,
 };
 
@@ -55,7 +56,11 @@ pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
 
 /// A directory of its own for one test; commands run in it, so that nothing is left elsewhere.
 #[derive(Debug)]
-pub(crate) struct Lab(TempDir);
+pub(crate) struct Lab {
+    place: TempDir,
+    /// What the last command said beside its results.
+    said: Mutex<String>,
+}
 
 /// How a command ended, and what it said.
 #[derive(Debug)]
@@ -70,12 +75,12 @@ pub(crate) struct Ended {
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self { place: tempfile::tempdir().unwrap(), said: Mutex::default() }
     }
 
     /// A path in it.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.0.path().join(name)
+        self.place.path().join(name)
     }
 
     /// Writes a file into it.
@@ -139,9 +144,10 @@ impl Lab {
 
     /// Runs any command to its end, in this directory.
     pub(crate) fn ended(&self, command: &mut assert_cmd::Command) -> Ended {
-        let output =
-            command.envs(let_in()).current_dir(self.0.path()).timeout(DEADLINE).output().unwrap();
+        command.envs(let_in()).current_dir(self.place.path()).timeout(DEADLINE);
+        let output = command.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
+        self.said.lock().unwrap().clone_from(&text(output.stderr.clone()));
         Ended {
             code: output.status.code(),
             stdout: text(output.stdout),
@@ -158,7 +164,9 @@ impl Lab {
 
     /// The records of a run; fails when its journal is damaged.
     pub(crate) fn records(&self, run: &str) -> Vec<Record> {
-        let contents = journal::read(&self.path(run)).unwrap();
+        let contents = journal::read(&self.path(run));
+        let said = || self.said.lock().unwrap().clone();
+        let contents = contents.unwrap_or_else(|error| panic!("{error}; said: {}", said()));
         assert_eq!(contents.damage, None);
         contents.records
     }
