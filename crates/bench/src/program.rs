@@ -1,7 +1,7 @@
 //! Another pagelab, of which the processes of an arm are.
 //!
 //! The one idea: a file is what it holds, so its digest is what a journal names; and whether it can
-//! do a part here it is asked, with a [`Greeting`] in the words of this version, before anything is
+//! do a part here it is asked, with a greeting in the words of this version, before anything is
 //! measured. Between two looks at the file it is the same one where its number, length and times
 //! are.
 
