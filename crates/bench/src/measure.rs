@@ -157,7 +157,7 @@ fn repeat(
             losses.kept_cold += 1;
         }
         trial.verify(witness)?;
-        if !is_last && losses.forgive(witness) {
+        if !is_last && trial.counts_faults() && losses.forgive(witness) {
             continue;
         }
         if repetition.is_none() {
@@ -321,6 +321,7 @@ mod tests {
     struct Stumbles {
         times: u32,
         moves: bool,
+        counts: bool,
     }
 
     impl Trial for Stumbles {
@@ -331,6 +332,10 @@ mod tests {
         fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
             meter.time("touch", 1, 4096, || ());
             Ok(())
+        }
+
+        fn counts_faults(&self) -> bool {
+            self.counts
         }
 
         fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
@@ -344,17 +349,18 @@ mod tests {
 
     #[test]
     fn a_claim_that_breaks_is_tried_again_while_pages_are_moved_and_otherwise_once() {
-        for (times, moves, holds, moved, unproven) in [
-            (2, true, true, Some(2), None),
-            (9, true, false, Some(2), None),
-            (1, false, true, None, Some(1)),
-            (2, false, false, None, Some(1)),
+        for (counts, times, moves, holds, moved, unproven) in [
+            (true, 2, true, true, Some(2), None),
+            (true, 9, true, false, Some(2), None),
+            (true, 1, false, true, None, Some(1)),
+            (true, 2, false, false, None, Some(1)),
+            (false, 1, true, false, None, None),
         ] {
             let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
             let mut witness = Witness::default();
             let kernel = MoveWatch::of(|| Some(MOVED.get()));
             let mut losses = Losses { attempts_max: 3, kernel, ..Losses::default() };
-            let mut trial = Stumbles { times, moves };
+            let mut trial = Stumbles { times, moves, counts };
             assert!(repeat(&mut trial, Some(0), &mut meter, &mut witness, &mut losses).unwrap());
             meter.keep();
             witness.keep();

@@ -221,6 +221,13 @@ pub trait Trial {
         false
     }
 
+    /// Whether its claims count faults, which a page that the kernel moves or the processor's
+    /// chance adds to: only such a repetition is taken again over a claim. One value that is wrong,
+    /// or out of order, is what the others look for.
+    fn counts_faults(&self) -> bool {
+        self.is_first_touch()
+    }
+
     /// Files what the host had to back first under names of its own, after `run`: the host took
     /// memory back meanwhile, and the repetition is kept. All of it, where a trial cannot tell.
     fn set_cold_apart(&mut self, meter: &mut Meter) {

@@ -102,6 +102,10 @@ impl Trial for Faults {
         Ok(())
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let folio_kib = self.setup.space.page.bytes() / 1024;
         let before = Counters::read(Some(folio_kib));
@@ -236,6 +240,10 @@ impl Control {
 impl Trial for Control {
     fn arm(&self) -> &'static str {
         "control"
+    }
+
+    fn counts_faults(&self) -> bool {
+        true
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {

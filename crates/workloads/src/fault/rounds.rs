@@ -127,6 +127,10 @@ impl Trial for Rounds {
         told.filter(|was_reclaimed| *was_reclaimed).count() > 0
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         self.plan.by_perf = meter.is_warm_up();
         if meter.elapsed() == schema::Clock::Scripted {

@@ -102,6 +102,10 @@ impl Trial for Faults {
         Ok(())
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Setup { choice, lists } = &*self.setup;
         let mut ground = self.ground.borrow_mut();
@@ -237,6 +241,10 @@ impl Trial for Control {
         // Poisoned pages cannot be touched.
         let is_poisoned = self.setup.choice.way == Way::Poison;
         if is_poisoned { ground.replace(&self.setup.choice) } else { Ok(()) }
+    }
+
+    fn counts_faults(&self) -> bool {
+        true
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
