@@ -80,7 +80,8 @@ enum Lies {
 
 impl Lies {
     /// `None` where it lies between the bounds, or reaches over one.
-    fn of(interval: [f64; 2], Bounds { below, above }: Bounds) -> Option<Self> {
+    fn of(interval: [f64; 2], bounds: Bounds) -> Option<Self> {
+        let [below, above] = bounds.ends();
         let against = |bound: f64| Verdict::of(interval.map(|end| end / bound), 0.0);
         if below.is_some_and(|bound| against(bound) == Verdict::Faster) {
             Some(Self::Below)
@@ -106,7 +107,7 @@ pub(crate) fn of(entries: &[Entry], limits: &Limits) -> Vec<Finding> {
 }
 
 /// All that one rule finds.
-fn by(rule: &Rule, entries: &[Entry], limits: &Limits) -> Vec<Finding> {
+fn by(rule: &'static Rule, entries: &[Entry], limits: &Limits) -> Vec<Finding> {
     let mut found: Vec<Told<'_>> = Vec::new();
     for candidate in candidates(&rule.cells, entries) {
         let of = |cells, candidate| compared(cells, candidate, entries, limits);
@@ -130,10 +131,10 @@ fn by(rule: &Rule, entries: &[Entry], limits: &Limits) -> Vec<Finding> {
         let (value, case) = (candidate.value, candidate.entry.case());
         let said = Said { value, ratios: &ratios, case };
         Finding {
-            rule: rule.id,
-            sentence: (rule.says)(&said),
+            rule: &rule.id,
+            sentence: rule.says(&said),
             nature: candidate.entry.record.nature,
-            caveat: rule.caveat,
+            caveat: &rule.caveat,
             ratios,
         }
     };
@@ -167,19 +168,20 @@ fn furthest(mut found: Vec<Told<'_>>) -> Vec<Told<'_>> {
 /// whose other parameters are as most have them.
 fn candidates<'e>(cells: &Cells, entries: &'e [Entry]) -> Vec<Candidate<'e>> {
     let mine = |entry: &&Entry| {
-        let has =
-            |(name, value): &(&str, &str)| entry.case().get(name).is_none_or(|told| told == *value);
-        entry.is_valid() && entry.record.workload == cells.workload && cells.with.iter().all(has)
+        let mut with = cells.with.iter();
+        entry.is_valid()
+            && entry.record.workload == cells.workload
+            && with.all(|(name, value)| entry.case().get(name).is_none_or(|told| told == value))
     };
     let mine: Vec<&Entry> = entries.iter().filter(mine).collect();
     let usual = parameters::usual(&mine.iter().map(|entry| entry.case()).collect::<Vec<_>>());
     let mut found: BTreeMap<_, (usize, Candidate<'_>)> = BTreeMap::new();
     for entry in mine {
-        let values = match cells.base {
-            Base::Arm(_) => entry.numbers.arms(cells.axis),
-            Base::Value(_) | Base::Clear => entry.case().get(cells.axis).into_iter().collect(),
+        let values = match &cells.base {
+            Base::Arm(_) => entry.numbers.arms(&cells.axis),
+            Base::Value(_) | Base::Clear => entry.case().get(&cells.axis).into_iter().collect(),
         };
-        let unusual = parameters::unusual(entry.case(), &usual, &[cells.axis, "trace"]);
+        let unusual = parameters::unusual(entry.case(), &usual, &[&cells.axis, "trace"]);
         for value in values.into_iter().filter(|value| cells.speaks_of(value)) {
             let key = (entry.parameter("trace"), parameters::page_rank(value), value);
             let one = (unusual, Candidate { entry, value });
@@ -194,12 +196,12 @@ fn candidates<'e>(cells: &Cells, entries: &'e [Entry]) -> Vec<Candidate<'e>> {
 
 /// What a rule sets a record against: another record, and which arms of the two.
 fn base_of<'e>(
-    cells: &Cells,
+    cells: &'static Cells,
     Candidate { entry, value }: Candidate<'e>,
     entries: &'e [Entry],
     limits: &'e Limits,
 ) -> Option<(&'e Entry, [Option<&'e str>; 2])> {
-    let base = match cells.base {
+    let base = match &cells.base {
         Base::Arm(other) => (entry, [Some(value), Some(other)]),
         Base::Clear => {
             let (level, arm) = limits.clear_by()?;
@@ -210,11 +212,12 @@ fn base_of<'e>(
         }
         Base::Value(other) => {
             let mates = entries.iter().filter(|mate| {
-                mate.record.workload == entry.record.workload && mate.parameter(cells.axis) == other
+                mate.record.workload == entry.record.workload
+                    && mate.parameter(&cells.axis) == other
             });
             let mates: Vec<&Entry> = mates.collect();
             let told: Vec<&Case> = mates.iter().map(|mate| mate.case()).collect();
-            let at = parameters::otherwise_equal(entry.case(), &told, cells.axis)?;
+            let at = parameters::otherwise_equal(entry.case(), &told, &cells.axis)?;
             (mates[at], [None, None])
         }
     };
@@ -224,7 +227,7 @@ fn base_of<'e>(
 
 /// The two cells of a rule, where their ratio is worth a sentence.
 fn compared(
-    cells: &Cells,
+    cells: &'static Cells,
     candidate: Candidate<'_>,
     entries: &[Entry],
     limits: &Limits,
@@ -235,7 +238,7 @@ fn compared(
     if one.unit != other.unit {
         return None;
     }
-    let ratio = match cells.base {
+    let ratio = match &cells.base {
         // Arms take turns in one process.
         Base::Arm(_) => {
             let of_base: BTreeMap<u32, f64> = other.numbered().collect();
@@ -278,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    const BEYOND: Bounds = Bounds { below: Some(0.8), above: Some(1.25) };
+    const BEYOND: Bounds = Bounds::Beyond(0.2);
 
     proptest! {
         #[test]
