@@ -10,82 +10,14 @@ pub(crate) const WORKLOAD: &str = "Workload";
 /// The heading above flags that say how, and where to.
 const RUN: &str = "Run";
 
-/// A command without `pagelab`, and what one might type after it.
-const EXAMPLES: &[(&str, &[&str])] = &[
-    ("", &["run", "run fault/latency --page 4k,2m", "explain -- ./program"]),
-    (
-        "run",
-        &[
-            "run",
-            "run --suite full -o before",
-            "run fault/throughput --page 4k,2m --forks 6",
-            "run fault/latency --ab order=ascending order=random --budget 30",
-            "run fault/latency --page 2m --ab \
-             set:/sys/kernel/mm/transparent_hugepage/defrag=always \
-             set:/sys/kernel/mm/transparent_hugepage/defrag=defer",
-            "run --ab bin:../before/pagelab bin:./pagelab",
-            "run fault/throughput --help",
-        ],
-    ),
-    ("run limit/timer", &["run limit/timer"]),
-    ("run limit/syscall", &["run limit/syscall"]),
-    ("run limit/clear", &["run limit/clear --level l2,dram"]),
-    ("run limit/copy", &["run limit/copy --level dram"]),
-    ("run limit/read", &["run limit/read --level l1,l2,llc,dram"]),
-    (
-        "run fault/throughput",
-        &[
-            "run fault/throughput --page 4k,2m --threads 1,2",
-            "run fault/throughput --populate touch,madvise-populate --size 1g --forks 6",
-        ],
-    ),
-    (
-        "run fault/latency",
-        &[
-            "run fault/latency --kind read,write --page 4k",
-            "run fault/latency --page all --order random --forks 6",
-        ],
-    ),
-    ("run fault/userfaultfd", &["run fault/userfaultfd --batch 1,16"]),
-    ("run fault/stages", &["run fault/stages --kind read,write --fifo"]),
-    ("run emu/replay", &["run emu/replay --trace exec-block --ops 20m"]),
-    ("run emu/verify", &["run emu/verify --trace zipf --ops 1m"]),
-    ("run trace/stats", &["run trace/stats --trace fib --ops 20m"]),
-    ("run memtype/bandwidth", &["run memtype/bandwidth --type wb --size 16m"]),
-    ("run memtype/latency", &["run memtype/latency --type wb,uc"]),
-    ("run memtype/order", &["run memtype/order --type wb"]),
-    ("run tier/simulation", &["run tier/simulation --policy all --fast 50%"]),
-    ("list", &["list", "list fault/latency"]),
-    ("check", &["check", "check --ktap"]),
-    ("doctor", &["doctor", "doctor --restore"]),
-    ("report", &["report pagelab-runs/first", "report first second --format csv -o numbers.csv"]),
-    (
-        "compare",
-        &[
-            "compare before after",
-            "compare before after --fail-on p50:3% --format lkml",
-            "compare pagelab-runs/first --by page",
-            "compare v6.12 v6.18 --allow kernel_release,kernel_version,kernel_config",
-        ],
-    ),
-    ("advise", &["advise --size 4g", "advise --size 1g --threads 2 --policy keep"]),
-    ("explain", &["explain -- ./program its arguments", "explain --pid 1234 --duration 30"]),
-    ("trace", &["trace synth exec-block -o block.zst", "trace replay block.zst"]),
-    ("trace synth", &["trace synth exec-block --ops 20m -o block.zst"]),
-    ("trace stats", &["trace stats block.zst", "trace stats exec-block --ops 20m"]),
-    ("trace replay", &["trace replay block.zst --backend all"]),
-    ("trace verify", &["trace verify block.zst"]),
-    ("trace capture", &["trace capture -o ls.zst -- ls /"]),
-    ("tier", &["tier simulate --preset pghot-v7/scan-1s"]),
-    ("tier simulate", &["tier simulate --preset pghot-v7/scan-1s"]),
-    ("resume", &["resume pagelab-runs/first", "resume LAST"]),
-    ("ls", &["ls", "ls pagelab-runs --format json"]),
-    ("show", &["show LAST"]),
-    ("tag", &["tag LAST before-the-patch"]),
-    ("selftest", &["selftest --aa --trials 20 --budget 600", "selftest --power"]),
-    ("completions", &["completions bash > ~/.local/share/bash-completion/completions/pagelab"]),
-    ("generate", &["generate --out dist"]),
-];
+/// Below each command without `pagelab`, in brackets, what one might type after it.
+const EXAMPLES: &str = include_str!("examples.txt");
+
+/// The commands that have examples, each with its own.
+fn examples() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let sections = EXAMPLES.split("\n[").filter_map(|section| section.split_once("]\n"));
+    sections.map(|(of, lines)| (of, lines.lines().filter(|line| !line.is_empty()).collect()))
+}
 
 /// Gives every command its example and its headings.
 pub(crate) fn dress(command: Command) -> Command {
@@ -93,7 +25,7 @@ pub(crate) fn dress(command: Command) -> Command {
 }
 
 fn dress_below(mut command: Command, path: &str) -> Command {
-    if let Some((_, examples)) = EXAMPLES.iter().find(|(of, _)| *of == path) {
+    if let Some((_, examples)) = examples().find(|(of, _)| *of == path) {
         let lines = examples.join("\n  pagelab ");
         let title = if examples.len() == 1 { "Example" } else { "Examples" };
         let after = command.get_after_help().map(|text| format!("\n{text}")).unwrap_or_default();
@@ -147,15 +79,18 @@ mod tests {
         for (path, mut command) in all() {
             let help = command.render_long_help().to_string();
             let example = format!("  pagelab {path}");
-            assert!(help.contains(example.trim_end()), "no example of `{path}`: EXAMPLES\n{help}");
+            assert!(
+                help.contains(example.trim_end()),
+                "no example of `{path}`: examples.txt\n{help}"
+            );
         }
     }
 
     #[test]
     fn every_example_is_a_command_line() {
-        for (path, examples) in EXAMPLES {
+        for (path, examples) in examples() {
             assert!(all().iter().any(|(known, _)| known == path), "there is no `{path}`");
-            for example in *examples {
+            for example in examples {
                 assert!(example.starts_with(path), "{example} is no example of {path}");
                 let typed = example.split(" > ").next().unwrap_or_default();
                 let words = ["pagelab"].into_iter().chain(typed.split(' '));
@@ -170,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_grid_that_is_an_example_can_be_planned() {
-        for example in EXAMPLES.iter().flat_map(|(_, examples)| *examples) {
+        for example in examples().flat_map(|(_, examples)| examples) {
             let words = ["pagelab"].into_iter().chain(example.split(' '));
             let Ok(matches) = cmd::command().try_get_matches_from(words) else { continue };
             let Some(("run", run)) = matches.subcommand() else { continue };
