@@ -12,6 +12,8 @@
 
 use std::ptr::NonNull;
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use crate::SysError;
 
 /// Bytes of a base page, which the loops step by.
@@ -19,7 +21,7 @@ const PAGE: u64 = 4096;
 
 /// What one worker of such a loop leaves; times are readings of `CLOCK_MONOTONIC_RAW`.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 pub struct PeerRound {
     /// Before `mmap`; before the stores where mapping is not part of the loop.
     pub start_ns: u64,
@@ -39,22 +41,7 @@ pub struct PeerRound {
     pub pages: u64,
 }
 
-/// Words of a [`PeerRound`] that crosses from a forked worker.
-pub const WORDS: usize = 8;
-
 impl PeerRound {
-    /// For shared memory.
-    pub fn words(&self) -> [u64; WORDS] {
-        let Self { start_ns, mapped_ns, touched_ns, end_ns, cpu_ns, minor, major, pages } = *self;
-        [start_ns, mapped_ns, touched_ns, end_ns, cpu_ns, minor, major, pages]
-    }
-
-    /// Back from shared memory.
-    pub fn of(words: &[u64; WORDS]) -> Self {
-        let [start_ns, mapped_ns, touched_ns, end_ns, cpu_ns, minor, major, pages] = *words;
-        Self { start_ns, mapped_ns, touched_ns, end_ns, cpu_ns, minor, major, pages }
-    }
-
     /// Both workers at once: from the earliest start to the latest end, counts added.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
@@ -175,11 +162,5 @@ mod tests {
         assert_eq!((halves.pages, halves.minor, halves.major), (256, 256, 0));
         assert_eq!(memory.touch(0, 1).minor, 0, "all is present by now");
         disable_thp(false).unwrap();
-    }
-
-    #[test]
-    fn a_round_crosses_shared_memory_unchanged() {
-        let words: [u64; WORDS] = std::array::from_fn(|index| index as u64);
-        assert_eq!(PeerRound::of(&words).words(), words);
     }
 }

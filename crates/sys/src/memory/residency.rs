@@ -263,7 +263,7 @@ mod tests {
     fn a_forked_process_reads_its_own_page_table() {
         let _alone = crate::alone();
         let scanner = Scanner::open().unwrap();
-        let found = crate::process::crew::processes::<1>(1, |_| {
+        let found = crate::process::crew::processes(1, |_| {
             let layout = Layout::contiguous(1 << 20);
             let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
             area.open().unwrap();

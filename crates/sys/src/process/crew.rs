@@ -18,6 +18,8 @@ use rustix::{
     time::Timespec,
 };
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use crate::{SysError, memory::map::Words, process::Pinned};
 
 /// Meets all workers of a crew, whether they share an address space or not.
@@ -98,22 +100,26 @@ pub(crate) fn pinned<R: Send + Default>(
     results.into_iter().collect()
 }
 
-/// Runs `body(0..workers)` in forked processes; each returns `N` numbers.
+/// Runs `body(0..workers)` in forked processes; each returns plain numbers, of whole words.
 ///
 /// # Errors
 /// When a process cannot be made, or one of them died.
-pub fn processes<const N: usize>(
+pub fn processes<T: FromBytes + IntoBytes + Immutable>(
     workers: usize,
-    body: impl Fn(usize) -> [u64; N],
-) -> Result<Vec<[u64; N]>, SysError> {
-    let shared = Words::shared(workers * N)?;
+    body: impl Fn(usize) -> T,
+) -> Result<Vec<T>, SysError> {
+    const WORD: usize = size_of::<u64>();
+    const { assert!(size_of::<T>().is_multiple_of(WORD), "only whole words cross") };
+    let each = size_of::<T>() / WORD;
+    let shared = Words::shared(workers * each)?;
     let mut children = Vec::with_capacity(workers);
     let mut failure = None;
     for worker in 0..workers {
         match fork(|| {
             let numbers = body(worker);
-            for (slot, number) in shared.get()[worker * N..].iter().zip(numbers) {
-                slot.store(number, Ordering::Release);
+            let words = numbers.as_bytes().as_chunks::<WORD>().0.iter();
+            for (slot, word) in shared.get()[worker * each..].iter().zip(words) {
+                slot.store(u64::from_ne_bytes(*word), Ordering::Release);
             }
             0
         }) {
@@ -141,10 +147,10 @@ pub fn processes<const N: usize>(
     if let Some(error) = failure {
         return Err(error);
     }
-    let read = |worker: usize| {
-        std::array::from_fn(|index| shared.get()[worker * N + index].load(Ordering::Acquire))
-    };
-    Ok((0..workers).map(read).collect())
+    let words = shared.get().iter().map(|slot| slot.load(Ordering::Acquire).to_ne_bytes());
+    let bytes: Vec<u8> = words.take(workers * each).flatten().collect();
+    let read = |worker: &[u8]| T::read_from_bytes(worker).expect("as many bytes as it has");
+    Ok(bytes.chunks_exact(size_of::<T>()).map(read).collect())
 }
 
 /// Forks a child of this process, which has one thread: it runs `body`, dies when its parent does,

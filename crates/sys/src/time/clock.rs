@@ -14,6 +14,7 @@ use std::{
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde::{Deserialize, Serialize};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::arch;
 
@@ -103,7 +104,8 @@ fn ns(time: Timespec) -> u64 {
 }
 
 /// Two readings with a body between them, in the units of the clock that took them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Span {
     /// Reading before the body.
     pub start: u64,

@@ -9,10 +9,13 @@ use pagelab_sys::{
     time::{Clock, Span, usage},
 };
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use super::Expectation;
 
 /// One timed phase of a round.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Phase {
     /// Clock readings around it.
     pub span: Span,
@@ -29,7 +32,8 @@ pub struct Phase {
 }
 
 /// What a round came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Outcome {
     /// The mapping call.
     pub map: Phase,
@@ -62,21 +66,7 @@ pub struct Outcome {
 /// Stands for a count that nobody gave: without perf, or on a kernel that does not tell.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// Words of an [`Outcome`] that crosses from a forked worker.
-pub const WORDS: usize = 5 * 7 + 7 + 5;
-
 impl Phase {
-    fn words(&self) -> [u64; 7] {
-        let Self { span, cpu_ns, minor, major, moved, preempted } = *self;
-        [span.start, span.end, cpu_ns, minor, major, moved, preempted]
-    }
-
-    fn of(words: &[u64]) -> Self {
-        let [start, end, cpu_ns, minor, major, moved, preempted] =
-            *words.first_chunk().expect("seven words a phase");
-        Self { span: Span { start, end }, cpu_ns, minor, major, moved, preempted }
-    }
-
     /// Both at once: from the earliest start to the latest end, counts added.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
@@ -92,40 +82,6 @@ impl Phase {
 }
 
 impl Outcome {
-    /// For shared memory.
-    pub fn words(&self) -> [u64; WORDS] {
-        let phases = [self.map, self.advise, self.populate, self.touch, self.release];
-        let Self { again_minor, perf_faults, present, huge, elsewhere, locked, zero, .. } = *self;
-        let counts = [again_minor, perf_faults, present, huge, elsewhere, locked, zero];
-        let expected = self.expected.words();
-        let mut words = phases.iter().flat_map(Phase::words).chain(counts).chain(expected);
-        std::array::from_fn(|_| words.next().expect("as many words as the outcome has"))
-    }
-
-    /// Back from shared memory.
-    pub fn of(words: &[u64; WORDS]) -> Self {
-        let phase = |index: usize| Phase::of(&words[index * 7..]);
-        let (counts, expected) = words[5 * 7..].split_at(7);
-        let [again_minor, perf_faults, present, huge, elsewhere, locked, zero] =
-            *counts.first_chunk().expect("seven counts");
-        let expected = Expectation::of(expected.first_chunk().expect("five expectations"));
-        Self {
-            map: phase(0),
-            advise: phase(1),
-            populate: phase(2),
-            touch: phase(3),
-            release: phase(4),
-            again_minor,
-            perf_faults,
-            present,
-            huge,
-            elsewhere,
-            locked,
-            zero,
-            expected,
-        }
-    }
-
     /// Several workers' outcomes as one.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
@@ -183,12 +139,6 @@ pub(super) fn try_phase(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_outcome_crosses_shared_memory_unchanged() {
-        let words: [u64; WORDS] = std::array::from_fn(|index| index as u64);
-        assert_eq!(Outcome::of(&words).words(), words);
-    }
 
     #[test]
     fn joined_phases_span_both() {

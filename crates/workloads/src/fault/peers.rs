@@ -7,7 +7,7 @@
 use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_record::schema;
 use pagelab_sys::{
-    loops::peers::{PeerRound, PftMemory, WORDS, page_fault1},
+    loops::peers::{PeerRound, PftMemory, page_fault1},
     process::{Barrier, Fifo, Pinned, crew, disable_thp},
 };
 
@@ -82,8 +82,7 @@ impl Peer {
         let barrier = Barrier::new(u32::try_from(self.workers()).expect("a few workers"))?;
         let work = |worker| self.work(worker, memory.as_ref(), &barrier);
         let rounds = if self.processes > 1 {
-            let words = crew::processes::<WORDS>(self.processes, |worker| work(worker).words())?;
-            words.iter().map(PeerRound::of).collect()
+            crew::processes(self.processes, work)?
         } else {
             crew::threads(self.threads, work)
         };

@@ -14,16 +14,17 @@ use pagelab_sys::{
     process::{Barrier, Pinned, crew},
     time::Span,
 };
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     Plan, Populate,
     beside::{Beside, Part},
-    outcome::{Outcome, Phase, UNKNOWN, WORDS},
+    outcome::{Outcome, Phase, UNKNOWN},
     page_bytes,
     pieces::{Pieces, Share},
     populate,
     round::round,
-    said::{SAID, Said},
+    said::Said,
     stage::Untouched,
     workers::{SharedStages, Staged},
 };
@@ -191,6 +192,14 @@ impl Trial for Rounds {
     }
 }
 
+/// What crosses from a forked worker.
+#[derive(FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Told {
+    outcome: Outcome,
+    said: Said,
+}
+
 impl Rounds {
     /// Files the touches of some pieces, if there are any.
     fn observe_touch(&self, name: &str, share: Share, meter: &mut Meter) {
@@ -211,7 +220,7 @@ impl Rounds {
         let alone = Barrier::new(1)?;
         // A worker has a copy of its stage, and the one of its number in the list.
         let stages = RefCell::new(&mut *stages);
-        let words = crew::processes::<{ WORDS + SAID }>(workers, |worker| {
+        let told = crew::processes(workers, |worker| {
             let run = || {
                 let _pinned = self.plan.cpus[worker].map(Pinned::to).transpose()?;
                 // A fresh process faults on code and stack; a tiny round takes those faults, by
@@ -233,22 +242,17 @@ impl Rounds {
                 let outcome = round(&plan, meter.clock(), &barrier, stage.as_mut(), None, None)?;
                 let mut witness = Witness::default();
                 stage.verify(&mut witness)?;
-                Ok::<_, Error>((outcome, Said::of(witness.drafted())))
+                Ok::<_, Error>(Told { outcome, said: Said::of(witness.drafted()) })
             };
             // The parent sees the text on stderr and the failure in the exit status.
-            let (outcome, said) = run().unwrap_or_else(|error| panic!("{error}"));
-            let mut words = outcome.words().into_iter().chain(said.words());
-            std::array::from_fn(|_| words.next().expect("as many words as both have"))
+            run().unwrap_or_else(|error| panic!("{error}"))
         })?;
-        let one = |words: &[u64; WORDS + SAID]| {
-            let (outcome, said) = words.split_at(WORDS);
-            let outcome = Outcome::of(outcome.first_chunk().expect("an outcome's words"));
-            (outcome, Said::from(said.first_chunk().expect("the rest")))
+        let join = |one: Told, other: Told| Told {
+            outcome: one.outcome.join(other.outcome),
+            said: one.said.join(other.said),
         };
-        let join = |(outcome, said): (Outcome, Said), (other, more)| {
-            (outcome.join(other), said.join(more))
-        };
-        Ok(words.iter().map(one).reduce(join).expect("at least one process"))
+        let Told { outcome, said } = told.into_iter().reduce(join).expect("at least one process");
+        Ok((outcome, said))
     }
 
     fn testify(&self, outcome: &Outcome, witness: &mut Witness) {

@@ -1,58 +1,40 @@
 //! What a forked worker found out about its kind's own claims, as plain numbers.
 //!
-//! The one idea: only words cross from a forked worker, and what matters of claims that hold is
-//! their number. Of those that do not, the first crosses as text, cut where its words end.
+//! The one idea: only plain numbers cross from a forked worker, and what matters of claims that
+//! hold is their number. Of those that do not, the first crosses as text, cut where its room ends.
+
+use std::borrow::Cow;
 
 use pagelab_bench::Witness;
 use pagelab_record::Claim;
-
-/// Words of text.
-const TEXT: usize = 32;
-
-/// Words of a [`Said`].
-pub(super) const SAID: usize = TEXT + 2;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// The claims of workers, counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub(super) struct Said {
     claims: u64,
     broken: u64,
-    /// The first claim that does not hold.
-    first: String,
+    /// The first claim that does not hold, as text that ends with the first 0.
+    first: [[u8; 32]; 8],
 }
 
 impl Said {
     /// Counts claims.
     pub(super) fn of(claims: &[Claim]) -> Self {
         let broken: Vec<&Claim> = claims.iter().filter(|claim| !claim.holds).collect();
-        let text = |claim: &&Claim| {
-            let Claim { claim, expected, observed, .. } = claim;
-            format!("{claim}: expected {expected}, observed {observed}")
-        };
-        Self {
-            claims: claims.len() as u64,
-            broken: broken.len() as u64,
-            first: broken.first().map(text).unwrap_or_default(),
+        let mut first = <[[u8; 32]; 8]>::default();
+        if let Some(Claim { claim, expected, observed, .. }) = broken.first() {
+            let text = format!("{claim}: expected {expected}, observed {observed}");
+            first.as_flattened_mut().iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte);
         }
+        Self { claims: claims.len() as u64, broken: broken.len() as u64, first }
     }
 
-    /// For shared memory.
-    pub(super) fn words(&self) -> [u64; SAID] {
-        let mut bytes = self.first.bytes();
-        let mut text = || u64::from_le_bytes(std::array::from_fn(|_| bytes.next().unwrap_or(0)));
-        std::array::from_fn(|index| match index {
-            0 => self.claims,
-            1 => self.broken,
-            _ => text(),
-        })
-    }
-
-    /// Back from shared memory.
-    pub(super) fn from(words: &[u64; SAID]) -> Self {
-        let bytes: Vec<u8> =
-            words[2..].iter().flat_map(|w| w.to_le_bytes()).take_while(|byte| *byte != 0).collect();
-        let first = String::from_utf8_lossy(&bytes).into_owned();
-        Self { claims: words[0], broken: words[1], first }
+    /// The first claim that does not hold.
+    fn first(&self) -> Cow<'_, str> {
+        let text = self.first.as_flattened().split(|byte| *byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(text)
     }
 
     /// What two workers said.
@@ -67,7 +49,7 @@ impl Said {
         if self.claims > 0 {
             let mut claim = "claims of the kind that hold in the workers".to_owned();
             if self.broken > 0 {
-                claim = format!("{claim} (not: {})", self.first);
+                claim = format!("{claim} (not: {})", self.first());
             }
             witness.expect(&claim, self.claims, self.claims - self.broken);
         }
@@ -79,17 +61,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_crosses_shared_memory_and_adds_up() {
+    fn what_was_said_adds_up_and_is_cut_where_it_is_too_long() {
         let claims = [
             Claim::check("pages shared", "a", 4, 4, 0),
             Claim::check("pages copied", "a", 4, 3, 0),
         ];
         let said = Said::of(&claims);
-        assert_eq!(Said::from(&said.words()), said);
-        let both = said.clone().join(Said::of(&claims[..1]));
+        let both = said.join(Said::of(&claims[..1]));
         assert_eq!((both.claims, both.broken), (3, 1));
-        assert_eq!(both.first, "pages copied: expected 4, observed 3");
-        let long = Said { first: "x".repeat(1000), ..said };
-        assert_eq!(Said::from(&long.words()).first.len(), TEXT * 8);
+        assert_eq!(both.first(), "pages copied: expected 4, observed 3");
+        let long = Said::of(&[Claim::check(&"x".repeat(1000), "a", 4, 3, 0)]);
+        assert_eq!(long.first(), "x".repeat(256));
     }
 }

@@ -13,6 +13,7 @@ use pagelab_sys::{
     machine::Topology,
     memory::{Advice, Backing, Layout},
 };
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Page size under test.
 pub const PAGE: Param = Param::axis("page", Kind::Page, "4k")
@@ -131,7 +132,8 @@ impl Space {
 }
 
 /// What touching a space must leave behind, in faults and in base pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
 pub struct Expectation {
     /// Minor faults.
     pub faults: u64,
@@ -155,23 +157,16 @@ impl Expectation {
         self.present / base_pages
     }
 
-    /// For shared memory.
-    pub fn words(self) -> [u64; 5] {
-        let Self { faults, major, present, huge, zero } = self;
-        [faults, major, present, huge, zero]
-    }
-
-    /// Back from shared memory.
-    pub fn of(words: &[u64; 5]) -> Self {
-        let [faults, major, present, huge, zero] = *words;
-        Self { faults, major, present, huge, zero }
-    }
-
     /// What two workers must leave together.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
-        let (one, two) = (self.words(), other.words());
-        Self::of(&std::array::from_fn(|index| one[index] + two[index]))
+        Self {
+            faults: self.faults + other.faults,
+            major: self.major + other.major,
+            present: self.present + other.present,
+            huge: self.huge + other.huge,
+            zero: self.zero + other.zero,
+        }
     }
 }
 
