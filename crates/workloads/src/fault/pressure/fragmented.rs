@@ -16,12 +16,12 @@ use pagelab_sys::{
     Area,
     counts::Counters,
     machine::{FreeMemory, Topology, Tree},
-    memory::{Advice, Backing, Layout, Residency},
+    memory::{Advice, Backing, Layout},
 };
 
-use super::pieces::Pieces;
+use super::pieces::{Pieces, Shortage};
 use crate::{
-    fault::{Asked, Expectation, Lie, Space, Stage, needs::SmallNode, page_bytes},
+    fault::{Asked, Lie, Space, needs::SmallNode, page_bytes},
     needs::{Memory, Node, Setting},
 };
 
@@ -58,22 +58,14 @@ fn node_of(asked: &Asked) -> usize {
     named.or_else(|| near().map(|node| node.id)).unwrap_or(0)
 }
 
-/// The stage of a case on a node whose free memory is broken up.
-///
-/// # Errors
-/// When the kernel does not tell what is free.
-pub(super) fn broken_up(
-    asked: &Asked,
-    space: &mut Space,
-    stage: Box<dyn Stage>,
-) -> Result<Box<dyn Stage>, Error> {
+/// A node whose free memory is broken up.
+pub(super) fn broken_up(asked: &Asked, space: &mut Space) -> Box<dyn Shortage> {
     let node = node_of(asked);
     if Topology::machine().nodes().len() > 1 {
         // Elsewhere there may be as many blocks as before.
         space.mem_node = Some(node);
     }
-    Ok(Box::new(BrokenUp {
-        stage,
+    Box::new(BrokenUp {
         page: space.page,
         node,
         is_bound: space.mem_node.is_some(),
@@ -81,16 +73,12 @@ pub(super) fn broken_up(
         kept: Vec::new(),
         kept_bytes: 0,
         blocks: 0,
-        before: Counters::default(),
-        moved: Counters::default(),
-        pieces: Pieces::new(space.page, space.bytes())?,
-    }))
+    })
 }
 
-/// A stage on a node without a free block of the page under test.
+/// A node without a free block of the page under test.
 #[derive(Debug)]
 struct BrokenUp {
-    stage: Box<dyn Stage>,
     page: PageSize,
     node: usize,
     is_bound: bool,
@@ -101,9 +89,6 @@ struct BrokenUp {
     kept_bytes: u64,
     /// Blocks of the page under test right before the touches.
     blocks: u64,
-    before: Counters,
-    moved: Counters,
-    pieces: Pieces,
 }
 
 impl BrokenUp {
@@ -178,47 +163,28 @@ impl BrokenUp {
     }
 }
 
-impl Stage for BrokenUp {
-    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        self.stage.ready(area)?;
+impl Shortage for BrokenUp {
+    fn begin(&mut self) -> Result<(), Error> {
         if !self.lies {
             self.break_up()?;
         }
         self.blocks = self.free()?.blocks(self.page.bytes());
-        self.before = Counters::read(Some(self.page.bytes() / 1024));
         Ok(())
     }
 
-    fn inspect(&mut self, area: &Area, found: &Residency) -> Result<(), Error> {
-        self.moved = Counters::read(Some(self.page.bytes() / 1024)).since(&self.before);
-        self.pieces.read(area)?;
-        self.stage.inspect(area, found)
+    fn end(&mut self) -> Result<(), Error> {
+        Ok(())
     }
 
-    fn done(&mut self) -> Result<(), Error> {
-        self.stage.done()
-    }
-
-    fn expect(&self, first_touch: Expectation) -> Expectation {
-        self.pieces.expect(self.stage.expect(first_touch))
-    }
-
-    fn fell_back(&self, at: usize) -> bool {
-        self.pieces.fell_back(at)
-    }
-
-    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.stage.verify(witness)?;
+    fn verify(&mut self, pieces: &Pieces, moved: &Counters, witness: &mut Witness) {
         let claim = "free blocks of at least this size on the node before the touches";
         witness.expect(claim, 0, self.blocks);
-        let of = |name| self.moved.get(name).unwrap_or(0);
+        let of = |name| moved.get(name).unwrap_or(0);
         let stalls = of("compact_stall");
         let claim = "direct compactions and fallbacks of the touches, machine-wide, at least";
-        witness.expect_at_least(claim, 1, stalls + self.pieces.base());
-        self.pieces.testify(&self.moved, witness);
+        witness.expect_at_least(claim, 1, stalls + pieces.base());
         witness.count("compactions", stalls);
         witness.count("compactions_that_made_a_page", of("compact_success"));
         witness.set("kept_in_pieces_mib", self.kept_bytes >> 20);
-        Ok(())
     }
 }

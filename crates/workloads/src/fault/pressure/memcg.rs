@@ -19,20 +19,19 @@ use std::{
 
 use pagelab_bench::{Error, Inputs, Need, Needed, PageSize, Witness};
 use pagelab_sys::{
-    Area, SysError,
+    SysError,
     counts::Counters,
     files::{
         pagecache,
         shortage::{scratch_directory, scratch_file},
     },
     knobs::MemoryGroup,
-    memory::Residency,
 };
 
-use super::pieces::Pieces;
+use super::pieces::{Pieces, Shortage};
 use crate::{
     fault::{
-        Asked, Expectation, Space, Stage,
+        Asked, Space,
         needs::{Own, Reclaimable},
     },
     needs::Memory,
@@ -98,16 +97,15 @@ pub(super) fn needs(size: u64) -> Vec<Needed> {
     ]
 }
 
-/// The stage of a case in its group.
+/// The case's own group, full.
 ///
 /// # Errors
 /// When the scratch file cannot be written, or there is no group.
 pub(super) fn squeezed(
     asked: &Asked,
     space: &Space,
-    stage: Box<dyn Stage>,
     inputs: &Inputs,
-) -> Result<Box<dyn Stage>, Error> {
+) -> Result<Box<dyn Shortage>, Error> {
     let missing = || Error::Case("pressure=memcg: no memory cgroup was made for the case".into());
     let group = inputs.group().cloned().ok_or_else(missing)?;
     let cache_bytes = cache_bytes(asked.size);
@@ -116,7 +114,6 @@ pub(super) fn squeezed(
         |error| SysError::new("keep", format!("{} from swap", group.path.display()), error);
     group.keep_from_swap().map_err(failed)?;
     Ok(Box::new(Squeezed {
-        stage,
         page: space.page,
         group,
         bytes: space.bytes(),
@@ -126,24 +123,21 @@ pub(super) fn squeezed(
         cache_bytes,
         before: Reading::default(),
         after: Reading::default(),
-        pieces: Pieces::new(space.page, space.bytes())?,
     }))
 }
 
 /// What the kernel counted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     /// Times that the group's limit was hit.
     hits: u64,
     /// Pages of the scratch file in memory.
     cached: u64,
-    machine: Counters,
 }
 
-/// A stage in a group that is full.
+/// A group that is full.
 #[derive(Debug)]
 struct Squeezed {
-    stage: Box<dyn Stage>,
     page: PageSize,
     group: MemoryGroup,
     /// Bytes of the space.
@@ -156,7 +150,6 @@ struct Squeezed {
     cache_bytes: u64,
     before: Reading,
     after: Reading,
-    pieces: Pieces,
 }
 
 impl Squeezed {
@@ -199,11 +192,7 @@ impl Squeezed {
     }
 
     fn read(&self) -> Result<Reading, SysError> {
-        Ok(Reading {
-            hits: hits(&self.group),
-            cached: self.cached()?,
-            machine: Counters::read(Some(self.page.bytes() / 1024)),
-        })
+        Ok(Reading { hits: hits(&self.group), cached: self.cached()? })
     }
 }
 
@@ -219,9 +208,8 @@ fn hits(group: &MemoryGroup) -> u64 {
     number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
-impl Stage for Squeezed {
-    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
-        self.stage.ready(area)?;
+impl Shortage for Squeezed {
+    fn begin(&mut self) -> Result<(), Error> {
         // The last attempt counts as it is: its claims say what was missing.
         for _ in 0..ATTEMPTS {
             if self.fill_up()? {
@@ -232,34 +220,18 @@ impl Stage for Squeezed {
         Ok(())
     }
 
-    fn inspect(&mut self, area: &Area, found: &Residency) -> Result<(), Error> {
+    fn end(&mut self) -> Result<(), Error> {
         self.after = self.read()?;
-        self.limit(self.ample)?;
-        self.pieces.read(area)?;
-        self.stage.inspect(area, found)
+        Ok(self.limit(self.ample)?)
     }
 
-    fn done(&mut self) -> Result<(), Error> {
-        self.stage.done()
-    }
-
-    fn expect(&self, first_touch: Expectation) -> Expectation {
-        self.pieces.expect(self.stage.expect(first_touch))
-    }
-
-    fn fell_back(&self, at: usize) -> bool {
-        self.pieces.fell_back(at)
-    }
-
-    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
-        self.stage.verify(witness)?;
-        let Reading { hits, cached, machine } = &self.after;
-        let hits = hits.saturating_sub(self.before.hits);
-        let gave_way = self.before.cached.saturating_sub(*cached);
+    fn verify(&mut self, pieces: &Pieces, _: &Counters, witness: &mut Witness) {
+        let hits = self.after.hits.saturating_sub(self.before.hits);
+        let gave_way = self.before.cached.saturating_sub(self.after.cached);
         witness.expect_at_least("times that the limit of the group was hit, at least", 1, hits);
         let touched = match self.page {
             PageSize::Base => self.bytes / 4096,
-            _ => self.pieces.whole() * self.page.bytes() / 4096 + self.pieces.base(),
+            _ => pieces.whole() * self.page.bytes() / 4096 + pieces.base(),
         };
         // Half: reclaim takes other clean pages of the group as well.
         let least = touched.saturating_sub(SLACK / 4096 + STOCK) / 2;
@@ -267,12 +239,10 @@ impl Stage for Squeezed {
         witness.expect_at_least(claim, least, gave_way);
         if self.too_many > 0 {
             let claim = "touches that fell back when the page cache was gone, at least";
-            witness.expect_at_least(claim, 1, self.pieces.base());
+            witness.expect_at_least(claim, 1, pieces.base());
         }
-        self.pieces.testify(&machine.since(&self.before.machine), witness);
         witness.count("limit_hits", hits);
         witness.count("cache_pages_reclaimed", gave_way);
-        Ok(())
     }
 }
 

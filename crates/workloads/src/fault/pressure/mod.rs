@@ -13,10 +13,11 @@ mod fragmented;
 mod memcg;
 mod pieces;
 
-use pagelab_bench::{Error, Inputs, Kind, Need, Needed, PageSize, Param};
-use pagelab_sys::machine::thp::Policy;
+use pagelab_bench::{Error, Inputs, Kind, Need, Needed, PageSize, Param, Witness};
+use pagelab_sys::{Area, counts::Counters, machine::thp::Policy, memory::Residency};
 
-use super::{Asked, Pressure, Space, Stage};
+use self::pieces::{Pieces, Shortage};
+use super::{Asked, Expectation, Pressure, Space, Stage};
 use crate::needs::Transparent;
 
 /// The parameter.
@@ -56,10 +57,64 @@ pub(super) fn under(
     stage: Box<dyn Stage>,
     inputs: &Inputs,
 ) -> Result<Box<dyn Stage>, Error> {
-    match asked.pressure {
-        Pressure::None => Ok(stage),
-        Pressure::Memcg => memcg::squeezed(asked, space, stage, inputs),
-        Pressure::Fragmented => fragmented::broken_up(asked, space, stage),
+    let shortage = match asked.pressure {
+        Pressure::None => return Ok(stage),
+        Pressure::Memcg => memcg::squeezed(asked, space, inputs)?,
+        Pressure::Fragmented => fragmented::broken_up(asked, space),
+    };
+    let pieces = Pieces::new(space.page, space.bytes())?;
+    Ok(Box::new(Pressed { stage, shortage, page: space.page, pieces, moved: Counters::default() }))
+}
+
+/// A stage whose touches take memory that is short.
+#[derive(Debug)]
+struct Pressed {
+    stage: Box<dyn Stage>,
+    shortage: Box<dyn Shortage>,
+    page: PageSize,
+    pieces: Pieces,
+    /// What the kernel had counted before the touches, and then in them.
+    moved: Counters,
+}
+
+impl Pressed {
+    fn counted(&self) -> Counters {
+        Counters::read(Some(self.page.bytes() / 1024))
+    }
+}
+
+impl Stage for Pressed {
+    fn ready(&mut self, area: &mut Area) -> Result<(), Error> {
+        self.stage.ready(area)?;
+        self.shortage.begin()?;
+        self.moved = self.counted();
+        Ok(())
+    }
+
+    fn inspect(&mut self, area: &Area, found: &Residency) -> Result<(), Error> {
+        self.moved = self.counted().since(&self.moved);
+        self.shortage.end()?;
+        self.pieces.read(area)?;
+        self.stage.inspect(area, found)
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        self.stage.done()
+    }
+
+    fn expect(&self, first_touch: Expectation) -> Expectation {
+        self.pieces.expect(self.stage.expect(first_touch))
+    }
+
+    fn fell_back(&self, at: usize) -> bool {
+        self.pieces.fell_back(at)
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        self.stage.verify(witness)?;
+        self.shortage.verify(&self.pieces, &self.moved, witness);
+        self.pieces.testify(&self.moved, witness);
+        Ok(())
     }
 }
 

@@ -3,6 +3,8 @@
 //! The one idea: the page table is read back page by page, so that what the kernel gave is known
 //! for every touch. What the kernel counted stands beside it and decides nothing by itself.
 
+use std::fmt;
+
 use pagelab_bench::{Error, PageSize, Witness};
 use pagelab_sys::{
     Area,
@@ -11,6 +13,19 @@ use pagelab_sys::{
 };
 
 use crate::fault::{Expectation, page_bytes};
+
+/// One way in which memory is short.
+pub(super) trait Shortage: fmt::Debug {
+    /// Makes memory short, right before the touches.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// Looks at what became of it, right after them.
+    fn end(&mut self) -> Result<(), Error>;
+
+    /// Proves that it was short, and that the touches felt it: by the pages that they got, and by
+    /// what the kernel counted meanwhile.
+    fn verify(&mut self, pieces: &Pieces, moved: &Counters, witness: &mut Witness);
+}
 
 /// What one touch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
