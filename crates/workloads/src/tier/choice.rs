@@ -40,6 +40,11 @@ impl<R: Row> Choice<Spec<R>> {
         self.constants.retain(|(known, _)| known != name);
         Ok(())
     }
+
+    /// The numbers that say where they come from, each with its name in a file.
+    pub(super) fn each(&self) -> impl Iterator<Item = (String, &Constant)> {
+        self.constants.iter().map(|(name, constant)| (name.clone(), constant))
+    }
 }
 
 impl<'de, R: Row> Deserialize<'de> for Choice<Spec<R>> {

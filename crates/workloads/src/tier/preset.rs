@@ -14,7 +14,7 @@ use super::{
     choice::Choice,
     constant::Constant,
     metric::Metric,
-    section::{Bits, Daemon, Ends, Hints, Load, Memory, Physical, Samples},
+    section::{Bits, Daemon, Ends, Hints, Layer, Load, Memory, Physical, Samples},
 };
 
 /// The built-in scenarios: name and text.
@@ -70,6 +70,20 @@ macro_rules! settings {
         /// Everything about a run but who decides.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Settings { $($(#[$help])* pub $field: $type),+ }
+
+        impl Settings {
+            /// Each field over that of `base`.
+            fn each_over(&self, base: &Self) -> Self {
+                Self { $($field: self.$field.over(&base.$field)),+ }
+            }
+
+            /// The numbers of the tables.
+            fn numbers(&self) -> Vec<(String, Constant)> {
+                let mut all = Vec::new();
+                $(all.extend(named(stringify!($field), self.$field.each()));)+
+                all
+            }
+        }
 
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -217,62 +231,29 @@ impl Settings {
     pub fn over(&self, base: &Self) -> Self {
         // What a run works on is one choice: a generator of its own is instead of the trace.
         let works = self.generator.is_some() || self.trace.is_some();
-        let work = if works { self } else { base };
-        Self {
-            generator: work.generator.clone(),
-            trace: work.trace.clone(),
-            start: self.start.or(base.start),
-            sources: self.sources.clone().or_else(|| base.sources.clone()),
-            memory: self.memory.over(&base.memory),
-            work: self.work.over(&base.work),
-            curve: self.curve.over(&base.curve),
-            points: self.points.clone().or_else(|| base.points.clone()),
-            physical: self.physical.over(&base.physical),
-            sampling: self.sampling.over(&base.sampling),
-            hints: self.hints.over(&base.hints),
-            young: self.young.over(&base.young),
-            written: self.written.over(&base.written),
-            mover: self.mover.over(&base.mover),
-        }
+        let Self { generator, trace, .. } = if works { self } else { base }.clone();
+        Self { generator, trace, ..self.each_over(base) }
     }
 
     /// Every number, with the name that it has in a file.
     pub fn constants(&self) -> Vec<(String, Constant)> {
-        let tables = [
-            ("memory", self.memory.each()),
-            ("work", self.work.each()),
-            ("curve", self.curve.each()),
-            ("physical", self.physical.each()),
-            ("sampling", self.sampling.each()),
-            ("hints", self.hints.each()),
-            ("young", self.young.each()),
-            ("written", self.written.each()),
-            ("mover", self.mover.each()),
-        ];
-        let generator = self.generator.iter().flat_map(|choice| &choice.constants);
-        let named =
-            |(name, constant): &(String, Constant)| (format!("generator.{name}"), constant.clone());
-        let mut all: Vec<(String, Constant)> = generator.map(named).collect();
-        for (table, numbers) in tables {
-            all.extend(
-                numbers
-                    .into_iter()
-                    .map(|(name, constant)| (format!("{table}.{name}"), constant.clone())),
-            );
-        }
-        all
+        let generator = self.generator.iter().flat_map(Choice::each);
+        named("generator", generator).chain(self.numbers()).collect()
     }
+}
+
+/// Numbers, each with its table's name before its own.
+fn named<'c>(
+    table: &str,
+    numbers: impl IntoIterator<Item = (String, &'c Constant)>,
+) -> impl Iterator<Item = (String, Constant)> {
+    numbers.into_iter().map(move |(name, constant)| (format!("{table}.{name}"), constant.clone()))
 }
 
 impl Run {
     /// Every number that the run depends on, with the name that it has in a file.
     pub fn constants(&self) -> Vec<(String, Constant)> {
-        let policy = self.policy.constants.iter();
-        let named =
-            |(name, constant): &(String, Constant)| (format!("policy.{name}"), constant.clone());
-        let mut all: Vec<(String, Constant)> = policy.map(named).collect();
-        all.extend(self.settings.constants());
-        all
+        named("policy", self.policy.each()).chain(self.settings.constants()).collect()
     }
 
     /// Whether it is another model of a source that has a model already.

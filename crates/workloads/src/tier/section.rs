@@ -7,6 +7,24 @@ use serde::Deserialize;
 
 use super::constant::Constant;
 
+/// What is laid over another.
+pub trait Layer {
+    /// This, and what is not said here as in `base`.
+    #[must_use]
+    fn over(&self, base: &Self) -> Self;
+
+    /// Every number that there is, with its name in a file.
+    fn each(&self) -> Vec<(String, &Constant)> {
+        Vec::new()
+    }
+}
+
+impl<T: Clone> Layer for Option<T> {
+    fn over(&self, base: &Self) -> Self {
+        self.clone().or_else(|| base.clone())
+    }
+}
+
 /// Declares a table of constants.
 macro_rules! sections {
     ($($(#[$about:meta])* $name:ident { $($(#[$help:meta])* $field:ident),+ $(,)? })+) => {$(
@@ -15,15 +33,12 @@ macro_rules! sections {
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub struct $name { $($(#[$help])* pub $field: Option<Constant>),+ }
 
-        impl $name {
-            /// These numbers, and where there are none those of `base`.
-            #[must_use]
-            pub fn over(&self, base: &Self) -> Self {
-                Self { $($field: self.$field.clone().or_else(|| base.$field.clone())),+ }
+        impl Layer for $name {
+            fn over(&self, base: &Self) -> Self {
+                Self { $($field: self.$field.over(&base.$field)),+ }
             }
 
-            /// Every number that there is, with its name in a file.
-            pub fn each(&self) -> Vec<(String, &Constant)> {
+            fn each(&self) -> Vec<(String, &Constant)> {
                 let all = [$((stringify!($field), &self.$field)),+];
                 let known = all.into_iter().filter_map(|(name, constant)| {
                     Some((name.replace('_', "-"), constant.as_ref()?))
