@@ -14,6 +14,7 @@ mod document;
 mod entry;
 mod findings;
 mod fit;
+mod gathered;
 mod grid;
 mod headline;
 mod html;
@@ -52,6 +53,7 @@ pub(crate) use document::{
     Block, Cell, Column, Document, Found, Headline, Note, Section, Table, Tone,
 };
 pub(crate) use entry::{Entry, Standing};
+pub(crate) use gathered::{distinct, grouped};
 pub(crate) use grid::Grid;
 pub(crate) use headline::{base_cases, fault, headline};
 pub(crate) use limits::Limits;

@@ -9,7 +9,7 @@ use super::{
     figure::{Both, Figure, Over, Side, THEIRS, parameter},
     words::words,
 };
-use crate::{Cell, Column, Entry, Standing, Table, Tone};
+use crate::{Cell, Column, Entry, Standing, Table, Tone, distinct};
 
 const ARM: &str = "arm";
 
@@ -78,13 +78,8 @@ fn arms(both: &Both, spec: &TableSpec, entry: &Entry, side: Side) -> Vec<String>
     let series = figures[0].published.series.as_ref().or(figures[0].series.as_ref());
     let series = series.map_or("", String::as_str);
     let Some(measured) = entry.measured() else { return Vec::new() };
-    let mut all: Vec<String> = Vec::new();
-    for one in measured.series.iter().filter(|one| one.name == series) {
-        if !all.contains(&one.arm) {
-            all.push(one.arm.clone());
-        }
-    }
-    all
+    let mine = measured.series.iter().filter(|one| one.name == series);
+    distinct(mine.map(|one| one.arm.clone()))
 }
 
 /// What a result must have to be like this one: the keys that it states.

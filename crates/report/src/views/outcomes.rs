@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pagelab_record::{Claim, Outcome};
 
 use crate::{
-    Block, Cell, Entry, Grid, Headline, Note, Run, Section, Standing, Tone, numbers::total,
+    Block, Cell, Entry, Grid, Headline, Note, Run, Section, Standing, Tone, grouped, numbers::total,
 };
 
 /// The witness in a sentence or two: how many claims, and which do not hold.
@@ -89,21 +89,16 @@ pub(crate) fn claims(run: &Run) -> Option<Section> {
 
 /// Cases that the host cannot run, grouped by what it lacks.
 pub(crate) fn skipped(run: &Run) -> Option<Section> {
-    let mut needs: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for entry in &run.entries {
-        let Outcome::Skipped { need, cure } = &entry.record.outcome else { continue };
-        let case = entry.short.clone();
-        match needs.iter_mut().find(|(n, c, _)| n == need && c == cure) {
-            Some((_, _, cases)) => cases.push(case),
-            None => needs.push((need, cure, vec![case])),
-        }
-    }
-    let note = |(need, cure, cases): (&str, &str, Vec<String>)| {
+    let needs = run.entries.iter().filter_map(|entry| match &entry.record.outcome {
+        Outcome::Skipped { need, cure } => Some(((need, cure), entry.short.as_str())),
+        _ => None,
+    });
+    let note = |((need, cure), cases): ((&String, &String), Vec<&str>)| {
         let text = format!("{need}: {}", cases.join("; "));
-        Block::Note(Note { tone: Tone::Warn, tag: "skipped", text, cure: cure.to_owned() })
+        Block::Note(Note::warn("skipped", text, cure))
     };
     let mut section = Section::new("skipped", "Skipped, and how to run it");
-    section.blocks = needs.into_iter().map(note).collect();
+    section.blocks = grouped(needs).into_iter().map(note).collect();
     (!section.blocks.is_empty()).then_some(section)
 }
 

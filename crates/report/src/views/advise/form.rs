@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Advice, Choice, PRESENT, Row};
 use crate::{
     Block, Cell, Entry, Grid, Key, Lanes, Note, Quantity, Section, Standing, Table, Tone, chart,
-    elapsed, hue, views::throughput::ARM,
+    elapsed, grouped, hue, views::throughput::ARM,
 };
 
 /// The answer, its price, and the table behind it.
@@ -163,21 +163,15 @@ fn said(advice: &Advice<'_>) -> String {
 
 /// What strategies lack for all of the memory, each lack once.
 fn lacking(advice: &Advice<'_>) -> Vec<Block> {
-    let mut told: Vec<(&Lack, Vec<&str>)> = Vec::new();
-    for row in &advice.rows {
-        for lack in &row.strategy.lacks {
-            match told.iter_mut().find(|(other, _)| other.need == lack.need) {
-                Some((_, names)) => names.push(&row.strategy.name),
-                None => told.push((lack, vec![&row.strategy.name])),
-            }
-        }
-    }
-    told.into_iter()
-        .map(|(lack, names)| {
-            let text = format!("{}: not here now for all of it: {}", names.join(", "), lack.need);
-            note(Tone::Plain, "needs", text, lack.cure.clone())
-        })
-        .collect()
+    let strategies = advice.rows.iter().map(|row| row.strategy);
+    let told =
+        strategies.flat_map(|one| one.lacks.iter().map(move |lack| (&lack.need, (one, lack))));
+    let note = |(need, all): (&String, Vec<(&Strategy, &Lack)>)| {
+        let names: Vec<&str> = all.iter().map(|(one, _)| one.name.as_str()).collect();
+        let text = format!("{}: not here now for all of it: {need}", names.join(", "));
+        note(Tone::Plain, "needs", text, all[0].1.cure.clone())
+    };
+    grouped(told).into_iter().map(note).collect()
 }
 
 /// The answer for programs: `pagelab.advice/1`.

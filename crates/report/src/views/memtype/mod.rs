@@ -16,8 +16,8 @@ use pagelab_record::{Case, Measured, Series, units};
 
 use crate::{
     At, Block, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Standing, Time, Tone, Unit,
-    cases::test_of, clock_of, elapsed, entry::display_claim, group_thousands, numbers::Number,
-    parameters::display_type, ratio,
+    cases::test_of, clock_of, distinct, elapsed, entry::display_claim, group_thousands, grouped,
+    numbers::Number, parameters::display_type, ratio,
 };
 pub(crate) use {
     bandwidth::section as bandwidth_section,
@@ -73,13 +73,8 @@ fn test_rank(test: &str) -> usize {
 fn arms<'a>(entry: &'a Entry, list: &str) -> Vec<&'a str> {
     let Some(measured) = entry.measured() else { return Vec::new() };
     let has = |arm: &&str| measured.series.iter().any(|series| series.arm == *arm);
-    let mut arms: Vec<&str> = entry.parameter(list).split(',').filter(has).collect();
-    for series in &measured.series {
-        if !arms.contains(&series.arm.as_str()) {
-            arms.push(&series.arm);
-        }
-    }
-    arms
+    let ran = measured.series.iter().map(|series| series.arm.as_str());
+    distinct(entry.parameter(list).split(',').filter(has).chain(ran))
 }
 
 /// Adds what a bandwidth case implies by itself: the time of a round, and the share of C.
@@ -154,27 +149,22 @@ fn mine<'a>(entries: &'a [Entry], workload: &str) -> Vec<&'a Entry> {
 /// Why numbers are withheld. Claims that fail alike are said once, with the cases that they spoil:
 /// a hypervisor that ignores a memory type spoils all of them.
 fn withheld(entries: &[&Entry]) -> Vec<Block> {
-    let mut told: Vec<(String, Vec<String>)> = Vec::new();
-    let mut tell = |why: String, entry: &Entry| {
-        let whose = match entry.record.workload.as_str() {
+    let whose = |entry: &Entry| {
+        let test = match entry.record.workload.as_str() {
             BANDWIDTH => test_of(entry.case()),
             _ => String::new(),
         };
-        let whose = format!("{} {whose}", display_type(entry.parameter("type")));
-        let whose = whose.trim_end().to_owned();
-        match told.iter_mut().find(|(other, _)| *other == why) {
-            Some((_, cases)) if cases.contains(&whose) => {}
-            Some((_, cases)) => cases.push(whose),
-            None => told.push((why, vec![whose])),
-        }
+        format!("{} {test}", display_type(entry.parameter("type"))).trim_end().to_owned()
     };
-    for entry in entries.iter().filter(|entry| entry.standing == Standing::Invalid) {
-        entry.failed_claims().for_each(|claim| tell(display_claim(claim), entry));
-    }
+    let invalid = entries.iter().filter(|entry| entry.standing == Standing::Invalid);
+    let told = grouped(invalid.flat_map(|entry| {
+        entry.failed_claims().map(move |claim| (display_claim(claim), whose(entry)))
+    }));
     let note = |tone, tag, text| Block::Note(Note { tone, tag, text, cure: String::new() });
     let mut blocks: Vec<Block> = told
         .into_iter()
         .map(|(why, cases)| {
+            let cases = distinct(cases);
             note(Tone::Bad, "INVALID", format!("{}: {why}; not quoted", cases.join(", ")))
         })
         .collect();

@@ -17,8 +17,8 @@ use pagelab_record::{
 
 use crate::{
     At, Block, Cell, Entry, Grid, Headline, Note, Numbers, Quantity, Run, Section, Table, Time,
-    Tone, Unit, all_rows, clock_of, columns, cpu, elapsed, group_thousands, headline, name_of,
-    parameters,
+    Tone, Unit, all_rows, clock_of, columns, cpu, distinct, elapsed, group_thousands, headline,
+    name_of, parameters,
     ratio::{self, TIE},
     tally, titles,
 };
@@ -44,13 +44,7 @@ const MIB: f64 = 1_048_576.0;
 /// The arms of a case, in the order that was asked for.
 pub(crate) fn arms<'a>(case: &'a Case, measured: &'a Measured) -> Vec<&'a str> {
     let asked = case.get("backend").unwrap_or_default().split(',').filter(|arm| !arm.is_empty());
-    let mut arms: Vec<&str> = asked.collect();
-    for series in &measured.series {
-        if !arms.contains(&series.arm.as_str()) {
-            arms.push(&series.arm);
-        }
-    }
-    arms
+    distinct(asked.chain(measured.series.iter().map(|series| series.arm.as_str())))
 }
 
 /// The name that `base` goes by among some arms.

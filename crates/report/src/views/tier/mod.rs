@@ -15,8 +15,8 @@ use pagelab_record::{Case, Measured, Table};
 
 pub(crate) use self::{compared::compared_section, section::section};
 use crate::{
-    Entry, Headline, Numbers, Quantity, Run, Tone, Unit, elapsed, headline as make, parameters,
-    tally,
+    Entry, Headline, Numbers, Quantity, Run, Tone, Unit, distinct, elapsed, headline as make,
+    parameters, tally,
 };
 
 /// The policy that moves nothing.
@@ -44,13 +44,8 @@ pub(crate) const COUNTS: [(&str, &str, u8); 9] = [
 
 /// The arms of a record, in the order in which they ran.
 pub(crate) fn arms(measured: &Measured) -> Vec<&str> {
-    let mut arms: Vec<&str> = Vec::new();
-    for series in measured.series.iter().filter(|series| series.name == RUN) {
-        if !arms.contains(&series.arm.as_str()) {
-            arms.push(&series.arm);
-        }
-    }
-    arms
+    let ran = measured.series.iter().filter(|series| series.name == RUN);
+    distinct(ran.map(|series| series.arm.as_str()))
 }
 
 /// A count of an arm.
@@ -129,13 +124,8 @@ fn with_regret<'e>(mine: &[&'e Entry]) -> Vec<&'e Entry> {
 
 /// Every policy of some cases but the oracle, in the order in which they ran.
 fn policies<'e>(entries: &[&'e Entry]) -> Vec<&'e str> {
-    let mut policies: Vec<&str> = Vec::new();
-    for arm in entries.iter().filter_map(|entry| entry.measured()).flat_map(arms) {
-        if arm != ORACLE && !policies.contains(&arm) {
-            policies.push(arm);
-        }
-    }
-    policies
+    let all = entries.iter().filter_map(|entry| entry.measured()).flat_map(arms);
+    distinct(all.filter(|arm| *arm != ORACLE))
 }
 
 /// Cases up to which each has its times and promotions among the headlines.

@@ -10,8 +10,8 @@ use pagelab_record::units;
 
 use super::{WHOLE, WORKLOAD, percent, published_of};
 use crate::{
-    Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, group_thousands,
-    numbers::counted, titles,
+    Block, Cell, Entry, Grid, Quantity, Run, Section, Table, Tone, all_rows, cpu, distinct,
+    group_thousands, numbers::counted, titles,
 };
 
 /// Pages of the list that a table shows; the JSON has all.
@@ -248,16 +248,10 @@ fn miss_ratio(traced: &Traced<'_>) -> Option<Table> {
 
 /// What fully associative LRU TLBs reach and miss, by page size.
 fn reach(traced: &Traced<'_>) -> Option<Table> {
-    let mut pages: Vec<&str> = Vec::new();
-    let mut entries: Vec<&str> = Vec::new();
-    for (page, count) in traced.names("tlb/").iter().filter_map(|name| name.split_once('/')) {
-        if !pages.contains(&page) {
-            pages.push(page);
-        }
-        if !entries.contains(&count) {
-            entries.push(count);
-        }
-    }
+    let names = traced.names("tlb/");
+    let both = names.iter().filter_map(|name| name.split_once('/'));
+    let (pages, entries): (Vec<&str>, Vec<&str>) = both.unzip();
+    let (pages, entries) = (distinct(pages), distinct(entries));
     pages.first()?;
     let mut grid = Grid::<&str>::new().words("TLB, LRU", 0, |count| format!("{count} entries"));
     for page in &pages {
