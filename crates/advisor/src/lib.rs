@@ -1,8 +1,9 @@
 //! Questions about a program or a machine that one case does not answer.
 //!
 //! [`advise`] measures the ways of getting fresh memory against each other, [`explain`] counts the
-//! faults of a program and has each kind of them priced. Both plan ordinary cases; what comes out
-//! is read by the report.
+//! faults of a program and has each kind of them priced. Both plan ordinary cases. [`ladder`] runs
+//! a program itself, on every way to larger pages. What comes out is read by the report.
 
 pub mod advise;
 pub mod explain;
+pub mod ladder;

@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod published;
 mod session;
+mod settings;
 mod trials;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};

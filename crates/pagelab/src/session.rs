@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use pagelab_bench::{
     inputs::Supplied,
-    plan::{Plan, Planned},
+    plan::Plan,
     runner::{Attempt, Runner},
 };
 use pagelab_record::{
@@ -25,14 +25,12 @@ use pagelab_record::{
 use pagelab_report::Report;
 use pagelab_sys::{
     files::folder::Folder,
-    knobs::{KnobError, WATCHDOG_COMMAND, patiently},
     machine::environment,
     process::{catch_interrupts, interrupted},
     time::unix_seconds,
 };
 
 use crate::{
-    CASE_COMMAND,
     exit::{Exit, Failure},
     history::{self, RUNS},
     latest::{latest, tidy_up},
@@ -120,6 +118,14 @@ impl Run {
     /// Where it lies.
     pub(crate) fn directory(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Makes a file for what a program of the run says.
+    ///
+    /// # Errors
+    /// When there is one of this name already.
+    pub(crate) fn scratch(&self, name: &str) -> io::Result<fs::File> {
+        self.folder.create_private(name)
     }
 
     /// Appends a record, which is on the disk when this returns.
@@ -223,24 +229,6 @@ pub(crate) fn header(run: &str, suite: &str, published: &[String], plan: &Plan) 
             .iter()
             .map(|planned| (planned.workload.name().to_owned(), planned.case.as_ref().clone()))
             .collect(),
-    }
-}
-
-/// A runner whose children and watchdog are this executable.
-///
-/// # Errors
-/// When another run still holds the knobs that the plan needs
-/// when the `patience` is over.
-pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
-    let mut runner = Runner::new(run, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
-    let mut tell = |held: &KnobError| output::warn(&format!("waiting: {held}"));
-    match patiently(patience, &mut tell, || runner.take_knobs(plan)) {
-        Err(KnobError::Held { .. }) if interrupted() => {
-            Err(Failure { error: anyhow::anyhow!("interrupted"), exit: Exit::Interrupted })
-        }
-        // Without the right to change settings, cases that need one are skipped with their cure.
-        Ok(()) | Err(KnobError::Denied { .. }) => Ok(runner),
-        Err(error) => Err(Failure::host(error)),
     }
 }
 

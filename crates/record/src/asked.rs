@@ -19,6 +19,8 @@ pub enum Asked {
     Explain(Explain),
     /// Which of two arms is faster.
     Ab(Ab),
+    /// Which way to larger pages helps a program.
+    Try(Try),
 }
 
 impl Asked {
@@ -50,6 +52,54 @@ pub struct Advise {
 pub struct Explain {
     /// Whether the run measures prices itself, instead of taking those of another run.
     pub prices: bool,
+}
+
+/// What `try` was asked, and the rungs that it considered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Try {
+    /// Every rung, in the order of the table.
+    pub rungs: Vec<Rung>,
+    /// What the order within rounds is drawn from.
+    pub seed: u64,
+    /// Rounds at most.
+    pub rounds: u32,
+    /// Nanoseconds that all of it may take, where somebody said.
+    pub budget_ns: Option<u64>,
+    /// A difference of less is none, in millionths.
+    pub delta_ppm: u32,
+}
+
+/// One way to give a program larger pages, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Rung {
+    /// What it is called.
+    pub name: String,
+    /// What it does, as half a sentence.
+    pub how: String,
+    /// What it reaches.
+    pub reach: Reach,
+    /// Bytes of the smallest page that it is to bring; 0 for the two that bring none.
+    pub page: u64,
+    /// How to have it for good: environment line, unit property, kernel parameter, code.
+    pub keep: Vec<String>,
+    /// What that costs others.
+    pub cost: String,
+    /// What is missing here, and how to get it; such a rung is not run.
+    pub lacks: Vec<Lack>,
+}
+
+/// What a rung reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// The program and what it starts; anybody may do it.
+    #[default]
+    Program,
+    /// The program, but only root may do it.
+    Privileged,
+    /// Every program of the machine while it runs.
+    Machine,
 }
 
 /// Which strategies may be named.

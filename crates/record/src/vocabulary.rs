@@ -10,6 +10,8 @@
 
 #![expect(missing_docs, reason = "a name says what it is; what it holds, who measures it says")]
 
+pub mod tried;
+
 /// Workloads.
 pub mod workload {
     pub const THROUGHPUT: &str = "fault/throughput";
@@ -24,6 +26,7 @@ pub mod workload {
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";
     pub const PROGRAM: &str = "explain/program";
+    pub const TRIED: &str = "try/program";
     pub const CLEAR: &str = "limit/clear";
     pub const COPY: &str = "limit/copy";
     pub const READ: &str = "limit/read";
@@ -179,7 +182,10 @@ pub mod claim {
         (REPLAY_DIGEST, &["digest of every load"]),
         (TRACE_DIGEST, &["digest of the trace"]),
         (REORDERINGS, &["reorderings"]),
-        ("setting-in-force", &["readings of the arm's setting"]),
+        ("setting-in-force", &["readings of the arm's setting", "readings of the rung's setting"]),
+        ("policy-in-force", &["processes whose THP policy is not that of the rung"]),
+        ("base-pages-only", &["bytes in larger pages"]),
+        ("program-looked-at", &["runs of the program that nobody could look into"]),
         ("trace-bytes", &["bytes of the trace that were replayed"]),
         ("pages-in-cache", &["pages of the trace in the page cache beforehand"]),
         ("pages-not-in-cache", &["pages of the trace not in the page cache beforehand"]),

@@ -232,7 +232,8 @@ fn program(words: &[OsString]) -> Result<Watched, Blocked> {
     let start = monotonic_raw_ns();
     let mut running = waiting.go().map_err(not_started)?;
     let (ended, cut_short) = attend(&mut running, &mut eyes)?;
-    let elapsed_ns = monotonic_raw_ns().saturating_sub(start);
+    let end_ns = ended.map_or_else(monotonic_raw_ns, |ended| ended.at_ns);
+    let elapsed_ns = end_ns.saturating_sub(start);
     let usage = ended.map(|ended| ended.usage).unwrap_or_default();
     let watched = Watched {
         seen: Seen::default(),

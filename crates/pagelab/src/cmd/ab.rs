@@ -27,7 +27,8 @@ use crate::{
     exit::{Exit, Failure},
     output,
     progress::{self, Progress},
-    session::{self, Run},
+    session::Run,
+    settings,
 };
 
 /// Blocks of every cell where nobody says: all to one side, they decide each of 20 cells together.
@@ -43,7 +44,7 @@ pub(super) fn runner(
     ab: &Ab,
     patience: Duration,
 ) -> Result<Runner, Failure> {
-    let mut runner = session::runner(run, &plan.cases, patience)?;
+    let mut runner = settings::runner(run, &plan.cases, patience)?;
     for arm in &ab.arms {
         let refused = |why| Failure::host(anyhow::anyhow!("--ab {}: {why}", arm.name));
         runner.try_out(arm, &plan.cases).map_err(refused)?;

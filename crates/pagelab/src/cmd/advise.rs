@@ -20,7 +20,7 @@ use pagelab_sys::{
 use crate::{
     args::{Clock, Format, Output, Run, Wait},
     exit::{Exit, Failure},
-    output, session,
+    output, session, settings,
 };
 
 /// Kept back for writing records and the page, nanoseconds.
@@ -83,7 +83,7 @@ impl Run for Advise {
         let (clear, strategies) = survey.plan(self.clock.choice());
         let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
         let place = self.output.place();
-        let runner = session::runner(&place.run, &cases, self.wait.patience())?;
+        let runner = settings::runner(&place.run, &cases, self.wait.patience())?;
         let plan = Plan { cases, left_out: Vec::new() };
         let mut header = session::header(&place.run, "", &[], &plan);
         header.asked = Some(Asked::Advise(survey.asked.clone()));

@@ -17,7 +17,7 @@ use pagelab_workloads::WORKLOADS;
 use crate::{
     args::{Clock, DryRun, Method, Run, Wait},
     exit::{Exit, Failure},
-    output, progress, session,
+    output, progress, session, settings,
 };
 
 /// Run every workload's smallest case and verify it; times are not reported.
@@ -47,7 +47,7 @@ impl Run for Check {
             }
             return Ok(Exit::Good);
         }
-        let runner = session::runner("check", &plan.cases, self.wait.patience())?;
+        let runner = settings::runner("check", &plan.cases, self.wait.patience())?;
         let mut answers = Vec::new();
         let mut end = session::measure(&runner, &plan, true, &mut |record| {
             answers.push(Answer { last: record, first: None });

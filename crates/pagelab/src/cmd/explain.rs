@@ -25,7 +25,7 @@ use serde_json::json;
 use crate::{
     args::{Conduct, Output, Run},
     exit::{Exit, Failure},
-    output, session,
+    output, session, settings,
 };
 
 /// What faults cost a program on this machine, and what would help.
@@ -173,8 +173,8 @@ pub(super) fn measure_prices(
 ) -> Result<Exit, Failure> {
     let (patience, quiet) = (conduct.wait.patience(), conduct.quiet.quiet);
     // Where another run holds the settings, cases that need one are skipped with their cure.
-    let runner = session::runner(&run.header.run, &plan.cases, patience)
-        .or_else(|_| session::runner(&run.header.run, &[], patience))?;
+    let runner = settings::runner(&run.header.run, &plan.cases, patience)
+        .or_else(|_| settings::runner(&run.header.run, &[], patience))?;
     // Others on the machine may take a file's pages out of memory meanwhile: what comes out invalid
     // is measured once more, and that is kept however it comes out.
     let mut invalid = Vec::new();

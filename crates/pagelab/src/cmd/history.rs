@@ -236,6 +236,7 @@ fn what(header: &RunHeader) -> String {
     match &header.asked {
         Some(Asked::Advise(_)) => return "advise".to_owned(),
         Some(Asked::Explain(_)) => return "explain".to_owned(),
+        Some(Asked::Try(_)) => return "try".to_owned(),
         Some(Asked::Ab(ab)) => return ab.arms.each_ref().map(|arm| arm.name.as_str()).join(" or "),
         None if !header.suite.is_empty() => return format!("suite {}", header.suite),
         None => (),

@@ -15,6 +15,7 @@ mod run;
 mod selftest;
 mod tier;
 mod trace;
+mod tries;
 
 use clap::{ArgMatches, Args as _, Command};
 
@@ -34,6 +35,7 @@ const COMMANDS: &[Row] = &[
     Row::of::<compare::Compare>("compare"),
     Row::of::<advise::Advise>("advise"),
     Row::of::<explain::Explain>("explain"),
+    Row::of::<tries::Try>("try"),
     Row { name: "trace", describe: trace::describe, run: trace::trace },
     Row { name: "tier", describe: tier::describe, run: tier::tier },
     Row::of::<resume::Resume>("resume"),

@@ -17,7 +17,7 @@ use pagelab_sys::{machine::environment, time::ClockChoice};
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    history, output, session,
+    history, output, session, settings,
 };
 
 /// Continue a run after a crash, an interrupt or a reboot.
@@ -55,6 +55,13 @@ impl Run for Resume {
             let runner = super::ab::runner(&run.header.run, &plan, &ab, patience)?;
             return super::ab::execute(runner, run, &plan, self.conduct.quiet.quiet);
         }
+        if let Some(Asked::Try(_)) = &run.header.asked {
+            return Err(Failure::usage_text(format!(
+                "{}: a program that is tried is no plan of cases: what was seen is in its report; \
+                 start again with pagelab try",
+                directory.display()
+            )));
+        }
         if self.ab.is_some() {
             let why = "is no run of two arms: leave --ab out";
             return Err(Failure::usage_text(format!("{} {why}", directory.display())));
@@ -73,7 +80,7 @@ impl Run for Resume {
             let end = super::explain::measure_prices(&mut run, &plan, clock, &self.conduct)?;
             return session::tell(&run.conclude(end)?);
         }
-        let runner = session::runner(&run.header.run, &plan.cases, self.conduct.wait.patience())?;
+        let runner = settings::runner(&run.header.run, &plan.cases, self.conduct.wait.patience())?;
         session::execute(runner, run, &plan, self.conduct.quiet.quiet)
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     exit::{Exit, Failure},
     output, progress, published,
     session::{self, Run},
+    settings,
 };
 
 /// The flags of `run`, and of every grid below it.
@@ -124,7 +125,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         header.asked = Some(Asked::Ab(asked));
         return ab::execute(runner, Run::start(&place, header)?, &plan, quiet);
     }
-    let runner = session::runner(&place.run, &plan.cases, patience)?;
+    let runner = settings::runner(&place.run, &plan.cases, patience)?;
     let run = Run::start(&place, header)?;
     session::execute(runner, run, &plan, quiet)
 }

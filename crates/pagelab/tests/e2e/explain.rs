@@ -22,7 +22,7 @@ fn touch(lab: &Lab) -> Option<PathBuf> {
     compiled(lab, "touch")
 }
 
-fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
+pub(crate) fn compiled(lab: &Lab, name: &str) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/explain/{name}.c"));
     let program = lab.path(name);
     let mut cc = Command::new("cc");

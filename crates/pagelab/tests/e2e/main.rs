@@ -36,4 +36,5 @@ mod support;
 mod throughput;
 mod tier;
 mod trace;
+mod tries;
 mod userfaultfd;

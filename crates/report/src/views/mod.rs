@@ -23,6 +23,7 @@ mod stages;
 mod throughput;
 mod tier;
 mod trace;
+mod tries;
 mod userfaultfd;
 mod verify;
 mod workers;
@@ -98,6 +99,13 @@ const VIEWS: &[View] = &[
         derive: &[Together(explain::derive)],
         sections: One(explain::section),
         headlines: explain::headlines,
+    },
+    View {
+        workloads: &[tries::WORKLOAD],
+        short: &["rung"],
+        sections: One(tries::section),
+        headlines: tries::headlines,
+        ..NOTHING
     },
     View {
         workloads: &[latency::WORKLOAD],

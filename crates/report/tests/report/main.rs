@@ -26,5 +26,6 @@ mod memtype;
 mod page;
 #[cfg(test)]
 mod stages;
+mod tries;
 #[cfg(test)]
 mod userfaultfd;

@@ -8,7 +8,7 @@
 //!
 //! It does not say how large: the order stands nowhere that a user can read.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{fs::File, ops::Range, os::unix::fs::FileExt};
 
 use crate::memory::pagemap::{FRAME, PRESENT};
 
@@ -31,16 +31,43 @@ impl Folios {
     /// Whether the page that a process has at an address is a part of a large folio; `None` where
     /// there is none, or nobody says.
     pub fn is_large(&mut self, pid: u32, address: u64) -> Option<bool> {
-        if self.pagemap.as_ref().is_none_or(|(owner, _)| *owner != pid) {
-            self.pagemap = Some((pid, File::open(format!("/proc/{pid}/pagemap")).ok()?));
-        }
-        let (_, pagemap) = self.pagemap.as_ref()?;
-        let entry = word(pagemap, address / PAGE)?;
+        let entry = word(self.pagemap(pid)?, address / PAGE)?;
         let frame = entry & FRAME;
         if entry & PRESENT == 0 || frame == 0 {
             return None;
         }
         Some(word(&self.flags, frame)? & COMPOUND != 0)
+    }
+
+    /// Bytes of a range of a process's addresses that lie in folios of at least so many bytes, a
+    /// power of two: aligned blocks whose frames follow each other, the first aligned as well and a
+    /// part of something larger. `None` where nobody says.
+    pub fn bytes_in(&mut self, pid: u32, range: Range<u64>, size: u64) -> Option<u64> {
+        let pages = (size / PAGE).max(1);
+        let mut bytes = vec![0; usize::try_from(pages).ok()?.checked_mul(8)?];
+        let mut found = 0;
+        let mut at = range.start.next_multiple_of(size);
+        while at.checked_add(size)? <= range.end {
+            self.pagemap(pid)?.read_exact_at(&mut bytes, at / PAGE * 8).ok()?;
+            let entries = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
+            let mut frames = entries.map(|entry| (entry & PRESENT != 0).then_some(entry & FRAME));
+            if let Some(first) = frames.next().flatten().filter(|first| *first != 0)
+                && first.is_multiple_of(pages)
+                && (first + 1..first + pages).map(Some).eq(frames)
+                && word(&self.flags, first)? & COMPOUND != 0
+            {
+                found += size;
+            }
+            at += size;
+        }
+        Some(found)
+    }
+
+    fn pagemap(&mut self, pid: u32) -> Option<&File> {
+        if self.pagemap.as_ref().is_none_or(|(owner, _)| *owner != pid) {
+            self.pagemap = Some((pid, File::open(format!("/proc/{pid}/pagemap")).ok()?));
+        }
+        self.pagemap.as_ref().map(|(_, file)| file)
     }
 }
 
@@ -65,5 +92,9 @@ mod tests {
         assert!(folios.is_large(std::process::id(), address).is_some());
         assert_eq!(folios.is_large(std::process::id(), 0), None);
         assert_eq!(folios.is_large(u32::MAX, address), None, "no such process");
+        let block = address / 65536 * 65536;
+        let found = folios.bytes_in(std::process::id(), block..block + 65536, 65536);
+        assert!([Some(0), Some(65536)].contains(&found), "{found:?}");
+        assert_eq!(folios.bytes_in(u32::MAX, 0..65536, 65536), None);
     }
 }

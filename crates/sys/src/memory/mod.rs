@@ -11,6 +11,7 @@ mod heap;
 pub mod locked;
 pub(crate) mod map;
 pub mod memfd;
+pub mod outside;
 pub(crate) mod pagemap;
 mod populate;
 mod residency;

@@ -33,7 +33,7 @@ use rustix::{
 
 use crate::{
     checked,
-    time::{Usage, usage::of_rusage},
+    time::{Usage, monotonic_raw_ns, usage::of_rusage},
 };
 
 /// A program that waits to be started.
@@ -49,7 +49,17 @@ impl Waiting {
     ///
     /// # Errors
     /// When there can be no process.
-    pub fn prepare(mut command: Command) -> io::Result<Self> {
+    pub fn prepare(command: Command) -> io::Result<Self> {
+        Self::prepare_with(command, None)
+    }
+
+    /// The same for a program that shall have transparent huge pages switched off, or on again
+    /// where whoever started us switched them off: both are inherited through fork and exec
+    /// (`PR_SET_THP_DISABLE`, Linux 3.15).
+    ///
+    /// # Errors
+    /// As [`Waiting::prepare`].
+    pub fn prepare_with(mut command: Command, thp_disabled: Option<bool>) -> io::Result<Self> {
         let (mut told, tell): (PipeReader, PipeWriter) = io::pipe()?;
         let (may_go, go) = io::pipe()?;
         // The parent's end must not stay open in the child, or it would never see the end.
@@ -64,11 +74,14 @@ impl Waiting {
             // SAFETY: rule 1: reads one byte to the stack.
             let read = unsafe { libc::read(wait_fd, byte.as_mut_ptr().cast(), 1) };
             // The parent went away, or gave up.
-            if written == 4 && read == 1 {
-                Ok(())
-            } else {
-                Err(io::Error::from_raw_os_error(libc::ECANCELED))
+            if written != 4 || read != 1 {
+                return Err(io::Error::from_raw_os_error(libc::ECANCELED));
             }
+            let Some(disabled) = thp_disabled else { return Ok(()) };
+            let [flag, rest] = [libc::c_ulong::from(disabled), 0];
+            // SAFETY: rule 1: changes a flag of the child's memory and reads no pointer.
+            checked(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, flag, rest, rest, rest) })?;
+            Ok(())
         };
         // SAFETY: rule 1: the closure makes plain system calls only.
         unsafe { command.pre_exec(wait) };
@@ -104,15 +117,30 @@ impl Waiting {
         let pid = Pid::from_child(&child);
         // Where the kernel has no such descriptors (before 5.3), waiting is sleeping.
         let fd = pidfd_open(pid, PidfdFlags::empty()).ok();
-        Ok(Running { pid, fd })
+        let stamp = fd.as_ref().and_then(|fd| fd.try_clone().ok()).map(stamp);
+        Ok(Running { pid, fd, stamp })
     }
 }
+
+/// So long may a process take to die that was killed: one in a device's hands takes its time.
+const INSISTED: Duration = Duration::from_secs(60);
 
 /// A program that runs.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
     fd: Option<OwnedFd>,
+    /// Waits for nothing but the end, so that nobody who is busy is late for it.
+    stamp: Option<JoinHandle<u64>>,
+}
+
+/// Waits for the end of a process; when that was.
+fn stamp(fd: OwnedFd) -> JoinHandle<u64> {
+    thread::spawn(move || {
+        // Woken by a signal it waits on.
+        while !poll(&mut [PollFd::new(&fd, PollFlags::IN)], None).is_ok_and(|ready| ready > 0) {}
+        monotonic_raw_ns()
+    })
 }
 
 /// How a program ended.
@@ -123,6 +151,8 @@ pub struct Ended {
     /// What the kernel counted for it and for those of its children that it waited for, since the
     /// fork.
     pub usage: Usage,
+    /// When it ended, by the clock that never jumps.
+    pub at_ns: u64,
 }
 
 impl Ended {
@@ -152,12 +182,38 @@ impl Running {
         }
         // SAFETY: zeroed at first, and filled by the call that found the child.
         let usage = of_rusage(&unsafe { usage.assume_init() });
-        Ok(Some(Ended { status: ExitStatus::from_raw(status), usage }))
+        let stamped = self.stamp.take().and_then(|stamp| stamp.join().ok());
+        let at_ns = stamped.unwrap_or_else(monotonic_raw_ns);
+        Ok(Some(Ended { status: ExitStatus::from_raw(status), usage, at_ns }))
+    }
+
+    /// Asks it to end, insists after `patience`, and waits for that; `None` where not even that
+    /// ends it.
+    ///
+    /// # Errors
+    /// As [`Running::wait`].
+    pub fn end(&mut self, patience: Duration) -> io::Result<Option<Ended>> {
+        for (signal, wait) in [(Signal::TERM, patience), (Signal::KILL, INSISTED)] {
+            let _ = kill_process(self.pid, signal);
+            let asked = monotonic_raw_ns();
+            // A signal to us may cut a wait short.
+            while u128::from(monotonic_raw_ns() - asked) < wait.as_nanos() {
+                if let Some(ended) = self.wait(wait.min(Duration::from_millis(50)))? {
+                    return Ok(Some(ended));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Hands a signal on to it.
     pub fn interrupt(&self) {
         let _ = kill_process(self.pid, Signal::INT);
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 }
 

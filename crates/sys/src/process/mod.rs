@@ -7,6 +7,7 @@ pub mod crew;
 pub mod launch;
 mod pulse;
 pub(crate) mod sched;
+pub mod tree;
 
 pub use child::Heirloom;
 pub use crew::{Barrier, catch_interrupts, forget_interrupts, interrupted};

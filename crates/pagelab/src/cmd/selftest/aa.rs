@@ -30,6 +30,7 @@ use crate::{
     exit::{Exit, Failure},
     output,
     session::{self, Place},
+    settings,
     trials::Kept,
 };
 
@@ -53,7 +54,7 @@ pub(super) fn run(asked: &Selftest) -> Result<Exit, Failure> {
     let budget = asked.method.overrides().budget.map(|all| all.part(1.0 / f64::from(trials)));
     let place = asked.output.place();
     let mut kept = Kept::open(&place.directory, trials)?;
-    let runner = session::runner(&place.run, &plan.cases, asked.conduct.wait.patience())?;
+    let runner = settings::runner(&place.run, &plan.cases, asked.conduct.wait.patience())?;
     let bench = Bench { asked, suite, plan, runner, budget };
     let mut exit = Exit::Good;
     let mut last = String::new();

@@ -28,6 +28,7 @@ use crate::{
     exit::{Exit, Failure},
     output,
     session::{self, Place},
+    settings,
 };
 
 /// What is measured: of the cases that touch no memory of their own it scatters the least from
@@ -97,7 +98,7 @@ pub(super) fn run(asked: &Selftest) -> Result<Exit, Failure> {
     let seconds = over.budget.map_or(TRIAL, |budget| budget.part(1.0 / f64::from(all_trials)));
     let place = asked.output.place();
     let cases = std::slice::from_ref(&plain);
-    let runner = session::runner(&place.run, cases, asked.conduct.wait.patience())?;
+    let runner = settings::runner(&place.run, cases, asked.conduct.wait.patience())?;
     catch_interrupts();
     let quiet = asked.conduct.quiet.quiet;
     let bench = Bench { runner, plain, seconds, trials, quiet };

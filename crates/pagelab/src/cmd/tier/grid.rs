@@ -24,7 +24,8 @@ use pagelab_sys::process::{catch_interrupts, interrupted};
 use crate::{
     exit::{Exit, Failure},
     progress::{self, Progress},
-    session::{self, Run},
+    session::Run,
+    settings,
 };
 
 /// What came of a case, from the thread that ran it.
@@ -47,7 +48,7 @@ pub(super) fn simulate(run: &mut Run, plan: &Plan, quiet: bool) -> Result<Exit, 
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || {
                 // A runner of its own; a simulation needs no knob that they could fight over.
-                match session::runner(name, &[], Duration::ZERO) {
+                match settings::runner(name, &[], Duration::ZERO) {
                     Ok(runner) => work(&runner, plan, next, &tell),
                     Err(failure) => drop(tell.send((0, Err(failure)))),
                 }

@@ -34,6 +34,7 @@ use crate::{
     output,
     progress::Work,
     session::{self, Done, Run},
+    settings,
 };
 
 const COMMANDS: &[Row] = &[
@@ -100,7 +101,7 @@ fn ran(
     let plan = plan_of_cases(&entry, &flags)?;
     let place = flags.output.place();
     let quiet = flags.quiet.quiet;
-    let runner = session::runner(&place.run, &plan.cases, Duration::ZERO)?;
+    let runner = settings::runner(&place.run, &plan.cases, Duration::ZERO)?;
     if load(&runner, &plan, quiet)? == Exit::Interrupted {
         return Ok(None);
     }

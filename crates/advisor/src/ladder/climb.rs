@@ -1,0 +1,389 @@
+//! From rung to rung: what each needs of the machine is made, and put back after every run.
+//!
+//! The one idea: the first run is nobody's. It warms the caches and shows what kind of program it
+//! is: how long it takes, how it ends, how much it holds, whether it forks or shares. What a rung
+//! cannot do with such a program is said before it is tried.
+
+use std::{fs, io};
+
+use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
+use pagelab_sys::{
+    knobs::{KnobError, KnobGuard, Knobs},
+    machine::selected,
+    time::monotonic_raw_ns,
+};
+
+use super::{
+    attend::Stopped,
+    course::{self, Rounds},
+    once::{Around, LATE, Once, Run},
+    order,
+    program::Program,
+    rungs::{Offer, Only, Start},
+    streams::Streams,
+    tally::Tally,
+};
+
+/// A pool is made so much larger than what the program was seen to hold.
+const POOL_MARGIN: f64 = 1.25;
+/// And by so many bytes more: allocators round up by the page.
+const POOL_SPARE: u64 = 64 << 20;
+
+/// What the first run showed.
+#[derive(Debug)]
+struct Facts {
+    elapsed_ns: u64,
+    exit: u64,
+    peak: u64,
+    processes: usize,
+    shares: bool,
+}
+
+/// One rung on its way.
+#[derive(Debug)]
+struct Rung {
+    offer: Offer,
+    streams: Streams,
+    tally: Tally,
+}
+
+/// A program on its way up the ladder.
+#[derive(Debug)]
+pub struct Climb<'k> {
+    program: Program,
+    rungs: Vec<Rung>,
+    knobs: Option<&'k Knobs>,
+    /// Rungs that were asked for by name.
+    named: Vec<String>,
+    facts: Option<Facts>,
+    around: Around,
+    seed: u64,
+    delta: f64,
+    rounds: u32,
+    looks: u32,
+    /// The rungs that go on.
+    active: Vec<usize>,
+}
+
+/// What the user asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// What the order is drawn from.
+    pub seed: u64,
+    /// A difference of less is none.
+    pub delta: f64,
+    /// Rounds at most.
+    pub rounds: u32,
+    /// Nanoseconds that all of it may take.
+    pub budget_ns: Option<u64>,
+    /// Rungs that were asked for by name.
+    pub named: Vec<String>,
+    /// What is done around every run.
+    pub around: Around,
+}
+
+/// What is told of the way.
+#[derive(Debug)]
+pub enum Step<'s> {
+    /// The first run, of so many nanoseconds, which counts for nothing.
+    Probed(u64),
+    /// A round, with what ran in it, nanoseconds.
+    Round(u32, &'s [(&'s str, u64)]),
+    /// Nothing more is run on a rung.
+    Settled(&'s str, &'s Outcome),
+}
+
+/// Why the way up ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The user interrupted; what was seen stays.
+    #[error("interrupted")]
+    Interrupted,
+    /// The program does not run as it is set up.
+    #[error("as it is set up, {0}")]
+    Program(String),
+}
+
+impl<'k> Climb<'k> {
+    /// A way up from what was offered; each rung has streams of its own.
+    pub fn new(
+        program: Program,
+        offers: Vec<(Offer, Streams)>,
+        knobs: Option<&'k Knobs>,
+        asked: &Asked,
+    ) -> Self {
+        let rung = |(offer, streams)| Rung { offer, streams, tally: Tally::default() };
+        let mut rungs: Vec<Rung> = offers.into_iter().map(rung).collect();
+        for Rung { offer, tally, .. } in &mut rungs {
+            let lacks = &offer.rung.lacks;
+            if !lacks.is_empty() {
+                let joined = |of: fn(&pagelab_record::asked::Lack) -> &String| {
+                    lacks.iter().map(|lack| of(lack).as_str()).collect::<Vec<_>>().join("; ")
+                };
+                let (need, cure) = (joined(|lack| &lack.need), joined(|lack| &lack.cure));
+                tally.settled = Some(Outcome::Skipped { need, cure });
+            }
+        }
+        let active = (0..rungs.len()).collect();
+        let Asked { seed, delta, rounds, ref named, .. } = *asked;
+        let (named, around) = (named.clone(), asked.around.clone());
+        Self {
+            program,
+            rungs,
+            knobs,
+            named,
+            facts: None,
+            around,
+            seed,
+            delta,
+            rounds,
+            looks: 0,
+            active,
+        }
+    }
+
+    /// Goes all the way: a first run, a screen of all, then the best until they are decided.
+    /// `keep` gets the records of what was seen, now and then and at the end.
+    ///
+    /// # Errors
+    /// When it ends early; inside, what `keep` answers.
+    pub fn all<E>(
+        &mut self,
+        budget_ns: Option<u64>,
+        tell: &mut dyn FnMut(Step<'_>),
+        keep: &mut dyn FnMut(&Self) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Ended> {
+        let begun = monotonic_raw_ns();
+        self.probe(tell)?;
+        let mut done = 0;
+        let mut look = course::SCREEN.min(self.rounds);
+        while done < self.rounds {
+            let spent = monotonic_raw_ns() - begun;
+            let each = spent / u64::from(done + 1);
+            if done >= course::SCREEN && budget_ns.is_some_and(|budget| spent + each > budget) {
+                break;
+            }
+            self.round(done, tell)?;
+            done += 1;
+            if done == look {
+                if done >= course::SCREEN {
+                    self.choose(done);
+                }
+                if let Err(error) = keep(self) {
+                    return Ok(Err(error));
+                }
+                if self.is_decided() {
+                    return Ok(Ok(()));
+                }
+                look = course::next_look(done, self.rounds);
+            }
+        }
+        self.looks += 1;
+        Ok(keep(self))
+    }
+
+    /// What each rung has come to, in the order of the table.
+    pub fn records(&self, run: &str) -> Vec<Record> {
+        let record = |Rung { offer, tally, .. }: &Rung| {
+            tally.record(run, case(&self.program, &offer.rung.name), self.looks)
+        };
+        self.rungs.iter().map(record).collect()
+    }
+
+    fn probe(&mut self, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
+        let at = self.rungs.iter().position(|rung| rung.offer.rung.name == tried::AS_SET_UP);
+        let Some(rung) = at.and_then(|at| self.rungs.get_mut(at)) else { return Ok(()) };
+        let start = Start::default();
+        let (program, around) = (&self.program, &self.around);
+        let run = Run { program, start: &start, limit_ns: None, exit: None, around };
+        let once = run.once(&mut rung.streams).map_err(|stopped| match stopped {
+            Stopped::Interrupted => Ended::Interrupted,
+            other => Ended::Program(other.to_string()),
+        })?;
+        tell(Step::Probed(once.elapsed_ns));
+        let facts = Facts::of(&once);
+        for Rung { offer, tally, .. } in &mut self.rungs {
+            let is_named = self.named.contains(&offer.rung.name);
+            if let Some(skipped) = facts.forbids(offer, is_named) {
+                tally.settled.get_or_insert(skipped);
+            }
+        }
+        self.facts = Some(facts);
+        for Rung { offer, tally, .. } in &self.rungs {
+            tally.settled.iter().for_each(|outcome| tell(Step::Settled(&offer.rung.name, outcome)));
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
+        self.active.retain(|at| self.rungs[*at].tally.settled.is_none());
+        let active = self.active.clone();
+        for nth in order::of(self.seed, round, active.len()) {
+            self.once(active[nth], round, tell)?;
+        }
+        let ran = active.iter().filter_map(|at| {
+            let Rung { offer, tally, .. } = self.rungs.get(*at)?;
+            let (_, ns) = tally.elapsed().last().filter(|(last, _)| *last == round)?;
+            Some((offer.rung.name.as_str(), *ns))
+        });
+        tell(Step::Round(round, &ran.collect::<Vec<_>>()));
+        Ok(())
+    }
+
+    fn once(&mut self, at: usize, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
+        let Self { program, rungs, knobs, facts, around, .. } = self;
+        let (Some(Rung { offer, streams, tally }), Some(facts)) = (rungs.get_mut(at), facts) else {
+            return Ok(());
+        };
+        let name = offer.rung.name.as_str();
+        let guards = match set(*knobs, &offer.start, facts.peak) {
+            Ok(guards) => guards,
+            Err(outcome) => {
+                tell(Step::Settled(name, &outcome));
+                tally.settled = Some(outcome);
+                return Ok(());
+            }
+        };
+        let before = wrong(&offer.start);
+        let limit_ns = Some(facts.elapsed_ns.saturating_mul(LATE).saturating_add(60_000_000_000));
+        let run = Run { program, start: &offer.start, limit_ns, exit: Some(facts.exit), around };
+        let came = run.once(streams);
+        let after = wrong(&offer.start);
+        drop(guards);
+        match came {
+            Ok(once) => {
+                let scores = around.load.iter().flat_map(|load| &load.scores);
+                tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
+                for (path, _) in &offer.start.settings {
+                    let path = path.display().to_string();
+                    let is_wrong = before.contains(&path) || after.contains(&path);
+                    tally.setting(&path, is_wrong);
+                }
+            }
+            Err(Stopped::Interrupted) => return Err(Ended::Interrupted),
+            Err(stopped) => {
+                let outcome = Outcome::Failed { reason: stopped.to_string() };
+                tell(Step::Settled(name, &outcome));
+                tally.settled = Some(outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what there is: behind the screen, who goes on.
+    fn choose(&mut self, done: u32) {
+        if done == course::SCREEN {
+            let always = [tried::PLAIN, tried::AS_SET_UP]
+                .map(|name| self.rungs.iter().position(|rung| rung.offer.rung.name == name));
+            let of = |rung: &Rung| rung.tally.settled.is_none();
+            // What did not take is the program as it is, and what nobody could see is proof of
+            // nothing: there is nothing to decide.
+            let took = |rung: &Rung| {
+                rung.offer.rung.page == 0 || rung.tally.obtained().is_some_and(|bytes| bytes > 0)
+            };
+            let rungs = self.rungs.iter();
+            let rungs: Vec<Option<Rounds<'_>>> =
+                rungs.map(|rung| (of(rung) && took(rung)).then(|| rung.tally.goal())).collect();
+            self.active = course::finalists(always.map(|at| at.unwrap_or(usize::MAX)), &rungs);
+        } else {
+            self.looks += 1;
+        }
+    }
+
+    /// Whether nothing is open: each finalist beside plain, and beside what is set up.
+    fn is_decided(&self) -> bool {
+        if self.looks == 0 {
+            return false;
+        }
+        let of = |name| self.rungs.iter().find(|rung| rung.offer.rung.name == name);
+        [tried::PLAIN, tried::AS_SET_UP].into_iter().filter_map(of).all(|base| {
+            let others = self.active.iter().map(|at| &self.rungs[*at]);
+            let others = others.filter(|rung| rung.offer.rung.name != base.offer.rung.name);
+            let rounds: Vec<Rounds<'_>> = others.map(|rung| rung.tally.goal()).collect();
+            let judged = course::judged(&rounds, base.tally.goal(), self.looks, self.delta);
+            let open = pagelab_record::verdict::Verdict::Inconclusive;
+            judged.iter().flatten().all(|judged| judged.verdict != open)
+        })
+    }
+}
+
+/// The case of a program on a rung.
+pub fn case(program: &Program, rung: &str) -> Case {
+    Case::default().with("program", &program.line()).with("rung", rung)
+}
+
+impl Facts {
+    fn of(once: &Once) -> Self {
+        Self {
+            elapsed_ns: once.elapsed_ns,
+            exit: once.exit(),
+            peak: once.seen.peak,
+            processes: once.seen.processes.len(),
+            shares: once.seen.shares(),
+        }
+    }
+
+    /// Why a rung is not for such a program.
+    fn forbids(&self, offer: &Offer, is_named: bool) -> Option<Outcome> {
+        let skipped =
+            |need: &str, cure: String| Some(Outcome::Skipped { need: need.to_owned(), cure });
+        match offer.start.only {
+            Only::Sharing if !self.shares && !is_named => {
+                skipped("a program with shared memory: none was seen", String::new())
+            }
+            Only::Alone if self.processes > 1 && !is_named => skipped(
+                "a program that does not fork: a copy on write that finds the pool empty ends it",
+                format!("--rung {} if its children only start programs", offer.rung.name),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// Sets what a rung needs of the machine.
+fn set<'k>(
+    knobs: Option<&'k Knobs>,
+    start: &Start,
+    peak: u64,
+) -> Result<Vec<KnobGuard<'k>>, Outcome> {
+    let mut settings = start.settings.clone();
+    let mut wanted = None;
+    if let Some((size, path)) = &start.pool {
+        let held = read(path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
+        let bytes = (peak as f64 * POOL_MARGIN) as u64 + POOL_SPARE;
+        let pages = held + bytes.div_ceil(*size);
+        wanted = Some((path.clone(), pages));
+        settings.push((path.clone(), pages.to_string()));
+    }
+    if settings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let skipped = |need: String, cure: &str| Outcome::Skipped { need, cure: cure.to_owned() };
+    let Some(knobs) = knobs else {
+        return Err(skipped("the right to change settings".to_owned(), "sudo pagelab try"));
+    };
+    let set = |(path, value): &(_, String)| knobs.set(path, value);
+    let guards: Result<Vec<_>, KnobError> = settings.iter().map(set).collect();
+    let guards = guards.map_err(|error| skipped(error.to_string(), "pagelab doctor"))?;
+    if let Some((path, pages)) = wanted {
+        let found = read(&path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        if found < pages {
+            let need = format!("{pages} pages in {}: the kernel found {found}", path.display());
+            return Err(skipped(need, "echo 1 | sudo tee /proc/sys/vm/compact_memory"));
+        }
+    }
+    Ok(guards)
+}
+
+/// The settings of a rung that hold something else.
+fn wrong(start: &Start) -> Vec<String> {
+    let is_wrong = |(path, value): &&(std::path::PathBuf, String)| {
+        read(path).map_or(true, |found| found != *value)
+    };
+    start.settings.iter().filter(is_wrong).map(|(path, _)| path.display().to_string()).collect()
+}
+
+fn read(path: &std::path::Path) -> io::Result<String> {
+    Ok(selected(&fs::read_to_string(path)?).to_owned())
+}

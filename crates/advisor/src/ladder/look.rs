@@ -1,0 +1,290 @@
+//! Looks at the memory of a tree of processes while it runs.
+//!
+//! The one idea: a look takes a CPU, and locks of the program's memory for moments, so looks have a
+//! budget: a fiftieth of its time, on a CPU that it need not be on. There are three: what it holds
+//! (`status`) costs next to nothing and comes often; in pages of which size (`smaps_rollup`) and in
+//! which mappings (`smaps`, folios) come when they are affordable. What nobody may look into is
+//! counted as blind: nothing is claimed of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use pagelab_sys::{memory::Folios, process::tree, time::monotonic_raw_ns};
+
+use super::maps::{self, Holding, Mapped, Weight, anonymous, is_there, rollup};
+
+/// Cheap looks cost at most one of so many parts of the time.
+const SHARE: u64 = 200;
+/// Of each of the two dear looks the same, of so many parts.
+const DEAR_SHARE: u64 = 100;
+/// Between two looks, nanoseconds: at first, at least, and at most.
+const SOONEST_NS: u64 = 1_000_000;
+const LATEST_NS: u64 = 100_000_000;
+/// A part of the time so far that may pass between two looks.
+const PART: u64 = 50;
+/// Processes that are looked at in one look, at most.
+const PROCESSES: usize = 512;
+
+/// What all looks at a run of the program came to.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// The most that was held at one look.
+    pub peak: u64,
+    /// Bytes times nanoseconds, and the nanoseconds.
+    held: u128,
+    over_ns: u64,
+    /// The most of each kind at one look.
+    pub most: [u64; 4],
+    /// The most of all kinds together at one look.
+    pub large: u64,
+    /// The most in folios of the size that was asked about, or larger; `None` where nobody looked
+    /// or page frames are not shown.
+    pub folios: Option<u64>,
+    /// Looks that told something.
+    pub looks: u64,
+    /// Looks at somebody who would not be looked into.
+    pub blind: u64,
+    /// Processes that were seen.
+    pub processes: BTreeSet<u32>,
+    /// Of them, those that lacked what the rung puts into the environment.
+    pub stripped: BTreeSet<u32>,
+    /// Of them, those that say another THP policy than the rung's.
+    pub other_policy: BTreeSet<u32>,
+    /// The mappings of the first process at the last dear look, by name.
+    pub mappings: BTreeMap<String, Mapped>,
+}
+
+impl Seen {
+    /// What it held on average over time.
+    pub fn mean(&self) -> u64 {
+        let mean = self.held / u128::from(self.over_ns.max(1));
+        u64::try_from(mean).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of mappings that might have had transparent huge pages.
+    pub fn eligible(&self) -> u64 {
+        self.mappings.values().map(|mapped| mapped.eligible).sum()
+    }
+
+    /// Whether it has memory that it shares, beside its files.
+    pub fn shares(&self) -> bool {
+        let is_shared = |name: &String| {
+            ["/dev/zero", "/dev/shm/", "/SYSV", "/memfd:"].iter().any(|of| name.starts_with(of))
+        };
+        self.mappings.iter().any(|(name, mapped)| is_shared(name) && mapped.resident > 1 << 20)
+    }
+
+    fn take(&mut self, holding: Holding) {
+        self.looks += 1;
+        self.large = self.large.max(holding.large());
+        for (most, now) in self.most.iter_mut().zip(holding.kinds()) {
+            *most = (*most).max(now);
+        }
+    }
+
+    /// Looks at the page sizes of some processes.
+    fn pages(&mut self, all: &[u32]) {
+        let mut holding = Holding::default();
+        let mut is_told = false;
+        for pid in all {
+            match rollup(*pid) {
+                Some(of_one) => {
+                    holding.join(of_one);
+                    is_told = true;
+                }
+                // Whoever is ending holds nothing, and is not hidden.
+                None if is_there(*pid) => self.blind += 1,
+                None => (),
+            }
+        }
+        if is_told {
+            self.take(holding);
+        }
+    }
+
+    /// Looks for folios of so many bytes.
+    fn find_folios(&mut self, folios: &mut Folios, size: u64, all: &[u32]) {
+        let mut found = 0;
+        for pid in all {
+            for range in anonymous(*pid) {
+                let Some(bytes) = folios.bytes_in(*pid, range, size) else { return };
+                found += bytes;
+            }
+        }
+        self.folios = Some(self.folios.unwrap_or(0).max(found));
+    }
+
+    fn weigh(&mut self, all: &[Weight], since_ns: u64) {
+        // What each has of files and of shared memory is mostly the same.
+        let most = |of: fn(&Weight) -> u64| all.iter().map(of).max().unwrap_or(0);
+        let own: u64 = all.iter().map(|one| one.anonymous + one.hugetlb).sum();
+        let held = own + most(|one| one.file) + most(|one| one.shared);
+        // One of several never holds more than all of them.
+        self.peak = self.peak.max(held).max(most(|one| one.peak + one.hugetlb));
+        self.held += u128::from(held) * u128::from(since_ns);
+        self.over_ns += since_ns;
+    }
+}
+
+/// What must be found in every process.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// `NAME=VALUE` of the environment.
+    pub environment: Vec<String>,
+    /// Whether the policy of the process allows transparent huge pages.
+    pub thp: Option<bool>,
+    /// Bytes of the folios that are looked for.
+    pub folio: Option<u64>,
+}
+
+/// Somebody who looks at a program.
+#[derive(Debug)]
+pub struct Eyes {
+    /// The program.
+    main: u32,
+    /// Children of ours that are not its.
+    others: BTreeSet<u32>,
+    /// One of them whose children are none of its either.
+    ignored: Option<u32>,
+    expected: Expected,
+    folios: Option<Folios>,
+    seen: Seen,
+    started_ns: u64,
+    last_ns: u64,
+    spent_ns: u64,
+    pages: Dear,
+    mappings: Dear,
+}
+
+/// A look that costs something: taken when it is affordable.
+#[derive(Debug, Default)]
+struct Dear {
+    spent_ns: u64,
+    last_ns: u64,
+}
+
+impl Dear {
+    /// Looks, if what was spent on it and one more look of its kind are no more than a part of
+    /// their share after so long.
+    fn when_affordable(&mut self, gone_ns: u64, look: impl FnOnce()) {
+        if (self.spent_ns + self.last_ns) * DEAR_SHARE > gone_ns {
+            return;
+        }
+        let begun = monotonic_raw_ns();
+        look();
+        self.last_ns = monotonic_raw_ns() - begun;
+        self.spent_ns += self.last_ns;
+    }
+}
+
+impl Eyes {
+    /// Eyes for a process; whoever is below us before it was started is not its.
+    pub fn of(main: u32, others: &[u32], expected: Expected) -> Self {
+        let now = monotonic_raw_ns();
+        Self {
+            main,
+            others: others.iter().copied().collect(),
+            ignored: None,
+            folios: expected.folio.and_then(|_| Folios::open()),
+            expected,
+            seen: Seen::default(),
+            started_ns: now,
+            last_ns: now,
+            spent_ns: 0,
+            pages: Dear::default(),
+            mappings: Dear::default(),
+        }
+    }
+
+    /// Nanoseconds until the next look; 0 where it is due.
+    pub fn rest_ns(&self) -> u64 {
+        let now = monotonic_raw_ns();
+        let gone = self.last_ns - self.started_ns;
+        let soon = (gone / PART).clamp(SOONEST_NS, LATEST_NS);
+        // What the cheap looks cost must be no more than their share by then.
+        let cheap = self.spent_ns - self.pages.spent_ns - self.mappings.spent_ns;
+        let due = (self.last_ns + soon).max(self.started_ns + cheap * SHARE);
+        due.saturating_sub(now)
+    }
+
+    /// Looks at nobody below this process from now on: it is ours, and no part of the program.
+    pub fn ignore(&mut self, pid: u32) {
+        self.others.insert(pid);
+        self.ignored = Some(pid);
+    }
+
+    /// Looks at all processes of the tree; they, the program first.
+    pub fn look(&mut self) -> Vec<u32> {
+        let begun = monotonic_raw_ns();
+        let mut all = vec![self.main];
+        let below = tree::below_us();
+        self.others.extend(self.ignored.into_iter().flat_map(tree::below));
+        all.extend(below.into_iter().filter(|pid| *pid != self.main && !self.others.contains(pid)));
+        all.truncate(PROCESSES);
+        let weights: Vec<Weight> = all.iter().filter_map(|pid| Weight::of(*pid)).collect();
+        if !weights.is_empty() {
+            self.seen.weigh(&weights, begun - self.last_ns);
+        }
+        self.last_ns = begun;
+        for pid in &all {
+            if is_there(*pid) && self.seen.processes.insert(*pid) {
+                self.meet(*pid);
+            }
+        }
+        let gone = begun - self.started_ns;
+        self.pages.when_affordable(gone, || self.seen.pages(&all));
+        let Self { mappings, folios, seen, expected, .. } = self;
+        mappings.when_affordable(gone, || {
+            if let Some(mappings) = maps::mappings(all[0]) {
+                seen.mappings = mappings;
+            }
+            if let (Some(folios), Some(size)) = (folios, expected.folio) {
+                seen.find_folios(folios, size, &all);
+            }
+        });
+        self.spent_ns += monotonic_raw_ns() - begun;
+        all
+    }
+
+    /// A process that is seen for the first time.
+    fn meet(&mut self, pid: u32) {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let has = |wanted: &String| {
+            environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        };
+        if !self.expected.environment.iter().all(has) {
+            self.seen.stripped.insert(pid);
+        }
+        let policy = crate::explain::allowed::thp(pid);
+        if let (Some(wanted), Some(found)) = (self.expected.thp, policy)
+            && wanted != found
+        {
+            self.seen.other_policy.insert(pid);
+        }
+    }
+
+    /// What was seen.
+    pub fn close(self) -> Seen {
+        self.seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_seen_and_a_missing_one_is_not_blind() {
+        let expected = Expected { environment: vec!["NO_SUCH=1".into()], thp: None, folio: None };
+        let mut eyes = Eyes::of(std::process::id(), &tree::below_us(), expected);
+        assert_eq!(eyes.look().first(), Some(&std::process::id()));
+        let seen = eyes.close();
+        assert!(seen.peak > 1 << 20 && seen.looks == 1 && seen.blind == 0, "{seen:?}");
+        assert_eq!(seen.stripped.len(), seen.processes.len());
+        let mut eyes = Eyes::of(u32::MAX, &tree::below_us(), Expected::default());
+        eyes.look();
+        assert_eq!((eyes.seen.looks, eyes.seen.blind, eyes.seen.peak), (0, 0, 0));
+    }
+}

@@ -1,0 +1,300 @@
+//! What `/proc` says of a process's memory, as numbers.
+//!
+//! The one idea: lines of `status`, `smaps` and `maps` in, bytes by kind out; what the kernel
+//! writes is taken as it comes, and a map that never ends is read up to a bound.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader, Read},
+    ops::Range,
+};
+
+/// Bytes that are read of a map, at most: 100,000 mappings.
+const MAP_BYTES: u64 = 96 << 20;
+/// Mappings that are told one by one.
+const MAPPINGS: usize = 24;
+
+/// What processes hold, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Anonymous, in pages that a PMD maps.
+    pub anonymous_huge: u64,
+    /// Shared memory, likewise.
+    pub shared_huge: u64,
+    /// Files, likewise.
+    pub file_huge: u64,
+    /// Of hugetlb pools.
+    pub hugetlb: u64,
+}
+
+impl Holding {
+    /// The kinds, as a table names them.
+    pub const KINDS: [&str; 4] = ["anonymous_huge", "shared_huge", "file_huge", "hugetlb"];
+
+    /// By kind.
+    pub fn kinds(&self) -> [u64; 4] {
+        [self.anonymous_huge, self.shared_huge, self.file_huge, self.hugetlb]
+    }
+
+    /// All that is in pages larger than the base page, as far as page tables say.
+    pub fn large(&self) -> u64 {
+        self.kinds().iter().sum()
+    }
+
+    fn add(&mut self, field: &str, bytes: u64) {
+        match field {
+            "AnonHugePages" => self.anonymous_huge += bytes,
+            "ShmemPmdMapped" => self.shared_huge += bytes,
+            "FilePmdMapped" => self.file_huge += bytes,
+            "Shared_Hugetlb" | "Private_Hugetlb" => self.hugetlb += bytes,
+            _ => (),
+        }
+    }
+
+    /// The sum.
+    pub fn join(&mut self, other: Self) {
+        self.anonymous_huge += other.anonymous_huge;
+        self.shared_huge += other.shared_huge;
+        self.file_huge += other.file_huge;
+        self.hugetlb += other.hugetlb;
+    }
+}
+
+/// What one process holds by its `status`, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weight {
+    pub(super) anonymous: u64,
+    pub(super) file: u64,
+    pub(super) shared: u64,
+    pub(super) hugetlb: u64,
+    /// The most that was present so far, hugetlb pages not included.
+    pub(super) peak: u64,
+}
+
+impl Weight {
+    /// `None` of one that is ending.
+    pub fn of(pid: u32) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let mut weight = Self::default();
+        let mut is_told = false;
+        for (name, bytes) in text.lines().filter_map(field) {
+            match name {
+                "RssAnon" => weight.anonymous = bytes,
+                "RssFile" => weight.file = bytes,
+                "RssShmem" => weight.shared = bytes,
+                "HugetlbPages" => weight.hugetlb = bytes,
+                "VmHWM" => weight.peak = bytes,
+                _ => continue,
+            }
+            is_told = true;
+        }
+        is_told.then_some(weight)
+    }
+}
+
+/// A mapping, or all of one name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mapped {
+    /// Addresses.
+    pub size: u64,
+    /// Of them present.
+    pub resident: u64,
+    /// Of those in pages larger than the base page.
+    pub large: u64,
+    /// Addresses in mappings that may have transparent huge pages now, by the kernel's word.
+    pub eligible: u64,
+}
+
+/// Minor faults of a process so far.
+pub fn minor_faults(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(") ")?;
+    fields.split(' ').nth(7)?.parse().ok()
+}
+
+/// Where a process has anonymous memory that it may write.
+pub fn anonymous(pid: u32) -> Vec<Range<u64>> {
+    ranges(pid, |access, name| access.starts_with("rw") && (name.is_empty() || name == "[heap]"))
+}
+
+/// Where a process has code of files.
+pub fn code(pid: u32) -> Vec<Range<u64>> {
+    ranges(pid, |access, name| access.contains('x') && name.starts_with('/'))
+}
+
+fn ranges(pid: u32, fits: impl Fn(&str, &str) -> bool) -> Vec<Range<u64>> {
+    let Ok(file) = fs::File::open(format!("/proc/{pid}/maps")) else { return Vec::new() };
+    let lines = BufReader::new(file.take(MAP_BYTES)).split(b'\n').map_while(Result::ok);
+    let found = lines.filter_map(|line| {
+        let line = String::from_utf8_lossy(&line);
+        let (low, high, access, name) = parts(&line)?;
+        fits(access, &name).then_some(low..high)
+    });
+    found.collect()
+}
+
+/// Whether a process has memory still: not one that is ending.
+pub fn is_there(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|text| !text.starts_with("0 "))
+}
+
+/// What a process holds by page size; `None` where nobody may look, or it is ending.
+pub fn rollup(pid: u32) -> Option<Holding> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let mut holding = Holding::default();
+    let mut is_told = false;
+    for (field, bytes) in text.lines().filter_map(field) {
+        holding.add(field, bytes);
+        is_told = true;
+    }
+    is_told.then_some(holding)
+}
+
+/// A line of `smaps` that has a number of KiB.
+fn field(line: &str) -> Option<(&str, u64)> {
+    let (name, rest) = line.split_once(':')?;
+    let kib: u64 = rest.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some((name, kib.checked_mul(1024)?))
+}
+
+/// The heaviest mappings of a process, by name.
+pub fn mappings(pid: u32) -> Option<BTreeMap<String, Mapped>> {
+    let file = fs::File::open(format!("/proc/{pid}/smaps")).ok()?;
+    Some(heaviest(read_smaps(BufReader::new(file.take(MAP_BYTES)))))
+}
+
+fn read_smaps(text: impl BufRead) -> BTreeMap<String, Mapped> {
+    let mut all: BTreeMap<String, Mapped> = BTreeMap::new();
+    let mut name = String::new();
+    let mut size = 0;
+    for line in text.split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        if let Some(header) = header(&line) {
+            name = header;
+            continue;
+        }
+        let mapped = all.entry(name.clone()).or_default();
+        if line.strip_prefix("THPeligible:").is_some_and(|word| word.trim() == "1") {
+            mapped.eligible += size;
+        }
+        let Some((field, bytes)) = field(&line) else { continue };
+        match field {
+            "Size" => {
+                size = bytes;
+                mapped.size += bytes;
+            }
+            "Rss" => mapped.resident += bytes,
+            "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" => mapped.large += bytes,
+            "Shared_Hugetlb" | "Private_Hugetlb" => {
+                mapped.large += bytes;
+                mapped.resident += bytes;
+            }
+            _ => (),
+        }
+    }
+    all
+}
+
+/// The first line of a mapping: its ends, how it may be accessed, and its name.
+fn parts(line: &str) -> Option<(u64, u64, &str, String)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (low, high) = range.split_once('-')?;
+    let [low, high] = [low, high].map(|word| u64::from_str_radix(word, 16).ok());
+    let mut words = rest.split_whitespace();
+    let access = words.next()?;
+    // Offset, device and inode; the name has the rest, with its blanks.
+    Some((low?, high?, access, words.skip(3).collect::<Vec<_>>().join(" ")))
+}
+
+/// What a mapping is called by its first line: its file, what the kernel calls it, or `anonymous`.
+fn header(line: &str) -> Option<String> {
+    let (_, _, access, name) = parts(line)?;
+    let name = if name.is_empty() { "anonymous".to_owned() } else { name };
+    let is_code = access.contains('x');
+    Some(if is_code && name.starts_with('/') { format!("{name} (code)") } else { name })
+}
+
+/// The heaviest, and the others as one.
+fn heaviest(all: BTreeMap<String, Mapped>) -> BTreeMap<String, Mapped> {
+    let mut sorted: Vec<(String, Mapped)> = all.into_iter().collect();
+    sorted.sort_by_key(|(_, mapped)| std::cmp::Reverse(mapped.resident));
+    let mut others = Mapped::default();
+    for (_, mapped) in sorted.drain(sorted.len().min(MAPPINGS)..) {
+        others.size += mapped.size;
+        others.resident += mapped.resident;
+        others.large += mapped.large;
+        others.eligible += mapped.eligible;
+    }
+    if others.size > 0 {
+        sorted.push(("others".to_owned(), others));
+    }
+    sorted.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+55d0-55d8 r-xp 00000000 fe:00 12 /usr/bin/a name
+Size:               8192 kB
+Rss:                4096 kB
+Pss:                2048 kB
+FilePmdMapped:      2048 kB
+THPeligible:           0
+7f00-7f40 rw-p 00000000 00:00 0
+Size:              65536 kB
+Rss:               32768 kB
+AnonHugePages:     30720 kB
+THPeligible:           1
+VmFlags: rd wr
+7f50-7f60 rw-p 00000000 00:0f 9 /anon_hugepage (deleted)
+Size:               4096 kB
+Rss:                   0 kB
+Private_Hugetlb:    4096 kB
+THPeligible:           0
+";
+
+    #[test]
+    fn mappings_are_told_by_name_with_what_they_hold() {
+        let all = read_smaps(SMAPS.as_bytes());
+        let mib = |mapped: &Mapped| {
+            [mapped.size, mapped.resident, mapped.large, mapped.eligible].map(|n| n >> 20)
+        };
+        let told: Vec<(&str, [u64; 4])> =
+            all.iter().map(|(name, mapped)| (name.as_str(), mib(mapped))).collect();
+        let expected = [
+            ("/anon_hugepage (deleted)", [4, 4, 4, 0]),
+            ("/usr/bin/a name (code)", [8, 4, 2, 0]),
+            ("anonymous", [64, 32, 30, 64]),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_is_held_is_counted_once() {
+        let mut holding = Holding::default();
+        for (field, bytes) in SMAPS.lines().filter_map(field) {
+            holding.add(field, bytes);
+        }
+        let expected = Holding {
+            anonymous_huge: 30 << 20,
+            shared_huge: 0,
+            file_huge: 2 << 20,
+            hugetlb: 4 << 20,
+        };
+        assert_eq!((holding, holding.large() >> 20), (expected, 36));
+    }
+
+    #[test]
+    fn of_many_mappings_the_heaviest_are_named() {
+        let many = (1..=100_u64).map(|n| {
+            let mapped = Mapped { size: n, resident: n, large: 0, eligible: 0 };
+            (format!("m{n}"), mapped)
+        });
+        let told = heaviest(many.collect());
+        assert_eq!(told.len(), MAPPINGS + 1);
+        assert_eq!(told["others"].resident, (1..=76).sum::<u64>());
+    }
+}

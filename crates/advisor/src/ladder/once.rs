@@ -1,0 +1,176 @@
+//! The program on a rung, a single time.
+//!
+//! The one idea: from `execve` to the end is its time, by the kernel's account and the clock's; it
+//! is looked at meanwhile, never stopped. What it started and left behind is ended before anybody
+//! else runs. Its output goes to files of the rung, so nothing of ours is in its way.
+
+use std::{ffi::OsString, os::unix::process::CommandExt, process::Command};
+
+use pagelab_sys::{
+    counts::Counters,
+    process::{
+        launch::{Ended, Waiting},
+        tree,
+    },
+    time::monotonic_raw_ns,
+};
+
+use super::{
+    attend::{self, Attended, Stopped, Watch},
+    load::{Load, Ready},
+    look::{Expected, Eyes, Seen},
+    outside::{Collapsed, Collapsing},
+    program::Program,
+    rungs::Start,
+    streams::{PATIENCE, Streams, last_words},
+};
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Once {
+    /// From its first instruction to its end, nanoseconds; of a server, its client's.
+    pub elapsed_ns: u64,
+    /// What its client says of it.
+    pub scores: Vec<f64>,
+    /// Of it and those that it waited for.
+    pub ended: Ended,
+    /// Of its memory.
+    pub seen: Seen,
+    /// What the machine counted meanwhile.
+    pub counters: Counters,
+    /// Of its output.
+    pub digest: u64,
+    /// What was collapsed from outside.
+    pub collapsed: Collapsed,
+    /// Processes that it left behind.
+    pub left: usize,
+    /// Faults of the child before it became the program.
+    pub before_exec: u64,
+}
+
+impl Once {
+    /// Its exit code, or 256 and the signal that ended it.
+    pub fn exit(&self) -> u64 {
+        let signal = self.ended.signal().unwrap_or(0);
+        self.ended.status.code().map_or_else(
+            || u64::from(signal.unsigned_abs()) + 256,
+            |code| u64::from(code.unsigned_abs()),
+        )
+    }
+}
+
+/// How a run is to be.
+#[derive(Debug)]
+pub struct Run<'r> {
+    /// What runs.
+    pub program: &'r Program,
+    /// On what.
+    pub start: &'r Start,
+    /// Nanoseconds after which it is ended; `None` where nobody knows how long it takes.
+    pub limit_ns: Option<u64>,
+    /// How it has to end, as [`Once::exit`] says; `None` where anything will do.
+    pub exit: Option<u64>,
+    /// What is done around it.
+    pub around: &'r Around,
+}
+
+/// What is done around every run.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// A command of a shell before it.
+    pub setup: Option<OsString>,
+    /// And one after it, whatever came of it.
+    pub cleanup: Option<OsString>,
+    /// The load on it, where it serves.
+    pub load: Option<Load>,
+}
+
+impl Run<'_> {
+    /// Runs it, with what is done before and after.
+    ///
+    /// # Errors
+    /// When there is nothing that could be compared.
+    pub fn once(&self, streams: &mut Streams) -> Result<Once, Stopped> {
+        if let Some(setup) = &self.around.setup {
+            attend::command(setup, &mut streams.client, "--setup")?;
+        }
+        let came = self.alone(streams);
+        if let Some(cleanup) = &self.around.cleanup {
+            attend::command(cleanup, &mut streams.client, "--cleanup")?;
+        }
+        came
+    }
+
+    fn alone(&self, streams: &mut Streams) -> Result<Once, Stopped> {
+        let ready = self.around.load.as_ref().map(|load| &load.ready);
+        if let Some(port) = ready.and_then(Ready::is_taken) {
+            let why = format!("somebody answers at port {port} before the program runs");
+            return Err(Stopped::Failed(why));
+        }
+        let mut command = Command::new(&self.program.words[0]);
+        command.args(&self.program.words[1..]);
+        command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));
+        // Its name is as it was typed, whatever the path.
+        command.arg0(&self.program.words[0]);
+        streams.give(&mut command).map_err(Stopped::Start)?;
+        let others = tree::below_us();
+        let before = Counters::read(self.start.folio_kib());
+        let waiting = Waiting::prepare_with(command, self.start.thp.map(|allowed| !allowed));
+        let waiting = waiting.map_err(Stopped::Start)?;
+        let pid = waiting.pid();
+        let before_exec = super::maps::minor_faults(pid).unwrap_or(0);
+        let begun = monotonic_raw_ns();
+        let running = waiting.go().map_err(Stopped::Start)?;
+        let mut watch = Watch {
+            running,
+            eyes: Eyes::of(pid, &others, self.expected()),
+            collapsing: self.start.outside.map(Collapsing::of),
+            begun,
+            limit_ns: self.limit_ns,
+        };
+        let attended = match &self.around.load {
+            None => watch.until_it_ends(),
+            Some(load) => watch.under(load, streams),
+        };
+        let left = tree::end_below_us(&others, PATIENCE);
+        let Attended { ended, elapsed_ns, scores } = attended?;
+        let once = Once {
+            elapsed_ns,
+            scores,
+            ended,
+            seen: watch.eyes.close(),
+            counters: Counters::read(self.start.folio_kib()).since(&before),
+            digest: streams.digest().unwrap_or(0),
+            collapsed: watch.collapsing.map(Collapsing::close).unwrap_or_default(),
+            left,
+            before_exec,
+        };
+        match self.exit {
+            // A server ends because we end it.
+            Some(exit) if exit != once.exit() && self.around.load.is_none() => {
+                Err(Stopped::Failed(failure(&once, exit, &last_words(&mut streams.complaints))))
+            }
+            _ => Ok(once),
+        }
+    }
+
+    fn expected(&self) -> Expected {
+        let pairs = self.start.environment.iter();
+        Expected {
+            environment: pairs.map(|(key, value)| format!("{key}={value}")).collect(),
+            thp: self.start.thp,
+            folio: self.start.folio_kib().map(|kib| kib << 10),
+        }
+    }
+}
+
+/// A program that takes so many times as long as at first, and a minute, does not end.
+pub const LATE: u64 = 20;
+
+fn failure(once: &Once, exit: u64, last_words: &str) -> String {
+    let how = |exit: u64| match exit.checked_sub(256) {
+        None => format!("exited with {exit}"),
+        Some(signal) => format!("was ended by signal {signal}"),
+    };
+    format!("the program {}; as set up it {}{last_words}", how(once.exit()), how(exit))
+}

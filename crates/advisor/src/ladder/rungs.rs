@@ -1,0 +1,423 @@
+//! The rungs: one table, a row for each way to larger pages.
+//!
+//! The one idea: a row looks at the ground (this machine, this program) and offers what it would
+//! do there: what it puts into the environment, what it sets on the machine and has put back, what
+//! it does from outside, and what proves that it took. What is missing is a lack with its cure; a
+//! row that would change nothing offers nothing.
+
+mod allocators;
+mod machine;
+
+use std::{env, fs, path::PathBuf};
+
+use pagelab_record::{
+    asked::{Lack, Reach, Rung},
+    units::display_bytes,
+    vocabulary::tried::{AS_SET_UP, PLAIN},
+};
+use pagelab_sys::{
+    machine::{
+        Tree, rights, selected,
+        thp::{HugePages, Policy},
+    },
+    memory::outside,
+};
+
+use super::program::{Loader, Program};
+
+/// What a rung does to a run of the program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Variables that it gets.
+    pub environment: Vec<(String, String)>,
+    /// Whether its processes may have transparent huge pages; `None` leaves what is inherited.
+    pub thp: Option<bool>,
+    /// Settings of the machine while it runs.
+    pub settings: Vec<(PathBuf, String)>,
+    /// A pool that is set aside for all that it holds: bytes of a page, and the knob.
+    pub pool: Option<(u64, PathBuf)>,
+    /// What is done to it while it runs.
+    pub outside: Option<Outside>,
+    /// What shows that it took.
+    pub proof: Proof,
+    /// What must have been seen of the program for it to make sense.
+    pub only: Only,
+}
+
+impl Start {
+    /// The size in KiB of the folios that it is about, where it is about folios.
+    pub fn folio_kib(&self) -> Option<u64> {
+        match self.proof {
+            Proof::Folios(size) => Some(size >> 10),
+            _ => None,
+        }
+    }
+}
+
+/// What is collapsed from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outside {
+    /// Anonymous memory.
+    Anonymous,
+    /// Executable mappings of files.
+    Code,
+}
+
+/// What shows that the pages of a rung came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Proof {
+    /// Nothing is claimed.
+    #[default]
+    None,
+    /// There are none but base pages in anonymous and shared memory.
+    BaseOnly,
+    /// Kinds of [`super::maps::Holding::KINDS`] that hold some, by number.
+    Kinds(&'static [usize]),
+    /// Folios of so many bytes.
+    Folios(u64),
+}
+
+/// Which programs a rung is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Only {
+    /// Any.
+    #[default]
+    Any,
+    /// Those with shared memory.
+    Sharing,
+    /// Those of one process, unless it is asked for by name.
+    Alone,
+}
+
+const ANONYMOUS: Proof = Proof::Kinds(&[0]);
+const SHARED: Proof = Proof::Kinds(&[1]);
+const CODE: Proof = Proof::Kinds(&[2]);
+const POOL: Proof = Proof::Kinds(&[3]);
+/// An allocator takes what it finds.
+const ANY: Proof = Proof::Kinds(&[0, 3]);
+
+/// A rung as it would be done here.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// What the journal keeps of it.
+    pub rung: Rung,
+    /// What it does.
+    pub start: Start,
+}
+
+/// What rungs stand on.
+#[derive(Debug)]
+pub struct Ground<'g> {
+    /// The program.
+    pub program: &'g Program,
+    /// The kernel's huge pages.
+    pub pages: HugePages,
+    /// The machine's files.
+    pub tree: Tree,
+    /// Whether settings may be changed.
+    pub is_root: bool,
+}
+
+impl<'g> Ground<'g> {
+    /// This machine under a program.
+    pub fn of(program: &'g Program) -> Self {
+        Self {
+            program,
+            pages: HugePages::machine(),
+            tree: Tree::machine(),
+            is_root: rights::is_root(),
+        }
+    }
+
+    /// Every rung that there is here, with what is lacking.
+    pub fn offers(&self) -> Vec<Offer> {
+        ROWS.iter().flat_map(|row| row(self)).collect()
+    }
+}
+
+/// The table, in the order of a report.
+const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
+    plain,
+    as_set_up,
+    malloc_thp,
+    malloc_hugetlb,
+    machine::thp_always,
+    machine::mthp,
+    machine::shared_memory,
+    allocators::allocators,
+    collapse,
+    code,
+];
+
+const TUNABLES: &str = "GLIBC_TUNABLES";
+const HUGETLB: &str = "glibc.malloc.hugetlb";
+
+/// The variable with one tunable in place of what it says of it now.
+fn tunables(now: Option<&str>, name: &str, value: &str) -> (String, String) {
+    let is_other = |entry: &&str| {
+        !entry.is_empty() && entry.split_once('=').is_none_or(|(key, _)| key != name)
+    };
+    let kept = now.into_iter().flat_map(|now| now.split(':')).filter(is_other);
+    let all: Vec<String> = kept.map(ToOwned::to_owned).chain([format!("{name}={value}")]).collect();
+    (TUNABLES.to_owned(), all.join(":"))
+}
+
+fn malloc(value: &str) -> Vec<(String, String)> {
+    vec![tunables(env::var(TUNABLES).ok().as_deref(), HUGETLB, value)]
+}
+
+fn lack(need: &str, cure: impl Into<String>) -> Lack {
+    Lack { need: need.to_owned(), cure: cure.into() }
+}
+
+fn rung(name: &str, how: &str, reach: Reach, page: u64) -> Rung {
+    Rung { name: name.to_owned(), how: how.to_owned(), reach, page, ..Rung::default() }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn plain(ground: &Ground<'_>) -> Vec<Offer> {
+    let is_glibc = ground.program.loader == Loader::Glibc;
+    let start = Start {
+        environment: if is_glibc { malloc("0") } else { Vec::new() },
+        thp: Some(false),
+        proof: Proof::BaseOnly,
+        ..Start::default()
+    };
+    let how = "base pages only: malloc's tunable and transparent huge pages off for it";
+    vec![Offer { rung: rung(PLAIN, how, Reach::Program, 0), start }]
+}
+
+fn as_set_up(_: &Ground<'_>) -> Vec<Offer> {
+    let rung = rung(AS_SET_UP, "as the machine and the environment are now", Reach::Program, 0);
+    vec![Offer { rung, start: Start::default() }]
+}
+
+/// What is missing where the program must be one that glibc starts.
+fn not_by_glibc(program: &Program) -> Option<Lack> {
+    let cure = "try the rungs collapse and thp-always, which need nothing of the program";
+    match program.loader {
+        _ if program.is_setuid => {
+            Some(lack("a program that keeps its user: a setuid one ignores tunables", cure))
+        }
+        Loader::Glibc => None,
+        _ => Some(lack("a program that glibc starts: its malloc has the tunable", cure)),
+    }
+}
+
+/// What lets `madvise` have huge pages where nobody may have them now.
+fn admitting(ground: &Ground<'_>) -> Result<Vec<(PathBuf, String)>, Lack> {
+    let Some(pmd) = ground.pages.pmd_size() else {
+        return Err(lack("transparent huge pages", "a kernel with CONFIG_TRANSPARENT_HUGEPAGE"));
+    };
+    match ground.pages.policy(pmd) {
+        Some(Policy::Never) if ground.is_root => Ok(policy(ground, pmd, "madvise")),
+        Some(Policy::Never) => Err(lack(
+            "transparent huge pages that a program may ask for",
+            format!("echo madvise | sudo tee {}", ground.pages.global_path().display()),
+        )),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The settings that give the PMD size this policy, by way of the global one where it inherits.
+fn policy(ground: &Ground<'_>, pmd: u64, word: &str) -> Vec<(PathBuf, String)> {
+    let global = ground.pages.global_path();
+    let own = ground.pages.enabled_path(pmd).filter(|own| *own != global);
+    let inherits =
+        |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| selected(&text) == "inherit");
+    let own = own.filter(|own| !inherits(own)).map(|own| (own, "inherit".to_owned()));
+    own.into_iter().chain([(global, word.to_owned())]).collect()
+}
+
+fn malloc_thp(ground: &Ground<'_>) -> Vec<Offer> {
+    let pmd = ground.pages.pmd_size().unwrap_or(2 << 20);
+    let how = "malloc asks for transparent huge pages";
+    let mut rung = rung("malloc-thp", how, Reach::Program, pmd);
+    rung.lacks.extend(not_by_glibc(ground.program));
+    let settings = admitting(ground).unwrap_or_else(|lack| {
+        rung.lacks.push(lack);
+        Vec::new()
+    });
+    if !settings.is_empty() {
+        rung.reach = Reach::Machine;
+    }
+    rung.keep = words(&[
+        "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)",
+        "systemd unit: Environment=GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+    ]);
+    "nothing: what it starts inherits it".clone_into(&mut rung.cost);
+    let environment = malloc("1");
+    let start =
+        Start { environment, thp: Some(true), settings, proof: ANONYMOUS, ..Start::default() };
+    vec![Offer { rung, start }]
+}
+
+fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
+    let size = ground.tree.field_number("proc/meminfo", "Hugepagesize").map(|kib| kib << 10);
+    let pools = ground.pages.pools();
+    let how = "malloc takes pages of the hugetlb pool, which is set aside for it";
+    let mut rung = rung("malloc-hugetlb", how, Reach::Machine, size.unwrap_or(2 << 20));
+    rung.lacks.extend(not_by_glibc(ground.program));
+    let pool = pools.iter().find(|pool| Some(pool.page_size) == size);
+    let Some(pool) = pool else {
+        rung.lacks.push(lack("a hugetlb pool", "a kernel with CONFIG_HUGETLBFS"));
+        return vec![Offer { rung, start: Start::default() }];
+    };
+    if !ground.is_root {
+        rung.lacks.push(lack("the right to set pages aside", "run as root: sudo pagelab try"));
+    }
+    rung.keep = vec![
+        "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=2 (glibc 2.35)".to_owned(),
+        format!("sysctl: vm.nr_hugepages=N, pages of {}", display_bytes(pool.page_size as f64)),
+    ];
+    "the pool serves nobody else, used or not; a copy on write that finds it empty ends the \
+     program with SIGBUS"
+        .clone_into(&mut rung.cost);
+    let start = Start {
+        environment: malloc("2"),
+        pool: Some((pool.page_size, pool.path.clone())),
+        proof: POOL,
+        only: Only::Alone,
+        ..Start::default()
+    };
+    vec![Offer { rung, start }]
+}
+
+/// What is missing where memory is advised from outside.
+fn not_outside() -> Option<Lack> {
+    let error = outside::may_collapse().err()?;
+    let cure = "as root, on Linux 6.1 or later: sudo pagelab try";
+    Some(lack(&format!("process_madvise(MADV_COLLAPSE) ({error})"), cure))
+}
+
+fn collapse(ground: &Ground<'_>) -> Vec<Offer> {
+    let Some(pmd) = ground.pages.pmd_size() else { return Vec::new() };
+    let how = "its dense anonymous memory is collapsed into huge pages from outside, while it runs";
+    let mut rung = rung("collapse", how, Reach::Privileged, pmd);
+    rung.lacks.extend(not_outside());
+    rung.keep =
+        words(&["code: madvise(p, n, MADV_COLLAPSE) once its memory is filled (Linux 6.1)"]);
+    "its pages are copied once; the kernel may compact for them".clone_into(&mut rung.cost);
+    let outside = Some(Outside::Anonymous);
+    let start = Start { thp: Some(true), outside, proof: ANONYMOUS, ..Start::default() };
+    vec![Offer { rung, start }]
+}
+
+fn code(ground: &Ground<'_>) -> Vec<Offer> {
+    let Some(pmd) = ground.pages.pmd_size() else { return Vec::new() };
+    let mut rung =
+        rung("code", "its code is collapsed into huge pages from outside", Reach::Privileged, pmd);
+    rung.lacks.extend(not_outside());
+    rung.keep = words(&["code: madvise(text, n, MADV_COLLAPSE) at its start (Linux 6.1)"]);
+    "the file's pages become huge for everybody who maps it".clone_into(&mut rung.cost);
+    let outside = Some(Outside::Code);
+    let start = Start { thp: Some(true), outside, proof: CODE, ..Start::default() };
+    vec![Offer { rung, start }]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, ffi::OsString};
+
+    use super::*;
+
+    #[test]
+    fn a_tunable_replaces_itself_and_leaves_others_alone() {
+        let value = |now| tunables(now, HUGETLB, "1").1;
+        assert_eq!(value(None), "glibc.malloc.hugetlb=1");
+        assert_eq!(value(Some("")), "glibc.malloc.hugetlb=1");
+        let now = "glibc.malloc.hugetlb=2:glibc.malloc.arena_max=1";
+        assert_eq!(value(Some(now)), "glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1");
+    }
+
+    const MM: &str = "sys/kernel/mm";
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let tree = Tree::at(root.path());
+        (root, tree)
+    }
+
+    fn program() -> Program {
+        let mut program = Program::of(&[OsString::from("sh")]).unwrap();
+        program.loader = Loader::Glibc;
+        program
+    }
+
+    fn offers(files: &[(String, &str)], is_root: bool, program: &Program) -> Vec<Offer> {
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        let (_root, tree) = tree(&files);
+        Ground { program, pages: HugePages::of(tree.clone()), tree, is_root }.offers()
+    }
+
+    fn machine(global: &'static str) -> Vec<(String, &'static str)> {
+        let thp = format!("{MM}/transparent_hugepage");
+        vec![
+            (format!("{thp}/enabled"), global),
+            (format!("{thp}/hpage_pmd_size"), "2097152\n"),
+            (format!("{thp}/shmem_enabled"), "always within_size advise [never] deny force\n"),
+            (format!("{thp}/hugepages-64kB/enabled"), "always inherit madvise [never]\n"),
+            (format!("{thp}/hugepages-2048kB/enabled"), "always [inherit] madvise never\n"),
+            (format!("{MM}/hugepages/hugepages-2048kB/nr_hugepages"), "0\n"),
+            ("proc/meminfo".to_owned(), "MemTotal: 1 kB\nHugepagesize:    2048 kB\n"),
+        ]
+    }
+
+    #[test]
+    fn names_are_unique_and_plain_comes_first() {
+        let offers = offers(&machine("always [madvise] never\n"), true, &program());
+        let names: Vec<&str> = offers.iter().map(|offer| offer.rung.name.as_str()).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        assert_eq!(names[..2], [PLAIN, AS_SET_UP]);
+        let thp = offers.iter().find(|offer| offer.rung.name == "thp-always").unwrap();
+        let set: Vec<_> = thp.start.settings.iter().map(|(path, value)| (path, value)).collect();
+        let [(path, value)] = &set[..] else { panic!("{set:?}") };
+        assert!(path.ends_with("transparent_hugepage/enabled") && *value == "always");
+    }
+
+    #[test]
+    fn who_is_not_root_lacks_what_changes_the_machine() {
+        let offers = offers(&machine("always [madvise] never\n"), false, &program());
+        for Offer { rung, start } in &offers {
+            let changes = !start.settings.is_empty() || start.pool.is_some();
+            assert!(
+                !changes || (rung.reach == Reach::Machine && !rung.lacks.is_empty()),
+                "{rung:?}"
+            );
+        }
+        assert!(offers[0].rung.lacks.is_empty() && offers[1].rung.lacks.is_empty());
+    }
+
+    #[test]
+    fn what_is_so_already_is_no_rung_and_what_nobody_may_have_is_let_in() {
+        let all = offers(&machine("[always] madvise never\n"), true, &program());
+        assert!(all.iter().all(|offer| offer.rung.name != "thp-always"));
+        let never = offers(&machine("always madvise [never]\n"), true, &program());
+        let malloc = never.iter().find(|offer| offer.rung.name == "malloc-thp").unwrap();
+        assert_eq!(malloc.start.settings[0].1, "madvise");
+        assert_eq!(malloc.rung.reach, Reach::Machine);
+    }
+
+    #[test]
+    fn a_static_or_setuid_program_has_no_tunables() {
+        let with = |loader, is_setuid| {
+            let program = Program { loader, is_setuid, ..program() };
+            let offers = offers(&machine("always [madvise] never\n"), true, &program);
+            let of = |name: &str| {
+                offers.iter().find(|offer| offer.rung.name == name).unwrap().rung.lacks.len()
+            };
+            [of("malloc-thp"), of("malloc-hugetlb"), of("thp-always")]
+        };
+        assert_eq!(with(Loader::Glibc, false), [0, 0, 0]);
+        assert_eq!(with(Loader::None, false), [1, 1, 0]);
+        assert_eq!(with(Loader::Glibc, true), [1, 1, 0]);
+    }
+}

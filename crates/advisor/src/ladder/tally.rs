@@ -1,0 +1,266 @@
+//! All runs on a rung, as the one record that they leave.
+//!
+//! The one idea: a record holds what was counted, run by run, under the number of the round; what
+//! it comes to beside the other rungs is for a report. What must be so for the times to be those
+//! of the rung is a claim; that its pages came is none: that they did not is an answer.
+
+use std::collections::BTreeMap;
+
+use pagelab_bench::runner::host;
+use pagelab_record::{
+    Case, Claim, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit,
+    schema, verdict::Better, vocabulary::tried,
+};
+use pagelab_sys::{arch, machine::environment};
+
+use super::{
+    load::Score,
+    maps::{Holding, Mapped},
+    once::Once,
+    rungs::{Offer, Proof},
+};
+
+/// What was seen on a rung so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    series: Vec<Series>,
+    pages: Vec<Vec<i64>>,
+    witness: Vec<Claim>,
+    counters: BTreeMap<String, u64>,
+    mappings: BTreeMap<String, Mapped>,
+    digest: Option<u64>,
+    elapsed_ns: Vec<(u32, u64)>,
+    goal: Vec<(u32, f64)>,
+    warnings: Vec<String>,
+    /// Why no more is run of it.
+    pub settled: Option<Outcome>,
+}
+
+impl Tally {
+    /// Elapsed nanoseconds by round.
+    pub fn elapsed(&self) -> &[(u32, u64)] {
+        &self.elapsed_ns
+    }
+
+    /// By round what is to be small: the first score, where there is one, or else the time.
+    pub fn goal(&self) -> &[(u32, f64)] {
+        &self.goal
+    }
+
+    /// The most bytes in the pages that its rung is about, of all runs; `None` where nobody could
+    /// tell.
+    pub fn obtained(&self) -> Option<u64> {
+        let large = self.series.iter().filter(|series| series.name == tried::LARGE);
+        let values = large.filter_map(|series| match &series.data {
+            Data::Values(values) => values.first().copied(),
+            Data::Histogram(_) | Data::Summary(_) => None,
+        });
+        values.max()
+    }
+
+    /// Adds a run, with what its client says.
+    pub fn add(&mut self, offer: &Offer, round: u32, once: &Once, scores: &[Score]) {
+        let Once { seen, ended, .. } = once;
+        self.elapsed_ns.push((round, once.elapsed_ns));
+        let goal =
+            scores.first().zip(once.scores.first()).map(|(score, said)| match score.better {
+                Better::Less => *said,
+                Better::More => 1.0 / said,
+            });
+        self.goal.push((round, goal.unwrap_or(once.elapsed_ns as f64)));
+        for (score, said) in scores.iter().zip(&once.scores) {
+            self.series.push(scored(score, round, *said));
+        }
+        let usage = ended.usage;
+        let faults = usage.minor_faults.saturating_sub(once.before_exec);
+        let times = [
+            (tried::ELAPSED, Clock::Wall, once.elapsed_ns),
+            (tried::CPU, Clock::Cpu, usage.user_ns + usage.system_ns),
+        ];
+        let counts = [
+            (tried::MINOR_FAULTS, Unit::Count, faults),
+            (tried::MAJOR_FAULTS, Unit::Count, usage.major_faults),
+        ];
+        let large = obtained(offer.start.proof, once);
+        let memory = [
+            (tried::PEAK, Some(seen.peak)),
+            (tried::MEAN, Some(seen.mean())),
+            (tried::LARGE, large),
+        ];
+        // Of a run that ended before the first look nothing is known.
+        let memory = memory.into_iter().filter(|_| seen.looks > 0);
+        let memory = memory.filter_map(|(name, bytes)| Some((name, Unit::Bytes, bytes?)));
+        self.series.extend(times.map(|(name, clock, ns)| series(name, round, clock, Unit::Ns, ns)));
+        let others = counts.into_iter().chain(memory);
+        let others = others.map(|(name, unit, n)| series(name, round, Clock::Wall, unit, n));
+        self.series.extend(others);
+        let row = [u64::from(round)].into_iter().chain(seen.most);
+        self.pages.push(row.map(number).collect());
+        if !seen.mappings.is_empty() {
+            self.mappings.clone_from(&seen.mappings);
+        }
+        self.claim(offer, once);
+        self.count(once);
+    }
+
+    fn claim(&mut self, offer: &Offer, once: &Once) {
+        let seen = &once.seen;
+        let mut claim = |text: &str, observed: u64| {
+            Claim::check(text, tried::ARM, 0, number(observed), 0).fold_into(&mut self.witness);
+        };
+        if offer.start.thp.is_some() {
+            let text = "processes whose THP policy is not that of the rung (THP_enabled in \
+                        /proc/PID/status)";
+            claim(text, seen.other_policy.len() as u64);
+        }
+        if offer.start.proof == Proof::BaseOnly {
+            let large = seen.most[0] + seen.most[1];
+            claim("bytes in larger pages, of anonymous and shared memory", large);
+        }
+    }
+
+    fn count(&mut self, once: &Once) {
+        let seen = &once.seen;
+        let fallbacks = ["thp_fault_fallback", "anon_fault_fallback"];
+        let fallbacks = fallbacks.iter().filter_map(|name| once.counters.get(name)).sum();
+        let added = [
+            (tried::SAMPLES, seen.looks),
+            (tried::BLIND, seen.blind),
+            (tried::STRIPPED, seen.stripped.len() as u64),
+            (tried::FALLBACKS, fallbacks),
+            (tried::LEFT, once.left as u64),
+            (tried::COLLAPSED, once.collapsed.blocks),
+            (tried::REFUSED, once.collapsed.refused),
+        ];
+        for (name, count) in added {
+            *self.counters.entry(name.to_owned()).or_default() += count;
+        }
+        let most = [
+            (tried::PROCESSES, seen.processes.len() as u64),
+            (tried::ELIGIBLE, seen.eligible()),
+            (tried::EXIT, once.exit()),
+            (tried::REFUSAL, once.collapsed.why.map_or(0, |why| u64::from(why.unsigned_abs()))),
+        ];
+        for (name, count) in most {
+            let kept = self.counters.entry(name.to_owned()).or_default();
+            *kept = (*kept).max(count);
+        }
+        let is_steady = self.digest.is_none_or(|digest| digest == once.digest);
+        let steady = self.counters.entry(tried::OUTPUT_STEADY.to_owned()).or_insert(1);
+        *steady &= u64::from(is_steady);
+        self.digest.get_or_insert(once.digest);
+    }
+
+    /// Notes something that a reader should know.
+    pub fn warn(&mut self, text: String) {
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// A setting that was found otherwise than the rung has it, at either end of a run.
+    pub fn setting(&mut self, path: &str, is_otherwise: bool) {
+        let text = format!("readings of the rung's setting that are not its value: {path}");
+        let claim = Claim::check(&text, tried::ARM, 0, i64::from(is_otherwise), 0);
+        claim.fold_into(&mut self.witness);
+    }
+
+    /// The record of all that was seen so far; `looks` at the verdict.
+    pub fn record(&self, run: &str, case: Case, looks: u32) -> Record {
+        let facts = environment::facts();
+        let outcome = self.settled.clone().unwrap_or_else(|| {
+            let mut measured = self.measured(looks);
+            measured.warnings.extend(environment::warnings(&facts));
+            Outcome::Measured(measured)
+        });
+        Record {
+            schema: schema::SCHEMA.to_owned(),
+            run: run.to_owned(),
+            boot: environment::boot_id(),
+            workload: super::WORKLOAD.to_owned(),
+            nature: if arch::is_emulated() { Nature::Emulated } else { Nature::Measured },
+            case,
+            ab: None,
+            host: host(&facts),
+            outcome,
+        }
+    }
+
+    fn measured(&self, looks: u32) -> Measured {
+        let mut counters = self.counters.clone();
+        counters.insert(tried::LOOKS.to_owned(), looks.into());
+        counters.extend(self.digest.map(|digest| (tried::OUTPUT_DIGEST.to_owned(), digest)));
+        let columns = [("round", "count")].into_iter();
+        let columns = columns.chain(Holding::KINDS.map(|kind| (kind, "bytes")));
+        let pages = Table {
+            name: tried::PAGES.to_owned(),
+            columns: columns.map(column).collect(),
+            rows: self.pages.clone(),
+        };
+        let tables = [pages].into_iter().chain(self.mappings.iter().map(mapping)).collect();
+        Measured {
+            series: self.series.clone(),
+            tables,
+            counters,
+            witness: self.witness.clone(),
+            warnings: self.warnings.clone(),
+        }
+    }
+}
+
+/// Bytes in the pages that a rung is about; `None` where nobody may see them.
+fn obtained(proof: Proof, once: &Once) -> Option<u64> {
+    match proof {
+        Proof::None | Proof::BaseOnly => Some(once.seen.large),
+        Proof::Kinds(kinds) => Some(kinds.iter().map(|kind| once.seen.most[*kind]).sum()),
+        Proof::Folios(_) => once.seen.folios,
+    }
+}
+
+fn series(name: &str, round: u32, clock: Clock, unit: Unit, value: u64) -> Series {
+    Series {
+        name: name.to_owned(),
+        arm: tried::ARM.to_owned(),
+        process: round,
+        repetition: 0,
+        clock,
+        unit,
+        ops: 1,
+        bytes: 0,
+        data: Data::Values(vec![value]),
+    }
+}
+
+/// A score in thousandths: a series holds whole numbers, each of so many operations.
+fn scored(score: &Score, round: u32, said: f64) -> Series {
+    let way = match score.better {
+        Better::More => tried::MORE,
+        Better::Less => tried::LESS,
+    };
+    let name = format!("{}{way}/{}", tried::SCORE, score.name);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above 0")]
+    let thousandths = (said * 1000.0).round() as u64;
+    Series { ops: 1000, ..series(&name, round, Clock::Wall, Unit::Count, thousandths.max(1)) }
+}
+
+fn column((name, unit): (&str, &str)) -> Column {
+    Column { name: name.to_owned(), unit: unit.to_owned() }
+}
+
+fn mapping((name, mapped): (&String, &Mapped)) -> Table {
+    let cells = [
+        ("size", mapped.size),
+        ("resident", mapped.resident),
+        ("large", mapped.large),
+        ("eligible", mapped.eligible),
+    ];
+    Table {
+        name: format!("{}{name}", tried::MAPPING),
+        columns: cells.iter().map(|(name, _)| column((name, "bytes"))).collect(),
+        rows: vec![cells.iter().map(|(_, bytes)| number(*bytes)).collect()],
+    }
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,277 @@
+//! `pagelab try`: a program on every way to larger pages that this machine offers.
+//!
+//! The program's own output goes into the run's directory, a file for each rung; stdout has the
+//! report. Settings of the machine are changed for a single run of the program at a time.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    hash::{BuildHasher, RandomState},
+    io::{self, IsTerminal, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::Args;
+use pagelab_advisor::ladder::{
+    climb::{self, Climb, Ended, Step},
+    load::{Load, Ready, Score},
+    once::Around,
+    program::Program,
+    rungs::{Ground, Offer},
+    streams::Streams,
+};
+use pagelab_bench::{
+    asked::{Seconds, Share, Whole},
+    plan::Plan,
+};
+use pagelab_record::{Asked, Outcome, asked, verdict::DELTA, vocabulary::tried};
+use pagelab_sys::{
+    knobs::Knobs,
+    memory::memfd,
+    process::{catch_interrupts, tree},
+};
+
+use crate::{
+    args::{Format, Output, Quiet, Run, Wait},
+    exit::{Exit, Failure},
+    output, session, settings,
+};
+
+/// Rounds of the program where nobody says: three looks, at 12, 24 and 48.
+const ROUNDS: Rounds = Rounds::of(48);
+/// Nanoseconds that the finalists take where nobody says.
+const BUDGET_NS: u64 = 60_000_000_000;
+
+/// Rounds of a program.
+type Rounds = Whole<10_000>;
+
+/// Which way to larger pages helps a program, tried and proven.
+///
+/// Runs the program on every rung: base pages, as set up, and each way to larger pages that this
+/// machine offers, in an order that is drawn for each round. Two rounds of all, then base pages,
+/// what is set up and the best three until they are decided. Its output goes into the run's
+/// directory, a file for each rung.
+#[derive(Debug, Args)]
+pub(super) struct Try {
+    /// These rungs only, beside plain and as-set-up.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    rung: Vec<String>,
+    /// Rounds at most.
+    #[arg(long, value_name = "N")]
+    #[arg(help = "Rounds at most (default 48)")]
+    rounds: Option<Rounds>,
+    /// Begin no round that does not fit into so many seconds (default: 60, and two rounds of all).
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<Seconds>,
+    /// A difference of less is none (0.03 is 3 %).
+    #[arg(long, value_name = "SHARE")]
+    delta: Option<Share>,
+    /// What the program reads, from its beginning each time; - is a pipe, kept in memory.
+    #[arg(long, value_name = "FILE")]
+    #[arg(
+        help = "What the program reads, from its beginning each time; - keeps what a pipe says \
+                  (default: stdin where it is a file or a terminal, else nothing)"
+    )]
+    input: Option<PathBuf>,
+    /// The program serves: this command of a shell is its client, whose time counts; then it ends.
+    #[arg(long, value_name = "COMMAND", requires = "ready")]
+    until: Option<OsString>,
+    /// The server is ready when somebody answers at port:NUMBER, or says line:REGEX.
+    #[arg(long, value_name = "HOW", requires = "until")]
+    ready: Option<Ready>,
+    /// A number in the client's output, more:NAME=REGEX or less:NAME=REGEX; the first one decides.
+    #[arg(long, value_name = "SCORE", requires = "until")]
+    score: Vec<Score>,
+    /// A command of a shell before each run.
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<OsString>,
+    /// A command of a shell after each run, whatever came of it.
+    #[arg(long, value_name = "COMMAND")]
+    cleanup: Option<OsString>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    format: Format,
+    /// The program and its arguments, after --.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, num_args = 1..)]
+    program: Vec<OsString>,
+}
+
+impl Run for Try {
+    fn run(self) -> Result<Exit, Failure> {
+        let program = Program::of(&self.program)
+            .with_context(|| self.program[0].to_string_lossy().into_owned())
+            .map_err(Failure::usage)?;
+        let offers = self.offers(&program)?;
+        let asked = self.asked();
+        let named = self.input.as_deref();
+        let told = named.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
+        let input = input(named).context(told).map_err(Failure::usage)?;
+        let place = self.output.place();
+        let mut header = session::header(&place.run, "", &[], &Plan::default());
+        header.asked = Some(Asked::Try(asked::Try {
+            rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
+            seed: asked.seed,
+            rounds: asked.rounds,
+            budget_ns: self.budget.map(Seconds::ns),
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+            delta_ppm: (asked.delta * 1e6) as u32,
+        }));
+        let mut run = session::Run::start(&place, header)?;
+        let changes =
+            |offer: &Offer| !offer.start.settings.is_empty() || offer.start.pool.is_some();
+        let is_done = |offer: &&Offer| offer.rung.lacks.is_empty();
+        let knobs = if offers.iter().filter(is_done).any(changes) {
+            Some(settings::knobs(&place.run, self.wait.patience())?)
+        } else {
+            None
+        };
+        catch_interrupts();
+        tree::adopt_orphans();
+        let end = climb(&mut run, (program, offers, input), knobs.as_ref(), &asked, &self.quiet)?;
+        drop(knobs);
+        let done = run.conclude(end)?;
+        if self.format.is_json() {
+            output::result(&done.report.json())?;
+            done.tell();
+            return Ok(done.exit);
+        }
+        session::tell(&done)
+    }
+}
+
+impl Try {
+    fn asked(&self) -> climb::Asked {
+        climb::Asked {
+            // JSON readers hold numbers of 53 bits.
+            seed: RandomState::new().hash_one(0_u8) >> 11,
+            delta: self.delta.map_or(DELTA, Share::get),
+            rounds: self.rounds.unwrap_or(ROUNDS).get(),
+            budget_ns: Some(self.budget.map_or(BUDGET_NS, Seconds::ns)),
+            named: self.rung.clone(),
+            around: self.around(),
+        }
+    }
+
+    fn around(&self) -> Around {
+        let client = self.until.clone().zip(self.ready.clone());
+        let load = client.map(|(client, ready)| Load { ready, client, scores: self.score.clone() });
+        Around { setup: self.setup.clone(), cleanup: self.cleanup.clone(), load }
+    }
+
+    /// The rungs that were asked for.
+    fn offers(&self, program: &Program) -> Result<Vec<Offer>, Failure> {
+        let mut offers = Ground::of(program).offers();
+        let is_known = |name: &&String| offers.iter().any(|offer| offer.rung.name == **name);
+        if let Some(unknown) = self.rung.iter().find(|name| !is_known(name)) {
+            let names: Vec<&str> = offers.iter().map(|offer| offer.rung.name.as_str()).collect();
+            return Err(Failure::usage_text(format!(
+                "--rung {unknown}: this machine has no such rung; it has {}",
+                names.join(", ")
+            )));
+        }
+        let always = [tried::PLAIN, tried::AS_SET_UP];
+        offers.retain(|Offer { rung, .. }| {
+            self.rung.is_empty() || self.rung.contains(&rung.name) || always.contains(&&*rung.name)
+        });
+        Ok(offers)
+    }
+}
+
+/// Goes up the ladder, and keeps what was seen on the way.
+fn climb(
+    run: &mut session::Run,
+    (program, offers, input): (Program, Vec<Offer>, Option<File>),
+    knobs: Option<&Knobs>,
+    asked: &climb::Asked,
+    quiet: &Quiet,
+) -> Result<Exit, Failure> {
+    let mut ready = Vec::new();
+    for offer in offers {
+        let file = |what: &str| {
+            let name = format!("{}.{what}", offer.rung.name);
+            run.scratch(&name).context(name).map_err(Failure::host)
+        };
+        let input = input.as_ref().map(File::try_clone).transpose();
+        let streams = Streams {
+            input: input.context("stdin").map_err(Failure::host)?,
+            output: file("stdout")?,
+            complaints: file("stderr")?,
+            client: file("client")?,
+        };
+        ready.push((offer, streams));
+    }
+    let name = run.header.run.clone();
+    let mut climb = Climb::new(program, ready, knobs, asked);
+    let mut tell = |step: Step<'_>| {
+        if !quiet.quiet {
+            say(&step, asked.rounds);
+        }
+    };
+    let mut keep = |climb: &Climb<'_>| -> Result<(), Failure> {
+        climb.records(&name).into_iter().try_for_each(|record| run.keep(record))
+    };
+    let came = climb.all(asked.budget_ns, &mut tell, &mut keep);
+    match came {
+        Ok(kept) => kept.map(|()| Exit::Good),
+        Err(Ended::Interrupted) => {
+            // What was seen until then is a result.
+            keep(&climb)?;
+            Ok(Exit::Interrupted)
+        }
+        Err(error @ Ended::Program(_)) => Err(Failure::usage(error)),
+    }
+}
+
+fn say(step: &Step<'_>, rounds: u32) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    output::warn(&match step {
+        Step::Probed(ns) => format!("[first run] {:.2} s, which counts for nothing", seconds(*ns)),
+        Step::Round(round, ran) => {
+            let told = ran.iter().map(|(rung, ns)| format!("{rung} {:.2} s", seconds(*ns)));
+            let told = told.collect::<Vec<_>>().join(", ");
+            format!("[round {} of {rounds} at most] {told}", round + 1)
+        }
+        Step::Settled(rung, Outcome::Skipped { need, cure }) => {
+            format!("{rung}: skipped, it needs {need} ({cure})")
+        }
+        Step::Settled(rung, Outcome::Failed { reason }) => format!("{rung}: failed: {reason}"),
+        Step::Settled(rung, Outcome::Measured(_)) => format!("{rung}: done"),
+    });
+}
+
+/// What the program reads, from its beginning each time: the file that was named, or stdin where
+/// that is a file; a pipe only where it was asked for, because somebody may never close it. A
+/// terminal stays what it is.
+fn input(named: Option<&Path>) -> io::Result<Option<File>> {
+    let stdin = io::stdin();
+    match named {
+        Some(path) if path.as_os_str() == "-" => {
+            let mut kept = memfd::create("pagelab-stdin").map_err(io::Error::other)?;
+            let read = io::copy(&mut stdin.lock().take(INPUT_BYTES + 1), &mut kept)?;
+            if read > INPUT_BYTES {
+                let why =
+                    format!("more than {INPUT_BYTES} bytes come from it: name a file instead");
+                return Err(io::Error::other(why));
+            }
+            kept.flush()?;
+            Ok(Some(kept))
+        }
+        Some(path) => Ok(Some(File::open(path)?)),
+        None if stdin.is_terminal() => Ok(None),
+        // By a description of its own: a position that is shared would be moved for whoever
+        // started us.
+        None => match File::open("/proc/self/fd/0") {
+            Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
+            _ => Ok(Some(File::open("/dev/null")?)),
+        },
+    }
+}
+
+/// Bytes of a pipe that are kept for every run.
+const INPUT_BYTES: u64 = 1 << 30;

@@ -1,0 +1,58 @@
+//! The machine's settings, taken for a run: by a runner of cases, or by a command of its own.
+
+use std::time::Duration;
+
+use pagelab_bench::{plan::Planned, runner::Runner};
+use pagelab_sys::{
+    knobs::{self, KnobError, Knobs, WATCHDOG_COMMAND, patiently},
+    process::{child, interrupted},
+};
+
+use crate::{
+    CASE_COMMAND,
+    exit::{Exit, Failure},
+    output,
+};
+
+/// A runner whose children and watchdog are this executable.
+///
+/// # Errors
+/// When another run still holds the knobs that the plan needs
+/// when the `patience` is over.
+pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
+    let mut runner = Runner::new(run, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
+    match waited(patience, || runner.take_knobs(plan)) {
+        // Without the right to change settings, cases that need one are skipped with their cure.
+        Ok(Ok(()) | Err(KnobError::Denied { .. })) => Ok(runner),
+        Ok(Err(error)) => Err(Failure::host(error)),
+        Err(interrupted) => Err(interrupted),
+    }
+}
+
+/// The machine's settings, for a command that is no run of cases.
+///
+/// # Errors
+/// When another run still holds them when the `patience` is over.
+pub(crate) fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
+    let place = knobs::Place::machine();
+    let taken = waited(patience, || {
+        let mut watchdog = child::this_program();
+        watchdog.arg(WATCHDOG_COMMAND).arg(place.directory());
+        Knobs::acquire(&place, run, watchdog)
+    });
+    taken?.map_err(Failure::host)
+}
+
+/// What came of taking the settings, while somebody else may hold them; an interrupt ends it.
+fn waited<T>(
+    patience: Duration,
+    take: impl FnMut() -> Result<T, KnobError>,
+) -> Result<Result<T, KnobError>, Failure> {
+    let mut tell = |held: &KnobError| output::warn(&format!("waiting: {held}"));
+    match patiently(patience, &mut tell, take) {
+        Err(KnobError::Held { .. }) if interrupted() => {
+            Err(Failure { error: anyhow::anyhow!("interrupted"), exit: Exit::Interrupted })
+        }
+        taken => Ok(taken),
+    }
+}

@@ -1,0 +1,216 @@
+//! `pagelab try`: programs that take larger pages, that do not, and that do not run well.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use pagelab_record::{Data, Record, vocabulary::tried};
+
+use crate::{
+    explain::compiled,
+    support::{
+        Lab, Live, Machine, Saved, failure, is_skipped, measured, signal, skip, state, until,
+    },
+};
+
+/// The last record of each rung.
+fn rungs(lab: &Lab, run: &str) -> BTreeMap<String, Record> {
+    let records = lab.records(run).into_iter();
+    let named = records.map(|record| (record.case.get("rung").unwrap().to_owned(), record));
+    named.collect()
+}
+
+/// The values of a series of a rung, round by round.
+fn values(record: &Record, name: &str) -> Vec<u64> {
+    let series = measured(record).series.iter().filter(|series| series.name == name);
+    let value = series.map(|series| match &series.data {
+        Data::Values(values) => values[0],
+        other => panic!("{other:?}"),
+    });
+    value.collect()
+}
+
+/// Tries a program on some rungs that need no setting of the machine.
+fn tried(lab: &Lab, rungs: &str, words: &[&str]) -> crate::support::Ended {
+    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", rungs, "--"];
+    lab.pagelab(&[&flags[..], words].concat())
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn malloc_takes_huge_pages_and_base_pages_are_all_that_plain_has() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "random") else { return };
+    let program = program.to_str().unwrap();
+    let ended = tried(&lab, "malloc-thp,collapse", &[program, "64", "20000000"]);
+    ended.exits(0).shows(&["Larger pages for", "plain", "as-set-up", "malloc-thp"]);
+    let rungs = rungs(&lab, "run");
+    let plain = &rungs[tried::PLAIN];
+    assert!(measured(plain).is_valid(), "{:?}", measured(plain).witness);
+    assert!(values(plain, tried::MINOR_FAULTS).iter().all(|faults| *faults >= 64 * 256));
+    assert_eq!(values(plain, tried::LARGE), [0, 0]);
+    assert!(values(plain, tried::PEAK).iter().all(|peak| (64..80).contains(&(peak / MIB))));
+    let malloc = &rungs["malloc-thp"];
+    if is_skipped(malloc) {
+        return skip("malloc has no tunable, or nobody may have huge pages here", "glibc 2.35");
+    }
+    if measured(malloc).counters[tried::FALLBACKS] > 0 {
+        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
+    }
+    assert!(values(malloc, tried::LARGE).iter().any(|large| *large >= 56 * MIB), "{malloc:?}");
+    assert!(values(malloc, tried::MINOR_FAULTS).iter().all(|faults| *faults < 64 * 64));
+    // The same program says the same, whatever its pages.
+    let said = |record: &Record| measured(record).counters[tried::OUTPUT_DIGEST];
+    assert_eq!(said(plain), said(malloc));
+    ended.shows(&["Its output was the same in every run."]);
+}
+
+#[test]
+fn a_program_that_fails_on_one_rung_is_that_rungs_failure_with_its_last_words() {
+    let lab = Lab::new();
+    let script =
+        "case $GLIBC_TUNABLES in *hugetlb=1*) echo no such luck >&2; exit 4;; esac; exit 3";
+    let ended = tried(&lab, "malloc-thp", &["sh", "-c", script]);
+    let rungs = rungs(&lab, "run");
+    if is_skipped(&rungs["malloc-thp"]) {
+        return skip("sh is not of glibc, or nobody may have huge pages", "a glibc with tunables");
+    }
+    // As set up it ends with 3, and so it may.
+    ended.exits(1).shows(&["no such luck"]);
+    let why = failure(&rungs["malloc-thp"]);
+    assert!(why.contains("exited with 4") && why.contains("it exited with 3"), "{why}");
+    assert_eq!(measured(&rungs[tried::PLAIN]).counters[tried::EXIT], 3);
+}
+
+#[test]
+fn what_a_program_leaves_behind_is_ended_and_counted() {
+    let lab = Lab::new();
+    let script = "sleep 1000 & echo $! >> pids";
+    tried(&lab, "malloc-thp", &["sh", "-c", script]).exits(0);
+    assert!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::LEFT] >= 2);
+    let pids = fs::read_to_string(lab.path("pids")).unwrap();
+    let mut pids = pids.lines().map(|pid| pid.parse::<u32>().unwrap());
+    assert!(pids.all(|pid| state(pid).is_none_or(|state| state == 'Z')));
+}
+
+#[test]
+fn a_program_reads_its_file_from_the_beginning_each_time() {
+    let lab = Lab::new();
+    let text = lab.file("text", "b\na\n");
+    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    let input = ["--input", text.to_str().unwrap(), "--", "sort"];
+    lab.pagelab(&[&flags[..], &input[..]].concat()).exits(0);
+    for rung in [tried::PLAIN, tried::AS_SET_UP] {
+        assert_eq!(fs::read_to_string(lab.path(format!("run/{rung}.stdout"))).unwrap(), "a\nb\n");
+        assert_eq!(measured(&rungs(&lab, "run")[rung]).counters[tried::OUTPUT_STEADY], 1);
+    }
+}
+
+#[test]
+fn a_static_program_has_no_tunables_and_is_told_what_it_can_have() {
+    let lab = Lab::new();
+    let Some(_) = compiled(&lab, "random") else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/random.c");
+    let mut cc = std::process::Command::new("cc");
+    let built = cc.args(["-O1", "-static", "-o"]).arg(lab.path("fixed")).arg(source).status();
+    if !built.unwrap().success() {
+        return skip("nothing can be linked statically here", "apt-get install libc6-dev");
+    }
+    tried(&lab, "malloc-thp", &["./fixed", "1", "1"]).exits(0).shows(&["collapse", "skipped"]);
+    assert!(is_skipped(&rungs(&lab, "run")["malloc-thp"]));
+}
+
+#[test]
+fn what_cannot_be_tried_is_refused_before_anything_runs() {
+    let lab = Lab::new();
+    tried(&lab, "no-such-rung", &["true"]).exits(2).complains(&["no-such-rung", "malloc-thp"]);
+    tried(&lab, "malloc-thp", &["./no-such-program"]).exits(2).complains(&["no-such-program"]);
+    lab.pagelab(&["try"]).exits(2);
+    let flags = ["try", "-q", "-o", "run", "--input", "no-such-file", "--", "cat"];
+    lab.pagelab(&flags).exits(2).complains(&["no-such-file"]);
+    assert!(!lab.path("run").exists());
+}
+
+#[test]
+fn an_interrupt_ends_the_program_and_keeps_what_was_seen() {
+    let lab = Lab::new();
+    let words = ["try", "-o", "run", "--rung", "malloc-thp", "--", "sh", "-c"];
+    let script = "echo $$ >> pids; test $(wc -l < pids) -lt 6 || sleep 1000";
+    let mut run = Live::start(&lab, &[&words[..], &[script]].concat());
+    let pids = || fs::read_to_string(lab.path("pids")).unwrap_or_default();
+    until("the sixth run of the program", || {
+        assert!(run.is_running(), "{}", run.said());
+        (pids().lines().count() == 6).then_some(())
+    });
+    signal("INT", run.pid());
+    run.end().exits(130).complains(&["interrupted"]);
+    let last: u32 = pids().lines().last().unwrap().parse().unwrap();
+    assert!(state(last).is_none_or(|state| state == 'Z'), "it runs on");
+    assert!(!values(&rungs(&lab, "run")[tried::PLAIN], tried::ELAPSED).is_empty());
+    assert!(lab.path("run/report.html").exists());
+    lab.pagelab(&["resume", "run"]).exits(2).complains(&["start again with pagelab try"]);
+}
+
+#[test]
+fn a_setting_of_a_rung_holds_while_the_program_runs_and_is_put_back() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let lab = Lab::new();
+    let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
+    if !path.exists() {
+        return skip("there are no transparent huge pages", "CONFIG_TRANSPARENT_HUGEPAGE");
+    }
+    let enabled = Saved::of(path);
+    enabled.becomes("madvise");
+    let words = ["sh", "-c", "cat /sys/kernel/mm/transparent_hugepage/enabled"];
+    tried(&lab, "thp-always", &words).exits(0);
+    assert_eq!(enabled.now(), "madvise");
+    let said = |rung: &str| fs::read_to_string(lab.path(format!("run/{rung}.stdout"))).unwrap();
+    assert!(said("thp-always").contains("[always]") && said("plain").contains("[madvise]"));
+    let record = &rungs(&lab, "run")["thp-always"];
+    let mut witness = measured(record).witness.iter();
+    assert!(witness.any(|claim| claim.id == "setting-in-force" && claim.holds));
+}
+
+/// Tries a server, under a client's load.
+fn served(lab: &Lab, client: &str, server: &str) -> crate::support::Ended {
+    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    let load = ["--ready", "line:^ready", "--until", client, "--score", "more:rate=rate ([0-9.]+)"];
+    let around = ["--setup", "echo up >> around", "--cleanup", "echo down >> around"];
+    lab.pagelab(&[&flags[..], &load, &around, &["--", "sh", "-c", server]].concat())
+}
+
+#[test]
+fn a_server_is_loaded_once_it_is_ready_and_judged_by_what_its_client_says() {
+    let lab = Lab::new();
+    let server = "sleep 0.1; echo ready > up; echo ready; exec sleep 1000";
+    let client = "test -f up && echo rate 99 && echo rate 120.5";
+    served(&lab, client, server).exits(0).shows(&["rate", "elapsed", "120"]);
+    let rungs = rungs(&lab, "run");
+    let plain = &rungs[tried::PLAIN];
+    assert_eq!(values(plain, "score/more/rate"), [120_500, 120_500]);
+    // It ends because it was asked to, and the client is none of its processes.
+    assert_eq!(measured(plain).counters[tried::EXIT], 256 + 15);
+    let around = fs::read_to_string(lab.path("around")).unwrap();
+    assert!(around.lines().step_by(2).all(|line| line == "up"), "{around}");
+    assert_eq!(around.lines().filter(|line| *line == "down").count() * 2, around.lines().count());
+}
+
+#[test]
+fn a_server_or_client_that_fails_says_why() {
+    let lab = Lab::new();
+    let ready = "echo ready; exec sleep 1000";
+    for (client, server, why) in [
+        ("echo no more >&2; exit 3", ready, "no more"),
+        ("echo rate 0", ready, "no rate above 0"),
+        ("echo rate 1", "echo cannot bind >&2; exit 1", "cannot bind"),
+        ("sleep 1000", "echo ready; echo lost it >&2; sleep 0.2", "lost it"),
+    ] {
+        served(&lab, client, server).exits(2).complains(&[why]);
+        fs::remove_dir_all(lab.path("run")).unwrap();
+    }
+    let words = ["try", "--until", "true", "--", "true"];
+    lab.pagelab(&words).exits(2).complains(&["--ready"]);
+    for (flag, wrong) in [("--ready", "7777"), ("--score", "rate=x")] {
+        let words = ["try", "--until", "true", "--ready", "port:1", flag, wrong, "--", "true"];
+        lab.pagelab(&words).exits(2);
+    }
+}

@@ -1,0 +1,50 @@
+//! What is told of a program that was run on a rung.
+
+/// Series, a number for each round: its time, its faults, and its memory in bytes.
+pub const ELAPSED: &str = "elapsed";
+pub const CPU: &str = "cpu";
+pub const MINOR_FAULTS: &str = "minor-faults";
+pub const MAJOR_FAULTS: &str = "major-faults";
+/// The most that it held at one of the looks, and what it held on average over time.
+pub const PEAK: &str = "peak";
+pub const MEAN: &str = "mean";
+/// Of what it held, the most in pages of the size that the rung is about, or larger.
+pub const LARGE: &str = "large";
+/// How the names of what its client said of it begin, in thousandths, and how they go on: by
+/// which way is the better one.
+pub const SCORE: &str = "score/";
+pub const MORE: &str = "more";
+pub const LESS: &str = "less";
+/// The page sizes that it had, each at the look where it had most of it.
+pub const PAGES: &str = "pages";
+/// How the names of its heaviest mappings begin.
+pub const MAPPING: &str = "mapping/";
+/// Looks at it, of them those that said nothing, and the processes that were seen.
+pub const SAMPLES: &str = "samples";
+pub const BLIND: &str = "blind_samples";
+pub const PROCESSES: &str = "processes";
+/// How often the verdict was looked at.
+pub const LOOKS: &str = "looks";
+/// Bytes of mappings that might have had such a page, by the kernel's word.
+pub const ELIGIBLE: &str = "eligible_bytes";
+/// Faults of the machine that wanted a large page and found none free.
+pub const FALLBACKS: &str = "thp_fault_fallbacks";
+/// Processes in whose environment what the rung sets was missing.
+pub const STRIPPED: &str = "processes_without_environment";
+/// Processes that it left behind, and that were ended.
+pub const LEFT: &str = "processes_left";
+/// Blocks that were collapsed from outside, those that the kernel refused, and the error number
+/// of the last refusal.
+pub const COLLAPSED: &str = "collapsed_blocks";
+pub const REFUSED: &str = "refused_blocks";
+pub const REFUSAL: &str = "refusal_errno";
+/// Exit code of the program, or 256 and the signal that ended it.
+pub const EXIT: &str = "exit";
+/// Contents of its output, and whether it was the same each time: 1 or 0.
+pub const OUTPUT_DIGEST: &str = "output_digest";
+pub const OUTPUT_STEADY: &str = "output_steady";
+/// Arm of all of it.
+pub const ARM: &str = super::arm::PROGRAM;
+/// The rungs that every other is set beside, by name.
+pub const PLAIN: &str = "plain";
+pub const AS_SET_UP: &str = "as-set-up";

@@ -1,0 +1,288 @@
+//! `try/program`: a program on every way to larger pages, and which of them is worth it.
+//!
+//! The one idea: each rung is judged beside base pages and beside what is set up now, round by
+//! round, by the verdict of every comparison; only what is FASTER than what is set up is named, so
+//! "leave it as it is" is an answer. A rung whose pages did not come has no time of its own: it is
+//! the program as it was. Memory is told beside each gain, because it is its price.
+//!
+//! What stands in the tables is in [`mod@section`], why pages did not come in [`took`].
+
+mod section;
+mod took;
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{
+    Clock, Data,
+    asked::{Asked, Reach, Rung},
+    stats,
+    units::display_bytes,
+    verdict::{Better, Judged, Question, Ratio, Verdict, judge},
+    vocabulary::tried,
+};
+
+pub(crate) use self::section::section;
+use self::took::Took;
+use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
+pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
+
+/// One rung beside another.
+#[derive(Debug, Clone, Copy)]
+struct Against {
+    ratio: Ratio,
+    judged: Judged,
+}
+
+/// A rung with all that was seen of it.
+#[derive(Debug)]
+struct Row<'r> {
+    rung: &'r Rung,
+    entry: &'r Entry,
+    took: Took,
+    rounds: usize,
+    /// Beside base pages, and beside what is set up.
+    plain: Option<Against>,
+    now: Option<Against>,
+    cpu: Option<Ratio>,
+}
+
+/// What is to be better: a time, or what a client said.
+#[derive(Debug, Clone, PartialEq)]
+struct Goal {
+    /// Its series.
+    series: String,
+    /// What it is called.
+    name: String,
+    better: Better,
+}
+
+impl Goal {
+    /// Those of a rung, the one that decides first.
+    fn all(entry: &Entry) -> Vec<Self> {
+        let mut goals: Vec<Self> = Vec::new();
+        let series = entry.measured().into_iter().flat_map(|measured| &measured.series);
+        for series in series {
+            let goal = Self::of(&series.name);
+            goals.extend(goal.filter(|goal| !goals.contains(goal)));
+        }
+        let time = Self {
+            series: tried::ELAPSED.to_owned(),
+            name: "elapsed".to_owned(),
+            better: Better::Less,
+        };
+        goals.push(time);
+        goals
+    }
+
+    fn of(series: &str) -> Option<Self> {
+        let (way, name) = series.strip_prefix(tried::SCORE)?.split_once('/')?;
+        let better = if way == tried::MORE { Better::More } else { Better::Less };
+        Some(Self { series: series.to_owned(), name: name.to_owned(), better })
+    }
+
+    /// What a change of it is a change of, in a sentence.
+    fn what(&self) -> String {
+        if self.series == tried::ELAPSED { "its time".to_owned() } else { self.name.clone() }
+    }
+}
+
+/// What was tried, and what it comes to.
+struct Tried<'r> {
+    rows: Vec<Row<'r>>,
+    delta: f64,
+    /// What is to be better, the one that decides first.
+    goals: Vec<Goal>,
+}
+
+/// The values of a series by round.
+fn values(entry: &Entry, name: &str, clock: Clock) -> BTreeMap<u32, f64> {
+    let series = entry.measured().into_iter().flat_map(|measured| &measured.series);
+    let mine = series.filter(|series| series.name == name && series.clock == clock);
+    let value = mine.filter_map(|series| match &series.data {
+        Data::Values(values) => Some((series.process, *values.first()? as f64)),
+        Data::Histogram(_) | Data::Summary(_) => None,
+    });
+    value.collect()
+}
+
+/// The median over the rounds, where there are any.
+fn middle(entry: &Entry, name: &str, clock: Clock) -> Option<f64> {
+    let values = values(entry, name, clock);
+    (!values.is_empty()).then(|| stats::median(values.into_values()))
+}
+
+/// One over the other, round by round.
+fn ratio(one: &Entry, other: &Entry, name: &str, clock: Clock) -> Option<Ratio> {
+    let below = values(other, name, clock);
+    let above = values(one, name, clock);
+    let pairs = above.into_iter().filter_map(|(round, value)| Some([value, *below.get(&round)?]));
+    Ratio::of_pairs(&pairs.collect::<Vec<_>>())
+}
+
+impl<'r> Tried<'r> {
+    fn of(run: &'r Run) -> Option<Self> {
+        let Some(Asked::Try(asked)) = &run.header.asked else { return None };
+        let delta = f64::from(asked.delta_ppm) / 1e6;
+        let row = |rung: &'r Rung| -> Option<Row<'r>> {
+            let is_mine = |entry: &&Entry| {
+                entry.record.workload == WORKLOAD && entry.parameter("rung") == rung.name
+            };
+            let entry = run.entries.iter().find(is_mine)?;
+            let rounds = values(entry, tried::ELAPSED, Clock::Wall).len();
+            let took = Took::of(rung, entry);
+            Some(Row { rung, entry, took, rounds, plain: None, now: None, cpu: None })
+        };
+        let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
+        let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
+        let mut tried = Self { rows, delta, goals: goals.unwrap_or_default() };
+        tried.judge();
+        Some(tried)
+    }
+
+    /// Judges those that went on behind the screen, as one family beside each of the two bases.
+    fn judge(&mut self) {
+        let most = self.rows.iter().map(|row| row.rounds).max().unwrap_or(0);
+        let Some(goal) = self.goals.first().cloned() else { return };
+        for base in [tried::PLAIN, tried::AS_SET_UP] {
+            let Some(base) = self.named(base).map(|row| row.entry).filter(|e| e.is_valid()) else {
+                continue;
+            };
+            let is_plain = base.parameter("rung") == tried::PLAIN;
+            let mut family = Vec::new();
+            for (at, row) in self.rows.iter_mut().enumerate() {
+                let is_other = row.entry.parameter("rung") != base.parameter("rung");
+                if !row.entry.is_valid() || !is_other || !row.took.is_compared() {
+                    continue;
+                }
+                if is_plain {
+                    row.cpu = ratio(row.entry, base, tried::CPU, Clock::Cpu);
+                }
+                let ratio = ratio(row.entry, base, &goal.series, Clock::Wall);
+                let look = row.entry.counter(tried::LOOKS).unwrap_or(1).max(1);
+                let look = u32::try_from(look).ok();
+                // A screen asks nothing: it only says who goes on.
+                if row.rounds * 2 > most {
+                    let question = |ratio| Question { ratio, better: goal.better, look };
+                    family.extend(ratio.map(|ratio| (at, question(ratio))));
+                }
+            }
+            let asked: Vec<Question> = family.iter().map(|(_, question)| *question).collect();
+            for ((at, question), judged) in family.iter().zip(judge(&asked, self.delta)) {
+                let against = Some(Against { ratio: question.ratio, judged });
+                let row = &mut self.rows[*at];
+                if is_plain { row.plain = against } else { row.now = against }
+            }
+        }
+    }
+
+    /// What decides, in a sentence.
+    fn what(&self) -> String {
+        self.goals.first().map(Goal::what).unwrap_or_default()
+    }
+
+    fn named(&self, name: &str) -> Option<&Row<'r>> {
+        self.rows.iter().find(|row| row.rung.name == name)
+    }
+
+    /// The fastest of those that are faster than what is set up, and that reach no farther.
+    fn best(&self, reach: &[Reach]) -> Option<&Row<'r>> {
+        let faster = self.rows.iter().filter_map(|row| {
+            let now = row.now.filter(|now| now.judged.verdict == Verdict::Faster)?;
+            let more = self.goals.first().is_some_and(|goal| goal.better == Better::More);
+            let less = if more { now.ratio.value.recip() } else { now.ratio.value };
+            reach.contains(&row.rung.reach).then_some((row, less))
+        });
+        faster.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(row, _)| row)
+    }
+
+    /// The answers, each with what it is the best of; of equal ones the first.
+    fn answers(&self) -> Vec<(&'static str, &Row<'r>)> {
+        let asked: [(&str, &[Reach]); 3] = [
+            ("best", &[Reach::Program, Reach::Privileged, Reach::Machine]),
+            ("best without touching the machine", &[Reach::Program, Reach::Privileged]),
+            ("best without privilege", &[Reach::Program]),
+        ];
+        let mut told: Vec<(&'static str, &Row<'r>)> = Vec::new();
+        for (what, reach) in asked {
+            let Some(row) = self.best(reach) else { continue };
+            if told.iter().all(|(_, other)| other.rung.name != row.rung.name) {
+                told.push((what, row));
+            }
+        }
+        told
+    }
+
+    /// Those that nobody can call faster or not, beside what is set up.
+    fn open(&self) -> Vec<&Row<'r>> {
+        let is_open =
+            |row: &&Row<'_>| row.now.is_some_and(|now| now.judged.verdict == Verdict::Inconclusive);
+        self.rows.iter().filter(is_open).collect()
+    }
+
+    /// Bytes that a rung held more than another at its peak.
+    fn more(&self, row: &Row<'_>, base: &str) -> Option<f64> {
+        let peak = |row: &Row<'_>| middle(row.entry, tried::PEAK, Clock::Wall);
+        Some(peak(row)? - peak(self.named(base)?)?)
+    }
+
+    /// The same in words: `220 MiB more at its peak`.
+    fn price(&self, row: &Row<'_>, base: &str) -> Option<String> {
+        let more = self.more(row, base)?;
+        let peak = middle(self.named(base)?.entry, tried::PEAK, Clock::Wall)?;
+        // What a look catches of a peak is not as exact as a byte.
+        if more.abs() < (peak * 0.01).max(1_048_576.0) {
+            return Some("no more memory at its peak".to_owned());
+        }
+        let word = if more > 0.0 { "more" } else { "less" };
+        Some(format!("{} {word} at its peak", display_bytes(more.abs())))
+    }
+}
+
+/// A ratio for reading: `−16.0 %`.
+fn change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let sign = if percent < 0.0 { "\u{2212}" } else { "+" };
+    format!("{sign}{:.1} %", percent.abs())
+}
+
+fn quantity(ratio: &Ratio) -> Quantity {
+    let Ratio { value, low, high, coverage, units: [processes, _], .. } = *ratio;
+    Quantity { value, low, high, coverage, processes, unit: Unit::Ratio }
+}
+
+/// The best rung, or that there is none.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let Some(tried) = Tried::of(run) else { return Vec::new() };
+    if tried.rows.iter().all(|row| row.now.is_none()) {
+        return Vec::new();
+    }
+    let answers = tried.answers();
+    let Some((_, best)) = answers.first() else {
+        let open = tried.open();
+        let open: Vec<&str> = open.iter().map(|row| row.rung.name.as_str()).collect();
+        let (label, detail) = if open.is_empty() {
+            ("no rung is faster than what is set up", String::new())
+        } else {
+            (
+                "no rung is known to be faster than what is set up",
+                format!("open: {}", open.join(", ")),
+            )
+        };
+        return vec![Headline {
+            value: "leave it".to_owned(),
+            label: label.to_owned(),
+            detail,
+            tone: Tone::Plain,
+        }];
+    };
+    let Some(now) = best.now else { return Vec::new() };
+    let [low, high] = [now.ratio.low, now.ratio.high].map(change);
+    let price = tried.price(best, tried::AS_SET_UP);
+    let detail = [Some(format!("95 %: {low} to {high}")), price];
+    vec![Headline {
+        value: change(now.ratio.value),
+        label: format!("of {} by {}, beside what is set up", tried.what(), best.rung.name),
+        detail: detail.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+        tone: Tone::Strong,
+    }]
+}

@@ -1,0 +1,275 @@
+//! The screen of `try/program`.
+//!
+//! The one idea: first the answers, then the ladder (time and memory), then how to have the best
+//! for good, then what did not take and why.
+
+use pagelab_record::{
+    Clock,
+    units::{display_bytes, display_number},
+    verdict::{Ratio, Verdict},
+    vocabulary::tried,
+};
+
+use super::{Goal, Row, Tried, change, middle, quantity, took::Took};
+use crate::{
+    At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
+    group_thousands,
+};
+
+/// What was tried of a run, where something was.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let tried = Tried::of(run)?;
+    let first = tried.rows.first()?;
+    let title = format!("Larger pages for {}", first.entry.parameter("program"));
+    let mut section = Section::new("try", &title);
+    for row in &tried.rows {
+        section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
+    }
+    section.blocks.extend(answers(&tried));
+    section.blocks.extend(drawings(&tried));
+    section.blocks.push(Block::Table(ladder(&tried)));
+    section.blocks.push(Block::Text(LEGEND.to_owned()));
+    section.blocks.extend(untaken(&tried));
+    section.blocks.extend(mappings(&tried));
+    section.blocks.extend(output(&tried));
+    Some(section)
+}
+
+const LEGEND: &str = "\
+Beside plain: the time or first score of a rung over that of base pages, round by round, with its \
+95 % interval; what is only screened has no verdict. Peak: what it and all that it started held at \
+most, hugetlb pages included, of files and shared memory what the largest of them holds. More: \
+beside plain, whose pages were all touched, so it is memory that is held and was never used. In \
+large pages: the most at one look, in pages of the rung's size or larger.";
+
+fn answers(tried: &Tried<'_>) -> Vec<Block> {
+    let answers = tried.answers();
+    let mut blocks = Vec::new();
+    if answers.is_empty() {
+        let open: Vec<String> = tried.open().iter().map(|row| still_open(row)).collect();
+        let text = if open.is_empty() {
+            "Leave it as it is: no rung is faster than what is set up.".to_owned()
+        } else {
+            format!(
+                "Leave it as it is, as far as is known: no rung was shown to be faster than what \
+                 is set up. Open: {}.",
+                open.join("; ")
+            )
+        };
+        blocks.push(Block::Text(text));
+        return blocks;
+    }
+    for (what, row) in &answers {
+        let Some(now) = row.now else { continue };
+        let [value, low, high] = [now.ratio.value, now.ratio.low, now.ratio.high].map(change);
+        let price = tried.price(row, tried::AS_SET_UP).map_or(String::new(), |p| format!(", {p}"));
+        blocks.push(Block::Text(format!(
+            "{}: {} ({}): {value} of {} ({low} to {high}) beside what is set up{price}.",
+            capital(what),
+            row.rung.name,
+            row.rung.how,
+            tried.what()
+        )));
+        for way in &row.rung.keep {
+            blocks.push(Block::Frame(way.clone()));
+        }
+        if !row.rung.cost.is_empty() {
+            blocks.push(Block::Text(format!("It costs others: {}.", row.rung.cost)));
+        }
+    }
+    blocks
+}
+
+fn still_open(row: &Row<'_>) -> String {
+    let Some(now) = row.now else { return row.rung.name.clone() };
+    let [value, low, high] = [now.ratio.value, now.ratio.low, now.ratio.high].map(change);
+    let needs = now.judged.needs.map_or_else(
+        || "no number of rounds would decide it".to_owned(),
+        |needs| format!("{needs} rounds would decide it"),
+    );
+    format!("{} {value} ({low} to {high}; {needs})", row.rung.name)
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// The ladder as two charts: time and memory.
+fn drawings(tried: &Tried<'_>) -> Vec<Block> {
+    let times = tried.rows.iter().filter_map(|row| {
+        let ratio = row.plain.map(|plain| plain.ratio)?;
+        Some((row.rung.name.clone(), vec![(0, quantity(&ratio))]))
+    });
+    let times = Lanes::ratios(
+        ["Beside base pages", "The line is 1: of a time, to its left a rung is faster."],
+        vec![Key::new(tried.goals.first().map_or("", |goal| goal.name.as_str()), None)],
+        times.collect(),
+        tried.delta,
+    );
+    let memory = tried.rows.iter().filter(|row| row.took.is_compared()).filter_map(|row| {
+        let peak = middle(row.entry, tried::PEAK, Clock::Wall)?;
+        let large = middle(row.entry, tried::LARGE, Clock::Wall).unwrap_or(0.0);
+        let bars = [(0, peak), (1, large)];
+        let mib = |bytes: f64| Quantity::exact((bytes / 1_048_576.0).round(), Unit::Count);
+        Some((row.rung.name.clone(), bars.map(|(key, bytes)| (key, mib(bytes))).to_vec()))
+    });
+    let memory = Lanes::bars(
+        ["Memory at its peak, MiB", "Medians over the rounds."],
+        vec![Key::new("held", None), Key::new("in large pages", Some(200.0))],
+        memory.collect(),
+        None,
+    );
+    [times, memory].into_iter().filter_map(Lanes::shown).map(Block::Lanes).collect()
+}
+
+fn ladder(tried: &Tried<'_>) -> Table {
+    let mut columns = vec![Column::words("rung")];
+    columns.extend(tried.goals.iter().enumerate().map(|(nth, goal)| {
+        // What does not decide is the first to make room.
+        Column::number(&goal.name).rank(if nth == 0 { 0 } else { 5 })
+    }));
+    columns.extend([
+        Column::number("beside plain"),
+        Column::words("verdict"),
+        Column::number("CPU beside plain").rank(3),
+        Column::number("faults").rank(4),
+        Column::number("peak").rank(1),
+        Column::number("more"),
+        Column::number("in large pages").rank(2),
+    ]);
+    let rows = tried.rows.iter().filter(|row| row.took != Took::NotRun);
+    Table::of(columns, rows.map(|row| cells(tried, row)).collect())
+}
+
+fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
+    let bytes = |value: Option<f64>| Cell::maybe(value.map(display_bytes));
+    let compared = row.took.is_compared();
+    let shown =
+        |ratio: Option<Ratio>| Cell::spread(ratio.filter(|_| compared).map(|r| quantity(&r)));
+    let faults = middle(row.entry, tried::MINOR_FAULTS, Clock::Wall);
+    let is_base = row.rung.name == tried::PLAIN;
+    let more = tried.more(row, tried::PLAIN).filter(|_| compared && !is_base).map(|more| {
+        let sign = if more < 0.0 { "\u{2212}" } else { "+" };
+        format!("{sign}{}", display_bytes(more.abs()))
+    });
+    let mut cells = vec![Cell::from(row.rung.name.clone()).strong()];
+    cells.extend(tried.goals.iter().map(|goal| value(row, goal)));
+    cells.extend([
+        shown(row.plain.map(|plain| plain.ratio)),
+        verdict(row),
+        shown(row.cpu),
+        Cell::maybe(faults.map(group_thousands)),
+        bytes(middle(row.entry, tried::PEAK, Clock::Wall)),
+        Cell::maybe(more),
+        bytes(middle(row.entry, tried::LARGE, Clock::Wall)),
+    ]);
+    cells
+}
+
+/// The median of a time, or of what clients said.
+fn value(row: &Row<'_>, goal: &Goal) -> Cell {
+    if !row.took.is_compared() {
+        return Cell::none();
+    }
+    let at = At { arm: tried::ARM, series: &goal.series, time: Time::Elapsed };
+    if goal.series == tried::ELAPSED {
+        return Cell::of(row.entry.numbers.get(at, "p50"));
+    }
+    let thousandths = middle(row.entry, &goal.series, Clock::Wall);
+    Cell::maybe(thousandths.map(|thousandths| display_number(thousandths / 1000.0)))
+}
+
+fn verdict(row: &Row<'_>) -> Cell {
+    let is_base = row.rung.name == tried::PLAIN;
+    match (&row.took, row.plain) {
+        (Took::No(_), _) => Cell::toned("did not take", Tone::Warn),
+        (Took::Unseen(_), _) => Cell::toned("not proven", Tone::Warn),
+        (_, Some(plain)) => {
+            let tone = match plain.judged.verdict {
+                Verdict::Faster => Tone::Good,
+                Verdict::Slower => Tone::Bad,
+                _ => Tone::Quiet,
+            };
+            Cell::toned(plain.judged.verdict.name(), tone)
+        }
+        _ if is_base => Cell::toned("the base", Tone::Quiet),
+        _ => Cell::toned("screened", Tone::Quiet),
+    }
+}
+
+/// The rungs whose pages did not come, or were not seen.
+fn untaken(tried: &Tried<'_>) -> Vec<Block> {
+    let told = tried.rows.iter().filter_map(|row| match &row.took {
+        Took::No(why) => Some(("did not take", row, why)),
+        Took::Unseen(why) => Some(("not proven", row, why)),
+        Took::NotAsked | Took::Yes(_) | Took::NotRun => None,
+    });
+    let note = |(tag, row, why): (&'static str, &Row<'_>, &String)| {
+        Block::Note(Note::warn(tag, format!("{}: {why}", row.rung.name), ""))
+    };
+    told.map(note).collect()
+}
+
+/// Where the memory of the best rung lies, beside base pages.
+fn mappings(tried: &Tried<'_>) -> Vec<Block> {
+    let Some((_, best)) = tried.answers().first().copied() else { return Vec::new() };
+    let of = |row: &Row<'_>, name: &str, at: usize| -> Option<f64> {
+        let measured = row.entry.measured()?;
+        let table = measured.tables.iter().find(|table| table.name == name)?;
+        Some(*table.rows.first()?.get(at)? as f64)
+    };
+    let Some(measured) = best.entry.measured() else { return Vec::new() };
+    let names = measured.tables.iter().filter(|table| table.name.starts_with(tried::MAPPING));
+    let mut rows: Vec<(f64, Vec<Cell>)> = Vec::new();
+    for table in names {
+        let held = of(best, &table.name, 1).unwrap_or(0.0);
+        let plain = tried.named(tried::PLAIN).and_then(|plain| of(plain, &table.name, 1));
+        let name = table.name.strip_prefix(tried::MAPPING).unwrap_or_default();
+        let more = plain.map(|plain| display_bytes((held - plain).max(0.0)));
+        let cells = vec![
+            Cell::from(name.to_owned()),
+            Cell::from(display_bytes(held)),
+            Cell::maybe(more),
+            Cell::maybe(of(best, &table.name, 2).map(display_bytes)),
+        ];
+        rows.push((held, cells));
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    rows.sort_by(|one, other| other.0.total_cmp(&one.0));
+    rows.truncate(MAPPINGS);
+    let columns = vec![
+        Column::words("mapping").explains(),
+        Column::number("held"),
+        Column::number("more than plain"),
+        Column::number("in large pages"),
+    ];
+    let heading = format!("Where {} holds memory, at the last look by mapping", best.rung.name);
+    let rows = rows.into_iter().map(|(_, cells)| cells).collect();
+    vec![Block::Heading(heading), Block::Table(Table::of(columns, rows))]
+}
+
+/// Mappings that the table shows.
+const MAPPINGS: usize = 8;
+
+/// Whether the program said the same on every rung.
+fn output(tried: &Tried<'_>) -> Option<Block> {
+    let ran: Vec<&Row<'_>> = tried.rows.iter().filter(|row| row.took != Took::NotRun).collect();
+    let digest = |row: &&Row<'_>| row.entry.counter(tried::OUTPUT_DIGEST);
+    let plain = tried.named(tried::PLAIN)?;
+    let steady = |row: &Row<'_>| row.entry.counter(tried::OUTPUT_STEADY) == Some(1);
+    if !steady(plain) {
+        let text = "its output differs from run to run on one rung: it says nothing of the rungs";
+        return Some(Block::Text(capital(text)));
+    }
+    let others = ran.iter().filter(|row| !steady(row) || digest(row) != digest(&plain));
+    let others: Vec<&str> = others.map(|row| row.rung.name.as_str()).collect();
+    Some(if others.is_empty() {
+        Block::Text("Its output was the same in every run.".to_owned())
+    } else {
+        let text = format!("its output is another than with base pages: {}", others.join(", "));
+        Block::Note(Note::warn("output", text, "compare RUNG.stdout in the run's directory"))
+    })
+}

@@ -1,0 +1,101 @@
+//! Whether the pages of a rung came, and where not, why.
+//!
+//! The one idea: only what was looked at is told. Pages that did not come are an answer with a
+//! reason; what nobody could see is neither.
+
+use pagelab_record::{
+    Clock,
+    asked::{Reach, Rung},
+    units::display_bytes,
+    vocabulary::tried,
+};
+
+use super::middle;
+use crate::{At, Entry, Quantity, Time};
+
+/// Whether the pages of a rung came.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Took {
+    /// None were to come.
+    NotAsked,
+    /// So many bytes, at most at one look.
+    Yes(f64),
+    /// None; why.
+    No(String),
+    /// Nobody could see; why.
+    Unseen(String),
+    /// It was not run to an end.
+    NotRun,
+}
+
+impl Took {
+    pub(super) fn of(rung: &Rung, entry: &Entry) -> Self {
+        let rounds = super::values(entry, tried::ELAPSED, Clock::Wall).len();
+        if rounds == 0 {
+            return Self::NotRun;
+        }
+        let large = middle(entry, tried::LARGE, Clock::Wall);
+        if rung.page == 0 {
+            return Self::NotAsked;
+        }
+        match large {
+            Some(bytes) if bytes > 0.0 => Self::Yes(bytes),
+            Some(_) => Self::No(why_not(rung, entry)),
+            None => Self::Unseen(why_unseen(entry)),
+        }
+    }
+
+    /// Whether its time is that of the rung.
+    pub(super) fn is_compared(&self) -> bool {
+        matches!(self, Self::NotAsked | Self::Yes(_))
+    }
+}
+
+fn why_unseen(entry: &Entry) -> String {
+    let counter = |name: &str| entry.counter(name).unwrap_or(0);
+    let elapsed = At { arm: tried::ARM, series: tried::ELAPSED, time: Time::Elapsed };
+    if counter(tried::SAMPLES) == 0 && counter(tried::BLIND) == 0 {
+        let took = entry.numbers.get(elapsed, "p50").map(Quantity::display).unwrap_or_default();
+        return format!("it ended after {took}, before anybody could look");
+    }
+    if counter(tried::SAMPLES) == 0 {
+        return "it belongs to another user: run as root to look at its memory".to_owned();
+    }
+    "page frames are shown to root only, and folios are not seen without".to_owned()
+}
+
+fn why_not(rung: &Rung, entry: &Entry) -> String {
+    let counter = |name: &str| entry.counter(name).unwrap_or(0);
+    let page = display_bytes(rung.page as f64);
+    if counter(tried::REFUSED) > 0 {
+        let why = match counter(tried::REFUSAL) {
+            EINVAL => "it cannot collapse such memory (code needs READ_ONLY_THP_FOR_FS, or a file \
+                       system with large folios)"
+                .to_owned(),
+            ENOMEM => "no huge page was free".to_owned(),
+            errno => format!("error {errno}"),
+        };
+        return format!("the kernel refused {} blocks: {why}", counter(tried::REFUSED));
+    }
+    // No record of a rung that works from outside says otherwise.
+    if rung.reach == Reach::Privileged {
+        return format!("nothing of {page} was dense while it was looked at");
+    }
+    if counter(tried::STRIPPED) > 0 {
+        return "what is put into its environment did not reach its processes".to_owned();
+    }
+    if counter(tried::FALLBACKS) > 0 {
+        return format!(
+            "no free block was found: {} faults of the machine fell back",
+            counter(tried::FALLBACKS)
+        );
+    }
+    if counter(tried::ELIGIBLE) == 0 {
+        return format!("no mapping of it may have {page}: they are too small, or it did not ask");
+    }
+    format!("no block of {page} was whole when it was touched: its mappings grew in small steps")
+}
+
+/// What the kernel answers to a collapse that cannot be, and to one for which it found no page.
+const EINVAL: u64 = 22;
+const ENOMEM: u64 = 12;

@@ -1,0 +1,144 @@
+//! A program that was tried: what is named, what did not take, and when nothing is to be done.
+
+use std::collections::BTreeMap;
+
+use pagelab_record::{
+    Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
+    asked::{Reach, Rung, Try},
+    vocabulary::{tried, workload::TRIED},
+};
+use pagelab_report::{Report, Style};
+
+const PLAIN: Style = Style { color: false, width: 120 };
+const MIB: u64 = 1 << 20;
+
+/// A rung as it came out: nanoseconds of a typical round, its peak and its large pages in MiB.
+struct Came {
+    name: &'static str,
+    reach: Reach,
+    ns: u64,
+    rounds: u32,
+    peak: u64,
+    large: Option<u64>,
+}
+
+const fn came(name: &'static str, reach: Reach, ns: u64, peak: u64, large: u64) -> Came {
+    Came { name, reach, ns, rounds: 12, peak, large: Some(large) }
+}
+
+fn series(name: &str, round: u32, clock: Clock, unit: Unit, value: u64) -> Series {
+    Series {
+        name: name.into(),
+        arm: tried::ARM.into(),
+        process: round,
+        repetition: 0,
+        clock,
+        unit,
+        ops: 1,
+        bytes: 0,
+        data: Data::Values(vec![value]),
+    }
+}
+
+fn record(came: &Came) -> Record {
+    let mut all = Vec::new();
+    for round in 0..came.rounds {
+        // A round that is slow is slow for everybody, and each has a little of its own.
+        let own = (u64::from(round) * 7 + came.ns / 1_000_000) % 5;
+        let ns = came.ns / 100 * (100 + u64::from(round % 3)) / 1000 * (1000 + own);
+        all.push(series(tried::ELAPSED, round, Clock::Wall, Unit::Ns, ns));
+        all.push(series(tried::CPU, round, Clock::Cpu, Unit::Ns, ns / 10 * 9));
+        let faults = (came.peak - came.large.unwrap_or(0)) * 256;
+        all.push(series(tried::MINOR_FAULTS, round, Clock::Wall, Unit::Count, faults));
+        all.push(series(tried::PEAK, round, Clock::Wall, Unit::Bytes, came.peak * MIB));
+        let large = came.large.map(|large| large * MIB);
+        all.extend(large.map(|l| series(tried::LARGE, round, Clock::Wall, Unit::Bytes, l)));
+    }
+    let counters = [
+        (tried::LOOKS, 1),
+        (tried::SAMPLES, 40),
+        (tried::OUTPUT_STEADY, 1),
+        (tried::OUTPUT_DIGEST, if came.name == "mthp-64k" { 8 } else { 7 }),
+    ];
+    let counters = counters.map(|(name, count)| (name.to_owned(), count));
+    let mapping = |name: &str, mib: [u64; 4]| Table {
+        name: format!("{}{name}", tried::MAPPING),
+        columns: Vec::new(),
+        rows: vec![mib.map(|mib| (mib * MIB).cast_signed()).to_vec()],
+    };
+    let measured = Measured {
+        series: all,
+        tables: vec![
+            mapping("anonymous", [600, came.peak - 2, came.large.unwrap_or(0), 0]),
+            mapping("/usr/bin/sort (code)", [1, 1, 0, 0]),
+        ],
+        counters: BTreeMap::from(counters),
+        ..Measured::default()
+    };
+    Record {
+        schema: pagelab_record::schema::SCHEMA.into(),
+        run: "run".into(),
+        boot: "one".into(),
+        workload: TRIED.into(),
+        nature: Nature::Measured,
+        case: Case::default().with("program", "sort -n big").with("rung", came.name),
+        ab: None,
+        host: pagelab_record::Host::default(),
+        outcome: Outcome::Measured(measured),
+    }
+}
+
+fn report(all: &[Came]) -> String {
+    let rung = |came: &Came| Rung {
+        name: came.name.into(),
+        how: format!("what {} does", came.name),
+        reach: came.reach,
+        page: if [tried::PLAIN, tried::AS_SET_UP].contains(&came.name) { 0 } else { 2 * MIB },
+        keep: vec![format!("environment: RUNG={}", came.name)],
+        cost: "the others wait".into(),
+        lacks: Vec::new(),
+    };
+    let asked = Try {
+        rungs: all.iter().map(rung).collect(),
+        seed: 1,
+        rounds: 48,
+        budget_ns: None,
+        delta_ppm: 30_000,
+    };
+    let header =
+        RunHeader { run: "run".into(), asked: Some(Asked::Try(asked)), ..RunHeader::default() };
+    let records: Vec<Record> = all.iter().map(record).collect();
+    let text = Report::of(&header, &records, None, &[], |_, _| None).terminal(PLAIN);
+    text.split("\nWitness\n").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_best_rungs_are_named_with_their_price_and_what_did_not_take_is_not_compared() {
+    let unseen = Came { large: None, ..came("mthp-64k", Reach::Machine, 700_000_000, 480, 0) };
+    let screened = Came { rounds: 2, ..came("jemalloc", Reach::Program, 990_000_000, 500, 90) };
+    let text = report(&[
+        came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0),
+        came(tried::AS_SET_UP, Reach::Program, 1_001_000_000, 480, 0),
+        came("malloc-thp", Reach::Program, 900_000_000, 500, 400),
+        came("thp-always", Reach::Machine, 840_000_000, 700, 660),
+        came("collapse", Reach::Privileged, 1_100_000_000, 490, 300),
+        came("code", Reach::Privileged, 800_000_000, 480, 0),
+        unseen,
+        screened,
+    ]);
+    insta::assert_snapshot!("tried", text);
+}
+
+#[test]
+fn leave_it_as_it_is_is_an_answer_and_what_is_open_is_said() {
+    let same = [
+        came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0),
+        came(tried::AS_SET_UP, Reach::Program, 1_001_000_000, 480, 0),
+        came("malloc-thp", Reach::Program, 1_004_000_000, 500, 400),
+    ];
+    let text = report(&same);
+    assert!(text.contains("Leave it as it is: no rung is faster than what is set up."), "{text}");
+    let few: Vec<Came> = same.into_iter().map(|came| Came { rounds: 4, ..came }).collect();
+    let text = report(&few);
+    assert!(text.contains("as far as is known") && text.contains("rounds would decide"), "{text}");
+}

@@ -1,0 +1,136 @@
+//! A program and all that it started: who they are, and how they are ended.
+//!
+//! The one idea: whoever waits for orphans (`PR_SET_CHILD_SUBREAPER`, Linux 3.4) loses sight of
+//! none of them: a process whose parent has ended becomes our child, so all that is below us by
+//! `/proc/PID/task/TID/children` (`CONFIG_PROC_CHILDREN`) is ours, and nothing else is.
+
+use std::{fs, time::Duration};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreaper, waitpid};
+
+use crate::time::monotonic_raw_ns;
+
+/// Processes that are looked at, at most: somebody's tree may grow without an end.
+const MOST: usize = 10_000;
+/// Between two looks at whether they have ended.
+const WAIT: Duration = Duration::from_millis(5);
+
+/// Makes orphans of what this process starts its own children, for good.
+pub fn adopt_orphans() {
+    // An old kernel has none: then orphans are not found, and stay where they are.
+    let _ = set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// All processes below this one, the nearest first.
+pub fn below_us() -> Vec<u32> {
+    let mut found = below(std::process::id());
+    found.retain(|pid| !is_zombie(*pid));
+    found
+}
+
+/// All processes below one, the nearest first.
+pub fn below(pid: u32) -> Vec<u32> {
+    let mut found = children(pid);
+    let mut at = 0;
+    while let Some(pid) = found.get(at).copied().filter(|_| found.len() < MOST) {
+        found.extend(children(pid));
+        at += 1;
+    }
+    found
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| numbers(&list)).collect()
+}
+
+fn numbers(text: &str) -> Vec<u32> {
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn is_zombie(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+}
+
+/// Ends what is left below us, but for some: asks first, insists after `patience`. How many there
+/// were.
+pub fn end_below_us(but: &[u32], patience: Duration) -> usize {
+    let left = || -> Vec<u32> {
+        let mut left = below_us();
+        left.retain(|pid| !but.contains(pid));
+        left
+    };
+    let count = left().len();
+    let mut asked = None;
+    loop {
+        reap(but);
+        let left = left();
+        if left.is_empty() {
+            return count;
+        }
+        let insist = asked
+            .is_some_and(|since| u128::from(monotonic_raw_ns() - since) >= patience.as_nanos());
+        if asked.is_none() || insist {
+            let signal = if insist { Signal::KILL } else { Signal::TERM };
+            for pid in left.into_iter().filter_map(number) {
+                // It may have ended meanwhile; its number is not given away before we reap it.
+                let _ = kill_process(pid, signal);
+            }
+            asked.get_or_insert_with(monotonic_raw_ns);
+        }
+        std::thread::sleep(WAIT);
+    }
+}
+
+/// Takes leave of the dead among our children, but for some that somebody else waits for.
+fn reap(but: &[u32]) {
+    for pid in children(std::process::id()) {
+        if !but.contains(&pid)
+            && is_zombie(pid)
+            && let Some(pid) = number(pid)
+        {
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+}
+
+fn number(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_shell_and_what_it_started_are_below_us_and_are_ended() {
+        let _alone = crate::alone();
+        let mut command = Command::new("sh");
+        let script = "sleep 100 & trap '' TERM; echo; read x; wait";
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = command.spawn().unwrap();
+        let mut byte = [0];
+        let mut said = shell.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut said, &mut byte).unwrap();
+        assert_eq!(below(shell.id()).len(), 1);
+        let others: Vec<u32> = below_us();
+        assert!(others.contains(&shell.id()));
+        // What other tests of this process started is none of ours.
+        let mine: Vec<u32> = std::iter::once(shell.id()).chain(below(shell.id())).collect();
+        let but: Vec<u32> = others.into_iter().filter(|pid| !mine.contains(pid)).collect();
+        end_below_us(&but, Duration::from_millis(30));
+        assert!(below(shell.id()).is_empty());
+        // Whoever ended it has taken leave of it as well.
+        assert!(shell.wait().is_err());
+    }
+
+    #[test]
+    fn who_has_no_children_has_nobody_below() {
+        assert_eq!(below(u32::MAX), Vec::<u32>::new());
+        assert_eq!(numbers("1 22 x 3\n"), [1, 22, 3]);
+    }
+}
