@@ -10,7 +10,7 @@ use std::{
 use pagelab_sys::{
     knobs::{Door, KnobError, Place, patiently},
     machine::{
-        selected,
+        FreeMemory, Tree, selected,
         thp::{HugePages, Policy, Pool},
     },
 };
@@ -63,6 +63,17 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         IS_ALONE.set(false);
+    }
+}
+
+/// Has free memory put together where little of it lies in blocks of 2 MiB: on a machine whose
+/// memory is full of files, huge pages come now and then, and a run says rightly that they did not.
+pub(crate) fn put_together() {
+    const BLOCKS: u64 = 256;
+    let free = FreeMemory::of(&Tree::machine(), 0);
+    if free.is_some_and(|free| free.blocks(2 << 20) < BLOCKS) && is_root() {
+        // It acts when it is written, and is no setting; a kernel without compaction has none.
+        let _ = fs::write("/proc/sys/vm/compact_memory", "1");
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) struct Ended {
 
 impl Lab {
     pub(crate) fn new() -> Self {
+        machine::put_together();
         Self { place: tempfile::tempdir().unwrap(), said: Mutex::default() }
     }
 
