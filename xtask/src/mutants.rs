@@ -48,7 +48,7 @@ const PARTS: &[Part] = &[
         package: "pagelab-record",
         files: &["crates/record/src/verdict.rs", "crates/record/src/ranks.rs"],
         only: "",
-        tests: &["--test", "verdict"],
+        tests: &["--lib", "--test", "verdict"],
     },
     Part {
         name: "journal",

@@ -107,6 +107,17 @@ fn pairs_are_compared_as_scipy_does() {
 }
 
 #[test]
+fn an_interval_of_pairs_holds_their_median_however_they_are_spread() {
+    // More than half do not differ; the means of all pairs lie far from them all the same.
+    for [few, many] in [[1.1, 1.0], [0.9, 1.0]] {
+        let pairs = [vec![[many, 1.0]; 31], vec![[few, 1.0]; 29]].concat();
+        let ratio = Ratio::of_pairs(&pairs).unwrap();
+        assert!(near(ratio.value, 1.0) && ratio.low <= 1.0 && ratio.high >= 1.0, "{ratio:?}");
+        assert!(ratio.p < 1e-6, "those that differ all differ one way: {ratio:?}");
+    }
+}
+
+#[test]
 fn many_are_compared_by_the_normal_distribution_of_their_ranks() {
     let Pairs { differences, shift } = vectors().many_pairs;
     let pairs: Vec<[f64; 2]> = differences.iter().map(|d| [d.exp(), 1.0]).collect();
