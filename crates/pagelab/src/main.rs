@@ -20,7 +20,10 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use pagelab_sys::{
     knobs::{Place, WATCHDOG_COMMAND, watchdog_main},
-    process::child::take_name,
+    process::{
+        child::take_name,
+        minder::{MINDER_COMMAND, minder_main},
+    },
 };
 use pagelab_workloads::WORKLOADS;
 
@@ -37,6 +40,12 @@ fn main() -> ExitCode {
         Some(CASE_COMMAND) => {
             take_name();
             return case();
+        }
+        Some(MINDER_COMMAND) => {
+            let mark = words.get(2).and_then(|word| word.to_str()).unwrap_or_default();
+            take_name();
+            minder_main(mark);
+            return ExitCode::SUCCESS;
         }
         Some(WATCHDOG_COMMAND) => {
             let directory = words.get(2).map_or(Path::new(""), Path::new);

@@ -34,6 +34,9 @@ pub enum Stopped {
     /// It did not end in time.
     #[error("it had not ended after {0:.0} s, and was ended")]
     Late(f64),
+    /// The kernel killed so many of its processes at a limit of so many bytes.
+    #[error("out of memory: the kernel killed {0} of its processes at a limit of {1} bytes")]
+    Memory(u64, u64),
     /// It could not be started.
     #[error("it cannot be started: {0}")]
     Start(io::Error),

@@ -4,18 +4,15 @@
 //! is: how long it takes, how it ends, how much it holds, whether it forks or shares. What a rung
 //! cannot do with such a program is said before it is tried.
 
-use std::{fs, io};
+use std::io;
 
 use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
-use pagelab_sys::{
-    knobs::{KnobError, KnobGuard, Knobs},
-    machine::selected,
-    time::monotonic_raw_ns,
-};
+use pagelab_sys::{knobs::Knobs, process::minder::Minder, time::monotonic_raw_ns};
 
 use super::{
     attend::Stopped,
     course::{self, Rounds},
+    held::{self, Held},
     once::{Around, LATE, Once, Run},
     order,
     program::Program,
@@ -23,11 +20,6 @@ use super::{
     streams::Streams,
     tally::Tally,
 };
-
-/// A pool is made so much larger than what the program was seen to hold.
-const POOL_MARGIN: f64 = 1.25;
-/// And by so many bytes more: allocators round up by the page.
-const POOL_SPARE: u64 = 64 << 20;
 
 /// What the first run showed.
 #[derive(Debug)]
@@ -57,6 +49,8 @@ pub struct Climb<'k> {
     named: Vec<String>,
     facts: Option<Facts>,
     around: Around,
+    limit: Option<u64>,
+    minder: Minder,
     seed: u64,
     delta: f64,
     rounds: u32,
@@ -80,6 +74,8 @@ pub struct Asked {
     pub named: Vec<String>,
     /// What is done around every run.
     pub around: Around,
+    /// Bytes that it may hold, in a memory cgroup of its own.
+    pub limit: Option<u64>,
 }
 
 /// What is told of the way.
@@ -106,12 +102,15 @@ pub enum Ended {
 
 impl<'k> Climb<'k> {
     /// A way up from what was offered; each rung has streams of its own.
+    ///
+    /// # Errors
+    /// When there can be nobody who ends the program should we be killed.
     pub fn new(
         program: Program,
         offers: Vec<(Offer, Streams)>,
         knobs: Option<&'k Knobs>,
         asked: &Asked,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let rung = |(offer, streams)| Rung { offer, streams, tally: Tally::default() };
         let mut rungs: Vec<Rung> = offers.into_iter().map(rung).collect();
         for Rung { offer, tally, .. } in &mut rungs {
@@ -127,19 +126,22 @@ impl<'k> Climb<'k> {
         let active = (0..rungs.len()).collect();
         let Asked { seed, delta, rounds, ref named, .. } = *asked;
         let (named, around) = (named.clone(), asked.around.clone());
-        Self {
+        let minder = Minder::start()?;
+        Ok(Self {
             program,
             rungs,
             knobs,
             named,
             facts: None,
             around,
+            limit: asked.limit,
+            minder,
             seed,
             delta,
             rounds,
             looks: 0,
             active,
-        }
+        })
     }
 
     /// Goes all the way: a first run, a screen of all, then the best until they are decided.
@@ -194,8 +196,10 @@ impl<'k> Climb<'k> {
         let at = self.rungs.iter().position(|rung| rung.offer.rung.name == tried::AS_SET_UP);
         let Some(rung) = at.and_then(|at| self.rungs.get_mut(at)) else { return Ok(()) };
         let start = Start::default();
-        let (program, around) = (&self.program, &self.around);
-        let run = Run { program, start: &start, limit_ns: None, exit: None, around };
+        let (program, around, mark) = (&self.program, &self.around, self.minder.mark());
+        // Without a limit: what it holds where it may hold all is what a pool is made for.
+        let run =
+            Run { program, start: &start, limit_ns: None, exit: None, around, group: None, mark };
         let once = run.once(&mut rung.streams).map_err(|stopped| match stopped {
             Stopped::Interrupted => Ended::Interrupted,
             other => Ended::Program(other.to_string()),
@@ -231,25 +235,26 @@ impl<'k> Climb<'k> {
     }
 
     fn once(&mut self, at: usize, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
-        let Self { program, rungs, knobs, facts, around, .. } = self;
+        let Self { program, rungs, knobs, facts, around, limit, minder, .. } = self;
         let (Some(Rung { offer, streams, tally }), Some(facts)) = (rungs.get_mut(at), facts) else {
             return Ok(());
         };
         let name = offer.rung.name.as_str();
-        let guards = match set(*knobs, &offer.start, facts.peak) {
-            Ok(guards) => guards,
+        let held = match Held::of(*knobs, &offer.start, facts.peak, *limit) {
+            Ok(held) => held,
             Err(outcome) => {
                 tell(Step::Settled(name, &outcome));
                 tally.settled = Some(outcome);
                 return Ok(());
             }
         };
-        let before = wrong(&offer.start);
+        let before = held::wrong(&offer.start);
         let limit_ns = Some(facts.elapsed_ns.saturating_mul(LATE).saturating_add(60_000_000_000));
-        let run = Run { program, start: &offer.start, limit_ns, exit: Some(facts.exit), around };
-        let came = run.once(streams);
-        let after = wrong(&offer.start);
-        drop(guards);
+        let (start, exit, mark) = (&offer.start, Some(facts.exit), minder.mark());
+        let group = held.group();
+        let came = Run { program, start, limit_ns, exit, around, group, mark }.once(streams);
+        let after = held::wrong(&offer.start);
+        drop(held);
         match came {
             Ok(once) => {
                 let scores = around.load.iter().flat_map(|load| &load.scores);
@@ -338,52 +343,4 @@ impl Facts {
             _ => None,
         }
     }
-}
-
-/// Sets what a rung needs of the machine.
-fn set<'k>(
-    knobs: Option<&'k Knobs>,
-    start: &Start,
-    peak: u64,
-) -> Result<Vec<KnobGuard<'k>>, Outcome> {
-    let mut settings = start.settings.clone();
-    let mut wanted = None;
-    if let Some((size, path)) = &start.pool {
-        let held = read(path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-        let bytes = (peak as f64 * POOL_MARGIN) as u64 + POOL_SPARE;
-        let pages = held + bytes.div_ceil(*size);
-        wanted = Some((path.clone(), pages));
-        settings.push((path.clone(), pages.to_string()));
-    }
-    if settings.is_empty() {
-        return Ok(Vec::new());
-    }
-    let skipped = |need: String, cure: &str| Outcome::Skipped { need, cure: cure.to_owned() };
-    let Some(knobs) = knobs else {
-        return Err(skipped("the right to change settings".to_owned(), "sudo pagelab try"));
-    };
-    let set = |(path, value): &(_, String)| knobs.set(path, value);
-    let guards: Result<Vec<_>, KnobError> = settings.iter().map(set).collect();
-    let guards = guards.map_err(|error| skipped(error.to_string(), "pagelab doctor"))?;
-    if let Some((path, pages)) = wanted {
-        let found = read(&path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        if found < pages {
-            let need = format!("{pages} pages in {}: the kernel found {found}", path.display());
-            return Err(skipped(need, "echo 1 | sudo tee /proc/sys/vm/compact_memory"));
-        }
-    }
-    Ok(guards)
-}
-
-/// The settings of a rung that hold something else.
-fn wrong(start: &Start) -> Vec<String> {
-    let is_wrong = |(path, value): &&(std::path::PathBuf, String)| {
-        read(path).map_or(true, |found| found != *value)
-    };
-    start.settings.iter().filter(is_wrong).map(|(path, _)| path.display().to_string()).collect()
-}
-
-fn read(path: &std::path::Path) -> io::Result<String> {
-    Ok(selected(&fs::read_to_string(path)?).to_owned())
 }

@@ -8,8 +8,9 @@ use std::{ffi::OsString, os::unix::process::CommandExt, process::Command};
 
 use pagelab_sys::{
     counts::Counters,
+    knobs::MemoryGroup,
     process::{
-        launch::{Ended, Waiting},
+        launch::{Before, Ended, Waiting},
         tree,
     },
     time::monotonic_raw_ns,
@@ -46,6 +47,8 @@ pub struct Once {
     pub left: usize,
     /// Faults of the child before it became the program.
     pub before_exec: u64,
+    /// The most that was charged to its memory cgroup, page cache included.
+    pub group_peak: Option<u64>,
 }
 
 impl Once {
@@ -72,6 +75,10 @@ pub struct Run<'r> {
     pub exit: Option<u64>,
     /// What is done around it.
     pub around: &'r Around,
+    /// The memory cgroup that it runs in.
+    pub group: Option<&'r MemoryGroup>,
+    /// A variable that marks it and all that it starts as ours to end.
+    pub mark: (&'r str, &'r str),
 }
 
 /// What is done around every run.
@@ -110,13 +117,16 @@ impl Run<'_> {
         let mut command = Command::new(&self.program.words[0]);
         command.args(&self.program.words[1..]);
         command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));
+        command.env(self.mark.0, self.mark.1);
         // Its name is as it was typed, whatever the path.
         command.arg0(&self.program.words[0]);
         streams.give(&mut command).map_err(Stopped::Start)?;
         let others = tree::below_us();
         let before = Counters::read(self.start.folio_kib());
-        let waiting = Waiting::prepare_with(command, self.start.thp.map(|allowed| !allowed));
-        let waiting = waiting.map_err(Stopped::Start)?;
+        let door = self.group.map(MemoryGroup::door).transpose().map_err(Stopped::Start)?;
+        let thp_disabled = self.start.thp.map(|allowed| !allowed);
+        let before_it = Before { thp_disabled, group: door.as_ref() };
+        let waiting = Waiting::prepare_with(command, before_it).map_err(Stopped::Start)?;
         let pid = waiting.pid();
         let before_exec = super::maps::minor_faults(pid).unwrap_or(0);
         let begun = monotonic_raw_ns();
@@ -133,6 +143,10 @@ impl Run<'_> {
             Some(load) => watch.under(load, streams),
         };
         let left = tree::end_below_us(&others, PATIENCE);
+        let kills = self.group.map_or(0, MemoryGroup::kills);
+        if let Some(group) = self.group.filter(|_| kills > 0) {
+            return Err(Stopped::Memory(kills, group.limit));
+        }
         let Attended { ended, elapsed_ns, scores } = attended?;
         let once = Once {
             elapsed_ns,
@@ -144,6 +158,7 @@ impl Run<'_> {
             collapsed: watch.collapsing.map(Collapsing::close).unwrap_or_default(),
             left,
             before_exec,
+            group_peak: self.group.and_then(MemoryGroup::peak),
         };
         match self.exit {
             // A server ends because we end it.

@@ -87,8 +87,9 @@ impl Tally {
             (tried::MEAN, Some(seen.mean())),
             (tried::LARGE, large),
         ];
-        // Of a run that ended before the first look nothing is known.
+        // Of a run that ended before the first look nothing is known, but what its group says.
         let memory = memory.into_iter().filter(|_| seen.looks > 0);
+        let memory = memory.chain([(tried::GROUP_PEAK, once.group_peak)]);
         let memory = memory.filter_map(|(name, bytes)| Some((name, Unit::Bytes, bytes?)));
         self.series.extend(times.map(|(name, clock, ns)| series(name, round, clock, Unit::Ns, ns)));
         let others = counts.into_iter().chain(memory);

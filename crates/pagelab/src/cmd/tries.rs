@@ -25,7 +25,9 @@ use pagelab_bench::{
     asked::{Seconds, Share, Whole},
     plan::Plan,
 };
-use pagelab_record::{Asked, Outcome, asked, verdict::DELTA, vocabulary::tried};
+use pagelab_record::{
+    Asked, Outcome, asked, units::parse_bytes, verdict::DELTA, vocabulary::tried,
+};
 use pagelab_sys::{
     knobs::Knobs,
     memory::memfd,
@@ -83,6 +85,9 @@ pub(super) struct Try {
     /// A number in the client's output, more:NAME=REGEX or less:NAME=REGEX; the first one decides.
     #[arg(long, value_name = "SCORE", requires = "until")]
     score: Vec<Score>,
+    /// Run it in a memory cgroup of its own with this limit (512m); as root.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    limit: Option<u64>,
     /// A command of a shell before each run.
     #[arg(long, value_name = "COMMAND")]
     setup: Option<OsString>,
@@ -126,7 +131,7 @@ impl Run for Try {
         let changes =
             |offer: &Offer| !offer.start.settings.is_empty() || offer.start.pool.is_some();
         let is_done = |offer: &&Offer| offer.rung.lacks.is_empty();
-        let knobs = if offers.iter().filter(is_done).any(changes) {
+        let knobs = if self.limit.is_some() || offers.iter().filter(is_done).any(changes) {
             Some(settings::knobs(&place.run, self.wait.patience())?)
         } else {
             None
@@ -155,6 +160,7 @@ impl Try {
             budget_ns: Some(self.budget.map_or(BUDGET_NS, Seconds::ns)),
             named: self.rung.clone(),
             around: self.around(),
+            limit: self.limit,
         }
     }
 
@@ -207,7 +213,8 @@ fn climb(
         ready.push((offer, streams));
     }
     let name = run.header.run.clone();
-    let mut climb = Climb::new(program, ready, knobs, asked);
+    let climb = Climb::new(program, ready, knobs, asked);
+    let mut climb = climb.context("its minder").map_err(Failure::internal)?;
     let mut tell = |step: Step<'_>| {
         if !quiet.quiet {
             say(&step, asked.rounds);
@@ -243,6 +250,13 @@ fn say(step: &Step<'_>, rounds: u32) {
         Step::Settled(rung, Outcome::Failed { reason }) => format!("{rung}: failed: {reason}"),
         Step::Settled(rung, Outcome::Measured(_)) => format!("{rung}: done"),
     });
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err("expected bytes, as 512m".to_owned()),
+    }
 }
 
 /// What the program reads, from its beginning each time: the file that was named, or stdin where

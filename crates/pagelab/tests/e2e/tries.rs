@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use pagelab_record::{Data, Record, vocabulary::tried};
+use pagelab_sys::{knobs::memcg, machine::Tree};
 
 use crate::{
     explain::compiled,
@@ -213,4 +214,49 @@ fn a_server_or_client_that_fails_says_why() {
         let words = ["try", "--until", "true", "--ready", "port:1", flag, wrong, "--", "true"];
         lab.pagelab(&words).exits(2);
     }
+}
+
+#[test]
+fn a_program_dies_with_whoever_tries_it() {
+    let lab = Lab::new();
+    let words = ["try", "-q", "-o", "run", "--rung", "malloc-thp", "--", "sh", "-c"];
+    let script = "sleep 1000 & echo $! > below; echo $$ > pid.new; mv pid.new pid; wait";
+    let mut run = Live::start(&lab, &[&words[..], &[script]].concat());
+    let number = |name: &str| {
+        fs::read_to_string(lab.path(name)).ok().and_then(|text| text.trim().parse::<u32>().ok())
+    };
+    until("the program", || {
+        assert!(run.is_running(), "{}", run.said());
+        number("pid")
+    });
+    let pids = [number("pid").unwrap(), number("below").unwrap()];
+    signal("KILL", run.pid());
+    until("the end of the program and of what it started", || {
+        pids.iter().all(|pid| state(*pid).is_none_or(|state| state == 'Z')).then_some(())
+    });
+}
+
+#[test]
+fn out_of_memory_at_a_limit_is_that_rungs_result() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "random") else { return };
+    if !memcg::is_offered(&Tree::machine()) {
+        return skip("no memory controller is mounted here", "mount -t cgroup2");
+    }
+    let program = program.to_str().unwrap();
+    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--limit"];
+    let tried = |limit: &str| {
+        let ended = lab.pagelab(&[&flags[..], &[limit, "--", program, "64", "1000"]].concat());
+        let rungs = rungs(&lab, "run");
+        fs::remove_dir_all(lab.path("run")).unwrap();
+        (ended, rungs)
+    };
+    let (ended, rungs) = tried("24m");
+    ended.exits(1);
+    assert!(failure(&rungs[tried::PLAIN]).contains("out of memory"), "{rungs:?}");
+    let (ended, rungs) = tried("200m");
+    ended.exits(0);
+    let peaks = values(&rungs[tried::PLAIN], tried::GROUP_PEAK);
+    assert!(peaks.iter().all(|peak| (64..200).contains(&(peak / MIB))), "{peaks:?}");
 }

@@ -8,6 +8,8 @@ pub const MAJOR_FAULTS: &str = "major-faults";
 /// The most that it held at one of the looks, and what it held on average over time.
 pub const PEAK: &str = "peak";
 pub const MEAN: &str = "mean";
+/// The most that was charged to its memory cgroup, page cache included.
+pub const GROUP_PEAK: &str = "group-peak";
 /// Of what it held, the most in pages of the size that the rung is about, or larger.
 pub const LARGE: &str = "large";
 /// How the names of what its client said of it begin, in thousandths, and how they go on: by

@@ -88,6 +88,21 @@ impl MemoryGroup {
         Some(stat.lines().filter_map(of).sum())
     }
 
+    /// The most bytes that were charged to it so far, page cache included; `None` before Linux
+    /// 5.19 in version 2.
+    pub fn peak(&self) -> Option<u64> {
+        let file = if self.unified { "memory.peak" } else { "memory.max_usage_in_bytes" };
+        fs::read_to_string(self.path.join(file)).ok()?.trim().parse().ok()
+    }
+
+    /// Processes of it that the kernel has killed for memory.
+    pub fn kills(&self) -> u64 {
+        let file = if self.unified { "memory.events" } else { "memory.oom_control" };
+        let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
+        let mut counts = text.lines().filter_map(|line| line.strip_prefix("oom_kill "));
+        counts.find_map(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+
     /// Bytes charged to it now.
     pub fn used(&self) -> Option<u64> {
         let file = if self.unified { "memory.current" } else { "memory.usage_in_bytes" };

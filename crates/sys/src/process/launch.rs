@@ -14,6 +14,7 @@
 //!    `struct rusage`.
 
 use std::{
+    fs::File,
     io::{self, PipeReader, PipeWriter, Read, Write},
     mem::MaybeUninit,
     os::{
@@ -36,6 +37,16 @@ use crate::{
     time::{Usage, monotonic_raw_ns, usage::of_rusage},
 };
 
+/// What a child does before it becomes the program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Before<'b> {
+    /// Switches transparent huge pages off, or on again where whoever started us switched them
+    /// off: both are inherited through fork and exec (`PR_SET_THP_DISABLE`, Linux 3.15).
+    pub thp_disabled: Option<bool>,
+    /// Enters a memory cgroup, by its `cgroup.procs`.
+    pub group: Option<&'b File>,
+}
+
 /// A program that waits to be started.
 #[derive(Debug)]
 pub struct Waiting {
@@ -50,16 +61,16 @@ impl Waiting {
     /// # Errors
     /// When there can be no process.
     pub fn prepare(command: Command) -> io::Result<Self> {
-        Self::prepare_with(command, None)
+        Self::prepare_with(command, Before::default())
     }
 
-    /// The same for a program that shall have transparent huge pages switched off, or on again
-    /// where whoever started us switched them off: both are inherited through fork and exec
-    /// (`PR_SET_THP_DISABLE`, Linux 3.15).
+    /// The same, with something done before it becomes the program.
     ///
     /// # Errors
     /// As [`Waiting::prepare`].
-    pub fn prepare_with(mut command: Command, thp_disabled: Option<bool>) -> io::Result<Self> {
+    pub fn prepare_with(mut command: Command, before: Before<'_>) -> io::Result<Self> {
+        let thp_disabled = before.thp_disabled;
+        let door = before.group.map(AsRawFd::as_raw_fd);
         let (mut told, tell): (PipeReader, PipeWriter) = io::pipe()?;
         let (may_go, go) = io::pipe()?;
         // The parent's end must not stay open in the child, or it would never see the end.
@@ -76,6 +87,11 @@ impl Waiting {
             // The parent went away, or gave up.
             if written != 4 || read != 1 {
                 return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+            }
+            if let Some(door) = door {
+                // SAFETY: rule 1: writes one byte of static memory to the group's file.
+                let entered = unsafe { libc::write(door, b"0".as_ptr().cast(), 1) };
+                checked(i64::try_from(entered).unwrap_or(-1))?;
             }
             let Some(disabled) = thp_disabled else { return Ok(()) };
             let [flag, rest] = [libc::c_ulong::from(disabled), 0];

@@ -5,6 +5,7 @@
 pub mod child;
 pub mod crew;
 pub mod launch;
+pub mod minder;
 mod pulse;
 pub(crate) mod sched;
 pub mod tree;

@@ -1,0 +1,105 @@
+//! What a run on a rung needs of the machine, held while it lasts and put back after it.
+//!
+//! The one idea: settings, a pool and a memory cgroup are one thing to whoever climbs: they are had
+//! all together, or the rung is skipped with what is missing.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use pagelab_record::Outcome;
+use pagelab_sys::{
+    knobs::{Belonging, BelongingGuard, KnobError, KnobGuard, Knobs, MemoryGroup, Obtained},
+    machine::selected,
+};
+
+use super::rungs::Start;
+
+/// A pool is made so much larger than what the program was seen to hold.
+const POOL_MARGIN: f64 = 1.25;
+/// And by so many bytes more: allocators round up by the page.
+const POOL_SPARE: u64 = 64 << 20;
+
+/// What is held for a run.
+pub(super) struct Held<'k> {
+    group: Option<BelongingGuard<'k>>,
+    _settings: Vec<KnobGuard<'k>>,
+}
+
+impl<'k> Held<'k> {
+    /// Makes what a rung needs for a program that holds so many bytes at most, under a limit.
+    pub(super) fn of(
+        knobs: Option<&'k Knobs>,
+        start: &Start,
+        peak: u64,
+        limit: Option<u64>,
+    ) -> Result<Self, Outcome> {
+        let settings = settings(knobs, start, peak)?;
+        Ok(Self { group: group(knobs, limit)?, _settings: settings })
+    }
+
+    /// The memory cgroup.
+    pub(super) fn group(&self) -> Option<&MemoryGroup> {
+        match self.group.as_ref()?.obtained() {
+            Obtained::Group(group) => Some(group),
+            Obtained::Swap(_) => None,
+        }
+    }
+}
+
+/// Sets what a rung needs of the machine.
+fn settings<'k>(
+    knobs: Option<&'k Knobs>,
+    start: &Start,
+    peak: u64,
+) -> Result<Vec<KnobGuard<'k>>, Outcome> {
+    let mut settings = start.settings.clone();
+    let mut wanted = None;
+    if let Some((size, path)) = &start.pool {
+        let held = read(path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
+        let bytes = (peak as f64 * POOL_MARGIN) as u64 + POOL_SPARE;
+        let pages = held + bytes.div_ceil(*size);
+        wanted = Some((path.clone(), pages));
+        settings.push((path.clone(), pages.to_string()));
+    }
+    if settings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let skipped = |need: String, cure: &str| Outcome::Skipped { need, cure: cure.to_owned() };
+    let Some(knobs) = knobs else {
+        return Err(skipped("the right to change settings".to_owned(), "sudo pagelab try"));
+    };
+    let set = |(path, value): &(_, String)| knobs.set(path, value);
+    let guards: Result<Vec<_>, KnobError> = settings.iter().map(set).collect();
+    let guards = guards.map_err(|error| skipped(error.to_string(), "pagelab doctor"))?;
+    if let Some((path, pages)) = wanted {
+        let found = read(&path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        if found < pages {
+            let need = format!("{pages} pages in {}: the kernel found {found}", path.display());
+            return Err(skipped(need, "echo 1 | sudo tee /proc/sys/vm/compact_memory"));
+        }
+    }
+    Ok(guards)
+}
+
+/// The memory cgroup of a run, where there is a limit.
+fn group(knobs: Option<&Knobs>, limit: Option<u64>) -> Result<Option<BelongingGuard<'_>>, Outcome> {
+    let Some(limit) = limit else { return Ok(None) };
+    let skipped = |need: String| Outcome::Skipped { need, cure: "sudo pagelab try".to_owned() };
+    let knobs = knobs.ok_or_else(|| skipped("the right to make a memory cgroup".to_owned()))?;
+    let made = knobs.create(&Belonging::MemoryGroup { limit });
+    made.map(Some).map_err(|error| skipped(error.to_string()))
+}
+
+/// The settings of a rung that hold something else.
+pub(super) fn wrong(start: &Start) -> Vec<String> {
+    let is_wrong =
+        |(path, value): &&(PathBuf, String)| read(path).map_or(true, |found| found != *value);
+    start.settings.iter().filter(is_wrong).map(|(path, _)| path.display().to_string()).collect()
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    Ok(selected(&fs::read_to_string(path)?).to_owned())
+}
