@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use pagelab_bench::{Error, Meter, PageSize, Trial, Witness};
+use pagelab_bench::{Error, Meter, Trial, Witness};
 use pagelab_sys::{
     Area,
     counts::{Counters, wait_for_reporting},
@@ -146,25 +146,14 @@ impl Trial for Faults {
         let Setup { populate, space, .. } = &self.setup;
         let expected = populate.expect(space, self.stage.expect(space.expectation(space.once())));
         self.samples.testify(expected, self.setup.is_pinned, witness);
-        let found = self.residency;
-        witness.expect("base pages present afterwards", expected.present, found.present);
-        witness.expect("base pages mapped by a PMD or larger", expected.huge, found.huge);
-        if let Some(zero) = found.zero {
-            witness.expect("base pages that are the zero page", expected.zero, zero);
-        }
+        expected.testify(&self.residency, witness);
         if self.setup.host == Host::Cold && self.cooled {
             let claim = "touches whose memory the host had to back first, at least half";
             witness.expect_at_least(claim, pages.div_ceil(2), self.samples.sorted.cold.len());
         }
         populate::testify(*populate, space.bytes(), self.locked, witness);
         self.stage.verify(witness)?;
-        if matches!(self.setup.space.page, PageSize::Folio(_))
-            && let Some(folios) = self.moved.get("anon_fault_alloc")
-        {
-            let claim = "folios of this size allocated, machine-wide, at least";
-            let whole = expected.whole_pages(self.setup.space.page.bytes());
-            witness.expect_at_least(claim, whole, folios);
-        }
+        expected.testify_folios(self.setup.space.page, &self.moved, witness);
         let counted = self.samples.counted;
         witness.count("faults", counted.minor_faults + counted.major_faults);
         witness.count("repetitions", 1);

@@ -5,6 +5,7 @@
 
 use pagelab_sys::{
     SysError,
+    memory::Residency,
     process::current_cpu,
     time::{Clock, Span, usage},
 };
@@ -82,6 +83,12 @@ impl Phase {
 }
 
 impl Outcome {
+    /// What the page table showed afterwards.
+    pub fn residency(&self) -> Residency {
+        let zero = (self.zero != UNKNOWN).then_some(self.zero);
+        Residency { present: self.present, huge: self.huge, zero, ..Residency::default() }
+    }
+
     /// Several workers' outcomes as one.
     #[must_use]
     pub fn join(self, other: Self) -> Self {

@@ -277,22 +277,11 @@ impl Rounds {
         }
         let major = if was_present { 0 } else { expected.major };
         witness.expect("major faults", major, all_phases(outcome, |phase| phase.major));
-        let (present, huge) = (expected.present, expected.huge);
-        witness.expect("base pages present afterwards", present, outcome.present);
-        witness.expect("base pages mapped by a PMD or larger", huge, outcome.huge);
-        if outcome.zero != UNKNOWN {
-            witness.expect("base pages that are the zero page", expected.zero, outcome.zero);
-        }
+        expected.testify(&outcome.residency(), witness);
         populate::testify(*populate, space.bytes() * shares, outcome.locked, witness);
         // Other kinds have pages allocated before the touch as well.
-        let folios = self.moved.get("anon_fault_alloc").filter(|_| self.is_plain);
-        if let Some(folios) = folios {
-            let page = space.page.bytes();
-            witness.expect_at_least(
-                "folios of this size allocated, machine-wide, at least",
-                expected.whole_pages(page),
-                folios,
-            );
+        if self.is_plain {
+            expected.testify_folios(space.page, &self.moved, witness);
         }
         if self.plan.cpus[0].is_some() {
             let moved = all_phases(outcome, |phase| phase.moved);

@@ -6,12 +6,13 @@
 
 use std::sync::LazyLock;
 
-use pagelab_bench::{Kind, PageSize, Param};
+use pagelab_bench::{Kind, PageSize, Param, Witness};
 use pagelab_sys::{
     Area, SysError,
+    counts::Counters,
     loops::Stride,
     machine::Topology,
-    memory::{Advice, Backing, Layout},
+    memory::{Advice, Backing, Layout, Residency},
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -148,6 +149,24 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    /// Claims what the page table must show: which pages are really there.
+    pub fn testify(self, found: &Residency, witness: &mut Witness) {
+        witness.expect("base pages present afterwards", self.present, found.present);
+        witness.expect("base pages mapped by a PMD or larger", self.huge, found.huge);
+        if let Some(zero) = found.zero {
+            witness.expect("base pages that are the zero page", self.zero, zero);
+        }
+    }
+
+    /// Claims that the kernel allocated large folios, where it counts them: nothing else tells
+    /// those below the PMD size from base pages.
+    pub fn testify_folios(self, page: PageSize, moved: &Counters, witness: &mut Witness) {
+        if let Some(folios) = moved.get("anon_fault_alloc").filter(|_| page.is_folio()) {
+            let claim = "folios of this size allocated, machine-wide, at least";
+            witness.expect_at_least(claim, self.whole_pages(page.bytes()), folios);
+        }
+    }
+
     /// Pages under test among those present, which are one base page each where a touch fell back.
     pub fn whole_pages(self, page: u64) -> u64 {
         let base_pages = page / 4096;
