@@ -9,7 +9,6 @@ use pagelab_record::Case;
 
 use crate::{
     Kind, Param, Role,
-    params::PageSize,
     workload::{Experiment, Workload},
 };
 
@@ -109,12 +108,12 @@ pub(crate) fn grid_beside(
     mut add: impl FnMut(Arc<Case>, Box<dyn Experiment>),
 ) -> Result<Vec<String>, String> {
     let mut canonical_axes = Vec::new();
-    for (name, values) in axes {
+    let unsaid = swept(workload, axes);
+    for (name, values) in axes.iter().chain(&unsaid) {
         let param = parameter(workload, name)?;
-        let values = match (param.role, param.kind) {
-            (Role::Arms | Role::List, _) => vec![values.join(",")],
-            (Role::Axis, Kind::Page) => every_page(values),
-            (Role::Axis, _) => values.clone(),
+        let values = match param.role {
+            Role::Arms | Role::List => vec![values.join(",")],
+            Role::Axis => values.iter().flat_map(|value| param.meant(value)).collect(),
         };
         if values.is_empty() {
             return Err(format!("`{name}` has no value"));
@@ -208,20 +207,12 @@ impl<T: Clone + Eq + Hash> Unique<T> {
     }
 }
 
-/// `all` stands for every page size that this kernel offers, `large` for all but the base page.
-fn every_page(values: &[String]) -> Vec<String> {
-    let offered = |least: PageSize| {
-        let wanted = PageSize::offered().into_iter().filter(move |page| *page >= least);
-        wanted.map(|page| page.to_string()).collect()
-    };
-    values
-        .iter()
-        .flat_map(|value| match value.as_str() {
-            "all" => offered(PageSize::Base),
-            "large" => offered(PageSize::Folio(0)),
-            _ => vec![value.clone()],
-        })
-        .collect()
+/// The axes that nobody names and whose default stands for several values.
+fn swept(workload: &dyn Workload, axes: &[(String, Vec<String>)]) -> Vec<(String, Vec<String>)> {
+    let is_named = |param: &Param| axes.iter().any(|(name, _)| name == param.name);
+    let sweeps = |param: &&Param| matches!(param.kind, Kind::Sweep(_)) && !is_named(param);
+    let unsaid = workload.params().iter().filter(sweeps);
+    unsaid.map(|param| (param.name.to_owned(), vec![param.default.to_owned()])).collect()
 }
 
 #[cfg(test)]

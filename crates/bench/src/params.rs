@@ -50,6 +50,8 @@ pub enum Kind {
     Page,
     /// A size in bytes, or `auto`.
     Size,
+    /// A size in bytes; `all` stands for each of these.
+    Sweep(&'static [&'static str]),
     /// A whole number from 1 to this, or `auto` where the flag says so.
     Count {
         /// Largest value.
@@ -139,6 +141,21 @@ impl Param {
         self.kind.canonical(value).map_err(|why| format!("--{} {value}: {why}", self.name))
     }
 
+    /// The values that one stands for: `all` for every page size that this kernel offers or every
+    /// size of a sweep, `large` for all pages but the base page; else for itself.
+    pub(crate) fn meant(&self, value: &str) -> Vec<String> {
+        let offered = |least: PageSize| {
+            let wanted = PageSize::offered().into_iter().filter(move |page| *page >= least);
+            wanted.map(|page| page.to_string()).collect()
+        };
+        match (self.kind, value) {
+            (Kind::Page, "all") => offered(PageSize::Base),
+            (Kind::Page, "large") => offered(PageSize::Folio(0)),
+            (Kind::Sweep(sizes), "all") => sizes.iter().map(ToString::to_string).collect(),
+            _ => vec![value.to_owned()],
+        }
+    }
+
     /// The values that help and completion show.
     pub fn choices(&self) -> Vec<String> {
         match self.kind {
@@ -160,6 +177,7 @@ impl Param {
                 Vec::new()
             }
             Kind::Dir => vec!["auto".to_owned()],
+            Kind::Sweep(_) => vec!["all".to_owned()],
         }
     }
 }
@@ -181,11 +199,12 @@ impl Kind {
                 found.map(ToString::to_string).ok_or_else(|| one_of(words))
             }
             Self::Page if matches!(value, "all" | "large") => Ok(value.to_owned()),
+            Self::Sweep(_) if value == "all" => Ok(value.to_owned()),
             Self::Page => PageSize::parse(value).map(|page| page.to_string()),
             Self::Size | Self::Count { auto: true, .. } | Self::Dir if value == "auto" => {
                 Ok(value.to_owned())
             }
-            Self::Size => match parse_bytes(value)? {
+            Self::Size | Self::Sweep(_) => match parse_bytes(value)? {
                 0 => Err("a size is not 0".to_owned()),
                 bytes => Ok(format_bytes(bytes)),
             },
@@ -419,6 +438,7 @@ mod tests {
             for kind in [
                 Kind::Page,
                 Kind::Size,
+                Kind::Sweep(&["1m"]),
                 Kind::Touch,
                 Kind::Rate,
                 Kind::Count { max: 99, auto: true },
