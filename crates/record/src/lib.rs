@@ -4,8 +4,9 @@
 //! the thing measured is the thing named. A [`journal`] is a file of records that survives a crash.
 //! [`stats`] turns the series of a record into a median with its interval, and keeps the levels
 //! (observation, repetition, process) apart; [`verdict`] says what two of them come to, [`power`]
-//! what so many can see. [`units`] reads and prints sizes and times. [`vocabulary`] holds the names
-//! that who measures and who reports share, [`asked`] the questions.
+//! what so many can see, [`translation`] what small pages cost a load. [`units`] reads and prints
+//! sizes and times. [`vocabulary`] holds the names that who measures and who reports share,
+//! [`asked`] the questions.
 //!
 //! Nothing here measures, and nothing here prints: this crate knows no clock and no terminal.
 
@@ -18,6 +19,7 @@ pub mod power;
 mod ranks;
 pub mod schema;
 pub mod stats;
+pub mod translation;
 pub mod units;
 pub mod verdict;
 pub mod vocabulary;

@@ -47,7 +47,7 @@ pub fn format_bytes(bytes: u64) -> String {
 }
 
 /// Parameters whose `k`, `m` and `g` are powers of 1000: they count, and measure no memory.
-pub const COUNTS: &[&str] = &["accesses", "ops", "rounds", "samples"];
+pub const COUNTS: &[&str] = &["accesses", "loads", "ops", "rounds", "samples"];
 
 /// The value of a parameter in base units where it is a number with a unit: bytes, nanoseconds,
 /// parts of a whole. A word, a list and a plain number are what they were.

@@ -25,6 +25,7 @@ pub mod workload {
     pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";
+    pub const CHASE: &str = "tlb/chase";
     pub const PROGRAM: &str = "explain/program";
     pub const TRIED: &str = "try/program";
     pub const CLEAR: &str = "limit/clear";
@@ -34,7 +35,7 @@ pub mod workload {
     pub const SYSCALL: &str = "limit/syscall";
 
     /// Those that measure; a program is watched.
-    pub const ALL: [&str; 16] = [
+    pub const ALL: [&str; 17] = [
         THROUGHPUT,
         LATENCY,
         STAGES,
@@ -46,6 +47,7 @@ pub mod workload {
         MEMTYPE_BANDWIDTH,
         MEMTYPE_LATENCY,
         MEMTYPE_ORDER,
+        CHASE,
         CLEAR,
         COPY,
         READ,
@@ -74,6 +76,8 @@ pub mod arm {
     pub const ALONE: &str = "alone";
     pub const PRESENT: &str = "present";
     pub const IDLE: &str = "idle";
+    /// The same chain over larger pages.
+    pub const AGAINST: &str = "against";
     /// Of a fault that is watched: every event open, the first only, none.
     pub const TRACED: &str = "traced";
     pub const ONE_EVENT: &str = "one-event";
@@ -128,6 +132,8 @@ pub mod series {
     pub const COMPLETION: &str = "completion";
     /// One operation on memory of a type.
     pub const OP: &str = "op";
+    /// Dependent loads.
+    pub const LOAD: &str = "load";
     pub const ROUND: &str = "round";
     pub const OBSERVED: &str = "observed";
     pub const REORDERINGS: &str = "reorderings";
@@ -154,8 +160,17 @@ pub mod counter {
     pub const STALLS: &str = "stalls";
     pub const STALLS_US: &str = "stalls_us";
     pub const LOOP_US: &str = "loop_us";
+    /// Lines on a chain of loads.
+    pub const LINES: &str = "lines";
     /// Turns of a loop that were planted into every measured body.
     pub const PLANTED_TURNS: &str = "planted_turns";
+}
+
+/// Tables, and their columns.
+pub mod table {
+    /// What the processor says of its TLBs: page size in bytes, level, entries.
+    pub const TLBS: &str = "tlbs";
+    pub const TLBS_COLUMNS: [&str; 3] = ["page", "level", "entries"];
 }
 
 /// Claims of the witness.
@@ -309,6 +324,8 @@ pub mod claim {
         ("poisoned", &["accesses to poisoned pages"]),
         ("faults-resolved", &["faults resolved"]),
         ("bytes-resolved", &["bytes resolved"]),
+        ("chain-blocks", &["blocks of 4 KiB that a lap of the chain loads from"]),
+        ("chain-closed", &["laps that ended elsewhere than they began"]),
         ("minor-told", &["minor faults that perf counted were told"]),
         ("major-told", &["major faults that perf counted were told"]),
         ("told-grouped", &["faults that were told are in one group each"]),

@@ -12,10 +12,10 @@ use pagelab_record::{
     verdict::Better,
     vocabulary::{
         arm,
-        series::{END_TO_END, FAULT, MAP, OP, POPULATE, REPLAY, TEST, TOUCH},
+        series::{END_TO_END, FAULT, LOAD, MAP, OP, POPULATE, REPLAY, TEST, TOUCH},
         workload::{
-            CLEAR, COPY, LATENCY, MEMTYPE_BANDWIDTH, MEMTYPE_LATENCY, READ, REPLAY as REPLAYED,
-            STAGES, SYSCALL, THROUGHPUT, TIMER, USERFAULTFD,
+            CHASE, CLEAR, COPY, LATENCY, MEMTYPE_BANDWIDTH, MEMTYPE_LATENCY, READ,
+            REPLAY as REPLAYED, STAGES, SYSCALL, THROUGHPUT, TIMER, USERFAULTFD,
         },
     },
 };
@@ -35,6 +35,7 @@ const MAIN: &[(&str, &str, Time)] = &[
     (REPLAYED, REPLAY, Time::Cpu),
     (MEMTYPE_BANDWIDTH, TEST, Time::Elapsed),
     (MEMTYPE_LATENCY, OP, Time::Elapsed),
+    (CHASE, LOAD, Time::Elapsed),
     (CLEAR, "clear", Time::Elapsed),
     (COPY, "copy", Time::Elapsed),
     (READ, "read", Time::Elapsed),

@@ -187,7 +187,7 @@ pub(crate) struct At<'a> {
 }
 
 /// Elapsed time of a series in an arm.
-pub(crate) fn elapsed<'a>(arm: &'a str, series: &'a str) -> At<'a> {
+pub(crate) const fn elapsed<'a>(arm: &'a str, series: &'a str) -> At<'a> {
     At { arm, series, time: Time::Elapsed }
 }
 

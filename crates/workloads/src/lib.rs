@@ -14,6 +14,7 @@ pub mod memtype;
 pub mod needs;
 pub mod suites;
 pub mod tier;
+pub mod tlb;
 pub mod trace;
 
 pub use catalogue::{CATALOGUE, catalogue};
@@ -37,6 +38,7 @@ pub const WORKLOADS: Table = &[
     &memtype::bandwidth::BANDWIDTH,
     &memtype::latency::LATENCY,
     &memtype::order::ORDER,
+    &tlb::chase::CHASE,
     &tier::simulation::SIMULATION,
 ];
 

@@ -11,7 +11,8 @@ use crate::support::{Lab, Machine, failure, is_skipped, measured, skip};
 #[track_caller]
 fn comes_out_invalid(case: &str, lie: &str, claim: &str) {
     // Where THP are off altogether, root's runs turn them on, one run at a time.
-    let _machine = case.contains("page=2m").then(Machine::alone);
+    let has_huge = ["page=2m", "tlb/chase"].iter().any(|word| case.contains(word));
+    let _machine = has_huge.then(Machine::alone);
     let lab = Lab::new();
     let size = if case.contains("file-major") { "4m" } else { "16m" };
     let case = format!("{case} size={size} rounds=2");
@@ -51,6 +52,12 @@ fn huge_pages_in_a_base_page_case_are_noticed_by_the_faults_that_are_missing() {
 #[test]
 fn huge_pages_in_a_base_page_case_are_noticed_in_the_page_table() {
     comes_out_invalid("fault/throughput page=4k", "thp-on", HUGE);
+}
+
+#[test]
+fn pages_of_another_size_below_a_chain_are_noticed_in_the_page_table() {
+    comes_out_invalid("tlb/chase page=4k loads=10k", "thp-on", HUGE);
+    comes_out_invalid("tlb/chase page=2m loads=10k", "thp-off", HUGE);
 }
 
 #[test]

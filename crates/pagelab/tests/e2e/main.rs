@@ -35,6 +35,7 @@ mod stages;
 mod support;
 mod throughput;
 mod tier;
+mod tlb;
 mod trace;
 mod tries;
 mod userfaultfd;

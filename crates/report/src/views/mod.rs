@@ -22,6 +22,7 @@ mod replay;
 mod stages;
 mod throughput;
 mod tier;
+mod tlb;
 mod trace;
 mod tries;
 mod userfaultfd;
@@ -179,6 +180,13 @@ const VIEWS: &[View] = &[
         sections: One(memtype::order_section),
         headlines: memtype::order_headlines,
         ..NOTHING
+    },
+    View {
+        workloads: &[tlb::WORKLOAD],
+        short: &["page", "size"],
+        derive: &[Alone(tlb::derive)],
+        sections: One(tlb::section),
+        headlines: tlb::headlines,
     },
     View {
         workloads: &[tier::WORKLOAD],

@@ -26,6 +26,8 @@ mod memtype;
 mod page;
 #[cfg(test)]
 mod stages;
+#[cfg(test)]
+mod tlb;
 mod tries;
 #[cfg(test)]
 mod userfaultfd;

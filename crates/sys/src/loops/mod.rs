@@ -6,6 +6,7 @@ pub mod beside;
 pub mod bulk;
 pub mod calls;
 pub mod chain;
+pub mod chase;
 pub mod fork;
 mod hints;
 pub mod note;

@@ -46,6 +46,6 @@ use pagelab_sys::loops::Unmarking;
 /// Keeps NUMA balancing, which is on by default where there are two nodes, from marking the memory
 /// of a case's process: hint faults would fall into what is counted. Where a page is allocated
 /// stays the same. The process ends with the case; a kernel that refuses knows no nodes.
-fn leave_unmarked() {
+pub(crate) fn leave_unmarked() {
     std::mem::forget(Unmarking::begin());
 }

@@ -42,6 +42,15 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
     ("memtype/bandwidth", BANDWIDTH),
     ("memtype/latency", MEMTYPE_LATENCY),
     ("memtype/order", ORDER),
+    (
+        "tlb/chase",
+        &[
+            (&[("size", "4k")], &[("size", "8k")]),
+            (&[("loads", "all")], &[("loads", "1k")]),
+            (&[("page", "64k"), ("against", "32k")], &[("page", "64k"), ("against", "4k")]),
+            (&[("page", "2m"), ("lie", "thp-on")], &[("page", "2m"), ("lie", "thp-off")]),
+        ],
+    ),
 ];
 
 /// A file that is there.

@@ -1,0 +1,374 @@
+//! `tlb/chase`: what a load takes over so much memory in pages of one size, and what of that is
+//! translation.
+//!
+//! A chain goes through the memory, one line in each block of 4 KiB; each load tells where the next
+//! one is. Inside the clock is a piece of whole laps of that chain and nothing else: no fault, no
+//! call. A second arm walks the same chain over larger pages in the same process: the same lines in
+//! the same order, so that the data caches do the same, and fewer translations. The difference of
+//! the two is what the smaller pages cost.
+//!
+//! Everything is present before the first lap; which pages it lies on is read back after each
+//! repetition by the same witness as that of the faults.
+
+use std::rc::Rc;
+
+use pagelab_bench::{
+    Described, Error, Experiment, Inputs, Kind, Meter, Needed, PageSize, Param, Read, Refusal,
+    Trial, Witness,
+};
+use pagelab_record::{
+    Case, Column, Table,
+    vocabulary::{
+        arm::{AGAINST, OURS},
+        counter::LINES,
+        series::LOAD,
+        table,
+    },
+};
+use pagelab_sys::{
+    counts::Counters,
+    loops::{Stride, chase::Chain, chase::Lap},
+    machine::tlb::{Tlb, tlbs},
+    memory::{Residency, Scanner},
+    process::{Fifo, Pinned, current_cpu},
+    time::{Usage, usage},
+};
+
+use super::course::course;
+use crate::fault::{self, Expectation, Lie, Populate, Space, kinds, leave_unmarked, space};
+
+const PARAMS: &[Param] = &[
+    space::PAGE,
+    Param::axis("against", Kind::Page, "2m")
+        .help("page size of the arm beside it, over the same chain in the same process"),
+    Param::axis("size", Kind::Sweep(SIZES), "all")
+        .help("memory that the chain goes through; all: from 128k to 8g in 26 steps"),
+    Param::axis("loads", Kind::Ops, "200k")
+        .help("loads of an arm in a repetition, at least: whole laps of the chain"),
+    space::CPU,
+    space::ROUNDS,
+    space::FIFO,
+    Param { kind: Kind::Choice(&["none", "thp-on", "thp-off"]), ..space::LIE },
+];
+
+/// Close where first and second levels of TLBs end, for base pages as for larger ones.
+const SIZES: &[&str] = &[
+    "128k", "192k", "256k", "384k", "512k", "768k", "1m", "1536k", "2m", "3m", "4m", "6m", "8m",
+    "12m", "16m", "24m", "32m", "64m", "128m", "256m", "512m", "1g", "2g", "4g", "6g", "8g",
+];
+
+/// What a case without a size goes through, where nobody makes a grid of it.
+const SIZE: &str = "64m";
+
+/// Times of a repetition: whatever interrupts one of them leaves the others alone.
+const PIECES: usize = 16;
+
+/// The smallest block that can be told from another.
+const BLOCK: u64 = 4096;
+
+/// A case, read.
+#[derive(Debug)]
+pub struct Asked {
+    /// The arm under test.
+    page: fault::Asked,
+    /// The one beside it, unless that is the same.
+    against: Option<fault::Asked>,
+    /// Bytes that the chain goes through.
+    bytes: u64,
+    /// `None` where no end is named.
+    loads: Option<u64>,
+}
+
+impl Asked {
+    fn of(case: &Case) -> Self {
+        let page = kinds::asked(case);
+        let bytes = page.size;
+        let against = case.text("against").map(PageSize::parse);
+        let against = against.map(|page| page.expect("the page is canonical"));
+        let beside = against.filter(|other| *other != page.page);
+        Self {
+            against: beside.map(|other| {
+                let asked = fault::Asked { page: other, lie: Lie::None, ..page.clone() };
+                in_whole_pages(asked)
+            }),
+            page: in_whole_pages(page),
+            bytes,
+            loads: case.count("loads"),
+        }
+    }
+
+    /// Laps of a repetition.
+    fn laps(&self) -> u64 {
+        self.loads.unwrap_or(1).div_ceil(self.lines()).max(1)
+    }
+
+    fn lines(&self) -> u64 {
+        self.bytes / BLOCK
+    }
+
+    fn arms(&self) -> impl Iterator<Item = (&'static str, &fault::Asked)> {
+        [(OURS, &self.page)].into_iter().chain(self.against.iter().map(|asked| (AGAINST, asked)))
+    }
+}
+
+/// The same with its memory in whole pages, and whole windows of large folios.
+fn in_whole_pages(asked: fault::Asked) -> fault::Asked {
+    /// Bytes of a window.
+    const WINDOW: u64 = 1 << 20;
+    let unit = if asked.is_folio() && asked.size > WINDOW { WINDOW } else { asked.page.bytes() };
+    fault::Asked { size: asked.size.next_multiple_of(unit), ..asked }
+}
+
+const REFUSALS: &[Refusal<Asked>] = &[
+    Refusal::new(
+        |asked| asked.bytes < 2 * BLOCK || !asked.bytes.is_multiple_of(BLOCK),
+        "size below 8k or in broken blocks of 4k",
+        "a chain has a line in each block of 4k, and two of them at least; use size=128k",
+    ),
+    Refusal::new(
+        |asked| asked.loads.is_none(),
+        "loads=all|auto",
+        "there is no end of laps; use a number",
+    ),
+    Refusal::new(
+        |asked| {
+            let both_folios = |other: &fault::Asked| other.is_folio() && asked.page.is_folio();
+            asked.against.as_ref().is_some_and(both_folios)
+        },
+        "page and against of two sizes between 4k and 2m",
+        "the kernel hands out folios of one such size at a time; use against=2m",
+    ),
+    Refusal::new(
+        |asked| asked.page.lies_truly(),
+        "a lie that changes nothing for this page size",
+        "it would be the truth; use lie=thp-on with page=4k, lie=thp-off with larger pages",
+    ),
+];
+
+/// See the module's documentation.
+pub const CHASE: Described<Asked> = Described {
+    resolve: |case| if case.is("size", "all") { case.with("size", SIZE) } else { case },
+    refusals: REFUSALS,
+    ..Described::new(
+        "tlb/chase",
+        "what a load takes over so much memory, and what of it is translation, for every page size",
+        PARAMS,
+        &[("size", "1m"), ("loads", "10k"), ("rounds", "2")],
+        Asked::of,
+    )
+};
+
+impl Experiment for Asked {
+    fn needs(&self) -> Vec<Needed> {
+        let mut needs = Vec::new();
+        for need in self.arms().flat_map(|(_, asked)| asked.needs(self.footprint())) {
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
+        }
+        needs
+    }
+
+    fn footprint(&self) -> u64 {
+        // What the chain is laid by is gone before it is walked.
+        self.arms().map(|(_, asked)| asked.size).sum::<u64>() + self.lines() * 40
+    }
+
+    fn seconds(&self) -> f64 {
+        // A lap before the clock starts, and those within it.
+        let loads = (self.laps() + 1) * self.lines() * self.arms().count() as u64;
+        // From a cache nearby to memory with a walk of its own.
+        let load_ns = if self.bytes < 64 << 20 { 20.0 } else { 200.0 };
+        loads as f64 * load_ns / 1e9 + 0.002
+    }
+
+    fn repetitions(&self) -> Option<u32> {
+        self.page.rounds
+    }
+
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        leave_unmarked();
+        let cpu = self.page.cpus.of_workers(1)[0];
+        // The process ends with the case: its one thread stays where it is.
+        std::mem::forget(cpu.map(Pinned::to).transpose()?);
+        let places = course(self.bytes, self.page.page.bytes());
+        let tlbs: Rc<[Tlb]> = tlbs().into();
+        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
+        for (arm, asked) in self.arms() {
+            let (space, before) = (asked.space(1), folios(asked));
+            let area = Populate::Touch.mapped(&space, None)?.area;
+            area.touch(0, space.layout.bytes(), Stride { step: 4096, bytes: 8 });
+            trials.push(Box::new(Walk {
+                arm,
+                space,
+                moved: folios(asked).since(&before),
+                chain: Chain::lay(area, &places),
+                laps: self.laps(),
+                fifo: asked.fifo,
+                is_pinned: cpu.is_some(),
+                tlbs: Rc::clone(&tlbs),
+                scanner: Scanner::open()?,
+                residency: Residency::default(),
+                found: None,
+                // Not zeroes: the loop would fault on its own slots.
+                times: vec![1; PIECES],
+                counted: Usage::default(),
+                has_moved: false,
+            }));
+        }
+        Ok(trials)
+    }
+}
+
+fn folios(asked: &fault::Asked) -> Counters {
+    Counters::read(asked.is_folio().then(|| asked.page.bytes() / 1024))
+}
+
+/// An arm: a chain over pages of one size.
+#[derive(Debug)]
+struct Walk {
+    arm: &'static str,
+    space: Space,
+    /// What the kernel counted while the memory was populated.
+    moved: Counters,
+    chain: Chain,
+    laps: u64,
+    fifo: bool,
+    is_pinned: bool,
+    tlbs: Rc<[Tlb]>,
+    scanner: Scanner,
+    residency: Residency,
+    /// Where a lap leads, asked in the warm-up.
+    found: Option<Lap>,
+    /// Nanoseconds of each piece.
+    times: Vec<u64>,
+    counted: Usage,
+    has_moved: bool,
+}
+
+impl Walk {
+    fn expectation(&self) -> Expectation {
+        self.space.expectation(self.space.once())
+    }
+}
+
+impl Trial for Walk {
+    fn arm(&self) -> &'static str {
+        self.arm
+    }
+
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        // What the other arm left in caches and TLBs is not this one's.
+        self.chain.walk(self.chain.length());
+        Ok(())
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let Self { chain, laps, times, .. } = self;
+        let (loads, clock) = (*laps * chain.length(), meter.clock());
+        let piece = (loads / PIECES as u64).max(1);
+        let fifo = if self.fifo { Some(Fifo::enter()?) } else { None };
+        let cpu = current_cpu();
+        // Read once before it counts: its own code may be fresh.
+        usage::thread();
+        let before = usage::thread();
+        for time in times.iter_mut() {
+            *time = clock.elapsed_ns(clock.span(|| chain.walk(piece)));
+        }
+        self.counted = usage::thread().since(before);
+        self.has_moved = current_cpu() != cpu;
+        drop(fifo);
+        // Home again: what the pieces left of the last lap.
+        let walked = piece * PIECES as u64;
+        chain.walk(walked.next_multiple_of(chain.length()) - walked);
+        meter.observe_rounds(LOAD, piece, 0, times.clone());
+        self.residency = self.chain.residency(&self.scanner)?;
+        self.found = meter.is_warm_up().then(|| self.chain.lap());
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let lines = self.chain.length();
+        let faults = self.counted.minor_faults + self.counted.major_faults;
+        witness.expect("page faults of the loop", 0, faults);
+        let elsewhere = u64::from(!self.chain.is_home());
+        witness.expect("laps that ended elsewhere than they began", 0, elsewhere);
+        if let Some(Lap { blocks, is_closed }) = self.found {
+            let claim = "blocks of 4 KiB that a lap of the chain loads from, and is back";
+            witness.expect_lasting(claim, lines, if is_closed { blocks } else { 0 });
+        }
+        let expected = self.expectation();
+        expected.testify(&self.residency, witness);
+        expected.testify_folios(self.space.page, &self.moved, witness);
+        if self.is_pinned {
+            let moved = u64::from(self.has_moved);
+            witness.expect("loops that ended on another CPU", 0, moved);
+        }
+        witness.set(LINES, lines);
+        witness.count("preemptions", self.counted.involuntary_switches);
+        if !self.tlbs.is_empty() {
+            witness.table(told(&self.tlbs));
+        }
+        Ok(())
+    }
+}
+
+/// What the processor says of its TLBs.
+fn told(tlbs: &[Tlb]) -> Table {
+    let units = ["bytes", "", "count"].into_iter();
+    let columns = table::TLBS_COLUMNS.into_iter().zip(units);
+    let column = |(name, unit): (&str, &str)| Column { name: name.into(), unit: unit.into() };
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let row = |tlb: &Tlb| vec![number(tlb.page), i64::from(tlb.level), number(tlb.entries)];
+    Table {
+        name: table::TLBS.to_owned(),
+        columns: columns.map(column).collect(),
+        rows: tlbs.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_bench::plan::{complete, grid};
+
+    use super::*;
+
+    fn asked(pairs: &[(&str, &str)]) -> Asked {
+        Asked::of(&complete(&CHASE, pairs).unwrap())
+    }
+
+    #[test]
+    fn a_repetition_is_whole_laps_and_at_least_the_loads_that_were_asked_for() {
+        assert_eq!(asked(&[("size", "1m"), ("loads", "1k")]).laps(), 4);
+        assert_eq!(asked(&[("size", "1m"), ("loads", "1024")]).laps(), 4);
+        assert_eq!(asked(&[("size", "1g"), ("loads", "1k")]).laps(), 1);
+    }
+
+    #[test]
+    fn memory_is_in_whole_pages_and_the_chain_in_as_much_as_was_asked_for() {
+        let found = asked(&[("size", "192k")]);
+        let of = |asked: &Asked| {
+            (asked.lines(), asked.page.size, asked.against.as_ref().map(|asked| asked.size))
+        };
+        assert_eq!(of(&found), (48, 192 << 10, Some(2 << 20)));
+        let folio = asked(&[("size", "1536k"), ("page", "64k")]);
+        assert_eq!(of(&folio), (384, 2 << 20, Some(2 << 20)));
+        assert_eq!(folio.page.space(1).layout.bytes(), 2 << 20);
+        let large = asked(&[("page", "2m"), ("size", "128k")]);
+        assert_eq!(of(&large), (32, 2 << 20, None), "it is the same as what it stands against");
+    }
+
+    #[test]
+    fn without_a_size_the_grid_has_all_of_them() {
+        let (cases, left_out) = grid(&CHASE, &[]).unwrap();
+        assert_eq!((cases.len(), left_out.len()), (SIZES.len(), 0));
+        let size = [("size".to_owned(), vec!["1m".to_owned()])];
+        assert_eq!(grid(&CHASE, &size).unwrap().0.len(), 1);
+        let help = PARAMS.iter().find(|param| param.name == "size").unwrap().help;
+        assert!(help.contains(&format!("in {} steps", SIZES.len())), "{help}");
+    }
+}

@@ -1,0 +1,4 @@
+//! What translation costs a load: TLBs, and the walks of those that miss them.
+
+pub mod chase;
+mod course;
