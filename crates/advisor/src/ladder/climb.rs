@@ -13,7 +13,7 @@ use super::{
     attend::Stopped,
     course::{self, Rounds},
     held::{self, Held},
-    once::{Around, LATE, Once, Run},
+    once::{Around, Once, Run},
     order,
     program::Program,
     rungs::{Offer, Only, Start},
@@ -199,7 +199,7 @@ impl<'k> Climb<'k> {
         let (program, around, mark) = (&self.program, &self.around, self.minder.mark());
         // Without a limit: what it holds where it may hold all is what a pool is made for.
         let run =
-            Run { program, start: &start, limit_ns: None, exit: None, around, group: None, mark };
+            Run { program, start: &start, usual_ns: None, exit: None, around, group: None, mark };
         let once = run.once(&mut rung.streams).map_err(|stopped| match stopped {
             Stopped::Interrupted => Ended::Interrupted,
             other => Ended::Program(other.to_string()),
@@ -249,10 +249,10 @@ impl<'k> Climb<'k> {
             }
         };
         let before = held::wrong(&offer.start);
-        let limit_ns = Some(facts.elapsed_ns.saturating_mul(LATE).saturating_add(60_000_000_000));
+        let usual_ns = Some(facts.elapsed_ns);
         let (start, exit, mark) = (&offer.start, Some(facts.exit), minder.mark());
         let group = held.group();
-        let came = Run { program, start, limit_ns, exit, around, group, mark }.once(streams);
+        let came = Run { program, start, usual_ns, exit, around, group, mark }.once(streams);
         let after = held::wrong(&offer.start);
         drop(held);
         match came {

@@ -137,6 +137,8 @@ pub struct Expected {
     pub thp: Option<bool>,
     /// Bytes of the folios that are looked for.
     pub folio: Option<u64>,
+    /// Nanoseconds that the program takes, where that is known.
+    pub whole_ns: Option<u64>,
 }
 
 /// Somebody who looks at a program.
@@ -158,24 +160,36 @@ pub struct Eyes {
     mappings: Dear,
 }
 
-/// A look that costs something: taken when it is affordable.
+/// A look that costs something: taken when it is due, and affordable.
 #[derive(Debug, Default)]
 struct Dear {
     spent_ns: u64,
     last_ns: u64,
+    taken: usize,
 }
 
+/// When dear looks are due, in hundredths of the time that the program is known to take: late,
+/// because most programs hold most in the end.
+const DUE: [u64; 6] = [10, 30, 60, 80, 92, 98];
+
 impl Dear {
-    /// Looks, if what was spent on it and one more look of its kind are no more than a part of
-    /// their share after so long.
-    fn when_affordable(&mut self, gone_ns: u64, look: impl FnOnce()) {
-        if (self.spent_ns + self.last_ns) * DEAR_SHARE > gone_ns {
+    /// Looks, if what was spent on it and one more look of its kind are no more than their share of
+    /// the time; `whole_ns` is what the program takes, where that is known.
+    fn when_affordable(&mut self, gone_ns: u64, whole_ns: Option<u64>, look: impl FnOnce()) {
+        let whole_ns = whole_ns.unwrap_or(gone_ns).max(gone_ns);
+        let due = DUE.get(self.taken).map_or(0, |part| whole_ns / 100 * part);
+        // What turns out to be dear is left for the end: the next to last time that it is due.
+        if gone_ns < due || (self.spent_ns + self.last_ns) * DEAR_SHARE > whole_ns {
             return;
         }
         let begun = monotonic_raw_ns();
         look();
         self.last_ns = monotonic_raw_ns() - begun;
         self.spent_ns += self.last_ns;
+        let affordable =
+            (whole_ns / DEAR_SHARE).saturating_sub(self.spent_ns) / self.last_ns.max(1);
+        let left = usize::try_from(affordable).unwrap_or(DUE.len());
+        self.taken = (self.taken + 1).max(DUE.len().saturating_sub(left.saturating_add(1)));
     }
 }
 
@@ -234,9 +248,9 @@ impl Eyes {
             }
         }
         let gone = begun - self.started_ns;
-        self.pages.when_affordable(gone, || self.seen.pages(&all));
+        self.pages.when_affordable(gone, self.expected.whole_ns, || self.seen.pages(&all));
         let Self { mappings, folios, seen, expected, .. } = self;
-        mappings.when_affordable(gone, || {
+        mappings.when_affordable(gone, expected.whole_ns, || {
             if let Some(mappings) = maps::mappings(all[0]) {
                 seen.mappings = mappings;
             }
@@ -277,7 +291,7 @@ mod tests {
 
     #[test]
     fn this_process_is_seen_and_a_missing_one_is_not_blind() {
-        let expected = Expected { environment: vec!["NO_SUCH=1".into()], thp: None, folio: None };
+        let expected = Expected { environment: vec!["NO_SUCH=1".into()], ..Expected::default() };
         let mut eyes = Eyes::of(std::process::id(), &tree::below_us(), expected);
         assert_eq!(eyes.look().first(), Some(&std::process::id()));
         let seen = eyes.close();

@@ -69,8 +69,9 @@ pub struct Run<'r> {
     pub program: &'r Program,
     /// On what.
     pub start: &'r Start,
-    /// Nanoseconds after which it is ended; `None` where nobody knows how long it takes.
-    pub limit_ns: Option<u64>,
+    /// Nanoseconds that it takes as it is set up; `None` where nobody knows. Whatever takes many
+    /// times as long is ended.
+    pub usual_ns: Option<u64>,
     /// How it has to end, as [`Once::exit`] says; `None` where anything will do.
     pub exit: Option<u64>,
     /// What is done around it.
@@ -136,7 +137,7 @@ impl Run<'_> {
             eyes: Eyes::of(pid, &others, self.expected()),
             collapsing: self.start.outside.map(Collapsing::of),
             begun,
-            limit_ns: self.limit_ns,
+            limit_ns: self.usual_ns.map(|ns| ns.saturating_mul(LATE).saturating_add(LATE_NS)),
         };
         let attended = match &self.around.load {
             None => watch.until_it_ends(),
@@ -175,12 +176,14 @@ impl Run<'_> {
             environment: pairs.map(|(key, value)| format!("{key}={value}")).collect(),
             thp: self.start.thp,
             folio: self.start.folio_kib().map(|kib| kib << 10),
+            whole_ns: self.usual_ns,
         }
     }
 }
 
 /// A program that takes so many times as long as at first, and a minute, does not end.
-pub const LATE: u64 = 20;
+const LATE: u64 = 20;
+const LATE_NS: u64 = 60_000_000_000;
 
 fn failure(once: &Once, exit: u64, last_words: &str) -> String {
     let how = |exit: u64| match exit.checked_sub(256) {
