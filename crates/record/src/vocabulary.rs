@@ -175,6 +175,8 @@ pub mod table {
 
 /// Claims of the witness.
 pub mod claim {
+    use std::{collections::BTreeMap, sync::LazyLock};
+
     /// Loads of a memory under test that are not those of the naive one.
     pub const LOADS_THAT_DIFFER: &str = "loads-that-differ";
     /// Operations of a trace.
@@ -189,155 +191,16 @@ pub mod claim {
     /// Base pages that larger pages map afterwards.
     pub const HUGE: &str = "huge";
 
-    /// The id of each claim, and how its sentences begin: now, and in journals of earlier versions.
+    /// How the sentences of each claim begin, by its id: now, and in journals of earlier versions.
     /// Of several beginnings the longest counts.
-    const SENTENCES: &[(&str, &[&str])] = &[
-        (LOADS_THAT_DIFFER, &["loads that differ"]),
-        (TRACE_OPERATIONS, &["operations of the trace"]),
-        (REPLAY_DIGEST, &["digest of every load"]),
-        (TRACE_DIGEST, &["digest of the trace"]),
-        (REORDERINGS, &["reorderings"]),
-        ("setting-in-force", &["readings of the arm's setting", "readings of the rung's setting"]),
-        ("policy-in-force", &["processes whose THP policy is not that of the rung"]),
-        ("base-pages-only", &["bytes in larger pages"]),
-        ("program-looked-at", &["runs of the program that nobody could look into"]),
-        ("trace-bytes", &["bytes of the trace that were replayed"]),
-        ("pages-in-cache", &["pages of the trace in the page cache beforehand"]),
-        ("pages-not-in-cache", &["pages of the trace not in the page cache beforehand"]),
-        ("read-calls", &["calls of read"]),
-        ("faults-of-repetition", &["minor faults of a repetition"]),
-        ("faults-of-touch", &["minor faults of the touch"]),
-        (
-            "faults-of-touch-by-perf",
-            &["minor faults of the touch in the warm-up", "faults of the touch in the warm-up"],
-        ),
-        ("faults-of-loop", &["minor faults of the loop", "page faults of the loop"]),
-        ("faults-of-loop-completed", &["faults of the loop that the kernel completed"]),
-        ("faults-of-loop-by-perf", &["faults of the loop in the warm-up"]),
-        ("faults-of-harness", &["page faults of the harness itself"]),
-        (
-            "faults-of-control",
-            &["faults of the same loop over present", "minor faults over present"],
-        ),
-        ("faults-of-c-round", &["minor faults of the whole C round"]),
-        ("faults-of-peer", &["minor faults of the whole loop"]),
-        ("faults-of-caller", &["minor faults of the thread that calls"]),
-        ("major-faults", &["major faults"]),
-        ("major-faults-of-peer", &["major faults of the whole loop"]),
-        ("touches-without-fault", &["touches that took no fault"]),
-        ("present", &["base pages present afterwards", "bytes present after it"]),
-        ("present-before", &["base pages present before the touches"]),
-        ("present-wb", &["base pages present (anonymous memory is WB"]),
-        (HUGE, &["base pages mapped by a PMD or larger"]),
-        ("huge-before", &["base pages mapped by a PMD or larger before the touches"]),
-        ("zero-page", &["base pages that are the zero page"]),
-        ("memory-taken", &["KiB of memory taken by the pages"]),
-        ("huge-zero-made", &["huge zero pages made meanwhile"]),
-        ("tables-given-back", &["KiB of page tables given back"]),
-        ("lazy-before", &["KiB that the kernel may take, before"]),
-        ("lazy-after", &["KiB that the kernel may take, after"]),
-        ("of-file", &["base pages that are the file's own"]),
-        ("stored-to", &["base pages stored to afterwards"]),
-        ("cleared", &["base pages that were cleared"]),
-        ("file-contents", &["base pages that hold what the file holds"]),
-        ("dirty-before", &["base pages that were dirty before"]),
-        ("file-resident-before", &["pages of the file in memory before"]),
-        ("frames-moved", &["base pages that lie in another frame"]),
-        ("unshared-before", &["base pages that nobody else maps, before"]),
-        ("unshared", &["base pages that nobody else maps"]),
-        ("unshared-after", &["base pages that nobody else maps, after"]),
-        ("reused-by-owner", &["pages reused by their last owner"]),
-        ("merged-copied", &["merged pages copied by a store"]),
-        ("on-node-before", &["base pages on node"]),
-        ("on-other-node", &["pages asked about that are not on node"]),
-        ("hint-faults", &["NUMA hint faults"]),
-        ("hint-entries", &["page table entries marked before"]),
-        ("in-core-before", &["base pages in memory before the touches, by mincore"]),
-        ("in-swap-before", &["base pages in swap before"]),
-        ("swap-spaces", &["swap spaces that they were in"]),
-        ("swap-in-use", &["KiB of "]),
-        ("swap-others-changed", &["changes of other swap spaces"]),
-        ("swap-read", &["pages read from swap"]),
-        ("from-zswap", &["pages that came from zswap"]),
-        ("folios-allocated", &["folios of this size allocated"]),
-        ("fallbacks-counted", &["fallbacks that the kernel counted"]),
-        ("page-or-base", &["touches that got the page under test or one base page"]),
-        ("fell-back", &["touches that fell back when the page cache was gone"]),
-        ("limit-hits", &["times that the limit of the group was hit"]),
-        ("scratch-gave-way", &["pages of the scratch file that gave way"]),
-        ("compactions-or-fallbacks", &["direct compactions and fallbacks"]),
-        ("free-blocks", &["free blocks of at least this size"]),
-        ("locked", &["bytes locked in the process"]),
-        ("backed-by-host", &["touches whose memory the host had to back first"]),
-        ("planted", &["repetitions without what was planted"]),
-        ("lost-to-host", &["repetitions that lost memory to the host"]),
-        ("moved-cpu", &["loops that ended on another CPU", "phases that ended on another CPU"]),
-        ("calls-made", &["calls made"]),
-        ("calls-during-touch", &["calls that fell into the touch"]),
-        ("present-for-call", &["pages present for the last call"]),
-        ("samples-in-processes", &["samples, each in a process of its own"]),
-        ("peer-pages", &["pages that the loop counted"]),
-        ("told-at-stage", &["faults told at the end of the stage"]),
-        ("events-lost", &["events lost"]),
-        ("events-elsewhere", &["events in another page"]),
-        ("events-in-order", &["touches with an event missing"]),
-        ("write-protected", &["base pages write-protected afterwards"]),
-        ("write-protected-before", &["base pages write-protected beforehand"]),
-        ("handler-elsewhere", &["handlers on another CPU"]),
-        ("lines-resolved", &["lines whose contents are not"]),
-        ("ends-as-written", &["first and last words", "the buffer holds what was written"]),
-        ("clock-went-back", &["the clock never went back"]),
-        ("samples-taken", &["samples taken"]),
-        ("flag-seen", &["rounds in which the flag was seen"]),
-        ("fence-words-uncached", &["fence words whose page is not"]),
-        ("rounds-verified", &["rounds verified"]),
-        ("sum-of-loads", &["sum of the words loaded"]),
-        ("words-stored", &["words stored in a round"]),
-        ("wrong-words", &["words that are not what their round stored"]),
-        (
-            "pat-ignored",
-            &[
-                "UC- memory that is as fast",
-                "UC memory that is as",
-                "WC memory that is as fast",
-                "WT memory that is as fast",
-            ],
-        ),
-        ("other-leaves", &["leaves that are not "]),
-        ("accesses-done", &["accesses done"]),
-        ("top-tier-pages", &["pages in the top tier"]),
-        ("pages-on-nodes", &["pages on all nodes at the end"]),
-        ("bytes-of-records", &["bytes of the records"]),
-        ("ops-by-reuse", &["operations by reuse distance"]),
-        ("ops-by-width", &["operations of all widths"]),
-        ("reads-and-writes", &["reads and writes"]),
-        ("ops-by-run", &["runs on a page"]),
-        ("hits-and-misses", &["operations that hit or miss", "absent reads that hit or miss"]),
-        ("file-reclaimed", &["repetitions whose file was reclaimed"]),
-        ("workers-say", &["claims of the kind that hold in the workers"]),
-        ("messages", &["messages read"]),
-        ("messages-of-stores", &["messages of stores"]),
-        ("messages-of-protection", &["messages of write protection"]),
-        ("messages-of-cache", &["messages of pages in the page cache"]),
-        ("messages-strange", &["messages of anything but a fault"]),
-        ("signals", &["signals in place of messages"]),
-        ("poisoned", &["accesses to poisoned pages"]),
-        ("faults-resolved", &["faults resolved"]),
-        ("bytes-resolved", &["bytes resolved"]),
-        ("chain-blocks", &["blocks of 4 KiB that a lap of the chain loads from"]),
-        ("chain-closed", &["laps that ended elsewhere than they began"]),
-        ("minor-told", &["minor faults that perf counted were told"]),
-        ("major-told", &["major faults that perf counted were told"]),
-        ("told-grouped", &["faults that were told are in one group each"]),
-        ("programs-hidden", &["programs that the kernel let nobody watch"]),
-        ("minor-by-wait4", &["minor faults that perf counted are among"]),
-        ("major-by-wait4", &["major faults that perf counted are among"]),
-    ];
+    static SENTENCES: LazyLock<BTreeMap<&str, Vec<&str>>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("claims.json")).expect("a test reads it")
+    });
 
     /// The id of a claim by its sentence; empty where nobody knows it.
     pub fn id_of(sentence: &str) -> &'static str {
         let rows = SENTENCES.iter();
-        let begins = rows.flat_map(|(id, starts)| starts.iter().map(|start| (*id, *start)));
+        let begins = rows.flat_map(|(id, starts)| starts.iter().map(move |start| (*id, *start)));
         let mine = begins.filter(|(_, start)| sentence.starts_with(start));
         mine.max_by_key(|(_, start)| start.len()).map_or("", |(id, _)| id)
     }
@@ -348,14 +211,25 @@ pub mod claim {
 
         #[test]
         fn no_id_and_no_beginning_stands_for_two_claims() {
-            let mut ids: Vec<&str> = SENTENCES.iter().map(|(id, _)| *id).collect();
-            let mut starts: Vec<&str> =
-                SENTENCES.iter().flat_map(|(_, s)| s.iter().copied()).collect();
-            for names in [&mut ids, &mut starts] {
-                let count = names.len();
-                names.sort_unstable();
-                names.dedup();
-                assert_eq!(names.len(), count);
+            assert_eq!(include_str!("claims.json").matches("\": [").count(), SENTENCES.len());
+            let mut starts: Vec<&str> = SENTENCES.values().flatten().copied().collect();
+            let count = starts.len();
+            starts.sort_unstable();
+            starts.dedup();
+            assert_eq!(starts.len(), count);
+        }
+
+        #[test]
+        fn ids_that_have_a_name_here_are_known() {
+            for id in [
+                LOADS_THAT_DIFFER,
+                TRACE_OPERATIONS,
+                REPLAY_DIGEST,
+                TRACE_DIGEST,
+                REORDERINGS,
+                HUGE,
+            ] {
+                assert!(SENTENCES.contains_key(id), "{id}");
             }
         }
 
