@@ -71,38 +71,25 @@ pub(super) struct Point {
     pub(super) load: Loads,
 }
 
-const fn stores(store: Stores, fence: Fence, verify: Verify) -> Point {
-    Point { store, fence, verify, load: Loads::None }
+const fn point(store: Stores, fence: Fence, verify: Verify, load: Loads) -> Point {
+    Point { store, fence, verify, load }
 }
 
 /// The nine tests of the original, by its names.
-pub(super) const NAMED: [(&str, Point); 9] = [
-    ("write", stores(Stores::Plain, Fence::Sfence, Verify::EachRound)),
-    ("write_nofence", stores(Stores::Plain, Fence::None, Verify::EachRound)),
-    ("write_ucfence", stores(Stores::Plain, Fence::UcStore, Verify::EachRound)),
-    ("ntwrite", stores(Stores::NonTemporal, Fence::Sfence, Verify::EachRound)),
-    ("ntwrite_nofence", stores(Stores::NonTemporal, Fence::None, Verify::EachRound)),
-    ("ntwrite_nofence_deferred", stores(Stores::NonTemporal, Fence::None, Verify::Deferred)),
-    ("ntwrite_ucfence", stores(Stores::NonTemporal, Fence::UcStore, Verify::EachRound)),
-    (
-        "read",
-        Point {
-            store: Stores::None,
-            fence: Fence::None,
-            verify: Verify::EachRound,
-            load: Loads::Plain,
-        },
-    ),
-    (
-        "ntwrite_readback",
-        Point {
-            store: Stores::NonTemporal,
-            fence: Fence::None,
-            verify: Verify::EachRound,
-            load: Loads::Plain,
-        },
-    ),
-];
+pub(super) const NAMED: [(&str, Point); 9] = {
+    use {Fence as F, Loads as L, Stores as S, Verify as V};
+    [
+        ("write", point(S::Plain, F::Sfence, V::EachRound, L::None)),
+        ("write_nofence", point(S::Plain, F::None, V::EachRound, L::None)),
+        ("write_ucfence", point(S::Plain, F::UcStore, V::EachRound, L::None)),
+        ("ntwrite", point(S::NonTemporal, F::Sfence, V::EachRound, L::None)),
+        ("ntwrite_nofence", point(S::NonTemporal, F::None, V::EachRound, L::None)),
+        ("ntwrite_nofence_deferred", point(S::NonTemporal, F::None, V::Deferred, L::None)),
+        ("ntwrite_ucfence", point(S::NonTemporal, F::UcStore, V::EachRound, L::None)),
+        ("read", point(S::None, F::None, V::EachRound, L::Plain)),
+        ("ntwrite_readback", point(S::NonTemporal, F::None, V::EachRound, L::Plain)),
+    ]
+};
 
 impl Point {
     /// The point that a case names: its `test`, with what is not `auto` in its place.
@@ -112,12 +99,8 @@ impl Point {
         // Without a name, what is not said is not done, and something has to be.
         let loads_only = matches!(case.said("store"), None | Some(Stores::None))
             && matches!(case.said("load"), Some(Loads::Plain | Loads::NonTemporal));
-        let unnamed = Self {
-            store: if loads_only { Stores::None } else { Stores::Plain },
-            fence: Fence::None,
-            verify: Verify::EachRound,
-            load: Loads::None,
-        };
+        let store = if loads_only { Stores::None } else { Stores::Plain };
+        let unnamed = point(store, Fence::None, Verify::EachRound, Loads::None);
         let base = named.unwrap_or(unnamed);
         Self {
             store: case.said("store").unwrap_or(base.store),
