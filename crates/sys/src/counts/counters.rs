@@ -7,41 +7,8 @@ use std::{collections::BTreeMap, fs, thread, time::Duration};
 
 use crate::machine::Tree;
 
-/// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by.
-const VMSTAT: &[&str] = &[
-    "pgfault",
-    "pgmajfault",
-    "thp_fault_alloc",
-    "thp_fault_fallback",
-    "thp_zero_page_alloc",
-    "thp_split_page",
-    "thp_collapse_alloc",
-    "thp_fault_fallback_charge",
-    "compact_stall",
-    "compact_success",
-    "compact_fail",
-    "compact_migrate_scanned",
-    "compact_isolated",
-    "compact_daemon_wake",
-    "pgscan_direct",
-    "pgsteal_direct",
-    "allocstall_normal",
-    "allocstall_movable",
-    "pswpin",
-    "pswpout",
-    "swpin_zero",
-    "swpout_zero",
-    "zswpin",
-    "zswpout",
-    "pgmigrate_success",
-    "pgmigrate_fail",
-    "numa_pte_updates",
-    "numa_hint_faults",
-    "numa_pages_migrated",
-    "pgreuse",
-    "cow_ksm",
-    "oom_kill",
-];
+/// Fields of `/proc/vmstat` that a fault benchmark can move, or be moved by: one a line.
+const VMSTAT: &str = include_str!("vmstat.txt");
 
 /// A reading of machine-wide counters, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,7 +21,7 @@ impl Counters {
         let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
         for line in text.lines() {
             if let Some((name, value)) = line.split_once(' ')
-                && VMSTAT.contains(&name)
+                && VMSTAT.lines().any(|known| known == name)
                 && let Ok(value) = value.trim().parse()
             {
                 counters.insert(name.to_owned(), value);

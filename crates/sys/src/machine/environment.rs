@@ -1,36 +1,35 @@
 //! The facts about a machine that a result may depend on.
 //!
-//! One idea: a table of probes, each a key, a class, its effect on a result in one clause, and a
-//! function of a [`Tree`] of kernel files. Nothing here fails: what this machine or this user
-//! cannot read is `null`, which is itself worth recording.
+//! One idea: a file of rows, each a key, a class, its effect on a result in one clause, and words
+//! ([`Source`]) or a function for what is read of a [`Tree`] of kernel files. Nothing here fails:
+//! what this machine or this user cannot read is `null`, which is itself worth recording.
 //!
 //! The class says what a difference between two runs means ([`Class`]); so a fact that names a
 //! container or a moment is volatile, even when it looks like a setting.
 //!
 //! It is not a judgement, except for [`warnings()`], and changes nothing.
 
-/// A table of probes of one class: key, effect, and what is read of the tree, which `Value` takes.
-macro_rules! facts {
-    ($class:ident |$tree:ident| $($key:literal: $effect:literal => $read:expr;)*) => {
-        &[$($crate::machine::environment::Probe {
-            class: $crate::machine::environment::Class::$class,
-            key: $key,
-            effect: $effect,
-            read: |$tree| {
-                let _ = $tree;
-                serde_json::Value::from($read)
-            },
-        }),*]
+/// What is read of the tree, which `Value` takes, by the key of its fact.
+macro_rules! own {
+    (|$tree:ident| $($key:literal => $read:expr;)*) => {
+        &[$(($key, |$tree| {
+            let _ = $tree;
+            serde_json::Value::from($read)
+        })),*]
     };
 }
 
 mod identity;
 mod settings;
+mod source;
 mod volatile;
 mod warnings;
 
-use serde::Serialize;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use source::Source;
 pub use warnings::warnings;
 
 use crate::machine::{
@@ -63,13 +62,42 @@ pub struct Fact {
     pub effect: &'static str,
 }
 
-/// How one fact is found.
-struct Probe {
-    class: Class,
-    key: &'static str,
-    effect: &'static str,
-    read: fn(&Tree) -> Value,
+/// A fact, as the file has it.
+#[derive(Debug, Deserialize)]
+struct Row {
+    key: String,
+    effect: String,
+    /// Without it a function that is named by the key.
+    #[serde(flatten)]
+    source: Option<Source>,
 }
+
+impl Row {
+    /// The value now, by the words of the row or by the function that `own` has for its key.
+    fn read(&self, own: &[Own], tree: &Tree) -> Option<Value> {
+        match &self.source {
+            Some(source) => Some(source.read(tree)),
+            None => own.iter().find(|(key, _)| *key == self.key).map(|(_, read)| read(tree)),
+        }
+    }
+}
+
+/// How a fact is found that the file has no words for, by its key.
+type Own = (&'static str, fn(&Tree) -> Value);
+
+/// `facts.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    identity: Vec<Row>,
+    setting: Vec<Row>,
+    volatile: Vec<Row>,
+    warning: Vec<warnings::Row>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    toml::from_str(include_str!("environment/facts.toml")).expect("a test reads it")
+});
 
 /// Every fact about this machine, now: identity first, volatile facts last.
 pub fn facts() -> Vec<Fact> {
@@ -78,14 +106,22 @@ pub fn facts() -> Vec<Fact> {
 
 /// Every fact that a tree tells; what needs no file (CPUID, limits) is this machine's.
 pub fn facts_of(tree: &Tree) -> Vec<Fact> {
-    let tables = [identity::PROBES, settings::PROBES, volatile::PROBES];
-    let fact = |probe: &Probe| Fact {
-        class: probe.class,
-        key: probe.key,
-        value: (probe.read)(tree),
-        effect: probe.effect,
+    let Table { identity, setting, volatile, .. } = &*TABLE;
+    let classes = [
+        (Class::Identity, identity, identity::OWN),
+        (Class::Setting, setting, settings::OWN),
+        (Class::Volatile, volatile, volatile::OWN),
+    ];
+    let fact = |class, row: &'static Row, own| Fact {
+        class,
+        key: &row.key,
+        value: row.read(own, tree).unwrap_or_default(),
+        effect: &row.effect,
     };
-    tables.into_iter().flatten().map(fact).collect()
+    let facts = classes
+        .into_iter()
+        .flat_map(|(class, rows, own)| rows.iter().map(move |row| fact(class, row, own)));
+    facts.collect()
 }
 
 /// The kernel's random name of this boot; knobs and tick counts mean nothing across boots.
@@ -97,11 +133,6 @@ pub fn boot_id() -> String {
 /// The machine's own name.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The number in a file.
-fn number(tree: &Tree, path: &str) -> Value {
-    tree.number::<i64>(path).into()
 }
 
 /// A parameter that the kernel spells `Y`, `N`, `1` or `0`.

@@ -42,6 +42,18 @@ fn there_are_forty_facts_and_each_has_a_key_of_its_own_and_an_effect() {
 }
 
 #[test]
+fn a_row_has_words_for_its_value_or_a_function_and_each_function_has_a_row() {
+    let Table { identity, setting, volatile, .. } = &*TABLE;
+    let classes = [(identity, identity::OWN), (setting, settings::OWN), (volatile, volatile::OWN)];
+    for (rows, own) in classes {
+        let functions: Vec<&str> = own.iter().map(|(key, _)| *key).collect();
+        let wordless = rows.iter().filter(|row| row.source.is_none());
+        let wordless: Vec<&str> = wordless.map(|row| row.key.as_str()).collect();
+        assert_eq!(wordless, functions, "in the order of the file");
+    }
+}
+
+#[test]
 fn what_every_linux_has_is_found_here() {
     let tree = Tree::machine();
     for key in ["kernel_release", "memory_bytes", "cpu_count", "load_1m", "aslr", "capabilities"] {

@@ -3,9 +3,10 @@
 //! One idea: a warning is a function of recorded facts and ends in its cure, so that a report can
 //! be made anywhere from the record alone. A fact that is not available warns of nothing.
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::Fact;
+use super::{Fact, TABLE};
 
 /// The share of stolen time above which times are not to be trusted.
 const STEAL_MAX: f64 = 0.01;
@@ -26,10 +27,6 @@ impl Facts<'_> {
         self.value(key).as_f64().unwrap_or(0.0)
     }
 
-    fn is_on(&self, key: &str) -> bool {
-        self.value(key).as_bool() == Some(true)
-    }
-
     fn members(&self, key: &str) -> usize {
         match self.value(key) {
             Value::Array(list) => list.len(),
@@ -39,113 +36,65 @@ impl Facts<'_> {
     }
 }
 
-/// When a machine is warned of, and of what: `{}` is what the question answers.
-type Rule = (fn(&Facts) -> Option<String>, &'static str);
+/// A warning, as the file has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    /// The fact that is its cause.
+    of: String,
+    /// The value that is a cause; without it [`cause`] tells.
+    is: Option<Value>,
+    /// The sentence, with `{}` for what the cause fills in.
+    says: String,
+}
 
-const RULES: &[Rule] = &[
-    (
-        |f| Some(f.text("governor").to_owned()).filter(|g| !g.is_empty() && g != "performance"),
-        "the frequency governor is {}, so the clock speed changes during the measurement; set it \
-         with: cpupower frequency-set -g performance",
-    ),
-    (
-        |f| when(f.is_on("turbo")),
-        "turbo is on, so times depend on heat and on the other cores; to compare builds turn it \
-         off: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
-         /sys/devices/system/cpu/cpufreq/boost",
-    ),
-    (
-        |f| when(f.text("thp_enabled") == "always"),
-        "transparent huge pages are always on, so programs that did not ask for them get them; \
-         for others' programs set: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-    ),
-    (
-        // 2 is stopped, with every page unmerged.
-        |f| when(f.value("ksm_run").as_i64() == Some(1)),
-        "KSM merges pages, which then fault again when written; stop it with: echo 2 > \
-         /sys/kernel/mm/ksm/run",
-    ),
-    (
-        |f| when(f.number("numa_balancing") != 0.0 && f.members("numa_nodes") > 1),
-        "NUMA balancing adds hinting faults and moves pages during the measurement; turn it off \
-         with: sysctl kernel.numa_balancing=0",
-    ),
-    (
-        |f| when(f.members("swap_devices") > 0),
-        "swap is on, so pages may leave during the measurement; unless swap-in is what you \
-         measure, turn it off with: swapoff -a",
-    ),
-    (
-        |f| {
-            let (load, cpus) = (f.number("load_1m"), f.number("cpu_count"));
-            (cpus > 0.0 && load >= cpus).then(|| format!("{load} on {cpus} CPUs"))
-        },
-        "the load is {}, so the measurement waits for others; see who it is with: top, and wait \
-         or stop them",
-    ),
-    (
-        |f| {
-            let share = f.number("steal_share");
-            (share > STEAL_MAX).then(|| format!("{:.1}", share * 100.0))
-        },
-        "the host has given {} % of this machine's time to other guests since boot; use a \
-         dedicated host, or trust medians only",
-    ),
-    (
-        |f| when(f.is_on("init_on_alloc")),
-        "the kernel clears every page it allocates for itself too (init_on_alloc=1); for \
-         comparable results boot with init_on_alloc=0",
-    ),
-    (
-        |f| when(f.is_on("init_on_free")),
-        "the kernel clears every page it frees (init_on_free=1), so unmapping costs as much as \
-         faulting; for comparable results boot with init_on_free=0",
-    ),
-    (
-        |f| {
+impl Row {
+    fn sentence(&self, facts: &Facts) -> Option<String> {
+        let cause = match &self.is {
+            Some(is) => (facts.value(&self.of) == is).then(String::new),
+            None => cause(&self.of, facts),
+        };
+        Some(self.says.replace("{}", &cause?))
+    }
+}
+
+/// What a warning of this fact fills in, where there is one.
+fn cause(of: &str, facts: &Facts) -> Option<String> {
+    let number = facts.number(of);
+    let told = |is_so: bool, told: String| is_so.then_some(told);
+    match of {
+        "governor" => {
+            let governor = facts.text(of);
+            told(!matches!(governor, "" | "performance"), governor.to_owned())
+        }
+        "numa_balancing" => told(number != 0.0 && facts.members("numa_nodes") > 1, String::new()),
+        "swap_devices" => told(facts.members(of) > 0, String::new()),
+        "load_1m" => {
+            let cpus = facts.number("cpu_count");
+            told(cpus > 0.0 && number >= cpus, format!("{number} on {cpus} CPUs"))
+        }
+        "steal_share" => told(number > STEAL_MAX, format!("{:.1}", number * 100.0)),
+        "debug_parameters" => {
             let is_on = |value: &Value| !matches!(value.as_str(), Some("0" | "off" | "N" | "n"));
-            let set = f.value("debug_parameters").as_object()?.iter();
+            let set = facts.value(of).as_object()?.iter();
             let on: Vec<&str> =
                 set.filter(|(_, value)| is_on(value)).map(|(name, _)| name.as_str()).collect();
-            (!on.is_empty()).then(|| on.join(", "))
-        },
-        "the kernel checks its own memory ({}), which makes faults slower; boot without",
-    ),
-    (
-        |f| when(f.is_on("kpti")),
-        "page-table isolation is on, so every fault switches page tables twice; results compare \
-         only with machines that do the same (boot with nopti to measure without)",
-    ),
-    (
-        |f| when(f.number("page_reporting_kib") > 0.0),
-        "free page reporting gives freed memory back to the host, so a first touch may fault \
-         there as well; look at warm-host results, or boot the guest without a balloon that has \
-         free-page-reporting",
-    ),
-    (
-        |f| {
-            let source = f.text("clocksource");
+            told(!on.is_empty(), on.join(", "))
+        }
+        "page_reporting_kib" => told(number > 0.0, String::new()),
+        "clocksource" => {
+            let source = facts.text(of);
             // kvm-clock is read off the counter, which the host vouches for.
             let trusted = matches!(source, "" | "tsc" | "kvm-clock");
-            (f.text("architecture") == "x86_64" && !trusted).then(|| source.to_owned())
-        },
-        "the kernel does not trust the time stamp counter (clocksource {}); times are coarser; \
-         see why with: dmesg | grep -i tsc",
-    ),
-    (
-        |f| f.value("cgroup_cpu_limit").as_f64().map(|limit| limit.to_string()),
-        "the cgroup stops this process after {} CPUs' worth of each period; run it outside, or \
-         raise cpu.max",
-    ),
-];
+            told(facts.text("architecture") == "x86_64" && !trusted, source.to_owned())
+        }
+        "cgroup_cpu_limit" => facts.value(of).as_f64().map(|limit| limit.to_string()),
+        _ => None,
+    }
+}
 
 /// One sentence for every fact that is known to spoil results; empty for a quiet machine.
 pub fn warnings(facts: &[Fact]) -> Vec<String> {
     let facts = Facts(facts);
-    RULES.iter().filter_map(|(when, says)| Some(says.replace("{}", &when(&facts)?))).collect()
-}
-
-/// The answer of a question that fills nothing in.
-fn when(is_so: bool) -> Option<String> {
-    is_so.then(String::new)
+    TABLE.warning.iter().filter_map(|row| row.sentence(&facts)).collect()
 }
