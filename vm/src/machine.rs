@@ -2,7 +2,7 @@
 //!
 //! The one idea: the same files that an administrator writes, in the same order. A machine whose
 //! firmware describes everything needs nothing here; its QEMU arguments are in
-//! `xtask/src/vm/machines.rs`.
+//! `xtask/src/vm/machines.toml`.
 
 use std::{
     fs,

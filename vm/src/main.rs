@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 fn dispatch(words: &[&str]) -> Result<bool> {
     match words {
         ["list"] => {
-            println!("{}", serde_json::to_string(CASES)?);
+            println!("{}", serde_json::to_string(&*CASES)?);
             Ok(true)
         }
         ["run", names @ ..] => conduct::natively(names),

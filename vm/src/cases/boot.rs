@@ -5,21 +5,11 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use crate::{
-    case::{Case, MODULE, Machine, Place},
     guest::{Guest, text},
     verdict::Verdict,
 };
 
-pub(super) const KERNEL: Case = Case {
-    name: "boot/kernel",
-    about: "The kernel that runs is the one that was asked for.",
-    places: &[Place::at(Machine::Base, MODULE)],
-    native: true,
-    run: kernel,
-    ..Case::DEFAULT
-};
-
-fn kernel(guest: &Guest) -> Result<Verdict> {
+pub(super) fn kernel(guest: &Guest) -> Result<Verdict> {
     let release = text("/proc/sys/kernel/osrelease")?;
     let asked = guest.kernel();
     // `6.1-rt` is `6.1.0-56-rt-amd64`.

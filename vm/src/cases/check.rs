@@ -7,32 +7,11 @@ use pagelab_record::Outcome;
 
 use super::valid;
 use crate::{
-    case::{ALL, Case, Machine, Place},
     guest::{Guest, Ran},
     verdict::Verdict,
 };
 
-pub(super) const EVERYTHING: Case = Case {
-    name: "check/everything",
-    about: "Every workload's smallest case holds, and every setting is put back.",
-    places: &[Place::at(Machine::Disk, ALL)],
-    parameters: &["hugepagesz=1G", "hugepages=1"],
-    modules: &["zram"],
-    native: true,
-    // For its time, not for what it leaves behind.
-    alone: true,
-    run: everything,
-    ..Case::DEFAULT
-};
-
-pub(super) const UNPRIVILEGED: Case = Case {
-    name: "check/unprivileged",
-    about: "A user without rights gets skips with their cure, and exit code 0.",
-    run: unprivileged,
-    ..Case::DEFAULT
-};
-
-fn everything(guest: &Guest) -> Result<Verdict> {
+pub(super) fn everything(guest: &Guest) -> Result<Verdict> {
     let before = settings();
     // Each case counts its faults by an event of its own, and the first and the last one open have
     // the kernel patch itself, which an emulated second processor may run into half done.
@@ -44,7 +23,7 @@ fn everything(guest: &Guest) -> Result<Verdict> {
     Verdict::ok(format!("{ok} hold, {skipped} skipped"))
 }
 
-fn unprivileged(guest: &Guest) -> Result<Verdict> {
+pub(super) fn unprivileged(guest: &Guest) -> Result<Verdict> {
     let case = [("page", "4k,64k,hugetlb-2m"), ("size", "4m"), ("rounds", "1")];
     let (records, code) = guest.records_of_nobody("fault/throughput", &case)?;
     ensure!(code == 0, "pagelab run: exit code {code}");

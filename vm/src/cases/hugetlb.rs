@@ -4,18 +4,9 @@ use anyhow::{Context, Result, bail, ensure};
 use pagelab_record::{Outcome, vocabulary::claim::HUGE};
 
 use super::{measured, valid};
-use crate::{case::Case, guest::Guest, verdict::Verdict};
+use crate::{guest::Guest, verdict::Verdict};
 
-pub(super) const GIANT: Case = Case {
-    name: "hugetlb/1g",
-    about: "A fault on a page of 1 GiB is one fault, and the page is mapped by a PUD.",
-    parameters: &["hugepagesz=1G", "hugepages=1"],
-    native: true,
-    run: giant,
-    ..Case::DEFAULT
-};
-
-fn giant(guest: &Guest) -> Result<Verdict> {
+pub(super) fn giant(guest: &Guest) -> Result<Verdict> {
     let case = [("page", "hugetlb-1g"), ("size", "1g"), ("rounds", "1")];
     let records = guest.records("fault/throughput", &case)?;
     let [record] = &records[..] else { bail!("{} records of one case", records.len()) };

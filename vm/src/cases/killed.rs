@@ -8,28 +8,11 @@ use std::{process::Stdio, thread::sleep, time::Duration};
 use anyhow::{Result, bail, ensure};
 
 use crate::{
-    case::{ALL, Case, Machine, Place},
     guest::{Folder, Guest, meminfo_kb, text},
     verdict::Verdict,
 };
 
-pub(super) const HINTED: Case = Case {
-    name: "numa/killed",
-    about: "What NUMA balancing was set to is back after a run was killed among marked pages.",
-    places: &[Place::at(Machine::Hmat2, ALL)],
-    run: hinted,
-    ..Case::DEFAULT
-};
-
-pub(super) const FRAGMENTED: Case = Case {
-    name: "pressure/killed",
-    about: "Compaction is set as before after a run was killed in broken memory, which is free.",
-    memory_mib: 1024,
-    run: fragmented,
-    ..Case::DEFAULT
-};
-
-fn hinted(guest: &Guest) -> Result<Verdict> {
+pub(super) fn hinted(guest: &Guest) -> Result<Verdict> {
     let settings = [
         "/proc/sys/kernel/numa_balancing",
         "/sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
@@ -39,7 +22,7 @@ fn hinted(guest: &Guest) -> Result<Verdict> {
     killed(guest, &[("kind", "numa-hint"), ("size", "32m")], &settings)
 }
 
-fn fragmented(guest: &Guest) -> Result<Verdict> {
+pub(super) fn fragmented(guest: &Guest) -> Result<Verdict> {
     let settings = [
         "/proc/sys/vm/compaction_proactiveness",
         "/sys/kernel/mm/transparent_hugepage/enabled",

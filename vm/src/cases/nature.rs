@@ -4,21 +4,9 @@ use anyhow::{Context, Result, ensure};
 use pagelab_record::Nature;
 
 use super::valid;
-use crate::{
-    case::{ALL, Case, Machine, Place, RECENT},
-    guest::Guest,
-    verdict::Verdict,
-};
+use crate::{guest::Guest, verdict::Verdict};
 
-pub(super) const EMULATED: Case = Case {
-    name: "nature/emulated",
-    about: "A record is emulated also where the machine hides its hypervisor.",
-    places: &[Place::at(Machine::Base, ALL), Place::at(Machine::Cxl, RECENT)],
-    run: emulated,
-    ..Case::DEFAULT
-};
-
-fn emulated(guest: &Guest) -> Result<Verdict> {
+pub(super) fn emulated(guest: &Guest) -> Result<Verdict> {
     let records = guest.records("limit/syscall", &[])?;
     let first = records.first().context("the run left no record")?;
     for record in &records {

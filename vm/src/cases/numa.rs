@@ -6,7 +6,6 @@ use pagelab_record::Outcome;
 
 use super::valid;
 use crate::{
-    case::{ALL, Case, Kernel, Machine, Place, RECENT},
     guest::{Guest, names, text},
     verdict::Verdict,
 };
@@ -14,49 +13,7 @@ use crate::{
 const NODES: &str = "/sys/devices/system/node";
 const TIERS: &str = "/sys/devices/virtual/memory_tiering";
 
-const HMAT2: Place = Place::at(Machine::Hmat2, ALL);
-const DAXKMEM: Place = Place::at(Machine::Daxkmem, ALL);
-const CXL: Place = Place::at(Machine::Cxl, RECENT);
-
-pub(super) const NODES_TWO: Case = Case {
-    name: "numa/nodes",
-    about: "The second node has memory and no CPU.",
-    places: &[HMAT2, Place::at(Machine::Hmat2Small, &[Kernel::Newest]), DAXKMEM, CXL],
-    run: nodes,
-    ..Case::DEFAULT
-};
-
-pub(super) const TIERS_TWO: Case = Case {
-    name: "numa/tiers",
-    about: "The kernel puts the two nodes into two tiers.",
-    places: &[
-        // Before 6.7 the kernel does not make tiers of what the HMAT says.
-        Place::at(Machine::Hmat2, RECENT),
-        Place::at(Machine::Daxkmem, ALL),
-        Place::at(Machine::Cxl, RECENT),
-    ],
-    run: tiers,
-    ..Case::DEFAULT
-};
-
-pub(super) const PLACEMENT: Case = Case {
-    name: "numa/placement",
-    about: "Faults with mem-node=0, 1 and far leave every page on the node that was named.",
-    places: &[HMAT2, DAXKMEM, CXL],
-    native: true,
-    run: placement,
-    ..Case::DEFAULT
-};
-
-pub(super) const KINDS: Case = Case {
-    name: "numa/kinds",
-    about: "Marked pages take a NUMA hint fault each; moved pages are on the other node.",
-    places: &[HMAT2],
-    run: kinds,
-    ..Case::DEFAULT
-};
-
-fn kinds(guest: &Guest) -> Result<Verdict> {
+pub(super) fn kinds(guest: &Guest) -> Result<Verdict> {
     let case = [("kind", "numa-hint,migrate"), ("size", "4m"), ("rounds", "2")];
     let records = guest.records("fault/latency", &case)?;
     for record in &records {
@@ -67,7 +24,7 @@ fn kinds(guest: &Guest) -> Result<Verdict> {
     Verdict::ok(format!("{} kinds", records.len()))
 }
 
-fn nodes(_: &Guest) -> Result<Verdict> {
+pub(super) fn nodes(_: &Guest) -> Result<Verdict> {
     let memory = text(&format!("{NODES}/has_memory"))?;
     ensure!(memory == "0-1", "nodes with memory: {memory}");
     let cpus = text(&format!("{NODES}/has_cpu"))?;
@@ -78,7 +35,7 @@ fn nodes(_: &Guest) -> Result<Verdict> {
     Verdict::ok(format!("{}; distances {distances}", total.trim()))
 }
 
-fn tiers(_: &Guest) -> Result<Verdict> {
+pub(super) fn tiers(_: &Guest) -> Result<Verdict> {
     let tier = |name: String| {
         let nodes = text(&format!("{TIERS}/{name}/nodelist")).ok()?;
         Some(format!("{name}: {nodes}"))
@@ -88,7 +45,7 @@ fn tiers(_: &Guest) -> Result<Verdict> {
     Verdict::ok(tiers.join(", "))
 }
 
-fn placement(guest: &Guest) -> Result<Verdict> {
+pub(super) fn placement(guest: &Guest) -> Result<Verdict> {
     let case = [("mem-node", "0,1,far"), ("size", "4m"), ("rounds", "2")];
     let records = guest.records("fault/throughput", &case)?;
     for record in &records {

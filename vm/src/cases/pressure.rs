@@ -6,26 +6,8 @@ use pagelab_record::Record;
 
 use super::{measured, valid};
 use crate::{
-    case::{ALL, Case, Machine, Place},
     guest::{Guest, names, set, text},
     verdict::Verdict,
-};
-
-pub(super) const FRAGMENTED: Case = Case {
-    name: "pressure/fragmented",
-    about: "Where no free block is large enough faults compact or fall back; a lie is noticed.",
-    // All of it is broken up.
-    memory_mib: 1024,
-    run: fragmented,
-    ..Case::DEFAULT
-};
-
-pub(super) const MEMCG: Case = Case {
-    name: "pressure/memcg",
-    about: "At the limit of a group of version 2 faults reclaim; huge pages fall back in the end.",
-    places: &[Place::at(Machine::Disk, ALL)],
-    run: memcg,
-    ..Case::DEFAULT
 };
 
 /// The large pages of the kernel that are tried.
@@ -41,7 +23,7 @@ const COMPACTIONS: [&str; 4] = [
     "machine_compact_isolated",
 ];
 
-fn fragmented(guest: &Guest) -> Result<Verdict> {
+pub(super) fn fragmented(guest: &Guest) -> Result<Verdict> {
     let case = |pages, lie| {
         [
             ("pressure", "fragmented"),
@@ -72,7 +54,7 @@ fn fragmented(guest: &Guest) -> Result<Verdict> {
     Verdict::ok(format!("{count} cases"))
 }
 
-fn memcg(guest: &Guest) -> Result<Verdict> {
+pub(super) fn memcg(guest: &Guest) -> Result<Verdict> {
     const CONTROL: &str = "/sys/fs/cgroup/cgroup.subtree_control";
     let before = text(CONTROL)?;
     ensure!(!before.contains("memory"), "the controller is on already: {before}");

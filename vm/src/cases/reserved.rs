@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    case::{ALL, Case, Machine, Place},
     guest::{Guest, meminfo_kb, text},
     verdict::Verdict,
 };
@@ -11,15 +10,7 @@ use crate::{
 /// Where the hidden memory begins.
 const START: u64 = 4 << 30;
 
-pub(super) const HIDDEN: Case = Case {
-    name: "reserved/hidden",
-    about: "The memory at 4 GiB is real and is not System RAM.",
-    places: &[Place::at(Machine::Reserved, ALL), Place::at(Machine::ReservedLarge, ALL)],
-    run: hidden,
-    ..Case::DEFAULT
-};
-
-fn hidden(guest: &Guest) -> Result<Verdict> {
+pub(super) fn hidden(guest: &Guest) -> Result<Verdict> {
     let gib: u64 = if guest.machine() == "reserved" { 1 } else { 3 };
     let (start, end) = (START, START + (gib << 30) - 1);
     let map = text("/proc/iomem")?;

@@ -162,8 +162,12 @@ impl Lane {
         archive.copy("bin/pagelab", &self.programs.pagelab)?;
         let machine = machines::find(&boot.machine)?;
         let asked = boot.modules.iter().map(String::as_str);
-        let theirs: Vec<_> =
-            machine.modules.iter().copied().chain(asked.filter(|name| *name != OURS)).collect();
+        let theirs: Vec<_> = machine
+            .modules
+            .iter()
+            .map(String::as_str)
+            .chain(asked.filter(|name| *name != OURS))
+            .collect();
         let mut load = Vec::new();
         if !theirs.is_empty() {
             for (file, contents) in Modules::of(&kernel.modules)?.ordered(&theirs)? {

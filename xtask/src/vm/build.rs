@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::{
     dist,
-    shell::{cargo, output, program, run},
+    shell::{cargo, run},
 };
 
 const FOLDER: &str = "target/x86_64-unknown-linux-musl/vm";
@@ -28,12 +28,6 @@ pub(super) fn programs() -> Result<Programs> {
     build(&["pagelab-vm", "pagelab"])?;
     let folder = Path::new(FOLDER);
     Ok(Programs { guest: folder.join("guest"), pagelab: folder.join("pagelab") })
-}
-
-/// What `guest list` prints.
-pub(super) fn list() -> Result<String> {
-    build(&["pagelab-vm"])?;
-    output(&mut program(&format!("{FOLDER}/guest"), ["list"])).context("asking for the cases")
 }
 
 fn build(packages: &[&str]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `cargo xtask vm`: the cases of `vm/` on unmodified kernels, in virtual machines.
 //!
-//! The path of a boot: `guest list` gives the table, [`table`] makes boots of it, [`fetch`] brings
+//! The path of a boot: [`table`] makes boots of the cases in a file, [`fetch`] brings
 //! QEMU and kernels, [`initrd`] packs the guest with its modules, [`qemu`] runs it with a time
 //! limit, [`verdict`] reads what it left, [`skips`] compares skips with the committed list. The
 //! lane knows machines and kernels; what is tested is the guest's business.
@@ -23,7 +23,7 @@ mod summary;
 mod table;
 mod verdict;
 
-use std::{env, fs, process::Command};
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -49,7 +49,7 @@ const JOBS: usize = 2;
 
 /// What the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let machines: Vec<_> = machines::MACHINES.iter().map(|machine| machine.name).collect();
+    let machines: Vec<_> = machines::MACHINES.iter().map(|machine| machine.name.as_str()).collect();
     let flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
@@ -153,8 +153,12 @@ pub(crate) fn needs() -> String {
     format!("the machines take qemu-system-x86 and kernels of Debian, 300 MiB: they {how}")
 }
 
+fn cases() -> Result<Vec<table::Case>> {
+    table::read(&fs::read_to_string(table::FILE).context(table::FILE)?)
+}
+
 fn list(asked: &Asked) -> Result<()> {
-    let cases = table::read(&build::list()?)?;
+    let cases = cases()?;
     for boot in table::boots(&cases, asked) {
         println!("{}", boot.name());
         for name in &boot.cases {
@@ -164,7 +168,7 @@ fn list(asked: &Asked) -> Result<()> {
         }
     }
     println!();
-    for machine in machines::MACHINES {
+    for machine in machines::MACHINES.iter() {
         println!("{:<12} {}", machine.name, machine.about);
     }
     Ok(())
@@ -190,8 +194,7 @@ fn lane(asked: &Asked, options: Options) -> Result<()> {
 /// Everything, from the build to the summary; the inner error is what the machine lacks.
 fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
     let programs = build::programs()?;
-    let json = shell::output(Command::new(&programs.guest).arg("list"))?;
-    let mut cases = table::read(&json)?;
+    let mut cases = cases()?;
     let boots = table::boots(&cases, asked);
     ensure!(!boots.is_empty(), "no case is called that: cargo xtask vm --list");
     let kernels = table::kernels(&boots);

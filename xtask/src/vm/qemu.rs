@@ -67,7 +67,7 @@ impl Qemu {
         command.arg("-serial").arg(format!("file:{}", start.console.display()));
         command.args(["-serial", "stdio", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
         command.arg("-kernel").arg(start.kernel).arg("-initrd").arg(start.initrd);
-        let own = start.machine.parameters;
+        let own = start.machine.parameters.as_str();
         let words =
             [PARAMETERS, own].into_iter().chain(start.parameters.iter().map(String::as_str));
         let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();

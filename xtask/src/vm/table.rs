@@ -1,8 +1,10 @@
-//! The table of cases as the guest prints it, and how cases share boots.
+//! The table of cases, `vm/cases.toml`, and how cases share boots.
 //!
-//! The one idea: `guest list` is the only source; the lane knows no case by name. Cases that agree
+//! The one idea: the file is the only source; the lane knows no case by name. Cases that agree
 //! on kernel, machine and memory share a boot, which brings along what any of them asks for; a case
 //! that leaves the kernel changed has a boot of its own.
+
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -10,9 +12,20 @@ use serde::{Deserialize, Serialize};
 /// The kernels, by the names that cases use.
 pub(super) const KERNELS: [&str; 4] = ["6.1", "6.1-rt", "6.12", "newest"];
 
-/// A row of the guest's table; what is not read here is left out.
+/// The table.
+pub(super) const FILE: &str = "vm/cases.toml";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// What stands for several.
+    kernels: BTreeMap<String, Vec<String>>,
+    case: Vec<Case>,
+}
+
+/// A row of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields, default)]
 pub(super) struct Case {
     /// `topic/fact`.
     pub(super) name: String,
@@ -28,14 +41,15 @@ pub(super) struct Case {
     pub(super) modules: Vec<String>,
     /// Whether it needs a boot of its own.
     pub(super) alone: bool,
-    /// `verdict`, or `panic` where the boot must end with one.
-    pub(super) ending: String,
+    /// Whether its boot must end with a panic of the kernel.
+    pub(super) panics: bool,
     /// Whether it may run on a host.
     pub(super) native: bool,
 }
 
 /// A machine, and the kernels that a case runs on there.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Place {
     /// Name of the machine.
     pub(super) machine: String,
@@ -128,9 +142,20 @@ impl Boot {
     }
 }
 
-/// Reads what `guest list` prints.
-pub(super) fn read(json: &str) -> Result<Vec<Case>> {
-    serde_json::from_str(json).context("reading what `guest list` prints")
+/// Reads the table, with every kernel by its own name.
+pub(super) fn read(text: &str) -> Result<Vec<Case>> {
+    let File { kernels, mut case } = toml::from_str(text).context(FILE)?;
+    for case in &mut case {
+        if case.places.is_empty() {
+            case.places.push(Place { machine: "base".to_owned(), kernels: vec!["all".to_owned()] });
+        }
+        for place in &mut case.places {
+            let named = std::mem::take(&mut place.kernels).into_iter();
+            let each = |name: String| kernels.get(&name).cloned().unwrap_or_else(|| vec![name]);
+            place.kernels = named.flat_map(each).collect();
+        }
+    }
+    Ok(case)
 }
 
 /// The kernels of these boots, the oldest first.
@@ -166,7 +191,7 @@ pub(super) fn boots(cases: &[Case], asked: &Asked) -> Vec<Boot> {
                         machine: machine.to_owned(),
                         memory_mib: case.memory_mib,
                         alone: case.alone,
-                        panics: case.ending == "panic",
+                        panics: case.panics,
                         ..Boot::default()
                     });
                     boots.len() - 1
@@ -191,6 +216,18 @@ mod tests {
             modules: modules.iter().map(|&module| module.into()).collect(),
             ..Case::default()
         }
+    }
+
+    #[test]
+    fn the_committed_table_names_kernels_and_machines_that_there_are() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../vm/cases.toml");
+        let cases = read(&std::fs::read_to_string(file).unwrap()).unwrap();
+        for place in cases.iter().flat_map(|case| &case.places) {
+            assert!(super::super::machines::find(&place.machine).is_ok(), "{place:?}");
+            let known = |name: &String| KERNELS.contains(&name.as_str());
+            assert!(!place.kernels.is_empty() && place.kernels.iter().all(known), "{place:?}");
+        }
+        assert_eq!(cases.iter().filter(|case| case.panics).count(), 1);
     }
 
     #[test]
