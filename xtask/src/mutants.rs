@@ -9,7 +9,7 @@
 
 mod room;
 
-use std::{env, ffi::OsString, fs, path::Path, process::Command};
+use std::{env, ffi::OsString, fs, path::Path, process::Command, sync::LazyLock};
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -17,54 +17,27 @@ use serde::Deserialize;
 
 use crate::shell::{line, program, run};
 
-/// A part of the code, and the tests that have to notice.
+/// A row of `parts.toml`: a part of the code, and the tests that have to notice.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Part {
-    name: &'static str,
-    package: &'static str,
-    files: &'static [&'static str],
+    name: String,
+    package: String,
+    files: Vec<String>,
     /// Only mistakes whose description has this in it; a regular expression.
-    only: &'static str,
+    only: Option<String>,
     /// For `cargo test`: what else is there takes long and notices nothing of it.
-    tests: &'static [&'static str],
+    tests: Vec<String>,
 }
 
-const PARTS: &[Part] = &[
-    Part {
-        name: "witness",
-        package: "pagelab-bench",
-        files: &["crates/bench/src/meter.rs", "crates/bench/src/partial.rs"],
-        only: "Witness|Partial",
-        tests: &["--lib", "--", "meter::", "partial::"],
-    },
-    Part {
-        name: "claims",
-        package: "pagelab-record",
-        files: &["crates/record/src/schema.rs"],
-        only: "Claim",
-        tests: &["--lib"],
-    },
-    Part {
-        name: "verdict",
-        package: "pagelab-record",
-        files: &["crates/record/src/verdict.rs", "crates/record/src/ranks.rs"],
-        only: "",
-        tests: &["--lib", "--test", "verdict"],
-    },
-    Part {
-        name: "journal",
-        package: "pagelab-record",
-        files: &["crates/record/src/journal.rs", "crates/record/src/journal/*.rs"],
-        only: "",
-        tests: &["--lib"],
-    },
-    Part {
-        name: "knobs",
-        package: "pagelab-sys",
-        files: &["crates/sys/src/knobs/**/*.rs", "crates/sys/src/machine/value.rs"],
-        only: "",
-        tests: &["--lib", "--test", "knobs", "--test", "belongings"],
-    },
-];
+#[derive(Deserialize)]
+struct File {
+    part: Vec<Part>,
+}
+
+static PARTS: LazyLock<Vec<Part>> = LazyLock::new(|| {
+    toml::from_str::<File>(include_str!("mutants/parts.toml")).expect("a test reads it").part
+});
 
 /// Less than this share of the mistakes noticed is an error.
 const NOTICED_LEAST: f64 = 0.9;
@@ -78,7 +51,7 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
     command
         .arg(
             Arg::new("part")
-                .value_parser(PARTS.iter().map(|part| part.name).collect::<Vec<_>>())
+                .value_parser(PARTS.iter().map(|part| part.name.as_str()).collect::<Vec<_>>())
                 .help("Look at this one only"),
         )
         .arg(
@@ -107,10 +80,10 @@ pub(crate) fn mutants(matches: &ArgMatches) -> Result<()> {
     install()?;
     let only = matches.get_one::<String>("part");
     let file = matches.get_one::<String>("file").map(String::as_str);
-    let parts = PARTS.iter().filter(|part| only.is_none_or(|only| only == part.name));
+    let parts = PARTS.iter().filter(|part| only.is_none_or(|only| *only == part.name));
     let mut came = Vec::new();
     for part in parts {
-        let output = Path::new(OUTPUT).join(part.name);
+        let output = Path::new(OUTPUT).join(&part.name);
         fs::create_dir_all(&output).with_context(|| format!("making {}", output.display()))?;
         let mut command = command(part, file, &output)?;
         eprintln!("\n[mutants] {}", line(&command));
@@ -119,7 +92,7 @@ pub(crate) fn mutants(matches: &ArgMatches) -> Result<()> {
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             bail!("cargo mutants failed on {} ({status})", part.name);
         }
-        came.push((part.name, Came::read(&output)?));
+        came.push((part.name.as_str(), Came::read(&output)?));
     }
     print!("\n{}", table(&came));
     let few: Vec<_> = came.iter().filter(|(_, came)| came.share() < NOTICED_LEAST).collect();
@@ -147,15 +120,14 @@ fn install() -> Result<()> {
 fn command(part: &Part, file: Option<&str>, output: &Path) -> Result<Command> {
     let xtask = env::current_exe().context("finding our own program")?;
     let here = env::current_dir().context("reading the working directory")?;
-    let mut command = program("cargo", ["mutants", "--workspace", "--test-package", part.package]);
-    let files = file.map_or_else(|| part.files.to_vec(), |file| vec![file]);
+    let mut command = program("cargo", ["mutants", "--workspace", "--test-package", &part.package]);
+    let files =
+        file.map_or_else(|| part.files.iter().map(String::as_str).collect(), |file| vec![file]);
     command.args(files.iter().flat_map(|file| ["--file", file]));
-    if !part.only.is_empty() {
-        command.args(["--re", part.only]);
-    }
+    command.args(part.only.iter().flat_map(|only| ["--re", only]));
     // Whoever sits at the machine comes first: one at a time.
     command.args(["--jobs", "1", "--timeout", &HANG_SECONDS.to_string(), "--output"]);
-    command.arg(output).arg("--").args(part.tests);
+    command.arg(output).arg("--").args(&part.tests);
     // It is built hundreds of times and never looked at.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
     let room = here.join(output).join("room");
@@ -220,9 +192,9 @@ mod tests {
 
     #[test]
     fn every_part_has_files_and_its_package_has_them() {
-        for part in PARTS {
+        for part in PARTS.iter() {
             let folder = part.package.strip_prefix("pagelab-").unwrap();
-            for file in part.files {
+            for file in &part.files {
                 assert!(file.starts_with(&format!("crates/{folder}/src/")), "{file}");
             }
             let first = part.files[0].trim_end_matches("/**/*.rs");

@@ -89,7 +89,8 @@ pub(crate) fn storm(matches: &ArgMatches) -> Result<()> {
     let only = matches.get_one::<String>("only").map_or("", String::as_str);
     let deck = commands::deck(|command| command.name.contains(only));
     if deck.is_empty() {
-        let names: Vec<_> = commands::COMMANDS.iter().map(|command| command.name).collect();
+        let names: Vec<_> =
+            commands::COMMANDS.iter().map(|command| command.name.as_str()).collect();
         bail!("--only {only}: the deck has no such command, but: {}", names.join("; "));
     }
     let tally = blow(&binary, &folder, seed, kills, &deck)?;

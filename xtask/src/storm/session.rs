@@ -65,17 +65,17 @@ impl Sessions {
         number: u64,
         mut draw: Draw,
     ) -> Result<()> {
-        let span = match self.spans.get(command.name) {
+        let span = match self.spans.get(command.name.as_str()) {
             Some(span) => *span,
             None => self.find_span(command)?,
         };
         let folder = self.folder.join(number.to_string());
         let mut session = Session::begin(command, folder, &mut draw)?;
         let left = self.tally.left.len();
-        let life = self.live(&mut session, &command.words(OUT), command.name, span)?;
+        let life = self.live(&mut session, &command.words(OUT), &command.name, span)?;
         if life.hits.is_empty() && life.took < span {
             // It is shorter than was thought.
-            self.spans.insert(command.name, life.took);
+            self.spans.insert(&command.name, life.took);
         }
         for journal in session.journals() {
             if session.draw.one_in(2) {
@@ -100,7 +100,7 @@ impl Sessions {
 
     /// Runs a command once without a kill.
     fn find_span(&mut self, command: &'static Command) -> Result<Duration> {
-        let span = if let Some(span) = command.at_most {
+        let span = if let Some(span) = command.at_most_ms.map(Duration::from_millis) {
             span
         } else {
             let name = command.name.replace([' ', ':'], "-");
@@ -112,7 +112,7 @@ impl Sessions {
             ensure!(code == Some(0), "`{}` exits with {code:?}: {}", command.name, life.said());
             life.took
         };
-        self.spans.insert(command.name, span);
+        self.spans.insert(&command.name, span);
         Ok(span)
     }
 
@@ -133,7 +133,7 @@ impl Sessions {
         if life.hung {
             self.tally.left.push(format!("{name} did not end: {}", life.said()));
         }
-        let told = if session.command.tells { life.told() } else { 0 };
+        let told = if session.command.is_silent { 0 } else { life.told() };
         let moment = session.look(said + told);
         session.moments.push(moment);
         let heir = life.was_killed() && life.lost_its_watchdog();

@@ -8,52 +8,25 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
-/// Folders whose files are settings, where they can be read.
-const FOLDERS: &[&str] = &[
-    "/proc/sys/vm",
-    "/sys/kernel/mm/hugepages",
-    "/sys/kernel/mm/lru_gen",
-    "/sys/kernel/mm/numa",
-    "/sys/kernel/mm/swap",
-    "/sys/kernel/mm/transparent_hugepage",
-    "/sys/kernel/debug/sched/numa_balancing",
-    "/sys/devices/system/node",
-];
-/// Files that are.
-const FILES: &[&str] = &[
-    "/proc/sys/kernel/numa_balancing",
-    "/proc/sys/kernel/perf_event_paranoid",
-    "/proc/sys/kernel/perf_event_mlock_kb",
-    "/proc/sys/kernel/randomize_va_space",
-    "/proc/sys/kernel/sched_rt_runtime_us",
-    "/sys/fs/cgroup/cgroup.subtree_control",
-    "/sys/kernel/mm/ksm/run",
-];
-/// Names of files in those folders that are none: counters, states, and what acts when written.
-const NO_SETTINGS: &[&str] = &[
-    "compact",
-    "compact_memory",
-    "cpulist",
-    "cpumap",
-    "distance",
-    "drop_caches",
-    "free_hugepages",
-    "full_scans",
-    "meminfo",
-    "numastat",
-    "pages_collapsed",
-    "resv_hugepages",
-    "stat_refresh",
-    "surplus_hugepages",
-    "uevent",
-    "vmstat",
-];
-/// Folders below those that hold other things than settings.
-const NO_FOLDERS: &[&str] = &["stats", "memory_failure", "access0", "access1", "power"];
-/// Where a file for swap may lie.
-const SCRATCH: &[&str] = &["/var/tmp", "/tmp", "/dev/shm"];
+use serde::Deserialize;
+
+/// What is a setting: `settings.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Places {
+    folders: Vec<String>,
+    files: Vec<String>,
+    no_settings: Vec<String>,
+    no_folders: Vec<String>,
+    scratch: Vec<String>,
+}
+
+static PLACES: LazyLock<Places> =
+    LazyLock::new(|| toml::from_str(include_str!("settings.toml")).expect("a test reads it"));
+
 /// What begins the names of what pagelab makes; the number of a process follows.
 const GROUP: &str = "pagelab-";
 const SWAP_FILE: &str = "pagelab-swap-";
@@ -68,10 +41,10 @@ impl Settings {
     /// As they are now.
     pub(super) fn now() -> Self {
         let mut all = BTreeMap::new();
-        for folder in FOLDERS {
+        for folder in &PLACES.folders {
             files(Path::new(folder), DEPTH_MAX, &mut |path| add(&mut all, path));
         }
-        for file in FILES {
+        for file in &PLACES.files {
             add(&mut all, Path::new(file));
         }
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
@@ -82,7 +55,7 @@ impl Settings {
             }
         }
         groups(Path::new("/sys/fs/cgroup"), DEPTH_MAX, &mut all);
-        for folder in SCRATCH {
+        for folder in &PLACES.scratch {
             let ours = entries(Path::new(folder)).into_iter();
             for path in ours.filter(|path| is_made_by_us(&name(path), SWAP_FILE)) {
                 all.insert(path.display().to_string(), "a file".into());
@@ -121,10 +94,10 @@ fn files(folder: &Path, depth: usize, found: &mut dyn FnMut(&Path)) {
         let kind = path.symlink_metadata().map(|data| data.file_type());
         let name = name(&path);
         match kind {
-            Ok(kind) if kind.is_dir() && depth > 0 && !NO_FOLDERS.contains(&name.as_str()) => {
+            Ok(kind) if kind.is_dir() && depth > 0 && !PLACES.no_folders.contains(&name) => {
                 files(&path, depth - 1, found);
             }
-            Ok(kind) if kind.is_file() && !NO_SETTINGS.contains(&name.as_str()) => found(&path),
+            Ok(kind) if kind.is_file() && !PLACES.no_settings.contains(&name) => found(&path),
             _ => {}
         }
     }
