@@ -70,7 +70,10 @@ pub(super) fn of(group: &[&Entry]) -> Vec<Level> {
     let lines = |entry: &Entry| (size(entry) / 4096) as f64;
     for knee in knees(&curve(group, OTHER_LOADS, "p50", lines)) {
         let known = near(&knee, &caches);
-        let name = known.map_or_else(|| "a cache of data".to_owned(), |known| known.name.clone());
+        let name = known.map_or_else(
+            || "a cache, or a TLB of the host's pages".to_owned(),
+            |known| known.name.clone(),
+        );
         let said = known.map(|known| known.said.clone());
         let page = format!("{} too", group[0].parameter("against"));
         levels.push(Level { page, name, knee, counts: "lines", said });
