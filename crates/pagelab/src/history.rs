@@ -165,8 +165,6 @@ pub(crate) fn arms(ab: &Ab) -> String {
 /// The command that goes on with a run, to paste.
 pub(crate) fn go_on(directory: &Path, header: &RunHeader) -> String {
     let arms = match &header.asked {
-        // It is no plan of cases: what stopped begins anew.
-        Some(Asked::Try(_)) => return header.command.join(" "),
         Some(Asked::Ab(ab)) if ab.arms[0].beyond_journal().is_some() => format!(" {}", arms(ab)),
         _ => String::new(),
     };

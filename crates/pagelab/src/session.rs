@@ -128,6 +128,11 @@ impl Run {
         self.folder.create_private(name)
     }
 
+    /// Takes such files away, where they are.
+    pub(crate) fn forget_scratch(&self, names: impl Iterator<Item = String>) {
+        names.for_each(|name| drop(self.folder.remove(name)));
+    }
+
     /// Appends a record, which is on the disk when this returns.
     ///
     /// # Errors

@@ -67,6 +67,35 @@ pub struct Try {
     pub budget_ns: Option<u64>,
     /// A difference of less is none, in millionths.
     pub delta_ppm: u32,
+    /// The words that start the program; none where they are no text.
+    #[serde(default)]
+    pub program: Vec<String>,
+    /// The rungs that were asked for by name.
+    #[serde(default)]
+    pub named: Vec<String>,
+    /// What is done around every run of it.
+    #[serde(default)]
+    pub around: Around,
+}
+
+/// What is done around every run of a program, as it was typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Around {
+    /// What it reads.
+    pub input: Option<String>,
+    /// Bytes that it may hold.
+    pub limit: Option<u64>,
+    /// A command of a shell before it.
+    pub setup: Option<String>,
+    /// And one after it.
+    pub cleanup: Option<String>,
+    /// The command of a shell that is its client.
+    pub client: Option<String>,
+    /// When the client may begin: `port:NUMBER` or `line:REGEX`.
+    pub ready: Option<String>,
+    /// What the client says: `more:NAME=REGEX` or `less:NAME=REGEX`.
+    pub scores: Vec<String>,
 }
 
 /// One way to give a program larger pages, or none.

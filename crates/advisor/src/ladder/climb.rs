@@ -7,7 +7,9 @@
 use std::io;
 
 use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
-use pagelab_sys::{knobs::Knobs, process::minder::Minder, time::monotonic_raw_ns};
+use pagelab_sys::{
+    knobs::Knobs, machine::environment, process::minder::Minder, time::monotonic_raw_ns,
+};
 
 use super::{
     attend::Stopped,
@@ -16,6 +18,7 @@ use super::{
     once::{Around, Once, Run},
     order,
     program::Program,
+    restored,
     rungs::{Offer, Only, Start},
     streams::Streams,
     tally::Tally,
@@ -144,6 +147,36 @@ impl<'k> Climb<'k> {
         })
     }
 
+    /// Takes over what records of the same run hold, the last of each rung; `None` where one of
+    /// them is of another boot, which no rung of this one is to be set beside.
+    #[must_use]
+    pub fn restored(mut self, records: &[Record]) -> Option<Self> {
+        let boot = environment::boot_id();
+        for Rung { offer, tally, .. } in &mut self.rungs {
+            let is_mine = |record: &&Record| record.case.get("rung") == Some(&offer.rung.name);
+            let Some(record) = records.iter().rfind(is_mine) else { continue };
+            if record.boot != boot {
+                return None;
+            }
+            let (restored, looks) = restored::tally(record);
+            *tally = restored;
+            self.looks = self.looks.max(looks);
+        }
+        let of = |rung: &Rung| rung.tally.elapsed().len();
+        let most = self.rungs.iter().map(of).max().unwrap_or(0);
+        if most > course::SCREEN as usize {
+            // The last round may have been cut short.
+            self.active.retain(|at| of(&self.rungs[*at]) + 1 >= most);
+        }
+        Some(self)
+    }
+
+    /// Rounds that were begun.
+    fn begun(&self) -> u32 {
+        let rounds = self.rungs.iter().flat_map(|rung| rung.tally.elapsed());
+        rounds.map(|(round, _)| round + 1).max().unwrap_or(0)
+    }
+
     /// Goes all the way: a first run, a screen of all, then the best until they are decided.
     /// `keep` gets the records of what was seen, now and then and at the end.
     ///
@@ -157,8 +190,12 @@ impl<'k> Climb<'k> {
     ) -> Result<Result<(), E>, Ended> {
         let begun = monotonic_raw_ns();
         self.probe(tell)?;
-        let mut done = 0;
-        let mut look = course::SCREEN.min(self.rounds);
+        let mut done = self.begun();
+        let screen = course::SCREEN.min(self.rounds);
+        let mut look = if done < screen { screen } else { course::next_look(done, self.rounds) };
+        if done == course::SCREEN {
+            self.choose(done);
+        }
         while done < self.rounds {
             let spent = monotonic_raw_ns() - begun;
             let each = spent / u64::from(done + 1);

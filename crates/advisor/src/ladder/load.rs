@@ -6,6 +6,7 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     fs::File,
     io::{self, Read, Seek},
     net::{SocketAddr, TcpStream},
@@ -52,6 +53,15 @@ impl FromStr for Ready {
         }
         let line = text.strip_prefix("line:").ok_or("expected port:NUMBER or line:REGEX")?;
         Regex::new(line).map(Self::Line).map_err(|error| error.to_string())
+    }
+}
+
+impl fmt::Display for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(port) => write!(f, "port:{port}"),
+            Self::Line(line) => write!(f, "line:{line}"),
+        }
     }
 }
 
@@ -108,6 +118,16 @@ impl FromStr for Score {
     }
 }
 
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = match self.better {
+            Better::More => "more",
+            Better::Less => "less",
+        };
+        write!(f, "{way}:{}={}", self.name, self.pattern)
+    }
+}
+
 impl Score {
     /// The last such number of an output; `None` where there is none above 0.
     pub(super) fn of(&self, output: &str) -> Option<f64> {
@@ -146,6 +166,7 @@ mod tests {
     fn a_score_is_the_last_number_that_its_pattern_finds() {
         let score: Score = "less:p99=p99: ([0-9.,]+) ms".parse().unwrap();
         assert_eq!((score.name.as_str(), score.better), ("p99", Better::Less));
+        assert_eq!(score.to_string(), "less:p99=p99: ([0-9.,]+) ms");
         assert_eq!(score.of("p99: 3.5 ms\np99: 1,204.25 ms\n"), Some(1204.25));
         assert_eq!(score.of("p50: 3 ms"), None);
         assert_eq!(score.of("p99: 0 ms"), None, "nothing can be divided by it");
@@ -167,6 +188,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let ready: Ready = format!("port:{port}").parse().unwrap();
+        assert_eq!(ready.to_string(), format!("port:{port}"));
         assert!(ready.is_met([&mut file, &mut other]) && ready.is_taken() == Some(port));
         drop(listener);
         assert!(ready.is_taken().is_none());

@@ -21,6 +21,7 @@ pub mod once;
 pub mod order;
 pub mod outside;
 pub mod program;
+mod restored;
 pub mod rungs;
 pub mod streams;
 pub mod tally;

@@ -23,15 +23,14 @@ use super::{
 /// What was seen on a rung so far.
 #[derive(Debug, Default)]
 pub struct Tally {
-    series: Vec<Series>,
-    pages: Vec<Vec<i64>>,
-    witness: Vec<Claim>,
-    counters: BTreeMap<String, u64>,
-    mappings: BTreeMap<String, Mapped>,
-    digest: Option<u64>,
-    elapsed_ns: Vec<(u32, u64)>,
-    goal: Vec<(u32, f64)>,
-    warnings: Vec<String>,
+    pub(super) series: Vec<Series>,
+    pub(super) pages: Vec<Vec<i64>>,
+    pub(super) witness: Vec<Claim>,
+    pub(super) counters: BTreeMap<String, u64>,
+    pub(super) mappings: BTreeMap<String, Mapped>,
+    pub(super) digest: Option<u64>,
+    pub(super) elapsed_ns: Vec<(u32, u64)>,
+    pub(super) goal: Vec<(u32, f64)>,
     /// Why no more is run of it.
     pub settled: Option<Outcome>,
 }
@@ -152,13 +151,6 @@ impl Tally {
         self.digest.get_or_insert(once.digest);
     }
 
-    /// Notes something that a reader should know.
-    pub fn warn(&mut self, text: String) {
-        if !self.warnings.contains(&text) {
-            self.warnings.push(text);
-        }
-    }
-
     /// A setting that was found otherwise than the rung has it, at either end of a run.
     pub fn setting(&mut self, path: &str, is_otherwise: bool) {
         let text = format!("readings of the rung's setting that are not its value: {path}");
@@ -204,7 +196,7 @@ impl Tally {
             tables,
             counters,
             witness: self.witness.clone(),
-            warnings: self.warnings.clone(),
+            warnings: Vec::new(),
         }
     }
 }

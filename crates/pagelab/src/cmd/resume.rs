@@ -55,12 +55,9 @@ impl Run for Resume {
             let runner = super::ab::runner(&run.header.run, &plan, &ab, patience)?;
             return super::ab::execute(runner, run, &plan, self.conduct.quiet.quiet);
         }
-        if let Some(Asked::Try(_)) = &run.header.asked {
-            return Err(Failure::usage_text(format!(
-                "{}: a program that is tried is no plan of cases: what was seen is in its report; \
-                 start again with pagelab try",
-                directory.display()
-            )));
+        if let Some(Asked::Try(tried)) = run.header.asked.clone() {
+            let conduct = (self.conduct.wait.patience(), self.conduct.quiet.quiet);
+            return super::tries::resume(run, &tried, conduct);
         }
         if self.ab.is_some() {
             let why = "is no run of two arms: leave --ab out";

@@ -8,7 +8,8 @@ use std::{
     fs::File,
     hash::{BuildHasher, RandomState},
     io::{self, IsTerminal, Read, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -109,16 +110,14 @@ pub(super) struct Try {
 
 impl Run for Try {
     fn run(self) -> Result<Exit, Failure> {
-        let program = Program::of(&self.program)
-            .with_context(|| self.program[0].to_string_lossy().into_owned())
-            .map_err(Failure::usage)?;
+        let program = known(&self.program)?;
         let offers = self.offers(&program)?;
         let asked = self.asked();
-        let named = self.input.as_deref();
-        let told = named.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
-        let input = input(named).context(told).map_err(Failure::usage)?;
+        let around = self.around(&asked);
+        let input = input(around.input.as_deref())?;
         let place = self.output.place();
         let mut header = session::header(&place.run, "", &[], &Plan::default());
+        let words = self.program.iter().map(|word| word.to_str().map(ToOwned::to_owned));
         header.asked = Some(Asked::Try(asked::Try {
             rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
             seed: asked.seed,
@@ -126,21 +125,13 @@ impl Run for Try {
             budget_ns: self.budget.map(Seconds::ns),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
             delta_ppm: (asked.delta * 1e6) as u32,
+            program: words.collect::<Option<_>>().unwrap_or_default(),
+            named: asked.named.clone(),
+            around,
         }));
-        let mut run = session::Run::start(&place, header)?;
-        let changes =
-            |offer: &Offer| !offer.start.settings.is_empty() || offer.start.pool.is_some();
-        let is_done = |offer: &&Offer| offer.rung.lacks.is_empty();
-        let knobs = if self.limit.is_some() || offers.iter().filter(is_done).any(changes) {
-            Some(settings::knobs(&place.run, self.wait.patience())?)
-        } else {
-            None
-        };
-        catch_interrupts();
-        tree::adopt_orphans();
-        let end = climb(&mut run, (program, offers, input), knobs.as_ref(), &asked, &self.quiet)?;
-        drop(knobs);
-        let done = run.conclude(end)?;
+        let run = session::Run::start(&place, header)?;
+        let conduct = (self.wait.patience(), self.quiet.quiet);
+        let done = carry_out(run, (program, offers, input), &asked, conduct)?;
         if self.format.is_json() {
             output::result(&done.report.json())?;
             done.tell();
@@ -148,6 +139,77 @@ impl Run for Try {
         }
         session::tell(&done)
     }
+}
+
+/// Goes on with a run that stopped: the rounds that it has stay.
+pub(super) fn resume(
+    run: session::Run,
+    tried: &asked::Try,
+    conduct: (Duration, bool),
+) -> Result<Exit, Failure> {
+    let words: Vec<OsString> = tried.program.iter().map(OsString::from).collect();
+    if words.is_empty() {
+        let why = "the words of its program are no text: start again with pagelab try";
+        return Err(Failure::usage_text(why));
+    }
+    let program = known(&words)?;
+    let mut offers = Ground::of(&program).offers();
+    offers.retain(|offer| tried.rungs.iter().any(|rung| rung.name == offer.rung.name));
+    let refused = |why: String| Failure::usage_text(format!("this version cannot go on: {why}"));
+    let asked::Around { setup, cleanup, client, ready, scores, input: file, limit } = &tried.around;
+    let ready = ready.as_deref().map(str::parse::<Ready>).transpose().map_err(refused)?;
+    let scores = scores.iter().map(|score| score.parse::<Score>()).collect::<Result<Vec<_>, _>>();
+    let scores = scores.map_err(refused)?;
+    let load = client.clone().zip(ready);
+    let load = load.map(|(client, ready)| Load { ready, client: client.into(), scores });
+    let [setup, cleanup] = [setup, cleanup].map(|command| command.as_ref().map(OsString::from));
+    let asked = climb::Asked {
+        seed: tried.seed,
+        delta: f64::from(tried.delta_ppm) / 1e6,
+        rounds: tried.rounds,
+        budget_ns: Some(tried.budget_ns.unwrap_or(BUDGET_NS)),
+        named: tried.named.clone(),
+        around: Around { setup, cleanup, load },
+        limit: *limit,
+    };
+    let input = input(file.as_deref())?;
+    run.forget_scratch(offers.iter().flat_map(|offer| names(&offer.rung.name)));
+    session::tell(&carry_out(run, (program, offers, input), &asked, conduct)?)
+}
+
+/// The program that some words start.
+fn known(words: &[OsString]) -> Result<Program, Failure> {
+    let name = words[0].to_string_lossy().into_owned();
+    Program::of(words).context(name).map_err(Failure::usage)
+}
+
+/// What a run needs: the program, its rungs, and what it reads.
+type Subject = (Program, Vec<Offer>, Option<File>);
+
+fn carry_out(
+    mut run: session::Run,
+    subject: Subject,
+    asked: &climb::Asked,
+    (patience, quiet): (Duration, bool),
+) -> Result<session::Done, Failure> {
+    let changes = |offer: &Offer| !offer.start.settings.is_empty() || offer.start.pool.is_some();
+    let mut offers = subject.1.iter().filter(|offer| offer.rung.lacks.is_empty());
+    let knobs = if asked.limit.is_some() || offers.any(changes) {
+        Some(settings::knobs(&run.header.run, patience)?)
+    } else {
+        None
+    };
+    catch_interrupts();
+    tree::adopt_orphans();
+    let end = climb(&mut run, subject, knobs.as_ref(), asked, quiet)?;
+    // Puts the settings back before anything slow is drawn.
+    drop(knobs);
+    run.conclude(end)
+}
+
+/// The files of a rung in the run's directory.
+fn names(rung: &str) -> [String; 3] {
+    ["stdout", "stderr", "client"].map(|what| format!("{rung}.{what}"))
 }
 
 impl Try {
@@ -159,15 +221,30 @@ impl Try {
             rounds: self.rounds.unwrap_or(ROUNDS).get(),
             budget_ns: Some(self.budget.map_or(BUDGET_NS, Seconds::ns)),
             named: self.rung.clone(),
-            around: self.around(),
+            around: self.surroundings(),
             limit: self.limit,
         }
     }
 
-    fn around(&self) -> Around {
+    fn surroundings(&self) -> Around {
         let client = self.until.clone().zip(self.ready.clone());
         let load = client.map(|(client, ready)| Load { ready, client, scores: self.score.clone() });
         Around { setup: self.setup.clone(), cleanup: self.cleanup.clone(), load }
+    }
+
+    /// The same for the header, as text.
+    fn around(&self, asked: &climb::Asked) -> asked::Around {
+        let text = |words: &Option<OsString>| Some(words.as_ref()?.to_string_lossy().into_owned());
+        let path = self.input.as_ref();
+        asked::Around {
+            input: path.map(|path| path.to_string_lossy().into_owned()),
+            limit: asked.limit,
+            setup: text(&self.setup),
+            cleanup: text(&self.cleanup),
+            client: text(&self.until),
+            ready: self.ready.as_ref().map(ToString::to_string),
+            scores: self.score.iter().map(ToString::to_string).collect(),
+        }
     }
 
     /// The rungs that were asked for.
@@ -192,31 +269,36 @@ impl Try {
 /// Goes up the ladder, and keeps what was seen on the way.
 fn climb(
     run: &mut session::Run,
-    (program, offers, input): (Program, Vec<Offer>, Option<File>),
+    (program, offers, input): Subject,
     knobs: Option<&Knobs>,
     asked: &climb::Asked,
-    quiet: &Quiet,
+    quiet: bool,
 ) -> Result<Exit, Failure> {
     let mut ready = Vec::new();
     for offer in offers {
-        let file = |what: &str| {
-            let name = format!("{}.{what}", offer.rung.name);
-            run.scratch(&name).context(name).map_err(Failure::host)
-        };
+        let files = names(&offer.rung.name).map(|name| {
+            let made = run.scratch(&name);
+            made.context(name).map_err(Failure::host)
+        });
+        let [output, complaints, client] = files;
         let input = input.as_ref().map(File::try_clone).transpose();
         let streams = Streams {
             input: input.context("stdin").map_err(Failure::host)?,
-            output: file("stdout")?,
-            complaints: file("stderr")?,
-            client: file("client")?,
+            output: output?,
+            complaints: complaints?,
+            client: client?,
         };
         ready.push((offer, streams));
     }
     let name = run.header.run.clone();
     let climb = Climb::new(program, ready, knobs, asked);
-    let mut climb = climb.context("its minder").map_err(Failure::internal)?;
+    let climb = climb.context("its minder").map_err(Failure::internal)?;
+    let Some(mut climb) = climb.restored(&run.records) else {
+        let why = "the machine was booted since: no round of this boot goes beside those before";
+        return Err(Failure::usage_text(format!("{why}; start again with pagelab try")));
+    };
     let mut tell = |step: Step<'_>| {
-        if !quiet.quiet {
+        if !quiet {
             say(&step, asked.rounds);
         }
     };
@@ -262,10 +344,15 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// What the program reads, from its beginning each time: the file that was named, or stdin where
 /// that is a file; a pipe only where it was asked for, because somebody may never close it. A
 /// terminal stays what it is.
-fn input(named: Option<&Path>) -> io::Result<Option<File>> {
+fn input(named: Option<&str>) -> Result<Option<File>, Failure> {
+    let told = named.unwrap_or("stdin").to_owned();
+    opened(named).context(told).map_err(Failure::usage)
+}
+
+fn opened(named: Option<&str>) -> io::Result<Option<File>> {
     let stdin = io::stdin();
     match named {
-        Some(path) if path.as_os_str() == "-" => {
+        Some("-") => {
             let mut kept = memfd::create("pagelab-stdin").map_err(io::Error::other)?;
             let read = io::copy(&mut stdin.lock().take(INPUT_BYTES + 1), &mut kept)?;
             if read > INPUT_BYTES {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagelab_record::{
     Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
-    asked::{Reach, Rung, Try},
+    asked::{Around, Reach, Rung, Try},
     vocabulary::{tried, workload::TRIED},
 };
 use pagelab_report::{Report, Style};
@@ -104,6 +104,9 @@ fn report(all: &[Came]) -> String {
         rounds: 48,
         budget_ns: None,
         delta_ppm: 30_000,
+        program: Vec::new(),
+        named: Vec::new(),
+        around: Around::default(),
     };
     let header =
         RunHeader { run: "run".into(), asked: Some(Asked::Try(asked)), ..RunHeader::default() };
