@@ -5,8 +5,9 @@
 //! what the run said was finished is among them; and when the run has been resumed to its end, each
 //! planned case has one record. A cell of two arms may have several, each with more blocks than the
 //! one before and with all of its processes. They come in pairs: one that was alone when the run
-//! was killed counts as if it had not been. Journals are read as JSON, so that a mistake
-//! in the program's own reader does not hide one in its writer.
+//! was killed counts as if it had not been. A rung may have several as well, each with the rounds
+//! of the one before. Journals are read as JSON, so that a mistake in the program's own reader does
+//! not hide one in its writer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,9 +87,12 @@ fn journal(name: &str, bytes: &[u8], complete: bool, judged: &mut Judged) {
             judged.lost.push(format!("{name}: line {} cannot be read: {error}", index + 2));
         }
     }
-    let (of_arms, whole): (Vec<Value>, Vec<Value>) =
+    let (of_arms, rest): (Vec<Value>, Vec<Value>) =
         records(bytes).partition(|record| record["ab"].is_object());
-    judged.records += of_arms.len() + whole.len();
+    judged.records += of_arms.len() + rest.len();
+    let (of_rungs, whole): (Vec<Value>, Vec<Value>) =
+        rest.into_iter().partition(|record| record["workload"] == TRIED);
+    rungs(name, &of_rungs, judged);
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for record in whole {
         *found.entry(case(&record)).or_default() += 1;
@@ -114,6 +118,32 @@ fn journal(name: &str, bytes: &[u8], complete: bool, judged: &mut Judged) {
 /// What a record is of.
 fn case(record: &Value) -> String {
     Value::Array(vec![record["workload"].clone(), record["case"].clone()]).to_string()
+}
+
+/// The workload whose records are rungs: each has all the rounds of the one before it.
+const TRIED: &str = "try/program";
+
+/// The records of a program that was tried: no round of a rung is lost, and none is there twice.
+fn rungs(name: &str, records: &[Value], judged: &mut Judged) {
+    let mut last: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for record in records {
+        let series = record["outcome"]["measured"]["series"].as_array();
+        let times = series.into_iter().flatten().filter(|series| series["name"] == "elapsed");
+        let rounds: Vec<u64> = times.filter_map(|series| series["process"].as_u64()).collect();
+        let set: BTreeSet<u64> = rounds.iter().copied().collect();
+        let case = case(record);
+        if set.len() < rounds.len() {
+            judged.doubled.push(format!("{name}: rounds {rounds:?} of {case}"));
+        }
+        let before = last.get(&case).cloned().unwrap_or_default();
+        // A rung that failed or is skipped has no rounds any more, and says why.
+        if !set.is_superset(&before) && record["outcome"]["measured"].is_object() {
+            judged
+                .lost
+                .push(format!("{name}: rounds {before:?} were there of {case}, not {set:?}"));
+        }
+        last.insert(case, set);
+    }
 }
 
 /// The records of two arms: how many arms each case has, each counted once.
@@ -238,6 +268,34 @@ mod tests {
         let other = record("9", "ok");
         assert_eq!(judge(&[moment(0, &[HEADER, &other], "")], false).doubled, [""; 0]);
         assert_eq!(judge(&[moment(0, &[HEADER, &other, &other], "")], false).doubled.len(), 1);
+    }
+
+    fn of_rung(rung: &str, rounds: &[u64]) -> String {
+        let series: Vec<Value> = rounds
+            .iter()
+            .map(|round| serde_json::json!({ "name": "elapsed", "process": round }))
+            .collect();
+        serde_json::json!({
+            "workload": TRIED, "case": {"rung": rung}, "outcome": {"measured": {"series": series}},
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn a_rung_keeps_its_rounds_and_has_each_once() {
+        let judged = |records: &[String]| {
+            let lines: Vec<&str> = records.iter().map(String::as_str).collect();
+            judge(&[moment(0, &[&["{}"], &lines[..]].concat(), "")], true)
+        };
+        let good = judged(&[of_rung("a", &[0, 1]), of_rung("b", &[0]), of_rung("a", &[0, 1, 2])]);
+        assert_eq!(good, Judged { records: 3, ..Judged::default() });
+        let lost = judged(&[of_rung("a", &[0, 1]), of_rung("a", &[0, 2])]);
+        assert_eq!((lost.lost.len(), lost.doubled.len()), (1, 0), "{lost:?}");
+        let doubled = judged(&[of_rung("a", &[0, 1, 1])]);
+        assert_eq!((doubled.lost.len(), doubled.doubled.len()), (0, 1), "{doubled:?}");
+        // One that failed has no rounds any more.
+        let failed = of_rung("a", &[]).replace(r#"{"measured":"#, r#"{"failed":"#);
+        assert_eq!(judged(&[of_rung("a", &[0, 1]), failed]).lost, [""; 0]);
     }
 
     fn of_arm(arm: &str, blocks: u64, processes: &[u64]) -> String {
