@@ -86,6 +86,10 @@ pub struct Around {
     pub input: Option<String>,
     /// Bytes that it may hold.
     pub limit: Option<u64>,
+    /// Whether free memory is broken up before each run.
+    pub fragmented: bool,
+    /// Whether its output has to be the same on every rung.
+    pub same_output: bool,
     /// A command of a shell before it.
     pub setup: Option<String>,
     /// And one after it.

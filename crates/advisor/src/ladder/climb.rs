@@ -10,29 +10,21 @@ use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
 use pagelab_sys::{
     knobs::Knobs, machine::environment, process::minder::Minder, time::monotonic_raw_ns,
 };
+use pagelab_workloads::fault::BrokenUp;
 
 use super::{
     attend::Stopped,
     course::{self, Rounds},
+    facts::Facts,
     held::{self, Held},
-    once::{Around, Once, Run},
+    once::{Around, Run},
     order,
     program::Program,
     restored,
-    rungs::{Offer, Only, Start},
+    rungs::{Offer, Start},
     streams::Streams,
     tally::Tally,
 };
-
-/// What the first run showed.
-#[derive(Debug)]
-struct Facts {
-    elapsed_ns: u64,
-    exit: u64,
-    peak: u64,
-    processes: usize,
-    shares: bool,
-}
 
 /// One rung on its way.
 #[derive(Debug)]
@@ -53,6 +45,8 @@ pub struct Climb<'k> {
     facts: Option<Facts>,
     around: Around,
     limit: Option<u64>,
+    fragments: Vec<BrokenUp>,
+    same_output: bool,
     minder: Minder,
     seed: u64,
     delta: f64,
@@ -79,6 +73,10 @@ pub struct Asked {
     pub around: Around,
     /// Bytes that it may hold, in a memory cgroup of its own.
     pub limit: Option<u64>,
+    /// Whether free memory is broken up before each run.
+    pub fragmented: bool,
+    /// Whether its output has to be that of the first run on every rung.
+    pub same_output: bool,
 }
 
 /// What is told of the way.
@@ -98,6 +96,9 @@ pub enum Ended {
     /// The user interrupted; what was seen stays.
     #[error("interrupted")]
     Interrupted,
+    /// Free memory cannot be broken up.
+    #[error("free memory cannot be broken up: {0}")]
+    Memory(String),
     /// The program does not run as it is set up.
     #[error("as it is set up, {0}")]
     Program(String),
@@ -138,6 +139,8 @@ impl<'k> Climb<'k> {
             facts: None,
             around,
             limit: asked.limit,
+            fragments: if asked.fragmented { held::fragments() } else { Vec::new() },
+            same_output: asked.same_output,
             minder,
             seed,
             delta,
@@ -272,7 +275,8 @@ impl<'k> Climb<'k> {
     }
 
     fn once(&mut self, at: usize, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
-        let Self { program, rungs, knobs, facts, around, limit, minder, .. } = self;
+        let Self { program, rungs, knobs, facts, around, limit, minder, fragments, .. } = self;
+        let same_output = self.same_output;
         let (Some(Rung { offer, streams, tally }), Some(facts)) = (rungs.get_mut(at), facts) else {
             return Ok(());
         };
@@ -286,6 +290,8 @@ impl<'k> Climb<'k> {
             }
         };
         let before = held::wrong(&offer.start);
+        let blocks =
+            held::broken_up(fragments).map_err(|error| Ended::Memory(error.to_string()))?;
         let usual_ns = Some(facts.elapsed_ns);
         let (start, exit, mark) = (&offer.start, Some(facts.exit), minder.mark());
         let group = held.group();
@@ -293,7 +299,14 @@ impl<'k> Climb<'k> {
         let after = held::wrong(&offer.start);
         drop(held);
         match came {
+            Ok(once) if same_output && once.digest != facts.digest => {
+                let reason = OTHER_OUTPUT.to_owned();
+                let outcome = Outcome::Failed { reason };
+                tell(Step::Settled(name, &outcome));
+                tally.settled = Some(outcome);
+            }
             Ok(once) => {
+                tally.blocks(round, blocks);
                 let scores = around.load.iter().flat_map(|load| &load.scores);
                 tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
                 for (path, _) in &offer.start.settings {
@@ -349,35 +362,11 @@ impl<'k> Climb<'k> {
     }
 }
 
+/// Why a rung fails that changes what the program says.
+const OTHER_OUTPUT: &str = "its output is not that of the first run, as set up: compare \
+    RUNG.stdout in the run's directory";
+
 /// The case of a program on a rung.
 pub fn case(program: &Program, rung: &str) -> Case {
     Case::default().with("program", &program.line()).with("rung", rung)
-}
-
-impl Facts {
-    fn of(once: &Once) -> Self {
-        Self {
-            elapsed_ns: once.elapsed_ns,
-            exit: once.exit(),
-            peak: once.seen.peak,
-            processes: once.seen.processes.len(),
-            shares: once.seen.shares(),
-        }
-    }
-
-    /// Why a rung is not for such a program.
-    fn forbids(&self, offer: &Offer, is_named: bool) -> Option<Outcome> {
-        let skipped =
-            |need: &str, cure: String| Some(Outcome::Skipped { need: need.to_owned(), cure });
-        match offer.start.only {
-            Only::Sharing if !self.shares && !is_named => {
-                skipped("a program with shared memory: none was seen", String::new())
-            }
-            Only::Alone if self.processes > 1 && !is_named => skipped(
-                "a program that does not fork: a copy on write that finds the pool empty ends it",
-                format!("--rung {} if its children only start programs", offer.rung.name),
-            ),
-            _ => None,
-        }
-    }
 }

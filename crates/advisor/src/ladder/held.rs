@@ -1,18 +1,21 @@
 //! What a run on a rung needs of the machine, held while it lasts and put back after it.
 //!
 //! The one idea: settings, a pool and a memory cgroup are one thing to whoever climbs: they are had
-//! all together, or the rung is skipped with what is missing.
+//! all together, or the rung is skipped with what is missing. Free memory that is broken up stays
+//! so from run to run.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
+use pagelab_bench::{Error, PageSize};
 use pagelab_record::Outcome;
 use pagelab_sys::{
     knobs::{Belonging, BelongingGuard, KnobError, KnobGuard, Knobs, MemoryGroup, Obtained},
-    machine::selected,
+    machine::{Topology, selected},
 };
+use pagelab_workloads::fault::BrokenUp;
 
 use super::rungs::Start;
 
@@ -102,4 +105,18 @@ pub(super) fn wrong(start: &Start) -> Vec<String> {
 
 fn read(path: &Path) -> io::Result<String> {
     Ok(selected(&fs::read_to_string(path)?).to_owned())
+}
+
+/// The free memory of every node, to be broken up.
+pub(super) fn fragments() -> Vec<BrokenUp> {
+    let nodes = Topology::machine().nodes();
+    let several = nodes.len() > 1;
+    nodes.iter().map(|node| BrokenUp::of(node.id, PageSize::Thp, several)).collect()
+}
+
+/// Breaks it up once more; the blocks of 2 MiB that are left, `None` where that was not asked.
+pub(super) fn broken_up(fragments: &mut [BrokenUp]) -> Result<Option<u64>, Error> {
+    fragments.iter_mut().try_for_each(BrokenUp::break_up)?;
+    let left = fragments.iter().map(BrokenUp::blocks).sum::<Result<u64, _>>()?;
+    Ok((!fragments.is_empty()).then_some(left))
 }

@@ -13,6 +13,7 @@
 pub mod attend;
 pub mod climb;
 pub mod course;
+mod facts;
 mod held;
 pub mod load;
 pub mod look;

@@ -103,6 +103,12 @@ impl Tally {
         self.count(once);
     }
 
+    /// Notes how many free blocks there were before a run, where they were broken up.
+    pub fn blocks(&mut self, round: u32, blocks: Option<u64>) {
+        let noted = |blocks| series(tried::FREE_BLOCKS, round, Clock::Wall, Unit::Count, blocks);
+        self.series.extend(blocks.map(noted));
+    }
+
     fn claim(&mut self, offer: &Offer, once: &Once) {
         let seen = &once.seen;
         let mut claim = |text: &str, observed: u64| {

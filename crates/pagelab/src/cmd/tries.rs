@@ -89,6 +89,12 @@ pub(super) struct Try {
     /// Run it in a memory cgroup of its own with this limit (512m); as root.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     limit: Option<u64>,
+    /// Break free memory up before each run: a price on a fresh machine is the best case.
+    #[arg(long)]
+    fragmented: bool,
+    /// A rung on which the program's output is another fails.
+    #[arg(long)]
+    same_output: bool,
     /// A command of a shell before each run.
     #[arg(long, value_name = "COMMAND")]
     setup: Option<OsString>,
@@ -156,7 +162,8 @@ pub(super) fn resume(
     let mut offers = Ground::of(&program).offers();
     offers.retain(|offer| tried.rungs.iter().any(|rung| rung.name == offer.rung.name));
     let refused = |why: String| Failure::usage_text(format!("this version cannot go on: {why}"));
-    let asked::Around { setup, cleanup, client, ready, scores, input: file, limit } = &tried.around;
+    let around = &tried.around;
+    let asked::Around { setup, cleanup, client, ready, scores, input: file, .. } = around;
     let ready = ready.as_deref().map(str::parse::<Ready>).transpose().map_err(refused)?;
     let scores = scores.iter().map(|score| score.parse::<Score>()).collect::<Result<Vec<_>, _>>();
     let scores = scores.map_err(refused)?;
@@ -170,7 +177,9 @@ pub(super) fn resume(
         budget_ns: Some(tried.budget_ns.unwrap_or(BUDGET_NS)),
         named: tried.named.clone(),
         around: Around { setup, cleanup, load },
-        limit: *limit,
+        limit: around.limit,
+        fragmented: around.fragmented,
+        same_output: around.same_output,
     };
     let input = input(file.as_deref())?;
     run.forget_scratch(offers.iter().flat_map(|offer| names(&offer.rung.name)));
@@ -223,6 +232,8 @@ impl Try {
             named: self.rung.clone(),
             around: self.surroundings(),
             limit: self.limit,
+            fragmented: self.fragmented,
+            same_output: self.same_output,
         }
     }
 
@@ -239,6 +250,8 @@ impl Try {
         asked::Around {
             input: path.map(|path| path.to_string_lossy().into_owned()),
             limit: asked.limit,
+            fragmented: asked.fragmented,
+            same_output: asked.same_output,
             setup: text(&self.setup),
             cleanup: text(&self.cleanup),
             client: text(&self.until),
@@ -313,6 +326,7 @@ fn climb(
             keep(&climb)?;
             Ok(Exit::Interrupted)
         }
+        Err(error @ Ended::Memory(_)) => Err(Failure::host(error)),
         Err(error @ Ended::Program(_)) => Err(Failure::usage(error)),
     }
 }

@@ -107,6 +107,26 @@ fn a_program_reads_its_file_from_the_beginning_each_time() {
 }
 
 #[test]
+fn a_rung_that_changes_the_output_fails_where_that_was_asked() {
+    let lab = Lab::new();
+    let script = "case $GLIBC_TUNABLES in *hugetlb=1*) echo other;; *) echo same;; esac";
+    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    let tried = |flag: &[&str]| {
+        let ended = lab.pagelab(&[&flags[..], flag, &["--", "sh", "-c", script]].concat());
+        let rungs = rungs(&lab, "run");
+        fs::remove_dir_all(lab.path("run")).unwrap();
+        (ended, rungs)
+    };
+    let (ended, rungs) = tried(&["--same-output"]);
+    if is_skipped(&rungs["malloc-thp"]) {
+        return skip("sh is not of glibc, or nobody may have huge pages", "a glibc with tunables");
+    }
+    ended.exits(1).shows(&["its output is not that of the first run"]);
+    let (ended, _) = tried(&[]);
+    ended.exits(0).shows(&["its output is another than with base pages: malloc-thp"]);
+}
+
+#[test]
 fn a_static_program_has_no_tunables_and_is_told_what_it_can_have() {
     let lab = Lab::new();
     let Some(_) = compiled(&lab, "random") else { return };

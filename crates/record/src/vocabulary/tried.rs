@@ -10,6 +10,8 @@ pub const PEAK: &str = "peak";
 pub const MEAN: &str = "mean";
 /// The most that was charged to its memory cgroup, page cache included.
 pub const GROUP_PEAK: &str = "group-peak";
+/// Free blocks of 2 MiB when it was started, where free memory was broken up.
+pub const FREE_BLOCKS: &str = "free-blocks";
 /// Of what it held, the most in pages of the size that the rung is about, or larger.
 pub const LARGE: &str = "large";
 /// How the names of what its client said of it begin, in thousandths, and how they go on: by

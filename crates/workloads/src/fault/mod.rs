@@ -38,6 +38,7 @@ pub use asked::{Asked, FaultKind};
 pub use choices::{Arm, Lie, Place, Pressure};
 pub use plan::Plan;
 pub use populate::Populate;
+pub use pressure::BrokenUp;
 pub use space::{Expectation, Space, page_bytes};
 pub use stage::{Called, Calls, Stage};
 

@@ -29,6 +29,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.extend(drawings(&tried));
     section.blocks.push(Block::Table(ladder(&tried)));
     section.blocks.push(Block::Text(LEGEND.to_owned()));
+    section.blocks.extend(broken_up(&tried));
     section.blocks.extend(untaken(&tried));
     section.blocks.extend(mappings(&tried));
     section.blocks.extend(output(&tried));
@@ -135,6 +136,7 @@ fn ladder(tried: &Tried<'_>) -> Table {
         Column::number("CPU beside plain").rank(3),
         Column::number("faults").rank(4),
         Column::number("peak").rank(1),
+        Column::number("mean").rank(6),
         Column::number("more"),
         Column::number("in large pages").rank(2),
     ]);
@@ -161,6 +163,7 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
         shown(row.cpu),
         Cell::maybe(faults.map(group_thousands)),
         bytes(middle(row.entry, tried::PEAK, Clock::Wall)),
+        bytes(middle(row.entry, tried::MEAN, Clock::Wall)),
         Cell::maybe(more),
         bytes(middle(row.entry, tried::LARGE, Clock::Wall)),
     ]);
@@ -196,6 +199,19 @@ fn verdict(row: &Row<'_>) -> Cell {
         _ if is_base => Cell::toned("the base", Tone::Quiet),
         _ => Cell::toned("screened", Tone::Quiet),
     }
+}
+
+/// What was left of free blocks, where they were broken up.
+fn broken_up(tried: &Tried<'_>) -> Option<Block> {
+    let blocks =
+        tried.rows.iter().filter_map(|row| middle(row.entry, tried::FREE_BLOCKS, Clock::Wall));
+    let most = blocks.fold(None, |most: Option<f64>, blocks| {
+        Some(most.map_or(blocks, |most| most.max(blocks)))
+    })?;
+    Some(Block::Text(format!(
+        "Free memory was broken up before each run: on the rung that had most, {most:.0} free \
+         blocks of 2 MiB were there when it began (the median of its rounds)."
+    )))
 }
 
 /// The rungs whose pages did not come, or were not seen.

@@ -65,40 +65,48 @@ pub(super) fn broken_up(asked: &Asked, space: &mut Space) -> Box<dyn Shortage> {
         // Elsewhere there may be as many blocks as before.
         space.mem_node = Some(node);
     }
-    Box::new(BrokenUp {
-        page: space.page,
-        node,
-        is_bound: space.mem_node.is_some(),
+    Box::new(WithoutBlocks {
+        memory: BrokenUp::of(node, space.page, space.mem_node.is_some()),
         lies: asked.lie == Lie::Unfragmented,
-        kept: Vec::new(),
-        kept_bytes: 0,
         blocks: 0,
     })
 }
 
-/// A node without a free block of the page under test.
+/// The free memory of a node, broken up as long as this lives.
 #[derive(Debug)]
-struct BrokenUp {
+pub struct BrokenUp {
     page: PageSize,
     node: usize,
     is_bound: bool,
-    /// Whether to leave memory as it is, against what the case says.
-    lies: bool,
     /// What is kept of the blocks.
     kept: Vec<Area>,
     kept_bytes: u64,
-    /// Blocks of the page under test right before the touches.
-    blocks: u64,
 }
 
 impl BrokenUp {
+    /// Nothing yet of a node, about blocks for a page; bound to it where there are several.
+    pub fn of(node: usize, page: PageSize, is_bound: bool) -> Self {
+        Self { page, node, is_bound, kept: Vec::new(), kept_bytes: 0 }
+    }
+
+    /// Free blocks for such a page.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn blocks(&self) -> Result<u64, Error> {
+        Ok(self.free()?.blocks(self.page.bytes()))
+    }
+
     fn free(&self) -> Result<FreeMemory, Error> {
         let why = "/proc/buddyinfo does not tell of the node: use a kernel with CONFIG_PROC_FS";
         FreeMemory::of(&Tree::machine(), self.node).ok_or_else(|| Error::Case(why.to_owned()))
     }
 
-    /// Takes free blocks apart until there is none.
-    fn break_up(&mut self) -> Result<(), Error> {
+    /// Takes free blocks apart until there is none, or others free them as fast.
+    ///
+    /// # Errors
+    /// When the kernel does not tell of free blocks, or gives no memory.
+    pub fn break_up(&mut self) -> Result<(), Error> {
         let free = self.free()?;
         // Compaction moves what is kept together, and more is kept after each repetition.
         if self.kept_bytes > free.bytes() / 4 {
@@ -163,12 +171,22 @@ impl BrokenUp {
     }
 }
 
-impl Shortage for BrokenUp {
+/// A node without a free block of the page under test.
+#[derive(Debug)]
+struct WithoutBlocks {
+    memory: BrokenUp,
+    /// Whether to leave memory as it is, against what the case says.
+    lies: bool,
+    /// Blocks of the page under test right before the touches.
+    blocks: u64,
+}
+
+impl Shortage for WithoutBlocks {
     fn begin(&mut self) -> Result<(), Error> {
         if !self.lies {
-            self.break_up()?;
+            self.memory.break_up()?;
         }
-        self.blocks = self.free()?.blocks(self.page.bytes());
+        self.blocks = self.memory.blocks()?;
         Ok(())
     }
 
@@ -185,6 +203,6 @@ impl Shortage for BrokenUp {
         witness.expect_at_least(claim, 1, stalls + pieces.base());
         witness.count("compactions", stalls);
         witness.count("compactions_that_made_a_page", of("compact_success"));
-        witness.set("kept_in_pieces_mib", self.kept_bytes >> 20);
+        witness.set("kept_in_pieces_mib", self.memory.kept_bytes >> 20);
     }
 }

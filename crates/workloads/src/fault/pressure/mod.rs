@@ -13,6 +13,7 @@ mod fragmented;
 mod memcg;
 mod pieces;
 
+pub use fragmented::BrokenUp;
 use pagelab_bench::{Error, Inputs, Kind, Need, Needed, PageSize, Param, Witness};
 use pagelab_sys::{Area, counts::Counters, machine::thp::Policy, memory::Residency};
 
