@@ -1,7 +1,7 @@
 //! The facts about a machine that a result may depend on.
 //!
 //! One idea: a file of rows, each a key, a class, its effect on a result in one clause, and words
-//! ([`Source`]) or a function for what is read of a [`Tree`] of kernel files. Nothing here fails:
+//! (`Source`) or a function for what is read of a [`Tree`] of kernel files. Nothing here fails:
 //! what this machine or this user cannot read is `null`, which is itself worth recording.
 //!
 //! The class says what a difference between two runs means ([`Class`]); so a fact that names a
