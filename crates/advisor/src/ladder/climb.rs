@@ -26,6 +26,10 @@ use super::{
     tally::Tally,
 };
 
+/// Where nobody says how long it may take, no round begins that does not fit into so many
+/// nanoseconds.
+const UNASKED_NS: u64 = 60_000_000_000;
+
 /// One rung on its way.
 #[derive(Debug)]
 struct Rung {
@@ -65,7 +69,7 @@ pub struct Asked {
     pub delta: f64,
     /// Rounds at most.
     pub rounds: u32,
-    /// Nanoseconds that all of it may take.
+    /// Nanoseconds that all of it may take; without, the finalists are looked at once in any case.
     pub budget_ns: Option<u64>,
     /// Rungs that were asked for by name.
     pub named: Vec<String>,
@@ -202,7 +206,8 @@ impl<'k> Climb<'k> {
         while done < self.rounds {
             let spent = monotonic_raw_ns() - begun;
             let each = spent / u64::from(done + 1);
-            if done >= course::SCREEN && budget_ns.is_some_and(|budget| spent + each > budget) {
+            let least = if budget_ns.is_some() { course::SCREEN } else { course::FIRST_LOOK };
+            if done >= least && spent + each > budget_ns.unwrap_or(UNASKED_NS) {
                 break;
             }
             self.round(done, tell)?;

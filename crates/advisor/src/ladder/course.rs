@@ -12,7 +12,7 @@ pub const SCREEN: u32 = 2;
 /// Rungs beside plain and what is set up that go on behind the screen.
 pub const BEST: usize = 3;
 /// Rounds at the first look: all to one side, they decide each of five.
-const FIRST_LOOK: u32 = 12;
+pub const FIRST_LOOK: u32 = 12;
 
 /// A rung, as far as it has come: by round what is to be small, as nanoseconds are.
 pub type Rounds<'r> = &'r [(u32, f64)];

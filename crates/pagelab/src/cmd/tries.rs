@@ -43,8 +43,6 @@ use crate::{
 
 /// Rounds of the program where nobody says: three looks, at 12, 24 and 48.
 const ROUNDS: Rounds = Rounds::of(48);
-/// Nanoseconds that the finalists take where nobody says.
-const BUDGET_NS: u64 = 60_000_000_000;
 
 /// Rounds of a program.
 type Rounds = Whole<10_000>;
@@ -64,8 +62,12 @@ pub(super) struct Try {
     #[arg(long, value_name = "N")]
     #[arg(help = "Rounds at most (default 48)")]
     rounds: Option<Rounds>,
-    /// Begin no round that does not fit into so many seconds (default: 60, and two rounds of all).
+    /// Begin no round that does not fit into so many seconds, but for two of all rungs.
     #[arg(long, value_name = "SECONDS")]
+    #[arg(
+        help = "Begin no round that does not fit into so many seconds, but for two of all rungs \
+                  (default: 60, but for twelve of the best)"
+    )]
     budget: Option<Seconds>,
     /// A difference of less is none (0.03 is 3 %).
     #[arg(long, value_name = "SHARE")]
@@ -174,7 +176,7 @@ pub(super) fn resume(
         seed: tried.seed,
         delta: f64::from(tried.delta_ppm) / 1e6,
         rounds: tried.rounds,
-        budget_ns: Some(tried.budget_ns.unwrap_or(BUDGET_NS)),
+        budget_ns: tried.budget_ns,
         named: tried.named.clone(),
         around: Around { setup, cleanup, load },
         limit: around.limit,
@@ -228,7 +230,7 @@ impl Try {
             seed: RandomState::new().hash_one(0_u8) >> 11,
             delta: self.delta.map_or(DELTA, Share::get),
             rounds: self.rounds.unwrap_or(ROUNDS).get(),
-            budget_ns: Some(self.budget.map_or(BUDGET_NS, Seconds::ns)),
+            budget_ns: self.budget.map(Seconds::ns),
             named: self.rung.clone(),
             around: self.surroundings(),
             limit: self.limit,

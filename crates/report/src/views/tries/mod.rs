@@ -188,9 +188,7 @@ impl<'r> Tried<'r> {
     fn best(&self, reach: &[Reach]) -> Option<&Row<'r>> {
         let faster = self.rows.iter().filter_map(|row| {
             let now = row.now.filter(|now| now.judged.verdict == Verdict::Faster)?;
-            let more = self.goals.first().is_some_and(|goal| goal.better == Better::More);
-            let less = if more { now.ratio.value.recip() } else { now.ratio.value };
-            reach.contains(&row.rung.reach).then_some((row, less))
+            reach.contains(&row.rung.reach).then(|| (row, self.less(now.ratio.value)))
         });
         faster.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(row, _)| row)
     }
@@ -212,11 +210,22 @@ impl<'r> Tried<'r> {
         told
     }
 
-    /// Those that nobody can call faster or not, beside what is set up.
+    /// Those that nobody can call faster or not, beside what is set up; the likeliest first.
     fn open(&self) -> Vec<&Row<'r>> {
-        let is_open =
-            |row: &&Row<'_>| row.now.is_some_and(|now| now.judged.verdict == Verdict::Inconclusive);
-        self.rows.iter().filter(is_open).collect()
+        let less = |row: &Row<'_>| {
+            let now = row.now.filter(|now| now.judged.verdict == Verdict::Inconclusive)?;
+            Some(self.less(now.ratio.value))
+        };
+        let mut open: Vec<(f64, &Row<'r>)> =
+            self.rows.iter().filter_map(|row| Some((less(row)?, row))).collect();
+        open.sort_by(|one, other| one.0.total_cmp(&other.0));
+        open.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// A ratio of which less is better, whatever decides.
+    fn less(&self, ratio: f64) -> f64 {
+        let more = self.goals.first().is_some_and(|goal| goal.better == Better::More);
+        if more { ratio.recip() } else { ratio }
     }
 
     /// Bytes that a rung held more than another at its peak.
@@ -259,13 +268,13 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let answers = tried.answers();
     let Some((_, best)) = answers.first() else {
         let open = tried.open();
-        let open: Vec<&str> = open.iter().map(|row| row.rung.name.as_str()).collect();
+        let open: Vec<&str> = open.iter().take(3).map(|row| row.rung.name.as_str()).collect();
         let (label, detail) = if open.is_empty() {
             ("no rung is faster than what is set up", String::new())
         } else {
             (
                 "no rung is known to be faster than what is set up",
-                format!("open: {}", open.join(", ")),
+                format!("likeliest: {}", open.join(", ")),
             )
         };
         return vec![Headline {

@@ -47,7 +47,11 @@ fn answers(tried: &Tried<'_>) -> Vec<Block> {
     let answers = tried.answers();
     let mut blocks = Vec::new();
     if answers.is_empty() {
-        let open: Vec<String> = tried.open().iter().map(|row| still_open(row)).collect();
+        let all = tried.open();
+        let mut open: Vec<String> = all.iter().take(OPEN).map(|row| still_open(row)).collect();
+        if let more @ 1.. = all.len().saturating_sub(OPEN) {
+            open.push(format!("{more} more"));
+        }
         let text = if open.is_empty() {
             "Leave it as it is: no rung is faster than what is set up.".to_owned()
         } else {
@@ -80,6 +84,9 @@ fn answers(tried: &Tried<'_>) -> Vec<Block> {
     }
     blocks
 }
+
+/// Rungs that are told to be open.
+const OPEN: usize = 3;
 
 fn still_open(row: &Row<'_>) -> String {
     let Some(now) = row.now else { return row.rung.name.clone() };
