@@ -26,6 +26,11 @@ pub fn may_use_fifo() -> bool {
     has_capability(CAP_SYS_NICE) || limit.is_none_or(|priority| priority > 0)
 }
 
+/// Whether memory of other processes may be advised (`process_madvise(2)`: `CAP_SYS_NICE`).
+pub fn may_advise_others() -> bool {
+    has_capability(CAP_SYS_NICE)
+}
+
 fn has_capability(capability: u32) -> bool {
     let status = Process::myself().and_then(|me| me.status());
     status.is_ok_and(|status| status.capeff & (1 << capability) != 0)

@@ -21,7 +21,7 @@ use std::{
 use linux_raw_sys::general::MADV_COLLAPSE;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{checked, memory::pagemap::PRESENT};
+use crate::{checked, machine::rights::may_advise_others, memory::pagemap::PRESENT};
 
 const PAGE: u64 = 4096;
 
@@ -85,11 +85,15 @@ impl Outside {
     }
 }
 
-/// Whether this process may do so: asked with a range of nothing, of itself.
+/// Whether this process may do so to others: it has the right, and the kernel knows of it, asked
+/// with a range of nothing of itself, which newer kernels let anybody do.
 ///
 /// # Errors
 /// As [`Outside::collapse`].
 pub fn may_collapse() -> io::Result<()> {
+    if !may_advise_others() {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
     Outside::of(std::process::id())?.collapse(0, 0).map(drop)
 }
 
