@@ -88,7 +88,7 @@ impl Area {
     /// On anything but private anonymous memory, and on hugetlb memory.
     pub fn free_lazily(&mut self) -> Result<(), SysError> {
         // Twice: pages that were marked last wait in a list of this CPU, which the next call
-        // empties.
+        // empties; a thread that may be moved in between leaves some on the other.
         for _ in 0..2 {
             self.advise_windows(uapi::MADV_FREE)?;
         }
@@ -164,6 +164,7 @@ mod tests {
             Backing, Layout, Scanner,
             account::{self, Frames},
         },
+        process::{Pinned, current_cpu},
         time::usage,
     };
 
@@ -201,6 +202,7 @@ mod tests {
     #[test]
     fn what_is_freed_lazily_stays_until_it_is_taken() {
         let _alone = crate::alone();
+        let _stays = Pinned::to(current_cpu());
         let mut area = populated();
         area.free_lazily().unwrap();
         let scanner = Scanner::open().unwrap();
