@@ -9,6 +9,7 @@ use pagelab_sys::{
     process::{
         forget_interrupts, interrupted,
         launch::{Ended, Running},
+        tree,
     },
     time::monotonic_raw_ns,
 };
@@ -167,12 +168,13 @@ fn stamped(mut child: std::process::Child) -> thread::JoinHandle<(u64, io::Resul
 
 /// Runs a command of a shell that belongs to no run.
 pub(super) fn command(command: &OsString, output: &mut File, which: &str) -> Result<(), Stopped> {
+    let others = tree::below_us();
     let child = load::shell(command, output).map_err(Stopped::Start)?;
     let waits = stamped(child);
     while !waits.is_finished() {
         if interrupted() {
-            // It is in our group, and below us: whoever concludes ends it.
             forget_interrupts();
+            tree::end_below_us(&others, PATIENCE);
             return Err(Stopped::Interrupted);
         }
         thread::sleep(ASK);

@@ -147,9 +147,7 @@ pub struct Eyes {
     /// The program.
     main: u32,
     /// Children of ours that are not its.
-    others: BTreeSet<u32>,
-    /// One of them whose children are none of its either.
-    ignored: Option<u32>,
+    others: Vec<u32>,
     expected: Expected,
     folios: Option<Folios>,
     seen: Seen,
@@ -199,8 +197,7 @@ impl Eyes {
         let now = monotonic_raw_ns();
         Self {
             main,
-            others: others.iter().copied().collect(),
-            ignored: None,
+            others: others.to_vec(),
             folios: expected.folio.and_then(|_| Folios::open()),
             expected,
             seen: Seen::default(),
@@ -225,17 +222,15 @@ impl Eyes {
 
     /// Looks at nobody below this process from now on: it is ours, and no part of the program.
     pub fn ignore(&mut self, pid: u32) {
-        self.others.insert(pid);
-        self.ignored = Some(pid);
+        self.others.push(pid);
     }
 
     /// Looks at all processes of the tree; they, the program first.
     pub fn look(&mut self) -> Vec<u32> {
         let begun = monotonic_raw_ns();
         let mut all = vec![self.main];
-        let below = tree::below_us();
-        self.others.extend(self.ignored.into_iter().flat_map(tree::below));
-        all.extend(below.into_iter().filter(|pid| *pid != self.main && !self.others.contains(pid)));
+        let below = tree::below_us_but(&self.others);
+        all.extend(below.into_iter().filter(|pid| *pid != self.main));
         all.truncate(PROCESSES);
         let weights: Vec<Weight> = all.iter().filter_map(|pid| Weight::of(*pid)).collect();
         if !weights.is_empty() {

@@ -12,6 +12,8 @@ use crate::time::monotonic_raw_ns;
 
 /// Processes that are looked at, at most: somebody's tree may grow without an end.
 const MOST: usize = 10_000;
+/// So long may those take to die that were killed.
+const INSISTED: Duration = Duration::from_secs(60);
 /// Between two looks at whether they have ended.
 const WAIT: Duration = Duration::from_millis(5);
 
@@ -23,17 +25,27 @@ pub fn adopt_orphans() {
 
 /// All processes below this one, the nearest first.
 pub fn below_us() -> Vec<u32> {
-    let mut found = below(std::process::id());
-    found.retain(|pid| !is_zombie(*pid));
-    found
+    below_us_but(&[])
 }
 
 /// All processes below one, the nearest first.
 pub fn below(pid: u32) -> Vec<u32> {
-    let mut found = children(pid);
+    below_but(pid, &[])
+}
+
+/// All processes below this one but for some and what these started, the nearest first.
+pub fn below_us_but(but: &[u32]) -> Vec<u32> {
+    let mut found = below_but(std::process::id(), but);
+    found.retain(|pid| !is_zombie(*pid));
+    found
+}
+
+fn below_but(pid: u32, but: &[u32]) -> Vec<u32> {
+    let known = |pid: u32| children(pid).into_iter().filter(|child| !but.contains(child));
+    let mut found: Vec<u32> = known(pid).collect();
     let mut at = 0;
     while let Some(pid) = found.get(at).copied().filter(|_| found.len() < MOST) {
-        found.extend(children(pid));
+        found.extend(known(pid));
         at += 1;
     }
     found
@@ -54,24 +66,20 @@ fn is_zombie(pid: u32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-/// Ends what is left below us, but for some: asks first, insists after `patience`. How many there
-/// were.
+/// Ends what is left below us, but for some and what these started: asks first, insists after
+/// `patience`, and gives up where that helps nothing for a minute. How many there were.
 pub fn end_below_us(but: &[u32], patience: Duration) -> usize {
-    let left = || -> Vec<u32> {
-        let mut left = below_us();
-        left.retain(|pid| !but.contains(pid));
-        left
-    };
-    let count = left().len();
+    let count = below_us_but(but).len();
     let mut asked = None;
     loop {
         reap(but);
-        let left = left();
-        if left.is_empty() {
+        let left = below_us_but(but);
+        let since = |since: u64| Duration::from_nanos(monotonic_raw_ns() - since);
+        let waited = asked.map(since);
+        if left.is_empty() || waited.is_some_and(|waited| waited > patience + INSISTED) {
             return count;
         }
-        let insist = asked
-            .is_some_and(|since| u128::from(monotonic_raw_ns() - since) >= patience.as_nanos());
+        let insist = waited.is_some_and(|waited| waited >= patience);
         if asked.is_none() || insist {
             let signal = if insist { Signal::KILL } else { Signal::TERM };
             for pid in left.into_iter().filter_map(number) {
@@ -119,6 +127,9 @@ mod tests {
         assert_eq!(below(shell.id()).len(), 1);
         let others: Vec<u32> = below_us();
         assert!(others.contains(&shell.id()));
+        // Who is left out is so with what it started.
+        let spared = below_us_but(&[shell.id()]);
+        assert!(below(shell.id()).iter().all(|pid| !spared.contains(pid)));
         // What other tests of this process started is none of ours.
         let mine: Vec<u32> = std::iter::once(shell.id()).chain(below(shell.id())).collect();
         let but: Vec<u32> = others.into_iter().filter(|pid| !mine.contains(pid)).collect();
