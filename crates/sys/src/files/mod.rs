@@ -2,6 +2,7 @@
 //!
 //! Whatever writes for a case or a user goes through here.
 
+pub mod beside;
 pub mod folder;
 pub mod pagecache;
 pub mod scratch;

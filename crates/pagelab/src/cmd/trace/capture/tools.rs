@@ -1,19 +1,19 @@
 //! What a capture needs of this host: a QEMU that loads plugins, and our plugin.
 
 use std::{
-    env,
     ffi::OsStr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, anyhow};
+use pagelab_sys::files::beside::library;
 
 use super::program::executables;
 use crate::exit::Failure;
 
-/// Our plugin.
-const PLUGIN: &str = "libpagelab_capture.so";
+/// The package of our plugin.
+const PLUGIN: &str = "pagelab-capture";
 
 /// A QEMU by name, if it loads plugins.
 ///
@@ -34,21 +34,14 @@ pub(super) fn emulator(name: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Our plugin: beside the executable, or in its library folder.
+/// Our plugin.
 ///
 /// # Errors
-/// When it is in neither.
+/// When it is not where it should be: how to get it.
 pub(super) fn plugin() -> Result<PathBuf, Failure> {
-    let executable =
-        env::current_exe().context("cannot find this executable").map_err(Failure::internal)?;
-    let folder = executable.parent().unwrap_or(Path::new("/"));
-    let places = [folder.join(PLUGIN), folder.join("../lib/pagelab").join(PLUGIN)];
-    if let Some(found) = places.into_iter().find(|place| place.is_file()) {
-        return Ok(found);
-    }
-    let release = if folder.ends_with("release") { " --release" } else { "" };
-    let what = format!("{PLUGIN}, in {} or its ../lib/pagelab", folder.display());
-    Err(lacks(&what, &format!("cargo build{release} -p pagelab-capture")))
+    let found =
+        library(PLUGIN).context("cannot find this executable").map_err(Failure::internal)?;
+    found.map_err(|missing| lacks(&missing.to_string(), &missing.cure))
 }
 
 fn lacks(what: &str, cure: &str) -> Failure {
