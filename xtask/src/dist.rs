@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: what a user downloads, in `dist/`.
 //!
 //! One static executable that runs on every x86-64 Linux, whatever its C library, with its shell
-//! completions and man pages; beside it the plugin of `trace capture`, which needs glibc. What the
+//! completions and man pages; beside it the plugin of `trace capture` and the library that `try`
+//! preloads, which need glibc. What the
 //! build needs beyond Rust (the musl target, a C compiler that knows musl's headers) is installed
 //! where that is possible, and named where it is not.
 
@@ -19,9 +20,9 @@ pub(crate) const TARGET: &str = "x86_64-unknown-linux-musl";
 const CC: &str = "CC_x86_64_unknown_linux_musl";
 const BUILT: &str = "target/x86_64-unknown-linux-musl/dist/pagelab";
 const SHIPPED: &str = "dist/pagelab";
-/// The plugin of `trace capture` is loaded by qemu-user, so it links the C library of the host.
-const PLUGIN_BUILT: &str = "target/dist/libpagelab_capture.so";
-const PLUGIN_SHIPPED: &str = "dist/libpagelab_capture.so";
+/// Libraries that others load, qemu-user and the programs that are tried: they link the C library
+/// of the host.
+const LIBRARIES: [&str; 2] = ["pagelab-capture", "pagelab-preload"];
 const SIZE_MAX_BYTES: usize = 8 << 20;
 
 /// Builds, checks and describes `dist/pagelab`.
@@ -36,20 +37,20 @@ pub(crate) fn dist() -> Result<()> {
     check(&file)?;
     fs::create_dir_all("dist").context("making dist/")?;
     fs::copy(BUILT, SHIPPED).with_context(|| format!("writing {SHIPPED}"))?;
-    plugin()?;
+    LIBRARIES.into_iter().try_for_each(library)?;
     generate()?;
     describe(file.len())
 }
 
-/// Builds the one part that cannot be in a static binary; it is found beside the executable.
-fn plugin() -> Result<()> {
+/// Builds a part that cannot be in a static binary; it is found beside the executable.
+fn library(package: &str) -> Result<()> {
     let mut build = cargo("build");
-    build.args(["--profile", "dist", "--package", "pagelab-capture"]);
+    build.args(["--profile", "dist", "--package", package]);
     build.env("CARGO_ENCODED_RUSTFLAGS", without_local_paths()?);
     run("dist", &mut build)?;
-    fs::copy(PLUGIN_BUILT, PLUGIN_SHIPPED)
-        .map(drop)
-        .with_context(|| format!("copying {PLUGIN_BUILT} to {PLUGIN_SHIPPED}"))
+    let file = format!("lib{}.so", package.replace('-', "_"));
+    let (from, to) = (format!("target/dist/{file}"), format!("dist/{file}"));
+    fs::copy(&from, &to).map(drop).with_context(|| format!("copying {from} to {to}"))
 }
 
 /// Makes sure that a build for [`TARGET`] finds what it needs.

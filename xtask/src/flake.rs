@@ -96,7 +96,8 @@ pub(crate) fn flake(matches: &ArgMatches) -> Result<()> {
         .iter()
         .filter(|condition| asked.is_empty() || asked.iter().any(|name| *name == condition.name))
         .collect();
-    run("flake", cargo("build").args(["--package", "pagelab", "--package", "pagelab-capture"]))?;
+    // The default members: the program, and the libraries that others load.
+    run("flake", &mut cargo("build"))?;
     let binaries = binaries::build()?;
     let mut rows = Vec::new();
     for condition in conditions {

@@ -4,10 +4,9 @@ mod endings;
 mod refusals;
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::OnceLock,
 };
 
 use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
@@ -17,7 +16,7 @@ use pagelab_trace::{
     raw,
 };
 
-use crate::support::{Ended, Lab, binary, skip};
+use crate::support::{Ended, Lab, build_library, skip};
 
 /// A machine that guests are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,25 +44,8 @@ fn tools(machine: Machine) -> Option<&'static str> {
             return None;
         }
     }
-    build_the_plugin();
+    build_library("pagelab-capture");
     Some(compiler)
-}
-
-/// The plugin is a library that nothing here links, so cargo does not build it for these tests.
-fn build_the_plugin() {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let binary = binary();
-        let folder = binary.parent().unwrap();
-        let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--locked", "--package", "pagelab-capture"]);
-        build.arg("--target-dir").arg(folder.parent().unwrap());
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(build.status().unwrap().success(), "the plugin was not built");
-    });
 }
 
 /// Compiles a guest; static unless told otherwise.

@@ -6,6 +6,7 @@ pub mod child;
 pub mod crew;
 pub mod launch;
 pub mod minder;
+pub mod preload;
 mod pulse;
 pub(crate) mod sched;
 pub mod tree;

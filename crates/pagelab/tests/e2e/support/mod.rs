@@ -4,12 +4,14 @@ mod live;
 mod machine;
 
 use std::{
+    collections::BTreeSet,
+    env,
     ffi::OsStr,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -34,6 +36,27 @@ pub(crate) fn done(records: usize, planned: usize) -> String {
 /// The binary under test.
 pub(crate) fn binary() -> PathBuf {
     assert_cmd::cargo::cargo_bin!("pagelab").to_owned()
+}
+
+/// Builds a library of ours: nothing here links it, so cargo does not build it for these tests.
+pub(crate) fn build_library(package: &'static str) -> PathBuf {
+    static BUILT: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let binary = binary();
+    let folder = binary.parent().unwrap();
+    // Whoever comes second waits until it is built.
+    let mut done = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !done.contains(package) {
+        let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--locked", "--package", package]);
+        build.arg("--target-dir").arg(folder.parent().unwrap());
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        build.current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(build.status().unwrap().success(), "{package} was not built");
+        done.insert(package);
+    }
+    folder.join(format!("lib{}.so", package.replace('-', "_")))
 }
 
 /// Says why a test does nothing here, and what would change that.

@@ -1,0 +1,162 @@
+//! What a preloaded library is ordered to do, and where it counts what came of it.
+//!
+//! The one idea: these are the words of both sides, of whoever orders and of the library, which
+//! lives in somebody's program: nothing that the library calls here allocates, locks or opens
+//! anything. Orders are a variable of the environment, so that what the program starts inherits
+//! them; counts are words of a page that all its processes share.
+
+use std::{fmt, str};
+
+/// The package whose library it is.
+pub const PACKAGE: &str = "pagelab-preload";
+/// The variable that holds the orders.
+pub const ORDERS: &str = "PAGELAB_PRELOAD";
+/// The variable that names the file of the counts.
+pub const SHEET: &str = "PAGELAB_PRELOAD_SHEET";
+/// Bytes of that file.
+pub const SHEET_BYTES: usize = 4096;
+
+listed! {
+    /// What may be ordered; each for what is of so many bytes or more.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Order {
+        /// Private anonymous maps are made present (`MADV_POPULATE_WRITE`, Linux 5.14).
+        Populate,
+        /// They are to have huge pages (`MADV_HUGEPAGE`).
+        Huge,
+        /// They are made present and collapsed into huge pages (`MADV_COLLAPSE`, Linux 6.1).
+        Collapse,
+        /// Shared memory takes pages of the hugetlb pool, which have so many bytes.
+        Pool,
+    }
+}
+
+impl Order {
+    /// Its name in the variable.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Populate => "populate",
+            Self::Huge => "huge",
+            Self::Collapse => "collapse",
+            Self::Pool => "pool",
+        }
+    }
+}
+
+/// The orders of a library: `populate=1048576,huge=2097152`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Orders {
+    from: [Option<u64>; Order::ALL.len()],
+}
+
+impl Orders {
+    /// One more: for what is of so many bytes or more.
+    #[must_use]
+    pub fn with(mut self, order: Order, bytes: u64) -> Self {
+        self.from[order as usize] = Some(bytes);
+        self
+    }
+
+    /// From how many bytes on something is ordered.
+    pub const fn from(&self, order: Order) -> Option<u64> {
+        self.from[order as usize]
+    }
+
+    /// The orders of a variable; a word that is none is nothing to do.
+    pub fn parse(text: &[u8]) -> Self {
+        let mut orders = Self::default();
+        for word in text.split(|byte| *byte == b',') {
+            let Some((name, bytes)) = str::from_utf8(word).ok().and_then(|w| w.split_once('='))
+            else {
+                continue;
+            };
+            for order in Order::ALL.into_iter().filter(|order| order.name() == name) {
+                orders.from[order as usize] = bytes.parse().ok();
+            }
+        }
+        orders
+    }
+}
+
+impl fmt::Display for Orders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let given = Order::ALL.into_iter().filter_map(|order| Some((order, self.from(order)?)));
+        for (nth, (order, bytes)) in given.enumerate() {
+            let comma = if nth == 0 { "" } else { "," };
+            write!(f, "{comma}{}={bytes}", order.name())?;
+        }
+        Ok(())
+    }
+}
+
+listed! {
+    /// What is counted, over all processes that share a sheet.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Counted {
+        /// Programs that were loaded with the library.
+        Programs,
+        /// Calls that the orders were for.
+        Asked,
+        /// Bytes for which an order was carried out.
+        Bytes,
+        /// Calls for which the kernel refused it; they got what they would have got.
+        Refused,
+        /// The error number of the last refusal.
+        Errno,
+    }
+}
+
+/// What was counted on a sheet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    counts: [u64; Counted::ALL.len()],
+}
+
+impl Counts {
+    /// The counts at the beginning of a sheet; what is missing is 0.
+    pub fn of(sheet: &[u8]) -> Self {
+        let mut counts = Self::default();
+        for (count, word) in counts.counts.iter_mut().zip(sheet.as_chunks().0) {
+            *count = u64::from_ne_bytes(*word);
+        }
+        counts
+    }
+
+    /// One of them.
+    pub const fn get(&self, counted: Counted) -> u64 {
+        self.counts[counted as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_order_is_nothing_to_do() {
+        assert_eq!(Orders::parse(b""), Orders::default());
+        assert_eq!(Orders::parse(b"populate,huge=,collapse=-1,pools=4,\xff=1"), Orders::default());
+        let orders = Orders::parse(b"dance=1,huge=2097152,populate=x");
+        assert_eq!(orders, Orders::default().with(Order::Huge, 2 << 20));
+        assert_eq!(orders.to_string(), "huge=2097152");
+    }
+
+    #[test]
+    fn a_sheet_is_read_in_the_order_of_its_words() {
+        let words = [3_u64, 4, 5];
+        let sheet: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let counts = Counts::of(&sheet);
+        let told = Counted::ALL.map(|counted| counts.get(counted));
+        assert_eq!(told, [3, 4, 5, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 4]>()) {
+            let orders = Orders { from };
+            prop_assert_eq!(Orders::parse(orders.to_string().as_bytes()), orders);
+        }
+    }
+}

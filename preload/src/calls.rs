@@ -1,0 +1,202 @@
+#![expect(unsafe_code, reason = "system calls; the rules are in lib.rs")]
+//! The system calls that are made here.
+//!
+//! The one idea: by number, never by the names that this library itself has.
+
+use std::ffi::{CStr, c_int, c_long, c_void};
+
+/// An error number.
+pub(crate) type Errno = c_int;
+
+/// How a map was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Map {
+    pub(crate) address: usize,
+    pub(crate) length: usize,
+    pub(crate) access: c_int,
+    pub(crate) flags: c_int,
+    pub(crate) file: c_int,
+    pub(crate) offset: i64,
+}
+
+fn place_of_errno() -> *mut c_int {
+    // SAFETY: takes nothing, and answers for as long as the thread lives.
+    unsafe { libc::__errno_location() }
+}
+
+/// The error number of the last call that failed.
+pub(crate) fn errno() -> Errno {
+    // SAFETY: the place is this thread's own.
+    unsafe { *place_of_errno() }
+}
+
+/// Does something, and leaves `errno` as it was (rule 2).
+pub(crate) fn aside<T>(act: impl FnOnce() -> T) -> T {
+    let before = errno();
+    let came = act();
+    // SAFETY: the place is this thread's own.
+    unsafe { *place_of_errno() = before };
+    came
+}
+
+/// A variable of the environment, as long as nobody changes it.
+pub(crate) fn variable(name: &str) -> Option<&'static CStr> {
+    let mut bytes = [0; 64];
+    bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    let name = CStr::from_bytes_until_nul(&bytes).ok()?;
+    // SAFETY: the name ends with 0.
+    let found = unsafe { libc::getenv(name.as_ptr()) };
+    if found.is_null() {
+        return None;
+    }
+    // SAFETY: it ends with 0, and is read before the program can change it.
+    Some(unsafe { CStr::from_ptr(found) })
+}
+
+/// What a call answered; -1 is an error.
+fn checked(answer: c_long) -> Result<c_long, Errno> {
+    if answer == -1 { Err(errno()) } else { Ok(answer) }
+}
+
+/// Maps as asked, but with these flags.
+///
+/// # Safety
+/// As `mmap(2)`: what lies there already is gone.
+pub(crate) unsafe fn map(map: &Map, flags: c_int) -> *mut c_void {
+    // SAFETY: the caller's.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mmap,
+            map.address,
+            map.length,
+            c_long::from(map.access),
+            c_long::from(flags),
+            c_long::from(map.file),
+            map.offset,
+        )
+    };
+    answer as *mut c_void
+}
+
+/// Takes back a map that nobody has seen.
+///
+/// # Safety
+/// It was made here, and nothing points into it.
+pub(crate) unsafe fn unmap(at: *mut c_void, length: usize) {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_munmap, at, length) };
+}
+
+/// Advises the kernel; no advice that is given here changes what memory holds.
+pub(crate) fn advise(at: *mut c_void, length: usize, advice: c_int) -> Result<(), Errno> {
+    // SAFETY: only pages and their sizes change, never what they hold.
+    let answer = unsafe { libc::syscall(libc::SYS_madvise, at, length, c_long::from(advice)) };
+    checked(answer).map(drop)
+}
+
+/// Bytes of memory that this machine has.
+pub(crate) fn memory_bytes() -> u64 {
+    // SAFETY: numbers and padding: zeroes are one.
+    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one `struct sysinfo`.
+    let answer = unsafe { libc::syscall(libc::SYS_sysinfo, &raw mut about) };
+    if answer == 0 { about.totalram.saturating_mul(about.mem_unit.into()) } else { 0 }
+}
+
+/// `shmget(2)`.
+pub(crate) fn segment(key: c_int, size: usize, flags: c_int) -> Result<c_int, Errno> {
+    // SAFETY: takes numbers.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_shmget, c_long::from(key), size, c_long::from(flags)) };
+    number(answer)
+}
+
+/// `ftruncate(2)`.
+pub(crate) fn truncate(file: c_int, size: i64) -> Result<(), Errno> {
+    // SAFETY: takes numbers.
+    checked(unsafe { libc::syscall(libc::SYS_ftruncate, c_long::from(file), size) }).map(drop)
+}
+
+/// The bytes of a file.
+pub(crate) fn size(file: c_int) -> Result<i64, Errno> {
+    // SAFETY: numbers and padding: zeroes are one.
+    let mut about: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one `struct stat`.
+    let answer = unsafe { libc::syscall(libc::SYS_fstat, c_long::from(file), &raw mut about) };
+    checked(answer).map(|_| about.st_size)
+}
+
+/// `fcntl(2)` without an argument.
+pub(crate) fn flags(file: c_int, which: c_int) -> Result<c_int, Errno> {
+    // SAFETY: takes numbers.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_fcntl, c_long::from(file), c_long::from(which), 0) };
+    number(answer)
+}
+
+/// Where a link leads: so many bytes of the buffer.
+pub(crate) fn link(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: a text that ends with 0, and a buffer with its length.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_readlinkat,
+            c_long::from(libc::AT_FDCWD),
+            path.as_ptr(),
+            buffer.as_mut_ptr(),
+            buffer.len(),
+        )
+    };
+    checked(answer).map(|count| usize::try_from(count).unwrap_or(0))
+}
+
+/// Opens a file for reading and writing.
+pub(crate) fn open(path: &CStr) -> Result<c_int, Errno> {
+    let flags = libc::O_RDWR | libc::O_CLOEXEC;
+    // SAFETY: a text that ends with 0.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_openat,
+            c_long::from(libc::AT_FDCWD),
+            path.as_ptr(),
+            c_long::from(flags),
+            0,
+        )
+    };
+    number(answer)
+}
+
+/// A new file in memory.
+pub(crate) fn file_in_memory(name: &CStr, flags: u32) -> Result<c_int, Errno> {
+    // SAFETY: a text that ends with 0.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), c_long::from(flags)) };
+    number(answer)
+}
+
+/// Puts a file in the place of another.
+pub(crate) fn replace(old: c_int, new: c_int, flags: c_int) -> Result<(), Errno> {
+    // SAFETY: takes numbers.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_dup3, c_long::from(new), c_long::from(old), c_long::from(flags))
+    };
+    checked(answer).map(drop)
+}
+
+/// Closes a file that was opened here.
+pub(crate) fn close(file: c_int) {
+    // SAFETY: takes a number.
+    unsafe { libc::syscall(libc::SYS_close, c_long::from(file)) };
+}
+
+fn number(answer: c_long) -> Result<c_int, Errno> {
+    checked(answer).map(|number| c_int::try_from(number).unwrap_or(-1))
+}
+
+/// A map that was made for all to write, or none.
+pub(crate) fn shared(file: c_int, length: usize) -> Result<*mut c_void, Errno> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let map_of = Map { address: 0, length, access, flags: libc::MAP_SHARED, file, offset: 0 };
+    // SAFETY: a new place, which the kernel chooses.
+    let at = unsafe { map(&map_of, libc::MAP_SHARED) };
+    if at == libc::MAP_FAILED { Err(errno()) } else { Ok(at) }
+}

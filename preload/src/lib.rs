@@ -1,0 +1,115 @@
+#![expect(unsafe_code, reason = "the edge to C; rules below")]
+//! The library that stands before a program's own calls for memory: `libpagelab_preload.so`.
+//!
+//! The one idea: the dynamic loader of glibc finds `mmap`, `shmget` and `ftruncate` here first
+//! (`LD_PRELOAD`). A call goes to the kernel as it came; then, or before, it is done to it what
+//! the variable [`pagelab_sys::process::preload::ORDERS`] orders for memory of that size, and
+//! counted on a sheet that whoever ordered reads. What the kernel refuses of an order is counted
+//! too, and the program gets what it would have got. Without orders nothing is done.
+//!
+//! It is no allocator: what malloc maps for itself glibc does not call by these names. And nothing
+//! here allocates, locks or prints: a call may come from an allocator, from a signal handler, and
+//! before anything is set up.
+//!
+//! # Rules
+//! 1. What the program passes goes to the kernel unchanged, and the kernel checks it; whatever a
+//!    call promises about its memory the program promises.
+//! 2. What is done beside a call leaves `errno` as the call left it.
+//! 3. A sheet is [`pagelab_sys::process::preload::SHEET_BYTES`] long, and mapped for good.
+
+mod calls;
+mod maps;
+mod pool;
+mod sheet;
+
+use std::{
+    ffi::{c_int, c_void},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use pagelab_sys::process::preload::{ORDERS, Order, Orders};
+
+use crate::calls::Map;
+
+/// From how many bytes on each order holds; before they are read there are none.
+static FROM: [AtomicU64; Order::ALL.len()] = [const { AtomicU64::new(u64::MAX) }; Order::ALL.len()];
+
+/// Called when the library is loaded, before the program's first instruction.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = {
+    extern "C" fn begin() {
+        if let Some(text) = calls::variable(ORDERS) {
+            follow(Orders::parse(text.to_bytes()));
+        }
+        sheet::open();
+    }
+    begin
+};
+
+/// Takes orders.
+fn follow(orders: Orders) {
+    for order in Order::ALL {
+        let from = orders.from(order).unwrap_or(u64::MAX);
+        FROM[order as usize].store(from, Ordering::Relaxed);
+    }
+}
+
+/// Whether something is ordered for so many bytes.
+fn is_ordered(order: Order, bytes: usize) -> bool {
+    bytes as u64 >= FROM[order as usize].load(Ordering::Relaxed)
+}
+
+/// The bytes of a page of the pool, where shared memory is to have them.
+fn pool_page(bytes: usize) -> Option<usize> {
+    let page = FROM[Order::Pool as usize].load(Ordering::Relaxed);
+    if bytes as u64 >= page { usize::try_from(page).ok() } else { None }
+}
+
+/// `mmap(2)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let map = Map { address: address.addr(), length, access, flags, file, offset };
+    // SAFETY: rule 1.
+    unsafe { maps::made(&map) }
+}
+
+/// `mmap(2)` as programs call it that were built for large files.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let map = Map { address: address.addr(), length, access, flags, file, offset };
+    // SAFETY: rule 1.
+    unsafe { maps::made(&map) }
+}
+
+/// `shmget(2)`.
+#[unsafe(no_mangle)]
+extern "C" fn shmget(key: c_int, size: usize, flags: c_int) -> c_int {
+    pool::segment(key, size, flags)
+}
+
+/// `ftruncate(2)`: how a file in memory gets its size.
+#[unsafe(no_mangle)]
+extern "C" fn ftruncate(file: c_int, size: i64) -> c_int {
+    pool::sized(file, size)
+}
+
+/// The same for programs that were built for large files.
+#[unsafe(no_mangle)]
+extern "C" fn ftruncate64(file: c_int, size: i64) -> c_int {
+    pool::sized(file, size)
+}

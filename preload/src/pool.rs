@@ -1,0 +1,170 @@
+#![expect(unsafe_code, reason = "a map that is made and taken back; the rules are in lib.rs")]
+//! Shared memory in pages of the hugetlb pool: segments of System V and files in memory.
+//!
+//! The one idea: all pages are reserved when the memory gets its size, or the program gets what it
+//! asked for: pages that are missing later would be a SIGBUS. A file in memory gets its size by the
+//! first `ftruncate`, and with it another file in its place: until then nobody can have mapped or
+//! filled it. One that is written to like a file never gets there, which is well: files of the
+//! pool cannot be written.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use pagelab_sys::process::preload::Counted;
+
+use crate::{
+    calls::{self, Errno},
+    pool_page, sheet,
+};
+
+/// How the kernel shows a file in memory, and what it adds while it has no name.
+const LINK: &[u8] = b"/memfd:";
+const DELETED: &[u8] = b" (deleted)";
+/// Bytes of such a link: a name has 249 at most.
+const LINK_BYTES: usize = 320;
+
+/// `shmget(2)`, in pages of the pool where that is ordered.
+pub(crate) fn segment(key: c_int, size: usize, flags: c_int) -> c_int {
+    let is_new = key == libc::IPC_PRIVATE || flags & libc::IPC_CREAT != 0;
+    let page = pool_page(size).filter(|_| is_new && flags & libc::SHM_HUGETLB == 0);
+    if let Some(page) = page {
+        sheet::add(Counted::Asked, 1);
+        let pages = page.trailing_zeros().cast_signed() << libc::MAP_HUGE_SHIFT;
+        // Its pages have to be there when they are touched.
+        let wanted = (flags & !libc::SHM_NORESERVE) | libc::SHM_HUGETLB | pages;
+        let came = calls::aside(|| calls::segment(key, size, wanted));
+        sheet::note(came.map(|_| size));
+        if let Ok(segment) = came {
+            return segment;
+        }
+    }
+    calls::segment(key, size, flags).unwrap_or(-1)
+}
+
+/// `ftruncate(2)`, by a file of the pool where that is ordered.
+pub(crate) fn sized(file: c_int, size: i64) -> c_int {
+    let bytes = usize::try_from(size).unwrap_or(0);
+    if let Some(page) = pool_page(bytes).filter(|page| bytes.is_multiple_of(*page)) {
+        let is_done = calls::aside(|| {
+            let fresh = Fresh::of(file)?;
+            sheet::add(Counted::Asked, 1);
+            let came = fresh.in_pool(file, bytes, page);
+            sheet::note(came.map(|()| bytes));
+            came.ok()
+        });
+        if is_done.is_some() {
+            return 0;
+        }
+    }
+    if calls::truncate(file, size).is_ok() { 0 } else { -1 }
+}
+
+/// A file in memory that has no size yet.
+struct Fresh {
+    link: [u8; LINK_BYTES],
+    /// Flags that it was made with.
+    flags: u32,
+}
+
+impl Fresh {
+    fn of(file: c_int) -> Option<Self> {
+        let mut fresh = Self { link: [0; LINK_BYTES], flags: 0 };
+        let path = Path::of(file);
+        let length = calls::link(path.text()?, &mut fresh.link).ok()?;
+        let name = fresh.link.get(..length)?.strip_prefix(LINK)?.strip_suffix(DELETED)?;
+        let end = LINK.len() + name.len();
+        *fresh.link.get_mut(end)? = 0;
+        fresh.flags = match calls::flags(file, libc::F_GET_SEALS).ok()? {
+            0 => libc::MFD_ALLOW_SEALING,
+            libc::F_SEAL_SEAL => 0,
+            // Somebody says already what it may become.
+            _ => return None,
+        };
+        if calls::flags(file, libc::F_GETFD).ok()? & libc::FD_CLOEXEC != 0 {
+            fresh.flags |= libc::MFD_CLOEXEC;
+        }
+        (calls::size(file).ok()? == 0).then_some(fresh)
+    }
+
+    /// Puts a file of the pool in its place, of which every page is reserved.
+    fn in_pool(&self, file: c_int, bytes: usize, page: usize) -> Result<(), Errno> {
+        let name = self.link.get(LINK.len()..).and_then(|n| CStr::from_bytes_until_nul(n).ok());
+        let pages = page.trailing_zeros() << libc::MAP_HUGE_SHIFT;
+        let wanted = self.flags | libc::MFD_HUGETLB | pages;
+        let new = calls::file_in_memory(name.unwrap_or(c"pool"), wanted)?;
+        let close_on_exec = if self.flags & libc::MFD_CLOEXEC == 0 { 0 } else { libc::O_CLOEXEC };
+        let came = reserve(new, bytes).and_then(|()| calls::replace(file, new, close_on_exec));
+        calls::close(new);
+        came
+    }
+}
+
+/// Gives a file of the pool its size and all of its pages: who maps a whole file reserves them for
+/// it, and it keeps them when the map is gone.
+fn reserve(file: c_int, bytes: usize) -> Result<(), Errno> {
+    calls::truncate(file, i64::try_from(bytes).unwrap_or(i64::MAX))?;
+    let at: *mut c_void = calls::shared(file, bytes)?;
+    // SAFETY: it was made here, and nobody has seen it.
+    unsafe { calls::unmap(at, bytes) };
+    Ok(())
+}
+
+/// `/proc/self/fd/N`, written without allocating.
+struct Path {
+    bytes: [u8; 32],
+}
+
+impl Path {
+    const BEFORE: &[u8] = b"/proc/self/fd/";
+
+    fn of(file: c_int) -> Self {
+        let mut bytes = [0; 32];
+        let digits = (1..10).take_while(|n| file / 10_i32.pow(*n) > 0).count() + 1;
+        let (before, rest) = bytes.split_at_mut(Self::BEFORE.len());
+        before.copy_from_slice(Self::BEFORE);
+        let mut left = file.unsigned_abs();
+        for digit in rest.iter_mut().take(digits).rev() {
+            *digit = b'0' + u8::try_from(left % 10).unwrap_or(0);
+            left /= 10;
+        }
+        Self { bytes }
+    }
+
+    fn text(&self) -> Option<&CStr> {
+        CStr::from_bytes_until_nul(&self.bytes).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_has_its_path() {
+        for (file, path) in [(0, c"/proc/self/fd/0"), (9, c"/proc/self/fd/9")] {
+            assert_eq!(Path::of(file).text(), Some(path));
+        }
+        assert_eq!(Path::of(10).text(), Some(c"/proc/self/fd/10"));
+        assert_eq!(Path::of(c_int::MAX).text(), Some(c"/proc/self/fd/2147483647"));
+    }
+
+    #[test]
+    fn a_file_in_memory_is_fresh_until_it_has_a_size() {
+        let file = calls::file_in_memory(c"a name", libc::MFD_CLOEXEC).unwrap();
+        let fresh = Fresh::of(file).unwrap();
+        assert_eq!(fresh.flags, libc::MFD_CLOEXEC);
+        assert!(fresh.link.starts_with(b"/memfd:a name\0"));
+        assert_eq!(calls::truncate(file, 4096), Ok(()));
+        assert!(Fresh::of(file).is_none());
+        calls::close(file);
+        assert!(Fresh::of(file).is_none() && Fresh::of(0).is_none());
+    }
+
+    #[test]
+    fn without_orders_a_call_is_the_kernels() {
+        let file = calls::file_in_memory(c"plain", 0).unwrap();
+        assert_eq!((sized(file, 4 << 20), calls::size(file)), (0, Ok(4 << 20)));
+        assert_eq!((sized(file, -1), calls::errno()), (-1, libc::EINVAL));
+        calls::close(file);
+        assert_eq!((segment(libc::IPC_PRIVATE, 0, 0o600), calls::errno()), (-1, libc::EINVAL));
+    }
+}

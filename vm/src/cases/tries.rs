@@ -1,0 +1,117 @@
+//! `pagelab try` on real kernels: every rung takes there, or says why not.
+//!
+//! The one idea: the program that is tried is this one, which holds memory of both kinds and
+//! waits: static, so that what needs a dynamic loader is skipped, and what comes from outside or
+//! from the machine's settings is what is left to show.
+
+use std::{env, fs, os::fd::AsRawFd, thread::sleep, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use pagelab_record::{Data, Measured, Outcome, Record, journal, vocabulary::tried};
+use pagelab_sys::{
+    Area,
+    memory::{Backing, Layout, memfd},
+};
+
+use super::valid;
+use crate::{
+    guest::{Guest, scratch, text},
+    verdict::Verdict,
+};
+
+/// The words that make this program the one that is tried.
+pub(crate) const HOLD: &str = "__hold";
+/// Bytes of each kind that it holds, and how long.
+const HELD: usize = 8 << 20;
+const WAIT: Duration = Duration::from_millis(900);
+
+/// Holds anonymous and shared memory for a moment.
+pub(crate) fn hold() -> Result<()> {
+    let file = memfd::create("held")?;
+    file.set_len(HELD as u64)?;
+    let shared = Backing::File { fd: file.as_raw_fd(), shared: true };
+    let areas = [Backing::Anonymous, shared]
+        .map(|backing| Area::mapped(Layout::contiguous(HELD), backing, 2 << 20));
+    for area in areas.iter().flatten() {
+        area.fill(|| 1);
+    }
+    sleep(WAIT);
+    for area in areas {
+        area.context("its memory")?.release()?;
+    }
+    Ok(())
+}
+
+/// Rungs whose pages come on every kernel that has them: nothing is in their way on a machine that
+/// has just been booted.
+const SURE: [&str; 3] = ["thp-always", "shmem-thp", "collapse"];
+
+pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
+    let settings = [
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+        "/proc/sys/vm/nr_hugepages",
+    ];
+    let read = || settings.iter().map(|path| text(path)).collect::<Result<Vec<_>>>();
+    let before = read()?;
+    let place = scratch();
+    let run = place.to_string_lossy().into_owned();
+    let program = env::current_exe()?.to_string_lossy().into_owned();
+    let ran = guest.run(&["try", "-q", "--rounds", "1", "-o", &run, "--", &program, HOLD])?;
+    ensure!(ran.code == 0, "pagelab try: exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
+    let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
+    let _ = fs::remove_dir_all(&place);
+    let (mut took, mut not) = (Vec::new(), Vec::new());
+    for record in &contents.records {
+        let name = record.case.get("rung").unwrap_or("?");
+        let outcome = told(record, name);
+        let list = if outcome.as_ref().is_ok_and(|(is_taken, _)| *is_taken) {
+            &mut took
+        } else {
+            &mut not
+        };
+        list.push(name.to_owned());
+        guest.part(name, outcome.and_then(|(_, why)| Verdict::ok(why)));
+    }
+    ensure!(read()? == before, "settings were {before:?} and are {:?}", read()?);
+    for name in SURE {
+        let is_there = contents.records.iter().any(|r| r.case.get("rung") == Some(name));
+        ensure!(!is_there || took.iter().any(|one| one == name), "{name} did not take");
+    }
+    Verdict::ok(format!("took: {}; not: {}", took.join(", "), not.join(", ")))
+}
+
+/// Whether a rung took, and what is told of it; an error where nothing is.
+fn told(record: &Record, name: &str) -> Result<(bool, String)> {
+    let measured = match &record.outcome {
+        Outcome::Skipped { need, cure } => {
+            ensure!(!cure.is_empty(), "{need} has no cure");
+            return Ok((false, format!("needs {need}")));
+        }
+        Outcome::Failed { reason } => anyhow::bail!("it failed: {reason}"),
+        Outcome::Measured(measured) => measured,
+    };
+    valid(record)?;
+    let counted = |name: &str| measured.counters.get(name).copied().unwrap_or(0);
+    ensure!(counted(tried::SAMPLES) > 0, "nobody looked at it");
+    if [tried::PLAIN, tried::AS_SET_UP].contains(&name) {
+        return Ok((true, format!("{} looks", counted(tried::SAMPLES))));
+    }
+    let large = large(measured);
+    if large > 0 {
+        return Ok((true, format!("{large} bytes in its pages")));
+    }
+    let why = [tried::REFUSED, tried::REFUSAL, tried::FALLBACKS, tried::ELIGIBLE];
+    let why = why.map(|name| format!("{name} {}", counted(name)));
+    Ok((false, format!("did not take: {}", why.join(", "))))
+}
+
+/// The most bytes in the pages of the rung.
+fn large(measured: &Measured) -> u64 {
+    let series = measured.series.iter().filter(|series| series.name == tried::LARGE);
+    let values = series.flat_map(|series| match &series.data {
+        Data::Values(values) => values.clone(),
+        Data::Histogram(_) | Data::Summary(_) => Vec::new(),
+    });
+    values.max().unwrap_or(0)
+}
