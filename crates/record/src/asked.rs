@@ -112,7 +112,7 @@ pub struct Rung {
     pub how: String,
     /// What it reaches.
     pub reach: Reach,
-    /// Bytes of the smallest page that it is to bring; 0 for the two that bring none.
+    /// Bytes of the smallest page that it is to bring; 0 for those that bring none.
     pub page: u64,
     /// How to have it for good: environment line, unit property, kernel parameter, code.
     pub keep: Vec<String>,

@@ -52,6 +52,8 @@ pub struct Seen {
     pub stripped: BTreeSet<u32>,
     /// Of them, those that say another THP policy than the rung's.
     pub other_policy: BTreeSet<u32>,
+    /// Of them, those that were seen without our library among their mappings.
+    pub unloaded: BTreeSet<u32>,
     /// The mappings of the first process at the last dear look, by name.
     pub mappings: BTreeMap<String, Mapped>,
 }
@@ -116,11 +118,13 @@ impl Seen {
         self.folios = Some(self.folios.unwrap_or(0).max(found));
     }
 
-    fn weigh(&mut self, all: &[Weight], since_ns: u64) {
+    /// Adds a look; `pool_is_shared` says whether pages of the pool are shared memory.
+    fn weigh(&mut self, all: &[Weight], since_ns: u64, pool_is_shared: bool) {
+        let sum = |of: fn(&Weight) -> u64| all.iter().map(of).sum::<u64>();
         // What each has of files and of shared memory is mostly the same.
         let most = |of: fn(&Weight) -> u64| all.iter().map(of).max().unwrap_or(0);
-        let own: u64 = all.iter().map(|one| one.anonymous + one.hugetlb).sum();
-        let held = own + most(|one| one.file) + most(|one| one.shared);
+        let pool = if pool_is_shared { most(|one| one.hugetlb) } else { sum(|one| one.hugetlb) };
+        let held = sum(|one| one.anonymous) + pool + most(|one| one.file) + most(|one| one.shared);
         // One of several never holds more than all of them.
         self.peak = self.peak.max(held).max(most(|one| one.peak + one.hugetlb));
         self.held += u128::from(held) * u128::from(since_ns);
@@ -137,6 +141,8 @@ pub struct Expected {
     pub thp: Option<bool>,
     /// Bytes of the folios that are looked for.
     pub folio: Option<u64>,
+    /// Whether our library is to be in it, which puts what is shared into the hugetlb pool.
+    pub preload: bool,
     /// Nanoseconds that the program takes, where that is known.
     pub whole_ns: Option<u64>,
 }
@@ -234,7 +240,8 @@ impl Eyes {
         all.truncate(PROCESSES);
         let weights: Vec<Weight> = all.iter().filter_map(|pid| Weight::of(*pid)).collect();
         if !weights.is_empty() {
-            self.seen.weigh(&weights, begun - self.last_ns);
+            let is_shared = self.expected.preload;
+            self.seen.weigh(&weights, begun - self.last_ns, is_shared);
         }
         self.last_ns = begun;
         for pid in &all {
@@ -251,6 +258,10 @@ impl Eyes {
             }
             if let (Some(folios), Some(size)) = (folios, expected.folio) {
                 seen.find_folios(folios, size, &all);
+            }
+            if expected.preload {
+                seen.unloaded
+                    .extend(all.iter().filter(|pid| maps::has_library(**pid) == Some(false)));
             }
         });
         self.spent_ns += monotonic_raw_ns() - begun;

@@ -10,6 +10,8 @@ use std::{
     ops::Range,
 };
 
+use pagelab_sys::process::preload::PACKAGE;
+
 /// Bytes that are read of a map, at most: 100,000 mappings.
 const MAP_BYTES: u64 = 96 << 20;
 /// Mappings that are told one by one.
@@ -132,6 +134,15 @@ fn ranges(pid: u32, fits: impl Fn(&str, &str) -> bool) -> Vec<Range<u64>> {
         fits(access, &name).then_some(low..high)
     });
     found.collect()
+}
+
+/// Whether our library is among the mappings of a process; `None` where nobody may look, or it is
+/// ending.
+pub fn has_library(pid: u32) -> Option<bool> {
+    let file = format!("/lib{}.so", PACKAGE.replace('-', "_"));
+    let all = ranges(pid, |access, _| access.contains('x'));
+    let of_it = ranges(pid, |_, name| name.ends_with(&file));
+    (!all.is_empty()).then_some(!of_it.is_empty())
 }
 
 /// Whether a process has memory still: not one that is ending.

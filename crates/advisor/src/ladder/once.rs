@@ -11,6 +11,7 @@ use pagelab_sys::{
     knobs::MemoryGroup,
     process::{
         launch::{Before, Ended, Waiting},
+        preload::Counts,
         tree,
     },
     time::monotonic_raw_ns,
@@ -21,6 +22,7 @@ use super::{
     load::{Load, Ready},
     look::{Expected, Eyes, Seen},
     outside::{Collapsed, Collapsing},
+    preloaded::Sheet,
     program::Program,
     rungs::Start,
     streams::{PATIENCE, Streams, last_words},
@@ -43,6 +45,8 @@ pub struct Once {
     pub digest: u64,
     /// What was collapsed from outside.
     pub collapsed: Collapsed,
+    /// What the preloaded library counted, where there was one.
+    pub counts: Option<Counts>,
     /// Processes that it left behind.
     pub left: usize,
     /// Faults of the child before it became the program.
@@ -119,6 +123,8 @@ impl Run<'_> {
         command.args(&self.program.words[1..]);
         command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));
         command.env(self.mark.0, self.mark.1);
+        let sheet = self.start.preload.then(Sheet::new).transpose().map_err(Stopped::Start)?;
+        command.envs(sheet.as_ref().map(Sheet::variable));
         // Its name is as it was typed, whatever the path.
         command.arg0(&self.program.words[0]);
         streams.give(&mut command).map_err(Stopped::Start)?;
@@ -157,6 +163,7 @@ impl Run<'_> {
             counters: Counters::read(self.start.folio_kib()).since(&before),
             digest: streams.digest().unwrap_or(0),
             collapsed: watch.collapsing.map(Collapsing::close).unwrap_or_default(),
+            counts: sheet.as_ref().map(Sheet::counts),
             left,
             before_exec,
             group_peak: self.group.and_then(MemoryGroup::peak),
@@ -176,6 +183,7 @@ impl Run<'_> {
             environment: pairs.map(|(key, value)| format!("{key}={value}")).collect(),
             thp: self.start.thp,
             folio: self.start.folio_kib().map(|kib| kib << 10),
+            preload: self.start.preload,
             whole_ns: self.usual_ns,
         }
     }

@@ -7,6 +7,7 @@
 
 mod allocators;
 mod machine;
+mod preload;
 
 use std::{env, fs, path::PathBuf};
 
@@ -16,11 +17,13 @@ use pagelab_record::{
     vocabulary::tried::{AS_SET_UP, PLAIN},
 };
 use pagelab_sys::{
+    files::beside,
     machine::{
         Tree, rights, selected,
         thp::{HugePages, Policy},
     },
     memory::outside,
+    process::preload::PACKAGE,
 };
 
 use super::program::{Loader, Program};
@@ -38,6 +41,8 @@ pub struct Start {
     pub pool: Option<(u64, PathBuf)>,
     /// What is done to it while it runs.
     pub outside: Option<Outside>,
+    /// Whether a library of ours counts what it did in it.
+    pub preload: bool,
     /// What shows that it took.
     pub proof: Proof,
     /// What must have been seen of the program for it to make sense.
@@ -75,6 +80,8 @@ pub enum Proof {
     Kinds(&'static [usize]),
     /// Folios of so many bytes.
     Folios(u64),
+    /// What the preloaded library counted.
+    Counted,
 }
 
 /// Which programs a rung is for.
@@ -116,6 +123,8 @@ pub struct Ground<'g> {
     pub tree: Tree,
     /// Whether settings may be changed.
     pub is_root: bool,
+    /// The library that is preloaded.
+    pub library: Result<PathBuf, Lack>,
 }
 
 impl<'g> Ground<'g> {
@@ -126,6 +135,7 @@ impl<'g> Ground<'g> {
             pages: HugePages::machine(),
             tree: Tree::machine(),
             is_root: rights::is_root(),
+            library: library(),
         }
     }
 
@@ -135,15 +145,29 @@ impl<'g> Ground<'g> {
     }
 }
 
+/// Where our library lies.
+fn library() -> Result<PathBuf, Lack> {
+    let need = "the library that is preloaded";
+    match beside::library(PACKAGE) {
+        Ok(Ok(path)) => Ok(path),
+        Ok(Err(missing)) => Err(lack(&format!("{need}, {missing}"), missing.cure.clone())),
+        Err(error) => Err(lack(&format!("{need} ({error})"), "mount /proc")),
+    }
+}
+
 /// The table, in the order of a report.
 const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     plain,
     as_set_up,
     malloc_thp,
     malloc_hugetlb,
+    preload::malloc_keep,
+    preload::populate,
+    preload::maps_thp,
     machine::thp_always,
     machine::mthp,
     machine::shared_memory,
+    preload::shared_pool,
     allocators::allocators,
     collapse,
     code,
@@ -151,6 +175,7 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const HUGETLB: &str = "glibc.malloc.hugetlb";
+const PRELOAD: &str = "LD_PRELOAD";
 
 /// The variable with one tunable in place of what it says of it now.
 fn tunables(now: Option<&str>, name: &str, value: &str) -> (String, String) {
@@ -160,6 +185,13 @@ fn tunables(now: Option<&str>, name: &str, value: &str) -> (String, String) {
     let kept = now.into_iter().flat_map(|now| now.split(':')).filter(is_other);
     let all: Vec<String> = kept.map(ToOwned::to_owned).chain([format!("{name}={value}")]).collect();
     (TUNABLES.to_owned(), all.join(":"))
+}
+
+/// The variable that has a library loaded before those that it names now.
+fn preloaded(library: &str) -> (String, String) {
+    let before = env::var(PRELOAD).ok().filter(|before| !before.is_empty());
+    let all = before.map_or(library.to_owned(), |before| format!("{library}:{before}"));
+    (PRELOAD.to_owned(), all)
 }
 
 fn malloc(value: &str) -> Vec<(String, String)> {
@@ -255,30 +287,38 @@ fn malloc_thp(ground: &Ground<'_>) -> Vec<Offer> {
     vec![Offer { rung, start }]
 }
 
-fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
+/// The pool of the machine's usual size of page: bytes of a page, and the knob.
+fn pool(ground: &Ground<'_>, rung: &mut Rung) -> Option<(u64, PathBuf)> {
     let size = ground.tree.field_number("proc/meminfo", "Hugepagesize").map(|kib| kib << 10);
-    let pools = ground.pages.pools();
-    let how = "malloc takes pages of the hugetlb pool, which is set aside for it";
-    let mut rung = rung("malloc-hugetlb", how, Reach::Machine, size.unwrap_or(2 << 20));
-    rung.lacks.extend(not_by_glibc(ground.program));
-    let pool = pools.iter().find(|pool| Some(pool.page_size) == size);
-    let Some(pool) = pool else {
-        rung.lacks.push(lack("a hugetlb pool", "a kernel with CONFIG_HUGETLBFS"));
-        return vec![Offer { rung, start: Start::default() }];
-    };
+    rung.page = size.unwrap_or(2 << 20);
     if !ground.is_root {
         rung.lacks.push(lack("the right to set pages aside", "run as root: sudo pagelab try"));
     }
+    let pools = ground.pages.pools();
+    let Some(pool) = pools.into_iter().find(|pool| Some(pool.page_size) == size) else {
+        rung.lacks.push(lack("a hugetlb pool", "a kernel with CONFIG_HUGETLBFS"));
+        return None;
+    };
+    Some((pool.page_size, pool.path))
+}
+
+fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
+    let how = "malloc takes pages of the hugetlb pool, which is set aside for it";
+    let mut rung = rung("malloc-hugetlb", how, Reach::Machine, 2 << 20);
+    rung.lacks.extend(not_by_glibc(ground.program));
+    let Some((page, path)) = pool(ground, &mut rung) else {
+        return vec![Offer { rung, start: Start::default() }];
+    };
     rung.keep = vec![
         "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=2 (glibc 2.35)".to_owned(),
-        format!("sysctl: vm.nr_hugepages=N, pages of {}", display_bytes(pool.page_size as f64)),
+        format!("sysctl: vm.nr_hugepages=N, pages of {}", display_bytes(page as f64)),
     ];
     "the pool serves nobody else, used or not; a copy on write that finds it empty ends the \
      program with SIGBUS"
         .clone_into(&mut rung.cost);
     let start = Start {
         environment: malloc("2"),
-        pool: Some((pool.page_size, pool.path.clone())),
+        pool: Some((page, path)),
         proof: POOL,
         only: Only::Alone,
         ..Start::default()
@@ -322,6 +362,8 @@ fn code(ground: &Ground<'_>) -> Vec<Offer> {
 mod tests {
     use std::{collections::BTreeSet, ffi::OsString};
 
+    use pagelab_sys::process::preload::ORDERS;
+
     use super::*;
 
     #[test]
@@ -355,7 +397,8 @@ mod tests {
     fn offers(files: &[(String, &str)], is_root: bool, program: &Program) -> Vec<Offer> {
         let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
         let (_root, tree) = tree(&files);
-        Ground { program, pages: HugePages::of(tree.clone()), tree, is_root }.offers()
+        let library = Ok("/lib/libpagelab_preload.so".into());
+        Ground { program, pages: HugePages::of(tree.clone()), tree, is_root, library }.offers()
     }
 
     fn machine(global: &'static str) -> Vec<(String, &'static str)> {
@@ -414,10 +457,36 @@ mod tests {
             let of = |name: &str| {
                 offers.iter().find(|offer| offer.rung.name == name).unwrap().rung.lacks.len()
             };
-            [of("malloc-thp"), of("malloc-hugetlb"), of("thp-always")]
+            ["malloc-thp", "malloc-hugetlb", "populate", "shmem-hugetlb", "thp-always"].map(of)
         };
-        assert_eq!(with(Loader::Glibc, false), [0, 0, 0]);
-        assert_eq!(with(Loader::None, false), [1, 1, 0]);
-        assert_eq!(with(Loader::Glibc, true), [1, 1, 0]);
+        assert_eq!(with(Loader::Glibc, false), [0, 0, 0, 0, 0]);
+        assert_eq!(with(Loader::None, false), [1, 1, 1, 1, 0]);
+        assert_eq!(with(Loader::Glibc, true), [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn who_may_not_have_huge_pages_has_maps_collapsed_and_root_lets_them_in() {
+        let how = |global, is_root| {
+            let offers = offers(&machine(global), is_root, &program());
+            let offer = offers.into_iter().find(|offer| offer.rung.name == "maps-thp").unwrap();
+            let orders = offer.start.environment.into_iter().find(|(name, _)| name == ORDERS);
+            (orders.unwrap().1, offer.start.settings.len(), offer.rung.reach)
+        };
+        let never = "always madvise [never]\n";
+        assert_eq!(how(never, false), ("collapse=2097152".to_owned(), 0, Reach::Program));
+        assert_eq!(how(never, true), ("huge=2097152".to_owned(), 1, Reach::Machine));
+        let madvise = "always [madvise] never\n";
+        assert_eq!(how(madvise, false), ("huge=2097152".to_owned(), 0, Reach::Program));
+    }
+
+    #[test]
+    fn a_library_that_is_missing_is_a_need_with_its_cure() {
+        let program = program();
+        let (_root, tree) = tree(&[]);
+        let library = Err(lack("the library", "build it"));
+        let pages = HugePages::of(tree.clone());
+        let offers = Ground { program: &program, pages, tree, is_root: false, library }.offers();
+        let populate = offers.iter().find(|offer| offer.rung.name == "populate").unwrap();
+        assert_eq!(populate.rung.lacks, [lack("the library", "build it")]);
     }
 }

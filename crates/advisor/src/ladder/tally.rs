@@ -11,7 +11,7 @@ use pagelab_record::{
     Case, Claim, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit,
     schema, verdict::Better, vocabulary::tried,
 };
-use pagelab_sys::{arch, machine::environment};
+use pagelab_sys::{arch, machine::environment, process::preload::Counted};
 
 use super::{
     load::Score,
@@ -86,8 +86,9 @@ impl Tally {
             (tried::MEAN, Some(seen.mean())),
             (tried::LARGE, large),
         ];
-        // Of a run that ended before the first look nothing is known, but what its group says.
-        let memory = memory.into_iter().filter(|_| seen.looks > 0);
+        // Of a run that ended before the first look nothing is known, but what was counted.
+        let is_counted = |name: &str| name == tried::LARGE && offer.start.proof == Proof::Counted;
+        let memory = memory.into_iter().filter(|(name, _)| seen.looks > 0 || is_counted(name));
         let memory = memory.chain([(tried::GROUP_PEAK, once.group_peak)]);
         let memory = memory.filter_map(|(name, bytes)| Some((name, Unit::Bytes, bytes?)));
         self.series.extend(times.map(|(name, clock, ns)| series(name, round, clock, Unit::Ns, ns)));
@@ -138,7 +139,15 @@ impl Tally {
             (tried::COLLAPSED, once.collapsed.blocks),
             (tried::REFUSED, once.collapsed.refused),
         ];
-        for (name, count) in added {
+        let preloaded = once.counts.map(|counts| {
+            [
+                (tried::PRELOADED, counts.get(Counted::Programs)),
+                (tried::ASKED, counts.get(Counted::Asked)),
+                (tried::REFUSED, counts.get(Counted::Refused)),
+                (tried::UNLOADED, seen.unloaded.len() as u64),
+            ]
+        });
+        for (name, count) in added.into_iter().chain(preloaded.into_iter().flatten()) {
             *self.counters.entry(name.to_owned()).or_default() += count;
         }
         let most = [
@@ -146,6 +155,7 @@ impl Tally {
             (tried::ELIGIBLE, seen.eligible()),
             (tried::EXIT, once.exit()),
             (tried::REFUSAL, once.collapsed.why.map_or(0, |why| u64::from(why.unsigned_abs()))),
+            (tried::REFUSAL, once.counts.map_or(0, |counts| counts.get(Counted::Errno))),
         ];
         for (name, count) in most {
             let kept = self.counters.entry(name.to_owned()).or_default();
@@ -213,6 +223,7 @@ fn obtained(proof: Proof, once: &Once) -> Option<u64> {
         Proof::None | Proof::BaseOnly => Some(once.seen.large),
         Proof::Kinds(kinds) => Some(kinds.iter().map(|kind| once.seen.most[*kind]).sum()),
         Proof::Folios(_) => once.seen.folios,
+        Proof::Counted => once.counts.map(|counts| counts.get(Counted::Bytes)),
     }
 }
 

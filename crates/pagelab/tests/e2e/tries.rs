@@ -1,5 +1,7 @@
 //! `pagelab try`: programs that take larger pages, that do not, and that do not run well.
 
+mod preloaded;
+
 use std::{collections::BTreeMap, fs, path::Path};
 
 use pagelab_record::{Data, Record, vocabulary::tried};

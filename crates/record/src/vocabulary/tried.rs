@@ -37,11 +37,16 @@ pub const FALLBACKS: &str = "thp_fault_fallbacks";
 pub const STRIPPED: &str = "processes_without_environment";
 /// Processes that it left behind, and that were ended.
 pub const LEFT: &str = "processes_left";
-/// Blocks that were collapsed from outside, those that the kernel refused, and the error number
-/// of the last refusal.
+/// Blocks that were collapsed from outside; those that the kernel refused, or calls of a preloaded
+/// library that it refused, and the error number of a refusal.
 pub const COLLAPSED: &str = "collapsed_blocks";
 pub const REFUSED: &str = "refused_blocks";
 pub const REFUSAL: &str = "refusal_errno";
+/// Where a library of ours was preloaded: the programs that were loaded with it, the processes that
+/// had it not among their mappings, and the calls for memory that it had orders for.
+pub const PRELOADED: &str = "preloaded_programs";
+pub const UNLOADED: &str = "processes_without_library";
+pub const ASKED: &str = "preload_calls";
 /// Exit code of the program, or 256 and the signal that ended it.
 pub const EXIT: &str = "exit";
 /// Contents of its output, and whether it was the same each time: 1 or 0.

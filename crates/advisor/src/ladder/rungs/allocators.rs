@@ -3,11 +3,11 @@
 //! The one idea: each is a row: the files that it may be, the variables that ask it for huge pages,
 //! and the package that has it.
 
-use std::{env, path::Path};
+use std::path::Path;
 
 use pagelab_record::asked::Reach;
 
-use super::{ANY, Ground, Offer, Proof, Start, lack, rung};
+use super::{ANY, Ground, Offer, Proof, Start, lack, preloaded, rung};
 use crate::ladder::program::Loader;
 
 /// Where distributions put libraries.
@@ -65,9 +65,7 @@ fn of_allocator(ground: &Ground<'_>, (name, files, variables, package): &Allocat
         rung.lacks.push(lack(&format!("the library of {name}"), format!("apt install {package}")));
     }
     let library = found.unwrap_or_else(|| files[0].into()).display().to_string();
-    let before = env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
-    let preload = before.map_or(library.clone(), |before| format!("{library}:{before}"));
-    let mut environment = vec![("LD_PRELOAD".to_owned(), preload)];
+    let mut environment = vec![preloaded(&library)];
     environment.extend(variables.iter().map(|(key, value)| ((*key).into(), (*value).into())));
     let told: Vec<String> =
         environment.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -41,7 +41,8 @@ Beside plain: the time or first score of a rung over that of base pages, round b
 95 % interval; what is only screened has no verdict. Peak: what it and all that it started held at \
 most, hugetlb pages included, of files and shared memory what the largest of them holds. More: \
 beside plain, whose pages were all touched, so it is memory that is held and was never used. In \
-large pages: the most at one look, in pages of the rung's size or larger.";
+large pages: the most at one look, in pages of the rung's size or larger; of populate, all \
+that was made present when it was mapped.";
 
 fn answers(tried: &Tried<'_>) -> Vec<Block> {
     let answers = tried.answers();

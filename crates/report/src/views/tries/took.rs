@@ -67,6 +67,11 @@ fn why_unseen(entry: &Entry) -> String {
 fn why_not(rung: &Rung, entry: &Entry) -> String {
     let counter = |name: &str| entry.counter(name).unwrap_or(0);
     let page = display_bytes(rung.page as f64);
+    if let Some(programs) = entry.counter(tried::PRELOADED)
+        && let Some(why) = why_not_preloaded(rung, programs, entry)
+    {
+        return why;
+    }
     if counter(tried::REFUSED) > 0 {
         let why = match counter(tried::REFUSAL) {
             EINVAL => "it cannot collapse such memory (code needs READ_ONLY_THP_FOR_FS, or a file \
@@ -96,6 +101,38 @@ fn why_not(rung: &Rung, entry: &Entry) -> String {
     format!("no block of {page} was whole when it was touched: its mappings grew in small steps")
 }
 
-/// What the kernel answers to a collapse that cannot be, and to one for which it found no page.
+/// The same of a library of ours that was to be in so many of its programs.
+fn why_not_preloaded(rung: &Rung, programs: u64, entry: &Entry) -> Option<String> {
+    let counter = |name: &str| entry.counter(name).unwrap_or(0);
+    let [asked, without] = [tried::ASKED, tried::UNLOADED].map(counter);
+    if programs == 0 || (asked == 0 && without > 0) {
+        let whose = if programs == 0 { "any".to_owned() } else { format!("{without}") };
+        return Some(format!(
+            "the library was not among the mappings of {whose} of its processes: their \
+             environment was cleaned, or their loader takes none (static, setuid, another C \
+             library)"
+        ));
+    }
+    if asked == 0 {
+        return Some(
+            "it asked for no such memory itself: what malloc maps nobody stands between, and \
+             what is small is left alone"
+                .to_owned(),
+        );
+    }
+    let refused = counter(tried::REFUSED);
+    let why = match counter(tried::REFUSAL) {
+        _ if refused == 0 => return None,
+        EPERM => "its user may have no pages of the pool (vm.hugetlb_shm_group)".to_owned(),
+        ENOMEM if rung.reach == Reach::Machine => "the pool had not so many pages".to_owned(),
+        ENOMEM => "there is no memory for it".to_owned(),
+        EINVAL => "it does not know such advice".to_owned(),
+        errno => format!("error {errno}"),
+    };
+    Some(format!("the kernel refused {refused} of {asked} calls: {why}"))
+}
+
+/// What the kernel answers to who may not, to what cannot be done, and where it finds no page.
+const EPERM: u64 = 1;
 const EINVAL: u64 = 22;
 const ENOMEM: u64 = 12;

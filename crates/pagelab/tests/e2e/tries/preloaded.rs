@@ -1,0 +1,130 @@
+//! Rungs by the library that is preloaded: what it does, and that it says where it could not.
+
+use std::{fs, path::Path};
+
+use pagelab_sys::process::preload::{
+    Counted, Counts, ORDERS, Order, Orders, PACKAGE, SHEET, SHEET_BYTES,
+};
+
+use super::{MIB, compiled, rungs, tried, values};
+use crate::support::{Lab, Machine, Saved, build_library, is_skipped, measured, skip};
+
+/// A program that maps memory itself.
+fn maps(lab: &Lab) -> Option<String> {
+    build_library(PACKAGE);
+    Some(compiled(lab, "maps")?.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn what_a_program_maps_itself_is_populated_by_a_library_that_is_among_its_mappings() {
+    let lab = Lab::new();
+    let Some(program) = maps(&lab) else { return };
+    tried(&lab, "populate", &[&program, "own", "48", "40"]).exits(0);
+    let rungs = rungs(&lab, "run");
+    let populate = &rungs["populate"];
+    if is_skipped(populate) {
+        return skip("the program is not of glibc here", "a system of glibc");
+    }
+    assert_eq!(values(populate, tried::LARGE), [48 * MIB, 48 * MIB]);
+    let counters = &measured(populate).counters;
+    let told = [tried::PRELOADED, tried::ASKED, tried::REFUSED, tried::UNLOADED];
+    assert_eq!(told.map(|name| counters[name]), [2, 2, 0, 0]);
+    let said = |rung: &str| fs::read_to_string(lab.path(format!("run/{rung}.stderr"))).unwrap();
+    assert_eq!(said("populate"), "with the library\n");
+    assert_eq!(said(tried::PLAIN), "without the library\n");
+    let digest = |rung: &str| measured(&rungs[rung]).counters[tried::OUTPUT_DIGEST];
+    assert_eq!(digest("populate"), digest(tried::PLAIN));
+}
+
+#[test]
+fn what_a_program_maps_itself_has_huge_pages_without_privilege() {
+    let lab = Lab::new();
+    let Some(program) = maps(&lab) else { return };
+    tried(&lab, "maps-thp", &[&program, "own", "48", "40"]).exits(0);
+    let maps = &rungs(&lab, "run")["maps-thp"];
+    if is_skipped(maps) {
+        return skip("nobody may have huge pages here", "a kernel with them, and glibc");
+    }
+    if measured(maps).counters[tried::FALLBACKS] > 0 {
+        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
+    }
+    assert!(values(maps, tried::LARGE).iter().any(|large| *large >= 46 * MIB), "{maps:?}");
+}
+
+#[test]
+fn a_library_that_had_nothing_to_do_or_was_not_there_says_so() {
+    let lab = Lab::new();
+    let Some(program) = maps(&lab) else { return };
+    let Some(random) = compiled(&lab, "random") else { return };
+    let none = tried(&lab, "populate", &[random.to_str().unwrap(), "16", "1000"]);
+    if is_skipped(&rungs(&lab, "run")["populate"]) {
+        return skip("the program is not of glibc here", "a system of glibc");
+    }
+    none.exits(0).shows(&["did not take", "populate: it asked for no such memory itself"]);
+    fs::remove_dir_all(lab.path("run")).unwrap();
+    let cleaned = tried(&lab, "populate", &["env", "-i", &program, "own", "48", "200"]);
+    let why = "populate: the library was not among the mappings of";
+    cleaned.exits(0).shows(&["did not take", why]);
+    assert!(measured(&rungs(&lab, "run")["populate"]).counters[tried::UNLOADED] >= 1);
+}
+
+#[test]
+fn shared_memory_takes_pages_of_the_pool_which_is_given_back() {
+    let Some(_machine) = Machine::as_root() else { return };
+    let lab = Lab::new();
+    let Some(program) = maps(&lab) else { return };
+    let path = Path::new("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+    if !path.exists() {
+        return skip("there is no pool of 2 MiB pages", "a kernel with CONFIG_HUGETLBFS");
+    }
+    let pool = Saved::of(path);
+    for kind in ["sysv", "memfd", "shared"] {
+        let ended = tried(&lab, "shmem-hugetlb", &[&program, kind, "32", "60"]);
+        ended.exits(0);
+        let rungs = rungs(&lab, "run");
+        let shared = &rungs["shmem-hugetlb"];
+        if is_skipped(shared) {
+            return;
+        }
+        assert_eq!(values(shared, tried::LARGE), [32 * MIB; 2], "{kind}: {shared:?}");
+        let [held, plain] =
+            [shared, &rungs[tried::PLAIN]].map(|record| values(record, tried::PEAK)[0]);
+        assert!(held.abs_diff(plain) < 4 * MIB, "{kind}: {held} and {plain}");
+        pool.is_back();
+        fs::remove_dir_all(lab.path("run")).unwrap();
+    }
+}
+
+#[test]
+fn where_the_pool_is_empty_a_program_gets_what_it_asked_for() {
+    let _machine = Machine::alone();
+    let lab = Lab::new();
+    let Some(program) = maps(&lab) else { return };
+    let free = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+    if fs::read_to_string(free).is_ok_and(|free| free != "0\n") {
+        return skip("the pool is not empty", "echo 0 > /proc/sys/vm/nr_hugepages");
+    }
+    let orders = Orders::default().with(Order::Pool, 2 << 20).to_string();
+    let run = |kind: &str, is_preloaded: bool| {
+        let mut command = assert_cmd::Command::new(&program);
+        command.args([kind, "8", "1"]);
+        if is_preloaded {
+            let sheet = lab.file("sheet", [0; SHEET_BYTES]);
+            command.env("LD_PRELOAD", build_library(PACKAGE));
+            command.env(ORDERS, &orders).env(SHEET, sheet);
+        }
+        lab.ended(&mut command)
+    };
+    for kind in ["sysv", "memfd", "shared"] {
+        let [plain, asked] = [run(kind, false), run(kind, true)];
+        plain.exits(0);
+        asked.exits(0);
+        if asked.stderr != "with the library\n" {
+            return skip("the program is not of glibc here", "a system of glibc");
+        }
+        assert_eq!(plain.stdout, asked.stdout, "{kind}");
+        let counts = Counts::of(&fs::read(lab.path("sheet")).unwrap());
+        let told = [Counted::Programs, Counted::Asked, Counted::Bytes, Counted::Refused];
+        assert_eq!(told.map(|counted| counts.get(counted)), [1, 1, 0, 1], "{kind}");
+    }
+}
