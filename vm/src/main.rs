@@ -26,7 +26,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cases::CASES, guest::Guest};
+use crate::{
+    cases::{CASES, tries},
+    guest::Guest,
+};
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
@@ -57,6 +60,7 @@ fn dispatch(words: &[&str]) -> Result<bool> {
             conduct::case(&guest, cases::find(name).context("no such case")?);
             Ok(true)
         }
+        [tries::HOLD] => tries::hold().map(|()| true),
         _ => bail!("usage: guest list | guest run NAME…"),
     }
 }

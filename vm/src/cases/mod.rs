@@ -10,6 +10,7 @@ mod nature;
 mod numa;
 mod pressure;
 mod reserved;
+pub(crate) mod tries;
 
 use std::sync::LazyLock;
 
@@ -48,6 +49,7 @@ const RUNS: &[(&str, Run)] = &[
     ("pressure/killed", killed::fragmented),
     ("check/everything", check::everything),
     ("check/unprivileged", check::unprivileged),
+    ("try/rungs", tries::rungs),
     ("lane/panic", lane::panic),
 ];
 
