@@ -25,9 +25,18 @@ pub struct Ab {
     /// Time for the whole run; where there is none, no cell gets more than the screen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_ns: Option<u64>,
+    /// A difference of less is none, in parts per million; where it is absent, the default of a
+    /// comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta_ppm: Option<u32>,
 }
 
 impl Ab {
+    /// A difference of less is none, as a share, where the run was asked so.
+    pub fn delta(&self) -> Option<f64> {
+        self.delta_ppm.map(|ppm| f64::from(ppm) / 1e6)
+    }
+
     /// Which of the two arms has this name.
     pub fn index(&self, arm: &Arm) -> Option<usize> {
         self.arms.iter().position(|known| known.name == arm.name)

@@ -53,11 +53,13 @@ pub(super) fn runner(
 }
 
 /// What the header keeps of it.
-pub(super) fn asked(arms: [Arm; 2], plan: &Plan, budget_ns: Option<u64>) -> Ab {
+pub(super) fn asked(arms: [Arm; 2], plan: &Plan, budget_ns: Option<u64>, delta: Option<f64>) -> Ab {
     // JSON readers hold numbers of 53 bits.
     let seed = RandomState::new().hash_one(0_u8) >> 11;
     let screen = plan.cases.first().map_or(FORKS.get(), |planned| planned.method.forks);
-    Ab { arms, seed, screen, budget_ns }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+    let delta_ppm = delta.map(|share| (share * 1e6).round() as u32);
+    Ab { arms, seed, screen, budget_ns, delta_ppm }
 }
 
 /// An arm of a cell, as far as it has come.

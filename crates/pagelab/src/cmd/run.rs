@@ -18,7 +18,7 @@ use pagelab_record::{
 use pagelab_sys::time::ClockChoice;
 use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
-use super::ab;
+use super::{ab, compare::share};
 use crate::{
     args::{self, Conduct, DryRun, Method, Output, Short},
     exit::{Exit, Failure},
@@ -45,6 +45,9 @@ struct Flags {
     /// bin:PATH bin:PATH.
     #[arg(long, global = true, num_args = 2, value_names = ["A", "B"], value_parser = ab::arm)]
     ab: Option<Vec<Arm>>,
+    /// A difference of less between the arms is none (default 3 %).
+    #[arg(long, global = true, value_name = "SHARE", value_parser = share)]
+    delta: Option<f64>,
     /// Override the size of every case of a suite.
     #[arg(long)]
     size: Option<String>,
@@ -100,7 +103,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     if let Some([a, b]) = flags.ab.as_deref() {
         let (both, arms) = ab::plan(plan, [a.clone(), b.clone()]).map_err(Failure::usage_text)?;
         let budget_ns = flags.method.overrides().budget.map(Seconds::ns);
-        (plan, asked) = (both.clone(), Some(ab::asked(arms, &both, budget_ns)));
+        asked = Some(ab::asked(arms, &both, budget_ns, flags.delta));
+        plan = both;
+    } else if flags.delta.is_some() {
+        return Err(Failure::usage_text("--delta is about two arms: name them with --ab A B"));
     }
     let outlook = plan.outlook();
     // A suite's own sizes may be too large for a host, and are skipped; one that was asked for is

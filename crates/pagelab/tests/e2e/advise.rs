@@ -1,10 +1,12 @@
 //! `pagelab advise`: the table is whole, the memory it may take is kept to, and what cannot be
 //! measured says why. Which strategy is the fastest is for the machine to say, not for a test.
 
+use std::process::Command;
+
 use pagelab_record::{Nature, Outcome, units::parse_bytes};
 use serde_json::Value;
 
-use crate::support::{Lab, Machine, is_skipped};
+use crate::support::{Lab, Machine, is_skipped, skip};
 
 /// Asks with a scripted clock and time enough, and returns the answer.
 fn advise(lab: &Lab, words: &[&str]) -> Value {
@@ -35,6 +37,25 @@ fn every_strategy_has_a_row_and_a_record_within_a_quarter_of_the_memory() {
     }
     let named = advice["answer"]["named"].as_str().unwrap();
     assert!(strategies.iter().any(|strategy| strategy["strategy"] == named), "{advice}");
+    is_taken_by_a_compiler(&lab, strategies.iter().map(|one| one["code"].as_str().unwrap()));
+}
+
+/// Has a compiler read what people are told to paste, each piece as the body of a function.
+fn is_taken_by_a_compiler<'c>(lab: &Lab, codes: impl Iterator<Item = &'c str>) {
+    let headers = "#define _GNU_SOURCE\n#include <sys/mman.h>\n#include <linux/mman.h>\n\
+                   #include <stddef.h>\n#include <sys/prctl.h>\n";
+    let body = |(nth, code): (usize, &str)| {
+        assert!(code.contains("mmap("), "{code}");
+        let thread = if code.contains("t * share") { "size_t t = 0; " } else { "" };
+        format!("char *strategy_{nth}(void) {{ {thread}\n{code}\nreturn p;\n}}\n")
+    };
+    let all: String = codes.enumerate().map(body).collect();
+    let source = lab.file("codes.c", format!("{headers}{all}"));
+    let mut cc = Command::new("cc");
+    let Ok(output) = cc.args(["-fsyntax-only", "-Wall", "-Werror"]).arg(source).output() else {
+        return skip("there is no C compiler", "apt-get install gcc");
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -62,6 +62,18 @@ fn a_variable_of_the_environment_is_an_arm() {
 }
 
 #[test]
+fn what_counts_as_no_difference_is_kept_with_the_run() {
+    let _machine = Machine::alone();
+    let lab = Lab::new();
+    let words = ["--ab", "order=ascending", "order=random", "--forks", "4", "--delta", "90%"];
+    run(&lab, &[&words[..], &["-o", "ab"]].concat()).exits(0).shows(&["within 90.0 %"]);
+    lab.pagelab(&["compare", "ab"]).exits(0).shows(&["within 90.0 %"]);
+    lab.pagelab(&["compare", "ab", "--delta", "1%"]).exits(0).shows(&["within 1.0 %"]);
+    let alone = run(&lab, &["--delta", "1%"]);
+    alone.exits(2).complains(&["--delta is about two arms", "--ab A B"]);
+}
+
+#[test]
 fn a_run_that_was_cut_off_goes_on_in_the_same_order() {
     let _machine = Machine::alone();
     let lab = Lab::new();

@@ -12,11 +12,11 @@ use crate::support::{Lab, Live, binary, is_root, measured, signal, skip};
 const CASE: &str = "fault/latency page=4k size=1m rounds=2";
 
 /// A disk of a few KiB, unmounted with the test.
-struct SmallDisk<'l>(&'l Lab);
+pub(crate) struct SmallDisk<'l>(&'l Lab);
 
 impl<'l> SmallDisk<'l> {
     /// `None` where none can be made.
-    fn mount(lab: &'l Lab, kib: u32) -> Option<Self> {
+    pub(crate) fn mount(lab: &'l Lab, kib: u32) -> Option<Self> {
         fs::create_dir(lab.path("disk")).unwrap();
         let size = format!("size={kib}k");
         let words = ["-t", "tmpfs", "-o", &size, "pagelab-test"];

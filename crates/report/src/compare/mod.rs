@@ -64,7 +64,8 @@ pub struct Side<'r> {
 /// How it is to be compared.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// A difference of less is none; where nobody says, the larger of 3 % and the floor.
+    /// A difference of less is none; where nobody says, what a run of two arms was asked, else the
+    /// larger of 3 % and the floor.
     pub delta: Option<f64>,
     /// By how much two runs of the same thing differ on this host, where that was measured.
     pub floor: Option<f64>,
@@ -164,6 +165,7 @@ impl<'r> Comparison<'r> {
         let (pairs, left) = arms::of_run(side, ab);
         let names = ab.arms.each_ref().map(|arm| arm.name.as_str());
         let mut asked = asked.clone();
+        asked.delta = asked.delta.or(ab.delta());
         asked.allow.extend(arms::allowed(ab));
         let against = against(names, pairs, left, None, &asked);
         Ok(Self::new(names[0], &[*side], vec![against], &asked))

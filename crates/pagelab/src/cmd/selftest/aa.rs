@@ -141,7 +141,7 @@ impl Bench<'_> {
         } else {
             let mut header =
                 session::header(&place.run, &self.suite.name, &self.suite.published, &plan);
-            let ab: Ab = ab::asked(arms, &plan, self.budget.map(Seconds::ns));
+            let ab: Ab = ab::asked(arms, &plan, self.budget.map(Seconds::ns), None);
             header.asked = Some(pagelab_record::Asked::Ab(ab));
             session::Run::start(place, header)?
         };

@@ -5,8 +5,8 @@
 //! What the comparison says of the one is whether it finds, of the other whether it cries wolf. A
 //! trial begins with a few blocks and goes on with more, as far as its time reaches.
 //!
-//! How much work makes the body slower by which share is tried out first, and what it came to is
-//! measured in each trial.
+//! How much work makes the body slower by which share is tried out before each trial, because a
+//! shared host has slower minutes, and what it came to is measured in it.
 
 use clap::Args;
 use pagelab_bench::{
@@ -165,10 +165,12 @@ impl Bench {
         place: &Place,
         power: &mut Power,
     ) -> Result<Exit, Failure> {
-        let Some(slower) = self.slower(question.planted)? else { return Ok(Exit::Interrupted) };
         for number in 1..=self.trials {
             let run = format!("slower-{:.1}%-{number:04}", question.planted * 100.0);
             let place = Place { directory: place.directory.join(&run), run };
+            let Some(slower) = self.slower(question.planted)? else {
+                return Ok(Exit::Interrupted);
+            };
             let Some(told) = self.trial(question, &slower, &place, power)? else {
                 return Ok(Exit::Interrupted);
             };
@@ -219,7 +221,7 @@ impl Bench {
         let cases = [&self.plain, slower, &self.plain, &self.plain].map(Clone::clone);
         let plan = Plan { cases: ab::of_arms(cases.into(), &arms), left_out: Vec::new() };
         let mut header = session::header(&place.run, "", &[], &plan);
-        let ab = ab::asked(arms, &plan, Some(self.seconds.ns()));
+        let ab = ab::asked(arms, &plan, Some(self.seconds.ns()), None);
         header.asked = Some(Asked::Ab(ab));
         let mut run = session::Run::start(place, header)?;
         let asked = question.asked();

@@ -1,0 +1,151 @@
+//! `pagelab try` of programs that a shell would run, and that a measurement might not expect.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    process::Command,
+};
+
+use pagelab_record::vocabulary::tried;
+
+use super::{rungs, values};
+use crate::{
+    edges::SmallDisk,
+    explain::compiled,
+    support::{Lab, binary, is_root, is_skipped, measured, skip, state},
+};
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_daemon_outlives_its_starter_but_not_its_run() {
+    let lab = Lab::new();
+    let daemon = "echo $$ >> pids; exec sleep 1000 <&- >&- 2>&-";
+    let script = format!("setsid sh -c '{daemon}' & sleep 0.1");
+    super::tried(&lab, "malloc-thp", &["sh", "-c", &script]).exits(0);
+    assert!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::LEFT] >= 2);
+    let pids = fs::read_to_string(lab.path("pids")).unwrap();
+    assert!(pids.lines().count() >= 4, "{pids}");
+    let mut pids = pids.lines().map(|pid| pid.parse::<u32>().unwrap());
+    assert!(pids.all(|pid| state(pid).is_none_or(|state| state == 'Z')));
+}
+
+#[test]
+fn a_program_that_closes_what_it_was_given_or_ends_at_once_is_timed() {
+    let lab = Lab::new();
+    for script in ["exec 0<&- 1>&- 2>&- 3>&- 4>&-; exec sleep 0.05", "exit 0"] {
+        super::tried(&lab, "malloc-thp", &["sh", "-c", script]).exits(0).shows(&["as-set-up"]);
+        let times = values(&rungs(&lab, "run")[tried::PLAIN], tried::ELAPSED);
+        assert!(times.len() == 2 && times.iter().all(|ns| *ns > 0), "{times:?}");
+        fs::remove_dir_all(lab.path("run")).unwrap();
+    }
+}
+
+#[test]
+fn a_program_that_wants_a_terminal_and_says_so_fails_alike_on_every_rung() {
+    let lab = Lab::new();
+    let script = "test -t 1 || { echo this needs a terminal >&2; exit 5; }";
+    super::tried(&lab, "malloc-thp", &["sh", "-c", script]).exits(0);
+    assert_eq!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::EXIT], 5);
+    let said = fs::read_to_string(lab.path("run/plain.stderr")).unwrap();
+    assert_eq!(said, "this needs a terminal\n");
+}
+
+#[test]
+fn what_a_program_says_anew_each_time_says_nothing_of_the_rungs() {
+    let lab = Lab::new();
+    let script = "cat /proc/sys/kernel/random/uuid";
+    let ended = super::tried(&lab, "malloc-thp", &["sh", "-c", script]);
+    ended.exits(0).shows(&["differs from run to run"]);
+    assert_eq!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::OUTPUT_STEADY], 0);
+}
+
+#[test]
+fn an_environment_that_was_cleaned_is_why_the_pages_did_not_come() {
+    let lab = Lab::new();
+    let Some(_) = compiled(&lab, "random") else { return };
+    let ended = super::tried(&lab, "malloc-thp", &["env", "-i", "./random", "64", "20000000"]);
+    let rungs = rungs(&lab, "run");
+    if is_skipped(&rungs["malloc-thp"]) {
+        return skip("malloc has no tunable, or nobody may have huge pages here", "glibc 2.35");
+    }
+    assert!(measured(&rungs["malloc-thp"]).counters[tried::STRIPPED] > 0);
+    ended.exits(0).shows(&["did not take", "did not reach its processes"]);
+}
+
+#[test]
+fn a_setuid_program_ignores_tunables_and_is_told_so() {
+    if !is_root() {
+        return skip("a file cannot be given to another user", "run the tests as root");
+    }
+    let lab = Lab::new();
+    let program = lab.path("other");
+    assert!(Command::new("cp").args(["/bin/sleep"]).arg(&program).status().unwrap().success());
+    chown(&program, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+    super::tried(&lab, "malloc-thp", &["./other", "0.05"]).exits(0);
+    let rungs = rungs(&lab, "run");
+    assert!(is_skipped(&rungs["malloc-thp"]));
+    assert_eq!(values(&rungs[tried::PLAIN], tried::ELAPSED).len(), 2);
+}
+
+#[test]
+fn a_program_of_32_bits_is_tried_as_far_as_it_can_be() {
+    let lab = Lab::new();
+    let source = lab.file("small.c", "int main(void) { return 0; }\n");
+    let mut cc = Command::new("cc");
+    let built = cc.args(["-m32", "-nostdlib", "-static", "-o"]).arg(lab.path("small"));
+    let start = "void _start(void) { __asm__(\"movl $1,%eax; xorl %ebx,%ebx; int $0x80\"); }\n";
+    fs::write(&source, start).unwrap();
+    if !built.arg(&source).status().is_ok_and(|status| status.success()) {
+        return skip("nothing of 32 bits can be built here", "apt-get install gcc");
+    }
+    if !Command::new(lab.path("small")).status().is_ok_and(|status| status.success()) {
+        return skip("this kernel runs nothing of 32 bits", "CONFIG_IA32_EMULATION");
+    }
+    super::tried(&lab, "malloc-thp", &["./small"]).exits(0);
+    assert!(is_skipped(&rungs(&lab, "run")["malloc-thp"]));
+}
+
+#[test]
+fn a_server_that_ignores_being_asked_is_killed_after_its_load() {
+    let lab = Lab::new();
+    let server = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
+    super::served(&lab, "echo rate 1", server).exits(0);
+    assert_eq!(measured(&rungs(&lab, "run")[tried::PLAIN]).counters[tried::EXIT], 256 + 9);
+}
+
+#[test]
+fn a_program_that_fills_the_disk_is_told_and_leaves_a_readable_run() {
+    let lab = Lab::new();
+    let Some(_disk) = SmallDisk::mount(&lab, 4096) else { return };
+    let script = "head -c 16m /dev/zero || exit 7";
+    let flags = ["try", "-q", "-o", "disk/run", "--rounds", "2", "--rung", "malloc-thp", "--"];
+    let ended = lab.pagelab(&[&flags[..], &["sh", "-c", script]].concat());
+    assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    lab.pagelab(&["show", "disk/run"]).exits(0);
+}
+
+#[test]
+fn whoever_is_not_root_is_offered_what_needs_nothing() {
+    if !is_root() {
+        return skip("there is no second user to be", "run the tests as root");
+    }
+    let lab = Lab::new();
+    let home = lab.path(".");
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(binary());
+    let words = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp,thp-always"];
+    let ended = command.args(words).args(["--", "sleep", "0.05"]).current_dir(&home).output();
+    let ended = ended.unwrap();
+    if ended.status.code().is_none_or(|code| code > 3) {
+        return skip("no program of ours can be another user's here", "apt-get install util-linux");
+    }
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let rungs = rungs(&lab, "run");
+    assert!(is_skipped(&rungs["thp-always"]), "{said}");
+    assert_eq!(values(&rungs[tried::PLAIN], tried::ELAPSED).len(), 2);
+}
