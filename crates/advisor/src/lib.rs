@@ -7,3 +7,5 @@
 pub mod advise;
 pub mod explain;
 pub mod ladder;
+mod made;
+mod stat;

@@ -7,12 +7,9 @@
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap};
 
-use pagelab_bench::runner::host;
 use pagelab_record::{
-    Case, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit, schema,
-    units::display_bytes,
+    Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, units::display_bytes,
 };
-use pagelab_sys::{arch, machine::environment};
 
 use super::{
     blocks::{Density, SIZES, Whole},
@@ -22,26 +19,14 @@ use super::{
     symbols::Symbols,
     watch::Watched,
 };
+use crate::made;
 
 /// Call sites and mappings that are told one by one.
 const SHOWN: usize = 40;
 
 /// The record of a watched program.
 pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
-    let facts = environment::facts();
-    let mut measured = measured(watched);
-    measured.warnings.extend(environment::warnings(&facts));
-    Record {
-        schema: schema::SCHEMA.to_owned(),
-        run: run.to_owned(),
-        boot: environment::boot_id(),
-        workload: super::WORKLOAD.to_owned(),
-        nature: if arch::is_emulated() { Nature::Emulated } else { Nature::Measured },
-        case,
-        ab: None,
-        host: host(&facts),
-        outcome: Outcome::Measured(measured),
-    }
+    made::record(run, super::WORKLOAD, case, Outcome::Measured(measured(watched)))
 }
 
 /// The record's observations.

@@ -70,6 +70,8 @@ pub struct Tally {
     forked: HashSet<u32>,
     /// Whether a process may have larger pages, where that was told or looked up.
     thp: HashMap<u32, bool>,
+    /// Whether they may until they say otherwise, whatever was switched off before they began.
+    supposes_thp: bool,
     /// Programs that have mapped nothing yet.
     fresh: HashMap<u32, String>,
     seen: Seen,
@@ -96,9 +98,16 @@ impl Tally {
             cached: 0,
             forked: HashSet::new(),
             thp: HashMap::new(),
+            supposes_thp: false,
             fresh: HashMap::new(),
             seen: Seen::default(),
         }
+    }
+
+    /// Asks what larger pages would do to processes for which whoever starts them switches them
+    /// off.
+    pub fn suppose_thp(&mut self) {
+        self.supposes_thp = true;
     }
 
     /// Reads what a process that runs already has mapped.
@@ -222,7 +231,8 @@ impl Tally {
     /// keeps, and what it changes is told.
     fn may_have_thp(&mut self, pid: u32) -> bool {
         let ask = || allowed::thp(pid).or_else(|| allowed::thp(std::process::id()));
-        *self.thp.entry(pid).or_insert_with(|| ask().unwrap_or(true))
+        let supposed = self.supposes_thp;
+        *self.thp.entry(pid).or_insert_with(|| supposed || ask().unwrap_or(true))
     }
 
     fn handled(&mut self, pid: u32, tid: u32, fault: &Handled<'_>) {

@@ -29,9 +29,10 @@ use super::{
     counts::Seen,
     tally::{Role, Tally},
 };
+use crate::stat::Stat;
 
 /// Between two looks at the rings.
-const LOOK: Duration = Duration::from_millis(4);
+pub(crate) const LOOK: Duration = Duration::from_millis(4);
 
 /// What is watched.
 #[derive(Debug, Clone)]
@@ -72,6 +73,24 @@ pub struct Watched {
     pub cpu_ns: (u64, u64),
     /// Whether the user ended the watching before the program ended.
     pub cut_short: bool,
+}
+
+impl Default for Watched {
+    /// Nothing was seen.
+    fn default() -> Self {
+        Self {
+            seen: Seen::default(),
+            told: Err(String::new()),
+            sight: Sight::default(),
+            ended: None,
+            counted: (0, 0),
+            room: None,
+            before_exec: 0,
+            elapsed_ns: 0,
+            cpu_ns: (0, 0),
+            cut_short: false,
+        }
+    }
 }
 
 /// What a session could see.
@@ -176,7 +195,8 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
 }
 
 /// A session and the tally of what it tells.
-struct Eyes {
+#[derive(Debug)]
+pub(crate) struct Eyes {
     session: Session,
     tally: Tally,
     sight: Sight,
@@ -185,6 +205,16 @@ struct Eyes {
 }
 
 impl Eyes {
+    /// Eyes for a program that waits to be started, and for all that it starts. `supposes_thp`:
+    /// what larger pages would do is asked though whoever starts it switches them off for it.
+    pub(crate) fn on_exec(process: u32, supposes_thp: bool) -> Result<Self, SysError> {
+        let mut eyes = Self::open(process, Target::OnExec(process))?;
+        if supposes_thp {
+            eyes.tally.suppose_thp();
+        }
+        Ok(eyes)
+    }
+
     fn open(process: u32, target: Target) -> Result<Self, SysError> {
         let (sources, mut roles) = sources();
         let session = Session::open(&Plan { target, sources })?;
@@ -206,7 +236,8 @@ impl Eyes {
         Ok(Self { session, tally: Tally::new(roles), sight, limits, room: None })
     }
 
-    fn look(&mut self) {
+    /// Reads what came since the last look.
+    pub(crate) fn look(&mut self) {
         let Self { session, tally, .. } = self;
         session.drain(&mut |record| tally.take(&record));
         let room = self.limits.room();
@@ -227,27 +258,47 @@ fn program(words: &[OsString]) -> Result<Watched, Blocked> {
     let mut command = Command::new(&name);
     command.args(&words[1..]);
     let waiting = Waiting::prepare(command).map_err(not_started)?;
-    let mut eyes = Eyes::open(waiting.pid(), Target::OnExec(waiting.pid()));
-    let before_exec = faults_of(waiting.pid()).map_or(0, |(minor, _)| minor);
-    let start = monotonic_raw_ns();
+    let mut eyes = Eyes::on_exec(waiting.pid(), false);
+    let before_exec = Stat::of(waiting.pid()).unwrap_or_default().faults.0;
+    let begun_ns = monotonic_raw_ns();
     let mut running = waiting.go().map_err(not_started)?;
     let (ended, cut_short) = attend(&mut running, &mut eyes)?;
-    let end_ns = ended.map_or_else(monotonic_raw_ns, |ended| ended.at_ns);
-    let elapsed_ns = end_ns.saturating_sub(start);
-    let usage = ended.map(|ended| ended.usage).unwrap_or_default();
-    let watched = Watched {
-        seen: Seen::default(),
-        told: Err(String::new()),
-        sight: Sight::default(),
-        ended,
-        counted: (usage.minor_faults, usage.major_faults),
-        room: None,
-        before_exec,
-        elapsed_ns,
-        cpu_ns: (usage.user_ns, usage.system_ns),
-        cut_short,
-    };
-    conclude(watched, eyes)
+    Ok(Watched { cut_short, ..Watched::of(ended, begun_ns, before_exec, eyes)? })
+}
+
+impl Watched {
+    /// What a program came to that began then, and took so many faults before it became the
+    /// program; `None` of one that somebody left before its end.
+    pub(crate) fn of(
+        ended: Option<Ended>,
+        begun_ns: u64,
+        before_exec: u64,
+        eyes: Result<Eyes, SysError>,
+    ) -> Result<Self, SysError> {
+        let end_ns = ended.map_or_else(monotonic_raw_ns, |ended| ended.at_ns);
+        let usage = ended.map(|ended| ended.usage).unwrap_or_default();
+        let watched = Self {
+            ended,
+            counted: (usage.minor_faults, usage.major_faults),
+            before_exec,
+            elapsed_ns: end_ns.saturating_sub(begun_ns),
+            cpu_ns: (usage.user_ns, usage.system_ns),
+            ..Self::default()
+        };
+        watched.seen_by(eyes)
+    }
+
+    /// The same with what was seen of it.
+    fn seen_by(self, eyes: Result<Eyes, SysError>) -> Result<Self, SysError> {
+        match eyes {
+            Ok(eyes) => {
+                let room = eyes.room;
+                let (seen, told, sight) = eyes.close()?;
+                Ok(Self { seen, told: Ok(told), sight, room, ..self })
+            }
+            Err(error) => Ok(Self { told: Err(error.to_string()), ..self }),
+        }
+    }
 }
 
 /// Waits for the end of the program while looking at the rings.
@@ -291,7 +342,7 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
         Err(source) => return Err(Blocked::Denied { pid, source }),
     };
     eyes.tally.attach(pid);
-    let before = (faults_of(pid).unwrap_or_default(), cpu_of(pid).unwrap_or_default());
+    let before = Stat::of(pid).unwrap_or_default();
     eyes.session.start()?;
     let start = monotonic_raw_ns();
     let limit = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX);
@@ -299,7 +350,7 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
     let mut after = before;
     while monotonic_raw_ns() - start < limit && !other.wait(LOOK) {
         eyes.look();
-        after = (faults_of(pid).unwrap_or(after.0), cpu_of(pid).unwrap_or(after.1));
+        after = Stat::of(pid).unwrap_or(after);
         if interrupted() {
             forget_interrupts();
             cut_short = true;
@@ -310,29 +361,13 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
         (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1))
     };
     let watched = Watched {
-        seen: Seen::default(),
-        told: Err(String::new()),
-        sight: Sight::default(),
-        ended: None,
-        counted: since(after.0, before.0),
-        room: None,
-        before_exec: 0,
+        counted: since(after.faults, before.faults),
         elapsed_ns: monotonic_raw_ns() - start,
-        cpu_ns: since(after.1, before.1),
+        cpu_ns: since(after.cpu_ns, before.cpu_ns),
         cut_short,
+        ..Watched::default()
     };
-    conclude(watched, Ok(eyes))
-}
-
-fn conclude(watched: Watched, eyes: Result<Eyes, SysError>) -> Result<Watched, Blocked> {
-    match eyes {
-        Ok(eyes) => {
-            let room = eyes.room;
-            let (seen, told, sight) = eyes.close()?;
-            Ok(Watched { seen, told: Ok(told), sight, room, ..watched })
-        }
-        Err(error) => Ok(Watched { told: Err(error.to_string()), ..watched }),
-    }
+    Ok(watched.seen_by(Ok(eyes))?)
 }
 
 fn threads_of(pid: u32) -> Vec<u32> {
@@ -340,25 +375,4 @@ fn threads_of(pid: u32) -> Vec<u32> {
     let threads = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let threads: Vec<u32> = threads.collect();
     if threads.is_empty() { vec![pid] } else { threads }
-}
-
-/// Minor and major faults of a process so far, its ended threads included.
-fn faults_of(pid: u32) -> Option<(u64, u64)> {
-    let fields = stat(pid)?;
-    Some((*fields.get(7)?, *fields.get(9)?))
-}
-
-/// Nanoseconds on the CPU so far, user and system.
-fn cpu_of(pid: u32) -> Option<(u64, u64)> {
-    let fields = stat(pid)?;
-    let nanoseconds = |ticks: u64| ticks * (1_000_000_000 / 100);
-    Some((nanoseconds(*fields.get(11)?), nanoseconds(*fields.get(12)?)))
-}
-
-/// The numbers of `/proc/PID/stat` behind the name, the state as 0.
-fn stat(pid: u32) -> Option<Vec<u64>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, parentheses too.
-    let (_, fields) = text.rsplit_once(") ")?;
-    Some(fields.split(' ').map(|field| field.trim().parse().unwrap_or(0)).collect())
 }

@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_bench::runner::host;
 use pagelab_record::{
-    Case, Claim, Clock, Column, Data, Measured, Nature, Outcome, Record, Series, Table, Unit,
-    schema, verdict::Better, vocabulary::tried,
+    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
+    verdict::Better, vocabulary::tried,
 };
-use pagelab_sys::{arch, machine::environment, process::preload::Counted};
+use pagelab_sys::process::preload::Counted;
 
 use super::{
     load::Score,
@@ -19,6 +18,7 @@ use super::{
     once::Once,
     rungs::{Offer, Proof},
 };
+use crate::made;
 
 /// What was seen on a rung so far.
 #[derive(Debug, Default)]
@@ -176,23 +176,8 @@ impl Tally {
 
     /// The record of all that was seen so far; `looks` at the verdict.
     pub fn record(&self, run: &str, case: Case, looks: u32) -> Record {
-        let facts = environment::facts();
-        let outcome = self.settled.clone().unwrap_or_else(|| {
-            let mut measured = self.measured(looks);
-            measured.warnings.extend(environment::warnings(&facts));
-            Outcome::Measured(measured)
-        });
-        Record {
-            schema: schema::SCHEMA.to_owned(),
-            run: run.to_owned(),
-            boot: environment::boot_id(),
-            workload: super::WORKLOAD.to_owned(),
-            nature: if arch::is_emulated() { Nature::Emulated } else { Nature::Measured },
-            case,
-            ab: None,
-            host: host(&facts),
-            outcome,
-        }
+        let seen = || Outcome::Measured(self.measured(looks));
+        made::record(run, super::WORKLOAD, case, self.settled.clone().unwrap_or_else(seen))
     }
 
     fn measured(&self, looks: u32) -> Measured {
