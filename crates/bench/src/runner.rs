@@ -78,7 +78,7 @@ pub struct Runner {
     watchdog: Vec<String>,
     child: Vec<String>,
     place: Place,
-    knobs: Option<Knobs>,
+    knobs: Option<Rc<Knobs>>,
     /// What was put back before the run began, for its first record.
     leftovers: RefCell<Vec<String>>,
     supplies: RefCell<Vec<(Supplied, Rc<Loaded>)>>,
@@ -104,8 +104,7 @@ impl Runner {
         }
     }
 
-    /// Takes the machine's knobs if any case of the plan needs one, or a thing of its own, and this
-    /// process may.
+    /// Takes the machine's knobs where a case needs one or a thing of its own, if we may.
     ///
     /// What a run that was killed together with its watchdog left is put back before: a need that
     /// it happens to meet would not be asked for, and nobody would put it back.
@@ -120,9 +119,14 @@ impl Runner {
         if unique(plan).iter().any(|need| need.pending().is_some()) {
             let mut watchdog = child::this_program();
             watchdog.args(&self.watchdog).arg(self.place.directory());
-            self.knobs = Some(Knobs::acquire(&self.place, &self.run, watchdog)?);
+            self.knobs = Some(Rc::new(Knobs::acquire(&self.place, &self.run, watchdog)?));
         }
         Ok(())
+    }
+
+    /// Uses the machine's knobs that whoever runs it has taken already.
+    pub fn share_knobs(&mut self, knobs: Rc<Knobs>) {
+        self.knobs = Some(knobs);
     }
 
     /// Finds out whether this machine takes the setting of an arm, and whether its program is there
@@ -345,7 +349,7 @@ impl Runner {
     /// The record of a case that came out this way.
     pub fn record(&self, planned: &Planned, mut outcome: Outcome) -> Record {
         let facts = environment::facts();
-        let about_knobs = self.knobs.as_ref().map(Knobs::take_warnings).unwrap_or_default();
+        let about_knobs = self.knobs.as_deref().map(Knobs::take_warnings).unwrap_or_default();
         if let Outcome::Measured(measured) = &mut outcome {
             measured.warnings.append(&mut self.leftovers.borrow_mut());
             measured.warnings.extend(about_knobs);

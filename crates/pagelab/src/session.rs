@@ -21,6 +21,7 @@ use pagelab_record::{
     Outcome, Record, RunHeader,
     journal::{self, Contents, Journal, JournalError},
     schema::RUN_SCHEMA,
+    vocabulary::workload::TRIED,
 };
 use pagelab_report::Report;
 use pagelab_sys::{
@@ -366,16 +367,20 @@ pub(crate) fn is_limit(name: &str) -> bool {
 /// The exit code that some records come to.
 pub(crate) fn verdict(records: &[Record]) -> Exit {
     let skipped = |record: &&Record| matches!(record.outcome, Outcome::Skipped { .. });
-    let of = |record: &Record| match &record.outcome {
+    let of = |record: &&Record| match &record.outcome {
         Outcome::Failed { .. } => Exit::CaseFailed,
         Outcome::Measured(measured) if !measured.is_valid() => Exit::Invalid,
         _ => Exit::Good,
     };
+    // What is predicted of a program that is tried decides nothing.
+    let tried: Vec<&Record> = records.iter().filter(|record| record.workload == TRIED).collect();
+    let all = if tried.is_empty() { records.iter().collect() } else { tried };
     // The limits accompany every run: a run whose own cases were all skipped has shown nothing.
-    let own: Vec<&Record> = records.iter().filter(|record| !is_limit(&record.workload)).collect();
-    let own = if own.is_empty() { records.iter().collect() } else { own };
+    let own: Vec<&Record> =
+        all.iter().copied().filter(|record| !is_limit(&record.workload)).collect();
+    let own = if own.is_empty() { all.clone() } else { own };
     if !own.is_empty() && own.iter().all(skipped) {
-        return records.iter().map(of).min().unwrap_or(Exit::Good).min(Exit::AllSkipped);
+        return all.iter().map(of).min().unwrap_or(Exit::Good).min(Exit::AllSkipped);
     }
-    records.iter().map(of).min().unwrap_or(Exit::Good)
+    all.iter().map(of).min().unwrap_or(Exit::Good)
 }

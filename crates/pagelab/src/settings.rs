@@ -14,13 +14,31 @@ use crate::{
     output,
 };
 
-/// A runner whose children and watchdog are this executable.
+/// A runner whose children and watchdog are this executable, and which has taken no settings.
+pub(crate) fn plain_runner(run: &str) -> Runner {
+    Runner::new(run, &[CASE_COMMAND], &[WATCHDOG_COMMAND])
+}
+
+/// A runner of cases that price faults: where another run holds the settings, those that need one
+/// are skipped with their cure.
+///
+/// # Errors
+/// When the user interrupts.
+pub(crate) fn pricing_runner(
+    run: &str,
+    plan: &[Planned],
+    patience: Duration,
+) -> Result<Runner, Failure> {
+    runner(run, plan, patience).or_else(|_| runner(run, &[], patience))
+}
+
+/// A runner that has taken what its plan needs of the machine's settings.
 ///
 /// # Errors
 /// When another run still holds the knobs that the plan needs
 /// when the `patience` is over.
 pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<Runner, Failure> {
-    let mut runner = Runner::new(run, &[CASE_COMMAND], &[WATCHDOG_COMMAND]);
+    let mut runner = plain_runner(run);
     match waited(patience, || runner.take_knobs(plan)) {
         // Without the right to change settings, cases that need one are skipped with their cure.
         Ok(Ok(()) | Err(KnobError::Denied { .. })) => Ok(runner),

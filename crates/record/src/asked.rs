@@ -76,6 +76,9 @@ pub struct Try {
     /// What is done around every run of it.
     #[serde(default)]
     pub around: Around,
+    /// Whether one run of it is watched, so that what `explain` predicts stands beside what came.
+    #[serde(default)]
+    pub predicts: bool,
 }
 
 /// What is done around every run of a program, as it was typed.
@@ -120,6 +123,8 @@ pub struct Rung {
     pub cost: String,
     /// What is missing here, and how to get it; such a rung is not run.
     pub lacks: Vec<Lack>,
+    /// What of [`crate::vocabulary::knob`] it does, where that is something that `explain` knows.
+    pub knob: Option<String>,
 }
 
 /// What a rung reaches.

@@ -173,6 +173,37 @@ pub mod table {
     pub const TLBS_COLUMNS: [&str; 3] = ["page", "level", "entries"];
 }
 
+/// What `explain` would change of how memory comes, by name.
+pub mod knob {
+    use crate::units::{format_bytes, parse_bytes};
+
+    pub const POPULATE: &str = "populate";
+    pub const MALLOC_THP: &str = "malloc-thp";
+
+    const PAGE: &str = "page-";
+
+    /// Pages of this size where memory is first touched.
+    pub fn page(bytes: u64) -> String {
+        format!("{PAGE}{}", format_bytes(bytes))
+    }
+
+    /// The size that [`page`] was told.
+    pub fn bytes_of(knob: &str) -> Option<u64> {
+        parse_bytes(knob.strip_prefix(PAGE)?).ok()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_page_is_told_by_its_size_and_others_have_none() {
+            assert_eq!((page(2 << 20).as_str(), bytes_of("page-64k")), ("page-2m", Some(65_536)));
+            assert_eq!((bytes_of(POPULATE), bytes_of(MALLOC_THP)), (None, None));
+        }
+    }
+}
+
 /// Claims of the witness.
 pub mod claim {
     use std::{collections::BTreeMap, sync::LazyLock};

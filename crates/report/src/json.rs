@@ -16,6 +16,7 @@ use crate::{
     Entry, Limits, Run,
     findings::{Cell, Compared, Finding},
     fit::Fit,
+    views::Foretold,
 };
 
 /// The schema of [`document`].
@@ -30,10 +31,10 @@ pub(crate) fn document(run: &Run) -> String {
 
 /// The whole report as a JSON value.
 pub(crate) fn value(run: &Run) -> Value {
-    let Run { header, damage, entries, published, limits, fits, findings, .. } = run;
+    let Run { header, damage, published, limits, fits, findings, .. } = run;
     let mut limits = limits_value(limits);
     limits["fits"] = fits.iter().map(fit_value).collect();
-    json!({
+    let mut value = json!({
         "schema": SCHEMA,
         "run": header.run,
         "pagelab": header.pagelab,
@@ -41,11 +42,16 @@ pub(crate) fn value(run: &Run) -> Value {
         "command": header.command,
         "planned": header.plan.len(),
         "damage": damage.as_ref().map(|damage| json!({"line": damage.line, "why": damage.why})),
-        "cases": entries.iter().map(case_value).collect::<Vec<_>>(),
+        "cases": run.all().map(case_value).collect::<Vec<_>>(),
         "published": published.iter().map(case_value).collect::<Vec<_>>(),
         "derived": limits,
         "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
-    })
+    });
+    let foretold = Foretold::all(run);
+    if !foretold.is_empty() {
+        value["predictions"] = foretold.iter().map(Foretold::value).collect();
+    }
+    value
 }
 
 fn case_value(entry: &Entry) -> Value {
@@ -140,7 +146,7 @@ fn fit_value(fit: &Fit) -> Value {
 /// One line for each number, with a column for each parameter that varies; a case without numbers
 /// has one line. `docs/csv.md` describes it.
 pub(crate) fn csv(run: &Run) -> String {
-    let entries: Vec<&Entry> = run.entries.iter().chain(&run.published).collect();
+    let entries: Vec<&Entry> = run.all().chain(&run.published).collect();
     let axes = axes(&entries);
     let mut text = "run,workload,".to_owned();
     for axis in &axes {

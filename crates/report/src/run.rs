@@ -13,6 +13,8 @@ pub(crate) struct Run {
     pub(crate) header: RunHeader,
     pub(crate) damage: Option<Damage>,
     pub(crate) entries: Vec<Entry>,
+    /// Records that only say what is predicted of a program that was tried: no section is theirs.
+    pub(crate) aside: Vec<Entry>,
     pub(crate) publications: Vec<Publication>,
     pub(crate) published: Vec<Entry>,
     pub(crate) limits: Limits,
@@ -21,6 +23,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Every record, what stands aside last.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().chain(&self.aside)
+    }
+
     /// The records of a workload that ran: each has a row in its table.
     pub(crate) fn rows(&self, workload: &str) -> Vec<&Entry> {
         let mine = |entry: &&Entry| entry.record.workload == workload && entry.has_row();

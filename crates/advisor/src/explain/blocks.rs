@@ -34,6 +34,8 @@ pub struct Density {
     pub denied: u64,
     /// Pages that came one by one and lie in a block of 2 MiB in the end.
     pub late: u64,
+    /// The blocks of 2 MiB in which they lie.
+    pub late_blocks: u64,
     /// For each of [`SIZES`]: what would have come as pages of that size.
     pub by_size: [Whole; SIZES.len()],
 }
@@ -171,6 +173,7 @@ fn count(block: &Block, area: Option<&Area>, at: u64, density: &mut Density) {
     }
     if (block.lay_whole || lies_whole(area, at)) && block.is_in_pieces() {
         density.late += pages;
+        density.late_blocks += 1;
     }
 }
 
@@ -236,6 +239,7 @@ mod tests {
         places.unmap(1, 2 << 20, 4 << 20);
         let density = blocks.finish(&places)[&Place::Anonymous];
         assert_eq!((density.pages, density.late, density.by_size[7].faults), (2, 2, 0));
+        assert_eq!(density.late_blocks, 1);
     }
 
     #[test]

@@ -6,13 +6,18 @@
 //! Where its threads faulted at once, `fault/throughput` says what one fault costs one thread and
 //! what it costs as many at once: the difference is what crowding adds.
 
+use std::collections::BTreeSet;
+
 use pagelab_bench::{
     PageSize, Row,
     measure::Method,
     plan::{Plan, Planned, complete},
 };
 use pagelab_record::{
-    Asked, Case, Measured, Outcome, Record, RunHeader, asked::Explain, units::format_bytes,
+    Asked, Case, Measured, Outcome, Record, RunHeader,
+    asked::{Explain, Rung},
+    units::format_bytes,
+    vocabulary::knob,
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
@@ -37,8 +42,12 @@ const CROWD_MAX: u64 = 64;
 /// Memory for each thread of a crowd, in bytes.
 const EACH: u64 = 32 << 20;
 
-/// The cases that price what `measured` has seen, the dearest questions first.
-pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
+/// What larger pages would cost is measured for these, where nobody asks for others.
+const PAGES: [&str; 2] = ["64k", "2m"];
+
+/// The cases that price what `measured` has seen, and what pages of some sizes would make of its
+/// first writes; the dearest questions first.
+pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) -> Plan {
     let mut plan = Plan::default();
     let faults = faults(measured);
     let all: u64 = faults.iter().map(|taken| taken.faults).sum();
@@ -54,7 +63,7 @@ pub fn plan(measured: &Measured, clock: ClockChoice) -> Plan {
     let writes: u64 = of_kind(&faults, Kind::Write, "4k");
     if writes as f64 >= all as f64 * SHARE_MIN && writes > 0 {
         // What a knob would make of first writes.
-        for page in ["64k", "2m"] {
+        for page in pages.iter().map(AsRef::as_ref) {
             if PageSize::offered().iter().any(|offered| offered.to_string() == page) {
                 price(&mut plan, Kind::Write.name(), page, SIZE, clock);
             }
@@ -73,13 +82,27 @@ pub fn asked(are_measured: bool) -> Option<Asked> {
 /// Every case that prices the programs of a run, where it measures prices: as many as there were
 /// to measure, whether they were or not. Of an invalid record nothing is priced.
 pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Plan {
+    let pages = match &header.asked {
+        Some(Asked::Explain(Explain { prices: true })) => PAGES.map(str::to_owned).to_vec(),
+        Some(Asked::Try(tried)) if tried.predicts => pages_of(&tried.rungs),
+        _ => return Plan::default(),
+    };
     let mine = |record: &&Record| record.workload == super::WORKLOAD;
     let measured = records.iter().filter(mine).find_map(|record| match &record.outcome {
         Outcome::Measured(measured) if measured.is_valid() => Some(measured),
         _ => None,
     });
-    let measured = measured.filter(|_| header.asked == asked(true));
-    measured.map(|measured| plan(measured, clock)).unwrap_or_default()
+    measured.map(|measured| plan(measured, &pages, clock)).unwrap_or_default()
+}
+
+/// The page sizes of rungs that do what `explain` knows.
+fn pages_of(rungs: &[Rung]) -> Vec<String> {
+    let size = |rung: &Rung| {
+        let knob = rung.knob.as_deref()?;
+        knob::bytes_of(knob).or(Some(rung.page).filter(|page| *page > 0))
+    };
+    let sizes: BTreeSet<u64> = rungs.iter().filter_map(size).collect();
+    sizes.into_iter().map(format_bytes).collect()
 }
 
 /// The cases of records that came out invalid, once more.
@@ -228,7 +251,7 @@ mod tests {
     }
 
     fn cases(faults: &[(&str, i64)]) -> Vec<String> {
-        let plan = plan(&seen(faults), ClockChoice::Raw);
+        let plan = plan(&seen(faults), &PAGES, ClockChoice::Raw);
         let brief = |planned: &Planned| {
             let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
             format!("{} {} {}", planned.workload.name(), of("kind"), of("page"))
@@ -263,7 +286,7 @@ mod tests {
                 seen.tables[0].columns.push(column);
                 seen.tables[0].rows[0].push(value);
             }
-            let plan = plan(&seen, ClockChoice::Raw);
+            let plan = plan(&seen, &PAGES, ClockChoice::Raw);
             let case = |planned: &Planned| {
                 let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
                 (of("populate") == "touch").then(|| [of("size"), of("threads"), of("vmas")])

@@ -180,18 +180,20 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
         ("unknown", "count"),
         ("denied", "count"),
         ("late", "count"),
+        ("late_blocks", "count"),
     ];
     let columns: Vec<Column> =
         columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
     let table = |(place, density): (&Place, &Density)| {
-        let Density { faults, pages, denied, late, .. } = *density;
-        let base = [4096, pages, faults, pages, faults, 0, denied, 0];
+        let Density { faults, pages, denied, late, late_blocks, .. } = *density;
+        let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0];
         let mut rows = vec![base.map(number).to_vec()];
         rows.extend(SIZES.iter().zip(&density.by_size).map(|(size, whole)| {
             let Whole { blocks, faults, pages, waves, unknown } = *whole;
             // What khugepaged could join is of its one size.
-            let late = if size << 12 == 2 << 20 { late } else { 0 };
-            [size << 12, blocks, faults, pages, waves, unknown, 0, late].map(number).to_vec()
+            let late = if size << 12 == 2 << 20 { [late, late_blocks] } else { [0; 2] };
+            let row = [size << 12, blocks, faults, pages, waves, unknown, 0];
+            row.into_iter().chain(late).map(number).collect()
         }));
         Table { name: format!("density/{}", place.name()), columns: columns.clone(), rows }
     };

@@ -6,6 +6,7 @@
 use std::{ffi::OsString, fs::File, io, process::ExitStatus, thread, time::Duration};
 
 use pagelab_sys::{
+    SysError,
     process::{
         forget_interrupts, interrupted,
         launch::{Ended, Running},
@@ -20,6 +21,7 @@ use super::{
     outside::Collapsing,
     streams::{PATIENCE, Streams, last_words},
 };
+use crate::explain::watch;
 
 /// Between two questions whether a server is ready, or its client done.
 const ASK: Duration = Duration::from_millis(5);
@@ -57,6 +59,8 @@ pub(super) struct Attended {
 pub(super) struct Watch {
     pub(super) running: Running,
     pub(super) eyes: Eyes,
+    /// Those who receive its faults, in a run that counts for nothing, or why there are none.
+    pub(super) watching: Option<Result<watch::Eyes, SysError>>,
     pub(super) collapsing: Option<Collapsing>,
     pub(super) begun: u64,
     pub(super) limit_ns: Option<u64>,
@@ -125,8 +129,14 @@ impl Watch {
     fn step(&mut self, at_most: Duration) -> Result<Option<Ended>, Stopped> {
         let gone_ns = monotonic_raw_ns() - self.begun;
         let left_ns = self.limit_ns.unwrap_or(u64::MAX).saturating_sub(gone_ns);
-        let wait = Duration::from_nanos(self.eyes.rest_ns().min(left_ns)).min(at_most);
+        let mut wait = Duration::from_nanos(self.eyes.rest_ns().min(left_ns)).min(at_most);
+        if self.watching.is_some() {
+            wait = wait.min(watch::LOOK);
+        }
         let ended = self.running.wait(wait).map_err(Stopped::Start)?;
+        if let Some(Ok(watching)) = &mut self.watching {
+            watching.look();
+        }
         if interrupted() {
             // From a terminal it has reached the program already: it is in the same group.
             forget_interrupts();

@@ -4,6 +4,8 @@
 //! is: how long it takes, how it ends, how much it holds, whether it forks or shares. What a rung
 //! cannot do with such a program is said before it is tried.
 
+mod watched;
+
 use std::io;
 
 use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
@@ -58,6 +60,8 @@ pub struct Climb<'k> {
     looks: u32,
     /// The rungs that go on.
     active: Vec<usize>,
+    /// When it began.
+    began_ns: u64,
 }
 
 /// What the user asked.
@@ -151,6 +155,7 @@ impl<'k> Climb<'k> {
             rounds,
             looks: 0,
             active,
+            began_ns: monotonic_raw_ns(),
         })
     }
 
@@ -184,8 +189,9 @@ impl<'k> Climb<'k> {
         rounds.map(|(round, _)| round + 1).max().unwrap_or(0)
     }
 
-    /// Goes all the way: a first run, a screen of all, then the best until they are decided.
-    /// `keep` gets the records of what was seen, now and then and at the end.
+    /// Goes all the way behind the first run ([`Climb::probe`]): a screen of all, then the best
+    /// until they are decided. `keep` gets the records of what was seen, now and then and at the
+    /// end.
     ///
     /// # Errors
     /// When it ends early; inside, what `keep` answers.
@@ -196,16 +202,17 @@ impl<'k> Climb<'k> {
         keep: &mut dyn FnMut(&Self) -> Result<(), E>,
     ) -> Result<Result<(), E>, Ended> {
         let begun = monotonic_raw_ns();
-        self.probe(tell)?;
-        let mut done = self.begun();
+        let before = self.begun();
+        let mut done = before;
         let screen = course::SCREEN.min(self.rounds);
         let mut look = if done < screen { screen } else { course::next_look(done, self.rounds) };
         if done == course::SCREEN {
             self.choose(done);
         }
         while done < self.rounds {
-            let spent = monotonic_raw_ns() - begun;
-            let each = spent / u64::from(done + 1);
+            let now = monotonic_raw_ns();
+            let each = (now - begun) / u64::from(done - before).max(1);
+            let spent = now - self.began_ns;
             let least = if budget_ns.is_some() { course::SCREEN } else { course::FIRST_LOOK };
             if done >= least && spent + each > budget_ns.unwrap_or(UNASKED_NS) {
                 break;
@@ -237,14 +244,27 @@ impl<'k> Climb<'k> {
         self.rungs.iter().map(record).collect()
     }
 
-    fn probe(&mut self, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
+    /// Runs the program as it is set up, which counts for nothing, and says which rungs are not for
+    /// such a one.
+    ///
+    /// # Errors
+    /// When it does not run, or the user interrupts.
+    pub fn probe(&mut self, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
         let at = self.rungs.iter().position(|rung| rung.offer.rung.name == tried::AS_SET_UP);
         let Some(rung) = at.and_then(|at| self.rungs.get_mut(at)) else { return Ok(()) };
-        let start = Start::default();
+        let (start, is_watched) = (&Start::default(), false);
         let (program, around, mark) = (&self.program, &self.around, self.minder.mark());
         // Without a limit: what it holds where it may hold all is what a pool is made for.
-        let run =
-            Run { program, start: &start, usual_ns: None, exit: None, around, group: None, mark };
+        let run = Run {
+            program,
+            start,
+            usual_ns: None,
+            exit: None,
+            around,
+            group: None,
+            mark,
+            is_watched,
+        };
         let once = run.once(&mut rung.streams).map_err(|stopped| match stopped {
             Stopped::Interrupted => Ended::Interrupted,
             other => Ended::Program(other.to_string()),
@@ -300,7 +320,9 @@ impl<'k> Climb<'k> {
         let usual_ns = Some(facts.elapsed_ns);
         let (start, exit, mark) = (&offer.start, Some(facts.exit), minder.mark());
         let group = held.group();
-        let came = Run { program, start, usual_ns, exit, around, group, mark }.once(streams);
+        let is_watched = false;
+        let run = Run { program, start, usual_ns, exit, around, group, mark, is_watched };
+        let came = run.once(streams);
         let after = held::wrong(&offer.start);
         drop(held);
         match came {

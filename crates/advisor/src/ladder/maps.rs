@@ -108,13 +108,6 @@ pub struct Mapped {
     pub eligible: u64,
 }
 
-/// Minor faults of a process so far.
-pub fn minor_faults(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = text.rsplit_once(") ")?;
-    fields.split(' ').nth(7)?.parse().ok()
-}
-
 /// Where a process has anonymous memory that it may write.
 pub fn anonymous(pid: u32) -> Vec<Range<u64>> {
     ranges(pid, |access, name| access.starts_with("rw") && (name.is_empty() || name == "[heap]"))

@@ -27,6 +27,10 @@ use super::{
     rungs::Start,
     streams::{PATIENCE, Streams, last_words},
 };
+use crate::{
+    explain::watch::{Eyes as Watching, Watched},
+    stat::Stat,
+};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub struct Once {
     pub before_exec: u64,
     /// The most that was charged to its memory cgroup, page cache included.
     pub group_peak: Option<u64>,
+    /// Its faults, where it was watched.
+    pub watched: Option<Watched>,
 }
 
 impl Once {
@@ -84,6 +90,8 @@ pub struct Run<'r> {
     pub group: Option<&'r MemoryGroup>,
     /// A variable that marks it and all that it starts as ours to end.
     pub mark: (&'r str, &'r str),
+    /// Whether its faults are received, as `explain` does: its time is that of no rung then.
+    pub is_watched: bool,
 }
 
 /// What is done around every run.
@@ -135,12 +143,14 @@ impl Run<'_> {
         let before_it = Before { thp_disabled, group: door.as_ref() };
         let waiting = Waiting::prepare_with(command, before_it).map_err(Stopped::Start)?;
         let pid = waiting.pid();
-        let before_exec = super::maps::minor_faults(pid).unwrap_or(0);
+        let watching = self.is_watched.then(|| Watching::on_exec(pid, true));
+        let before_exec = Stat::of(pid).unwrap_or_default().faults.0;
         let begun = monotonic_raw_ns();
         let running = waiting.go().map_err(Stopped::Start)?;
         let mut watch = Watch {
             running,
             eyes: Eyes::of(pid, &others, self.expected()),
+            watching,
             collapsing: self.start.outside.map(Collapsing::of),
             begun,
             limit_ns: self.usual_ns.map(|ns| ns.saturating_mul(LATE).saturating_add(LATE_NS)),
@@ -155,6 +165,8 @@ impl Run<'_> {
             return Err(Stopped::Memory(kills, group.limit));
         }
         let Attended { ended, elapsed_ns, scores } = attended?;
+        let watching = watch.watching.take();
+        let watched = watching.map(|eyes| Watched::of(Some(ended), begun, before_exec, eyes));
         let once = Once {
             elapsed_ns,
             scores,
@@ -167,6 +179,7 @@ impl Run<'_> {
             left,
             before_exec,
             group_peak: self.group.and_then(MemoryGroup::peak),
+            watched: watched.transpose().map_err(|error| Stopped::Failed(error.to_string()))?,
         };
         match self.exit {
             // A server ends because we end it.

@@ -14,7 +14,10 @@ use std::{env, fs, path::PathBuf};
 use pagelab_record::{
     asked::{Lack, Reach, Rung},
     units::display_bytes,
-    vocabulary::tried::{AS_SET_UP, PLAIN},
+    vocabulary::{
+        knob,
+        tried::{AS_SET_UP, PLAIN},
+    },
 };
 use pagelab_sys::{
     files::beside,
@@ -222,8 +225,12 @@ fn plain(ground: &Ground<'_>) -> Vec<Offer> {
     vec![Offer { rung: rung(PLAIN, how, Reach::Program, 0), start }]
 }
 
-fn as_set_up(_: &Ground<'_>) -> Vec<Offer> {
-    let rung = rung(AS_SET_UP, "as the machine and the environment are now", Reach::Program, 0);
+fn as_set_up(ground: &Ground<'_>) -> Vec<Offer> {
+    let how = "as the machine and the environment are now";
+    let mut rung = rung(AS_SET_UP, how, Reach::Program, 0);
+    let pmd = ground.pages.pmd_size();
+    let always = pmd.filter(|pmd| ground.pages.policy(*pmd) == Some(Policy::Always));
+    rung.knob = always.map(knob::page);
     vec![Offer { rung, start: Start::default() }]
 }
 
@@ -268,6 +275,7 @@ fn malloc_thp(ground: &Ground<'_>) -> Vec<Offer> {
     let pmd = ground.pages.pmd_size().unwrap_or(2 << 20);
     let how = "malloc asks for transparent huge pages";
     let mut rung = rung("malloc-thp", how, Reach::Program, pmd);
+    rung.knob = Some(knob::MALLOC_THP.to_owned());
     rung.lacks.extend(not_by_glibc(ground.program));
     let settings = admitting(ground).unwrap_or_else(|lack| {
         rung.lacks.push(lack);

@@ -16,7 +16,7 @@ use pagelab_advisor::explain::{
     record::record,
     watch::{Blocked, Subject, Watched, watch},
 };
-use pagelab_bench::{asked::Seconds, plan::Plan};
+use pagelab_bench::{asked::Seconds, plan::Plan, runner::Runner};
 use pagelab_record::{Outcome, Record};
 use pagelab_report::Report;
 use pagelab_sys::{files::folder::Target, process::catch_interrupts, time::ClockChoice};
@@ -172,13 +172,25 @@ pub(super) fn measure_prices(
     conduct: &Conduct,
 ) -> Result<Exit, Failure> {
     let (patience, quiet) = (conduct.wait.patience(), conduct.quiet.quiet);
-    // Where another run holds the settings, cases that need one are skipped with their cure.
-    let runner = settings::runner(&run.header.run, &plan.cases, patience)
-        .or_else(|_| settings::runner(&run.header.run, &[], patience))?;
+    let runner = settings::pricing_runner(&run.header.run, &plan.cases, patience)?;
+    priced(run, &runner, plan, clock, quiet)
+}
+
+/// The same by a runner.
+///
+/// # Errors
+/// As [`measure_prices`].
+pub(super) fn priced(
+    run: &mut session::Run,
+    runner: &Runner,
+    plan: &Plan,
+    clock: ClockChoice,
+    quiet: bool,
+) -> Result<Exit, Failure> {
     // Others on the machine may take a file's pages out of memory meanwhile: what comes out invalid
     // is measured once more, and that is kept however it comes out.
     let mut invalid = Vec::new();
-    let end = session::measure(&runner, plan, quiet, &mut |record| match &record.outcome {
+    let end = session::measure(runner, plan, quiet, &mut |record| match &record.outcome {
         Outcome::Measured(measured) if !measured.is_valid() => {
             invalid.push(record);
             Ok(())
@@ -194,7 +206,7 @@ pub(super) fn measure_prices(
         output::warn(&format!("the price of {kind} failed its proof, so it is measured again"));
     }
     let plan = prices::again(&invalid, clock);
-    run.measure(&runner, &plan, quiet)
+    run.measure(runner, &plan, quiet)
 }
 
 /// How the program ended, where that is not as it should.

@@ -3,12 +3,15 @@
 //! The program's own output goes into the run's directory, a file for each rung; stdout has the
 //! report. Settings of the machine are changed for a single run of the program at a time.
 
+mod input;
+mod prediction;
+
 use std::{
     ffi::OsString,
     fs::File,
     hash::{BuildHasher, RandomState},
-    io::{self, IsTerminal, Read, Write},
     path::PathBuf,
+    rc::Rc,
     time::Duration,
 };
 
@@ -31,10 +34,10 @@ use pagelab_record::{
 };
 use pagelab_sys::{
     knobs::Knobs,
-    memory::memfd,
     process::{catch_interrupts, tree},
 };
 
+use self::input::input;
 use crate::{
     args::{Format, Output, Quiet, Run, Wait},
     exit::{Exit, Failure},
@@ -97,6 +100,9 @@ pub(super) struct Try {
     /// A rung on which the program's output is another fails.
     #[arg(long)]
     same_output: bool,
+    /// Leave out what explain predicts: a run of the program that is watched, and a few seconds.
+    #[arg(long)]
+    no_prediction: bool,
     /// A command of a shell before each run.
     #[arg(long, value_name = "COMMAND")]
     setup: Option<OsString>,
@@ -136,6 +142,7 @@ impl Run for Try {
             program: words.collect::<Option<_>>().unwrap_or_default(),
             named: asked.named.clone(),
             around,
+            predicts: !self.no_prediction,
         }));
         let run = session::Run::start(&place, header)?;
         let conduct = (self.wait.patience(), self.quiet.quiet);
@@ -206,13 +213,13 @@ fn carry_out(
     let changes = |offer: &Offer| !offer.start.settings.is_empty() || offer.start.pool.is_some();
     let mut offers = subject.1.iter().filter(|offer| offer.rung.lacks.is_empty());
     let knobs = if asked.limit.is_some() || offers.any(changes) {
-        Some(settings::knobs(&run.header.run, patience)?)
+        Some(Rc::new(settings::knobs(&run.header.run, patience)?))
     } else {
         None
     };
     catch_interrupts();
     tree::adopt_orphans();
-    let end = climb(&mut run, subject, knobs.as_ref(), asked, quiet)?;
+    let end = climb(&mut run, subject, knobs.as_ref(), asked, (patience, quiet))?;
     // Puts the settings back before anything slow is drawn.
     drop(knobs);
     run.conclude(end)
@@ -285,9 +292,9 @@ impl Try {
 fn climb(
     run: &mut session::Run,
     (program, offers, input): Subject,
-    knobs: Option<&Knobs>,
+    knobs: Option<&Rc<Knobs>>,
     asked: &climb::Asked,
-    quiet: bool,
+    conduct: (Duration, bool),
 ) -> Result<Exit, Failure> {
     let mut ready = Vec::new();
     for offer in offers {
@@ -306,22 +313,25 @@ fn climb(
         ready.push((offer, streams));
     }
     let name = run.header.run.clone();
-    let climb = Climb::new(program, ready, knobs, asked);
+    let climb = Climb::new(program, ready, knobs.map(|knobs| &**knobs), asked);
     let climb = climb.context("its minder").map_err(Failure::internal)?;
     let Some(mut climb) = climb.restored(&run.records) else {
         let why = "the machine was booted since: no round of this boot goes beside those before";
         return Err(Failure::usage_text(format!("{why}; start again with pagelab try")));
     };
     let mut tell = |step: Step<'_>| {
-        if !quiet {
+        if !conduct.1 {
             say(&step, asked.rounds);
         }
     };
+    let mut came = climb.probe(&mut tell);
+    if came.is_ok() && prediction::predict(run, &mut climb, knobs, conduct)? == Exit::Interrupted {
+        came = Err(Ended::Interrupted);
+    }
     let mut keep = |climb: &Climb<'_>| -> Result<(), Failure> {
         climb.records(&name).into_iter().try_for_each(|record| run.keep(record))
     };
-    let came = climb.all(asked.budget_ns, &mut tell, &mut keep);
-    match came {
+    match came.and_then(|()| climb.all(asked.budget_ns, &mut tell, &mut keep)) {
         Ok(kept) => kept.map(|()| Exit::Good),
         Err(Ended::Interrupted) => {
             // What was seen until then is a result.
@@ -356,39 +366,3 @@ fn bytes(text: &str) -> Result<u64, String> {
         _ => Err("expected bytes, as 512m".to_owned()),
     }
 }
-
-/// What the program reads, from its beginning each time: the file that was named, or stdin where
-/// that is a file; a pipe only where it was asked for, because somebody may never close it. A
-/// terminal stays what it is.
-fn input(named: Option<&str>) -> Result<Option<File>, Failure> {
-    let told = named.unwrap_or("stdin").to_owned();
-    opened(named).context(told).map_err(Failure::usage)
-}
-
-fn opened(named: Option<&str>) -> io::Result<Option<File>> {
-    let stdin = io::stdin();
-    match named {
-        Some("-") => {
-            let mut kept = memfd::create("pagelab-stdin").map_err(io::Error::other)?;
-            let read = io::copy(&mut stdin.lock().take(INPUT_BYTES + 1), &mut kept)?;
-            if read > INPUT_BYTES {
-                let why =
-                    format!("more than {INPUT_BYTES} bytes come from it: name a file instead");
-                return Err(io::Error::other(why));
-            }
-            kept.flush()?;
-            Ok(Some(kept))
-        }
-        Some(path) => Ok(Some(File::open(path)?)),
-        None if stdin.is_terminal() => Ok(None),
-        // By a description of its own: a position that is shared would be moved for whoever
-        // started us.
-        None => match File::open("/proc/self/fd/0") {
-            Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
-            _ => Ok(Some(File::open("/dev/null")?)),
-        },
-    }
-}
-
-/// Bytes of a pipe that are kept for every run.
-const INPUT_BYTES: u64 = 1 << 30;

@@ -5,7 +5,10 @@ mod preloaded;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use pagelab_record::{Data, Record, vocabulary::tried};
+use pagelab_record::{
+    Data, Record,
+    vocabulary::{tried, workload::PROGRAM},
+};
 use pagelab_sys::{knobs::memcg, machine::Tree};
 
 use crate::{
@@ -18,7 +21,7 @@ use crate::{
 /// The last record of each rung.
 fn rungs(lab: &Lab, run: &str) -> BTreeMap<String, Record> {
     let records = lab.records(run).into_iter();
-    let named = records.map(|record| (record.case.get("rung").unwrap().to_owned(), record));
+    let named = records.filter_map(|record| Some((record.case.get("rung")?.to_owned(), record)));
     named.collect()
 }
 
@@ -32,9 +35,12 @@ fn values(record: &Record, name: &str) -> Vec<u64> {
     value.collect()
 }
 
+/// Without the run that is watched, and the prices of its faults.
+const ALONE: &str = "--no-prediction";
+
 /// Tries a program on some rungs that need no setting of the machine.
 fn tried(lab: &Lab, rungs: &str, words: &[&str]) -> crate::support::Ended {
-    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", rungs, "--"];
+    let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", rungs, "--"];
     lab.pagelab(&[&flags[..], words].concat())
 }
 
@@ -100,7 +106,7 @@ fn what_a_program_leaves_behind_is_ended_and_counted() {
 fn a_program_reads_its_file_from_the_beginning_each_time() {
     let lab = Lab::new();
     let text = lab.file("text", "b\na\n");
-    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
     let input = ["--input", text.to_str().unwrap(), "--", "sort"];
     lab.pagelab(&[&flags[..], &input[..]].concat()).exits(0);
     for rung in [tried::PLAIN, tried::AS_SET_UP] {
@@ -113,7 +119,7 @@ fn a_program_reads_its_file_from_the_beginning_each_time() {
 fn a_rung_that_changes_the_output_fails_where_that_was_asked() {
     let lab = Lab::new();
     let script = "case $GLIBC_TUNABLES in *hugetlb=1*) echo other;; *) echo same;; esac";
-    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
     let tried = |flag: &[&str]| {
         let ended = lab.pagelab(&[&flags[..], flag, &["--", "sh", "-c", script]].concat());
         let rungs = rungs(&lab, "run");
@@ -157,7 +163,8 @@ fn what_cannot_be_tried_is_refused_before_anything_runs() {
 #[test]
 fn an_interrupt_ends_the_program_and_keeps_what_was_seen() {
     let lab = Lab::new();
-    let words = ["try", "-o", "run", "--rounds", "4", "--rung", "malloc-thp", "--", "sh", "-c"];
+    let words =
+        ["try", ALONE, "-o", "run", "--rounds", "4", "--rung", "malloc-thp", "--", "sh", "-c"];
     let script = "echo $$ >> pids; test -f end || test $(wc -l < pids) -lt 6 || sleep 1000";
     let mut run = Live::start(&lab, &[&words[..], &[script]].concat());
     let pids = || fs::read_to_string(lab.path("pids")).unwrap_or_default();
@@ -204,7 +211,7 @@ fn a_setting_of_a_rung_holds_while_the_program_runs_and_is_put_back() {
 
 /// Tries a server, under a client's load.
 fn served(lab: &Lab, client: &str, server: &str) -> crate::support::Ended {
-    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
+    let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
     let load = ["--ready", "line:^ready", "--until", client, "--score", "more:rate=rate ([0-9.]+)"];
     let around = ["--setup", "echo up >> around", "--cleanup", "echo down >> around"];
     lab.pagelab(&[&flags[..], &load, &around, &["--", "sh", "-c", server]].concat())
@@ -250,7 +257,7 @@ fn a_server_or_client_that_fails_says_why() {
 #[test]
 fn a_program_dies_with_whoever_tries_it() {
     let lab = Lab::new();
-    let words = ["try", "-q", "-o", "run", "--rung", "malloc-thp", "--", "sh", "-c"];
+    let words = ["try", "-q", ALONE, "-o", "run", "--rung", "malloc-thp", "--", "sh", "-c"];
     let script = "sleep 1000 & echo $! > below; echo $$ > pid.new; mv pid.new pid; wait";
     let mut run = Live::start(&lab, &[&words[..], &[script]].concat());
     let number = |name: &str| {
@@ -276,7 +283,8 @@ fn out_of_memory_at_a_limit_is_that_rungs_result() {
         return skip("no memory controller is mounted here", "mount -t cgroup2");
     }
     let program = program.to_str().unwrap();
-    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--limit"];
+    let flags =
+        ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--limit"];
     let tried = |limit: &str| {
         let ended = lab.pagelab(&[&flags[..], &[limit, "--", program, "64", "1000"]].concat());
         let rungs = rungs(&lab, "run");
@@ -290,4 +298,31 @@ fn out_of_memory_at_a_limit_is_that_rungs_result() {
     ended.exits(0);
     let peaks = values(&rungs[tried::PLAIN], tried::GROUP_PEAK);
     assert!(peaks.iter().all(|peak| (64..200).contains(&(peak / MIB))), "{peaks:?}");
+}
+
+#[test]
+fn what_explain_predicts_of_a_program_stands_beside_what_came() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "random") else { return };
+    let words = [program.to_str().unwrap(), "64", "1000000"];
+    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--"];
+    let ended = lab.pagelab(&[&flags[..], &words].concat());
+    ended.exits(0);
+    let records = lab.records("run");
+    let watched = records.iter().filter(|record| record.workload == PROGRAM);
+    let [watched] = &watched.collect::<Vec<_>>()[..] else { panic!("one run is watched") };
+    if is_skipped(watched) {
+        ended.shows(&["no prediction", "kernel.perf_event_paranoid"]);
+        return skip("perf is not allowed", "sysctl kernel.perf_event_paranoid=2");
+    }
+    // Base pages are what it is watched on, and larger ones what is asked about.
+    let seen = measured(watched);
+    assert!(seen.is_valid(), "{:?}", seen.witness);
+    assert!(seen.counters["perf_minor"] >= 64 * 256, "{:?}", seen.counters);
+    let density = seen.tables.iter().find(|table| table.name == "density/anonymous").unwrap();
+    let huge = density.rows.iter().find(|row| row[0] == 2 << 20).unwrap();
+    assert!(huge[2] >= 28 * 512, "{huge:?}");
+    ended.shows(&["What explain had predicted, and what came", "malloc-thp"]);
+    // The rounds are those of nobody who is watched.
+    assert_eq!(values(&rungs(&lab, "run")[tried::PLAIN], tried::ELAPSED).len(), 2);
 }

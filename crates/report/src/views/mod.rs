@@ -35,6 +35,7 @@ pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
     environment::{display as display_fact, facts},
     outcomes::intervals,
+    tries::Foretold,
 };
 use crate::{
     Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly,
@@ -295,12 +296,14 @@ pub(crate) fn run(
             derive(&mut entries);
         }
     }
+    let (aside, entries): (Vec<Entry>, Vec<Entry>) =
+        entries.into_iter().partition(|entry| tries::is_aside(header, entry));
     let fits = fits(&entries);
     let findings = findings_of(&entries, &limits);
     let published = publications.iter().flat_map(Publication::records).map(entry).collect();
     let (header, damage) = (header.clone(), damage.cloned());
     let publications = publications.to_vec();
-    Run { header, damage, entries, publications, published, limits, fits, findings }
+    Run { header, damage, entries, aside, publications, published, limits, fits, findings }
 }
 
 /// Every section that the records support.

@@ -13,12 +13,11 @@ use crate::{
 
 /// The witness in a sentence or two: how many claims, and which do not hold.
 pub(crate) fn witness(run: &Run) -> Section {
-    let entries = &run.entries;
-    let claims = || entries.iter().filter_map(Entry::measured).flat_map(|m| &m.witness);
+    let claims = || run.all().filter_map(Entry::measured).flat_map(|m| &m.witness);
     let count = claims().count();
     let checks = total(claims().map(|claim| claim.checks));
     let broken = claims().filter(|claim| !claim.holds).count();
-    let cases = entries.iter().filter(|entry| entry.has_row()).count();
+    let cases = run.all().filter(|entry| entry.has_row()).count();
     let verdict = match broken {
         0 => "all hold".to_owned(),
         1 => "1 does not hold".to_owned(),
@@ -26,7 +25,7 @@ pub(crate) fn witness(run: &Run) -> Section {
     };
     let said = format!("{count} claims about {cases} cases, checked {checks} times: {verdict}.");
     let mut section = Section::new("witness", "Witness").with(Block::Text(said));
-    section.blocks.extend(entries.iter().flat_map(Entry::notes));
+    section.blocks.extend(run.all().flat_map(Entry::notes));
     section
 }
 
@@ -42,9 +41,8 @@ pub(crate) fn intervals(run: &Run) -> Option<Section> {
 
 /// How many cases may be believed.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    let entries = &run.entries;
-    let count = |standing| entries.iter().filter(|entry| entry.standing == standing).count();
-    let claims = entries.iter().filter_map(Entry::measured).map(|m| m.witness.len()).sum::<usize>();
+    let count = |standing| run.all().filter(|entry| entry.standing == standing).count();
+    let claims = run.all().filter_map(Entry::measured).map(|m| m.witness.len()).sum::<usize>();
     let told = [
         (count(Standing::Invalid), "invalid"),
         (count(Standing::Emulated), "emulated"),
@@ -65,7 +63,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 /// Every claim, for the page.
 pub(crate) fn claims(run: &Run) -> Option<Section> {
     let of = |entry| Entry::claims(entry).iter().map(move |claim| (entry, claim));
-    let rows: Vec<(&Entry, &Claim)> = run.entries.iter().flat_map(of).collect();
+    let rows: Vec<(&Entry, &Claim)> = run.all().flat_map(of).collect();
     rows.first()?;
     let table = Grid::<(&Entry, &Claim)>::new()
         .words("workload", 0, |(entry, _)| entry.record.workload.clone())
@@ -119,7 +117,7 @@ pub(crate) fn failed(run: &Run) -> Option<Section> {
 /// numbers differ.
 pub(crate) fn warnings(run: &Run) -> Option<Section> {
     let mut warnings: BTreeMap<String, Vec<(&str, &Entry)>> = BTreeMap::new();
-    for entry in &run.entries {
+    for entry in run.all() {
         for warning in entry.measured().into_iter().flat_map(|m| &m.warnings) {
             let same_but_numbers = warning.replace(|c: char| c.is_ascii_digit(), "");
             warnings.entry(same_but_numbers).or_default().push((warning, entry));

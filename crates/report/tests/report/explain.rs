@@ -221,7 +221,7 @@ fn a_program_without_faults_took_none_and_may_still_gain_by_larger_pages() {
 }
 
 /// 40 000 first touches of which 30 720 would have come in 60 pages of 2 MiB.
-fn with_density(unknown: i64, room: Option<u64>) -> Vec<Record> {
+pub(crate) fn with_density(unknown: i64, room: Option<u64>) -> Vec<Record> {
     let mut records = prices();
     let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
     let names = ["block", "blocks", "faults", "pages", "waves", "unknown", "denied", "late"];

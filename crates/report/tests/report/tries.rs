@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
     asked::{Around, Reach, Rung, Try},
-    vocabulary::{tried, workload::TRIED},
+    vocabulary::{knob, tried, workload::TRIED},
 };
 use pagelab_report::{Report, Style};
+use serde_json::Value;
+
+use crate::explain::with_density;
 
 const PLAIN: Style = Style { color: false, width: 120 };
 const MIB: u64 = 1 << 20;
@@ -84,11 +87,21 @@ fn record(came: &Came) -> Record {
         case: Case::default().with("program", "sort -n big").with("rung", came.name),
         ab: None,
         host: pagelab_record::Host::default(),
-        outcome: Outcome::Measured(measured),
+        outcome: if came.rounds == 0 {
+            Outcome::Skipped { need: "root".into(), cure: "sudo".into() }
+        } else {
+            Outcome::Measured(measured)
+        },
     }
 }
 
 fn report(all: &[Came]) -> String {
+    let text = reported(all, false, &[]).terminal(PLAIN);
+    text.split("\nWitness\n").next().unwrap_or_default().to_owned()
+}
+
+/// The report of what came, with what was seen of one more run that was watched.
+fn reported(all: &[Came], predicts: bool, watched: &[Record]) -> Report {
     let rung = |came: &Came| Rung {
         name: came.name.into(),
         how: format!("what {} does", came.name),
@@ -97,6 +110,11 @@ fn report(all: &[Came]) -> String {
         keep: vec![format!("environment: RUNG={}", came.name)],
         cost: "the others wait".into(),
         lacks: Vec::new(),
+        knob: match came.name {
+            "thp-always" | "malloc-thp" => Some(knob::page(2 * MIB)),
+            "mthp-64k" => Some(knob::page(64 << 10)),
+            _ => None,
+        },
     };
     let asked = Try {
         rungs: all.iter().map(rung).collect(),
@@ -107,12 +125,13 @@ fn report(all: &[Came]) -> String {
         program: Vec::new(),
         named: Vec::new(),
         around: Around::default(),
+        predicts,
     };
     let header =
         RunHeader { run: "run".into(), asked: Some(Asked::Try(asked)), ..RunHeader::default() };
-    let records: Vec<Record> = all.iter().map(record).collect();
-    let text = Report::of(&header, &records, None, &[], |_, _| None).terminal(PLAIN);
-    text.split("\nWitness\n").next().unwrap_or_default().to_owned()
+    let mut records = watched.to_vec();
+    records.extend(all.iter().map(record));
+    Report::of(&header, &records, None, &[], |_, _| None)
 }
 
 #[test]
@@ -144,4 +163,56 @@ fn leave_it_as_it_is_is_an_answer_and_what_is_open_is_said() {
     let few: Vec<Came> = same.into_iter().map(|came| Came { rounds: 4, ..came }).collect();
     let text = report(&few);
     assert!(text.contains("as far as is known") && text.contains("rounds would decide"), "{text}");
+}
+
+/// A program that spends 900 ms on the CPU, about 50 ms of it in faults.
+fn foretold() -> [Came; 5] {
+    let skipped = Came { rounds: 0, ..came("malloc-thp", Reach::Program, 900_000_000, 480, 0) };
+    [
+        came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0),
+        came(tried::AS_SET_UP, Reach::Program, 1_001_000_000, 480, 0),
+        skipped,
+        came("thp-always", Reach::Machine, 973_000_000, 700, 660),
+        came("mthp-64k", Reach::Machine, 973_000_000, 500, 480),
+    ]
+}
+
+#[test]
+fn what_explain_had_predicted_stands_beside_what_came() {
+    let report = reported(&foretold(), true, &with_density(0, None));
+    let text = report.terminal(PLAIN);
+    let from = text.find("What explain had predicted").unwrap();
+    let end = text[from..].find("\nWitness\n").unwrap();
+    insta::assert_snapshot!("foretold", text[from..from + end]);
+    for other in ["What faults cost this program", "Fault latency\n", "less in faults"] {
+        assert!(!text.contains(other), "{other}");
+    }
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let predictions = json["predictions"].as_array().unwrap();
+    let of = |rung: &str| predictions.iter().find(|told| told["rung"] == rung).unwrap();
+    assert_eq!(of("thp-always")["agreement"], "near");
+    // Nobody tried it: there is a prediction, and nothing that came.
+    let untried = of("malloc-thp");
+    assert!(untried["predicted"].is_object() && untried["came"].is_null());
+    assert_eq!(
+        (&untried["nothing_came"], &untried["agreement"]),
+        (&"not tried".into(), &Value::Null)
+    );
+    assert!(of("mthp-64k")["predicted"].is_null(), "no price");
+    let cases = json["cases"].as_array().unwrap();
+    assert!(cases.iter().any(|case| case["workload"] == "fault/latency"));
+    for text in [report.markdown(), report.html()] {
+        assert!(text.contains("What explain had predicted"));
+    }
+}
+
+#[test]
+fn where_nothing_is_predicted_the_reason_stands_in_its_place() {
+    let text = reported(&foretold(), true, &[]).terminal(PLAIN);
+    assert!(!text.contains("had predicted"), "{text}");
+    let mut watched = with_density(0, None).swap_remove(0);
+    let (need, cure) = ("perf events".to_owned(), "sysctl kernel.perf".to_owned());
+    watched.outcome = Outcome::Skipped { need, cure };
+    let text = reported(&foretold(), true, &[watched]).terminal(PLAIN);
+    assert!(text.contains("no prediction") && text.contains("sysctl kernel.perf"), "{text}");
 }

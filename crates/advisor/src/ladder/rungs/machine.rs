@@ -3,6 +3,7 @@
 use pagelab_record::{
     asked::{Lack, Reach},
     units::display_bytes,
+    vocabulary::knob,
 };
 use pagelab_sys::machine::thp::Policy;
 
@@ -21,6 +22,7 @@ pub(super) fn thp_always(ground: &Ground<'_>) -> Vec<Offer> {
     }
     let how = "transparent huge pages for everybody, asked for or not";
     let mut rung = rung("thp-always", how, Reach::Machine, pmd);
+    rung.knob = Some(knob::page(pmd));
     rung.lacks.extend(not_root(ground));
     rung.keep = vec![
         format!("setting: echo always | sudo tee {}", ground.pages.global_path().display()),
@@ -45,6 +47,7 @@ pub(super) fn mthp(ground: &Ground<'_>) -> Vec<Offer> {
         let name = format!("mthp-{}k", size >> 10);
         let how = format!("folios of {} for everybody", display_bytes(size as f64));
         let mut rung = rung(&name, &how, Reach::Machine, size);
+        rung.knob = Some(knob::page(size));
         rung.lacks.extend(not_root(ground));
         rung.keep = vec![
             format!("setting: echo always | sudo tee {}", path.display()),

@@ -9,11 +9,12 @@
 use pagelab_record::{
     Measured, Table,
     units::{display_bytes, format_bytes},
+    vocabulary::knob,
 };
 
 use super::{
     Group,
-    prices::{Prices, minus},
+    prices::{Prices, difference, not_below_0},
 };
 use crate::{Quantity, Unit};
 
@@ -36,12 +37,21 @@ pub(crate) struct Knob {
 
 /// Every knob that would save something, the one that saves most first.
 pub(crate) fn knobs(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
+    let knobs = all(measured, groups, prices).into_iter();
+    let mut knobs: Vec<Knob> =
+        knobs.map(|knob| Knob { saved: not_below_0(knob.saved), ..knob }).collect();
+    knobs.retain(|knob| knob.saved.value > 0.0);
+    knobs.sort_by(|a, b| b.saved.value.total_cmp(&a.saved.value));
+    knobs
+}
+
+/// Every knob of which anything can be said, also what would cost more than it saves.
+pub(crate) fn all(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
     let mut knobs = larger_pages(measured, groups, prices);
+    knobs.extend(malloc_thp(measured, groups, prices));
     knobs.extend(populate(groups, prices));
     knobs.extend(store_first(groups, prices));
     knobs.extend(files(groups));
-    knobs.retain(|knob| knob.saved.value > 0.0);
-    knobs.sort_by(|a, b| b.saved.value.total_cmp(&a.saved.value));
     knobs
 }
 
@@ -54,10 +64,6 @@ fn first_writes(groups: &[Group]) -> impl Iterator<Item = &Group> {
 }
 
 fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
-    let density = |place: &str| -> Option<&Table> {
-        let name = format!("density/{place}");
-        measured.tables.iter().find(|table| table.name == name)
-    };
     let Some(base) = prices.get("write", "4k") else { return Vec::new() };
     let mut knobs = Vec::new();
     for shift in 14..=21_u32 {
@@ -67,21 +73,17 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
         let mut all = Whole::default();
         let mut tables = 0.0;
         for group in first_writes(groups) {
-            let Some(table) = density(group.parts()[2]) else { continue };
+            let Some(table) = touched(measured, group.parts()[2]) else { continue };
             let Some(whole) = Whole::of(table, size) else { continue };
-            // What was lost on the way lay as the rest did.
-            let scale = if whole.all > 0.0 { group.faults / whole.all } else { 1.0 };
+            let scale = whole.scale(group);
             if whole.all > 0.0 && shift == 21 {
                 tables += group.tables * whole.faults / whole.all;
             }
             all.add(&whole, scale);
         }
-        if all.faults + all.unknown <= 0.0 {
-            continue;
-        }
         let now = base.fault.times(all.faults, Unit::Ns);
         let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
-        let mut saved = minus(now, price.fault.times(all.waves, Unit::Ns));
+        let mut saved = difference(now, price.fault.times(all.waves, Unit::Ns));
         // What may have been among them, or not, bounds the saving.
         saved.high += base.fault.high * all.unknown;
         let bytes = all.blocks * size as f64 - all.pages * 4096.0;
@@ -105,9 +107,67 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             change.push_str(&format!("; the memory cgroup had room for {room} more"));
         }
         let bytes = Some(bytes);
-        knobs.push(Knob { name: format!("page-{page}"), how, change, saved, at_most, bytes });
+        knobs.push(Knob { name: knob::page(size), how, change, saved, at_most, bytes });
     }
     knobs
+}
+
+/// How densely memory of a place was touched.
+fn touched<'m>(measured: &'m Measured, place: &str) -> Option<&'m Table> {
+    let name = format!("density/{place}");
+    measured.tables.iter().find(|table| table.name == name)
+}
+
+/// What glibc's malloc makes of it where it asks for huge pages: the heap grows by whole ones, so
+/// that what came page by page comes whole, and what it maps for itself is advised. Whose the
+/// mappings are nobody knows, so at least they save nothing.
+fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<Knob> {
+    const HUGE: u64 = 2 << 20;
+    let (base, huge) = (prices.get("write", "4k")?, prices.get("write", "2m")?);
+    let mut sum = Whole::default();
+    let mut saved = None;
+    for group in first_writes(groups) {
+        let place = group.parts()[2];
+        let Some(table) = touched(measured, place) else { continue };
+        let mut whole = Whole::of(table, HUGE)?;
+        let [pages, blocks] = [cell_of(table, HUGE, "late")?, cell_of(table, HUGE, "late_blocks")?];
+        let is_heap = place == "heap";
+        if is_heap {
+            whole.faults += pages;
+            whole.pages += pages;
+            whole.blocks += blocks;
+            whole.waves += blocks;
+        }
+        let scale = whole.scale(group);
+        let now = base.fault.times(whole.faults * scale, Unit::Ns);
+        let tables = group.tables * whole.faults / whole.all.max(1.0);
+        let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
+        let mut part = difference(now, huge.fault.times(whole.waves * scale, Unit::Ns));
+        part.high += base.fault.high * whole.unknown * scale;
+        if !is_heap {
+            part.low = part.low.min(0.0);
+        }
+        saved = saved.map_or(Some(part), |saved: Quantity| Some(saved.plus(part)));
+        sum.add(&whole, scale);
+    }
+    Some(Knob {
+        name: knob::MALLOC_THP.to_owned(),
+        how: "malloc with THP (glibc 2.35): GLIBC_TUNABLES=glibc.malloc.hugetlb=1".to_owned(),
+        change: format!(
+            "{:.0} faults become {:.0} of 2m, if the mappings are malloc's own",
+            sum.faults, sum.waves
+        ),
+        saved: saved?,
+        at_most: false,
+        bytes: Some(sum.blocks * HUGE as f64 - sum.pages * 4096.0),
+    })
+}
+
+/// A cell of the row of a size, by the name of its column; runs of earlier versions lack some.
+fn cell_of(table: &Table, size: u64, column: &str) -> Option<f64> {
+    let row = table.rows.iter().find(|row| row.first().copied() == i64::try_from(size).ok())?;
+    let index = table.columns.iter().position(|known| known.name == column)?;
+    Some(*row.get(index)? as f64)
 }
 
 /// Sums of a column over the rows of every place whose pages a knob decides.
@@ -135,19 +195,17 @@ struct Whole {
 
 impl Whole {
     fn of(table: &Table, size: u64) -> Option<Self> {
-        let row = |size: u64| {
-            table.rows.iter().find(|row| row.first().copied() == i64::try_from(size).ok())
-        };
-        let all = *row(4096)?.get(2)? as f64;
-        let row = row(size)?;
-        // Runs of earlier versions have no column `unknown`.
-        let of = |name: &str| {
-            let index = table.columns.iter().position(|column| column.name == name)?;
-            Some(*row.get(index)? as f64)
-        };
+        let all = *table.rows.iter().find(|row| row.first() == Some(&4096))?.get(2)? as f64;
+        let of = |name: &str| cell_of(table, size, name);
         let (blocks, faults) = (of("blocks")?, of("faults")?);
         let (pages, waves) = (of("pages")?, of("waves")?);
         Some(Self { all, blocks, faults, pages, waves, unknown: of("unknown").unwrap_or(0.0) })
+    }
+
+    /// How many faults of a group there were for each that was told: what was lost on the way lay
+    /// as the rest did.
+    fn scale(&self, group: &Group) -> f64 {
+        if self.all > 0.0 { group.faults / self.all } else { 1.0 }
     }
 
     fn add(&mut self, other: &Self, scale: f64) {
@@ -164,10 +222,10 @@ fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
     let cost = first_writes(groups).filter_map(|group| group.cost).reduce(Quantity::plus)?;
     let faults: f64 = first_writes(groups).map(|group| group.faults).sum();
     Some(Knob {
-        name: "populate".to_owned(),
+        name: knob::POPULATE.to_owned(),
         how: "populate before use: MADV_POPULATE_WRITE or mlock".to_owned(),
         change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
-        saved: minus(cost, populate.times(faults, Unit::Ns)),
+        saved: difference(cost, populate.times(faults, Unit::Ns)),
         at_most: false,
         bytes: Some(0.0),
     })
@@ -184,7 +242,7 @@ fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
         name: "store-first".to_owned(),
         how: "store before the first load of a page".to_owned(),
         change: format!("{twice:.0} pages take one fault instead of two"),
-        saved: minus(now, write.fault.times(twice, Unit::Ns)),
+        saved: difference(now, write.fault.times(twice, Unit::Ns)),
         at_most: false,
         bytes: Some(0.0),
     })

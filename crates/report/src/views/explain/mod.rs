@@ -10,13 +10,14 @@
 
 mod knobs;
 mod notes;
+mod predicted;
 mod prices;
 mod section;
 
 use pagelab_record::{Measured, Table, units};
 
 use self::prices::Prices;
-pub(crate) use self::section::section;
+pub(crate) use self::{predicted::Predicted, section::section};
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
 /// The arm of everything that was seen of the program.

@@ -133,12 +133,23 @@ fn price(measured: &Measured) -> Option<Price> {
     Some(Price { fault: control.map_or(fault, |control| minus(fault, control)), table })
 }
 
-/// The difference, with the interval of the larger: ends are taken as they come, never below 0.
+/// The difference, never below 0.
 pub(crate) fn minus(a: Quantity, b: Quantity) -> Quantity {
+    not_below_0(difference(a, b))
+}
+
+/// The quantity with its ends, where none of them can be less than nothing.
+pub(crate) fn not_below_0(a: Quantity) -> Quantity {
+    let [value, low, high] = [a.value, a.low, a.high].map(|end| end.max(0.0));
+    Quantity { value, low, high, ..a }
+}
+
+/// The difference, as wide as the ends of both may lie apart.
+pub(crate) fn difference(a: Quantity, b: Quantity) -> Quantity {
     Quantity {
-        value: (a.value - b.value).max(0.0),
-        low: (a.low - b.high).max(0.0),
-        high: (a.high - b.low).max(0.0),
+        value: a.value - b.value,
+        low: a.low - b.high,
+        high: a.high - b.low,
         coverage: a.coverage.min(b.coverage),
         processes: a.processes.min(b.processes),
         unit: a.unit,

@@ -5,15 +5,17 @@
 //! "leave it as it is" is an answer. A rung whose pages did not come has no time of its own: it is
 //! the program as it was. Memory is told beside each gain, because it is its price.
 //!
-//! What stands in the tables is in [`mod@section`], why pages did not come in [`took`].
+//! What stands in the tables is in [`mod@section`], why pages did not come in [`took`], what
+//! `explain` had predicted in [`mod@foretold`].
 
+mod foretold;
 mod section;
 mod took;
 
 use std::collections::BTreeMap;
 
 use pagelab_record::{
-    Clock, Data,
+    Clock, Data, RunHeader,
     asked::{Asked, Reach, Rung},
     stats,
     units::display_bytes,
@@ -21,8 +23,8 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-pub(crate) use self::section::section;
 use self::took::Took;
+pub(crate) use self::{foretold::Foretold, section::section};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
 
@@ -245,6 +247,13 @@ impl<'r> Tried<'r> {
         let word = if more > 0.0 { "more" } else { "less" };
         Some(format!("{} {word} at its peak", display_bytes(more.abs())))
     }
+}
+
+/// Whether a record of a run only says what was predicted of the program that it tries: no section
+/// but that of the program is about it. What went wrong has its own.
+pub(crate) fn is_aside(header: &RunHeader, entry: &Entry) -> bool {
+    let is_try = matches!(header.asked, Some(Asked::Try(_)));
+    is_try && entry.record.workload != WORKLOAD && entry.is_valid()
 }
 
 /// A ratio for reading: `−16.0 %`.

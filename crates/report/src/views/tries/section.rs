@@ -10,7 +10,7 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-use super::{Goal, Row, Tried, change, middle, quantity, took::Took};
+use super::{Goal, Row, Tried, change, foretold, middle, quantity, took::Took};
 use crate::{
     At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
     group_thousands,
@@ -29,6 +29,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.extend(drawings(&tried));
     section.blocks.push(Block::Table(ladder(&tried)));
     section.blocks.push(Block::Text(LEGEND.to_owned()));
+    section.blocks.extend(foretold::blocks(run));
     section.blocks.extend(broken_up(&tried));
     section.blocks.extend(untaken(&tried));
     section.blocks.extend(mappings(&tried));

@@ -1,0 +1,62 @@
+//! One run of the program that `explain` watches, so that what it predicts stands beside what came.
+//!
+//! The one idea: it is watched on base pages, where every page still takes a fault of its own, and
+//! asked what larger pages would have made of that. It comes behind the first run, when the caches
+//! are as warm as in every round, and before all rounds; nothing of it is compared.
+
+use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
+
+use super::{Climb, Ended};
+use crate::{
+    explain::{self, watch::Watched},
+    ladder::{attend::Stopped, once::Run},
+    made,
+};
+
+impl Climb<'_> {
+    /// Runs the program once more on base pages and receives its faults; the record of them, or why
+    /// there are none.
+    ///
+    /// # Errors
+    /// When the user interrupts.
+    pub fn watched(&mut self, run: &str) -> Result<Record, Ended> {
+        let outcome = match self.watch()? {
+            Ok(Watched { told: Err(why), .. }) => Outcome::Skipped {
+                need: format!("perf events of the program, for what explain predicts ({why})"),
+                cure: CURE.to_owned(),
+            },
+            Ok(watched) => Outcome::Measured(explain::record::measured(&watched)),
+            Err(reason) => Outcome::Failed { reason },
+        };
+        let case = Case::default().with("program", &self.program.line());
+        Ok(made::record(run, explain::WORKLOAD, case, outcome))
+    }
+
+    fn watch(&mut self) -> Result<Result<Watched, String>, Ended> {
+        let Self { program, rungs, facts, around, minder, .. } = self;
+        let plain = rungs.iter_mut().find(|rung| rung.offer.rung.name == tried::PLAIN);
+        let (Some(plain), Some(facts)) = (plain, facts) else {
+            return Ok(Err("it never ran as it is set up".to_owned()));
+        };
+        let run = Run {
+            program,
+            start: &plain.offer.start,
+            usual_ns: Some(facts.elapsed_ns),
+            exit: Some(facts.exit),
+            around,
+            // Nor is the first run under a limit.
+            group: None,
+            mark: minder.mark(),
+            is_watched: true,
+        };
+        match run.once(&mut plain.streams) {
+            Ok(once) => Ok(once.watched.ok_or_else(|| "nobody watched it".to_owned())),
+            Err(Stopped::Interrupted) => Err(Ended::Interrupted),
+            Err(stopped) => Ok(Err(stopped.to_string())),
+        }
+    }
+}
+
+/// How perf is had where it is not allowed.
+const CURE: &str = "sysctl kernel.perf_event_paranoid=2, or run as root; in a container: allow \
+    perf_event_open in its seccomp profile";

@@ -1,0 +1,76 @@
+//! What `explain` predicts of a program that is tried.
+//!
+//! One run of it is watched and what its faults cost here is measured, both before any round; what
+//! follows from the two is for the report to say, beside what came.
+
+use std::{rc::Rc, time::Duration};
+
+use pagelab_advisor::{
+    explain::{self, prices},
+    ladder::climb::{Climb, Ended},
+};
+use pagelab_bench::plan::Planned;
+use pagelab_record::{Asked, Outcome, Record};
+use pagelab_sys::{knobs::Knobs, time::ClockChoice};
+
+use crate::{
+    cmd::explain::priced,
+    exit::{Exit, Failure},
+    output, session, settings,
+};
+
+/// Adds what the prediction follows from to a run, as far as it is not there.
+///
+/// # Errors
+/// When a record cannot be kept or a process not be started.
+pub(super) fn predict(
+    run: &mut session::Run,
+    climb: &mut Climb<'_>,
+    knobs: Option<&Rc<Knobs>>,
+    (patience, quiet): (Duration, bool),
+) -> Result<Exit, Failure> {
+    if !matches!(&run.header.asked, Some(Asked::Try(tried)) if tried.predicts) {
+        return Ok(Exit::Good);
+    }
+    let say = |text: &str| {
+        if !quiet {
+            output::warn(text);
+        }
+    };
+    if !run.records.iter().any(|record| record.workload == explain::WORKLOAD) {
+        say("[watched run] for what explain predicts; it counts for nothing");
+        match climb.watched(&run.header.run) {
+            Ok(record) => {
+                say_missing(&record, &say);
+                run.keep(record)?;
+            }
+            Err(Ended::Interrupted) => return Ok(Exit::Interrupted),
+            Err(ended) => return Err(Failure::internal(ended)),
+        }
+    }
+    let clock = ClockChoice::of_this_machine();
+    let mut plan = prices::of_run(&run.header, &run.records, clock);
+    // What a run that stopped had measured stays.
+    let is_done = |planned: &Planned| {
+        let is_it = |record: &&Record| {
+            record.workload == planned.workload.name() && record.case == *planned.case
+        };
+        run.records.iter().any(|record| is_it(&record))
+    };
+    plan.cases.retain(|planned| !is_done(planned));
+    let mut runner = settings::plain_runner(&run.header.run);
+    match knobs {
+        Some(knobs) => runner.share_knobs(Rc::clone(knobs)),
+        None => runner = settings::pricing_runner(&run.header.run, &plan.cases, patience)?,
+    }
+    priced(run, &runner, &plan, clock, quiet)
+}
+
+/// Says why nothing will be predicted, where that is so.
+fn say_missing(record: &Record, say: &dyn Fn(&str)) {
+    match &record.outcome {
+        Outcome::Skipped { need, cure } => say(&format!("no prediction: it needs {need} ({cure})")),
+        Outcome::Failed { reason } => say(&format!("no prediction: {reason}")),
+        Outcome::Measured(_) => (),
+    }
+}

@@ -1,0 +1,304 @@
+//! What `explain` had predicted of a rung, beside what came.
+//!
+//! The one idea: both are CPU time saved beside base pages, because what larger pages save of
+//! faults is time on the CPU, of all threads together. A prediction stands alone where the rung was
+//! not run, or its pages did not come: what nobody tried is no result. How far the two may lie
+//! apart is told in the time in faults, of which a prediction is a part.
+
+use pagelab_record::{Clock, Outcome, asked::Asked, units::display_ns, vocabulary::tried};
+use serde_json::{Value, json};
+
+use super::{Row, Tried, middle, took::Took};
+use crate::{Block, Cell, Grid, Note, Quantity, Run, Table, Tone, Unit, views::explain};
+
+/// So far from the prediction, as a share of the time in faults, is as good as predicted.
+const NEAR: f64 = 0.15;
+/// Pages that did not come saved nothing.
+const DID_NOT_TAKE: &str = "did not take";
+/// What an interval covers that decides anything.
+const COVERAGE: f64 = 0.95;
+
+/// A prediction with what came of it.
+#[derive(Debug)]
+pub(crate) struct Foretold {
+    rung: String,
+    knob: String,
+    /// Time in the faults of the watched run.
+    stall: Quantity,
+    /// Time that was to be saved, and whether that is an upper bound; `None` without a price.
+    predicted: Option<(Quantity, bool)>,
+    came: Came,
+}
+
+/// What came of a prediction.
+#[derive(Debug, Clone, Copy)]
+enum Came {
+    /// So much CPU time was saved.
+    Saved(Quantity),
+    /// Its pages did not come, so that it was the program as it is.
+    DidNotTake,
+    /// Nothing that could stand beside it; why.
+    Nothing(&'static str),
+}
+
+/// How a prediction and what came go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agreement {
+    /// What came lies in the interval of the prediction.
+    Inside,
+    /// It lies no farther from it than [`NEAR`] of the time in faults.
+    Near,
+    /// More rounds would have to tell.
+    Open,
+    /// It does not.
+    Off,
+    /// One of them is surely a gain, the other surely a loss.
+    Opposite,
+}
+
+impl Agreement {
+    /// The word in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Inside => "inside",
+            Self::Near => "near",
+            Self::Open => "open",
+            Self::Off => "off",
+            Self::Opposite => "opposite",
+        }
+    }
+
+    fn cell(self) -> Cell {
+        match self {
+            Self::Inside => Cell::toned("inside its interval", Tone::Good),
+            Self::Near => Cell::toned("within 15 % of the stall", Tone::Good),
+            Self::Open => Cell::toned("open: too few rounds", Tone::Quiet),
+            Self::Off => Cell::toned("off", Tone::Warn),
+            Self::Opposite => Cell::toned("wrong sign", Tone::Bad),
+        }
+    }
+}
+
+impl Foretold {
+    /// Every rung of a run that does what `explain` knows, where a prediction was made.
+    pub(crate) fn all(run: &Run) -> Vec<Self> {
+        let predicted = explain::Predicted::of(&run.aside);
+        let (Some(tried), Some(predicted)) = (Tried::of(run), predicted) else { return Vec::new() };
+        let plain = tried.named(tried::PLAIN).map(|row| row.entry);
+        let plain_ns = plain.and_then(|plain| middle(plain, tried::CPU, Clock::Cpu));
+        let of = |row: &Row<'_>| {
+            let knob = row.rung.knob.clone()?;
+            let (rung, stall) = (row.rung.name.clone(), predicted.stall);
+            let predicted = predicted.saved(&knob);
+            Some(Self { rung, predicted, knob, stall, came: Came::of(row, plain_ns) })
+        };
+        tried.rows.iter().filter_map(of).collect()
+    }
+
+    /// What was predicted, and what was saved of it, where both are known.
+    fn pair(&self) -> Option<[Quantity; 2]> {
+        let saved = match self.came {
+            Came::Saved(saved) => saved,
+            // That nothing was saved is no estimate.
+            Came::DidNotTake => Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) },
+            Came::Nothing(_) => return None,
+        };
+        Some([self.predicted?.0, saved])
+    }
+
+    /// How far what came lies above what was predicted, as a share of the time in faults.
+    fn off_by(&self) -> Option<f64> {
+        let [predicted, came] = self.pair()?;
+        (self.stall.value > 0.0).then(|| (came.value - predicted.value) / self.stall.value)
+    }
+
+    fn agreement(&self) -> Option<Agreement> {
+        let [predicted, came] = self.pair()?;
+        Some(agreement(predicted, came, self.stall.value * NEAR))
+    }
+
+    /// For programs.
+    pub(crate) fn value(&self) -> Value {
+        let (came, why) = match self.came {
+            Came::Saved(saved) => (Some(saved), None),
+            Came::DidNotTake => (None, Some(DID_NOT_TAKE)),
+            Came::Nothing(why) => (None, Some(why)),
+        };
+        json!({
+            "rung": self.rung,
+            "knob": self.knob,
+            "stall": self.stall,
+            "predicted": self.predicted.map(|(saved, _)| saved),
+            "at_most": self.predicted.is_some_and(|(_, at_most)| at_most),
+            "came": came,
+            "nothing_came": why,
+            "off_by_share_of_stall": self.off_by(),
+            "agreement": self.agreement().map(Agreement::name),
+        })
+    }
+}
+
+/// How two savings go together that may lie so far apart.
+fn agreement(predicted: Quantity, came: Quantity, near: f64) -> Agreement {
+    let is_sure = came.coverage >= COVERAGE - 1e-9;
+    let opposite =
+        (predicted.low > 0.0 && came.high < 0.0) || (predicted.high < 0.0 && came.low > 0.0);
+    let meets = came.low <= predicted.high + near && came.high >= predicted.low - near;
+    if (predicted.low..=predicted.high).contains(&came.value) {
+        Agreement::Inside
+    } else if (came.value - predicted.value).abs() <= near {
+        Agreement::Near
+    } else if !is_sure {
+        Agreement::Open
+    } else if opposite {
+        Agreement::Opposite
+    } else if meets {
+        Agreement::Open
+    } else {
+        Agreement::Off
+    }
+}
+
+impl Came {
+    fn of(row: &Row<'_>, plain_ns: Option<f64>) -> Self {
+        match (&row.took, row.cpu, plain_ns) {
+            (Took::NotRun, ..) if matches!(row.entry.record.outcome, Outcome::Failed { .. }) => {
+                Self::Nothing("failed")
+            }
+            (Took::NotRun, ..) => Self::Nothing("not tried"),
+            (Took::No(_), ..) => Self::DidNotTake,
+            (Took::Unseen(_), ..) => Self::Nothing("not proven"),
+            (_, Some(ratio), Some(plain)) => Self::Saved(Quantity {
+                value: (1.0 - ratio.value) * plain,
+                low: (1.0 - ratio.high) * plain,
+                high: (1.0 - ratio.low) * plain,
+                coverage: ratio.coverage,
+                processes: ratio.units[0],
+                unit: Unit::Ns,
+            }),
+            _ => Self::Nothing("no round of base pages beside it"),
+        }
+    }
+}
+
+/// Predictions beside what came, or why there are none.
+pub(super) fn blocks(run: &Run) -> Vec<Block> {
+    let Some(Asked::Try(asked)) = &run.header.asked else { return Vec::new() };
+    if !asked.predicts {
+        return Vec::new();
+    }
+    let foretold = Foretold::all(run);
+    if foretold.is_empty() {
+        return unpredicted(run).into_iter().collect();
+    }
+    vec![
+        Block::Heading("What explain had predicted, and what came".to_owned()),
+        Block::Table(table(&foretold)),
+        Block::Text(LEGEND.to_owned()),
+    ]
+}
+
+const LEGEND: &str = "\
+Both: CPU time saved beside base pages. Predicted: by explain, of one more run with base pages \
+that was watched before any round and counts for nothing, and from what such faults cost here. \
+Came: of the rounds, with its 95 % interval, or of a screen what it spans. Off by: what came less \
+what was predicted, as a share of the time in faults (the stall); what did not take saved nothing. \
+Translation (TLB misses) and the giving back of pages are in what came and in no prediction.";
+
+fn table(foretold: &[Foretold]) -> Table {
+    let percent = |share: f64| format!("{}{:.0} %", sign(share), share.abs() * 100.0);
+    Grid::<&Foretold>::new()
+        .words("rung", 0, |told| Cell::from(told.rung.clone()).strong())
+        .number("predicted", 0, |told| match told.predicted {
+            Some((saved, true)) => format!("at most {}", signed(saved.high)),
+            Some((saved, false)) => spanned(saved),
+            None => "no price".to_owned(),
+        })
+        .number("came", 0, |told| match told.came {
+            Came::Saved(saved) => Cell::from(spanned(saved)).strong(),
+            Came::DidNotTake => Cell::toned(DID_NOT_TAKE, Tone::Warn),
+            Came::Nothing(why) => Cell::toned(why, Tone::Quiet),
+        })
+        .number("off by", 1, |told| told.off_by().map(percent))
+        .number("time in faults", 2, |told| told.stall.display())
+        .words("so", 0, |told| told.agreement().map_or_else(Cell::none, Agreement::cell))
+        .table(foretold)
+}
+
+fn sign(value: f64) -> &'static str {
+    if value < 0.0 { "\u{2212}" } else { "" }
+}
+
+fn signed(ns: f64) -> String {
+    format!("{}{}", sign(ns), display_ns(ns.abs()))
+}
+
+/// `210 ms (190 ms to 230 ms)`.
+fn spanned(saved: Quantity) -> String {
+    let [value, low, high] = [saved.value, saved.low, saved.high].map(signed);
+    if low == high { value } else { format!("{value} ({low} to {high})") }
+}
+
+/// Why nothing was predicted, and what would help.
+fn unpredicted(run: &Run) -> Option<Block> {
+    let mut watched = run.all().filter(|entry| entry.record.workload == explain::WORKLOAD);
+    let note =
+        |text: &str, cure: &str| Block::Note(Note::warn("no prediction", text.to_owned(), cure));
+    Some(match &watched.next()?.record.outcome {
+        Outcome::Skipped { need, cure } => note(&format!("it needs {need}"), cure),
+        Outcome::Failed { reason } => note(&format!("the watched run: {reason}"), ""),
+        Outcome::Measured(measured) if !measured.is_valid() => {
+            note("the watched run failed its proof", "pagelab explain -- PROGRAM says more")
+        }
+        Outcome::Measured(_) => {
+            note("no fault that it took has a price here, or no rung does what explain knows", "")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn saving([low, value, high]: [f64; 3]) -> Quantity {
+        Quantity { value, low, high, coverage: 0.95, processes: 12, unit: Unit::Ns }
+    }
+
+    #[test]
+    fn what_came_is_judged_by_the_interval_of_the_prediction_and_by_the_stall() {
+        let predicted = saving([90.0, 100.0, 110.0]);
+        let came = |ends| agreement(predicted, saving(ends), 15.0);
+        assert_eq!(came([95.0, 109.0, 130.0]), Agreement::Inside);
+        assert_eq!(came([112.0, 114.0, 116.0]), Agreement::Near);
+        assert_eq!(came([60.0, 70.0, 80.0]), Agreement::Open);
+        assert_eq!(came([60.0, 65.0, 70.0]), Agreement::Off);
+        assert_eq!(came([-30.0, -20.0, -10.0]), Agreement::Opposite);
+        let screened = Quantity { coverage: 0.5, ..saving([-30.0, -20.0, -10.0]) };
+        assert_eq!(agreement(predicted, screened, 15.0), Agreement::Open);
+    }
+
+    proptest! {
+        #[test]
+        fn what_comes_as_predicted_is_always_right(
+            value in -1e9_f64..1e9,
+            below in 0.0_f64..1e9,
+            above in 0.0_f64..1e9,
+            near in 0.0_f64..1e9,
+        ) {
+            let predicted = saving([value - below, value, value + above]);
+            let came = agreement(predicted, saving([value - 1.0, value, value + 1.0]), near);
+            prop_assert_eq!(came, Agreement::Inside);
+        }
+
+        #[test]
+        fn a_wrong_sign_is_never_called_right_beyond_what_is_near(
+            low in 1.0_f64..1e9, width in 0.0_f64..1e9, loss in 1.0_f64..1e9,
+        ) {
+            let predicted = saving([low, low + width / 2.0, low + width]);
+            let came = saving([-loss * 1.1, -loss, -loss * 0.9]);
+            prop_assert_eq!(agreement(predicted, came, 0.0), Agreement::Opposite);
+        }
+    }
+}
