@@ -16,6 +16,7 @@ mod advise_score;
 mod deny;
 mod dist;
 mod elf;
+mod explain_score;
 mod flake;
 mod fuzz;
 mod kmod;
@@ -132,6 +133,12 @@ const TASKS: &[Task] = &[
         about: "Run pagelab in builds of different code layout; ratios and their median",
         arguments: layouts::arguments,
         run: layouts::layouts,
+    },
+    Task {
+        name: "explain-score",
+        about: "How often what `pagelab explain` predicts comes, by `pagelab try` of real programs",
+        arguments: explain_score::arguments,
+        run: explain_score::explain_score,
     },
     Task {
         name: "advise-score",
