@@ -171,6 +171,9 @@ pub mod table {
     /// What the processor says of its TLBs: page size in bytes, level, entries.
     pub const TLBS: &str = "tlbs";
     pub const TLBS_COLUMNS: [&str; 3] = ["page", "level", "entries"];
+    /// How the tables of whole stacks begin; the functions follow, the outermost first, with `;`
+    /// between.
+    pub const STACK: &str = "stack/";
 }
 
 /// What `explain` would change of how memory comes, by name.

@@ -75,6 +75,12 @@ impl Report {
         Some(visible(&format!("{:#}\n", views::advice_value(&advice))))
     }
 
+    /// The stacks of a program that was watched, folded for flame graphs and weighted by stall in
+    /// nanoseconds; empty where whole stacks were not asked for.
+    pub fn folded(&self) -> String {
+        visible(&views::folded(&self.run))
+    }
+
     /// One line for each case, arm, series and statistic, with a heading line.
     pub fn csv(&self) -> String {
         visible(&json::csv(&self.run))

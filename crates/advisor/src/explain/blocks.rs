@@ -195,7 +195,8 @@ mod tests {
     fn area(start: u64, end: u64) -> Area {
         let (offset, place, writable) = (0, Place::Anonymous, true);
         let (may_be_huge, untold) = (true, false);
-        Area { start, end, offset, place, writable, may_be_huge, untold, name: "".into() }
+        let (name, lineage) = ("".into(), start);
+        Area { start, end, offset, place, writable, may_be_huge, untold, name, lineage }
     }
 
     fn touched(pages: impl Iterator<Item = u64>, area: &Area) -> Density {

@@ -102,6 +102,8 @@ pub struct Seen {
     pub groups: Groups,
     /// Faults by where the program was.
     pub sites: HashMap<Vec<Frame>, Part>,
+    /// Whether these are whole stacks, and to be told as such.
+    pub whole_stacks: bool,
     /// Faults by mapping: kind of place, name, and which of that name.
     pub mappings: BTreeMap<(Place, Rc<str>, u32, u64), Part>,
     /// How densely memory was touched.

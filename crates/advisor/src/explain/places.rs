@@ -45,6 +45,8 @@ pub struct Area {
     pub untold: bool,
     /// Path, or what the kernel calls it.
     pub name: Rc<str>,
+    /// Where the memory began from which it grew: the same for all that does.
+    pub lineage: u64,
 }
 
 /// The mappings of every watched process.
@@ -76,15 +78,21 @@ impl Places {
         let may_be_huge = same.is_none_or(|area| area.may_be_huge);
         let untold = same.map_or(untold, |area| area.untold)
             || areas.range(start..end).any(|(_, area)| area.untold);
+        let place = place_of(&name, mapping.flags, is_tmpfs);
+        // Memory that grows, upwards or downwards, is told again with new ends, or beside the old.
+        let is_kin = |area: &&Area| area.end >= start && area.place == place && area.name == name;
+        let kin = areas.range(..=end).rev().map(|(_, area)| area).find(is_kin);
+        let lineage = kin.map_or(start, |kin| kin.lineage);
         let area = Area {
             start,
             end,
             offset: mapping.offset,
-            place: place_of(&name, mapping.flags, is_tmpfs),
+            place,
             writable: mapping.protection & PROT_WRITE != 0,
             may_be_huge,
             untold,
             name,
+            lineage,
         };
         insert(areas, area);
     }
@@ -335,6 +343,25 @@ mod tests {
         places.map(1, &mapping(0x9000, 0x1000, "//anon"));
         places.put(1, &mapping(0x9000, 0x1000, "//anon"), true);
         assert!(!places.find(1, 0x9000).unwrap().untold);
+    }
+
+    #[test]
+    fn memory_that_grows_is_one_by_its_lineage_and_other_memory_is_not() {
+        let mut places = Places::default();
+        let lineage = |places: &Places, at| places.find(1, at).unwrap().lineage;
+        places.map(1, &mapping(0x8000, 0x1000, "//anon"));
+        // Downwards, beside and together, and upwards.
+        places.map(1, &mapping(0x6000, 0x2000, "//anon"));
+        places.map(1, &mapping(0x5000, 0x4000, "//anon"));
+        places.map(1, &mapping(0x9000, 0x1000, "//anon"));
+        assert!([0x5000, 0x7000, 0x9000].iter().all(|at| lineage(&places, *at) == 0x8000));
+        places.map(1, &mapping(0xa000, 0x1000, "/lib/a"));
+        places.map(1, &mapping(0xc000, 0x1000, "//anon"));
+        assert_eq!((lineage(&places, 0xa000), lineage(&places, 0xc000)), (0xa000, 0xc000));
+        // What is advised or unmapped in its middle leaves it what it is.
+        places.advise(1, 0x6000, 0x7000, false);
+        places.unmap(1, 0x7000, 0x8000);
+        assert!([0x6000, 0x8000].iter().all(|at| lineage(&places, *at) == 0x8000));
     }
 
     proptest! {

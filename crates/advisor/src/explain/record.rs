@@ -2,10 +2,11 @@
 //!
 //! The one idea: a record holds counts; what they cost and what would change follow from it and
 //! from the prices of the same run when a report is made. Tables are named after what they are
-//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`.
+//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`, and
+//! where whole stacks were asked for `stack/OUTERMOST;…;FUNCTION`.
 //! What makes it true, and what to know about it, is in [`super::proof`].
 
-use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use pagelab_record::{
     Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, units::display_bytes,
@@ -13,16 +14,15 @@ use pagelab_record::{
 
 use super::{
     blocks::{Density, SIZES, Whole},
-    counts::{Frame, Part, Seen},
+    counts::{Part, Seen},
     kind::Place,
+    parts::{SHOWN, part_tables, row},
     proof::{self, number},
+    sites,
     symbols::Symbols,
     watch::Watched,
 };
 use crate::made;
-
-/// Call sites and mappings that are told one by one.
-const SHOWN: usize = 40;
 
 /// The record of a watched program.
 pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
@@ -42,7 +42,7 @@ pub fn measured(watched: &Watched) -> Measured {
     measured
         .tables
         .extend(faults.map(|(group, count)| row(format!("fault/{group}"), &count.cells())));
-    measured.tables.extend(site_tables(seen, &mut symbols));
+    measured.tables.extend(sites::tables(seen, &mut symbols));
     measured.tables.extend(mapping_tables(seen));
     measured.tables.extend(thread_tables(seen));
     measured.tables.extend(density_tables(seen));
@@ -66,95 +66,12 @@ fn series(name: &str, clock: Clock, ns: u64) -> Series {
     }
 }
 
-/// A table of one row.
-fn row(name: String, cells: &[(&str, &str, u64)]) -> Table {
-    let column = |(name, unit, _): &(&str, &str, u64)| Column {
-        name: (*name).to_owned(),
-        unit: (*unit).to_owned(),
-    };
-    Table {
-        name,
-        columns: cells.iter().map(column).collect(),
-        rows: vec![cells.iter().map(|(_, _, value)| number(*value)).collect()],
-    }
-}
-
-/// The heaviest parts, each a row of its groups and the time from exception to handled, and what
-/// the others are together.
-fn part_tables<'n>(
-    what: &str,
-    named: impl IntoIterator<Item = (impl Into<Cow<'n, str>>, Part)>,
-    (others, mut rest): (&'n str, Part),
-    size: Option<(&str, &str)>,
-) -> Vec<Table> {
-    let named = named.into_iter().map(|(name, part)| (name.into(), part));
-    let mut parts: Vec<(Cow<'_, str>, Part)> = named.collect();
-    parts.sort_by_key(|(_, part)| Reverse(part.weight()));
-    for (_, part) in parts.drain(parts.len().min(SHOWN)..) {
-        rest.add(&part);
-    }
-    if !rest.groups.is_empty() {
-        parts.push((others.into(), rest));
-    }
-    let table = |(name, Part { size: of_part, groups }): &(Cow<'_, str>, Part)| {
-        let columns: Vec<String> = groups.keys().map(ToString::to_string).collect();
-        let faults = columns.iter().zip(groups.values());
-        let mut cells: Vec<(&str, &str, u64)> =
-            faults.map(|(name, count)| (name.as_str(), "faults", count.faults)).collect();
-        cells.push(("seen_ns", "ns", groups.values().map(|count| count.seen_ns).sum()));
-        cells.extend(size.map(|(name, unit)| (name, unit, *of_part)));
-        row(format!("{what}/{name}"), &cells)
-    };
-    parts.iter().map(table).collect()
-}
-
-fn site_tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
-    let mut sites: Vec<(&Vec<Frame>, &Part)> = seen.sites.iter().collect();
-    sites.sort_by_key(|(frames, part)| (Reverse(part.weight()), *frames));
-    // Several instructions of one function are one site, so more are named than shown.
-    let (named, rest) = sites.split_at(sites.len().min(20 * SHOWN));
-    let mut by_name: BTreeMap<String, Part> = BTreeMap::new();
-    for (frames, part) in named {
-        by_name.entry(site_name(frames, symbols)).or_default().add(part);
-    }
-    let mut elsewhere = Part::default();
-    for (_, part) in rest {
-        elsewhere.add(part);
-    }
-    part_tables("site", by_name, ("elsewhere", elsewhere), None)
-}
-
-/// `fill (prog) < main < start`: the function and its callers.
-fn site_name(frames: &[Frame], symbols: &mut Symbols) -> String {
-    let Some((first, callers)) = frames.split_first() else { return "elsewhere".to_owned() };
-    let whole = symbols.name(first);
-    // The function and its file; the offset tells instructions apart, not functions.
-    let mut name = match whole.split_once("+0x") {
-        Some((function, rest)) if rest.contains(" (") => {
-            let file = rest.split_once(" (").map_or("", |(_, file)| file);
-            format!("{function} ({file}")
-        }
-        _ => whole,
-    };
-    // Functions without a name are their file, which is said once.
-    let named = callers.iter().filter(|frame| !frame.file.is_empty());
-    let mut said: Vec<String> = named.map(|frame| symbols.function(frame)).collect();
-    said.dedup();
-    // Nor is it said again where the function itself has no name.
-    said.retain(|caller| !name.starts_with(&format!("{caller}+")));
-    for caller in said.iter().take(3) {
-        name.push_str(" < ");
-        name.push_str(caller);
-    }
-    name
-}
-
 fn mapping_tables(seen: &Seen) -> Vec<Table> {
     let mut by_name: BTreeMap<String, Part> = BTreeMap::new();
     for ((place, name, ..), mapped) in &seen.mappings {
         by_name.entry(mapping_name(*place, name, mapped.size)).or_default().add(mapped);
     }
-    part_tables("mapping", by_name, ("others", Part::default()), Some(("length", "bytes")))
+    part_tables(("mapping", SHOWN), by_name, ("others", Part::default()), Some(("length", "bytes")))
 }
 
 /// The file, or what kind of memory and how much of it.
@@ -167,7 +84,7 @@ fn mapping_name(place: Place, name: &str, length: u64) -> String {
 
 fn thread_tables(seen: &Seen) -> Vec<Table> {
     let crews = seen.crews.iter().map(|(name, crew)| (&**name, crew.clone()));
-    part_tables("thread", crews, ("others", Part::default()), Some(("threads", "count")))
+    part_tables(("thread", SHOWN), crews, ("others", Part::default()), Some(("threads", "count")))
 }
 
 fn density_tables(seen: &Seen) -> Vec<Table> {

@@ -49,7 +49,9 @@ pub enum Role {
 }
 
 /// Callers that tell call sites apart, the instruction itself among them.
-pub const FRAMES: usize = 5;
+const FRAMES: usize = 5;
+/// The same where whole stacks are asked for: as many as the kernel tells, and one.
+const STACK: usize = 25;
 /// Call sites that are told apart; more are counted together.
 const SITES_MAX: usize = 50_000;
 
@@ -108,6 +110,11 @@ impl Tally {
     /// off.
     pub fn suppose_thp(&mut self) {
         self.supposes_thp = true;
+    }
+
+    /// Keeps whole stacks, for a flame graph.
+    pub fn keep_stacks(&mut self) {
+        self.seen.whole_stacks = true;
     }
 
     /// Reads what a process that runs already has mapped.
@@ -285,7 +292,7 @@ impl Tally {
             let which = if area.name.starts_with('/') && &*area.name != "//anon" {
                 (0, 0)
             } else {
-                (pid, area.start)
+                (pid, area.lineage)
             };
             let key = (area.place, Rc::clone(&area.name), which.0, which.1);
             let mapped = self.seen.mappings.entry(key).or_default();
@@ -318,7 +325,8 @@ impl Tally {
             }
             _ => Frame { file: "".into(), at: *address },
         };
-        chain.iter().take(FRAMES).map(frame).collect()
+        let frames = if self.seen.whole_stacks { STACK } else { FRAMES };
+        chain.iter().take(frames).map(frame).collect()
     }
 
     /// What was counted.

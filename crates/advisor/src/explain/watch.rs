@@ -145,14 +145,14 @@ impl Blocked {
 /// `EMFILE`: too many open files of this process.
 const EMFILE: i32 = 24;
 
-/// Watches.
+/// Watches, with whole stacks where somebody asks for them.
 ///
 /// # Errors
 /// When there is nothing that could be watched.
-pub fn watch(subject: &Subject) -> Result<Watched, Blocked> {
+pub fn watch(subject: &Subject, whole_stacks: bool) -> Result<Watched, Blocked> {
     match subject {
-        Subject::Program(words) => program(words),
-        Subject::Process { pid, at_most } => process(*pid, *at_most),
+        Subject::Program(words) => program(words, whole_stacks),
+        Subject::Process { pid, at_most } => process(*pid, *at_most, whole_stacks),
     }
 }
 
@@ -251,7 +251,7 @@ impl Eyes {
     }
 }
 
-fn program(words: &[OsString]) -> Result<Watched, Blocked> {
+fn program(words: &[OsString], whole_stacks: bool) -> Result<Watched, Blocked> {
     let name = words.first().cloned().unwrap_or_default();
     let not_started =
         |source| Blocked::Program { program: name.to_string_lossy().into_owned(), source };
@@ -259,6 +259,9 @@ fn program(words: &[OsString]) -> Result<Watched, Blocked> {
     command.args(&words[1..]);
     let waiting = Waiting::prepare(command).map_err(not_started)?;
     let mut eyes = Eyes::on_exec(waiting.pid(), false);
+    if let (Ok(eyes), true) = (&mut eyes, whole_stacks) {
+        eyes.tally.keep_stacks();
+    }
     let before_exec = Stat::of(waiting.pid()).unwrap_or_default().faults.0;
     let begun_ns = monotonic_raw_ns();
     let mut running = waiting.go().map_err(not_started)?;
@@ -332,7 +335,7 @@ fn attend(
     }
 }
 
-fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
+fn process(pid: u32, at_most: Duration, whole_stacks: bool) -> Result<Watched, Blocked> {
     let other = Other::of(pid).map_err(|error| match error.raw_os_error() {
         Some(3) => Blocked::NoProcess(pid),
         _ => Blocked::Sys(SysError::new("pidfd_open", pid.to_string(), error)),
@@ -342,6 +345,9 @@ fn process(pid: u32, at_most: Duration) -> Result<Watched, Blocked> {
         Err(source) => return Err(Blocked::Denied { pid, source }),
     };
     eyes.tally.attach(pid);
+    if whole_stacks {
+        eyes.tally.keep_stacks();
+    }
     let before = Stat::of(pid).unwrap_or_default();
     eyes.session.start()?;
     let start = monotonic_raw_ns();

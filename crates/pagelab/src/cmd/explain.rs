@@ -49,6 +49,9 @@ pub(super) struct Explain {
     /// Write the report to a file that does not exist yet, instead of stderr (with --pid: stdout).
     #[arg(long, value_name = "FILE")]
     report: Option<String>,
+    /// Write its stacks, weighted by stall, to a file that does not exist yet, for a flame graph.
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -76,6 +79,8 @@ impl Run for Explain {
         let subject = self.subject();
         // Before the program runs, so that it does not run for nothing.
         let sink = Sink::open(self.report.as_deref(), &subject)?;
+        let made = |path| output::create(path).map(|target| (target, path));
+        let folded = self.folded.as_deref().map(made).transpose()?;
         let costs = self.costs.as_deref().map(costs_of).transpose()?;
         let (case, method) = prices::watched(&subject, clock);
         let place = self.output.place();
@@ -87,7 +92,8 @@ impl Run for Explain {
         header.method = json!([method]);
         let mut run = session::Run::start(&place, header)?;
         catch_interrupts();
-        let watched = watch(&subject).map_err(|blocked| refused(blocked, &subject))?;
+        let watched =
+            watch(&subject, folded.is_some()).map_err(|blocked| refused(blocked, &subject))?;
         say_end(&watched);
         let record = record(&place.run, case, &watched);
         run.keep(record)?;
@@ -102,6 +108,13 @@ impl Run for Explain {
         }
         let done = run.conclude(end)?;
         sink.take(&done.report)?;
+        if let Some((target, path)) = folded {
+            let stacks = done.report.folded();
+            if stacks.is_empty() {
+                output::warn("no stack is known, so the folded file is empty: the report says why");
+            }
+            output::write(target, path, &stacks)?;
+        }
         done.tell();
         Ok(done.exit)
     }

@@ -82,6 +82,32 @@ fn faults_at(measured: &Measured, function: &str, group: &str) -> i64 {
 }
 
 #[test]
+fn whole_stacks_are_folded_for_a_flame_graph() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let flags = ["explain", "-q", "-o", "run", "--costs", "none", "--folded", "stacks", "--"];
+    let words = [&flags[..], &[program.to_str().unwrap(), "write", "2000", "fault"]].concat();
+    lab.pagelab(&words).exits(0);
+    let seen = explained(&lab, "run");
+    if !sees(&seen, "sees_perf") {
+        return;
+    }
+    let stacks = fs::read_to_string(lab.path("stacks")).unwrap();
+    let weighed = |line: &str| {
+        let (stack, ns) = line.rsplit_once(' ')?;
+        Some((stack.to_owned(), ns.parse::<u64>().ok()?))
+    };
+    let weighed: Option<Vec<_>> = stacks.lines().map(weighed).collect();
+    let weighed = weighed.expect("a stack and a number");
+    // Without prices it is what was seen that counts.
+    if sees(&seen, "sees_exceptions") {
+        let most = weighed.iter().max_by_key(|(_, ns)| ns).unwrap();
+        assert!(most.0.ends_with("store_ascending"), "{stacks}");
+    }
+    lab.pagelab(&words).exits(2).complains(&["stacks", "exists"]);
+}
+
+#[test]
 fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };

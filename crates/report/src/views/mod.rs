@@ -34,6 +34,7 @@ use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 pub(crate) use self::{
     advise::{Advice, section as advice, value as advice_value},
     environment::{display as display_fact, facts},
+    explain::folded,
     outcomes::intervals,
     tries::Foretold,
 };

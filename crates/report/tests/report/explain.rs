@@ -47,6 +47,8 @@ fn program() -> Record {
         table("site/fill (touch) < main", &[(write, 40_000), ("seen_ns", 110_000_000)]),
         table("site/parse<…> (touch)", &[(minor, 500), ("seen_ns", 1_400_000)]),
         table("mapping/anonymous 256 MiB", &[(write, 40_000), ("length", 256 << 20)]),
+        table("stack/start;main;fill", &[(write, 40_000), ("seen_ns", 110_000_000)]),
+        table("stack/start;main;parse", &[(minor, 500), ("seen_ns", 1_400_000)]),
         table("thread/touch", &[(write, 20_000), (minor, 500), ("threads", 1)]),
         table("thread/worker", &[(write, 20_000), ("threads", 1)]),
     ];
@@ -270,4 +272,24 @@ fn the_headline_is_a_saving_that_is_sure_or_that_none_is() {
     assert!(sure.contains("less in faults by THP: MADV_HUGEPAGE"), "{sure}");
     let bounds = report(&prices()).terminal(PLAIN);
     assert!(bounds.contains("no saving  is sure of any change to how memory comes (at most"));
+}
+
+#[test]
+fn folded_stacks_weigh_what_their_faults_cost() {
+    let report = report(&prices());
+    let folded = report.folded();
+    let lines: Vec<(&str, f64)> = folded
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap())
+        .map(|(stack, ns)| (stack, ns.parse().unwrap()))
+        .collect();
+    let [("start;main;fill", fill), ("start;main;parse", parse)] = lines[..] else {
+        panic!("{folded}")
+    };
+    near(fill, number(&report, "write/4k/anonymous", "stall")[0]);
+    near(parse, 500.0 * 3_980.0);
+    assert!(report.terminal(PLAIN).contains("of its CPU"));
+    // Without a price it is what was seen.
+    let alone = Report::of(&journal().header, &[program()], None, &[], |_, _| None);
+    assert!(alone.folded().starts_with("start;main;fill 110000000\n"), "{}", alone.folded());
 }

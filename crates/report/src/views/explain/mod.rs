@@ -8,6 +8,7 @@
 //! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`],
 //! what is said beside them in [`notes`].
 
+mod folded;
 mod knobs;
 mod notes;
 mod predicted;
@@ -17,7 +18,7 @@ mod section;
 use pagelab_record::{Measured, Table, units};
 
 use self::prices::Prices;
-pub(crate) use self::{predicted::Predicted, section::section};
+pub(crate) use self::{folded::folded, predicted::Predicted, section::section};
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
 /// The arm of everything that was seen of the program.

@@ -75,7 +75,8 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
         blocks.push(Block::Heading("What would help".to_owned()));
     }
     if !knobs.is_empty() {
-        blocks.push(Block::Table(knobs_table(&knobs)));
+        let at = At { arm: ARM, series: "watched", time: Time::Cpu };
+        blocks.push(Block::Table(knobs_table(&knobs, entry.numbers.get(at, "p50"))));
     }
     blocks.extend(larger.into_iter().map(Block::Text));
     blocks.push(Block::Text(
@@ -164,17 +165,24 @@ fn kinds_table(groups: &[Group]) -> Table {
         .table(groups)
 }
 
-/// Faults of a call site, a mapping or a thread, and what they cost.
-struct Place {
-    name: String,
+/// Faults of a call site, a mapping, a thread or a stack, and what they cost.
+pub(super) struct Place {
+    pub(super) name: String,
     faults: f64,
-    cost: Option<Quantity>,
-    seen: f64,
+    pub(super) cost: Option<Quantity>,
+    pub(super) seen: f64,
     mostly: String,
 }
 
-/// The dearest places of a kind first.
+/// The dearest places of a kind first, as many as a table shows.
 fn places(measured: &Measured, groups: &[Group], prefix: &str) -> Vec<Place> {
+    let mut places = all_places(measured, groups, prefix);
+    places.truncate(ROWS);
+    places
+}
+
+/// Every place of a kind, the dearest first.
+pub(super) fn all_places(measured: &Measured, groups: &[Group], prefix: &str) -> Vec<Place> {
     let of = |table: &'_ Counts| -> Option<(f64, Option<Quantity>, String)> {
         let mine: Vec<(&Group, f64)> =
             groups.iter().filter_map(|group| Some((group, cell(table, &group.name)?))).collect();
@@ -203,7 +211,6 @@ fn places(measured: &Measured, groups: &[Group], prefix: &str) -> Vec<Place> {
     places.sort_by(|a, b| {
         rank(b).total_cmp(&rank(a)).then(b.seen.total_cmp(&a.seen)).then(a.name.cmp(&b.name))
     });
-    places.truncate(ROWS);
     places
 }
 
@@ -248,7 +255,7 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
     drawn.into_iter().flatten().collect()
 }
 
-fn knobs_table(knobs: &[Knob]) -> Table {
+fn knobs_table(knobs: &[Knob], busy: Option<Quantity>) -> Table {
     let bound = |knob: &Knob| if knob.at_most { "at most " } else { "" };
     let told = |interval: String| Some(interval).filter(|text| !text.is_empty());
     Grid::<&Knob>::new()
@@ -256,6 +263,10 @@ fn knobs_table(knobs: &[Knob]) -> Table {
         .words("what changes", 1, |knob| knob.change.clone())
         .number("saves", 0, |knob| {
             Cell::toned(format!("{}{}", bound(knob), knob.saved.display()), Tone::Strong)
+        })
+        .number("of its CPU", 3, |knob| {
+            let share = knob.saved.over(busy?, Unit::Share)?;
+            Some(format!("{}{}", bound(knob), share.display()))
         })
         .number("interval", 2, |knob| told(knob.saved.told_interval()))
         .number("memory", 0, |knob| {
