@@ -158,6 +158,8 @@ fn too_few_processes_have_no_interval_and_no_verdict() {
     }
     let four = Ratio::of(&boot(&[1.0; 4]), &boot(&[1.0; 4])).unwrap();
     assert!(four.interval().is_some());
+    // Two of the 70 ways.
+    assert!(near(four.coverage, 68.0 / 70.0), "{}", four.coverage);
     assert_eq!(Ratio::of(&[], &boot(&[1.0])), None);
     assert_eq!(Ratio::of(&[vec![0.0, 1.0]], &boot(&[1.0])), None);
 }
@@ -168,6 +170,10 @@ fn where_there_are_several_boots_they_are_the_unit() {
     let boots = |at: f64| vec![vec![at; 8], vec![at * 1.2; 8]];
     let ratio = Ratio::of(&boots(1.0), &boots(2.0)).unwrap();
     assert_eq!((ratio.units, ratio.interval()), ([2, 2], None));
+    // Nor are they where the other side has one boot only.
+    let one = vec![vec![2.0; 8]];
+    assert_eq!(Ratio::of(&boots(1.0), &one).unwrap().units, [2, 1]);
+    assert_eq!(Ratio::of(&one, &boots(1.0)).unwrap().units, [1, 2]);
     let five = |at: f64| (0..5).map(|boot| vec![at + f64::from(boot) / 1000.0; 8]).collect();
     let (a, b): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (five(1.0), five(2.0));
     let ratio = Ratio::of(&a, &b).unwrap();
