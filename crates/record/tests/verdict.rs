@@ -194,6 +194,18 @@ fn a_verdict_needs_the_whole_interval() {
     assert_eq!(of(0.7, 1.4), Verdict::Inconclusive);
 }
 
+#[test]
+fn a_verdict_is_one_word_for_people_and_for_programs() {
+    let words = Verdict::ALL.map(Verdict::name);
+    let expected = ["INVALID", "NOT COMPARABLE", "SLOWER", "FASTER", "INCONCLUSIVE", "SAME"];
+    assert_eq!(words, expected);
+    for verdict in Verdict::ALL {
+        let written = serde_json::to_string(&verdict).unwrap();
+        assert_eq!(written, format!("\"{verdict}\""));
+        assert_eq!(serde_json::from_str::<Verdict>(&written).unwrap(), verdict);
+    }
+}
+
 /// A ratio of eight processes on each side.
 fn of_eight() -> Ratio {
     let (low, high) = (0.9, 1.1);
