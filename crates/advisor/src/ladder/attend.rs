@@ -24,7 +24,7 @@ use super::{
 use crate::explain::watch;
 
 /// Between two questions whether a server is ready, or its client done.
-const ASK: Duration = Duration::from_millis(5);
+pub(super) const ASK: Duration = Duration::from_millis(5);
 /// Nanoseconds that a server may take until it is ready.
 const READY_NS: u64 = 120_000_000_000;
 
@@ -169,7 +169,9 @@ impl Watch {
 const NOBODY: &str = "nobody waited for its client";
 
 /// Waits for a child in a thread of its own; when and how it ended.
-fn stamped(mut child: std::process::Child) -> thread::JoinHandle<(u64, io::Result<ExitStatus>)> {
+pub(super) fn stamped(
+    mut child: std::process::Child,
+) -> thread::JoinHandle<(u64, io::Result<ExitStatus>)> {
     thread::spawn(move || {
         let status = child.wait();
         (monotonic_raw_ns(), status)

@@ -152,8 +152,8 @@ pub struct Expected {
 pub struct Eyes {
     /// The program.
     main: u32,
-    /// Children of ours that are not its.
-    others: Vec<u32>,
+    /// Children of ours that are not its; `None` where it is no child of ours.
+    others: Option<Vec<u32>>,
     expected: Expected,
     folios: Option<Folios>,
     seen: Seen,
@@ -203,7 +203,7 @@ impl Eyes {
         let now = monotonic_raw_ns();
         Self {
             main,
-            others: others.to_vec(),
+            others: Some(others.to_vec()),
             folios: expected.folio.and_then(|_| Folios::open()),
             expected,
             seen: Seen::default(),
@@ -213,6 +213,11 @@ impl Eyes {
             pages: Dear::default(),
             mappings: Dear::default(),
         }
+    }
+
+    /// Eyes for a process that is not below us; whoever is below it is its.
+    pub fn beside(main: u32, expected: Expected) -> Self {
+        Self { others: None, ..Self::of(main, &[], expected) }
     }
 
     /// Nanoseconds until the next look; 0 where it is due.
@@ -228,14 +233,17 @@ impl Eyes {
 
     /// Looks at nobody below this process from now on: it is ours, and no part of the program.
     pub fn ignore(&mut self, pid: u32) {
-        self.others.push(pid);
+        self.others.get_or_insert_default().push(pid);
     }
 
     /// Looks at all processes of the tree; they, the program first.
     pub fn look(&mut self) -> Vec<u32> {
         let begun = monotonic_raw_ns();
         let mut all = vec![self.main];
-        let below = tree::below_us_but(&self.others);
+        let below = match &self.others {
+            Some(others) => tree::below_us_but(others),
+            None => tree::below(self.main),
+        };
         all.extend(below.into_iter().filter(|pid| *pid != self.main));
         all.truncate(PROCESSES);
         let weights: Vec<Weight> = all.iter().filter_map(|pid| Weight::of(*pid)).collect();

@@ -10,6 +10,7 @@
 //! What a rung comes to (faster, the same, did not take) follows from the records and is for a
 //! report to say; here is known only when to stop ([`course`]).
 
+pub mod attached;
 pub mod attend;
 pub mod climb;
 pub mod course;

@@ -29,6 +29,17 @@ pub struct Collapsed {
     pub why: Option<i32>,
 }
 
+impl Collapsed {
+    /// What came since `earlier`.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            blocks: self.blocks - earlier.blocks,
+            refused: self.refused - earlier.refused,
+            why: self.why.filter(|_| self.refused > earlier.refused),
+        }
+    }
+}
+
 /// Somebody who collapses.
 #[derive(Debug)]
 pub struct Collapsing {
@@ -82,6 +93,11 @@ impl Collapsing {
                 self.came.why = error.raw_os_error();
             }
         }
+    }
+
+    /// What came of it so far.
+    pub(super) fn came(&self) -> &Collapsed {
+        &self.came
     }
 
     /// What came of it.

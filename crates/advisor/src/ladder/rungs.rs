@@ -158,6 +158,20 @@ fn library() -> Result<PathBuf, Lack> {
     }
 }
 
+/// What there is for a process that runs already: it as it is, and collapsed; `None` where there
+/// are no huge pages.
+pub fn beside() -> Option<[Offer; 2]> {
+    let loader = Loader::Unknown;
+    let program = Program { words: Vec::new(), loader, is_setuid: false, is_narrow: false };
+    let ground = Ground::of(&program);
+    let mut offers = [as_set_up(&ground).pop()?, collapse(&ground).pop()?];
+    // Its policy was set by whoever started it.
+    for offer in &mut offers {
+        offer.start.thp = None;
+    }
+    Some(offers)
+}
+
 /// The table, in the order of a report.
 const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     plain,

@@ -3,6 +3,7 @@
 //! The program's own output goes into the run's directory, a file for each rung; stdout has the
 //! report. Settings of the machine are changed for a single run of the program at a time.
 
+mod attached;
 mod input;
 mod prediction;
 
@@ -83,11 +84,18 @@ pub(super) struct Try {
     )]
     input: Option<PathBuf>,
     /// The program serves: this command of a shell is its client, whose time counts; then it ends.
-    #[arg(long, value_name = "COMMAND", requires = "ready")]
+    #[arg(long, value_name = "COMMAND", requires = "served")]
     until: Option<OsString>,
     /// The server is ready when somebody answers at port:NUMBER, or says line:REGEX.
-    #[arg(long, value_name = "HOW", requires = "until")]
+    #[arg(long, value_name = "HOW", requires = "until", group = "served")]
     ready: Option<Ready>,
+    /// A process that runs already, and goes on: loaded before and after its memory is collapsed.
+    #[arg(long, value_name = "PID", requires = "until", group = "served")]
+    #[arg(conflicts_with_all = [
+        "program", "rung", "budget", "input", "limit", "fragmented", "same_output",
+        "no_prediction", "setup", "cleanup",
+    ])]
+    pid: Option<u32>,
     /// A number in the client's output, more:NAME=REGEX or less:NAME=REGEX; the first one decides.
     #[arg(long, value_name = "SCORE", requires = "until")]
     score: Vec<Score>,
@@ -118,12 +126,16 @@ pub(super) struct Try {
     #[command(flatten)]
     format: Format,
     /// The program and its arguments, after --.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, num_args = 1..)]
+    #[arg(required_unless_present = "pid")]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 1..)]
     program: Vec<OsString>,
 }
 
 impl Run for Try {
     fn run(self) -> Result<Exit, Failure> {
+        if let Some(pid) = self.pid {
+            return attached::run(&self, pid);
+        }
         let program = known(&self.program)?;
         let offers = self.offers(&program)?;
         let asked = self.asked();
@@ -143,6 +155,7 @@ impl Run for Try {
             named: asked.named.clone(),
             around,
             predicts: !self.no_prediction,
+            pid: None,
         }));
         let run = session::Run::start(&place, header)?;
         let conduct = (self.wait.patience(), self.quiet.quiet);
@@ -162,6 +175,10 @@ pub(super) fn resume(
     tried: &asked::Try,
     conduct: (Duration, bool),
 ) -> Result<Exit, Failure> {
+    if let Some(pid) = tried.pid {
+        let why = format!("process {pid} has changed since: nothing goes on, only begins again");
+        return Err(Failure::usage_text(format!("{why}: pagelab try --pid PID --until COMMAND")));
+    }
     let words: Vec<OsString> = tried.program.iter().map(OsString::from).collect();
     if words.is_empty() {
         let why = "the words of its program are no text: start again with pagelab try";

@@ -102,6 +102,11 @@ fn report(all: &[Came]) -> String {
 
 /// The report of what came, with what was seen of one more run that was watched.
 fn reported(all: &[Came], predicts: bool, watched: &[Record]) -> Report {
+    asked(all, watched, |asked| asked.predicts = predicts)
+}
+
+/// The same of another question.
+fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Report {
     let rung = |came: &Came| Rung {
         name: came.name.into(),
         how: format!("what {} does", came.name),
@@ -116,7 +121,7 @@ fn reported(all: &[Came], predicts: bool, watched: &[Record]) -> Report {
             _ => None,
         },
     };
-    let asked = Try {
+    let mut asked = Try {
         rungs: all.iter().map(rung).collect(),
         seed: 1,
         rounds: 48,
@@ -125,8 +130,10 @@ fn reported(all: &[Came], predicts: bool, watched: &[Record]) -> Report {
         program: Vec::new(),
         named: Vec::new(),
         around: Around::default(),
-        predicts,
+        predicts: false,
+        pid: None,
     };
+    change(&mut asked);
     let header =
         RunHeader { run: "run".into(), asked: Some(Asked::Try(asked)), ..RunHeader::default() };
     let mut records = watched.to_vec();
@@ -163,6 +170,16 @@ fn leave_it_as_it_is_is_an_answer_and_what_is_open_is_said() {
     let few: Vec<Came> = same.into_iter().map(|came| Came { rounds: 4, ..came }).collect();
     let text = report(&few);
     assert!(text.contains("as far as is known") && text.contains("rounds would decide"), "{text}");
+}
+
+#[test]
+fn a_process_that_ran_already_is_set_beside_what_it_was_before() {
+    let sides = [
+        came(tried::AS_SET_UP, Reach::Program, 1_000_000_000, 480, 0),
+        came("collapse", Reach::Privileged, 900_000_000, 490, 460),
+    ];
+    let text = asked(&sides, &[], |asked| asked.pid = Some(7)).terminal(PLAIN);
+    insta::assert_snapshot!("attached", text.split("\nWitness\n").next().unwrap());
 }
 
 /// A program that spends 900 ms on the CPU, about 50 ms of it in faults.

@@ -8,6 +8,7 @@
 //! What stands in the tables is in [`mod@section`], why pages did not come in [`took`], what
 //! `explain` had predicted in [`mod@foretold`].
 
+mod beside;
 mod foretold;
 mod section;
 mod took;
@@ -42,7 +43,7 @@ struct Row<'r> {
     entry: &'r Entry,
     took: Took,
     rounds: usize,
-    /// Beside base pages, and beside what is set up.
+    /// Beside base pages (of a process that ran already: before), and beside what is set up.
     plain: Option<Against>,
     now: Option<Against>,
     cpu: Option<Ratio>,
@@ -94,6 +95,8 @@ struct Tried<'r> {
     delta: f64,
     /// What is to be better, the one that decides first.
     goals: Vec<Goal>,
+    /// The process that ran already.
+    pid: Option<u32>,
 }
 
 /// The values of a series by round.
@@ -136,7 +139,7 @@ impl<'r> Tried<'r> {
         };
         let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
         let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
-        let mut tried = Self { rows, delta, goals: goals.unwrap_or_default() };
+        let mut tried = Self { rows, delta, goals: goals.unwrap_or_default(), pid: asked.pid };
         tried.judge();
         Some(tried)
     }
@@ -149,14 +152,17 @@ impl<'r> Tried<'r> {
             let Some(base) = self.named(base).map(|row| row.entry).filter(|e| e.is_valid()) else {
                 continue;
             };
-            let is_plain = base.parameter("rung") == tried::PLAIN;
+            let name = base.parameter("rung");
+            let [is_base, is_now] = [self.base() == name, name == tried::AS_SET_UP];
+            let pid = self.pid;
             let mut family = Vec::new();
             for (at, row) in self.rows.iter_mut().enumerate() {
-                let is_other = row.entry.parameter("rung") != base.parameter("rung");
+                let is_other = row.entry.parameter("rung") != name;
                 if !row.entry.is_valid() || !is_other || !row.took.is_compared() {
                     continue;
                 }
-                if is_plain {
+                let ratio = if pid.is_some() { beside::ratio } else { ratio };
+                if is_base {
                     row.cpu = ratio(row.entry, base, tried::CPU, Clock::Cpu);
                 }
                 let ratio = ratio(row.entry, base, &goal.series, Clock::Wall);
@@ -172,7 +178,8 @@ impl<'r> Tried<'r> {
             for ((at, question), judged) in family.iter().zip(judge(&asked, self.delta)) {
                 let against = Some(Against { ratio: question.ratio, judged });
                 let row = &mut self.rows[*at];
-                if is_plain { row.plain = against } else { row.now = against }
+                row.plain = against.filter(|_| is_base).or(row.plain);
+                row.now = against.filter(|_| is_now).or(row.now);
             }
         }
     }
@@ -180,6 +187,11 @@ impl<'r> Tried<'r> {
     /// What decides, in a sentence.
     fn what(&self) -> String {
         self.goals.first().map(Goal::what).unwrap_or_default()
+    }
+
+    /// The rung that every other is set beside.
+    fn base(&self) -> &'static str {
+        beside::base(self.pid)
     }
 
     fn named(&self, name: &str) -> Option<&Row<'r>> {

@@ -10,7 +10,7 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-use super::{Goal, Row, Tried, change, foretold, middle, quantity, took::Took};
+use super::{Goal, Row, Tried, beside, change, foretold, middle, quantity, took::Took};
 use crate::{
     At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
     group_thousands,
@@ -26,9 +26,11 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
     }
     section.blocks.extend(answers(&tried));
+    section.blocks.extend(beside::caveat(&tried));
     section.blocks.extend(drawings(&tried));
     section.blocks.push(Block::Table(ladder(&tried)));
-    section.blocks.push(Block::Text(LEGEND.to_owned()));
+    let legend = if tried.pid.is_some() { beside::LEGEND } else { LEGEND };
+    section.blocks.push(Block::Text(legend.to_owned()));
     section.blocks.extend(foretold::blocks(run));
     section.blocks.extend(broken_up(&tried));
     section.blocks.extend(untaken(&tried));
@@ -111,8 +113,9 @@ fn drawings(tried: &Tried<'_>) -> Vec<Block> {
         let ratio = row.plain.map(|plain| plain.ratio)?;
         Some((row.rung.name.clone(), vec![(0, quantity(&ratio))]))
     });
+    let beside = if tried.pid.is_some() { "Beside what was before" } else { "Beside base pages" };
     let times = Lanes::ratios(
-        ["Beside base pages", "The line is 1: of a time, to its left a rung is faster."],
+        [beside, "The line is 1: of a time, to its left a rung is faster."],
         vec![Key::new(tried.goals.first().map_or("", |goal| goal.name.as_str()), None)],
         times.collect(),
         tried.delta,
@@ -140,9 +143,9 @@ fn ladder(tried: &Tried<'_>) -> Table {
         Column::number(&goal.name).rank(if nth == 0 { 0 } else { 5 })
     }));
     columns.extend([
-        Column::number("beside plain"),
+        Column::number(&format!("beside {}", tried.base())),
         Column::words("verdict"),
-        Column::number("CPU beside plain").rank(3),
+        Column::number(&format!("CPU beside {}", tried.base())).rank(3),
         Column::number("faults").rank(4),
         Column::number("peak").rank(1),
         Column::number("mean").rank(6),
@@ -159,8 +162,8 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
     let shown =
         |ratio: Option<Ratio>| Cell::spread(ratio.filter(|_| compared).map(|r| quantity(&r)));
     let faults = middle(row.entry, tried::MINOR_FAULTS, Clock::Wall);
-    let is_base = row.rung.name == tried::PLAIN;
-    let more = tried.more(row, tried::PLAIN).filter(|_| compared && !is_base).map(|more| {
+    let is_base = row.rung.name == tried.base();
+    let more = tried.more(row, tried.base()).filter(|_| compared && !is_base).map(|more| {
         let sign = if more < 0.0 { "\u{2212}" } else { "+" };
         format!("{sign}{}", display_bytes(more.abs()))
     });
@@ -168,7 +171,7 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
     cells.extend(tried.goals.iter().map(|goal| value(row, goal)));
     cells.extend([
         shown(row.plain.map(|plain| plain.ratio)),
-        verdict(row),
+        verdict(tried, row),
         shown(row.cpu),
         Cell::maybe(faults.map(group_thousands)),
         bytes(middle(row.entry, tried::PEAK, Clock::Wall)),
@@ -192,8 +195,8 @@ fn value(row: &Row<'_>, goal: &Goal) -> Cell {
     Cell::maybe(thousandths.map(|thousandths| display_number(thousandths / 1000.0)))
 }
 
-fn verdict(row: &Row<'_>) -> Cell {
-    let is_base = row.rung.name == tried::PLAIN;
+fn verdict(tried: &Tried<'_>, row: &Row<'_>) -> Cell {
+    let is_base = row.rung.name == tried.base();
     match (&row.took, row.plain) {
         (Took::No(_), _) => Cell::toned("did not take", Tone::Warn),
         (Took::Unseen(_), _) => Cell::toned("not proven", Tone::Warn),
@@ -249,7 +252,7 @@ fn mappings(tried: &Tried<'_>) -> Vec<Block> {
     let mut rows: Vec<(f64, Vec<Cell>)> = Vec::new();
     for table in names {
         let held = of(best, &table.name, 1).unwrap_or(0.0);
-        let plain = tried.named(tried::PLAIN).and_then(|plain| of(plain, &table.name, 1));
+        let plain = tried.named(tried.base()).and_then(|plain| of(plain, &table.name, 1));
         let name = table.name.strip_prefix(tried::MAPPING).unwrap_or_default();
         let more = plain.map(|plain| display_bytes((held - plain).max(0.0)));
         let cells = vec![
@@ -268,7 +271,7 @@ fn mappings(tried: &Tried<'_>) -> Vec<Block> {
     let columns = vec![
         Column::words("mapping").explains(),
         Column::number("held"),
-        Column::number("more than plain"),
+        Column::number(&format!("more than {}", tried.base())),
         Column::number("in large pages"),
     ];
     let heading = format!("Where {} holds memory, at the last look by mapping", best.rung.name);

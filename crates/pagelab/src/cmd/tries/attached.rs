@@ -1,0 +1,118 @@
+//! `pagelab try --pid`: a process that runs already, before and after its memory was collapsed.
+
+use std::fs::File;
+
+use anyhow::{Context, anyhow};
+use pagelab_advisor::ladder::{
+    attached::{Attached, Lost, Step},
+    rungs::{self, Offer},
+};
+use pagelab_bench::{asked::Share, plan::Plan};
+use pagelab_record::{Asked, asked, units::display_bytes, verdict::DELTA};
+use pagelab_sys::process::{catch_interrupts, tree};
+
+use super::{Rounds, Try};
+use crate::{
+    exit::{Exit, Failure},
+    output, session,
+};
+
+/// Loads before, and as many after, where nobody says.
+const ROUNDS: Rounds = Rounds::of(12);
+
+/// Tries it, and leaves it running.
+pub(super) fn run(tried: &Try, pid: u32) -> Result<Exit, Failure> {
+    let lacks = |need: &str, cure: &str| Failure::host(anyhow!("this host lacks {need}: {cure}"));
+    let Some(offers) = rungs::beside() else {
+        return Err(lacks("huge pages", "a kernel with CONFIG_TRANSPARENT_HUGEPAGE"));
+    };
+    if let Some(lack) = offers.iter().find_map(|offer| offer.rung.lacks.first()) {
+        return Err(lacks(&lack.need, &lack.cure));
+    }
+    let rounds = tried.rounds.unwrap_or(ROUNDS).get();
+    let asked = asked_of(tried, pid, &offers, rounds);
+    let client = tried.until.clone().unwrap_or_default();
+    let attached = Attached::to(pid, offers, client, tried.score.clone());
+    let mut attached = attached.with_context(|| format!("--pid {pid}")).map_err(Failure::usage)?;
+    let place = tried.output.place();
+    let mut header = session::header(&place.run, "", &[], &Plan::default());
+    header.asked = Some(Asked::Try(asked));
+    let mut run = session::Run::start(&place, header)?;
+    let mut said = run.scratch("client").context("client").map_err(Failure::host)?;
+    catch_interrupts();
+    tree::adopt_orphans();
+    let end = attend(&mut attached, &mut run, rounds, &mut said, tried.quiet.quiet)?;
+    let done = run.conclude(end)?;
+    if tried.format.is_json() {
+        output::result(&done.report.json())?;
+        done.tell();
+        return Ok(done.exit);
+    }
+    session::tell(&done)
+}
+
+/// The question, for the header.
+fn asked_of(tried: &Try, pid: u32, offers: &[Offer], rounds: u32) -> asked::Try {
+    let around = asked::Around {
+        client: tried.until.as_ref().map(|client| client.to_string_lossy().into_owned()),
+        scores: tried.score.iter().map(ToString::to_string).collect(),
+        ..asked::Around::default()
+    };
+    let delta = tried.delta.map_or(DELTA, Share::get);
+    asked::Try {
+        rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
+        seed: 0,
+        rounds,
+        budget_ns: None,
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+        delta_ppm: (delta * 1e6) as u32,
+        program: Vec::new(),
+        named: Vec::new(),
+        around,
+        predicts: false,
+        pid: Some(pid),
+    }
+}
+
+/// Goes all the way, and keeps what was seen, whatever ended it.
+fn attend(
+    attached: &mut Attached,
+    run: &mut session::Run,
+    rounds: u32,
+    said: &mut File,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let mut tell = |step: Step<'_>| {
+        if !quiet {
+            say(&step, rounds);
+        }
+    };
+    let came = attached.all(rounds, said, &mut tell);
+    let name = run.header.run.clone();
+    let seen = attached.records(&name);
+    match came {
+        Ok(()) => {
+            seen.into_iter().try_for_each(|record| run.keep(record))?;
+            Ok(Exit::Good)
+        }
+        Err(Lost::Interrupted) => {
+            seen.into_iter().try_for_each(|record| run.keep(record))?;
+            Ok(Exit::Interrupted)
+        }
+        Err(lost) => Err(Failure::usage(lost)),
+    }
+}
+
+fn say(step: &Step<'_>, rounds: u32) {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    output::warn(&match step {
+        Step::Ran(rung, round, ns) => {
+            format!("[{rung}: {} of {rounds}] {:.2} s", round + 1, seconds(*ns))
+        }
+        Step::Collapsed(bytes, ns) => format!(
+            "{} more are in huge pages, which took {:.2} s",
+            display_bytes(*bytes as f64),
+            seconds(*ns)
+        ),
+    });
+}

@@ -1,0 +1,102 @@
+//! A process that runs already: collapsed from outside, and left running.
+
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+};
+
+use pagelab_sys::memory::outside;
+
+use super::{MIB, compiled, rungs, tried, values};
+use crate::support::{Ended, Lab, is_skipped, measured, skip, state, until};
+
+/// A program that goes on until the test ends.
+struct Server(Child);
+
+impl Server {
+    /// One that has filled memory of its own.
+    fn start(lab: &Lab) -> Option<Self> {
+        let program = compiled(lab, "maps")?;
+        let mut server = Command::new(program);
+        server.args(["own", "32", "1000000000"]).stdout(Stdio::null());
+        let server = Self(server.spawn().unwrap());
+        let resident = || {
+            let text = fs::read_to_string(format!("/proc/{}/status", server.0.id())).ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+            line.trim().split(' ').next()?.parse::<u64>().ok()
+        };
+        until("its memory", || resident().filter(|kib| kib << 10 >= 32 * MIB));
+        Some(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn attached(lab: &Lab, pid: u32, client: &str, more: &[&str]) -> Ended {
+    let pid = pid.to_string();
+    let words = ["try", "-o", "run", "--rounds", "4", "--pid", &pid, "--until", client];
+    lab.pagelab(&[&words[..], more].concat())
+}
+
+#[test]
+fn a_process_that_runs_is_collapsed_between_loads_and_goes_on() {
+    if let Err(error) = outside::may_collapse() {
+        return skip(&format!("{error}"), "sudo, on Linux 6.1 or later");
+    }
+    let lab = Lab::new();
+    let Some(server) = Server::start(&lab) else { return };
+    let pid = server.0.id();
+    let ended = attached(
+        &lab,
+        pid,
+        "echo x >> loads; sleep 0.1; echo rate 120",
+        &["--score", "more:rate=rate ([0-9.]+)"],
+    );
+    ended.exits(0).shows(&["no turn about", "beside as-set-up", &format!("process {pid} (")]);
+    assert!(state(pid).is_some_and(|state| state != 'Z'), "it runs on");
+    let rungs = rungs(&lab, "run");
+    let [before, after] = [tried::AS_SET_UP, "collapse"].map(|name| &rungs[name]);
+    if is_skipped(after) {
+        return skip("it has huge pages already", "transparent_hugepage/enabled=madvise");
+    }
+    // And one that counted for nothing.
+    assert_eq!(fs::read_to_string(lab.path("loads")).unwrap().lines().count(), 9);
+    assert_eq!(values(before, "score/more/rate"), [120_000; 4]);
+    assert!(values(before, tried::LARGE).iter().all(|large| *large < 2 * MIB));
+    assert!(values(after, tried::LARGE).iter().all(|large| *large >= 28 * MIB), "{after:?}");
+    assert!(measured(after).is_valid() && measured(after).counters[tried::COLLAPSED] >= 14);
+    lab.pagelab(&["resume", "run"]).exits(2).complains(&["pagelab try --pid"]);
+}
+
+#[test]
+fn what_cannot_be_tried_where_it_runs_is_refused_or_said() {
+    let lab = Lab::new();
+    for (words, why) in [
+        (&["--pid", "1"][..], "--until"),
+        (&["--pid", "1", "--until", "true", "--", "true"], "--pid"),
+        (&["--pid", "1", "--until", "true", "--rung", "code"], "--rung"),
+        (&["--pid", "x", "--until", "true"], "--pid"),
+    ] {
+        lab.pagelab(&[&["try"], words].concat()).exits(2).complains(&[why]);
+    }
+    if let Err(error) = outside::may_collapse() {
+        attached(&lab, std::process::id(), "true", &[]).exits(3).complains(&["sudo"]);
+        return skip(&format!("{error}"), "sudo, on Linux 6.1 or later");
+    }
+    attached(&lab, 4_194_304, "true", &[]).exits(2).complains(&["--pid 4194304", "no such"]);
+    assert!(!lab.path("run").exists());
+    let Some(mut server) = Server::start(&lab) else { return };
+    let pid = server.0.id();
+    let failed = attached(&lab, pid, "echo no luck; exit 3", &[]);
+    failed.exits(2).complains(&["its client failed", "no luck"]);
+    fs::remove_dir_all(lab.path("run")).unwrap();
+    assert!(state(pid).is_some_and(|state| state != 'Z'), "it runs on");
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
+    attached(&lab, pid, "true", &[]).exits(2).complains(&["no such process"]);
+}
