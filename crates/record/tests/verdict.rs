@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use pagelab_record::{
     stats::median,
     verdict::{
-        Better, Block, Judged, Position, Question, Ratio, Verdict, holm, judge, units_to_decide,
+        Better, Block, Judged, Position, Question, Ratio, Verdict, holm, judge, units_least,
+        units_to_decide,
     },
 };
 use proptest::prelude::*;
@@ -190,8 +191,19 @@ fn a_verdict_needs_the_whole_interval() {
     assert_eq!(of(1.01, 1.04), Verdict::Slower);
     assert_eq!(of(0.96, 0.99), Verdict::Faster);
     assert_eq!(of(0.99, 1.04), Verdict::Inconclusive);
-    assert_eq!(of(1.0, 1.04), Verdict::Inconclusive);
+    assert_eq!((of(1.0, 1.04), of(0.9, 1.0)), (Verdict::Inconclusive, Verdict::Inconclusive));
     assert_eq!(of(0.7, 1.4), Verdict::Inconclusive);
+}
+
+#[test]
+fn what_a_family_needs_counts_its_cells_and_the_looks_to_come() {
+    assert_eq!([1, 10].map(units_least), [5, 7]);
+    let ratio = Ratio::of(&boot(&[1.0; 2]), &boot(&[2.0; 2])).unwrap();
+    let asked = |look| Question { ratio, better: Better::Less, look };
+    for (family, look, needs) in [(1, None, 5), (10, None, 7), (10, Some(2), 9)] {
+        let judged = judge(&vec![asked(look); family], 0.03);
+        assert_eq!(judged[0].needs, Some(needs), "{family} {look:?}");
+    }
 }
 
 #[test]
@@ -234,6 +246,8 @@ fn what_comes_second_is_told_from_what_the_arms_do() {
     // One order alone says nothing.
     assert_eq!(Position::of(&[blocks(&[(2.0, true)])]), None);
     assert_eq!(Position::of(&[]), None);
+    // One in a hundred is not rare enough.
+    assert!(!Position { p: 0.01, ..both }.is_seen());
 }
 
 #[test]
