@@ -294,6 +294,9 @@ fn a_wide_interval_needs_more_processes_and_a_narrow_one_few_more() {
         [1.0, 50.0].map(|family| units_to_decide(&pairs, family, 0.03)),
         [Some(8), Some(14)]
     );
+    // What eight did not decide takes nine at least, however near it was.
+    let near_a_tie = Ratio { low: 0.975, high: 1.035, ..of_eight() };
+    assert_eq!(units_to_decide(&near_a_tie, 1.0, 0.03), Some(9));
 }
 
 #[test]
