@@ -5,7 +5,10 @@
 //! populated and advised behind the call; shared anonymous memory is asked for in pages of the pool
 //! first, and had as it was asked for where there are none.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use pagelab_sys::process::preload::{Counted, Order};
 
@@ -42,11 +45,14 @@ impl Map {
             && self.length as u64 <= calls::memory_bytes() / 2
     }
 
-    /// Shared anonymous memory that lies anywhere, in whole pages of so many bytes.
+    /// Shared anonymous memory that lies anywhere, in whole pages of so many bytes, and is no
+    /// address space that is set aside: what is of the pool can be cut at its pages only.
     fn is_shared(&self, page: usize) -> bool {
         self.has(libc::MAP_ANONYMOUS)
             && self.flags & libc::MAP_TYPE == libc::MAP_SHARED
             && self.flags & CHOSEN == 0
+            && self.flags & libc::MAP_NORESERVE == 0
+            && self.access & libc::PROT_WRITE != 0
             && self.address == 0
             && self.length.is_multiple_of(page)
     }
@@ -89,10 +95,18 @@ fn follow(map: &Map, at: *mut c_void) {
         sheet::note(calls::advise(at, length, libc::MADV_HUGEPAGE).map(|()| length));
     }
     let collapsed = is_ordered(Order::Collapse, length);
-    if (is_ordered(Order::Populate, length) || collapsed) && map.is_used() {
+    if (is_ordered(Order::Populate, length) || collapsed) && map.is_used() && is_room(length) {
         sheet::add(Counted::Asked, 1);
         sheet::note(present(at, length, collapsed).map(|()| length));
     }
+}
+
+/// Whether all that was made present, with so many bytes more, is no more than half of the
+/// machine's memory: a program may map far more than it touches.
+fn is_room(length: usize) -> bool {
+    static POPULATED: AtomicU64 = AtomicU64::new(0);
+    let before = POPULATED.fetch_add(length as u64, Ordering::Relaxed);
+    before.saturating_add(length as u64) <= calls::memory_bytes() / 2
 }
 
 /// Makes memory present, in huge pages where that was ordered.
@@ -137,6 +151,9 @@ mod tests {
         assert!(shared.is_shared(2 << 20) && !USED.is_shared(2 << 20));
         assert!(!Map { length: 3 << 20, ..shared }.is_shared(2 << 20));
         assert!(!Map { address: 1 << 40, ..shared }.is_shared(2 << 20));
+        let unreserved = Map { flags: shared.flags | libc::MAP_NORESERVE, ..shared };
+        assert!(!unreserved.is_shared(2 << 20));
+        assert!(!Map { access: libc::PROT_NONE, ..shared }.is_shared(2 << 20));
         let known = Map { flags: libc::MAP_SHARED_VALIDATE | libc::MAP_ANONYMOUS, ..USED };
         assert!(!known.is_shared(2 << 20), "whoever has it validated asks for what it is");
     }

@@ -3,9 +3,9 @@
 //!
 //! The one idea: all pages are reserved when the memory gets its size, or the program gets what it
 //! asked for: pages that are missing later would be a SIGBUS. A file in memory gets its size by the
-//! first `ftruncate`, and with it another file in its place: until then nobody can have mapped or
-//! filled it. One that is written to like a file never gets there, which is well: files of the
-//! pool cannot be written.
+//! first `ftruncate`, and with it another file in its place: nobody can have filled it until then.
+//! Whoever mapped it before, or has it by another descriptor, keeps the old one, and files of the
+//! pool cannot be written: docs/try.md says so, and the rung is asked for by whoever knows.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -27,12 +27,15 @@ pub(crate) fn segment(key: c_int, size: usize, flags: c_int) -> c_int {
     let is_new = key == libc::IPC_PRIVATE || flags & libc::IPC_CREAT != 0;
     let page = pool_page(size).filter(|_| is_new && flags & libc::SHM_HUGETLB == 0);
     if let Some(page) = page {
-        sheet::add(Counted::Asked, 1);
         let pages = page.trailing_zeros().cast_signed() << libc::MAP_HUGE_SHIFT;
-        // Its pages have to be there when they are touched.
-        let wanted = (flags & !libc::SHM_NORESERVE) | libc::SHM_HUGETLB | pages;
+        // Its pages have to be there when they are touched; one that is there is what it is.
+        let alone = if key == libc::IPC_PRIVATE { 0 } else { libc::IPC_EXCL };
+        let wanted = (flags & !libc::SHM_NORESERVE) | libc::SHM_HUGETLB | pages | alone;
         let came = calls::aside(|| calls::segment(key, size, wanted));
-        sheet::note(came.map(|_| size));
+        if came != Err(libc::EEXIST) {
+            sheet::add(Counted::Asked, 1);
+            sheet::note(came.map(|_| size));
+        }
         if let Ok(segment) = came {
             return segment;
         }

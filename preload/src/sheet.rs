@@ -24,9 +24,9 @@ pub(crate) fn open() {
     let Some(file) = calls::variable(SHEET).and_then(|path| calls::open(path).ok()) else {
         return;
     };
-    // A shorter one would be a SIGBUS.
+    // A shorter one would be a SIGBUS, a longer one is somebody else's.
     let is_whole = calls::size(file)
-        .is_ok_and(|size| usize::try_from(size).is_ok_and(|size| size >= SHEET_BYTES));
+        .is_ok_and(|size| usize::try_from(size).is_ok_and(|size| size == SHEET_BYTES));
     if is_whole && let Ok(at) = calls::shared(file, SHEET_BYTES) {
         OPEN.store(at.cast(), Ordering::Release);
         add(Counted::Programs, 1);

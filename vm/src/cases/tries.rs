@@ -23,7 +23,7 @@ use crate::{
 pub(crate) const HOLD: &str = "__hold";
 /// Bytes of each kind that it holds, and how long.
 const HELD: usize = 8 << 20;
-const WAIT: Duration = Duration::from_millis(900);
+const WAIT: Duration = Duration::from_secs(4);
 
 /// Holds anonymous and shared memory for a moment.
 pub(crate) fn hold() -> Result<()> {
@@ -63,7 +63,8 @@ pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
     let _ = fs::remove_dir_all(&place);
     let (mut took, mut not) = (Vec::new(), Vec::new());
     for record in &contents.records {
-        let name = record.case.get("rung").unwrap_or("?");
+        // What was predicted has records of its own.
+        let Some(name) = record.case.get("rung") else { continue };
         let outcome = told(record, name);
         let list = if outcome.as_ref().is_ok_and(|(is_taken, _)| *is_taken) {
             &mut took

@@ -80,6 +80,10 @@ impl Attached {
         scores: Vec<Score>,
     ) -> io::Result<Self> {
         let line = line(pid)?;
+        let own = std::process::id();
+        if pid == own || tree::below(pid).contains(&own) {
+            return Err(io::Error::other("pagelab itself is below it, and would be measured too"));
+        }
         let sides = offers.map(|offer| (offer, Tally::default()));
         Ok(Self { pid, line, client, scores, sides, usual_ns: None })
     }
@@ -165,6 +169,8 @@ impl Attached {
         let expected = Expected { whole_ns: self.usual_ns, ..Expected::default() };
         let mut eyes = Eyes::beside(self.pid, expected);
         let (spent, before) = (self.spent(), Counters::read(None));
+        // It may be a child of ours: a shell that started it may have become this pagelab.
+        let others = tree::below_us();
         let begun = monotonic_raw_ns();
         let child = load::shell(&self.client, output).map_err(failed)?;
         let waits = stamped(child);
@@ -172,7 +178,7 @@ impl Attached {
             let is_over = !maps::is_there(self.pid);
             if is_over || interrupted() {
                 forget_interrupts();
-                tree::end_below_us(&[], PATIENCE);
+                tree::end_below_us(&others, PATIENCE);
                 return Err(if is_over { Lost::Ended(self.pid) } else { Lost::Interrupted });
             }
             if eyes.rest_ns() == 0 {
@@ -187,7 +193,7 @@ impl Attached {
         eyes.look();
         let usage = since(self.spent(), spent);
         let counters = Counters::read(None).since(&before);
-        tree::end_below_us(&[], PATIENCE);
+        tree::end_below_us(&others, PATIENCE);
         match status.map_err(failed)? {
             status if status.success() => (),
             status => {

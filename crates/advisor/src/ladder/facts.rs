@@ -7,6 +7,9 @@ use super::{
     rungs::{Offer, Only},
 };
 
+/// What helps a program that a rung does nothing for.
+const OTHERS: &str = "the other rungs: this one changes nothing for it";
+
 /// What the first run showed.
 #[derive(Debug)]
 pub(super) struct Facts {
@@ -36,7 +39,7 @@ impl Facts {
             |need: &str, cure: String| Some(Outcome::Skipped { need: need.to_owned(), cure });
         match offer.start.only {
             Only::Sharing if !self.shares && !is_named => {
-                skipped("a program with shared memory: none was seen", String::new())
+                skipped("a program with shared memory: none was seen", OTHERS.to_owned())
             }
             Only::Alone if self.processes > 1 && !is_named => skipped(
                 "a program that does not fork: a copy on write that finds the pool empty ends it",

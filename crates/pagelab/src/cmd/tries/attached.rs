@@ -89,16 +89,10 @@ fn attend(
     };
     let came = attached.all(rounds, said, &mut tell);
     let name = run.header.run.clone();
-    let seen = attached.records(&name);
+    attached.records(&name).into_iter().try_for_each(|record| run.keep(record))?;
     match came {
-        Ok(()) => {
-            seen.into_iter().try_for_each(|record| run.keep(record))?;
-            Ok(Exit::Good)
-        }
-        Err(Lost::Interrupted) => {
-            seen.into_iter().try_for_each(|record| run.keep(record))?;
-            Ok(Exit::Interrupted)
-        }
+        Ok(()) => Ok(Exit::Good),
+        Err(Lost::Interrupted) => Ok(Exit::Interrupted),
         Err(lost) => Err(Failure::usage(lost)),
     }
 }
