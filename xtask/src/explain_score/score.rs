@@ -228,7 +228,8 @@ sort     mthp-64k    40 (39 to 41)  not tried
 
 1 of 2 right (50 %): 0 inside their interval, 1 within 15 % of the time in faults.
 0 off, 1 open, 0 of the wrong sign.
-Of the 1 that surely gained or lost 3 % of their CPU time, the error is 0.14 of that of predicting nothing.
+Of the 1 that surely gained or lost 3 % of their CPU time, the error is 0.14 of that of \
+predicting nothing.
 skipped: go is not here: apt install golang
 ";
         assert_eq!(text, expected);
