@@ -57,7 +57,10 @@ pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
     let place = scratch();
     let run = place.to_string_lossy().into_owned();
     let program = env::current_exe()?.to_string_lossy().into_owned();
-    let ran = guest.run(&["try", "-q", "--rounds", "1", "-o", &run, "--", &program, HOLD])?;
+    let ran = {
+        let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run, "--"];
+        guest.run(&[&words[..], &[&program, HOLD]].concat())?
+    };
     ensure!(ran.code == 0, "pagelab try: exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
     let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
     let _ = fs::remove_dir_all(&place);
@@ -76,8 +79,12 @@ pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
     }
     ensure!(read()? == before, "settings were {before:?} and are {:?}", read()?);
     for name in SURE {
-        let is_there = contents.records.iter().any(|r| r.case.get("rung") == Some(name));
-        ensure!(!is_there || took.iter().any(|one| one == name), "{name} did not take");
+        // A machine that is emulated is too slow to see in the first run that it shares memory.
+        let ran = |record: &Record| {
+            record.case.get("rung") == Some(name) && matches!(record.outcome, Outcome::Measured(_))
+        };
+        let has_run = contents.records.iter().any(ran);
+        ensure!(!has_run || took.iter().any(|one| one == name), "{name} did not take");
     }
     Verdict::ok(format!("took: {}; not: {}", took.join(", "), not.join(", ")))
 }
@@ -94,7 +101,9 @@ fn told(record: &Record, name: &str) -> Result<(bool, String)> {
     };
     valid(record)?;
     let counted = |name: &str| measured.counters.get(name).copied().unwrap_or(0);
-    ensure!(counted(tried::SAMPLES) > 0, "nobody looked at it");
+    if counted(tried::SAMPLES) == 0 {
+        return Ok((false, "not proven: no look was cheap enough here".to_owned()));
+    }
     if [tried::PLAIN, tried::AS_SET_UP].contains(&name) {
         return Ok((true, format!("{} looks", counted(tried::SAMPLES))));
     }
