@@ -26,11 +26,13 @@ mod miri;
 mod mutants;
 mod nightly;
 mod portable;
+mod programs;
 mod shell;
 mod splice;
 mod storm;
 mod test;
 mod tidy;
+mod try_score;
 mod vm;
 
 use std::process::ExitCode;
@@ -139,6 +141,12 @@ const TASKS: &[Task] = &[
         about: "How often what `pagelab explain` predicts comes, by `pagelab try` of real programs",
         arguments: explain_score::arguments,
         run: explain_score::explain_score,
+    },
+    Task {
+        name: "try-score",
+        about: "Whether a second run of `pagelab try` says the same of a program, and hyperfine",
+        arguments: try_score::arguments,
+        run: try_score::try_score,
     },
     Task {
         name: "advise-score",

@@ -8,6 +8,7 @@ use std::{collections::HashMap, path::Path};
 use pagelab_record::{
     Record,
     journal::{Contents, Damage},
+    vocabulary::workload::TRIED,
 };
 
 use crate::output;
@@ -36,8 +37,10 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
             contents.records.len()
         ));
     }
-    // A cell of two arms that got more blocks goes on in a record that holds those before it too.
-    let whole = |records: &[Record]| records.iter().filter(|record| record.ab.is_none()).count();
+    // A cell of two arms that got more blocks, or a rung that got more rounds, goes on in a record
+    // that holds those before it too.
+    let goes_on = |record: &&Record| record.ab.is_some() || record.workload == TRIED;
+    let whole = |records: &[Record]| records.iter().filter(|record| !goes_on(record)).count();
     let all = whole(&contents.records);
     contents.records = latest(std::mem::take(&mut contents.records));
     let cases = whole(&contents.records);

@@ -16,7 +16,7 @@ use crate::{
     Entry, Limits, Run,
     findings::{Cell, Compared, Finding},
     fit::Fit,
-    views::Foretold,
+    views::{Foretold, tried},
 };
 
 /// The schema of [`document`].
@@ -47,6 +47,9 @@ pub(crate) fn value(run: &Run) -> Value {
         "derived": limits,
         "findings": findings.iter().map(finding_value).collect::<Vec<_>>(),
     });
+    if let Some(tried) = tried(run) {
+        value["tried"] = tried;
+    }
     let foretold = Foretold::all(run);
     if !foretold.is_empty() {
         value["predictions"] = foretold.iter().map(Foretold::value).collect();

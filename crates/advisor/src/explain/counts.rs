@@ -51,6 +51,8 @@ counts! {
     tables in "count",
     /// Of them, those whose kind was assumed.
     assumed in "count",
+    /// Of them, those of which only the address was told, taken to be as the last ones there.
+    brief in "count",
     /// Of them, those that met another fault of the same address space on another CPU.
     crowded in "count",
     /// Faults that were in flight together, at most, summed over the crowded ones.
@@ -112,6 +114,10 @@ pub struct Seen {
     pub unhandled: u64,
     /// Programs that the kernel let nobody watch further, by name; see [`super::tally`].
     pub hidden: Vec<String>,
+    /// Faults that were told both ways, when the telling changed: each is counted once.
+    pub doubled: u64,
+    /// Stretches told in full beside others told in brief; 0 where all was told in full.
+    pub stretches: u64,
     /// Processes that were seen.
     pub processes: u64,
     /// Threads of one process that took faults, where they are most:
@@ -119,4 +125,21 @@ pub struct Seen {
     pub threads: u64,
     /// Faults by the name of the thread.
     pub crews: BTreeMap<Rc<str>, Part>,
+}
+
+/// Call sites that are told apart; more are counted together.
+const SITES_MAX: usize = 50_000;
+
+impl Seen {
+    /// Adds faults of one call site.
+    pub(super) fn of_site(&mut self, frames: &[Frame], group: Group, count: &Count) {
+        let is_known = self.sites.contains_key(frames);
+        let frames = if is_known || self.sites.len() < SITES_MAX { frames } else { &[] };
+        if !self.sites.contains_key(frames) {
+            self.sites.insert(frames.to_vec(), Part::default());
+        }
+        if let Some(site) = self.sites.get_mut(frames) {
+            site.groups.entry(group).or_default().add(count);
+        }
+    }
 }

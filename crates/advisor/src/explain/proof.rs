@@ -12,6 +12,7 @@ use super::watch::Watched;
 /// Adds what was proven.
 pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
     let Ok([minor, major, _]) = &watched.told else { return };
+    let is_whole = watched.seen.stretches == 0;
     let mut claim = |text: &str, expected: u64, observed: u64| {
         let claim = Claim::check(text, "program", number(expected), number(observed), 0);
         measured.witness.push(claim);
@@ -20,16 +21,19 @@ pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
         ("minor faults that perf counted were told or lost", minor),
         ("major faults that perf counted were told or lost", major),
     ] {
-        claim(text, told.counted, told.samples + lost(told));
+        claim(text, told.counted, told.samples + lost(told, is_whole));
     }
-    let groups = watched.seen.groups.values().map(|count| count.faults).sum();
-    claim("faults that were told are in one group each", minor.samples + major.samples, groups);
+    let groups: u64 = watched.seen.groups.values().map(|count| count.faults).sum();
+    let told = (minor.samples + major.samples).saturating_sub(watched.seen.doubled);
+    claim("faults that were told are in one group each", told, groups);
     let hidden = watched.seen.hidden.len() as u64;
     claim("programs that the kernel let nobody watch", 0, hidden);
     // The kernel's other account also has what was populated inside calls, so it is at least as
     // large; of more than one process it has only those that were waited for.
     if watched.ended.is_some() && watched.seen.processes <= 1 {
-        let counted = minor.counted + watched.before_exec;
+        // What was told both ways is counted both ways, told or lost.
+        let told = if is_whole { minor.counted } else { minor.samples - watched.seen.doubled };
+        let counted = told + watched.before_exec;
         let text = "minor faults that perf counted are among those of wait4";
         claim(text, counted, watched.counted.0.min(counted));
         let text = "major faults that perf counted are among those of wait4";
@@ -38,9 +42,24 @@ pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
 }
 
 /// What a ring had no room for, as the kernel says; kernels before 6.0 say it only in passing.
-fn lost(told: &Told) -> u64 {
+/// Where the telling changed, an event may have been counted and lost to both.
+fn lost(told: &Told, is_whole: bool) -> u64 {
     let missing = told.counted.saturating_sub(told.samples);
-    told.lost.unwrap_or(if told.lost_told <= missing { missing } else { told.lost_told })
+    let in_passing = if told.lost_told <= missing { missing } else { told.lost_told };
+    told.lost.filter(|_| is_whole).unwrap_or(in_passing)
+}
+
+/// That only the address was told of some of so many faults.
+fn in_brief(watched: &Watched, of: u64) -> Option<String> {
+    let brief: u64 = watched.seen.groups.values().map(|count| count.brief).sum();
+    (brief > 0).then(|| {
+        format!(
+            "faults came so fast that of {brief} of {of} only the address was told, so that \
+             watching does not slow the program down: their kinds and call sites are those of the \
+             last ones in the same mapping ({} stretches told in full)",
+            watched.seen.stretches
+        )
+    })
 }
 
 /// Adds what to know about what was seen.
@@ -53,7 +72,8 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
              in its seccomp profile)"
         )),
         Ok([minor, major, mappings]) => {
-            let lost = lost(minor) + lost(major);
+            let is_whole = watched.seen.stretches == 0;
+            let lost = lost(minor, is_whole) + lost(major, is_whole);
             if lost > 0 {
                 warn(format!(
                     "{lost} of {} faults came faster than they were read; their kinds are taken \
@@ -61,6 +81,7 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
                     minor.counted + major.counted
                 ));
             }
+            in_brief(watched, minor.counted + major.counted).into_iter().for_each(&mut warn);
             if mappings.lost_told > 0 {
                 warn(format!(
                     "{} records of mappings, names and ends came faster than they were read, so \

@@ -138,8 +138,12 @@ fn counters(watched: &Watched, measured: &mut Measured) {
     }
     if let Ok([minor, major, _]) = &watched.told {
         for (name, told) in [("minor", minor), ("major", major)] {
-            set(&format!("perf_{name}"), told.counted);
+            let doubled = if name == "minor" { seen.doubled } else { 0 };
+            set(&format!("perf_{name}"), told.counted.saturating_sub(doubled));
             set(&format!("perf_{name}_lost"), told.counted.saturating_sub(told.samples));
+        }
+        if seen.stretches > 0 {
+            set("stretches", seen.stretches);
         }
         set("unhandled_exceptions", seen.unhandled);
         set("processes", seen.processes);

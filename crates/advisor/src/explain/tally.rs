@@ -26,7 +26,8 @@ use super::{
     calls::Call,
     counts::{Count, Frame, Seen},
     kind::{Evidence, Group, Kind, Place, classify},
-    places::Places,
+    places::{Area, Places},
+    recent::{Like, Recent, Where},
     threads::{InFlight, Open, Threads},
 };
 
@@ -37,6 +38,8 @@ pub enum Role {
     Handled {
         /// After I/O.
         major: bool,
+        /// By its address only.
+        brief: bool,
     },
     /// Mappings, names, forks and exits.
     Mappings,
@@ -52,8 +55,6 @@ pub enum Role {
 const FRAMES: usize = 5;
 /// The same where whole stacks are asked for: as many as the kernel tells, and one.
 const STACK: usize = 25;
-/// Call sites that are told apart; more are counted together.
-const SITES_MAX: usize = 50_000;
 
 /// Counts while records come.
 #[derive(Debug)]
@@ -64,7 +65,10 @@ pub struct Tally {
     places: Places,
     blocks: Blocks,
     flight: InFlight,
+    recent: Recent,
     threads: Threads,
+    /// When the last fault was told in brief.
+    brief_ns: u64,
     /// What says which pages are parts of large folios, where that is allowed.
     folios: Option<Folios>,
     cached: u64,
@@ -95,6 +99,8 @@ impl Tally {
             places: Places::default(),
             blocks: Blocks::default(),
             flight: InFlight::default(),
+            recent: Recent::default(),
+            brief_ns: 0,
             threads: Threads::default(),
             folios: Folios::open(),
             cached: 0,
@@ -137,6 +143,7 @@ impl Tally {
             Body::Name { name, exec } => {
                 self.threads.name(tid, name);
                 if *exec {
+                    self.recent.end(pid);
                     self.blocks.end(pid, &self.places);
                     self.places.exec(pid);
                     self.forked.remove(&pid);
@@ -156,8 +163,10 @@ impl Tally {
             }
             Body::Exit => {
                 self.seen.unhandled += u64::from(self.flight.close(tid).is_some());
+                self.recent.exit(tid);
                 if self.threads.exit(pid, tid) {
                     self.seen.hidden.extend(self.fresh.remove(&pid));
+                    self.recent.end(pid);
                     self.blocks.end(pid, &self.places);
                     self.places.exit(pid);
                     self.thp.remove(&pid);
@@ -171,15 +180,20 @@ impl Tally {
         let Record { pid, tid, time_ns, .. } = *record;
         let Body::Sample { ip, addr, cpu, kernel, chain, raw } = &record.body else { return };
         match self.roles.get(record.source) {
-            Some(Role::Handled { major }) => {
+            Some(Role::Handled { major, brief }) => {
                 let fault = Handled {
                     address: *addr,
                     major: *major,
+                    brief: *brief,
                     kernel: *kernel,
                     time_ns,
                     chain: if chain.is_empty() { std::slice::from_ref(ip) } else { chain },
                 };
-                self.handled(pid, tid, &fault);
+                if self.recent.is_double(tid, fault.address, time_ns, fault.brief) {
+                    self.seen.doubled += 1;
+                } else {
+                    self.handled(pid, tid, &fault);
+                }
             }
             Some(Role::Exception(point)) => {
                 let field = |name| point.field(raw, name);
@@ -191,7 +205,11 @@ impl Tally {
                     let area = self.places.find(pid, address).map(|area| area.start);
                     let cpu = *cpu;
                     let open = Open { pid, cpu, address, error, time_ns, area, ..Open::default() };
-                    self.seen.unhandled += u64::from(self.flight.open(tid, open));
+                    let before = self.flight.of(tid).map(|open| open.time_ns);
+                    let was_open = self.flight.open(tid, open);
+                    // What was handled while faults were told in brief may not have been told.
+                    let is_over = before.is_some_and(|before| before <= self.brief_ns);
+                    self.seen.unhandled += u64::from(was_open && !is_over);
                 }
             }
             Some(Role::Allocation(point)) => {
@@ -243,19 +261,21 @@ impl Tally {
     }
 
     fn handled(&mut self, pid: u32, tid: u32, fault: &Handled<'_>) {
-        let Handled { address, major, kernel, time_ns, chain } = *fault;
+        let Handled { address, major, kernel, time_ns, .. } = *fault;
         let open = self.flight.close(tid).filter(|open| open.address >> 12 == address >> 12);
         let (was_zero, was_touched) = self.blocks.page(pid, address);
         // Pages that a call populated for reading were not seen; without a fork nothing but the
         // zero page is shared.
         let was_zero = was_zero || !self.forked.contains(&pid);
         let area = self.places.at(pid, address, time_ns).cloned();
+        let start = area.as_ref().map_or(0, |area| area.start);
+        let like = self.like(pid, fault, open.as_ref(), (pid, start, was_touched));
         let evidence = Evidence {
             place: area.as_ref().map_or(Place::Unknown, |area| area.place),
             major,
-            error: open.map(|open| open.error),
-            order: open.and_then(|open| open.order),
-            sees_allocations: self.sees_allocations && open.is_some(),
+            error: like.error,
+            order: like.order,
+            sees_allocations: self.sees_allocations && like.error.is_some(),
             can_swap: self.can_swap,
             was_zero,
             was_touched,
@@ -276,8 +296,9 @@ impl Tally {
             faults: 1,
             major: u64::from(major),
             kernel: u64::from(kernel),
-            tables: u64::from(open.is_some_and(|open| open.tables)),
+            tables: u64::from(like.tables),
             assumed: u64::from(verdict.assumed),
+            brief: u64::from(fault.brief),
             crowded: u64::from(crowd.is_some()),
             crowd: crowd.map_or(0, |open| u64::from(open.crowd)),
             shared: u64::from(crowd.is_some_and(|open| open.shared)),
@@ -289,21 +310,37 @@ impl Tally {
         self.seen.groups.entry(group).or_default().add(&count);
         self.threads.fault(pid, tid, group, &count);
         if let Some(area) = area {
-            let which = if area.name.starts_with('/') && &*area.name != "//anon" {
-                (0, 0)
-            } else {
-                (pid, area.lineage)
-            };
-            let key = (area.place, Rc::clone(&area.name), which.0, which.1);
-            let mapped = self.seen.mappings.entry(key).or_default();
-            mapped.size = mapped.size.max(area.end - area.start);
-            mapped.groups.entry(group).or_default().add(&count);
+            self.of_mapping(pid, &area, group, &count);
         }
-        let frames = self.frames(pid, chain);
-        let is_known = self.seen.sites.contains_key(&frames);
-        let frames =
-            if is_known || self.seen.sites.len() < SITES_MAX { frames } else { Vec::new() };
-        self.seen.sites.entry(frames).or_default().groups.entry(group).or_default().add(&count);
+        self.seen.of_site(&like.frames, group, &count);
+    }
+
+    /// What else is known of a fault: what was told of it, or where that was its address only, of
+    /// one that was told in full in the same place.
+    fn like(&mut self, pid: u32, fault: &Handled<'_>, open: Option<&Open>, place: Where) -> Like {
+        if fault.brief {
+            self.brief_ns = fault.time_ns;
+            return self.recent.next(place).unwrap_or_default();
+        }
+        let like = Like {
+            error: open.map(|open| open.error),
+            order: open.and_then(|open| open.order),
+            tables: open.is_some_and(|open| open.tables),
+            frames: Rc::from(self.frames(pid, fault.chain)),
+        };
+        if !fault.major {
+            self.recent.keep(place, like.clone());
+        }
+        like
+    }
+
+    fn of_mapping(&mut self, pid: u32, area: &Area, group: Group, count: &Count) {
+        let is_file = area.name.starts_with('/') && &*area.name != "//anon";
+        let which = if is_file { (0, 0) } else { (pid, area.lineage) };
+        let key = (area.place, Rc::clone(&area.name), which.0, which.1);
+        let mapped = self.seen.mappings.entry(key).or_default();
+        mapped.size = mapped.size.max(area.end - area.start);
+        mapped.groups.entry(group).or_default().add(count);
     }
 
     /// Whether the page that such a fault mapped is a part of a large folio: it is looked at while
@@ -345,6 +382,8 @@ impl Tally {
 struct Handled<'a> {
     address: u64,
     major: bool,
+    /// Told by its address only.
+    brief: bool,
     kernel: bool,
     time_ns: u64,
     chain: &'a [u64],

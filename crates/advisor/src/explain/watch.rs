@@ -14,8 +14,7 @@ use std::{
 
 use pagelab_sys::{
     SysError,
-    counts::perf::{Event, Plan, Session, Source, Target, Told, tracefs::tracepoints},
-    machine::Topology,
+    counts::perf::Told,
     process::{
         forget_interrupts, interrupted,
         launch::{Ended, Other, Running, Waiting},
@@ -24,10 +23,8 @@ use pagelab_sys::{
 };
 
 use super::{
-    allowed::Limits,
-    calls,
     counts::Seen,
-    tally::{Role, Tally},
+    eyes::{Eyes, Sight},
 };
 use crate::stat::Stat;
 
@@ -93,20 +90,6 @@ impl Default for Watched {
     }
 }
 
-/// What a session could see.
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sight {
-    /// Faults taken in kernel mode.
-    pub kernel: bool,
-    /// Exceptions with their error codes.
-    pub exceptions: bool,
-    /// Allocations of pages.
-    pub allocations: bool,
-    /// Calls that change what memory may become.
-    pub calls: bool,
-}
-
 /// Why nothing could be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum Blocked {
@@ -156,101 +139,6 @@ pub fn watch(subject: &Subject, whole_stacks: bool) -> Result<Watched, Blocked> 
     }
 }
 
-/// The sources of a session and what each of them is.
-fn sources() -> (Vec<Source>, Vec<Role>) {
-    let names =
-        ["exceptions:page_fault_user", "exceptions:page_fault_kernel", "kmem:mm_page_alloc"];
-    let names: Vec<&str> = names.into_iter().chain(calls::POINTS).collect();
-    let mut points = tracepoints(&names).into_iter();
-    // All rings together stay below 128 MiB, however many CPUs there are.
-    let cpus = Topology::machine().cpus().online.len().max(1);
-    let large = (4 << 20).min((32 << 20) / cpus).max(64 << 10);
-    let source = |event, chain, mappings, ring_bytes, required| Source {
-        event,
-        chain,
-        mappings,
-        ring_bytes,
-        required,
-    };
-    let mut sources = vec![
-        source(Event::MinorFaults, true, false, large, true),
-        source(Event::MajorFaults, true, false, large / 8, true),
-        source(Event::Nothing, false, true, large / 4, true),
-    ];
-    let mut roles =
-        vec![Role::Handled { major: false }, Role::Handled { major: true }, Role::Mappings];
-    let mut add = |point, role: &dyn Fn(_) -> Role, ring_bytes| {
-        if let Some(point) = point {
-            roles.push(role(Clone::clone(&point)));
-            sources.push(source(Event::Tracepoint(point), false, false, ring_bytes, false));
-        }
-    };
-    add(points.next().flatten(), &Role::Exception, large);
-    add(points.next().flatten(), &Role::Exception, large / 4);
-    add(points.next().flatten(), &Role::Allocation, large);
-    for point in points {
-        add(point, &Role::Call, large / 8);
-    }
-    (sources, roles)
-}
-
-/// A session and the tally of what it tells.
-#[derive(Debug)]
-pub(crate) struct Eyes {
-    session: Session,
-    tally: Tally,
-    sight: Sight,
-    limits: Limits,
-    room: Option<u64>,
-}
-
-impl Eyes {
-    /// Eyes for a program that waits to be started, and for all that it starts. `supposes_thp`:
-    /// what larger pages would do is asked though whoever starts it switches them off for it.
-    pub(crate) fn on_exec(process: u32, supposes_thp: bool) -> Result<Self, SysError> {
-        let mut eyes = Self::open(process, Target::OnExec(process))?;
-        if supposes_thp {
-            eyes.tally.suppose_thp();
-        }
-        Ok(eyes)
-    }
-
-    fn open(process: u32, target: Target) -> Result<Self, SysError> {
-        let (sources, mut roles) = sources();
-        let session = Session::open(&Plan { target, sources })?;
-        let mut sight = Sight { kernel: session.sees_kernel(), ..Sight::default() };
-        let mut calls = 0;
-        for (index, role) in roles.iter_mut().enumerate() {
-            match role {
-                // A source that is not told must not be waited for.
-                _ if !session.has(index) => *role = Role::Mappings,
-                Role::Exception(_) => sight.exceptions = true,
-                Role::Allocation(_) => sight.allocations = true,
-                Role::Call(_) => calls += 1,
-                Role::Handled { .. } | Role::Mappings => (),
-            }
-        }
-        // One of them alone would not do: what is given back must be told to the end.
-        sight.calls = calls == calls::POINTS.len();
-        let limits = Limits::of(process);
-        Ok(Self { session, tally: Tally::new(roles), sight, limits, room: None })
-    }
-
-    /// Reads what came since the last look.
-    pub(crate) fn look(&mut self) {
-        let Self { session, tally, .. } = self;
-        session.drain(&mut |record| tally.take(&record));
-        let room = self.limits.room();
-        self.room = self.room.map_or(room, |least| Some(room.map_or(least, |now| now.min(least))));
-    }
-
-    fn close(mut self) -> Result<(Seen, [Told; 3], Sight), SysError> {
-        let tally = &mut self.tally;
-        let told = self.session.stop(&mut |record| tally.take(&record))?;
-        Ok((self.tally.finish(), [told[0], told[1], told[2]], self.sight))
-    }
-}
-
 fn program(words: &[OsString], whole_stacks: bool) -> Result<Watched, Blocked> {
     let name = words.first().cloned().unwrap_or_default();
     let not_started =
@@ -260,7 +148,7 @@ fn program(words: &[OsString], whole_stacks: bool) -> Result<Watched, Blocked> {
     let waiting = Waiting::prepare(command).map_err(not_started)?;
     let mut eyes = Eyes::on_exec(waiting.pid(), false);
     if let (Ok(eyes), true) = (&mut eyes, whole_stacks) {
-        eyes.tally.keep_stacks();
+        eyes.keep_stacks();
     }
     let before_exec = Stat::of(waiting.pid()).unwrap_or_default().faults.0;
     let begun_ns = monotonic_raw_ns();
@@ -295,7 +183,7 @@ impl Watched {
     fn seen_by(self, eyes: Result<Eyes, SysError>) -> Result<Self, SysError> {
         match eyes {
             Ok(eyes) => {
-                let room = eyes.room;
+                let room = eyes.room();
                 let (seen, told, sight) = eyes.close()?;
                 Ok(Self { seen, told: Ok(told), sight, room, ..self })
             }
@@ -340,16 +228,15 @@ fn process(pid: u32, at_most: Duration, whole_stacks: bool) -> Result<Watched, B
         Some(3) => Blocked::NoProcess(pid),
         _ => Blocked::Sys(SysError::new("pidfd_open", pid.to_string(), error)),
     })?;
-    let mut eyes = match Eyes::open(pid, Target::Threads(threads_of(pid))) {
+    let mut eyes = match Eyes::on_process(pid, threads_of(pid)) {
         Ok(eyes) => eyes,
         Err(source) => return Err(Blocked::Denied { pid, source }),
     };
-    eyes.tally.attach(pid);
     if whole_stacks {
-        eyes.tally.keep_stacks();
+        eyes.keep_stacks();
     }
     let before = Stat::of(pid).unwrap_or_default();
-    eyes.session.start()?;
+    eyes.start()?;
     let start = monotonic_raw_ns();
     let limit = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX);
     let mut cut_short = false;

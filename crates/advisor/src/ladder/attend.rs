@@ -21,7 +21,7 @@ use super::{
     outside::Collapsing,
     streams::{PATIENCE, Streams, last_words},
 };
-use crate::explain::watch;
+use crate::explain::{eyes, watch};
 
 /// Between two questions whether a server is ready, or its client done.
 pub(super) const ASK: Duration = Duration::from_millis(5);
@@ -60,7 +60,7 @@ pub(super) struct Watch {
     pub(super) running: Running,
     pub(super) eyes: Eyes,
     /// Those who receive its faults, in a run that counts for nothing, or why there are none.
-    pub(super) watching: Option<Result<watch::Eyes, SysError>>,
+    pub(super) watching: Option<Result<eyes::Eyes, SysError>>,
     pub(super) collapsing: Option<Collapsing>,
     pub(super) begun: u64,
     pub(super) limit_ns: Option<u64>,

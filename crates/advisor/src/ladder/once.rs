@@ -28,7 +28,7 @@ use super::{
     streams::{PATIENCE, Streams, last_words},
 };
 use crate::{
-    explain::watch::{Eyes as Watching, Watched},
+    explain::{eyes::Eyes as Watching, watch::Watched},
     stat::Stat,
 };
 

@@ -130,6 +130,29 @@ fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
 }
 
 #[test]
+fn faults_that_come_fast_are_all_counted_and_told_in_full_or_in_brief() {
+    let lab = Lab::new();
+    let Some(program) = touch(&lab) else { return };
+    let faults = 150_000;
+    let words = [program.to_str().unwrap(), "write", &faults.to_string(), "fault"];
+    let flags = ["explain", "-q", "-o", "run", "--costs", "none", "--"];
+    lab.pagelab(&[&flags[..], &words].concat()).exits(0);
+    let measured = explained(&lab, "run");
+    if !sees(&measured, "sees_exceptions") {
+        return;
+    }
+    // Where the reader gets no CPU the rings overflow, and what is lost has no kind.
+    let told = i64::try_from(measured.counters["perf_minor"]).unwrap();
+    assert!((faults..=faults + faults / 10).contains(&told), "{told} of {faults}");
+    let group = |column| row(&measured, "fault/write/4k/anonymous", column);
+    let (brief, stretches) = (group("brief"), measured.counters.get("stretches"));
+    assert!(brief == 0 || stretches.is_some(), "{brief} in brief, and no stretch in full");
+    assert!(group("timed") + group("assumed") + brief >= group("faults"));
+    let at_function = faults_at(&measured, "store_ascending", "write/4k/anonymous");
+    assert!(at_function >= group("faults") * 9 / 10, "{at_function} of {told}");
+}
+
+#[test]
 fn a_larger_page_is_one_that_could_have_come_when_its_first_page_was_touched() {
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::{
         alone,
-        counts::perf::{Body, Event, Plan, Session, Source, Target},
+        counts::perf::{Body, Event, Plan, Session, Source, Target, When},
         memory::{Advice, Backing, Layout},
     };
 
@@ -85,6 +85,7 @@ mod tests {
         let list = TouchList::new((0..PAGES).map(|page| (page << 12, false)));
         let mut stamps = vec![Stamps { start: 1, end: 1 }; PAGES];
         let source = Source {
+            when: When::Always,
             event: Event::MinorFaults,
             chain: false,
             mappings: false,

@@ -261,7 +261,7 @@ fn is_readable(fd: &OwnedFd, at_most: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counts::perf::{Body, Event, Plan, Session, Source, Target};
+    use crate::counts::perf::{Body, Event, Plan, Session, Source, Target, When};
 
     fn finish(mut running: Running) -> Ended {
         loop {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn source(event: Event, mappings: bool, ring_bytes: usize) -> Source {
-        Source { event, chain: true, mappings, ring_bytes, required: true }
+        Source { when: When::Always, event, chain: true, mappings, ring_bytes, required: true }
     }
 
     /// A shell that starts shells, and a session that watches it.

@@ -14,6 +14,7 @@ const MINOR: usize = 0;
 const MAJOR: usize = 1;
 const EXCEPTION: usize = 3;
 const ALLOCATION: usize = 4;
+const BRIEF: usize = 5;
 const ANON: u64 = 0x10_0000;
 const STORE: u64 = 6;
 
@@ -27,11 +28,12 @@ impl Stream {
             Tracepoint::parse(name, &format!("ID: 7\nformat:\n{fields}")).unwrap()
         };
         let roles = vec![
-            Role::Handled { major: false },
-            Role::Handled { major: true },
+            Role::Handled { major: false, brief: false },
+            Role::Handled { major: true, brief: false },
             Role::Mappings,
             Role::Exception(point("exception", &["address", "error_code"])),
             Role::Allocation(point("allocation", &["gfp_flags", "order"])),
+            Role::Handled { major: false, brief: true },
         ];
         let mut stream = Self { tally: Tally::new(roles), now: 0 };
         stream.map(1, ANON, 1 << 20, "//anon");
@@ -169,4 +171,40 @@ fn a_process_outlives_its_first_thread() {
     stream.take(2, (1, 1), Body::Exit);
     stream.store((1, 3), ANON + 4096);
     assert_eq!(counts(&stream.finish()), [("write/4k/anonymous".to_owned(), 2)]);
+}
+
+#[test]
+fn what_is_told_in_brief_is_like_what_was_told_in_full_in_its_mapping() {
+    let mut stream = Stream::new();
+    let file = 0x4000_0000;
+    stream.map(1, file, 1 << 20, "/lib/some.so");
+    // Never told in full anywhere: by its mapping.
+    stream.sample(BRIEF, (1, 1), ANON + (1 << 19), &[]);
+    for page in 0..4 {
+        stream.raise((1, 1), ANON + page * 4096, STORE);
+        if page == 0 {
+            stream.sample(ALLOCATION, (1, 1), 0, &[GFP_ZERO, 0]);
+        }
+        stream.sample(ALLOCATION, (1, 1), 0, &[GFP_MOVABLE, 4]);
+        stream.sample(MINOR, (1, 1), ANON + page * 4096, &[]);
+    }
+    // Its end is in a stretch that is told in brief, or in the gap before.
+    stream.raise((1, 1), ANON + 4 * 4096, STORE);
+    for page in 5..13 {
+        stream.sample(BRIEF, (1, 1), ANON + page * 4096, &[]);
+    }
+    stream.sample(BRIEF, (1, 1), file, &[]);
+    stream.raise((1, 1), ANON + 13 * 4096, STORE);
+    stream.sample(MINOR, (1, 1), ANON + 13 * 4096, &[]);
+    let seen = stream.finish();
+    let of = |name: &str| {
+        let found = seen.groups.iter().find(|(group, _)| group.to_string() == name);
+        found.map(|(_, count)| (count.faults, count.brief, count.assumed, count.tables))
+    };
+    assert_eq!(of("write/64k/anonymous"), Some((12, 8, 0, 3)), "{:?}", counts(&seen));
+    assert_eq!(of("write/4k/anonymous"), Some((1, 1, 1, 0)));
+    assert_eq!(seen.unhandled, 0);
+    let sites: u64 =
+        seen.sites.values().flat_map(|site| site.groups.values()).map(|c| c.faults).sum();
+    assert_eq!(sites, 15);
 }

@@ -44,6 +44,9 @@ pub(crate) struct Group {
     pub(crate) tables: f64,
     /// Of them, those whose kind was assumed.
     pub(crate) assumed: f64,
+    /// So many of them, more or less: of those told by their address only, each was taken for
+    /// one that was told in full.
+    pub(crate) give: f64,
     /// Of them, those that met another fault of the same address space.
     pub(crate) crowded: f64,
     /// How many were in flight together then, on average.
@@ -87,9 +90,40 @@ fn scale(measured: &Measured) -> f64 {
     if counted > lost { counted / (counted - lost) } else { 1.0 }
 }
 
+/// Faults of which only the address was told, beside those told in full.
+#[derive(Debug, Clone, Copy, Default)]
+struct Brief {
+    /// Faults told in full.
+    in_full: f64,
+    /// Stretches in which they were.
+    stretches: f64,
+}
+
+impl Brief {
+    fn of(measured: &Measured) -> Self {
+        let stretches = measured.counters.get("stretches").copied().unwrap_or(0) as f64;
+        let faults = measured.tables.iter().filter(|table| table.name.starts_with("fault/"));
+        let in_full = |table: &Table| Some(cell(table, "faults")? - cell(table, "brief")?);
+        Self { in_full: faults.filter_map(in_full).sum(), stretches }
+    }
+
+    /// How far the number of a group may be off, of which so many were told in full and so many
+    /// were not: 1.96 standard deviations of a share that was seen in so many stretches, each as
+    /// one observation, because neighbours in time are alike.
+    fn give(self, in_full: f64, brief: f64) -> f64 {
+        if brief <= 0.0 || self.stretches < 1.0 || self.in_full <= 0.0 {
+            return brief.max(0.0);
+        }
+        let share = (in_full / self.in_full).clamp(0.0, 1.0);
+        let all = if share > 0.0 { brief / share } else { 0.0 };
+        (1.96 * (share * (1.0 - share) / self.stretches).sqrt() * all).min(brief)
+    }
+}
+
 /// The groups of a record with what they cost.
 pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
     let scale = scale(measured);
+    let brief = Brief::of(measured);
     let mut groups: Vec<Group> = measured
         .tables
         .iter()
@@ -109,6 +143,7 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
                 major: of("major"),
                 tables: of("tables"),
                 assumed: of("assumed"),
+                give: brief.give(of("faults") - of("brief"), of("brief")),
                 crowded,
                 crowd,
                 crowding: None,
@@ -148,7 +183,9 @@ fn cost_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     let faults = price.fault.times(group.faults, Unit::Ns);
     let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
     let lone = tables.map_or(faults, |tables| faults.plus(tables));
-    Some(group.crowding.map_or(lone, |(crowding, _)| lone.plus(crowding)))
+    let cost = group.crowding.map_or(lone, |(crowding, _)| lone.plus(crowding));
+    let give = price.fault.value * group.give;
+    Some(Quantity { low: (cost.low - give).max(0.0), high: cost.high + give, ..cost })
 }
 
 /// The sum of what has a price.

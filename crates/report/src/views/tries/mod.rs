@@ -10,6 +10,7 @@
 
 mod beside;
 mod foretold;
+mod json;
 mod section;
 mod took;
 
@@ -25,7 +26,7 @@ use pagelab_record::{
 };
 
 use self::took::Took;
-pub(crate) use self::{foretold::Foretold, section::section};
+pub(crate) use self::{foretold::Foretold, json::value, section::section};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
 

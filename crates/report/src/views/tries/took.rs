@@ -40,6 +40,10 @@ impl Took {
         }
         match large {
             Some(bytes) if bytes > 0.0 => Self::Yes(bytes),
+            // What nobody could look at may have had them.
+            Some(_) if entry.counter(tried::BLIND).unwrap_or(0) > 0 => {
+                Self::Unseen(why_unseen(entry))
+            }
             Some(_) => Self::No(why_not(rung, entry)),
             None => Self::Unseen(why_unseen(entry)),
         }
@@ -58,8 +62,9 @@ fn why_unseen(entry: &Entry) -> String {
         let took = entry.numbers.get(elapsed, "p50").map(Quantity::display).unwrap_or_default();
         return format!("it ended after {took}, before anybody could look");
     }
-    if counter(tried::SAMPLES) == 0 {
-        return "it belongs to another user: run as root to look at its memory".to_owned();
+    if counter(tried::SAMPLES) == 0 || counter(tried::BLIND) > 0 {
+        return "it belongs to another user, or came to: run as root to look at its memory"
+            .to_owned();
     }
     "page frames are shown to root only, and folios are not seen without".to_owned()
 }
@@ -80,7 +85,9 @@ fn why_not(rung: &Rung, entry: &Entry) -> String {
             ENOMEM => "no huge page was free".to_owned(),
             errno => format!("error {errno}"),
         };
-        return format!("the kernel refused {} blocks: {why}", counter(tried::REFUSED));
+        let refused = counter(tried::REFUSED);
+        let plural = if refused == 1 { "" } else { "s" };
+        return format!("the kernel refused {refused} block{plural}: {why}");
     }
     // No record of a rung that works from outside says otherwise.
     if rung.reach == Reach::Privileged {

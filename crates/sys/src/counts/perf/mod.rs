@@ -15,5 +15,5 @@ pub mod tracefs;
 
 pub use count::FaultCounter;
 pub use parse::{Body, Mapping, Record};
-pub use plan::{Event, Plan, Source, Target};
+pub use plan::{Event, Plan, Source, Target, When};
 pub use session::{Session, Told};

@@ -15,9 +15,22 @@ pub enum Event {
     Tracepoint(Tracepoint),
 }
 
+/// When a source tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// All the time.
+    Always,
+    /// While events are told in full, as they are at first.
+    InFull,
+    /// While they are told in brief: in place of what is told in full.
+    InBrief,
+}
+
 /// One kind of events to be told.
 #[derive(Debug, Clone)]
 pub struct Source {
+    /// When it tells.
+    pub when: When,
     /// What it is about.
     pub event: Event,
     /// Whether samples have callers.

@@ -20,7 +20,7 @@ use std::{io, os::fd::AsRawFd, time::Duration};
 use super::{
     descriptors,
     parse::{Body, Record, Shape, parse},
-    plan::{Event, Plan, Source, Target},
+    plan::{Event, Plan, Source, Target, When},
 };
 use crate::{Called, SysError, machine::Topology, time::monotonic_raw_ns};
 use perf_event::{
@@ -42,6 +42,19 @@ pub struct Told {
     pub lost: Option<u64>,
 }
 
+impl Told {
+    /// The sum of two sources.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            counted: self.counted + other.counted,
+            samples: self.samples + other.samples,
+            lost_told: self.lost_told + other.lost_told,
+            lost: self.lost.map_or(other.lost, |lost| Some(lost + other.lost.unwrap_or(0))),
+        }
+    }
+}
+
 /// Records younger than this are held back: an older one may still be on its way.
 const SETTLE_NS: u64 = 5_000_000;
 /// Callers that are asked for.
@@ -56,6 +69,7 @@ pub struct Session {
     /// Events of further threads, which write into the rings of the first.
     others: Vec<(usize, Counter)>,
     shapes: Vec<Shape>,
+    whens: Vec<When>,
     told: Vec<Told>,
     open: Vec<bool>,
     pending: Vec<Record>,
@@ -99,6 +113,7 @@ impl Session {
             rings: Vec::new(),
             others: Vec::new(),
             shapes: plan.sources.iter().map(shape).collect(),
+            whens: plan.sources.iter().map(|source| source.when).collect(),
             told: vec![Told::default(); count],
             open: vec![false; count],
             pending: Vec::new(),
@@ -187,7 +202,7 @@ impl Session {
             .observe_pid(i32::try_from(thread).map_err(io::Error::other)?)
             .one_cpu(cpu)
             .inherit(true)
-            .enable_on_exec(on_exec)
+            .enable_on_exec(on_exec && source.when != When::InBrief)
             .exclude_kernel(!self.sees_kernel)
             .exclude_hv(!self.sees_kernel)
             .sample_period(1)
@@ -217,8 +232,42 @@ impl Session {
     /// # Errors
     /// When the kernel refuses.
     pub fn start(&mut self) -> Result<(), SysError> {
-        let enabled = self.counters().try_for_each(|(_, counter)| counter.enable());
+        self.enable(|when| when != When::InBrief)
+    }
+
+    /// Has events told in full from now on, or in brief. What happens just then is told both ways,
+    /// so that nothing is missed, however late the next call comes. Later sources begin first and
+    /// end last: whoever tells the end of something finds what tells its parts.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn tell(&mut self, in_full: bool) -> Result<(), SysError> {
+        let (from, to) =
+            if in_full { (When::InBrief, When::InFull) } else { (When::InFull, When::InBrief) };
+        self.enable(|when| when == to)?;
+        let old = self.of(|when| when == from);
+        let disabled = old.into_iter().try_for_each(|(_, counter)| counter.disable());
+        disabled.called("ioctl", "PERF_EVENT_IOC_DISABLE")
+    }
+
+    fn enable(&mut self, is_due: impl Fn(When) -> bool) -> Result<(), SysError> {
+        let due = self.of(is_due).into_iter().rev();
+        let enabled = due.into_iter().try_for_each(|(_, counter)| counter.enable());
         enabled.called("ioctl", "PERF_EVENT_IOC_ENABLE")
+    }
+
+    /// Counters of some sources, in the order of the sources.
+    fn of(&mut self, is_due: impl Fn(When) -> bool) -> Vec<(usize, &mut Counter)> {
+        let whens = self.whens.clone();
+        let counters = self.counters().filter(|(source, _)| is_due(whens[*source]));
+        let mut counters: Vec<_> = counters.collect();
+        counters.sort_by_key(|(source, _)| *source);
+        counters
+    }
+
+    /// Samples of a source that came so far.
+    pub fn samples(&self, source: usize) -> u64 {
+        self.told.get(source).map_or(0, |told| told.samples)
     }
 
     /// Hands on what has happened so far, in order of time; what is too young comes next time.

@@ -8,7 +8,7 @@ use pagelab_bench::Plain;
 use pagelab_sys::{
     SysError,
     counts::perf::{
-        Body, Event, Plan, Record, Session, Source, Target,
+        Body, Event, Plan, Record, Session, Source, Target, When,
         tracefs::{Tracepoint, tracepoints},
     },
     process::thread_id,
@@ -92,6 +92,7 @@ impl Marks {
     /// A session that is told of them for this thread, with room for so many faults.
     pub(super) fn session(&self, faults: usize) -> Result<Session, SysError> {
         let source = |(_, event): &(Mark, Event)| Source {
+            when: When::Always,
             event: event.clone(),
             chain: false,
             mappings: false,

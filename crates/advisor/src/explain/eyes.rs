@@ -1,0 +1,169 @@
+//! The session that receives the faults of a program, and the tally of what it tells.
+//!
+//! The one idea: what a session may tell depends on rights, so each source is opened for itself,
+//! and what could not be is a part of the result ([`Sight`]). How much is told of each fault
+//! depends on how many come ([`super::pace`]).
+
+use pagelab_sys::{
+    SysError,
+    counts::perf::{Event, Plan, Session, Source, Target, Told, When, tracefs::tracepoints},
+    machine::Topology,
+    time::monotonic_raw_ns,
+};
+
+use super::{
+    allowed::Limits,
+    calls,
+    counts::Seen,
+    pace::Pace,
+    tally::{Role, Tally},
+};
+
+/// What a session could see.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// Faults taken in kernel mode.
+    pub kernel: bool,
+    /// Exceptions with their error codes.
+    pub exceptions: bool,
+    /// Allocations of pages.
+    pub allocations: bool,
+    /// Calls that change what memory may become.
+    pub calls: bool,
+}
+
+/// The sources of minor faults: in full, and in brief.
+const MINOR: usize = 0;
+const BRIEF: usize = 3;
+
+/// The sources of a session and what each is: what ends a fault stands before what it consists of.
+fn sources() -> (Vec<Source>, Vec<Role>) {
+    let names =
+        ["exceptions:page_fault_user", "exceptions:page_fault_kernel", "kmem:mm_page_alloc"];
+    let names: Vec<&str> = names.into_iter().chain(calls::POINTS).collect();
+    let mut points = tracepoints(&names).into_iter();
+    // All rings together stay below 128 MiB, however many CPUs there are.
+    let cpus = Topology::machine().cpus().online.len().max(1);
+    let large = (4 << 20).min((32 << 20) / cpus).max(64 << 10);
+    let source = |when, event, chain, mappings, ring_bytes, required| Source {
+        when,
+        event,
+        chain,
+        mappings,
+        ring_bytes,
+        required,
+    };
+    let mut sources = vec![
+        source(When::InFull, Event::MinorFaults, true, false, large, true),
+        source(When::Always, Event::MajorFaults, true, false, large / 8, true),
+        source(When::Always, Event::Nothing, false, true, large / 4, true),
+        source(When::InBrief, Event::MinorFaults, false, false, large, false),
+    ];
+    let handled = |major, brief| Role::Handled { major, brief };
+    let mut roles =
+        vec![handled(false, false), handled(true, false), Role::Mappings, handled(false, true)];
+    let mut add = |when, point, role: &dyn Fn(_) -> Role, ring_bytes| {
+        if let Some(point) = point {
+            roles.push(role(Clone::clone(&point)));
+            sources.push(source(when, Event::Tracepoint(point), false, false, ring_bytes, false));
+        }
+    };
+    add(When::InFull, points.next().flatten(), &Role::Exception, large);
+    add(When::InFull, points.next().flatten(), &Role::Exception, large / 4);
+    add(When::InFull, points.next().flatten(), &Role::Allocation, large);
+    for point in points {
+        add(When::Always, point, &Role::Call, large / 8);
+    }
+    (sources, roles)
+}
+
+/// A session and the tally of what it tells.
+#[derive(Debug)]
+pub(crate) struct Eyes {
+    session: Session,
+    tally: Tally,
+    sight: Sight,
+    limits: Limits,
+    room: Option<u64>,
+    pace: Pace,
+}
+
+impl Eyes {
+    /// Eyes for a program that waits to be started, and for all that it starts. `supposes_thp`:
+    /// what larger pages would do is asked though whoever starts it switches them off for it.
+    pub(crate) fn on_exec(process: u32, supposes_thp: bool) -> Result<Self, SysError> {
+        let mut eyes = Self::open(process, Target::OnExec(process))?;
+        if supposes_thp {
+            eyes.tally.suppose_thp();
+        }
+        Ok(eyes)
+    }
+
+    /// Eyes for a process that runs, with all that it starts.
+    pub(super) fn on_process(pid: u32, threads: Vec<u32>) -> Result<Self, SysError> {
+        let mut eyes = Self::open(pid, Target::Threads(threads))?;
+        eyes.tally.attach(pid);
+        Ok(eyes)
+    }
+
+    /// Begins with a process that runs.
+    pub(super) fn start(&mut self) -> Result<(), SysError> {
+        self.session.start()
+    }
+
+    /// Keeps whole stacks, for a flame graph.
+    pub(super) fn keep_stacks(&mut self) {
+        self.tally.keep_stacks();
+    }
+
+    /// Bytes that its memory cgroups had left when they had least.
+    pub(super) fn room(&self) -> Option<u64> {
+        self.room
+    }
+
+    fn open(process: u32, target: Target) -> Result<Self, SysError> {
+        let (sources, mut roles) = sources();
+        let session = Session::open(&Plan { target, sources })?;
+        let mut sight = Sight { kernel: session.sees_kernel(), ..Sight::default() };
+        let mut calls = 0;
+        for (index, role) in roles.iter_mut().enumerate() {
+            match role {
+                // A source that is not told must not be waited for.
+                _ if !session.has(index) => *role = Role::Mappings,
+                Role::Exception(_) => sight.exceptions = true,
+                Role::Allocation(_) => sight.allocations = true,
+                Role::Call(_) => calls += 1,
+                Role::Handled { .. } | Role::Mappings => (),
+            }
+        }
+        // One of them alone would not do: what is given back must be told to the end.
+        sight.calls = calls == calls::POINTS.len();
+        let limits = Limits::of(process);
+        let pace = Pace::new(monotonic_raw_ns());
+        Ok(Self { session, tally: Tally::new(roles), sight, limits, room: None, pace })
+    }
+
+    /// Reads what came since the last look.
+    pub(crate) fn look(&mut self) {
+        let Self { session, tally, .. } = self;
+        session.drain(&mut |record| tally.take(&record));
+        let faults = session.samples(MINOR) + session.samples(BRIEF);
+        if session.has(BRIEF)
+            && let Some(in_full) = self.pace.next(monotonic_raw_ns(), faults)
+        {
+            // What is told as it was told before is dearer, or less; it is as true.
+            let _ = session.tell(in_full);
+        }
+        let room = self.limits.room();
+        self.room = self.room.map_or(room, |least| Some(room.map_or(least, |now| now.min(least))));
+    }
+
+    /// Ends it: what was seen, what became of minor faults, of major ones, and of mappings.
+    pub(super) fn close(mut self) -> Result<(Seen, [Told; 3], Sight), SysError> {
+        let tally = &mut self.tally;
+        let told = self.session.stop(&mut |record| tally.take(&record))?;
+        let seen = Seen { stretches: self.pace.stretches(), ..self.tally.finish() };
+        Ok((seen, [told[MINOR].and(told[BRIEF]), told[1], told[2]], self.sight))
+    }
+}

@@ -1,0 +1,47 @@
+//! What was tried, for programs: each rung with its verdicts, and the answers.
+
+use pagelab_record::vocabulary::tried;
+use serde_json::{Value, json};
+
+use super::{Against, Row, Tried, quantity, took::Took};
+use crate::Run;
+
+/// Every rung beside both bases, and the best; `None` of a run that tried nothing.
+pub(crate) fn value(run: &Run) -> Option<Value> {
+    let tried = Tried::of(run)?;
+    let answers = tried.answers();
+    let of = |(what, row): &(&str, &Row<'_>)| json!({"what": what, "rung": row.rung.name});
+    Some(json!({
+        "decides": tried.goals.first().map(|goal| goal.name.clone()),
+        "answers": answers.iter().map(of).collect::<Vec<_>>(),
+        "open": tried.open().iter().map(|row| row.rung.name.as_str()).collect::<Vec<_>>(),
+        "rungs": tried.rows.iter().map(|row| rung(&tried, row)).collect::<Vec<_>>(),
+    }))
+}
+
+fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
+    let (took, why) = match &row.took {
+        Took::NotAsked => ("not-asked", None),
+        Took::Yes(_) => ("yes", None),
+        Took::No(why) => ("no", Some(why)),
+        Took::Unseen(why) => ("unseen", Some(why)),
+        Took::NotRun => ("not-run", None),
+    };
+    json!({
+        "rung": row.rung.name,
+        "reach": row.rung.reach,
+        "rounds": row.rounds,
+        "took": took,
+        "why": why,
+        "beside_base_pages": row.plain.as_ref().map(against),
+        "beside_what_is_set_up": row.now.as_ref().map(against),
+        "more_bytes_at_peak": tried.more(row, tried.base()),
+        "more_bytes_than_set_up": tried.more(row, tried::AS_SET_UP),
+    })
+}
+
+fn against(against: &Against) -> Value {
+    let Against { ratio, judged } = against;
+    let verdict = judged.verdict.name();
+    json!({"ratio": quantity(ratio), "p": judged.p, "verdict": verdict, "needs": judged.needs})
+}

@@ -1,0 +1,175 @@
+//! Real programs that `pagelab try` and what `pagelab explain` predicts are held against.
+//!
+//! The one idea: programs are data (`programs.toml`); one that is not here is skipped with its
+//! cure. What came of a program is kept, so that the list can be gone through in pieces.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::shell::{find, line};
+
+/// Who goes through a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Score {
+    /// `cargo xtask explain-score`.
+    Explain,
+    /// `cargo xtask try-score`.
+    Try,
+}
+
+/// What is known of a program beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Planted {
+    /// A rung is faster.
+    Gain,
+    /// None is, and one is slower.
+    Loss,
+}
+
+/// A program, as a row of the table has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Program {
+    pub name: String,
+    /// What kind of program it stands for.
+    pub kind: String,
+    /// The only score that goes through it.
+    #[serde(default)]
+    pub only: Option<Score>,
+    #[serde(default)]
+    pub planted: Option<Planted>,
+    /// A program that must be there, by its name or path.
+    needs: String,
+    /// What else must succeed: a line of a shell.
+    #[serde(default)]
+    check: Option<String>,
+    pub cure: String,
+    /// What is made for it beforehand: a line of a shell.
+    #[serde(default)]
+    prepare: Option<String>,
+    /// What it reads.
+    #[serde(default)]
+    pub input: Option<String>,
+    /// It serves: when its client begins, the client, and the number in what the client says.
+    #[serde(default)]
+    pub serves: Option<[String; 3]>,
+    words: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    program: Vec<Program>,
+}
+
+/// Stands for the repository in the words of a program.
+const ROOT: &str = "@root@";
+
+/// The programs of a score.
+///
+/// # Errors
+/// When the table cannot be read.
+pub(crate) fn of(score: Score) -> Result<Vec<Program>> {
+    let file: File = toml::from_str(include_str!("programs.toml"))?;
+    let is_mine = |program: &Program| program.only.is_none_or(|only| only == score);
+    Ok(file.program.into_iter().filter(is_mine).collect())
+}
+
+impl Program {
+    /// Whether it can be run here.
+    pub(crate) fn is_here(&self, work: &Path) -> bool {
+        let is_there = Path::new(&self.needs).is_file() || find(&self.needs).is_some();
+        is_there && self.check.as_ref().is_none_or(|check| shell(check, work).is_ok())
+    }
+
+    /// Its words.
+    pub(crate) fn words(&self) -> Result<Vec<String>> {
+        let root = std::env::current_dir()?;
+        Ok(self.words.iter().map(|word| word.replace(ROOT, &root.to_string_lossy())).collect())
+    }
+
+    /// Makes what it needs.
+    pub(crate) fn prepared(&self, work: &Path) -> Result<()> {
+        let Some(prepare) = &self.prepare else { return Ok(()) };
+        shell(prepare, work).with_context(|| format!("preparing {}", self.name))
+    }
+
+    /// Tries it, with these flags, into a run of this name; the report, as JSON.
+    pub(crate) fn tried(
+        &self,
+        binary: &Path,
+        work: &Path,
+        run: &Path,
+        flags: &[String],
+    ) -> Result<String> {
+        // What a program that was not finished left behind.
+        let _ = fs::remove_dir_all(run);
+        let mut command = Command::new(binary);
+        command.args(["try", "-q", "--format", "json", "-o"]).arg(run).args(flags);
+        command.args(self.input.iter().flat_map(|input| ["--input", input.as_str()]));
+        if let Some([ready, until, score]) = &self.serves {
+            command.args(["--ready", ready, "--until", until, "--score", score]);
+        }
+        command.arg("--").args(self.words()?).current_dir(work);
+        let output = command.output().with_context(|| line(&command))?;
+        match output.status.code() {
+            // A rung may fail or not prove itself: that is no failure of the score.
+            Some(0 | 1 | 6) => Ok(String::from_utf8(output.stdout)?),
+            _ => bail!(
+                "{} ended with {}: {}",
+                line(&command),
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        }
+    }
+}
+
+/// The folder of a score and its folder for programs, both made, with whole paths.
+///
+/// # Errors
+/// When they cannot be made.
+pub(crate) fn folders(dir: &str) -> Result<(PathBuf, PathBuf)> {
+    let work = Path::new(dir).join("work");
+    fs::create_dir_all(&work)?;
+    Ok((fs::canonicalize(dir)?, fs::canonicalize(work)?))
+}
+
+/// Runs a line of a shell in a folder.
+fn shell(text: &str, folder: &Path) -> Result<()> {
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", text]).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = command.status()?;
+    if !status.success() {
+        bail!("`{text}` failed ({status})");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_are_of_all_kinds_and_two_gain_nothing() {
+        for (score, many, interpreters) in [(Score::Explain, 12, 2), (Score::Try, 12, 0)] {
+            let programs = of(score).unwrap();
+            let of = |kind: &str| programs.iter().filter(|program| program.kind == kind).count();
+            let found = (programs.len(), of("interpreter"), of("gains nothing"));
+            assert_eq!(found, (many, interpreters, 2), "{score:?}");
+            let mut names: Vec<&str> = programs.iter().map(|program| &*program.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), programs.len());
+            assert!(programs.iter().all(|program| !program.cure.is_empty()));
+        }
+    }
+}

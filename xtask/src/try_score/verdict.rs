@@ -1,0 +1,242 @@
+//! What two runs of `try` say of a program, and what `hyperfine` says beside them.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// The rung that is timed by another tool as well.
+const RUNG: &str = "malloc-thp";
+/// Half of an interval that is as narrow as that of the other tool has to be.
+const NARROW: f64 = 0.05;
+
+/// What a run says of a program.
+#[derive(Debug, Clone, PartialEq)]
+enum Said {
+    /// This rung is faster than what is set up, by this ratio.
+    Faster(String, f64),
+    /// None is.
+    Leave,
+    /// Nobody knows yet.
+    Open,
+}
+
+impl Said {
+    fn of(report: &Value) -> Self {
+        let tried = &report["tried"];
+        let best = tried["answers"][0]["rung"].as_str();
+        let open = tried["open"].as_array().is_none_or(|open| !open.is_empty());
+        match best {
+            Some(rung) => Self::Faster(rung.to_owned(), ratio(report, rung).map_or(1.0, |r| r[0])),
+            None if open => Self::Open,
+            None => Self::Leave,
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Faster(rung, ratio) => format!("{rung} {:+.1} %", (ratio - 1.0) * 100.0),
+            Self::Leave => "leave it".to_owned(),
+            Self::Open => "open".to_owned(),
+        }
+    }
+}
+
+/// A rung of a report.
+fn rung<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
+    report["tried"]["rungs"].as_array()?.iter().find(|rung| rung["rung"] == name)
+}
+
+/// A rung beside what is set up: the ratio, and its interval.
+fn ratio(report: &Value, name: &str) -> Option<[f64; 3]> {
+    let ratio = &rung(report, name)?["beside_what_is_set_up"]["ratio"];
+    Some([ratio["value"].as_f64()?, ratio["low"].as_f64()?, ratio["high"].as_f64()?])
+}
+
+fn verdict<'r>(report: &'r Value, name: &str) -> Option<&'r str> {
+    rung(report, name)?["beside_what_is_set_up"]["verdict"].as_str()
+}
+
+/// A program that was tried twice.
+#[derive(Debug)]
+pub(super) struct Repeated {
+    program: String,
+    said: [Said; 2],
+    holds: bool,
+    /// What was planted, and whether it was found.
+    planted: Option<bool>,
+}
+
+impl Repeated {
+    /// Of two reports; `wanted`: whether a gain was planted, or a loss.
+    pub(super) fn of(program: &str, reports: [&Value; 2], wanted: Option<bool>) -> Self {
+        let said = reports.map(Said::of);
+        // A rung that did not get behind the other run's screen is called nothing there.
+        let agrees = |said: &Said, other: &Value| match said {
+            Said::Faster(rung, _) => matches!(verdict(other, rung), None | Some("FASTER")),
+            Said::Leave => true,
+            Said::Open => false,
+        };
+        let is_alike = std::mem::discriminant(&said[0]) == std::mem::discriminant(&said[1]);
+        let holds = is_alike && agrees(&said[0], reports[1]) && agrees(&said[1], reports[0]);
+        let found = |gain: bool| {
+            let has_loss = |report: &Value| {
+                let rungs = report["tried"]["rungs"].as_array();
+                rungs
+                    .into_iter()
+                    .flatten()
+                    .any(|rung| rung["beside_what_is_set_up"]["verdict"] == "SLOWER")
+            };
+            match said[0] {
+                Said::Faster(..) => gain,
+                Said::Leave => !gain && has_loss(reports[0]),
+                Said::Open => false,
+            }
+        };
+        let planted = wanted.map(found);
+        Self { program: program.to_owned(), said, holds, planted }
+    }
+}
+
+/// A ratio by both tools.
+#[derive(Debug)]
+pub(super) struct Beside {
+    program: String,
+    ours: [f64; 3],
+    other: [f64; 3],
+}
+
+impl Beside {
+    /// Of the run whose interval is narrower, beside what `hyperfine` measured; `None` where the
+    /// rung was not judged.
+    pub(super) fn of(program: &str, reports: [&Value; 2], measured: &Value) -> Option<Self> {
+        let ours = reports.into_iter().filter_map(|report| ratio(report, RUNG));
+        let ours = ours.min_by(|one, other| (one[2] - one[1]).total_cmp(&(other[2] - other[1])))?;
+        let [now, with] = [0, 1].map(|nth| {
+            let seconds = measured["results"][nth]["times"].as_array();
+            seconds.into_iter().flatten().filter_map(Value::as_f64).collect::<Vec<f64>>()
+        });
+        let other = of_means(&with, &now)?;
+        Some(Self { program: program.to_owned(), ours, other })
+    }
+
+    fn is_narrow(&self) -> bool {
+        [self.ours, self.other]
+            .iter()
+            .all(|[value, low, high]| (high - low) / value <= 2.0 * NARROW)
+    }
+
+    fn overlaps(&self) -> bool {
+        self.ours[1] <= self.other[2] && self.other[1] <= self.ours[2]
+    }
+}
+
+/// The ratio of two means with two standard errors of it.
+fn of_means(above: &[f64], below: &[f64]) -> Option<[f64; 3]> {
+    let (above, below) = (mean(above)?, mean(below)?);
+    let value = above.0 / below.0;
+    let give = 2.0 * value * ((above.1 / above.0).powi(2) + (below.1 / below.0).powi(2)).sqrt();
+    Some([value, value - give, value + give])
+}
+
+/// A mean and its standard error.
+fn mean(values: &[f64]) -> Option<(f64, f64)> {
+    let many = values.len() as f64;
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / many;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((mean, (squares / (many - 1.0) / many).sqrt()))
+}
+
+/// Both tables, and what they come to.
+pub(super) fn table(repeated: &[Repeated], beside: &[Beside]) -> String {
+    let mut text = format!("{:<12}{:<26}{:<26}so\n", "program", "one run", "another");
+    for Repeated { program, said, holds, planted } in repeated {
+        let so = if *holds { "repeated" } else { "NOT REPEATED" };
+        let found = match planted {
+            Some(true) => ", planted and found",
+            Some(false) => ", planted and NOT FOUND",
+            None => "",
+        };
+        let [one, other] = said.each_ref().map(Said::words);
+        let _ = writeln!(text, "{program:<12}{one:<26}{other:<26}{so}{found}");
+    }
+    let again = repeated.iter().filter(|program| program.holds).count();
+    let decided = |program: &&Repeated| program.said.iter().all(|said| *said != Said::Open);
+    let decided = repeated.iter().filter(decided).count();
+    let _ = writeln!(text, "\n{again} of {} repeated; both runs decide {decided}.", repeated.len());
+    if beside.is_empty() {
+        return text;
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<12}{:<26}{:<26}so ({RUNG} beside what is set up)",
+        "program", "try", "hyperfine"
+    );
+    for one in beside {
+        let [ours, other] =
+            [one.ours, one.other].map(|[v, low, high]| format!("{v:.3} ({low:.3} to {high:.3})"));
+        let so = match (one.overlaps(), one.is_narrow()) {
+            (true, true) => "overlap",
+            (false, true) => "DO NOT OVERLAP",
+            (true, false) => "overlap, but wider than 5 %",
+            (false, false) => "do not overlap, wider than 5 %",
+        };
+        let _ = writeln!(text, "{:<12}{ours:<26}{other:<26}{so}", one.program);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(best: Option<&str>, open: &[&str], rungs: &[(&str, &str, f64)]) -> Value {
+        let rungs: Vec<Value> = rungs
+            .iter()
+            .map(|(name, verdict, ratio)| {
+                let ends = json!({"value": ratio, "low": ratio - 0.01, "high": ratio + 0.01});
+                json!({
+                    "rung": name,
+                    "beside_what_is_set_up": {"ratio": ends, "verdict": verdict},
+                })
+            })
+            .collect();
+        let answers: Vec<Value> = best.iter().map(|rung| json!({"rung": rung})).collect();
+        json!({"tried": {"answers": answers, "open": open, "rungs": rungs}})
+    }
+
+    #[test]
+    fn what_is_repeated_says_the_same_twice_and_decides() {
+        let faster = report(Some("a"), &[], &[("a", "FASTER", 0.8), ("b", "FASTER", 0.81)]);
+        let by_b = report(Some("b"), &[], &[("a", "FASTER", 0.8), ("b", "FASTER", 0.79)]);
+        let not_a = report(Some("b"), &[], &[("a", "SAME", 1.0), ("b", "FASTER", 0.9)]);
+        let leave = report(None, &[], &[("a", "SLOWER", 1.2)]);
+        let open = report(None, &["a"], &[("a", "INCONCLUSIVE", 0.95)]);
+        let of = |one, other| Repeated::of("x", [one, other], None).holds;
+        assert!(of(&faster, &faster) && of(&faster, &by_b) && of(&leave, &leave));
+        assert!(!of(&faster, &not_a) && !of(&faster, &leave) && !of(&open, &open));
+        let planted = |report, gain| Repeated::of("x", [report, report], Some(gain)).planted;
+        assert_eq!([planted(&faster, true), planted(&leave, false)], [Some(true); 2]);
+        assert_eq!([planted(&leave, true), planted(&faster, false)], [Some(false); 2]);
+    }
+
+    #[test]
+    fn two_tools_overlap_or_do_not_and_a_wide_one_says_nothing() {
+        let ours = report(None, &[], &[(RUNG, "FASTER", 0.8)]);
+        let timed = |now: f64, with: f64| {
+            let times = |mean: f64| json!({"times": [mean * 0.99, mean, mean * 1.01, mean]});
+            json!({"results": [times(now), times(with)]})
+        };
+        let beside = |timed: &Value| Beside::of("x", [&ours, &ours], timed).unwrap();
+        let same = beside(&timed(1.0, 0.8));
+        assert!(same.overlaps() && same.is_narrow());
+        assert!(!beside(&timed(1.0, 0.9)).overlaps());
+        let text = table(&[], &[same]);
+        assert!(text.contains("0.800 (0.790 to 0.810)") && text.ends_with("overlap\n"), "{text}");
+        assert!(Beside::of("x", [&json!({}), &json!({})], &timed(1.0, 1.0)).is_none());
+    }
+}
