@@ -87,6 +87,37 @@ pub(crate) unsafe fn unmap(at: *mut c_void, length: usize) {
     unsafe { libc::syscall(libc::SYS_munmap, at, length) };
 }
 
+/// `munmap(2)`.
+///
+/// # Safety
+/// As the call: nothing points into it.
+pub(crate) unsafe fn unmapped(at: *mut c_void, length: usize) -> c_int {
+    // SAFETY: the caller's.
+    let answer = unsafe { libc::syscall(libc::SYS_munmap, at, length) };
+    number(answer).unwrap_or(-1)
+}
+
+/// This process.
+pub(crate) fn process() -> u64 {
+    // SAFETY: takes nothing.
+    let pid = unsafe { libc::syscall(libc::SYS_getpid) };
+    u64::try_from(pid).unwrap_or(0)
+}
+
+/// This thread, which is never 0.
+pub(crate) fn thread() -> usize {
+    place_of_errno().addr()
+}
+
+/// Now, nanoseconds of `CLOCK_MONOTONIC_RAW`.
+pub(crate) fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one `struct timespec`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut now) };
+    let [seconds, rest] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    seconds * 1_000_000_000 + rest
+}
+
 /// Advises the kernel; no advice that is given here changes what memory holds.
 pub(crate) fn advise(at: *mut c_void, length: usize, advice: c_int) -> Result<(), Errno> {
     // SAFETY: only pages and their sizes change, never what they hold.

@@ -1,15 +1,15 @@
 #![expect(unsafe_code, reason = "the edge to C; rules below")]
 //! The library that stands before a program's own calls for memory: `libpagelab_preload.so`.
 //!
-//! The one idea: the dynamic loader of glibc finds `mmap`, `shmget` and `ftruncate` here first
-//! (`LD_PRELOAD`). A call goes to the kernel as it came; then, or before, it is done to it what
-//! the variable [`pagelab_sys::process::preload::ORDERS`] orders for memory of that size, and
+//! The one idea: the dynamic loader of glibc finds `mmap`, `shmget`, `ftruncate` and malloc here
+//! first (`LD_PRELOAD`). A call goes to the kernel as it came; then, or before, it is done to it
+//! what the variable [`pagelab_sys::process::preload::ORDERS`] orders for memory of that size, and
 //! counted on a sheet that whoever ordered reads. What the kernel refuses of an order is counted
 //! too, and the program gets what it would have got. Without orders nothing is done.
 //!
-//! It is no allocator: what malloc maps for itself glibc does not call by these names. And nothing
-//! here allocates, locks or prints: a call may come from an allocator, from a signal handler, and
-//! before anything is set up.
+//! It is no allocator: what malloc maps for itself glibc does not call by these names, and malloc
+//! and its kin ([`units`]) go on to whatever the program has. And nothing here allocates, locks or
+//! prints: a call may come from an allocator, from a signal handler, and before anything is set up.
 //!
 //! # Rules
 //! 1. What the program passes goes to the kernel unchanged, and the kernel checks it; whatever a
@@ -18,9 +18,13 @@
 //! 3. A sheet is [`pagelab_sys::process::preload::SHEET_BYTES`] long, and mapped for good.
 
 mod calls;
+mod log;
 mod maps;
 mod pool;
+mod real;
 mod sheet;
+mod site;
+mod units;
 
 use std::{
     ffi::{c_int, c_void},
@@ -43,6 +47,9 @@ static BEGIN: extern "C" fn() = {
             follow(Orders::parse(text.to_bytes()));
         }
         sheet::open();
+        log::open();
+        let least = Order::OF_UNITS.map(|order| FROM[order as usize].load(Ordering::Relaxed));
+        units::follow(least.into_iter().min().unwrap_or(u64::MAX));
     }
     begin
 };

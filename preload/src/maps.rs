@@ -10,11 +10,11 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::{Counted, Order};
+use pagelab_sys::process::preload::{Counted, Order, log::Way};
 
 use crate::{
     calls::{self, Errno, Map},
-    is_ordered, pool_page, sheet,
+    is_ordered, pool_page, sheet, units,
 };
 
 /// Memory that somebody knows how it shall be.
@@ -90,6 +90,9 @@ fn in_pool(map: &Map, page: usize) -> Option<*mut c_void> {
 /// Does what is ordered for memory that was mapped.
 fn follow(map: &Map, at: *mut c_void) {
     let Map { length, .. } = *map;
+    if units::is_large(length) && map.is_own() {
+        units::begin(Way::Map, at, length);
+    }
     if is_ordered(Order::Huge, length) && map.is_own() {
         sheet::add(Counted::Asked, 1);
         sheet::note(calls::advise(at, length, libc::MADV_HUGEPAGE).map(|()| length));

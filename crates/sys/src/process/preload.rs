@@ -5,6 +5,8 @@
 //! anything. Orders are a variable of the environment, so that what the program starts inherits
 //! them; counts are words of a page that all its processes share.
 
+pub mod log;
+
 use std::{fmt, str};
 
 /// The package whose library it is.
@@ -28,10 +30,19 @@ listed! {
         Collapse,
         /// Shared memory takes pages of the hugetlb pool, which have so many bytes.
         Pool,
+        /// Maps and what malloc gives are noted on the log, by the site that asked ([`log`]).
+        Watch,
+        /// Those whose unit is listed ([`log::UNITS`]) are to have huge pages.
+        Units,
+        /// What malloc gives of another unit is to have none (`MADV_NOHUGEPAGE`).
+        Spare,
     }
 }
 
 impl Order {
+    /// Those that are about units.
+    pub const OF_UNITS: [Self; 3] = [Self::Watch, Self::Units, Self::Spare];
+
     /// Its name in the variable.
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,6 +50,9 @@ impl Order {
             Self::Huge => "huge",
             Self::Collapse => "collapse",
             Self::Pool => "pool",
+            Self::Watch => "watch",
+            Self::Units => "units",
+            Self::Spare => "spare",
         }
     }
 }
@@ -154,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 4]>()) {
+        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 7]>()) {
             let orders = Orders { from };
             prop_assert_eq!(Orders::parse(orders.to_string().as_bytes()), orders);
         }

@@ -1,0 +1,175 @@
+#![expect(unsafe_code, reason = "the program's own allocations; the rules are in lib.rs")]
+//! Units of memory: what was asked for at one place of a program, of one power of two.
+//!
+//! The one idea: large memory is looked at when it is had, before anybody touches it. It is noted
+//! on the log, or advised as the list of units says; what is small passes through. Of what malloc
+//! gives, the page with its own words has been touched by then, as it would be for an author who
+//! advises behind malloc.
+
+use std::{
+    ffi::{c_int, c_void},
+    ptr,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use pagelab_sys::process::preload::{
+    Counted, Order,
+    log::{Entry, UNITS, UNITS_MAX, Way, listed},
+};
+
+use crate::{calls, is_ordered, log, real, sheet, site};
+
+/// The least that any order is about.
+static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
+/// What is listed.
+static LISTED: [AtomicU64; UNITS_MAX] = [const { AtomicU64::new(0) }; UNITS_MAX];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes orders, where there are any for units.
+pub(crate) fn follow(least: u64) {
+    if least == u64::MAX {
+        return;
+    }
+    site::prepare();
+    let text = calls::variable(UNITS).map_or(&[][..], |text| text.to_bytes());
+    for (key, place) in listed(text).zip(&LISTED) {
+        place.store(key, Ordering::Relaxed);
+        COUNT.fetch_add(1, Ordering::Release);
+    }
+    LEAST.store(least, Ordering::Release);
+}
+
+/// Whether so many bytes are looked at.
+pub(crate) fn is_large(bytes: usize) -> bool {
+    bytes as u64 >= LEAST.load(Ordering::Relaxed)
+}
+
+/// Memory was had.
+#[cold]
+pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
+    if at.is_null() {
+        return;
+    }
+    let site = site::here();
+    let bytes = length as u64;
+    if is_ordered(Order::Watch, length) {
+        let (time_ns, pid, address) = (calls::now_ns(), calls::process(), at.addr() as u64);
+        log::add(&Entry::Begin { time_ns, pid, address, bytes, way, site });
+    }
+    let key = site.key(way, bytes);
+    let count = COUNT.load(Ordering::Acquire);
+    let is_listed = LISTED[..count].iter().any(|one| one.load(Ordering::Relaxed) == key);
+    let advice = if is_listed && is_ordered(Order::Units, length) {
+        sheet::add(Counted::Asked, 1);
+        libc::MADV_HUGEPAGE
+    } else if way == Way::Malloc && is_ordered(Order::Spare, length) {
+        libc::MADV_NOHUGEPAGE
+    } else {
+        return;
+    };
+    let start = at.map_addr(|at| at & !4095);
+    let whole = (at.addr() + length).next_multiple_of(4096) - start.addr();
+    let came = calls::advise(start, whole, advice);
+    if is_listed {
+        sheet::note(came.map(|()| length));
+    }
+}
+
+/// Memory that begins there is given back, where that is noted.
+pub(crate) fn end(at: *mut c_void) {
+    if !at.is_null() && is_ordered(Order::Watch, usize::MAX) {
+        let (time_ns, pid, address) = (calls::now_ns(), calls::process(), at.addr() as u64);
+        log::add(&Entry::End { time_ns, pid, address });
+    }
+}
+
+/// Whether memory of glibc's malloc is a map of its own, which is unmapped when it is given back.
+fn is_map(at: *mut c_void) -> bool {
+    /// Bit of the word before the memory: `IS_MMAPPED`.
+    const MAPPED: usize = 2;
+    if at.is_null() || at.addr() & 4095 != 16 {
+        return false;
+    }
+    let place = at.wrapping_byte_sub(size_of::<usize>()).cast::<usize>();
+    // SAFETY: of the same page, whosever memory it is.
+    let word = unsafe { place.read() };
+    word & MAPPED != 0
+}
+
+fn had(at: *mut c_void, bytes: usize) -> *mut c_void {
+    if is_large(bytes) {
+        calls::aside(|| begin(Way::Malloc, at, bytes));
+    }
+    at
+}
+
+fn given_back(at: *mut c_void) {
+    if is_large(usize::MAX) && is_map(at) {
+        calls::aside(|| end(at));
+    }
+}
+
+/// `malloc(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    // SAFETY: rule 1.
+    had(unsafe { real::malloc(bytes) }, bytes)
+}
+
+/// `calloc(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
+    // SAFETY: rule 1.
+    had(unsafe { real::calloc(count, each) }, count.saturating_mul(each))
+}
+
+/// `realloc(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
+    given_back(old);
+    // SAFETY: rule 1.
+    had(unsafe { real::realloc(old, bytes) }, bytes)
+}
+
+/// `free(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free(at: *mut c_void) {
+    given_back(at);
+    // SAFETY: rule 1.
+    unsafe { real::free(at) }
+}
+
+/// `aligned_alloc(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn aligned_alloc(to: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: rule 1.
+    had(unsafe { real::aligned(to, bytes, false) }, bytes)
+}
+
+/// `memalign(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memalign(to: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: rule 1.
+    had(unsafe { real::aligned(to, bytes, true) }, bytes)
+}
+
+/// `posix_memalign(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: usize) -> c_int {
+    // SAFETY: rule 1.
+    let answer = unsafe { real::posix_memalign(place, to, bytes) };
+    // SAFETY: rule 1: it was just written.
+    let at = if answer == 0 { unsafe { place.read() } } else { ptr::null_mut() };
+    had(at, bytes);
+    answer
+}
+
+/// `munmap(2)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
+    if is_large(length) {
+        calls::aside(|| end(at));
+    }
+    // SAFETY: rule 1.
+    unsafe { calls::unmapped(at, length) }
+}
