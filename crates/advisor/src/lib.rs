@@ -2,10 +2,12 @@
 //!
 //! [`advise`] measures the ways of getting fresh memory against each other, [`explain`] counts the
 //! faults of a program and has each kind of them priced. Both plan ordinary cases. [`ladder`] runs
-//! a program itself, on every way to larger pages. What comes out is read by the report.
+//! a program itself, on every way to larger pages; [`fit`] chooses mappings of it. What comes out
+//! is read by the report.
 
 pub mod advise;
 pub mod explain;
+pub mod fit;
 pub mod ladder;
 mod made;
 mod stat;

@@ -79,6 +79,9 @@ pub struct Try {
     /// Whether one run of it is watched, so that what `explain` predicts stands beside what came.
     #[serde(default)]
     pub predicts: bool,
+    /// Whether it is asked which mappings are worth larger pages.
+    #[serde(default)]
+    pub fits: bool,
     /// The process that ran already, where there is no program: loaded before and after.
     #[serde(default)]
     pub pid: Option<u32>,

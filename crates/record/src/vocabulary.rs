@@ -28,6 +28,7 @@ pub mod workload {
     pub const CHASE: &str = "tlb/chase";
     pub const PROGRAM: &str = "explain/program";
     pub const TRIED: &str = "try/program";
+    pub const UNITS: &str = "try/units";
     pub const CLEAR: &str = "limit/clear";
     pub const COPY: &str = "limit/copy";
     pub const READ: &str = "limit/read";

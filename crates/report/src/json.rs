@@ -16,7 +16,7 @@ use crate::{
     Entry, Limits, Run,
     findings::{Cell, Compared, Finding},
     fit::Fit,
-    views::{Foretold, tried},
+    views::{Fitted, Foretold, tried},
 };
 
 /// The schema of [`document`].
@@ -53,6 +53,9 @@ pub(crate) fn value(run: &Run) -> Value {
     let foretold = Foretold::all(run);
     if !foretold.is_empty() {
         value["predictions"] = foretold.iter().map(Foretold::value).collect();
+    }
+    if let Some(fitted) = Fitted::of(run) {
+        value["fit"] = fitted.value();
     }
     value
 }

@@ -97,6 +97,22 @@ impl Part {
     }
 }
 
+/// A first touch that took a base page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct First {
+    /// When it was handled.
+    pub time_ns: u64,
+    /// By which process.
+    pub pid: u32,
+    /// Whether it was in what `brk` grows.
+    pub heap: bool,
+    /// Where.
+    pub address: u64,
+}
+
+/// First touches that are kept one by one, where they are: 16 GiB of base pages.
+const FIRSTS_MAX: usize = 4 << 20;
+
 /// Everything that was counted.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -125,6 +141,19 @@ pub struct Seen {
     pub threads: u64,
     /// Faults by the name of the thread.
     pub crews: BTreeMap<Rc<str>, Part>,
+    /// First touches one by one, where somebody asks for them.
+    pub firsts: Option<Vec<First>>,
+}
+
+impl Seen {
+    /// Keeps a first touch, where they are kept and there is room.
+    pub(super) fn first(&mut self, first: First) {
+        if let Some(firsts) = &mut self.firsts
+            && firsts.len() < FIRSTS_MAX
+        {
+            firsts.push(first);
+        }
+    }
 }
 
 /// Call sites that are told apart; more are counted together.

@@ -122,6 +122,11 @@ impl Eyes {
         self.room
     }
 
+    /// Keeps first touches one by one.
+    pub(crate) fn keep_firsts(&mut self) {
+        self.tally.keep_firsts();
+    }
+
     fn open(process: u32, target: Target) -> Result<Self, SysError> {
         let (sources, mut roles) = sources();
         let session = Session::open(&Plan { target, sources })?;

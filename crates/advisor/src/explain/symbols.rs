@@ -48,6 +48,16 @@ impl Symbols {
         }
     }
 
+    /// The same of an address as the file itself counts them.
+    pub fn name_at(&mut self, path: &str, address: u64) -> String {
+        let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+        let read = || Functions::read(Path::new(path)).unwrap_or_default();
+        match self.0.entry(path.into()).or_insert_with(read).around(address) {
+            Some((name, offset)) => format!("{}+{offset:#x} ({file})", demangled(name)),
+            None => format!("{file}+{address:#x}"),
+        }
+    }
+
     /// The function alone, where it has a name.
     pub fn function(&mut self, frame: &Frame) -> String {
         let whole = self.name(frame);
@@ -87,7 +97,11 @@ impl Functions {
     fn find(&self, at: u64) -> Option<(&str, u64)> {
         let inside = |s: &&(u64, u64, u64)| at >= s.0 && at - s.0 < s.1;
         let (offset, _, address) = self.segments.iter().find(inside)?;
-        let address = at - offset + address;
+        self.around(at - offset + address)
+    }
+
+    /// The function at an address, and how far in it.
+    fn around(&self, address: u64) -> Option<(&str, u64)> {
         let index = self.functions.partition_point(|function| function.0 <= address);
         let (start, length, name) = self.functions.get(index.checked_sub(1)?)?;
         // Assembly often says no length.

@@ -24,7 +24,7 @@ use super::{
     allowed,
     blocks::Blocks,
     calls::Call,
-    counts::{Count, Frame, Seen},
+    counts::{Count, First, Frame, Seen},
     kind::{Evidence, Group, Kind, Place, classify},
     places::{Area, Places},
     recent::{Like, Recent, Where},
@@ -121,6 +121,11 @@ impl Tally {
     /// Keeps whole stacks, for a flame graph.
     pub fn keep_stacks(&mut self) {
         self.seen.whole_stacks = true;
+    }
+
+    /// Keeps first touches one by one.
+    pub fn keep_firsts(&mut self) {
+        self.seen.firsts = Some(Vec::new());
     }
 
     /// Reads what a process that runs already has mapped.
@@ -287,6 +292,8 @@ impl Tally {
             let is_allowed = area.as_ref().is_none_or(|area| area.may_be_huge);
             let is_allowed = is_allowed && self.may_have_thp(pid);
             self.blocks.first(pid, address, area.as_ref(), is_allowed);
+            let heap = evidence.place == Place::Heap;
+            self.seen.first(First { time_ns, pid, heap, address });
         } else {
             self.blocks.other(pid, address, area.as_ref(), verdict.kind == Kind::Read);
         }

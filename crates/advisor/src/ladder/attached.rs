@@ -211,6 +211,7 @@ impl Attached {
             collapsed,
             counts: None,
             watched: None,
+            logged: None,
             left: 0,
             before_exec: 0,
             group_peak: None,

@@ -4,6 +4,7 @@
 //! is: how long it takes, how it ends, how much it holds, whether it forks or shares. What a rung
 //! cannot do with such a program is said before it is tried.
 
+mod fitted;
 mod watched;
 
 use std::io;
@@ -355,7 +356,7 @@ impl<'k> Climb<'k> {
     /// Looks at what there is: behind the screen, who goes on.
     fn choose(&mut self, done: u32) {
         if done == course::SCREEN {
-            let always = [tried::PLAIN, tried::AS_SET_UP]
+            let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT]
                 .map(|name| self.rungs.iter().position(|rung| rung.offer.rung.name == name));
             let of = |rung: &Rung| rung.tally.settled.is_none();
             // What did not take is the program as it is, and what nobody could see is proof of
@@ -366,7 +367,7 @@ impl<'k> Climb<'k> {
             let rungs = self.rungs.iter();
             let rungs: Vec<Option<Rounds<'_>>> =
                 rungs.map(|rung| (of(rung) && took(rung)).then(|| rung.tally.goal())).collect();
-            self.active = course::finalists(always.map(|at| at.unwrap_or(usize::MAX)), &rungs);
+            self.active = course::finalists(&always.map(|at| at.unwrap_or(usize::MAX)), &rungs);
         } else {
             self.looks += 1;
         }

@@ -27,10 +27,10 @@ pub fn ratio(rung: Rounds<'_>, plain: Rounds<'_>) -> Option<Ratio> {
     Ratio::of_pairs(&pairs)
 }
 
-/// The rungs that go on behind the screen, of those with these times beside plain's; two are always
-/// among them.
-pub fn finalists(always: [usize; 2], rungs: &[Option<Rounds<'_>>]) -> Vec<usize> {
-    let plain = rungs.get(always[0]).copied().flatten().unwrap_or(&[]);
+/// The rungs that go on behind the screen, of those with these times beside plain's; some, plain
+/// first, are always among them.
+pub fn finalists(always: &[usize], rungs: &[Option<Rounds<'_>>]) -> Vec<usize> {
+    let plain = always.first().and_then(|at| rungs.get(*at)).copied().flatten().unwrap_or(&[]);
     let quotient = |at: usize| -> Option<f64> { Some(ratio(rungs[at]?, plain)?.value) };
     let mut others: Vec<(usize, f64)> = (0..rungs.len())
         .filter(|at| !always.contains(at))
@@ -83,11 +83,11 @@ mod tests {
     fn plain_and_what_is_set_up_go_on_with_the_best_three() {
         let times: Vec<_> = [100, 101, 90, 120, 80, 95].map(|ns| rounds(2, |_| ns)).into();
         let mut rungs: Vec<Option<Rounds<'_>>> = times.iter().map(|t| Some(&t[..])).collect();
-        assert_eq!(finalists([0, 1], &rungs), [0, 1, 2, 4, 5]);
+        assert_eq!(finalists(&[0, 1], &rungs), [0, 1, 2, 4, 5]);
         rungs[2] = None;
-        assert_eq!(finalists([0, 1], &rungs), [0, 1, 3, 4, 5]);
+        assert_eq!(finalists(&[0, 1], &rungs), [0, 1, 3, 4, 5]);
         rungs[1] = None;
-        assert_eq!(finalists([0, 1], &rungs), [0, 3, 4, 5]);
+        assert_eq!(finalists(&[0, 1], &rungs), [0, 3, 4, 5]);
     }
 
     #[test]

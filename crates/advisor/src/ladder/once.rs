@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     explain::{eyes::Eyes as Watching, watch::Watched},
+    fit::logged::{Log, Logged},
     stat::Stat,
 };
 
@@ -59,6 +60,8 @@ pub struct Once {
     pub group_peak: Option<u64>,
     /// Its faults, where it was watched.
     pub watched: Option<Watched>,
+    /// Who asked for memory, where that was noted.
+    pub logged: Option<Logged>,
 }
 
 impl Once {
@@ -133,6 +136,8 @@ impl Run<'_> {
         command.env(self.mark.0, self.mark.1);
         let sheet = self.start.preload.then(Sheet::new).transpose().map_err(Stopped::Start)?;
         command.envs(sheet.as_ref().map(Sheet::variable));
+        let log = self.start.log.then(Log::new).transpose().map_err(Stopped::Start)?;
+        command.envs(log.as_ref().map(Log::variable));
         // Its name is as it was typed, whatever the path.
         command.arg0(&self.program.words[0]);
         streams.give(&mut command).map_err(Stopped::Start)?;
@@ -143,7 +148,10 @@ impl Run<'_> {
         let before_it = Before { thp_disabled, group: door.as_ref() };
         let waiting = Waiting::prepare_with(command, before_it).map_err(Stopped::Start)?;
         let pid = waiting.pid();
-        let watching = self.is_watched.then(|| Watching::on_exec(pid, true));
+        let mut watching = self.is_watched.then(|| Watching::on_exec(pid, true));
+        if let (Some(Ok(watching)), Some(_)) = (&mut watching, &log) {
+            watching.keep_firsts();
+        }
         let before_exec = Stat::of(pid).unwrap_or_default().faults.0;
         let begun = monotonic_raw_ns();
         let running = waiting.go().map_err(Stopped::Start)?;
@@ -180,6 +188,7 @@ impl Run<'_> {
             before_exec,
             group_peak: self.group.and_then(MemoryGroup::peak),
             watched: watched.transpose().map_err(|error| Stopped::Failed(error.to_string()))?,
+            logged: log.as_ref().map(Log::read),
         };
         match self.exit {
             // A server ends because we end it.

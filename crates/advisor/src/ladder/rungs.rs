@@ -6,6 +6,7 @@
 //! row that would change nothing offers nothing.
 
 mod allocators;
+mod fit;
 mod machine;
 mod preload;
 
@@ -29,6 +30,7 @@ use pagelab_sys::{
     process::preload::PACKAGE,
 };
 
+pub(super) use self::fit::{fit_to, watched};
 use super::program::{Loader, Program};
 
 /// What a rung does to a run of the program.
@@ -46,6 +48,8 @@ pub struct Start {
     pub outside: Option<Outside>,
     /// Whether a library of ours counts what it did in it.
     pub preload: bool,
+    /// Whether that library notes who asks for memory.
+    pub log: bool,
     /// What shows that it took.
     pub proof: Proof,
     /// What must have been seen of the program for it to make sense.
@@ -128,6 +132,8 @@ pub struct Ground<'g> {
     pub is_root: bool,
     /// The library that is preloaded.
     pub library: Result<PathBuf, Lack>,
+    /// Whether single mappings are chosen.
+    pub fits: bool,
 }
 
 impl<'g> Ground<'g> {
@@ -139,6 +145,7 @@ impl<'g> Ground<'g> {
             tree: Tree::machine(),
             is_root: rights::is_root(),
             library: library(),
+            fits: false,
         }
     }
 
@@ -185,6 +192,8 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     machine::mthp,
     machine::shared_memory,
     preload::shared_pool,
+    fit::fit,
+    fit::fit_all,
     allocators::allocators,
     collapse,
     code,
@@ -420,7 +429,8 @@ mod tests {
         let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
         let (_root, tree) = tree(&files);
         let library = Ok("/lib/libpagelab_preload.so".into());
-        Ground { program, pages: HugePages::of(tree.clone()), tree, is_root, library }.offers()
+        let pages = HugePages::of(tree.clone());
+        Ground { program, pages, tree, is_root, library, fits: true }.offers()
     }
 
     fn machine(global: &'static str) -> Vec<(String, &'static str)> {
@@ -507,7 +517,9 @@ mod tests {
         let (_root, tree) = tree(&[]);
         let library = Err(lack("the library", "build it"));
         let pages = HugePages::of(tree.clone());
-        let offers = Ground { program: &program, pages, tree, is_root: false, library }.offers();
+        let offers =
+            Ground { program: &program, pages, tree, is_root: false, library, fits: false }
+                .offers();
         let populate = offers.iter().find(|offer| offer.rung.name == "populate").unwrap();
         assert_eq!(populate.rung.lacks, [lack("the library", "build it")]);
     }

@@ -6,6 +6,7 @@
 mod attached;
 mod input;
 mod prediction;
+mod told;
 
 use std::{
     ffi::OsString,
@@ -30,15 +31,13 @@ use pagelab_bench::{
     asked::{Seconds, Share, Whole},
     plan::Plan,
 };
-use pagelab_record::{
-    Asked, Outcome, asked, units::parse_bytes, verdict::DELTA, vocabulary::tried,
-};
+use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA, vocabulary::tried};
 use pagelab_sys::{
     knobs::Knobs,
     process::{catch_interrupts, tree},
 };
 
-use self::input::input;
+use self::{input::input, told::say};
 use crate::{
     args::{Format, Output, Quiet, Run, Wait},
     exit::{Exit, Failure},
@@ -57,6 +56,7 @@ type Rounds = Whole<10_000>;
 /// machine offers, in an order that is drawn for each round. Two rounds of all, then base pages,
 /// what is set up and the best three until they are decided. Its output goes into the run's
 /// directory, a file for each rung.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 pub(super) struct Try {
     /// These rungs only, beside plain and as-set-up.
@@ -111,6 +111,11 @@ pub(super) struct Try {
     /// Leave out what explain predicts: a run of the program that is watched, and a few seconds.
     #[arg(long)]
     no_prediction: bool,
+    /// Choose single mappings that are worth it, and set them beside all: how much of the gain for
+    /// how much of the memory, and the calls to paste.
+    #[arg(long, conflicts_with_all = ["pid", "no_prediction"])]
+    #[arg(help = "Which mappings are worth it: chosen, and tried beside all of them")]
+    fit: bool,
     /// A command of a shell before each run.
     #[arg(long, value_name = "COMMAND")]
     setup: Option<OsString>,
@@ -155,6 +160,7 @@ impl Run for Try {
             named: asked.named.clone(),
             around,
             predicts: !self.no_prediction,
+            fits: self.fit,
             pid: None,
         }));
         let run = session::Run::start(&place, header)?;
@@ -185,7 +191,7 @@ pub(super) fn resume(
         return Err(Failure::usage_text(why));
     }
     let program = known(&words)?;
-    let mut offers = Ground::of(&program).offers();
+    let mut offers = Ground { fits: tried.fits, ..Ground::of(&program) }.offers();
     offers.retain(|offer| tried.rungs.iter().any(|rung| rung.name == offer.rung.name));
     let refused = |why: String| Failure::usage_text(format!("this version cannot go on: {why}"));
     let around = &tried.around;
@@ -288,7 +294,7 @@ impl Try {
 
     /// The rungs that were asked for.
     fn offers(&self, program: &Program) -> Result<Vec<Offer>, Failure> {
-        let mut offers = Ground::of(program).offers();
+        let mut offers = Ground { fits: self.fit, ..Ground::of(program) }.offers();
         let is_known = |name: &&String| offers.iter().any(|offer| offer.rung.name == **name);
         if let Some(unknown) = self.rung.iter().find(|name| !is_known(name)) {
             let names: Vec<&str> = offers.iter().map(|offer| offer.rung.name.as_str()).collect();
@@ -297,9 +303,16 @@ impl Try {
                 names.join(", ")
             )));
         }
-        let always = [tried::PLAIN, tried::AS_SET_UP];
+        let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT];
         offers.retain(|Offer { rung, .. }| {
-            self.rung.is_empty() || self.rung.contains(&rung.name) || always.contains(&&*rung.name)
+            let name = &rung.name.as_str();
+            let is_asked = match (self.fit, self.rung.is_empty()) {
+                (_, false) => self.rung.contains(&rung.name),
+                // Single mappings stand beside whole programs.
+                (true, true) => tried::WHOLE.contains(name) || *name == tried::FIT_ALL,
+                (false, true) => true,
+            };
+            is_asked || always.contains(name)
         });
         Ok(offers)
     }
@@ -358,23 +371,6 @@ fn climb(
         Err(error @ Ended::Memory(_)) => Err(Failure::host(error)),
         Err(error @ Ended::Program(_)) => Err(Failure::usage(error)),
     }
-}
-
-fn say(step: &Step<'_>, rounds: u32) {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    output::warn(&match step {
-        Step::Probed(ns) => format!("[first run] {:.2} s, which counts for nothing", seconds(*ns)),
-        Step::Round(round, ran) => {
-            let told = ran.iter().map(|(rung, ns)| format!("{rung} {:.2} s", seconds(*ns)));
-            let told = told.collect::<Vec<_>>().join(", ");
-            format!("[round {} of {rounds} at most] {told}", round + 1)
-        }
-        Step::Settled(rung, Outcome::Skipped { need, cure }) => {
-            format!("{rung}: skipped, it needs {need} ({cure})")
-        }
-        Step::Settled(rung, Outcome::Failed { reason }) => format!("{rung}: failed: {reason}"),
-        Step::Settled(rung, Outcome::Measured(_)) => format!("{rung}: done"),
-    });
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -1,6 +1,7 @@
 //! `pagelab try`: programs that take larger pages, that do not, and that do not run well.
 
 mod attached;
+mod fitted;
 mod odd;
 mod preloaded;
 

@@ -21,6 +21,36 @@ pub const MORE: &str = "more";
 pub const LESS: &str = "less";
 /// The page sizes that it had, each at the look where it had most of it.
 pub const PAGES: &str = "pages";
+/// How the names of units of memory begin: what it asks for at one place, of one power of two.
+pub const UNIT: &str = "unit/";
+/// What a table of a unit tells, in this order: what the library calls it, how it is asked for
+/// ([`HEAP`], [`MAPPED`], [`ALLOCATED`]), the bytes of the largest and how often it was had; its
+/// first touches, those that huge pages would have spared, the huge pages that would have come,
+/// what would have been held at most and never touched; time that would be saved; whether it is
+/// chosen, and whether it is of those that gain.
+pub const UNIT_COLUMNS: [(&str, &str); 11] = [
+    ("key", "count"),
+    ("way", "count"),
+    ("size", "bytes"),
+    ("areas", "count"),
+    ("faults", "count"),
+    ("saved", "count"),
+    ("huge", "count"),
+    ("extra", "bytes"),
+    ("gain", "ns"),
+    ("chosen", "count"),
+    ("gains", "count"),
+];
+pub const HEAP: u64 = 0;
+pub const MAPPED: u64 = 1;
+pub const ALLOCATED: u64 = 2;
+/// First touches in memory of no unit; what the log had no room for; the fault of a base page and
+/// of a huge one, nanoseconds; and the least that any choice of as much gain would hold untouched.
+pub const ELSEWHERE: &str = "faults_elsewhere";
+pub const UNLOGGED: &str = "unlogged_entries";
+pub const BASE_FAULT: &str = "base_fault_ns";
+pub const HUGE_FAULT: &str = "huge_fault_ns";
+pub const EXTRA_BOUND: &str = "extra_bytes_bound";
 /// How the names of its heaviest mappings begin.
 pub const MAPPING: &str = "mapping/";
 /// Looks at it, of them those that said nothing, and the processes that were seen.
@@ -57,3 +87,8 @@ pub const ARM: &str = super::arm::PROGRAM;
 /// The rungs that every other is set beside, by name.
 pub const PLAIN: &str = "plain";
 pub const AS_SET_UP: &str = "as-set-up";
+/// The rungs of single mappings: those that are worth it, and all that gain; and the rungs of all
+/// mappings that they stand beside.
+pub const FIT: &str = "fit";
+pub const FIT_ALL: &str = "fit-all";
+pub const WHOLE: [&str; 3] = ["malloc-thp", "maps-thp", "thp-always"];

@@ -36,7 +36,7 @@ pub(crate) use self::{
     environment::{display as display_fact, facts},
     explain::folded,
     outcomes::intervals,
-    tries::{Foretold, value as tried},
+    tries::{Fitted, Foretold, value as tried},
 };
 use crate::{
     Entry, Headline, Limits, Numbers, Run, Section, cases::name_shortly,

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use pagelab_record::{
     Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
     asked::{Around, Reach, Rung, Try},
-    vocabulary::{knob, tried, workload::TRIED},
+    vocabulary::{
+        knob, tried,
+        workload::{TRIED, UNITS},
+    },
 };
 use pagelab_report::{Report, Style};
 use serde_json::Value;
@@ -131,6 +134,7 @@ fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Rep
         named: Vec::new(),
         around: Around::default(),
         predicts: false,
+        fits: false,
         pid: None,
     };
     change(&mut asked);
@@ -232,4 +236,58 @@ fn where_nothing_is_predicted_the_reason_stands_in_its_place() {
     watched.outcome = Outcome::Skipped { need, cure };
     let text = reported(&foretold(), true, &[watched]).terminal(PLAIN);
     assert!(text.contains("no prediction") && text.contains("sysctl kernel.perf"), "{text}");
+}
+
+/// A program with a dense mapping that was chosen, and a sparse one that gains but is dear.
+fn units() -> Record {
+    let unit = |nth: usize, name: &str, row: [i64; 11]| Table {
+        name: format!("{}{nth}/{name}", tried::UNIT),
+        columns: Vec::new(),
+        rows: vec![row.to_vec()],
+    };
+    let mib = MIB.cast_signed();
+    let tables = vec![
+        unit(0, "fill+0x1c (prog) < main", [7, 1, 256 * mib, 1, 65536, 65536, 128, 0, 90, 1, 1]),
+        unit(1, "", [0, 0, 40 * mib, 1, 9000, 9000, 20, 5 * mib, 7, 0, 1]),
+        unit(2, "part+0x8 (prog)", [9, 2, 64 * mib, 6, 900, 900, 192, 380 * mib, -9, 0, 0]),
+    ];
+    let counters = [(tried::ELSEWHERE, 1200), (tried::UNLOGGED, 3), (tried::EXTRA_BOUND, 0)];
+    let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
+    let mut record = record(&came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0));
+    record.workload = UNITS.into();
+    record.case = Case::default().with("program", "sort -n big");
+    record.outcome = Outcome::Measured(Measured { tables, counters, ..Measured::default() });
+    record
+}
+
+#[test]
+fn which_mappings_are_worth_it_is_told_as_a_share_of_the_gain_and_of_the_memory() {
+    let rungs = [
+        came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0),
+        came(tried::AS_SET_UP, Reach::Program, 1_001_000_000, 480, 0),
+        came("malloc-thp", Reach::Program, 960_000_000, 490, 100),
+        came("thp-always", Reach::Machine, 800_000_000, 880, 700),
+        came(tried::FIT, Reach::Program, 810_000_000, 496, 256),
+    ];
+    let report = asked(&rungs, &[units()], |asked| asked.fits = true);
+    let text = report.terminal(PLAIN);
+    let from = text.find("Which mappings are worth it").unwrap();
+    insta::assert_snapshot!("fitted", text[from..].split("\nIts output").next().unwrap());
+    let told: Value = serde_json::from_str(&report.json()).unwrap();
+    let fit = &told["fit"];
+    assert_eq!((&fit["chosen"], &fit["mappings"]), (&1.into(), &3.into()));
+    assert_eq!(fit["beside"]["rung"], "thp-always");
+    let share = fit["beside"]["gain_share"].as_f64().unwrap();
+    assert!((0.93..0.97).contains(&share), "{share}");
+    let more = ["more_bytes", "more_bytes_of_rung"].map(|name| fit["beside"][name].as_f64());
+    assert_eq!(more, [Some(16.0 * MIB as f64), Some(400.0 * MIB as f64)]);
+}
+
+#[test]
+fn where_the_chosen_mappings_were_not_run_nothing_is_said_to_be_shown() {
+    let skipped = Came { rounds: 0, ..came(tried::FIT, Reach::Program, 1, 480, 0) };
+    let rungs = [came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0), skipped];
+    let text = asked(&rungs, &[units()], |asked| asked.fits = true).terminal(PLAIN);
+    let said = "1 of 3 mappings were chosen, and nothing was shown: it needs root.";
+    assert!(text.contains(said), "{text}");
 }

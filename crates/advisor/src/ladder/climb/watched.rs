@@ -9,18 +9,28 @@ use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
 use super::{Climb, Ended};
 use crate::{
     explain::{self, watch::Watched},
-    ladder::{attend::Stopped, once::Run},
+    fit::{self, logged::Logged},
+    ladder::{attend::Stopped, once::Run, rungs},
     made,
 };
 
 impl Climb<'_> {
     /// Runs the program once more on base pages and receives its faults; the record of them, or why
-    /// there are none.
+    /// there are none, and that of its units of memory where a rung is to be fit to them.
     ///
     /// # Errors
     /// When the user interrupts.
-    pub fn watched(&mut self, run: &str) -> Result<Record, Ended> {
-        let outcome = match self.watch()? {
+    pub fn watched(&mut self, run: &str) -> Result<Vec<Record>, Ended> {
+        let case = Case::default().with("program", &self.program.line());
+        let mut units = None;
+        let watch = self.watch()?.map(|(mut watched, logged)| {
+            let firsts = watched.seen.firsts.take();
+            units = firsts
+                .zip(logged)
+                .map(|(firsts, logged)| fit::record::units(run, case.clone(), &logged, &firsts));
+            watched
+        });
+        let outcome = match watch {
             Ok(Watched { told: Err(why), .. }) => Outcome::Skipped {
                 need: format!("perf events of the program, for what explain predicts ({why})"),
                 cure: CURE.to_owned(),
@@ -28,19 +38,24 @@ impl Climb<'_> {
             Ok(watched) => Outcome::Measured(explain::record::measured(&watched)),
             Err(reason) => Outcome::Failed { reason },
         };
-        let case = Case::default().with("program", &self.program.line());
-        Ok(made::record(run, explain::WORKLOAD, case, outcome))
+        let record = made::record(run, explain::WORKLOAD, case, outcome);
+        Ok([record].into_iter().chain(units).collect())
     }
 
-    fn watch(&mut self) -> Result<Result<Watched, String>, Ended> {
+    fn watch(&mut self) -> Result<Result<(Watched, Option<Logged>), String>, Ended> {
+        let fits = self.fits();
         let Self { program, rungs, facts, around, minder, .. } = self;
+        let fit = rungs.iter().find(|rung| fits && rung.offer.rung.name == tried::FIT);
+        let fit = fit.map(|rung| rung.offer.start.clone());
         let plain = rungs.iter_mut().find(|rung| rung.offer.rung.name == tried::PLAIN);
         let (Some(plain), Some(facts)) = (plain, facts) else {
             return Ok(Err("it never ran as it is set up".to_owned()));
         };
+        let start = &plain.offer.start;
+        let start = fit.map_or_else(|| start.clone(), |fit| rungs::watched(start, &fit));
         let run = Run {
             program,
-            start: &plain.offer.start,
+            start: &start,
             usual_ns: Some(facts.elapsed_ns),
             exit: Some(facts.exit),
             around,
@@ -50,7 +65,10 @@ impl Climb<'_> {
             is_watched: true,
         };
         match run.once(&mut plain.streams) {
-            Ok(once) => Ok(once.watched.ok_or_else(|| "nobody watched it".to_owned())),
+            Ok(once) => {
+                let watched = once.watched.ok_or_else(|| "nobody watched it".to_owned());
+                Ok(watched.map(|watched| (watched, once.logged)))
+            }
             Err(Stopped::Interrupted) => Err(Ended::Interrupted),
             Err(stopped) => Ok(Err(stopped.to_string())),
         }

@@ -27,7 +27,7 @@ const LEAST: u64 = 1 << 20;
 const BASE: u64 = 4096;
 
 /// What is missing where the library cannot be in the program.
-fn not_preloaded(ground: &Ground<'_>) -> Vec<Lack> {
+pub(super) fn not_preloaded(ground: &Ground<'_>) -> Vec<Lack> {
     let program = ground.program;
     let cure = "try the rungs collapse and thp-always, which need nothing of the program";
     let mut lacks = Vec::new();
@@ -48,12 +48,16 @@ fn not_preloaded(ground: &Ground<'_>) -> Vec<Lack> {
     lacks
 }
 
+/// The variables that put the library into a program, with orders.
+pub(super) fn loaded(ground: &Ground<'_>, orders: Orders) -> Vec<(String, String)> {
+    let library = ground.library.as_ref().map_or(Path::new("libpagelab_preload.so"), |path| path);
+    vec![preloaded(&library.to_string_lossy()), (ORDERS.to_owned(), orders.to_string())]
+}
+
 /// A start with the library, which does one thing to memory of so many bytes or more.
 fn ordered(ground: &Ground<'_>, rung: &mut Rung, order: Order, bytes: u64) -> Start {
     rung.lacks.extend(not_preloaded(ground));
-    let library = ground.library.as_ref().map_or(Path::new("libpagelab_preload.so"), |path| path);
-    let orders = Orders::default().with(order, bytes).to_string();
-    let environment = vec![preloaded(&library.to_string_lossy()), (ORDERS.to_owned(), orders)];
+    let environment = loaded(ground, Orders::default().with(order, bytes));
     let told: Vec<String> =
         environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
     rung.keep.push(format!("environment: {}", told.join(" ")));

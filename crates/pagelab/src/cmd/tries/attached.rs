@@ -70,6 +70,7 @@ fn asked_of(tried: &Try, pid: u32, offers: &[Offer], rounds: u32) -> asked::Try 
         named: Vec::new(),
         around,
         predicts: false,
+        fits: false,
         pid: Some(pid),
     }
 }

@@ -7,6 +7,7 @@ use std::{rc::Rc, time::Duration};
 
 use pagelab_advisor::{
     explain::{self, prices},
+    fit,
     ladder::climb::{Climb, Ended},
 };
 use pagelab_bench::plan::Planned;
@@ -40,9 +41,9 @@ pub(super) fn predict(
     if !run.records.iter().any(|record| record.workload == explain::WORKLOAD) {
         say("[watched run] for what explain predicts; it counts for nothing");
         match climb.watched(&run.header.run) {
-            Ok(record) => {
-                say_missing(&record, &say);
-                run.keep(record)?;
+            Ok(records) => {
+                records.first().into_iter().for_each(|record| say_missing(record, &say));
+                records.into_iter().try_for_each(|record| run.keep(record))?;
             }
             Err(Ended::Interrupted) => return Ok(Exit::Interrupted),
             Err(ended) => return Err(Failure::internal(ended)),
@@ -63,7 +64,28 @@ pub(super) fn predict(
         Some(knobs) => runner.share_knobs(Rc::clone(knobs)),
         None => runner = settings::pricing_runner(&run.header.run, &plan.cases, patience)?,
     }
-    priced(run, &runner, &plan, clock, quiet)
+    let end = priced(run, &runner, &plan, clock, quiet)?;
+    if climb.fits() {
+        fit(run, climb, &say)?;
+    }
+    Ok(end)
+}
+
+/// Chooses mappings by what was seen and what it costs, and keeps the choice.
+fn fit(run: &mut session::Run, climb: &mut Climb<'_>, say: &dyn Fn(&str)) -> Result<(), Failure> {
+    let units = run.records.iter().rfind(|record| record.workload == fit::WORKLOAD);
+    let chosen = match units {
+        Some(units) => fit::record::chosen(units, &run.records),
+        None => Err("the watched run, which says what its mappings would gain".to_owned()),
+    };
+    climb.fit(chosen.as_ref().map_err(String::as_str));
+    match chosen {
+        Ok(chosen) => run.keep(chosen),
+        Err(why) => {
+            say(&format!("no mapping is chosen: {why}"));
+            Ok(())
+        }
+    }
 }
 
 /// Says why nothing will be predicted, where that is so.

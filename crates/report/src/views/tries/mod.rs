@@ -13,6 +13,7 @@ mod foretold;
 mod json;
 mod section;
 mod took;
+mod units;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ use pagelab_record::{
 };
 
 use self::took::Took;
-pub(crate) use self::{foretold::Foretold, json::value, section::section};
+pub(crate) use self::{foretold::Foretold, json::value, section::section, units::Fitted};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
 

@@ -10,7 +10,7 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-use super::{Goal, Row, Tried, beside, change, foretold, middle, quantity, took::Took};
+use super::{Goal, Row, Tried, beside, change, foretold, middle, quantity, took::Took, units};
 use crate::{
     At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
     group_thousands,
@@ -31,6 +31,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.push(Block::Table(ladder(&tried)));
     let legend = if tried.pid.is_some() { beside::LEGEND } else { LEGEND };
     section.blocks.push(Block::Text(legend.to_owned()));
+    section.blocks.extend(units::blocks(&tried, run));
     section.blocks.extend(foretold::blocks(run));
     section.blocks.extend(broken_up(&tried));
     section.blocks.extend(untaken(&tried));

@@ -1,0 +1,106 @@
+//! `pagelab try --fit`: the mapping that is worth it is chosen, found again and advised alone.
+
+use std::fs;
+
+use pagelab_record::{
+    Record,
+    vocabulary::{tried, workload::UNITS},
+};
+use pagelab_sys::process::preload::PACKAGE;
+
+use super::{MIB, compiled, rungs, values};
+use crate::support::{Lab, build_library, is_skipped, measured, skip};
+
+/// What a record says of its units, the one with most faults first: by column.
+fn units(record: &Record) -> Vec<impl Fn(&str) -> i64> {
+    let tables = measured(record).tables.clone().into_iter();
+    let of = |table: pagelab_record::Table| {
+        move |name: &str| {
+            let at = table.columns.iter().position(|column| column.name == name).unwrap();
+            table.rows[0][at]
+        }
+    };
+    tables.filter(|table| table.name.starts_with(tried::UNIT)).map(of).collect()
+}
+
+/// Fits a program that fills one array of 64 MiB and touches a part of six others; the record of
+/// its units, where it could be watched.
+fn fitted(lab: &Lab, way: &str) -> Option<Record> {
+    let program = compiled(lab, "mix")?;
+    build_library(PACKAGE);
+    let flags = ["try", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
+    let words = [program.to_str().unwrap(), way, "64", "400"];
+    let ended = lab.pagelab(&[&flags[..], &words].concat());
+    let said = ended.exits(0).stdout.clone();
+    let records: Vec<Record> = lab.records("run");
+    if is_skipped(&rungs(lab, "run")[tried::FIT]) {
+        let unseen = said.contains("no prediction") || said.contains("it needs");
+        assert!(unseen, "{said}");
+        skip(
+            "perf events or huge pages are not for us here",
+            "sysctl kernel.perf_event_paranoid=2",
+        );
+        return None;
+    }
+    assert!(said.contains("Which mappings are worth it"), "{said}");
+    assert!(said.contains("1 of 2 mappings") || said.contains("1 of 3 mappings"), "{said}");
+    records.into_iter().rfind(|record| record.workload == UNITS)
+}
+
+#[test]
+fn the_dense_mapping_is_chosen_and_the_memory_of_the_sparse_ones_is_spared() {
+    let lab = Lab::new();
+    let Some(record) = fitted(&lab, "mmap") else { return };
+    let units = units(&record);
+    let [dense, sparse] = [&units[0], &units[1]];
+    assert_eq!(["way", "size", "areas"].map(dense), [1, 64 << 20, 1]);
+    assert_eq!(["way", "size", "areas"].map(sparse), [1, 32 << 20, 6]);
+    assert_eq!((dense("chosen"), sparse("chosen")), (1, 0));
+    assert!(dense("faults") >= 64 * 256 && sparse("faults") >= 6 * 16 * 40);
+    assert!(dense("extra") < 4 << 20 && sparse("extra") > 6 * (20 << 20), "what is never touched");
+    let rungs = rungs(&lab, "run");
+    let (fit, plain) = (&rungs[tried::FIT], &rungs[tried::PLAIN]);
+    assert_eq!(measured(fit).counters[tried::ASKED], 2, "one map of each of two rounds");
+    if measured(fit).counters[tried::FALLBACKS] > 0 {
+        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
+    }
+    let large = values(fit, tried::LARGE);
+    assert!(large.iter().all(|large| *large <= 64 * MIB), "{large:?}");
+    // All of it in huge pages would be 192 MiB more than what is touched.
+    let most = values(plain, tried::PEAK).into_iter().max().unwrap() + 24 * MIB;
+    assert!(values(fit, tried::PEAK).iter().all(|peak| *peak < most), "{fit:?}");
+    let text = lab.pagelab(&["show", "run", "--format", "json"]).exits(0).stdout.clone();
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["fit"]["chosen"], 1, "{}", told["fit"]);
+    let paste = told["fit"]["units"][0]["paste"].as_str().unwrap();
+    assert!(
+        paste.starts_with("madvise(p, n, MADV_HUGEPAGE)") && paste.contains("dense"),
+        "{paste}"
+    );
+}
+
+#[test]
+fn memory_of_malloc_is_known_again_by_who_asked_for_it() {
+    let lab = Lab::new();
+    let Some(record) = fitted(&lab, "malloc") else { return };
+    let units = units(&record);
+    let chosen: Vec<[i64; 2]> = units
+        .iter()
+        .filter(|unit| unit("chosen") == 1)
+        .map(|unit| ["way", "size"].map(unit))
+        .collect();
+    assert_eq!(chosen, [[2, 64 << 20]]);
+    assert_eq!(measured(&rungs(&lab, "run")[tried::FIT]).counters[tried::ASKED], 2);
+}
+
+#[test]
+fn what_cannot_be_fit_says_why() {
+    let lab = Lab::new();
+    let script = fs::canonicalize("/bin/true").unwrap();
+    build_library(PACKAGE);
+    let flags = ["try", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
+    let ended = lab.pagelab(&[&flags[..], &[script.to_str().unwrap()]].concat());
+    assert!(is_skipped(&rungs(&lab, "run")[tried::FIT]));
+    ended.exits(0).shows(&["mappings were chosen, and nothing was shown: it needs"]);
+    lab.pagelab(&["try", "--fit", "--no-prediction", "--", "true"]).exits(2);
+}

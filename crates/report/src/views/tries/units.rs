@@ -1,0 +1,415 @@
+//! Which mappings of a program are worth larger pages: what was chosen, what came, what to paste.
+//!
+//! The one idea: the choice was a prediction, so it is only told beside what it came to: the rung
+//! of the chosen mappings and the best rung of all mappings are both set beside base pages, and
+//! their gains and their memory beside each other. The ends of the share lie where the ends of the
+//! two gains lead, the one against the other: wider than it need be, never narrower.
+
+use pagelab_record::{
+    Clock, Outcome,
+    asked::Asked,
+    units::{display_bytes, display_ns},
+    vocabulary::{tried, workload::UNITS},
+};
+use serde_json::{Value, json};
+
+use super::{Row, Tried, middle, ratio, took::Took};
+use crate::{Block, Cell, Entry, Grid, Note, Run, Tone, group_thousands};
+
+/// Units that the table shows.
+const SHOWN: usize = 16;
+
+/// A unit: memory that is asked for at one place.
+#[derive(Debug, Clone)]
+struct Unit {
+    site: String,
+    key: u64,
+    way: u64,
+    size: u64,
+    areas: u64,
+    faults: u64,
+    saved: u64,
+    huge: u64,
+    extra: u64,
+    gain_ns: f64,
+    chosen: bool,
+    gains: bool,
+}
+
+/// Two gains, the one over the other: value, and ends.
+type Share = [f64; 3];
+
+/// A rung of all mappings beside the one of the chosen.
+#[derive(Debug)]
+struct Beside {
+    whole: String,
+    /// Of the gain, where the whole has one for sure.
+    gain: Option<Share>,
+    /// What the chosen take less than base pages, as a share.
+    own: Share,
+    /// Bytes that each holds more than base pages at its peak.
+    more: [f64; 2],
+}
+
+/// What was chosen of a program, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Fitted {
+    units: Vec<Unit>,
+    elsewhere: u64,
+    unlogged: u64,
+    bound: Option<u64>,
+    /// Why the chosen have no time of their own, where that is so.
+    why: Option<String>,
+    beside: Option<Beside>,
+}
+
+impl Unit {
+    fn of(name: &str, row: &[i64]) -> Option<Self> {
+        let number = |name: &str| {
+            let at = tried::UNIT_COLUMNS.iter().position(|(column, _)| *column == name);
+            at.and_then(|at| row.get(at)).copied().unwrap_or(0)
+        };
+        let count = |name: &str| number(name).unsigned_abs();
+        let (_, site) = name.strip_prefix(tried::UNIT)?.split_once('/')?;
+        Some(Self {
+            site: site.to_owned(),
+            key: count("key"),
+            way: count("way"),
+            size: count("size"),
+            areas: count("areas"),
+            faults: count("faults"),
+            saved: count("saved"),
+            huge: count("huge"),
+            extra: count("extra"),
+            gain_ns: number("gain") as f64,
+            chosen: count("chosen") > 0,
+            gains: count("gains") > 0,
+        })
+    }
+
+    fn call(&self) -> &'static str {
+        match self.way {
+            tried::HEAP => "malloc's heap",
+            tried::MAPPED => "mmap",
+            _ => "malloc",
+        }
+    }
+
+    fn name(&self) -> String {
+        match self.way {
+            tried::HEAP => self.call().to_owned(),
+            _ if self.site.is_empty() => "(nobody knows who)".to_owned(),
+            _ => self.site.clone(),
+        }
+    }
+
+    /// Its sizes, as the power of two that tells it apart.
+    fn sizes(&self) -> String {
+        let least = 1_u64 << (self.size | 1).ilog2();
+        let [least, most] = [least, least.saturating_mul(2)].map(|n| display_bytes(n as f64));
+        format!("{least} to {most}")
+    }
+
+    /// What its author writes.
+    fn paste(&self) -> String {
+        let (sizes, site) = (self.sizes(), self.name());
+        match self.way {
+            tried::HEAP => {
+                "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=1   # malloc's heap (glibc 2.35)"
+                    .to_owned()
+            }
+            tried::MAPPED => {
+                format!("madvise(p, n, MADV_HUGEPAGE);   /* behind mmap of {sizes}: {site} */")
+            }
+            _ => format!(
+                "p = aligned_alloc(2 << 20, n); madvise(p, n, MADV_HUGEPAGE);   \
+                 /* for malloc of {sizes}: {site} */"
+            ),
+        }
+    }
+
+    fn value(&self) -> Value {
+        json!({
+            "site": self.site,
+            "call": self.call(),
+            "key": self.key,
+            "bytes": self.size,
+            "areas": self.areas,
+            "faults": self.faults,
+            "saved": self.saved,
+            "huge_pages": self.huge,
+            "extra_bytes": self.extra,
+            "gain_ns": self.gain_ns,
+            "chosen": self.chosen,
+            "gains": self.gains,
+            "paste": self.chosen.then(|| self.paste()),
+        })
+    }
+}
+
+impl Fitted {
+    /// What a run says, where it was asked.
+    pub(crate) fn of(run: &Run) -> Option<Self> {
+        let Some(Asked::Try(asked)) = &run.header.asked else { return None };
+        let tried = Tried::of(run).filter(|_| asked.fits)?;
+        let record = run.all().filter(|entry| entry.record.workload == UNITS).last();
+        let measured = record.and_then(Entry::measured);
+        let tables = measured.into_iter().flat_map(|measured| &measured.tables);
+        let units = tables.filter_map(|table| Unit::of(&table.name, table.rows.first()?));
+        let counter = |name: &str| record.and_then(|record| record.counter(name));
+        let fit = tried.named(tried::FIT)?;
+        let why = why_not(fit);
+        Some(Self {
+            units: units.collect(),
+            elsewhere: counter(tried::ELSEWHERE).unwrap_or(0),
+            unlogged: counter(tried::UNLOGGED).unwrap_or(0),
+            bound: counter(tried::EXTRA_BOUND),
+            beside: Beside::of(&tried, fit).filter(|_| why.is_none()),
+            why,
+        })
+    }
+
+    /// For programs.
+    pub(crate) fn value(&self) -> Value {
+        let beside = self.beside.as_ref().map(|beside| {
+            let Beside { whole, gain, own, more: [fit, all] } = beside;
+            let [value, low, high] = gain.map_or([None; 3], |gain| gain.map(Some));
+            json!({
+                "rung": whole,
+                "less_time": {"value": own[0], "low": own[1], "high": own[2]},
+                "gain_share": value,
+                "gain_share_low": low,
+                "gain_share_high": high,
+                "more_bytes": fit,
+                "more_bytes_of_rung": all,
+            })
+        });
+        json!({
+            "mappings": self.units.len(),
+            "chosen": self.units.iter().filter(|unit| unit.chosen).count(),
+            "why_not": self.why,
+            "beside": beside,
+            "extra_bytes_bound": self.bound,
+            "faults_elsewhere": self.elsewhere,
+            "unlogged_entries": self.unlogged,
+            "units": self.units.iter().map(Unit::value).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Why a rung has no time of its own.
+fn why_not(row: &Row<'_>) -> Option<String> {
+    match (&row.took, &row.entry.record.outcome) {
+        (Took::No(why) | Took::Unseen(why), _) => Some(why.clone()),
+        (Took::NotRun, Outcome::Skipped { need, .. }) => Some(format!("it needs {need}")),
+        (Took::NotRun, Outcome::Failed { reason }) => Some(reason.clone()),
+        (Took::NotRun, Outcome::Measured(_)) => Some("no round of it was run".to_owned()),
+        (Took::NotAsked | Took::Yes(_), _) => None,
+    }
+}
+
+/// What a rung takes less than base pages: value, and ends.
+fn gain(tried: &Tried<'_>, row: &Row<'_>) -> Option<Share> {
+    let (goal, plain) = (tried.goals.first()?, tried.named(tried::PLAIN)?.entry);
+    let ratio = ratio(row.entry, plain, &goal.series, Clock::Wall)?;
+    let gains = [ratio.value, ratio.low, ratio.high].map(|ratio| 1.0 - tried.less(ratio));
+    let [value, one, other] = gains;
+    Some([value, one.min(other), one.max(other)])
+}
+
+impl Beside {
+    fn of(tried: &Tried<'_>, fit: &Row<'_>) -> Option<Self> {
+        let is_whole = |row: &&Row<'_>| {
+            tried::WHOLE.contains(&row.rung.name.as_str()) && matches!(row.took, Took::Yes(_))
+        };
+        let wholes = tried.rows.iter().filter(is_whole);
+        let wholes = wholes.filter_map(|row| Some((gain(tried, row)?, row)));
+        let (of_all, whole) = wholes.max_by(|one, other| one.0[0].total_cmp(&other.0[0]))?;
+        let more = |row| tried.more(row, tried::PLAIN);
+        let own = gain(tried, fit)?;
+        Some(Self {
+            whole: whole.rung.name.clone(),
+            gain: share(own, of_all),
+            own,
+            more: [more(fit)?, more(whole)?],
+        })
+    }
+
+    /// Whether the rung of all mappings takes memory that is worth a word.
+    fn is_dear(&self, tried: &Tried<'_>) -> bool {
+        let peak =
+            tried.named(tried::PLAIN).and_then(|row| middle(row.entry, tried::PEAK, Clock::Wall));
+        self.more[1] > (peak.unwrap_or(0.0) * 0.01).max(1_048_576.0)
+    }
+}
+
+/// One gain over another that is one for sure.
+fn share([value, low, high]: Share, [all, all_low, all_high]: Share) -> Option<Share> {
+    (all_low > 0.0).then(|| {
+        let ends = [low / all_low, low / all_high, high / all_low, high / all_high];
+        let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        [value / all, least, ends.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
+    })
+}
+
+fn percent(share: f64) -> String {
+    let sign = if share < -0.005 { "\u{2212}" } else { "" };
+    format!("{sign}{:.0} %", share.abs() * 100.0)
+}
+
+/// What is told of the mappings, where that was asked.
+pub(super) fn blocks(tried: &Tried<'_>, run: &Run) -> Vec<Block> {
+    let Some(fitted) = Fitted::of(run) else { return Vec::new() };
+    let mut blocks = vec![
+        Block::Heading("Which mappings are worth it".to_owned()),
+        Block::Text(sentence(&fitted, tried)),
+    ];
+    let chosen: Vec<&Unit> = fitted.units.iter().filter(|unit| unit.chosen).collect();
+    blocks.extend(chosen.iter().map(|unit| Block::Frame(unit.paste())));
+    if chosen.iter().any(|unit| unit.way == tried::HEAP) {
+        let others = fitted.units.iter().filter(|unit| unit.way == tried::ALLOCATED);
+        blocks.extend(others.filter(|unit| !unit.chosen).take(SHOWN).map(spared));
+    }
+    if !fitted.units.is_empty() {
+        blocks.push(Block::Table(table(&fitted.units)));
+        blocks.push(Block::Text(legend(&fitted)));
+    }
+    if fitted.unlogged > 0 {
+        let lost = group_thousands(fitted.unlogged as f64);
+        let text =
+            format!("{lost} calls for memory had no room on the log: their faults are elsewhere");
+        blocks.push(Block::Note(Note::warn("log", text, "")));
+    }
+    blocks
+}
+
+/// What malloc's tunable would bring and is not worth it.
+fn spared(unit: &Unit) -> Block {
+    let (sizes, site) = (unit.sizes(), unit.name());
+    Block::Frame(format!(
+        "p = aligned_alloc(4096, n); madvise(p, n, MADV_NOHUGEPAGE);   \
+         /* for malloc of {sizes}, which the tunable would advise: {site} */"
+    ))
+}
+
+/// `3 of 41 mappings give 94 % of the gain for 8 % of the memory`.
+fn sentence(fitted: &Fitted, tried: &Tried<'_>) -> String {
+    let all = fitted.units.len();
+    let chosen = fitted.units.iter().filter(|unit| unit.chosen).count();
+    let of = format!("{chosen} of {all} mappings");
+    if let Some(why) = &fitted.why {
+        return format!("{of} were chosen, and nothing was shown: {why}.");
+    }
+    let Some(beside) = &fitted.beside else {
+        return format!("{of} were chosen; no rung of all mappings took, to set them beside.");
+    };
+    let Beside { whole, gain, own, more } = beside;
+    let [fit, other] = more.map(|bytes| display_bytes(bytes.max(0.0)));
+    let spanned = |[value, low, high]: &Share| {
+        let [value, low, high] = [*value, *low, *high].map(percent);
+        format!("{value} ({low} to {high})")
+    };
+    let is_dear = beside.is_dear(tried);
+    let price = percent((more[0] / more[1]).max(0.0));
+    match gain {
+        Some(gain) if is_dear => format!(
+            "{of} give {} of the gain of {whole} for {price} of the memory: {fit} more at its peak \
+             beside {other}.",
+            spanned(gain)
+        ),
+        Some(gain) => format!(
+            "{of} give {} of the gain of {whole}, which takes no more memory at its peak: there is \
+             none to spare.",
+            spanned(gain)
+        ),
+        None => format!(
+            "{of} were chosen and take {} less than base pages, for {fit} more at its peak; the \
+             best rung of all mappings, {whole}, has no gain that is sure, for {other}.",
+            spanned(own)
+        ),
+    }
+}
+
+fn legend(fitted: &Fitted) -> String {
+    let bound = fitted.bound.map_or_else(String::new, |bound| {
+        format!(
+            " Any choice of 85 % of what they gain together holds {} untouched or more.",
+            display_bytes(bound as f64)
+        )
+    });
+    format!(
+        "Predicted of one more run with base pages that was watched: a mapping is all memory of \
+         one power of two that is asked for at one place. Gain: its faults, less those of the huge \
+         pages that would come. Untouched: held at most in huge pages and never touched, at its \
+         worst.{bound} Faults in memory of none of them (stacks, files, arenas of threads, what is \
+         small): {}.",
+        group_thousands(fitted.elsewhere as f64)
+    )
+}
+
+fn table(units: &[Unit]) -> crate::Table {
+    let mut shown: Vec<&Unit> = units.iter().collect();
+    shown.sort_by(|one, other| {
+        (other.chosen, other.gain_ns)
+            .partial_cmp(&(one.chosen, one.gain_ns))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    shown.truncate(SHOWN);
+    let bytes = |bytes: u64| display_bytes(bytes as f64);
+    Grid::<&Unit>::new()
+        .words("mapping", 0, |unit| Cell::from(unit.name()))
+        .words("by", 4, |unit| Cell::from(unit.call()))
+        .number("size", 1, |unit| bytes(unit.size))
+        .number("times", 5, |unit| group_thousands(unit.areas as f64))
+        .number("faults", 3, |unit| group_thousands(unit.faults as f64))
+        .number("huge pages", 6, |unit| group_thousands(unit.huge as f64))
+        .number("gain", 0, |unit| {
+            let sign = if unit.gain_ns < 0.0 { "\u{2212}" } else { "" };
+            format!("{sign}{}", display_ns(unit.gain_ns.abs()))
+        })
+        .number("untouched", 0, |unit| bytes(unit.extra))
+        .words("so", 0, |unit| match (unit.chosen, unit.gains) {
+            (true, _) => Cell::toned("chosen", Tone::Good),
+            (_, true) => Cell::toned("not worth it", Tone::Quiet),
+            _ => Cell::toned("a loss", Tone::Warn),
+        })
+        .table(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_share_is_told_of_a_gain_that_is_sure() {
+        let told = share([0.2, 0.18, 0.22], [0.25, 0.2, 0.3]).unwrap();
+        assert!((told[0] - 0.8).abs() < 1e-9 && (told[1] - 0.6).abs() < 1e-9, "{told:?}");
+        assert!((told[2] - 1.1).abs() < 1e-9, "{told:?}");
+        assert_eq!(share([0.2, 0.1, 0.3], [0.1, -0.1, 0.3]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_share_lies_between_its_ends(
+            value in -1.0_f64..1.0, width in 0.0_f64..0.5,
+            all in 0.1_f64..1.0, part in 0.0_f64..0.9,
+        ) {
+            let one = [value, value - width, value + width];
+            let [share, low, high] = share(one, [all, all * (1.0 - part), all * 1.5]).unwrap();
+            prop_assert!(low <= share + 1e-12 && share <= high + 1e-12);
+        }
+    }
+
+    #[test]
+    fn what_is_pasted_is_a_call_with_its_place() {
+        let row = [5, 2, 96 << 20, 1, 9, 9, 1, 0, 7, 1, 1];
+        let unit = Unit::of("unit/0/fill+0x1c (prog) < main", &row).unwrap();
+        assert!(unit.paste().contains("aligned_alloc(2 << 20, n); madvise(p, n, MADV_HUGEPAGE)"));
+        assert!(unit.paste().contains("64.0 MiB to 128 MiB: fill+0x1c (prog) < main"));
+        assert!(unit.chosen && unit.gains && unit.call() == "malloc");
+        let heap = Unit::of("unit/1/", &[0, 0, 9]).unwrap();
+        assert!(heap.paste().contains("glibc.malloc.hugetlb=1") && !heap.chosen);
+    }
+}
