@@ -23,6 +23,7 @@ pub mod translation;
 pub mod units;
 pub mod verdict;
 pub mod vocabulary;
+pub mod walks;
 
 pub use ab::{Ab, Arm, Turns};
 pub use asked::Asked;

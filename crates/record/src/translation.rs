@@ -63,6 +63,21 @@ pub fn extra(measured: &Measured) -> Option<Extra> {
     Some(Extra { value, low, high, coverage, processes: medians.len() })
 }
 
+/// What a load of a case takes over the pages under test: the median of the processes' medians.
+pub fn load(measured: &Measured) -> Option<f64> {
+    let mut processes: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let is_ours = |series: &&crate::Series| {
+        series.name == LOAD && series.arm == OURS && series.clock != Clock::Cpu
+    };
+    for series in measured.series.iter().filter(is_ours) {
+        let Data::Values(values) = &series.data else { continue };
+        let loads = series.ops.max(1) as f64;
+        let time = median(values.iter().map(|value| *value as f64 / loads));
+        processes.entry(series.process).or_default().push(time);
+    }
+    (!processes.is_empty()).then(|| median(processes.into_values().map(median)))
+}
+
 /// Bytes of a page by its name, `64k`, `2m`, `hugetlb-1g`; `None` of what is none.
 pub fn page_bytes(page: &str) -> Option<u64> {
     parse_bytes(page.strip_prefix("hugetlb-").unwrap_or(page)).ok().filter(|bytes| *bytes > 0)
@@ -75,15 +90,20 @@ pub struct Prices {
     pub page: String,
     /// The one that it was measured against, which is larger.
     pub against: String,
+    /// How many loads were under way at once; of 1 each waited for the one before it.
+    pub together: u64,
     /// By distance, rising.
     points: Vec<(f64, Extra)>,
+    /// What a load took in all, by distance.
+    loads: Vec<(f64, f64)>,
 }
 
 impl Prices {
     /// The prices that some records hold, by the pages that were compared. What is not valid, or of
     /// an emulated machine, holds none.
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> Vec<Self> {
-        let mut by_pages: BTreeMap<(&str, &str), Vec<(f64, Extra)>> = BTreeMap::new();
+        type Points = (Vec<(f64, Extra)>, Vec<(f64, f64)>);
+        let mut by_pages: BTreeMap<(&str, &str, u64), Points> = BTreeMap::new();
         for record in records.into_iter().filter(|record| record.workload == CHASE) {
             let Outcome::Measured(measured) = &record.outcome else { continue };
             if !measured.is_valid() || record.nature != Nature::Measured {
@@ -99,12 +119,17 @@ impl Prices {
             };
             if let Some(extra) = extra(measured).filter(|_| bytes < other) {
                 let distance = size.div_ceil(bytes) as f64;
-                by_pages.entry((page, against)).or_default().push((distance, extra));
+                let together = named("together").and_then(|many| many.parse().ok()).unwrap_or(1);
+                let (points, loads) = by_pages.entry((page, against, together)).or_default();
+                points.push((distance, extra));
+                loads.extend(load(measured).map(|load| (distance, load)));
             }
         }
-        let prices = by_pages
-            .into_iter()
-            .map(|((page, against), points)| Self::through(page, against, points));
+        let prices =
+            by_pages.into_iter().map(|((page, against, together), (points, mut loads))| {
+                loads.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+                Self { together, loads, ..Self::through(page, against, points) }
+            });
         prices.collect()
     }
 
@@ -119,7 +144,16 @@ impl Prices {
         for (nth, (_, extra)) in points.iter_mut().enumerate() {
             *extra = Extra { value: values[nth], low: lows[nth], high: highs[nth], ..*extra };
         }
-        Self { page: page.to_owned(), against: against.to_owned(), points }
+        let (page, against) = (page.to_owned(), against.to_owned());
+        Self { page, against, together: 1, points, loads: Vec::new() }
+    }
+
+    /// Nanoseconds that a load took in all where so many pages were used between two uses of a
+    /// page: as at the nearest distance that was measured.
+    pub fn load_at(&self, distance: f64) -> Option<f64> {
+        let off = |known: f64| (known / distance.max(1.0)).ln().abs();
+        let nearest = self.loads.iter().min_by(|(a, _), (b, _)| off(*a).total_cmp(&off(*b)));
+        nearest.map(|(_, load)| *load)
     }
 
     /// The distances between which it was measured, in pages.
@@ -225,6 +259,18 @@ mod tests {
         };
         let points = points.iter().map(|(distance, value)| (*distance, extra(*value)));
         Prices::through("4k", "2m", points.collect())
+    }
+
+    #[test]
+    fn a_load_takes_what_its_own_arm_took() {
+        // Seven more in each process, and three in each repetition.
+        assert_eq!(load(&measured(12.5)), Some(80.0 + 3.0 + 2.5 * 7.0 + 12.5));
+        assert_eq!(load(&Measured::default()), None);
+        let prices = Prices { loads: vec![(100.0, 5.0), (1e4, 50.0)], ..priced(&[]) };
+        for (distance, load) in [(0.0, 5.0), (900.0, 5.0), (1100.0, 50.0), (1e9, 50.0)] {
+            assert_eq!(prices.load_at(distance), Some(load), "{distance}");
+        }
+        assert_eq!(priced(&[]).load_at(1.0), None);
     }
 
     #[test]

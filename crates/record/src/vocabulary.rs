@@ -175,6 +175,8 @@ pub mod table {
     /// How the tables of whole stacks begin; the functions follow, the outermost first, with `;`
     /// between.
     pub const STACK: &str = "stack/";
+    /// Pages of a program that were walked to within windows of time.
+    pub const WALKS: &str = "walks";
 }
 
 /// What `explain` would change of how memory comes, by name.

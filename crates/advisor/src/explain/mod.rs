@@ -26,6 +26,7 @@ mod sites;
 pub mod symbols;
 pub mod tally;
 pub mod threads;
+pub mod walks;
 pub mod watch;
 
 /// The workload that its records name.

@@ -11,6 +11,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs,
+    ops::Range,
     path::Path,
     rc::Rc,
 };
@@ -228,6 +229,12 @@ fn place_of(name: &str, flags: u32, is_tmpfs: bool) -> Place {
         _ if shared => Place::SharedFile,
         _ => Place::PrivateFile,
     }
+}
+
+/// What kind of memory the first line of a mapping tells of, and where it lies.
+pub(super) fn of_line(line: &str) -> Option<(Place, Range<u64>)> {
+    let Mapping { start, length, flags, name, .. } = parse(line)?;
+    Some((place_of(&name, flags, false), start..start.checked_add(length)?))
 }
 
 /// A line of `/proc/PID/maps`.

@@ -18,10 +18,12 @@ use pagelab_record::{
     asked::{Explain, Rung},
     units::format_bytes,
     vocabulary::knob,
+    walks::Looks,
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
     fault::{kinds, latency::LATENCY, throughput::THROUGHPUT},
+    tlb::chase::CHASE,
     workload,
 };
 
@@ -41,6 +43,11 @@ const CROWDS_MAX: usize = 3;
 const CROWD_MAX: u64 = 64;
 /// Memory for each thread of a crowd, in bytes.
 const EACH: u64 = 32 << 20;
+
+/// Memory that walks are priced over, in bytes and by name: from what a TLB holds to where its
+/// tables leave the caches.
+const CHAINS: [(u64, &str); 5] =
+    [(4 << 20, "4m"), (16 << 20, "16m"), (64 << 20, "64m"), (256 << 20, "256m"), (1 << 30, "1g")];
 
 /// What larger pages would cost is measured for these, where nobody asks for others.
 const PAGES: [&str; 2] = ["64k", "2m"];
@@ -71,7 +78,25 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
         let pairs = [("page", "4k"), ("size", SIZE), ("populate", "madvise-populate")];
         add(&mut plan, &THROUGHPUT, &pairs, clock);
     }
+    walks(&mut plan, measured, clock);
     plan
+}
+
+/// Adds what prices walks, up to the memory that the program had: loads that wait for each other,
+/// and loads that do not.
+fn walks(plan: &mut Plan, measured: &Measured, clock: ClockChoice) {
+    let Some(looks) = Looks::of(&measured.tables) else { return };
+    let most = looks.looks.iter().map(|look| look.resident * 4096).max().unwrap_or(0);
+    for (nth, (bytes, size)) in CHAINS.into_iter().enumerate() {
+        // The first two bound what small memory costs, and the last may be a step too large.
+        if nth > 1 && most < bytes / 2 {
+            break;
+        }
+        for together in ["1", "8"] {
+            let pairs = [("page", "4k"), ("size", size), ("loads", "50k"), ("together", together)];
+            add(plan, &CHASE, &pairs, clock);
+        }
+    }
 }
 
 /// What the header of a run says that measures prices, or takes those of another run.

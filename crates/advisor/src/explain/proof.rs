@@ -123,6 +123,13 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
             watched.seen.threads
         ));
     }
+    if let Some(Err(why)) = &watched.walks {
+        warn(format!(
+            "translation was not sampled: the accessed bits of its pages may not be cleared: {why} \
+             (run as root or as the owner of the process, on a kernel with \
+             CONFIG_PROC_PAGE_MONITOR)"
+        ));
+    }
     if watched.cut_short {
         warn("the watching was interrupted before the program ended".to_owned());
     }

@@ -3,13 +3,14 @@
 //! The one idea: a record holds counts; what they cost and what would change follow from it and
 //! from the prices of the same run when a report is made. Tables are named after what they are
 //! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`, and
-//! where whole stacks were asked for `stack/OUTERMOST;…;FUNCTION`.
+//! where whole stacks were asked for `stack/OUTERMOST;…;FUNCTION`; `walks` has the pages walked to.
 //! What makes it true, and what to know about it, is in [`super::proof`].
 
 use std::collections::BTreeMap;
 
 use pagelab_record::{
-    Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, units::display_bytes,
+    Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
+    units::display_bytes, walks::Looks,
 };
 
 use super::{
@@ -46,6 +47,7 @@ pub fn measured(watched: &Watched) -> Measured {
     measured.tables.extend(mapping_tables(seen));
     measured.tables.extend(thread_tables(seen));
     measured.tables.extend(density_tables(seen));
+    measured.tables.extend(watched.walks.iter().flatten().map(Looks::table));
     counters(watched, &mut measured);
     proof::claims(watched, &mut measured);
     proof::warnings(watched, &mut measured);
@@ -133,6 +135,9 @@ fn counters(watched: &Watched, measured: &mut Measured) {
     set("sees_allocations", u64::from(sight.allocations));
     set("sees_calls", u64::from(sight.calls));
     set("cut_short", u64::from(watched.cut_short));
+    if let Some(walks) = &watched.walks {
+        set("sees_walks", u64::from(walks.is_ok()));
+    }
     if let Some(room) = watched.room {
         set("cgroup_room_bytes", room);
     }

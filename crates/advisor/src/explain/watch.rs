@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use pagelab_record::walks::Looks;
 use pagelab_sys::{
     SysError,
     counts::perf::Told,
@@ -25,6 +26,7 @@ use pagelab_sys::{
 use super::{
     counts::Seen,
     eyes::{Eyes, Sight},
+    walks::Sampler,
 };
 use crate::stat::Stat;
 
@@ -43,6 +45,15 @@ pub enum Subject {
         /// At most so long.
         at_most: Duration,
     },
+}
+
+/// What is looked for beside its faults.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish {
+    /// Whole stacks of callers.
+    pub stacks: bool,
+    /// The pages that it walks to.
+    pub walks: bool,
 }
 
 /// What was seen.
@@ -70,6 +81,8 @@ pub struct Watched {
     pub cpu_ns: (u64, u64),
     /// Whether the user ended the watching before the program ended.
     pub cut_short: bool,
+    /// The pages that it walked to, or why they were not seen; `None` where nobody asked.
+    pub walks: Option<Result<Looks, String>>,
 }
 
 impl Default for Watched {
@@ -86,6 +99,7 @@ impl Default for Watched {
             elapsed_ns: 0,
             cpu_ns: (0, 0),
             cut_short: false,
+            walks: None,
         }
     }
 }
@@ -128,33 +142,36 @@ impl Blocked {
 /// `EMFILE`: too many open files of this process.
 const EMFILE: i32 = 24;
 
-/// Watches, with whole stacks where somebody asks for them.
+/// Watches, with what somebody asks for beside faults.
 ///
 /// # Errors
 /// When there is nothing that could be watched.
-pub fn watch(subject: &Subject, whole_stacks: bool) -> Result<Watched, Blocked> {
+pub fn watch(subject: &Subject, wish: Wish) -> Result<Watched, Blocked> {
     match subject {
-        Subject::Program(words) => program(words, whole_stacks),
-        Subject::Process { pid, at_most } => process(*pid, *at_most, whole_stacks),
+        Subject::Program(words) => program(words, wish),
+        Subject::Process { pid, at_most } => process(*pid, *at_most, wish),
     }
 }
 
-fn program(words: &[OsString], whole_stacks: bool) -> Result<Watched, Blocked> {
+fn program(words: &[OsString], wish: Wish) -> Result<Watched, Blocked> {
     let name = words.first().cloned().unwrap_or_default();
     let not_started =
         |source| Blocked::Program { program: name.to_string_lossy().into_owned(), source };
     let mut command = Command::new(&name);
     command.args(&words[1..]);
     let waiting = Waiting::prepare(command).map_err(not_started)?;
-    let mut eyes = Eyes::on_exec(waiting.pid(), false);
-    if let (Ok(eyes), true) = (&mut eyes, whole_stacks) {
+    let pid = waiting.pid();
+    let mut eyes = Eyes::on_exec(pid, false);
+    if let (Ok(eyes), true) = (&mut eyes, wish.stacks) {
         eyes.keep_stacks();
     }
-    let before_exec = Stat::of(waiting.pid()).unwrap_or_default().faults.0;
+    let before_exec = Stat::of(pid).unwrap_or_default().faults.0;
     let begun_ns = monotonic_raw_ns();
     let mut running = waiting.go().map_err(not_started)?;
+    let sampler = wish.walks.then(|| Sampler::of(pid, true));
     let (ended, cut_short) = attend(&mut running, &mut eyes)?;
-    Ok(Watched { cut_short, ..Watched::of(ended, begun_ns, before_exec, eyes)? })
+    let walks = sampler.map(Sampler::close);
+    Ok(Watched { cut_short, walks, ..Watched::of(ended, begun_ns, before_exec, eyes)? })
 }
 
 impl Watched {
@@ -223,7 +240,7 @@ fn attend(
     }
 }
 
-fn process(pid: u32, at_most: Duration, whole_stacks: bool) -> Result<Watched, Blocked> {
+fn process(pid: u32, at_most: Duration, wish: Wish) -> Result<Watched, Blocked> {
     let other = Other::of(pid).map_err(|error| match error.raw_os_error() {
         Some(3) => Blocked::NoProcess(pid),
         _ => Blocked::Sys(SysError::new("pidfd_open", pid.to_string(), error)),
@@ -232,11 +249,12 @@ fn process(pid: u32, at_most: Duration, whole_stacks: bool) -> Result<Watched, B
         Ok(eyes) => eyes,
         Err(source) => return Err(Blocked::Denied { pid, source }),
     };
-    if whole_stacks {
+    if wish.stacks {
         eyes.keep_stacks();
     }
     let before = Stat::of(pid).unwrap_or_default();
     eyes.start()?;
+    let sampler = wish.walks.then(|| Sampler::of(pid, false));
     let start = monotonic_raw_ns();
     let limit = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX);
     let mut cut_short = false;
@@ -258,6 +276,7 @@ fn process(pid: u32, at_most: Duration, whole_stacks: bool) -> Result<Watched, B
         elapsed_ns: monotonic_raw_ns() - start,
         cpu_ns: since(after.cpu_ns, before.cpu_ns),
         cut_short,
+        walks: sampler.map(Sampler::close),
         ..Watched::default()
     };
     Ok(watched.seen_by(Ok(eyes))?)

@@ -28,7 +28,7 @@ use super::{
     streams::{PATIENCE, Streams, last_words},
 };
 use crate::{
-    explain::{eyes::Eyes as Watching, watch::Watched},
+    explain::{eyes::Eyes as Watching, walks::Sampler, watch::Watched},
     fit::logged::{Log, Logged},
     stat::Stat,
 };
@@ -130,16 +130,11 @@ impl Run<'_> {
             let why = format!("somebody answers at port {port} before the program runs");
             return Err(Stopped::Failed(why));
         }
-        let mut command = Command::new(&self.program.words[0]);
-        command.args(&self.program.words[1..]);
-        command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));
-        command.env(self.mark.0, self.mark.1);
+        let mut command = self.command();
         let sheet = self.start.preload.then(Sheet::new).transpose().map_err(Stopped::Start)?;
         command.envs(sheet.as_ref().map(Sheet::variable));
         let log = self.start.log.then(Log::new).transpose().map_err(Stopped::Start)?;
         command.envs(log.as_ref().map(Log::variable));
-        // Its name is as it was typed, whatever the path.
-        command.arg0(&self.program.words[0]);
         streams.give(&mut command).map_err(Stopped::Start)?;
         let others = tree::below_us();
         let before = Counters::read(self.start.folio_kib());
@@ -155,6 +150,7 @@ impl Run<'_> {
         let before_exec = Stat::of(pid).unwrap_or_default().faults.0;
         let begun = monotonic_raw_ns();
         let running = waiting.go().map_err(Stopped::Start)?;
+        let sampler = (self.is_watched && !swaps()).then(|| Sampler::of(pid, true));
         let mut watch = Watch {
             running,
             eyes: Eyes::of(pid, &others, self.expected()),
@@ -167,6 +163,7 @@ impl Run<'_> {
             None => watch.until_it_ends(),
             Some(load) => watch.under(load, streams),
         };
+        let walks = sampler.map(Sampler::close);
         let left = tree::end_below_us(&others, PATIENCE);
         let kills = self.group.map_or(0, MemoryGroup::kills);
         if let Some(group) = self.group.filter(|_| kills > 0) {
@@ -175,6 +172,7 @@ impl Run<'_> {
         let Attended { ended, elapsed_ns, scores } = attended?;
         let watching = watch.watching.take();
         let watched = watching.map(|eyes| Watched::of(Some(ended), begun, before_exec, eyes));
+        let watched = watched.map(|came| came.map(|watched| Watched { walks, ..watched }));
         let once = Once {
             elapsed_ns,
             scores,
@@ -199,6 +197,16 @@ impl Run<'_> {
         }
     }
 
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program.words[0]);
+        command.args(&self.program.words[1..]);
+        command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));
+        command.env(self.mark.0, self.mark.1);
+        // Its name is as it was typed, whatever the path.
+        command.arg0(&self.program.words[0]);
+        command
+    }
+
     fn expected(&self) -> Expected {
         let pairs = self.start.environment.iter();
         Expected {
@@ -209,6 +217,13 @@ impl Run<'_> {
             whole_ns: self.usual_ns,
         }
     }
+}
+
+/// Whether the machine swaps: pages that seem idle for a moment may be swapped out, which nobody
+/// asked for.
+fn swaps() -> bool {
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    swaps.lines().count() > 1
 }
 
 /// A program that takes so many times as long as at first, and a minute, does not end.

@@ -14,10 +14,10 @@ use clap::{Args, value_parser};
 use pagelab_advisor::explain::{
     WORKLOAD, prices,
     record::record,
-    watch::{Blocked, Subject, Watched, watch},
+    watch::{Blocked, Subject, Watched, Wish, watch},
 };
 use pagelab_bench::{asked::Seconds, plan::Plan, runner::Runner};
-use pagelab_record::{Outcome, Record};
+use pagelab_record::{Outcome, Record, vocabulary::workload::CHASE};
 use pagelab_report::Report;
 use pagelab_sys::{files::folder::Target, process::catch_interrupts, time::ClockChoice};
 use serde_json::json;
@@ -52,6 +52,12 @@ pub(super) struct Explain {
     /// Write its stacks, weighted by stall, to a file that does not exist yet, for a flame graph.
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
+    /// Also sample which pages it walks to (TLB misses), and say what they cost.
+    ///
+    /// Clears the accessed bits of its pages now and then and counts which are set again: reclaim
+    /// takes those pages for idle meanwhile, so not on a machine that is short of memory and swaps.
+    #[arg(long)]
+    translation: bool,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -92,8 +98,8 @@ impl Run for Explain {
         header.method = json!([method]);
         let mut run = session::Run::start(&place, header)?;
         catch_interrupts();
-        let watched =
-            watch(&subject, folded.is_some()).map_err(|blocked| refused(blocked, &subject))?;
+        let wish = Wish { stacks: folded.is_some(), walks: self.translation };
+        let watched = watch(&subject, wish).map_err(|blocked| refused(blocked, &subject))?;
         say_end(&watched);
         let record = record(&place.run, case, &watched);
         run.keep(record)?;
@@ -165,7 +171,7 @@ fn costs_of(run: &str) -> Result<Vec<Record>, Failure> {
         return Ok(Vec::new());
     }
     let mut records = session::read(Path::new(run))?.records;
-    records.retain(|record| record.workload.starts_with("fault/"));
+    records.retain(|record| record.workload.starts_with("fault/") || record.workload == CHASE);
     if records.is_empty() {
         return Err(Failure::usage_text(format!(
             "{run} has measured no faults: leave --costs out, or: pagelab run --suite full"

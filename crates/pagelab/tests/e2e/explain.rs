@@ -1,6 +1,7 @@
 //! `pagelab explain`: programs whose faults are known, and programs that do not end well.
 
 mod rights;
+mod walks;
 
 use std::{
     ffi::OsStr,

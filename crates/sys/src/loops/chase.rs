@@ -17,9 +17,9 @@ use crate::{
 #[derive(Debug)]
 pub struct Chain {
     area: Area,
-    /// The word where the walk began, and the one that it will load next.
-    first: usize,
-    at: usize,
+    /// The words where the walks began, and those that they will load next.
+    first: Vec<usize>,
+    at: Vec<usize>,
     length: u64,
 }
 
@@ -36,26 +36,28 @@ const BLOCK: usize = 4096;
 
 impl Chain {
     /// Lays a chain through mapped memory: from each of the places to the next, and from the last
-    /// to the first. A place is a byte of the windows laid end to end.
+    /// to the first. A place is a byte of the windows laid end to end. So many walks go around it
+    /// at once, as far from each other as may be.
     ///
     /// # Panics
-    /// When there is no place, or one is no aligned word of the area.
-    pub fn lay(area: Area, places: &[usize]) -> Self {
+    /// When there is no place, or one is no aligned word of the area, or nobody walks.
+    pub fn lay(area: Area, places: &[usize], walks: usize) -> Self {
         let (layout, base) = (area.layout(), area.base_ptr());
         let word = |place: usize| {
             let is_inside = place.is_multiple_of(8) && place < layout.bytes();
             assert!(is_inside, "{place} is no word of the area");
             word_at(base, layout.offset(place))
         };
-        let first = word(*places.first().expect("a chain has a word"));
+        assert!(!places.is_empty() && walks > 0, "a chain has a word, and somebody walks");
         let next = places.iter().skip(1).chain(places.first());
         for (from, to) in places.iter().zip(next) {
             let to = word(*to).expose_provenance() as u64;
             // SAFETY: an aligned word of a window (asserted), which is mapped and writable.
             unsafe { word(*from).write_volatile(to) };
         }
-        let first = first.expose_provenance();
-        Self { area, first, at: first, length: places.len() as u64 }
+        let start = |walk: usize| word(places[walk * places.len() / walks]).expose_provenance();
+        let first: Vec<usize> = (0..walks).map(start).collect();
+        Self { area, at: first.clone(), first, length: places.len() as u64 }
     }
 
     /// The words on it.
@@ -63,9 +65,20 @@ impl Chain {
         self.length
     }
 
-    /// So many loads, from where the last walk ended: the measured loop.
+    /// So many loads of each walk, from where the last ones ended: the measured loop.
+    ///
+    /// # Panics
+    /// When it is neither one walk nor eight: a loop is made for each number.
     pub fn walk(&mut self, loads: u64) {
-        self.at = follow(self.at, loads);
+        if let [at] = self.at.as_mut_slice() {
+            *at = follow(*at, loads);
+            return;
+        }
+        let walks = self.at.len();
+        let at: &mut [usize; 8] = self.at.as_mut_slice().try_into().unwrap_or_else(|_| {
+            panic!("no loop goes {walks} ways at once");
+        });
+        *at = follow_all(*at, loads);
     }
 
     /// Whether the next load is that of the first word, as after any number of whole laps.
@@ -77,13 +90,13 @@ impl Chain {
     pub fn lap(&self) -> Lap {
         let blocks = (self.area.end() - self.area.base()).div_ceil(BLOCK);
         let mut seen = vec![false; blocks];
-        let mut at = self.first;
+        let mut at = self.first[0];
         for _ in 0..self.length {
             seen[(at - self.area.base()) / BLOCK] = true;
             at = follow(at, 1);
         }
         let blocks = seen.iter().filter(|seen| **seen).count() as u64;
-        Lap { blocks, is_closed: at == self.first }
+        Lap { blocks, is_closed: at == self.first[0] }
     }
 
     /// How its memory is mapped, by the page table.
@@ -93,6 +106,20 @@ impl Chain {
     pub fn residency(&self, scanner: &Scanner) -> Result<Residency, SysError> {
         scanner.scan(&self.area)
     }
+}
+
+/// Follows a chain from several words of it at once: called by a [`Chain`] alone. None waits for
+/// another.
+#[inline(never)]
+fn follow_all<const WALKS: usize>(mut at: [usize; WALKS], loads: u64) -> [usize; WALKS] {
+    for _ in 0..loads {
+        for at in &mut at {
+            let word = std::ptr::with_exposed_provenance::<usize>(*at);
+            // SAFETY: a word of the chain, which holds the address of another one (rule 1).
+            *at = unsafe { word.read_volatile() };
+        }
+    }
+    at
 }
 
 /// Follows a chain from a word of it: called by a [`Chain`] alone.
@@ -123,11 +150,11 @@ mod tests {
             Layout::contiguous(4 * BLOCK),
             Layout { window: 2 * BLOCK, stride: 8 * BLOCK, windows: 2 },
         ] {
-            let mut chain = Chain::lay(area(layout), &places);
+            let mut chain = Chain::lay(area(layout), &places, 1);
             assert_eq!(chain.lap(), Lap { blocks: 4, is_closed: true });
             let mut seen = Vec::new();
             for _ in 0..4 {
-                seen.push(layout.position(chain.at - chain.area.base()));
+                seen.push(layout.position(chain.at[0] - chain.area.base()));
                 chain.walk(1);
             }
             assert_eq!(seen, places);
@@ -140,8 +167,24 @@ mod tests {
     }
 
     #[test]
+    fn eight_walks_begin_apart_and_each_comes_home() {
+        let places: Vec<usize> = (0..16).map(|block| block * BLOCK).collect();
+        let mut chain = Chain::lay(area(Layout::contiguous(16 * BLOCK)), &places, 8);
+        let at = |chain: &Chain| -> Vec<usize> {
+            chain.at.iter().map(|at| (at - chain.area.base()) / BLOCK).collect()
+        };
+        assert_eq!(at(&chain), [0, 2, 4, 6, 8, 10, 12, 14]);
+        chain.walk(3);
+        assert_eq!(at(&chain), [3, 5, 7, 9, 11, 13, 15, 1]);
+        assert!(!chain.is_home());
+        chain.walk(13);
+        assert!(chain.is_home());
+        assert_eq!(chain.lap(), Lap { blocks: 16, is_closed: true });
+    }
+
+    #[test]
     fn a_lap_that_leaves_blocks_out_says_so() {
-        let mut chain = Chain::lay(area(Layout::contiguous(4 * BLOCK)), &[0, 64, BLOCK]);
+        let mut chain = Chain::lay(area(Layout::contiguous(4 * BLOCK)), &[0, 64, BLOCK], 1);
         assert_eq!(chain.lap(), Lap { blocks: 2, is_closed: true });
         // Two chains in place of one: what a walk would not notice.
         chain.length = 2;
@@ -151,6 +194,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "no word of the area")]
     fn a_place_outside_the_area_is_refused() {
-        Chain::lay(area(Layout::contiguous(BLOCK)), &[0, BLOCK]);
+        Chain::lay(area(Layout::contiguous(BLOCK)), &[0, BLOCK], 1);
     }
 }

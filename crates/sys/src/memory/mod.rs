@@ -2,6 +2,7 @@
 //!
 //! Everything that reaches memory stands on [`area::Area`].
 
+pub mod accessed;
 pub mod account;
 mod area;
 mod bytes;

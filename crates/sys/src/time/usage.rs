@@ -1,6 +1,6 @@
-#![expect(unsafe_code, reason = "getrusage fills a C struct")]
+#![expect(unsafe_code, reason = "getrusage and clock_gettime fill C structs")]
 //! What the kernel counted for the calling thread: faults, context switches, and on whose account
-//! its CPU time went.
+//! its CPU time went; and the CPU time of any process.
 
 use std::mem::MaybeUninit;
 
@@ -46,6 +46,21 @@ pub fn thread() -> Usage {
     of_rusage(&unsafe { usage.assume_init() })
 }
 
+/// Nanoseconds that all threads of a process have had on the CPU, those that have ended included;
+/// of one that runs, up to its last tick. `None` where there is no such process.
+pub fn process_cpu_ns(pid: u32) -> Option<u64> {
+    /// `CPUCLOCK_SCHED`, the account of the scheduler, of a process.
+    const SCHED: libc::clockid_t = 2;
+    let number = libc::clockid_t::try_from(pid).ok().filter(|pid| *pid > 0 && *pid < 1 << 28)?;
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the kernel writes one struct timespec at the pointer.
+    let result = unsafe { libc::clock_gettime((!number << 3) | SCHED, time.as_mut_ptr()) };
+    // SAFETY: zeroed at first, and no pointer is in it.
+    let time = unsafe { time.assume_init() };
+    (result == 0)
+        .then(|| time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
 /// From the kernel's form.
 pub(crate) fn of_rusage(usage: &libc::rusage) -> Usage {
     Usage {
@@ -60,4 +75,17 @@ pub(crate) fn of_rusage(usage: &libc::rusage) -> Usage {
 
 fn nanoseconds(time: libc::timeval) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_had_time_and_one_that_is_not_there_has_not() {
+        let before = process_cpu_ns(std::process::id()).unwrap();
+        assert!(before > 0 && process_cpu_ns(std::process::id()).unwrap() >= before);
+        assert_eq!(process_cpu_ns(u32::MAX), None);
+        assert_eq!(process_cpu_ns(0), None);
+    }
 }

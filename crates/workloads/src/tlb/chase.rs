@@ -45,6 +45,8 @@ const PARAMS: &[Param] = &[
         .help("memory that the chain goes through; all: from 128k to 8g in 26 steps"),
     Param::axis("loads", Kind::Ops, "200k")
         .help("loads of an arm in a repetition, at least: whole laps of the chain"),
+    Param::axis("together", Kind::Choice(&["1", "8"]), "1")
+        .help("loads that are under way at once, each from elsewhere on the chain; 1: each waits"),
     space::CPU,
     space::ROUNDS,
     space::FIFO,
@@ -77,6 +79,8 @@ pub struct Asked {
     bytes: u64,
     /// `None` where no end is named.
     loads: Option<u64>,
+    /// How many ways the chain is walked at once.
+    together: u64,
 }
 
 impl Asked {
@@ -94,6 +98,7 @@ impl Asked {
             page: in_whole_pages(page),
             bytes,
             loads: case.count("loads"),
+            together: case.count("together").unwrap_or(1),
         }
     }
 
@@ -176,7 +181,7 @@ impl Experiment for Asked {
 
     fn seconds(&self) -> f64 {
         // A lap before the clock starts, and those within it.
-        let loads = (self.laps() + 1) * self.lines() * self.arms().count() as u64;
+        let loads = (self.laps() + self.together) * self.lines() * self.arms().count() as u64;
         // From a cache nearby to memory with a walk of its own.
         let load_ns = if self.bytes < 64 << 20 { 20.0 } else { 200.0 };
         loads as f64 * load_ns / 1e9 + 0.002
@@ -202,7 +207,8 @@ impl Experiment for Asked {
                 arm,
                 space,
                 moved: folios(asked).since(&before),
-                chain: Chain::lay(area, &places),
+                chain: Chain::lay(area, &places, usize::try_from(self.together).unwrap_or(1)),
+                together: self.together,
                 laps: self.laps(),
                 fifo: asked.fifo,
                 is_pinned: cpu.is_some(),
@@ -233,6 +239,7 @@ struct Walk {
     moved: Counters,
     chain: Chain,
     laps: u64,
+    together: u64,
     fifo: bool,
     is_pinned: bool,
     tlbs: Rc<[Tlb]>,
@@ -268,8 +275,9 @@ impl Trial for Walk {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let Self { chain, laps, times, .. } = self;
-        let (loads, clock) = (*laps * chain.length(), meter.clock());
+        let Self { chain, laps, times, together, .. } = self;
+        // Of each of those who walk at once.
+        let (loads, clock) = (*laps * chain.length() / *together, meter.clock());
         let piece = (loads / PIECES as u64).max(1);
         let fifo = if self.fifo { Some(Fifo::enter()?) } else { None };
         let cpu = current_cpu();
@@ -285,7 +293,7 @@ impl Trial for Walk {
         // Home again: what the pieces left of the last lap.
         let walked = piece * PIECES as u64;
         chain.walk(walked.next_multiple_of(chain.length()) - walked);
-        meter.observe_rounds(LOAD, piece, 0, times.clone());
+        meter.observe_rounds(LOAD, piece * *together, 0, times.clone());
         self.residency = self.chain.residency(&self.scanner)?;
         self.found = meter.is_warm_up().then(|| self.chain.lap());
         Ok(())

@@ -15,6 +15,7 @@ use pagelab_record::{
 use super::{
     Group,
     prices::{Prices, difference, not_below_0},
+    translation::Translation,
 };
 use crate::{Quantity, Unit};
 
@@ -27,12 +28,21 @@ pub(crate) struct Knob {
     pub(crate) how: String,
     /// What would change.
     pub(crate) change: String,
-    /// Time saved; of an upper bound the value is the bound.
+    /// Time saved in faults; of an upper bound the value is the bound.
     pub(crate) saved: Quantity,
+    /// Time saved in translation; `None` where that was not seen, or nothing changes.
+    pub(crate) translation: Option<Quantity>,
     /// Whether it is an upper bound.
     pub(crate) at_most: bool,
     /// Memory that would be taken and that nobody touched, in bytes; `None` where nobody knows.
     pub(crate) bytes: Option<f64>,
+}
+
+impl Knob {
+    /// Both savings together.
+    pub(crate) fn in_all(&self) -> Quantity {
+        self.translation.map_or(self.saved, |translation| self.saved.plus(translation))
+    }
 }
 
 /// Every knob that would save something, the one that saves most first.
@@ -40,8 +50,8 @@ pub(crate) fn knobs(measured: &Measured, groups: &[Group], prices: &Prices) -> V
     let knobs = all(measured, groups, prices).into_iter();
     let mut knobs: Vec<Knob> =
         knobs.map(|knob| Knob { saved: not_below_0(knob.saved), ..knob }).collect();
-    knobs.retain(|knob| knob.saved.value > 0.0);
-    knobs.sort_by(|a, b| b.saved.value.total_cmp(&a.saved.value));
+    knobs.retain(|knob| knob.in_all().value > 0.0);
+    knobs.sort_by(|a, b| b.in_all().value.total_cmp(&a.in_all().value));
     knobs
 }
 
@@ -52,8 +62,33 @@ pub(crate) fn all(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec
     knobs.extend(populate(groups, prices));
     knobs.extend(store_first(groups, prices));
     knobs.extend(files(groups));
+    translated(&mut knobs, measured, prices);
     knobs
 }
+
+/// Adds what larger pages save of translation, also where they save no fault.
+fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
+    let translation = Translation::of(measured, &prices.walks);
+    let Some(seen) = translation.as_ref().and_then(Translation::seen) else { return };
+    let large = knob::page(2 << 20);
+    if !knobs.iter().any(|knob| knob.name == large) && seen.saved(&large).is_some() {
+        knobs.push(Knob {
+            name: large,
+            how: THP.to_owned(),
+            change: "no fault that has a price".to_owned(),
+            saved: Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) },
+            translation: None,
+            at_most: false,
+            bytes: None,
+        });
+    }
+    for knob in knobs {
+        knob.translation = seen.saved(&knob.name);
+    }
+}
+
+/// How pages of 2 MiB are had.
+const THP: &str = "THP: MADV_HUGEPAGE, or enabled=always";
 
 /// First stores to base pages of the heap and of anonymous mappings.
 fn first_writes(groups: &[Group]) -> impl Iterator<Item = &Group> {
@@ -94,7 +129,7 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             saved = Quantity { value: saved.high, low: 0.0, ..saved };
         }
         let how = if shift == 21 {
-            "THP: MADV_HUGEPAGE, or enabled=always".to_owned()
+            THP.to_owned()
         } else {
             format!("mTHP {page}: enabled=madvise, then MADV_HUGEPAGE")
         };
@@ -107,7 +142,15 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             change.push_str(&format!("; the memory cgroup had room for {room} more"));
         }
         let bytes = Some(bytes);
-        knobs.push(Knob { name: knob::page(size), how, change, saved, at_most, bytes });
+        knobs.push(Knob {
+            name: knob::page(size),
+            how,
+            change,
+            saved,
+            translation: None,
+            at_most,
+            bytes,
+        });
     }
     knobs
 }
@@ -158,6 +201,7 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
             sum.faults, sum.waves
         ),
         saved: saved?,
+        translation: None,
         at_most: false,
         bytes: Some(sum.blocks * HUGE as f64 - sum.pages * 4096.0),
     })
@@ -226,6 +270,7 @@ fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
         how: "populate before use: MADV_POPULATE_WRITE or mlock".to_owned(),
         change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
         saved: difference(cost, populate.times(faults, Unit::Ns)),
+        translation: None,
         at_most: false,
         bytes: Some(0.0),
     })
@@ -243,6 +288,7 @@ fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
         how: "store before the first load of a page".to_owned(),
         change: format!("{twice:.0} pages take one fault instead of two"),
         saved: difference(now, write.fault.times(twice, Unit::Ns)),
+        translation: None,
         at_most: false,
         bytes: Some(0.0),
     })
@@ -271,6 +317,7 @@ fn files(groups: &[Group]) -> Vec<Knob> {
                 how: how.to_owned(),
                 change: format!("{faults:.0} {becomes} part of a call"),
                 saved,
+                translation: None,
                 at_most: true,
                 bytes: None,
             })

@@ -5,8 +5,8 @@
 //! no price is not in the sum and is said beside it. Faults that waited for a device are no
 //! product: how long they took was seen.
 //!
-//! Prices are in [`prices`], what would help in [`knobs`], the tables in [`mod@section`],
-//! what is said beside them in [`notes`].
+//! Prices are in [`prices`], what would help in [`knobs`], page walks in [`translation`], the
+//! tables in [`mod@section`], what is said beside them in [`notes`].
 
 mod folded;
 mod knobs;
@@ -14,11 +14,17 @@ mod notes;
 mod predicted;
 mod prices;
 mod section;
+mod translation;
+mod walks;
 
 use pagelab_record::{Measured, Table, units};
 
-use self::prices::Prices;
-pub(crate) use self::{folded::folded, predicted::Predicted, section::section};
+pub(crate) use self::{
+    folded::folded,
+    predicted::{Predicted, Saving},
+    section::section,
+};
+use self::{prices::Prices, translation::Translation};
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
 /// The arm of everything that was seen of the program.
@@ -27,6 +33,9 @@ pub(crate) use pagelab_record::vocabulary::arm::PROGRAM as ARM;
 pub(crate) use pagelab_record::vocabulary::workload::PROGRAM as WORKLOAD;
 /// The sum over all faults that have a price.
 pub(crate) const ALL: &str = "all";
+
+/// What page walks cost.
+pub(crate) const TRANSLATION: &str = "translation";
 
 /// Faults on files in the page cache, whose price depends on its folios.
 pub(crate) const FILE_MINOR: &str = "file-minor";
@@ -226,8 +235,18 @@ pub(crate) fn derive(entries: &mut [Entry]) {
         let busy = numbers.get(At { arm: ARM, series: "watched", time: Time::Cpu }, "p50");
         let share = all.zip(busy).and_then(|(all, busy)| all.over(busy, Unit::Share));
         numbers.add(elapsed(ARM, ALL), "share_of_cpu", share);
+        if let Some(Translation::Seen(seen)) = Translation::of(&measured, &prices.walks) {
+            numbers.add(tally(ARM, TRANSLATION), "walks", Some(seen.walks()));
+            numbers.add(elapsed(ARM, TRANSLATION), "cost", seen.cost());
+            let share = seen.cost().zip(busy).and_then(|(all, busy)| all.over(busy, Unit::Share));
+            numbers.add(elapsed(ARM, TRANSLATION), "share_of_cpu", share);
+        }
         for knob in knobs::knobs(&measured, &groups, &prices) {
             numbers.add(elapsed(ARM, &knob.name), "saved", Some(knob.saved));
+            if knob.translation.is_some() {
+                numbers.add(elapsed(ARM, &knob.name), "saved_translation", knob.translation);
+                numbers.add(elapsed(ARM, &knob.name), "saved_in_all", Some(knob.in_all()));
+            }
             let bytes = knob.bytes.map(|bytes| Quantity::exact(bytes, Unit::Count));
             numbers.add(tally(ARM, &knob.name), "extra_bytes", bytes);
         }
@@ -240,8 +259,9 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
         run.entries.iter().find(|entry| entry.record.workload == WORKLOAD && entry.is_valid());
     let Some(mine) = mine else { return Vec::new() };
     let cost = cost_headline(mine);
+    let walks = walks_headline(mine);
     let saving = cost.as_ref().and_then(|_| saving_headline(mine, &Prices::of(&run.entries)));
-    saving.into_iter().chain(cost).collect()
+    saving.into_iter().chain(cost).chain(walks).collect()
 }
 
 /// The largest saving whose whole interval is one, or that there is none; what is an upper bound
@@ -265,6 +285,15 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     let memory = knob.bytes.filter(|bytes| *bytes > 0.0);
     let memory = memory.map(|bytes| format!("takes {} more", units::display_bytes(bytes)));
     Some(headline(knob.saved, format!("less in faults by {}", knob.how), &[memory]))
+}
+
+/// What its page walks cost, where they were seen and have a price.
+fn walks_headline(mine: &Entry) -> Option<Headline> {
+    let at = elapsed(ARM, TRANSLATION);
+    let cost = mine.numbers.get(at, "cost")?;
+    let share = mine.numbers.get(at, "share_of_cpu");
+    let share = share.map(|share| format!("{} of its CPU time while watched", share.display()));
+    Some(headline(cost, "in address translation".to_owned(), &[share]))
 }
 
 fn cost_headline(mine: &Entry) -> Option<Headline> {

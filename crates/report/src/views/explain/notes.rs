@@ -132,8 +132,8 @@ pub(super) fn folios(groups: &[Group]) -> Option<String> {
 
 /// What no count of faults can say.
 pub(super) const TRANSLATION: &str = "Faults are not translation: what larger pages save or cost \
-     in address translation (TLB misses) was not looked at. A program that takes no faults may \
-     still gain by them.";
+     in address translation (TLB misses) was not looked at: --translation does. A program that \
+     takes no faults may still gain by them.";
 
 /// Which memory larger pages would not have served at its faults, and why.
 pub(super) fn larger(measured: &Measured) -> Vec<String> {

@@ -3,15 +3,35 @@
 //! The one idea: the same arithmetic as in the report of `explain`, by the name of a knob; what
 //! would cost more than it saves is told as well, because that may come, too.
 
-use super::{WORKLOAD, groups, knobs, prices::Prices, total};
-use crate::{Entry, Quantity};
+use super::{
+    WORKLOAD, groups, knobs,
+    prices::Prices,
+    total,
+    translation::{Seen, Translation},
+};
+use crate::{Entry, Quantity, Unit};
 
 /// What the faults of a program cost, and what would be saved of it.
 #[derive(Debug)]
 pub(crate) struct Predicted {
     /// The time in its faults.
     pub(crate) stall: Quantity,
+    /// The time that its page walks took, where they were seen and have a price.
+    pub(crate) translation: Option<Quantity>,
     knobs: Vec<knobs::Knob>,
+}
+
+/// What a knob would save.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Saving {
+    /// Of faults.
+    pub(crate) faults: Quantity,
+    /// Of translation, where that was seen.
+    pub(crate) translation: Option<Quantity>,
+    /// Of both.
+    pub(crate) in_all: Quantity,
+    /// Whether that of the faults is an upper bound.
+    pub(crate) at_most: bool,
 }
 
 impl Predicted {
@@ -22,12 +42,17 @@ impl Predicted {
         let measured = entries.iter().find(is_it)?.measured()?;
         let prices = Prices::of(entries);
         let groups = groups(measured, &prices);
-        Some(Self { stall: total(&groups)?, knobs: knobs::all(measured, &groups, &prices) })
+        let walks = Translation::of(measured, &prices.walks);
+        let translation = walks.as_ref().and_then(Translation::seen).and_then(Seen::cost);
+        let stall = total(&groups);
+        let stall = stall.or_else(|| translation.map(|_| Quantity::exact(0.0, Unit::Ns)))?;
+        Some(Self { stall, translation, knobs: knobs::all(measured, &groups, &prices) })
     }
 
-    /// What a knob would save, and whether that is an upper bound.
-    pub(crate) fn saved(&self, knob: &str) -> Option<(Quantity, bool)> {
+    /// What a knob would save.
+    pub(crate) fn saved(&self, knob: &str) -> Option<Saving> {
         let mine = self.knobs.iter().find(|known| known.name == knob)?;
-        Some((mine.saved, mine.at_most))
+        let knobs::Knob { saved, translation, at_most, .. } = *mine;
+        Some(Saving { faults: saved, translation, in_all: mine.in_all(), at_most })
     }
 }

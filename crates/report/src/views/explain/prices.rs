@@ -11,6 +11,7 @@ use pagelab_record::{
     stats::{Estimate, Samples},
 };
 
+use super::translation::Walks;
 use crate::{
     Entry, Quantity, Time, Unit,
     cases::is_parallel,
@@ -35,12 +36,14 @@ pub(crate) struct Prices {
     crowds: BTreeMap<(String, String), BTreeMap<u64, Quantity>>,
     /// One page by a populating call.
     pub(crate) populate: Option<Quantity>,
+    /// Page walks.
+    pub(crate) walks: Walks,
 }
 
 impl Prices {
     /// Of all valid records.
     pub(crate) fn of(entries: &[Entry]) -> Self {
-        let mut prices = Self::default();
+        let mut prices = Self { walks: Walks::of(entries), ..Self::default() };
         for entry in entries.iter().filter(|entry| entry.is_valid()) {
             let Some(measured) = entry.measured() else { continue };
             match entry.record.workload.as_str() {

@@ -8,9 +8,9 @@ use pagelab_record::{Measured, Table as Counts, units};
 use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
-    notes::{TRANSLATION, crowded, folios, larger, unpriced, waited},
+    notes::{crowded, folios, larger, unpriced, waited},
     prices::Prices,
-    total,
+    total, walks,
 };
 use crate::{
     At, Block, Cell, Entry, Grid, Key, Lanes, Quantity, Run, Section, Table, Time, Tone, Unit,
@@ -48,11 +48,17 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
     let groups = groups(measured, prices);
     let mut blocks = Vec::new();
     blocks.push(Block::Text(summary(entry, measured, &groups)));
+    let knobs = knobs(measured, &groups, prices);
+    let busy = entry.numbers.get(At { arm: ARM, series: "watched", time: Time::Cpu }, "p50");
     if groups.is_empty() {
-        blocks.push(Block::Text(TRANSLATION.to_owned()));
+        blocks.extend(walks::blocks(measured, prices));
+        if !knobs.is_empty() {
+            blocks.push(Block::Heading("What would help".to_owned()));
+            blocks.push(Block::Table(knobs_table(&knobs, busy)));
+        }
+        blocks.extend(walks::not_asked(measured, prices));
         return blocks;
     }
-    let knobs = knobs(measured, &groups, prices);
     blocks.extend(drawings(measured, &groups, &knobs));
     blocks.push(Block::Table(kinds_table(&groups)));
     blocks.extend(unpriced(entries, &groups));
@@ -70,13 +76,13 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
         blocks.push(Block::Heading(heading.to_owned()));
         blocks.push(Block::Table(places_table(&places(measured, &groups, prefix), what)));
     }
+    blocks.extend(walks::blocks(measured, prices));
     let larger = larger(measured);
     if !knobs.is_empty() || !larger.is_empty() {
         blocks.push(Block::Heading("What would help".to_owned()));
     }
     if !knobs.is_empty() {
-        let at = At { arm: ARM, series: "watched", time: Time::Cpu };
-        blocks.push(Block::Table(knobs_table(&knobs, entry.numbers.get(at, "p50"))));
+        blocks.push(Block::Table(knobs_table(&knobs, busy)));
     }
     blocks.extend(larger.into_iter().map(Block::Text));
     blocks.push(Block::Text(
@@ -89,7 +95,7 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
          what would be taken and nobody touched."
             .to_owned(),
     ));
-    blocks.push(Block::Text(TRANSLATION.to_owned()));
+    blocks.extend(walks::not_asked(measured, prices));
     blocks
 }
 
@@ -257,18 +263,27 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
 
 fn knobs_table(knobs: &[Knob], busy: Option<Quantity>) -> Table {
     let bound = |knob: &Knob| if knob.at_most { "at most " } else { "" };
+    let translated = knobs.iter().any(|knob| knob.translation.is_some());
     let told = |interval: String| Some(interval).filter(|text| !text.is_empty());
     Grid::<&Knob>::new()
         .words("knob", 0, |knob| knob.how.clone())
         .words("what changes", 1, |knob| knob.change.clone())
-        .number("saves", 0, |knob| {
+        .number(if translated { "saves of faults" } else { "saves" }, 0, |knob| {
             Cell::toned(format!("{}{}", bound(knob), knob.saved.display()), Tone::Strong)
         })
+        .only_if(translated, |grid| {
+            grid.number("of translation", 0, |knob| {
+                Cell::maybe(knob.translation.map(Quantity::display_with_spread)).strong()
+            })
+            .number("both", 0, |knob| {
+                Cell::toned(format!("{}{}", bound(knob), knob.in_all().display()), Tone::Strong)
+            })
+        })
         .number("of its CPU", 3, |knob| {
-            let share = knob.saved.over(busy?, Unit::Share)?;
+            let share = knob.in_all().over(busy?, Unit::Share)?;
             Some(format!("{}{}", bound(knob), share.display()))
         })
-        .number("interval", 2, |knob| told(knob.saved.told_interval()))
+        .number("interval", 2, |knob| told(knob.in_all().told_interval()))
         .number("memory", 0, |knob| {
             knob.bytes.map(|bytes| format!("+{}", units::display_bytes(bytes)))
         })

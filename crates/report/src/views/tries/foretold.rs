@@ -25,8 +25,10 @@ pub(crate) struct Foretold {
     knob: String,
     /// Time in the faults of the watched run.
     stall: Quantity,
-    /// Time that was to be saved, and whether that is an upper bound; `None` without a price.
-    predicted: Option<(Quantity, bool)>,
+    /// Time in its page walks, where they were seen.
+    translation: Option<Quantity>,
+    /// Time that was to be saved; `None` without a price.
+    predicted: Option<explain::Saving>,
     came: Came,
 }
 
@@ -88,9 +90,10 @@ impl Foretold {
         let plain_ns = plain.and_then(|plain| middle(plain, tried::CPU, Clock::Cpu));
         let of = |row: &Row<'_>| {
             let knob = row.rung.knob.clone()?;
-            let (rung, stall) = (row.rung.name.clone(), predicted.stall);
+            let (rung, came) = (row.rung.name.clone(), Came::of(row, plain_ns));
+            let explain::Predicted { stall, translation, .. } = predicted;
             let predicted = predicted.saved(&knob);
-            Some(Self { rung, predicted, knob, stall, came: Came::of(row, plain_ns) })
+            Some(Self { rung, knob, stall, translation, predicted, came })
         };
         tried.rows.iter().filter_map(of).collect()
     }
@@ -103,18 +106,23 @@ impl Foretold {
             Came::DidNotTake => Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) },
             Came::Nothing(_) => return None,
         };
-        Some([self.predicted?.0, saved])
+        Some([self.predicted?.in_all, saved])
     }
 
-    /// How far what came lies above what was predicted, as a share of the time in faults.
+    /// What a prediction is a part of: the time in faults, and in page walks where they were seen.
+    fn whole(&self) -> f64 {
+        self.stall.value + self.translation.map_or(0.0, |translation| translation.value)
+    }
+
+    /// How far what came lies above what was predicted, as a share of what it is a part of.
     fn off_by(&self) -> Option<f64> {
         let [predicted, came] = self.pair()?;
-        (self.stall.value > 0.0).then(|| (came.value - predicted.value) / self.stall.value)
+        (self.whole() > 0.0).then(|| (came.value - predicted.value) / self.whole())
     }
 
     fn agreement(&self) -> Option<Agreement> {
         let [predicted, came] = self.pair()?;
-        Some(agreement(predicted, came, self.stall.value * NEAR))
+        Some(agreement(predicted, came, self.whole() * NEAR))
     }
 
     /// For programs.
@@ -128,8 +136,11 @@ impl Foretold {
             "rung": self.rung,
             "knob": self.knob,
             "stall": self.stall,
-            "predicted": self.predicted.map(|(saved, _)| saved),
-            "at_most": self.predicted.is_some_and(|(_, at_most)| at_most),
+            "translation": self.translation,
+            "predicted": self.predicted.map(|saving| saving.in_all),
+            "predicted_faults": self.predicted.map(|saving| saving.faults),
+            "predicted_translation": self.predicted.and_then(|saving| saving.translation),
+            "at_most": self.predicted.is_some_and(|saving| saving.at_most),
             "came": came,
             "nothing_came": why,
             "off_by_share_of_stall": self.off_by(),
@@ -194,25 +205,48 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
     vec![
         Block::Heading("What explain had predicted, and what came".to_owned()),
         Block::Table(table(&foretold)),
-        Block::Text(LEGEND.to_owned()),
+        Block::Text(legend(&foretold)),
     ]
 }
 
-const LEGEND: &str = "\
-Both: CPU time saved beside base pages. Predicted: by explain, of one more run with base pages \
-that was watched before any round and counts for nothing, and from what such faults cost here. \
-Came: of the rounds, with its 95 % interval, or of a screen what it spans. Off by: what came less \
-what was predicted, as a share of the time in faults (the stall); what did not take saved nothing. \
-Translation (TLB misses) and the giving back of pages are in what came and in no prediction.";
+/// What the columns are, and what is in neither.
+fn legend(foretold: &[Foretold]) -> String {
+    let (what, left_out) = if foretold.iter().any(|told| told.translation.is_some()) {
+        (
+            "the time in faults and in translation",
+            "The giving back of pages is in what came and in no prediction.",
+        )
+    } else {
+        (
+            "the time in faults (the stall)",
+            "Translation (TLB misses) was not sampled: it and the giving back of pages are in what \
+             came and in no prediction.",
+        )
+    };
+    format!(
+        "Both: CPU time saved beside base pages. Predicted: by explain, of one more run with base \
+         pages that was watched before any round and counts for nothing, and from what such faults \
+         and page walks cost here. Came: of the rounds, with its 95 % interval, or of a screen \
+         what it spans. Off by: what came less what was predicted, as a share of {what}; what did \
+         not take saved nothing. {left_out}"
+    )
+}
 
 fn table(foretold: &[Foretold]) -> Table {
     let percent = |share: f64| format!("{}{:.0} %", sign(share), share.abs() * 100.0);
     Grid::<&Foretold>::new()
         .words("rung", 0, |told| Cell::from(told.rung.clone()).strong())
         .number("predicted", 0, |told| match told.predicted {
-            Some((saved, true)) => format!("at most {}", signed(saved.high)),
-            Some((saved, false)) => spanned(saved),
+            Some(explain::Saving { in_all, at_most: true, .. }) => {
+                format!("at most {}", signed(in_all.high))
+            }
+            Some(explain::Saving { in_all, .. }) => spanned(in_all),
             None => "no price".to_owned(),
+        })
+        .only_if(foretold.iter().any(|told| told.translation.is_some()), |grid| {
+            grid.number("of that translation", 2, |told| {
+                told.predicted.and_then(|saving| saving.translation).map(spanned)
+            })
         })
         .number("came", 0, |told| match told.came {
             Came::Saved(saved) => Cell::from(spanned(saved)).strong(),
@@ -221,6 +255,9 @@ fn table(foretold: &[Foretold]) -> Table {
         })
         .number("off by", 1, |told| told.off_by().map(percent))
         .number("time in faults", 2, |told| told.stall.display())
+        .only_if(foretold.iter().any(|told| told.translation.is_some()), |grid| {
+            grid.number("in translation", 2, |told| told.translation.map(spanned))
+        })
         .words("so", 0, |told| told.agreement().map_or_else(Cell::none, Agreement::cell))
         .table(foretold)
 }

@@ -1,0 +1,87 @@
+//! Page walks of programs: sampled from outside, told with their ends, and left out with a reason.
+
+use std::{
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use pagelab_record::{Measured, Record, walks::Looks};
+
+use super::compiled;
+use crate::support::{Lab, measured};
+
+/// The looks at a program; none where this kernel shows no accessed bits.
+fn looks(lab: &Lab, run: &str) -> Option<Looks> {
+    let records: Vec<Record> = lab.records(run);
+    let measured: &Measured = measured(&records[0]);
+    assert!(measured.is_valid(), "{:?}", measured.witness);
+    if measured.counters.get("sees_walks") == Some(&0) {
+        let said = measured.warnings.iter().any(|text| text.contains("was not sampled"));
+        assert!(said, "{:?}", measured.warnings);
+        return None;
+    }
+    Some(Looks::of(&measured.tables).unwrap())
+}
+
+/// The most pages of anonymous memory that were walked to in one window.
+fn most(looks: &Looks) -> u64 {
+    let Some(at) = looks.places.iter().position(|place| place == "anonymous") else { return 0 };
+    looks.looks.iter().map(|look| look.walked[at].most).max().unwrap_or(0)
+}
+
+#[test]
+fn random_loads_over_much_memory_are_walks_and_the_output_is_the_programs() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "loads") else { return };
+    let program = program.to_str().unwrap();
+    let words = ["explain", "--translation", "--costs", "none", "-o", "run", "--", program];
+    let ended = lab.pagelab(&[&words[..], &["128", "600"]].concat());
+    ended.exits(0);
+    assert_eq!(ended.stdout, "done\n");
+    let Some(looks) = looks(&lab, "run") else { return };
+    assert!(looks.looks.len() >= 3, "{looks:?}");
+    // 32,768 pages: more than any TLB holds, in windows that go over all of them twice.
+    assert!(most(&looks) > 4096, "{looks:?}");
+    assert!(looks.looks.iter().all(|look| look.window_ns > 0));
+    ended.complains(&["Translation", "walks", "anonymous", "What they cost was not measured"]);
+    let told = lab.pagelab(&["report", "run", "--format", "json"]);
+    told.exits(0).shows(&["\"translation\"", "\"walks\""]);
+}
+
+#[test]
+fn a_program_that_runs_is_looked_at_and_goes_on() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "loads") else { return };
+    let mut child =
+        Command::new(program).args(["64", "20000"]).stdout(Stdio::null()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let pid = child.id().to_string();
+    let words = ["explain", "--translation", "--costs", "none", "--duration", "1", "-o", "run"];
+    let ended = lab.pagelab(&[&words[..], &["--pid", &pid]].concat());
+    let is_there = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if ended.code == Some(3) {
+        // Perf is not for this user.
+        return;
+    }
+    ended.exits(0).shows(&["Translation"]);
+    assert!(is_there, "it had ended");
+    if let Some(looks) = looks(&lab, "run") {
+        assert!(!looks.looks.is_empty());
+    }
+}
+
+#[test]
+fn who_is_too_short_is_said_to_be_and_who_asks_nothing_is_told_how() {
+    let lab = Lab::new();
+    let words = ["explain", "--costs", "none", "-o", "short", "--translation", "--", "true"];
+    let ended = lab.pagelab(&words);
+    ended.exits(0);
+    if looks(&lab, "short").is_some() {
+        ended.complains(&["Not sampled", "too short"]);
+    }
+    let asked = lab.pagelab(&["explain", "--costs", "none", "-o", "plain", "--", "true"]);
+    asked.exits(0).complains(&["--translation does"]);
+}
