@@ -3,6 +3,8 @@
 //! The one idea: a header keeps the question, so that a report made next year answers it. What was
 //! asked by a later version is no question of this one: the records are read all the same.
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -73,6 +75,9 @@ pub struct Try {
     /// The rungs that were asked for by name.
     #[serde(default)]
     pub named: Vec<String>,
+    /// Rungs by the program's own setting.
+    #[serde(default)]
+    pub own: Vec<Own>,
     /// What is done around every run of it.
     #[serde(default)]
     pub around: Around,
@@ -85,6 +90,39 @@ pub struct Try {
     /// The process that ran already, where there is no program: loaded before and after.
     #[serde(default)]
     pub pid: Option<u32>,
+}
+
+/// A rung by the program's own setting: a command that starts it in place of its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Own {
+    /// The rung's name.
+    pub name: String,
+    /// A command of a shell.
+    pub command: String,
+    /// Whether a hugetlb pool is set aside for it.
+    pub pool: bool,
+}
+
+impl FromStr for Own {
+    type Err = String;
+
+    /// `NAME=COMMAND`, or `pool:NAME=COMMAND`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (pool, rest) = text.strip_prefix("pool:").map_or((false, text), |rest| (true, rest));
+        let (name, command) = rest.split_once('=').ok_or("expected NAME=COMMAND")?;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        // It names files of the run.
+        let is_name = name.chars().all(is_plain) && !name.starts_with('.') && name.len() <= 40;
+        if name.is_empty() || !is_name {
+            return Err(format!(
+                "{name:?} is no name of a rung: up to 40 letters, digits, - and _"
+            ));
+        }
+        if command.trim().is_empty() {
+            return Err(format!("{name}: what command starts the program?"));
+        }
+        Ok(Self { name: name.to_owned(), command: command.to_owned(), pool })
+    }
 }
 
 /// What is done around every run of a program, as it was typed.
@@ -228,6 +266,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_rung_of_ones_own_has_a_name_that_can_name_a_file_and_a_command() {
+        let of = |text: &str| text.parse::<Own>();
+        let own = of("pool:huge_pages=postgres -c huge_pages=on").unwrap();
+        assert_eq!((own.name.as_str(), own.pool), ("huge_pages", true));
+        assert_eq!(own.command, "postgres -c huge_pages=on");
+        assert!(!of("thp=java").unwrap().pool);
+        for bad in ["", "x", "=y", "a b=c", "../x=y", ".x=y", "x=", "x=  ", "pool:=y"] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_question_is_written_as_it_always_was() {

@@ -61,6 +61,9 @@ pub(crate) struct Program {
     /// It serves: when its client begins, the client, and the number in what the client says.
     #[serde(default)]
     pub serves: Option<[String; 3]>,
+    /// A rung by its own setting.
+    #[serde(default)]
+    own: Option<String>,
     words: Vec<String>,
 }
 
@@ -114,6 +117,7 @@ impl Program {
         let mut command = Command::new(binary);
         command.args(["try", "-q", "--format", "json", "-o"]).arg(run).args(flags);
         command.args(self.input.iter().flat_map(|input| ["--input", input.as_str()]));
+        command.args(self.own.iter().flat_map(|own| ["--own", own.as_str()]));
         if let Some([ready, until, score]) = &self.serves {
             command.args(["--ready", ready, "--until", until, "--score", score]);
         }

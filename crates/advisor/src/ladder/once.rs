@@ -197,13 +197,21 @@ impl Run<'_> {
         }
     }
 
+    /// What starts it: its words, or the rung's own command, which a shell becomes.
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program.words[0]);
-        command.args(&self.program.words[1..]);
+        let mut command = if let Some(own) = &self.start.command {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", &format!("exec {own}")]);
+            command
+        } else {
+            let words = &self.program.words;
+            let mut command = Command::new(&words[0]);
+            // Its name is as it was typed, whatever the path.
+            command.args(&words[1..]).arg0(&words[0]);
+            command
+        };
         command.envs(self.start.environment.iter().map(|(key, value)| (key, value)));
         command.env(self.mark.0, self.mark.1);
-        // Its name is as it was typed, whatever the path.
-        command.arg0(&self.program.words[0]);
         command
     }
 

@@ -8,12 +8,13 @@
 mod allocators;
 mod fit;
 mod machine;
+mod own;
 mod preload;
 
 use std::{env, fs, path::PathBuf};
 
 use pagelab_record::{
-    asked::{Lack, Reach, Rung},
+    asked::{Lack, Own, Reach, Rung},
     units::display_bytes,
     vocabulary::{
         knob,
@@ -36,6 +37,8 @@ use super::program::{Loader, Program};
 /// What a rung does to a run of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Start {
+    /// The command of a shell that starts it, in place of its words.
+    pub command: Option<String>,
     /// Variables that it gets.
     pub environment: Vec<(String, String)>,
     /// Whether its processes may have transparent huge pages; `None` leaves what is inherited.
@@ -134,6 +137,8 @@ pub struct Ground<'g> {
     pub library: Result<PathBuf, Lack>,
     /// Whether single mappings are chosen.
     pub fits: bool,
+    /// Rungs by the program's own setting.
+    pub own: &'g [Own],
 }
 
 impl<'g> Ground<'g> {
@@ -146,6 +151,7 @@ impl<'g> Ground<'g> {
             is_root: rights::is_root(),
             library: library(),
             fits: false,
+            own: &[],
         }
     }
 
@@ -197,6 +203,7 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     allocators::allocators,
     collapse,
     code,
+    own::own,
 ];
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
@@ -333,6 +340,10 @@ fn pool(ground: &Ground<'_>, rung: &mut Rung) -> Option<(u64, PathBuf)> {
     Some((pool.page_size, pool.path))
 }
 
+/// What a pool costs others.
+const POOL_COST: &str = "the pool serves nobody else, used or not; a copy on write that finds it \
+                         empty ends the program with SIGBUS";
+
 fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "malloc takes pages of the hugetlb pool, which is set aside for it";
     let mut rung = rung("malloc-hugetlb", how, Reach::Machine, 2 << 20);
@@ -344,9 +355,7 @@ fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
         "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=2 (glibc 2.35)".to_owned(),
         format!("sysctl: vm.nr_hugepages=N, pages of {}", display_bytes(page as f64)),
     ];
-    "the pool serves nobody else, used or not; a copy on write that finds it empty ends the \
-     program with SIGBUS"
-        .clone_into(&mut rung.cost);
+    POOL_COST.clone_into(&mut rung.cost);
     let start = Start {
         environment: malloc("2"),
         pool: Some((page, path)),
@@ -430,7 +439,8 @@ mod tests {
         let (_root, tree) = tree(&files);
         let library = Ok("/lib/libpagelab_preload.so".into());
         let pages = HugePages::of(tree.clone());
-        Ground { program, pages, tree, is_root, library, fits: true }.offers()
+        let own = ["pool:mine=x --large".parse().unwrap()];
+        Ground { program, pages, tree, is_root, library, fits: true, own: &own }.offers()
     }
 
     fn machine(global: &'static str) -> Vec<(String, &'static str)> {
@@ -517,9 +527,10 @@ mod tests {
         let (_root, tree) = tree(&[]);
         let library = Err(lack("the library", "build it"));
         let pages = HugePages::of(tree.clone());
-        let offers =
-            Ground { program: &program, pages, tree, is_root: false, library, fits: false }
-                .offers();
+        let (own, fits): (&[Own], _) = (&[], false);
+        let program = &program;
+        let ground = Ground { program, pages, tree, is_root: false, library, fits, own };
+        let offers = ground.offers();
         let populate = offers.iter().find(|offer| offer.rung.name == "populate").unwrap();
         assert_eq!(populate.rung.lacks, [lack("the library", "build it")]);
     }

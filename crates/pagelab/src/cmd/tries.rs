@@ -4,6 +4,7 @@
 //! report. Settings of the machine are changed for a single run of the program at a time.
 
 mod attached;
+mod chosen;
 mod input;
 mod prediction;
 mod told;
@@ -31,13 +32,13 @@ use pagelab_bench::{
     asked::{Seconds, Share, Whole},
     plan::Plan,
 };
-use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA, vocabulary::tried};
+use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
 use pagelab_sys::{
     knobs::Knobs,
     process::{catch_interrupts, tree},
 };
 
-use self::{input::input, told::say};
+use self::{chosen::chosen, input::input, told::say};
 use crate::{
     args::{Format, Output, Quiet, Run, Wait},
     exit::{Exit, Failure},
@@ -62,6 +63,9 @@ pub(super) struct Try {
     /// These rungs only, beside plain and as-set-up.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     rung: Vec<String>,
+    /// A rung by the program's own setting, NAME=COMMAND; pool:NAME=COMMAND sets pages aside.
+    #[arg(long, value_name = "RUNG", conflicts_with = "pid")]
+    own: Vec<asked::Own>,
     /// Rounds at most.
     #[arg(long, value_name = "N")]
     #[arg(help = "Rounds at most (default 48)")]
@@ -142,7 +146,7 @@ impl Run for Try {
             return attached::run(&self, pid);
         }
         let program = known(&self.program)?;
-        let offers = self.offers(&program)?;
+        let offers = chosen(&self, &program)?;
         let asked = self.asked();
         let around = self.around(&asked);
         let input = input(around.input.as_deref())?;
@@ -158,6 +162,7 @@ impl Run for Try {
             delta_ppm: (asked.delta * 1e6) as u32,
             program: words.collect::<Option<_>>().unwrap_or_default(),
             named: asked.named.clone(),
+            own: self.own.clone(),
             around,
             predicts: !self.no_prediction,
             fits: self.fit,
@@ -191,7 +196,8 @@ pub(super) fn resume(
         return Err(Failure::usage_text(why));
     }
     let program = known(&words)?;
-    let mut offers = Ground { fits: tried.fits, ..Ground::of(&program) }.offers();
+    let ground = Ground { fits: tried.fits, own: &tried.own, ..Ground::of(&program) };
+    let mut offers = ground.offers();
     offers.retain(|offer| tried.rungs.iter().any(|rung| rung.name == offer.rung.name));
     let refused = |why: String| Failure::usage_text(format!("this version cannot go on: {why}"));
     let around = &tried.around;
@@ -290,31 +296,6 @@ impl Try {
             ready: self.ready.as_ref().map(ToString::to_string),
             scores: self.score.iter().map(ToString::to_string).collect(),
         }
-    }
-
-    /// The rungs that were asked for.
-    fn offers(&self, program: &Program) -> Result<Vec<Offer>, Failure> {
-        let mut offers = Ground { fits: self.fit, ..Ground::of(program) }.offers();
-        let is_known = |name: &&String| offers.iter().any(|offer| offer.rung.name == **name);
-        if let Some(unknown) = self.rung.iter().find(|name| !is_known(name)) {
-            let names: Vec<&str> = offers.iter().map(|offer| offer.rung.name.as_str()).collect();
-            return Err(Failure::usage_text(format!(
-                "--rung {unknown}: this machine has no such rung; it has {}",
-                names.join(", ")
-            )));
-        }
-        let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT];
-        offers.retain(|Offer { rung, .. }| {
-            let name = &rung.name.as_str();
-            let is_asked = match (self.fit, self.rung.is_empty()) {
-                (_, false) => self.rung.contains(&rung.name),
-                // Single mappings stand beside whole programs.
-                (true, true) => tried::WHOLE.contains(name) || *name == tried::FIT_ALL,
-                (false, true) => true,
-            };
-            is_asked || always.contains(name)
-        });
-        Ok(offers)
     }
 }
 

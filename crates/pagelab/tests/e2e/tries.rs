@@ -3,6 +3,7 @@
 mod attached;
 mod fitted;
 mod odd;
+mod own;
 mod preloaded;
 
 use std::{collections::BTreeMap, fs, path::Path};

@@ -132,6 +132,7 @@ fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Rep
         delta_ppm: 30_000,
         program: Vec::new(),
         named: Vec::new(),
+        own: Vec::new(),
         around: Around::default(),
         predicts: false,
         fits: false,

@@ -68,6 +68,7 @@ fn asked_of(tried: &Try, pid: u32, offers: &[Offer], rounds: u32) -> asked::Try 
         delta_ppm: (delta * 1e6) as u32,
         program: Vec::new(),
         named: Vec::new(),
+        own: Vec::new(),
         around,
         predicts: false,
         fits: false,

@@ -1,0 +1,46 @@
+//! The rungs that somebody asked for.
+
+use pagelab_advisor::ladder::{
+    program::Program,
+    rungs::{Ground, Offer},
+};
+use pagelab_record::{asked::Own, vocabulary::tried};
+
+use super::Try;
+use crate::exit::Failure;
+
+/// Those that are there under a program, without what was not asked for.
+///
+/// # Errors
+/// For a name that none has, and for one of our own that another has.
+pub(super) fn chosen(asked: &Try, program: &Program) -> Result<Vec<Offer>, Failure> {
+    let ground = Ground { fits: asked.fit, own: &asked.own, ..Ground::of(program) };
+    let mut offers = ground.offers();
+    let many = |own: &&Own| offers.iter().filter(|offer| offer.rung.name == own.name).count();
+    if let Some(twice) = asked.own.iter().find(|own| many(own) > 1) {
+        return Err(Failure::usage_text(format!(
+            "--own {}: there is a rung of this name: choose another",
+            twice.name
+        )));
+    }
+    let is_known = |name: &&String| offers.iter().any(|offer| offer.rung.name == **name);
+    if let Some(unknown) = asked.rung.iter().find(|name| !is_known(name)) {
+        let names: Vec<&str> = offers.iter().map(|offer| offer.rung.name.as_str()).collect();
+        return Err(Failure::usage_text(format!(
+            "--rung {unknown}: this machine has no such rung; it has {}",
+            names.join(", ")
+        )));
+    }
+    let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT];
+    offers.retain(|Offer { rung, .. }| {
+        let name = &rung.name.as_str();
+        let is_asked = match (asked.fit, asked.rung.is_empty()) {
+            (_, false) => asked.rung.contains(&rung.name),
+            // Single mappings stand beside whole programs.
+            (true, true) => tried::WHOLE.contains(name) || *name == tried::FIT_ALL,
+            (false, true) => true,
+        };
+        is_asked || always.contains(name) || asked.own.iter().any(|own| own.name == *name)
+    });
+    Ok(offers)
+}
