@@ -69,6 +69,19 @@ fn a_library_that_had_nothing_to_do_or_was_not_there_says_so() {
 }
 
 #[test]
+fn huge_pages_that_a_program_has_of_its_own_accord_are_not_the_librarys() {
+    let lab = Lab::new();
+    let Some(random) = compiled(&lab, "random") else { return };
+    let tunable = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
+    let words = ["env", tunable, random.to_str().unwrap(), "64", "10000000"];
+    let ended = tried(&lab, "maps-thp", &words);
+    if is_skipped(&rungs(&lab, "run")["maps-thp"]) {
+        return skip("nobody may have huge pages here", "a kernel with them, and glibc");
+    }
+    ended.exits(0).shows(&["did not take", "maps-thp: it asked for no such memory itself"]);
+}
+
+#[test]
 fn shared_memory_takes_pages_of_the_pool_which_is_given_back() {
     let Some(_machine) = Machine::as_root() else { return };
     let lab = Lab::new();

@@ -38,8 +38,11 @@ impl Took {
         if rung.page == 0 {
             return Self::NotAsked;
         }
+        // What it has of its own accord is not this rung's; a chosen heap needs no call of ours.
+        let is_chosen = [tried::FIT, tried::FIT_ALL].contains(&rung.name.as_str());
+        let did_nothing = !is_chosen && entry.counter(tried::ASKED) == Some(0);
         match large {
-            Some(bytes) if bytes > 0.0 => Self::Yes(bytes),
+            Some(bytes) if bytes > 0.0 && !did_nothing => Self::Yes(bytes),
             // What nobody could look at may have had them.
             Some(_) if entry.counter(tried::BLIND).unwrap_or(0) > 0 => {
                 Self::Unseen(why_unseen(entry))
