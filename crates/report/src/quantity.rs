@@ -150,8 +150,8 @@ impl Quantity {
         if self.coverage < INTERVAL {
             let [low, value, high] = [self.low, self.value, self.high].map(&display);
             // The unit stands beside the value already.
-            let bare =
-                |end: &str| Some(end.strip_suffix(value.rsplit_once(' ')?.1)?.trim().to_owned());
+            let unit = value.rfind(' ').map(|at| &value[at..]);
+            let bare = |end: &str| end.strip_suffix(unit?).map(str::to_owned);
             if low == high {
                 return String::new();
             }
@@ -263,6 +263,9 @@ mod tests {
         assert_eq!(three.told_interval(), "3 processes: 1.27–1.29 µs");
         let wide = Quantity { low: 980.0, ..three };
         assert_eq!(wide.display_with_spread(), "1.28 µs (980 ns–1.29 µs)");
+        // A millisecond ends like a second.
+        let wider = Quantity { value: 1.5e9, low: 16.7e6, high: 3.34e9, ..three };
+        assert_eq!(wider.display_with_spread(), "1.50 s (16.7 ms–3.34 s)");
         let one = Quantity { coverage: 0.0, processes: 1, ..FAULT };
         assert_eq!(one.told_interval(), "1 process: 1.27–1.29 µs");
     }
