@@ -8,7 +8,7 @@
 //! too, and the program gets what it would have got. Without orders nothing is done.
 //!
 //! It is no allocator: what malloc maps for itself glibc does not call by these names, and malloc
-//! and its kin ([`units`]) go on to whatever the program has. And nothing here allocates or prints,
+//! and its kin (`units`) go on to whatever the program has. And nothing here allocates or prints,
 //! nor waits but for a thread that looks up that allocator for the first time: a call may come from
 //! an allocator, from a signal handler, and before anything is set up.
 //!
