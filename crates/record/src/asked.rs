@@ -103,6 +103,19 @@ pub struct Own {
     pub pool: bool,
 }
 
+/// Whether a rung may be called so: it names files of the run.
+fn is_name(name: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    (1..=40).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_plain)
+}
+
+impl Own {
+    /// Whether it is one that could have been typed: a journal may hold anything.
+    pub fn is_sound(&self) -> bool {
+        is_name(&self.name) && !self.command.trim().is_empty()
+    }
+}
+
 impl FromStr for Own {
     type Err = String;
 
@@ -110,10 +123,7 @@ impl FromStr for Own {
     fn from_str(text: &str) -> Result<Self, String> {
         let (pool, rest) = text.strip_prefix("pool:").map_or((false, text), |rest| (true, rest));
         let (name, command) = rest.split_once('=').ok_or("expected NAME=COMMAND")?;
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        // It names files of the run.
-        let is_name = name.chars().all(is_plain) && !name.starts_with('.') && name.len() <= 40;
-        if name.is_empty() || !is_name {
+        if !is_name(name) {
             return Err(format!(
                 "{name:?} is no name of a rung: up to 40 letters, digits, - and _"
             ));
@@ -277,6 +287,8 @@ mod tests {
         for bad in ["", "x", "=y", "a b=c", "../x=y", ".x=y", "x=", "x=  ", "pool:=y"] {
             assert!(of(bad).is_err(), "{bad}");
         }
+        let named = |name: &str| Own { name: name.to_owned(), ..own.clone() }.is_sound();
+        assert!(named("mine") && !named("../mine") && !named(""));
     }
 
     #[test]

@@ -110,6 +110,8 @@ pub struct First {
     pub address: u64,
 }
 
+/// Call sites that are told apart; more are counted together.
+const SITES_MAX: usize = 50_000;
 /// First touches that are kept one by one, where they are: 16 GiB of base pages.
 const FIRSTS_MAX: usize = 4 << 20;
 
@@ -154,12 +156,7 @@ impl Seen {
             firsts.push(first);
         }
     }
-}
 
-/// Call sites that are told apart; more are counted together.
-const SITES_MAX: usize = 50_000;
-
-impl Seen {
     /// Adds faults of one call site.
     pub(super) fn of_site(&mut self, frames: &[Frame], group: Group, count: &Count) {
         let is_known = self.sites.contains_key(frames);

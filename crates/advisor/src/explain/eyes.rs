@@ -36,6 +36,9 @@ pub struct Sight {
 /// The sources of minor faults: in full, and in brief.
 const MINOR: usize = 0;
 const BRIEF: usize = 3;
+/// To change what is told takes a call for each event, which interrupts its CPU: of more events it
+/// would take longer than it saves.
+const EVENTS_MAX: usize = 2048;
 
 /// The sources of a session and what each is: what ends a fault stands before what it consists of.
 fn sources() -> (Vec<Source>, Vec<Role>) {
@@ -155,6 +158,7 @@ impl Eyes {
         session.drain(&mut |record| tally.take(&record));
         let faults = session.samples(MINOR) + session.samples(BRIEF);
         if session.has(BRIEF)
+            && session.events() <= EVENTS_MAX
             && let Some(in_full) = self.pace.next(monotonic_raw_ns(), faults)
         {
             // What is told as it was told before is dearer, or less; it is as true.

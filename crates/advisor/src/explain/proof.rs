@@ -32,7 +32,11 @@ pub(super) fn claims(watched: &Watched, measured: &mut Measured) {
     // large; of more than one process it has only those that were waited for.
     if watched.ended.is_some() && watched.seen.processes <= 1 {
         // What was told both ways is counted both ways, told or lost.
-        let told = if is_whole { minor.counted } else { minor.samples - watched.seen.doubled };
+        let told = if is_whole {
+            minor.counted
+        } else {
+            minor.samples.saturating_sub(watched.seen.doubled)
+        };
         let counted = told + watched.before_exec;
         let text = "minor faults that perf counted are among those of wait4";
         claim(text, counted, watched.counted.0.min(counted));

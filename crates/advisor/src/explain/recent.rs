@@ -21,6 +21,8 @@ pub(super) struct Like {
     pub frames: Rc<[Frame]>,
 }
 
+/// How a minor fault was told: the address, when, and whether in brief.
+pub(super) type Told = (u64, u64, bool);
 /// A process, where its mapping starts, and whether the page had been touched.
 pub(super) type Where = (u32, u64, bool);
 
@@ -47,8 +49,8 @@ const TWICE_NS: u64 = 5_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     places: HashMap<Where, Ring>,
-    /// Of each thread: the address, when, and whether in brief.
-    last: HashMap<u32, (u64, u64, bool)>,
+    /// Of each thread.
+    last: HashMap<u32, Told>,
 }
 
 impl Recent {
@@ -80,8 +82,9 @@ impl Recent {
     }
 
     /// Whether a fault of a thread was told the other way just before.
-    pub(super) fn is_double(&mut self, tid: u32, address: u64, at_ns: u64, brief: bool) -> bool {
-        let before = self.last.insert(tid, (address, at_ns, brief));
+    pub(super) fn is_double(&mut self, tid: u32, told: Told) -> bool {
+        let (address, at_ns, brief) = told;
+        let before = self.last.insert(tid, told);
         let is_it = before.is_some_and(|(other, then_ns, how)| {
             other == address && how != brief && at_ns.saturating_sub(then_ns) < TWICE_NS
         });
@@ -131,7 +134,7 @@ mod tests {
     #[test]
     fn a_fault_that_is_told_both_ways_is_one() {
         let mut recent = Recent::default();
-        let mut told = |tid, address, at, brief| recent.is_double(tid, address, at, brief);
+        let mut told = |tid, address, at, brief| recent.is_double(tid, (address, at, brief));
         assert!(!told(1, 0x1000, 100, false) && told(1, 0x1000, 150, true));
         assert!(!told(1, 0x1000, 200, false) && told(1, 0x1000, 250, true), "and so is the next");
         assert!(!told(1, 0x1000, 300, true) && !told(1, 0x1000, 350, true), "told one way only");

@@ -194,7 +194,9 @@ impl Tally {
                     time_ns,
                     chain: if chain.is_empty() { std::slice::from_ref(ip) } else { chain },
                 };
-                if self.recent.is_double(tid, fault.address, time_ns, fault.brief) {
+                // Major faults are told one way only, all the time.
+                let told = (fault.address, time_ns, fault.brief);
+                if !fault.major && self.recent.is_double(tid, told) {
                     self.seen.doubled += 1;
                 } else {
                     self.handled(pid, tid, &fault);

@@ -122,7 +122,8 @@ impl Player {
             Entry::Begin { pid, address, bytes, way, site, .. } => {
                 let end = address.saturating_add(*bytes);
                 // Nobody said that these were given back.
-                self.close_all((*pid, *address), (*pid, end.saturating_sub(1)), now_ns);
+                let last = end.saturating_sub(1).max(*address);
+                self.close_all((*pid, *address), (*pid, last), now_ns);
                 let unit = self.unit(site.key(*way, *bytes), How::Asked(*way), *site);
                 self.units[unit].areas += 1;
                 self.units[unit].bytes = self.units[unit].bytes.max(*bytes);
@@ -250,6 +251,14 @@ mod tests {
         let told = |unit: &Unit| (unit.faults, unit.saved, unit.huge, unit.extra);
         assert_eq!(told(&units[0]), (2048, 2048, 4, 0));
         assert_eq!(told(&units[1]), (4, 4, 4, 8 * MIB - 4 * 4096));
+    }
+
+    #[test]
+    fn a_log_that_the_program_wrote_into_is_played_all_the_same() {
+        let wild = [0, 1, u64::MAX].map(|bytes| begin(1, u64::MAX - 1, bytes, Way::Malloc, 3));
+        let none = begin(2, AT, 0, Way::Map, 4);
+        let played = played(&[&wild[..], &[none]].concat(), &touches(3, AT, 1, 4096));
+        assert!(played.units.is_empty() && played.elsewhere == 1, "{played:?}");
     }
 
     #[test]

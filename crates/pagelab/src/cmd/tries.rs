@@ -195,6 +195,10 @@ pub(super) fn resume(
         let why = "the words of its program are no text: start again with pagelab try";
         return Err(Failure::usage_text(why));
     }
+    if let Some(own) = tried.own.iter().find(|own| !own.is_sound()) {
+        let why = format!("its journal has a rung {:?}, which is no name", own.name);
+        return Err(Failure::usage_text(why));
+    }
     let program = known(&words)?;
     let ground = Ground { fits: tried.fits, own: &tried.own, ..Ground::of(&program) };
     let mut offers = ground.offers();

@@ -43,10 +43,8 @@ impl Took {
         let did_nothing = !is_chosen && entry.counter(tried::ASKED) == Some(0);
         match large {
             Some(bytes) if bytes > 0.0 && !did_nothing => Self::Yes(bytes),
-            // What nobody could look at may have had them.
-            Some(_) if entry.counter(tried::BLIND).unwrap_or(0) > 0 => {
-                Self::Unseen(why_unseen(entry))
-            }
+            // What nobody could look at, most of the time, may have had them.
+            Some(_) if was_hidden(entry) => Self::Unseen(why_unseen(entry)),
             Some(_) => Self::No(why_not(rung, entry)),
             None => Self::Unseen(why_unseen(entry)),
         }
@@ -58,6 +56,13 @@ impl Took {
     }
 }
 
+/// Whether most looks found a process that may not be looked at: one that ends just then is another
+/// matter.
+fn was_hidden(entry: &Entry) -> bool {
+    let counter = |name: &str| entry.counter(name).unwrap_or(0);
+    counter(tried::BLIND) > counter(tried::SAMPLES) / 2
+}
+
 fn why_unseen(entry: &Entry) -> String {
     let counter = |name: &str| entry.counter(name).unwrap_or(0);
     let elapsed = At { arm: tried::ARM, series: tried::ELAPSED, time: Time::Elapsed };
@@ -65,7 +70,7 @@ fn why_unseen(entry: &Entry) -> String {
         let took = entry.numbers.get(elapsed, "p50").map(Quantity::display).unwrap_or_default();
         return format!("it ended after {took}, before anybody could look");
     }
-    if counter(tried::SAMPLES) == 0 || counter(tried::BLIND) > 0 {
+    if counter(tried::SAMPLES) == 0 || was_hidden(entry) {
         return "it belongs to another user, or came to: run as root to look at its memory"
             .to_owned();
     }

@@ -265,6 +265,11 @@ impl Session {
         counters
     }
 
+    /// Events that are open: each source on each CPU, of each thread.
+    pub fn events(&self) -> usize {
+        self.rings.len() + self.others.len()
+    }
+
     /// Samples of a source that came so far.
     pub fn samples(&self, source: usize) -> u64 {
         self.told.get(source).map_or(0, |told| told.samples)
