@@ -24,7 +24,9 @@ impl Said {
     fn of(report: &Value) -> Self {
         let tried = &report["tried"];
         let best = tried["answers"][0]["rung"].as_str();
-        let open = tried["open"].as_array().is_none_or(|open| !open.is_empty());
+        // Base pages are no way to larger ones: whether they are as good is another question.
+        let is_way = |rung: &Value| rung != "plain";
+        let open = tried["open"].as_array().is_none_or(|open| open.iter().any(is_way));
         match best {
             Some(rung) => Self::Faster(rung.to_owned(), ratio(report, rung).map_or(1.0, |r| r[0])),
             None if open => Self::Open,
@@ -216,8 +218,9 @@ mod tests {
         let not_a = report(Some("b"), &[], &[("a", "SAME", 1.0), ("b", "FASTER", 0.9)]);
         let leave = report(None, &[], &[("a", "SLOWER", 1.2)]);
         let open = report(None, &["a"], &[("a", "INCONCLUSIVE", 0.95)]);
+        let beside = report(None, &["plain"], &[("a", "SLOWER", 1.2)]);
         let of = |one, other| Repeated::of("x", [one, other], None).holds;
-        assert!(of(&faster, &faster) && of(&faster, &by_b) && of(&leave, &leave));
+        assert!(of(&faster, &faster) && of(&faster, &by_b) && of(&leave, &beside));
         assert!(!of(&faster, &not_a) && !of(&faster, &leave) && !of(&open, &open));
         let planted = |report, gain| Repeated::of("x", [report, report], Some(gain)).planted;
         assert_eq!([planted(&faster, true), planted(&leave, false)], [Some(true); 2]);
