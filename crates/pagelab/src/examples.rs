@@ -86,6 +86,20 @@ mod tests {
         }
     }
 
+    /// The words of a line as a shell splits them, where nothing but `"` keeps blanks together.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for character in line.chars() {
+            match character {
+                '"' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                _ => words.last_mut().unwrap().push(character),
+            }
+        }
+        words
+    }
+
     #[test]
     fn every_example_is_a_command_line() {
         for (path, examples) in examples() {
@@ -93,7 +107,7 @@ mod tests {
             for example in examples {
                 assert!(example.starts_with(path), "{example} is no example of {path}");
                 let typed = example.split(" > ").next().unwrap_or_default();
-                let words = ["pagelab"].into_iter().chain(typed.split(' '));
+                let words = ["pagelab".to_owned()].into_iter().chain(words(typed));
                 match cmd::command().try_get_matches_from(words) {
                     Ok(_) => (),
                     Err(error) if !error.use_stderr() => (),
