@@ -11,11 +11,13 @@ const FAST: u64 = 50_000;
 /// Below so many a second they are all told in full again.
 const SLOW: u64 = 40_000;
 /// Faults a second that are told in full then.
-const IN_FULL: u64 = 10_000;
+const IN_FULL: u64 = 5_000;
 /// How long they are told in full at a time.
 const STRETCH_NS: u64 = 8_000_000;
 /// How long the rate is looked at before it decides.
 const LOOK_NS: u64 = 50_000_000;
+/// It decides sooner where so many came by then: what was told in full has cost enough.
+const LOOK_FAULTS: u64 = 4_000;
 /// A stretch in brief lasts at most so long: what a program does changes.
 const BRIEF_MAX_NS: u64 = 400_000_000;
 
@@ -52,7 +54,7 @@ impl Pace {
         let came = faults.saturating_sub(self.faults);
         let rate = rate(came, elapsed);
         match self.telling {
-            Telling::Full if elapsed < LOOK_NS => None,
+            Telling::Full if elapsed < LOOK_NS && came < LOOK_FAULTS => None,
             Telling::Full if rate <= FAST => {
                 self.begin(Telling::Full, now_ns, faults);
                 None
@@ -130,7 +132,7 @@ mod tests {
         for rate in [60_000, 200_000, 1_000_000, 2_000_000] {
             let (share, stretches) = share(10, |_| rate);
             let in_full = share * rate as f64;
-            assert!((5_000.0..=60_000.0).contains(&in_full), "{rate}: {in_full}");
+            assert!((2_500.0..=45_000.0).contains(&in_full), "{rate}: {in_full}");
             assert!(stretches > 15, "{rate}: {stretches}");
         }
     }

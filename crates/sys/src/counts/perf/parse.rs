@@ -1,8 +1,8 @@
 //! The records that the kernel writes into a ring, as values.
 //!
-//! The one idea: every event of a session asks for the same head (`IP TID TIME ADDR CPU`), so one
-//! reader serves all and records of several rings can be put in order of time. Layouts are those of
-//! `perf_event_open(2)`; what is shorter than its layout is no record.
+//! The one idea: every event of a session asks for the same head (`IP TID TIME ADDR CPU`, in brief
+//! `TID TIME ADDR`), so one reader serves all and records of several rings can be put in order of
+//! time. Layouts are those of `perf_event_open(2)`; what is shorter than its layout is no record.
 //!
 //! It is no general parser: what a session does not ask the kernel for is not read here.
 
@@ -26,11 +26,11 @@ pub struct Record {
 pub enum Body {
     /// A sample of the source's event.
     Sample {
-        /// The instruction.
+        /// The instruction; 0 where it is told in brief.
         ip: u64,
         /// The address that the event is about, 0 where it is about none.
         addr: u64,
-        /// The CPU.
+        /// The CPU; 0 where it is told in brief.
         cpu: u32,
         /// Whether the processor was in kernel mode.
         kernel: bool,
@@ -94,14 +94,22 @@ const MISC_COMM_EXEC: u16 = 1 << 13;
 /// Values above this mark a context in a callchain, they are no addresses.
 const CONTEXT_MAX: u64 = u64::MAX - 4095;
 
-/// Bytes that `sample_id_all` adds to records that are no samples: `TID TIME CPU`.
-const TRAILER: usize = 24;
-
-/// Whether a source asked for callers and raw data.
+/// What a source asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shape {
+    /// Callers.
     pub(super) chain: bool,
+    /// The fields of a tracepoint.
     pub(super) raw: bool,
+    /// Thread, time and address alone: half the bytes, at half the cost to the program.
+    pub(super) brief: bool,
+}
+
+impl Shape {
+    /// Bytes that `sample_id_all` adds to records that are no samples: `TID TIME`, and `CPU`.
+    fn trailer(self) -> usize {
+        if self.brief { 16 } else { 24 }
+    }
 }
 
 /// Reads one record without its header; `None` for one of no interest, or too short.
@@ -116,8 +124,8 @@ pub(super) fn parse(
         return sample(source, misc, bytes, shape);
     }
     let (payload, mut trailer) = (
-        Words(bytes.get(..bytes.len().checked_sub(TRAILER)?)?),
-        Words(bytes.get(bytes.len() - TRAILER..)?),
+        Words(bytes.get(..bytes.len().checked_sub(shape.trailer())?)?),
+        Words(bytes.get(bytes.len() - shape.trailer()..)?),
     );
     let (pid, tid, time_ns) = (trailer.half()?, trailer.half()?, trailer.word()?);
     let mut words = payload;
@@ -147,10 +155,13 @@ pub(super) fn parse(
 
 fn sample(source: usize, misc: u16, bytes: &[u8], shape: Shape) -> Option<Record> {
     let mut words = Words(bytes);
-    let ip = words.word()?;
+    let ip = if shape.brief { 0 } else { words.word()? };
     let (pid, tid, time_ns) = (words.half()?, words.half()?, words.word()?);
-    let (addr, cpu) = (words.word()?, words.half()?);
-    words.half()?;
+    let addr = words.word()?;
+    let cpu = if shape.brief { 0 } else { words.half()? };
+    if !shape.brief {
+        words.half()?;
+    }
     let mut chain = Vec::new();
     if shape.chain {
         let count = usize::try_from(words.word()?).ok()?;
@@ -227,7 +238,7 @@ mod tests {
         sent.extend(bytes(&[0x40_1000, 0x40_2000]));
         sent.extend(4_u32.to_le_bytes());
         sent.extend([1, 2, 3, 4]);
-        let shape = Shape { chain: true, raw: true };
+        let shape = Shape { chain: true, raw: true, brief: false };
         let record = parse(2, SAMPLE, 2, &sent, shape).unwrap();
         assert_eq!((record.source, record.pid, record.tid, record.time_ns), (2, 7, 8, 99));
         let chain = vec![0x40_1000, 0x40_2000];
@@ -235,6 +246,18 @@ mod tests {
         let kernel = false;
         let body = Body::Sample { ip: 0x40_1000, addr: 0x7f00, cpu: 1, kernel, chain, raw };
         assert_eq!(record.body, body);
+    }
+
+    #[test]
+    fn in_brief_a_sample_is_a_thread_a_time_and_an_address() {
+        let brief = Shape { brief: true, ..Shape::default() };
+        let record = parse(3, SAMPLE, 2, &bytes(&[two(7, 8), 99, 0x7f00]), brief).unwrap();
+        assert_eq!((record.source, record.pid, record.tid, record.time_ns), (3, 7, 8, 99));
+        let (chain, raw) = (Vec::new(), Vec::new());
+        let body = Body::Sample { ip: 0, addr: 0x7f00, cpu: 0, kernel: false, chain, raw };
+        assert_eq!(record.body, body);
+        let lost = parse(3, LOST, 0, &bytes(&[17, 3, two(7, 8), 5]), brief).unwrap();
+        assert_eq!((lost.tid, lost.time_ns, lost.body), (8, 5, Body::Lost(3)));
     }
 
     #[test]
@@ -273,7 +296,8 @@ mod tests {
             misc in any::<u16>(),
             sent in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            for shape in [Shape::default(), Shape { chain: true, raw: true }] {
+            let full = Shape { chain: true, raw: true, brief: false };
+            for shape in [Shape::default(), full, Shape { brief: true, ..Shape::default() }] {
                 let _ = parse(0, kind, misc, &sent, shape);
             }
         }

@@ -22,7 +22,7 @@ pub enum When {
     Always,
     /// While events are told in full, as they are at first.
     InFull,
-    /// While they are told in brief: in place of what is told in full.
+    /// While they are told in brief: thread, time and address, in place of what is told in full.
     InBrief,
 }
 

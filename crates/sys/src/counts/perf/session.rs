@@ -108,6 +108,7 @@ impl Session {
         let shape = |source: &Source| Shape {
             chain: source.chain,
             raw: matches!(source.event, Event::Tracepoint(_)),
+            brief: source.when == When::InBrief,
         };
         let mut session = Self {
             rings: Vec::new(),
@@ -186,8 +187,10 @@ impl Session {
             Event::Nothing => Builder::new(Software::DUMMY),
             Event::Tracepoint(tracepoint) => Builder::new(Numbered::with_id(tracepoint.id)),
         };
-        let head = SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME;
-        builder.sample(head | SampleFlag::ADDR | SampleFlag::CPU);
+        builder.sample(SampleFlag::TID | SampleFlag::TIME | SampleFlag::ADDR);
+        if source.when != When::InBrief {
+            builder.sample(SampleFlag::IP | SampleFlag::CPU);
+        }
         if source.chain {
             builder.sample(SampleFlag::CALLCHAIN);
             builder.exclude_callchain_kernel(true).sample_max_stack(CALLERS);
