@@ -6,10 +6,7 @@ use std::{thread, time::Duration};
 
 use pagelab_sys::counts::{moved_pages, reported_kib};
 
-use crate::{
-    measure::REST_NS,
-    meter::{COLD, Witness},
-};
+use crate::meter::{COLD, Witness};
 
 /// Repetitions that were kept although the host took memory back meanwhile.
 pub(crate) const KEPT_COLD: &str = "repetitions_with_cold_memory";
@@ -21,7 +18,7 @@ const RECLAIMED: &str = "repetitions whose file was reclaimed meanwhile in every
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     pub(crate) attempts_max: u32,
-    /// Attempts for the host's sake end when together they took longer ([`crate::measure::REST_NS`]).
+    /// Attempts for the host's sake end when together they took longer.
     pub(crate) rest_ns: u64,
     pub(crate) host: HostWatch,
     pub(crate) kernel: MoveWatch,
@@ -37,8 +34,8 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    pub(crate) fn new(attempts_max: u32) -> Self {
-        Self { attempts_max, rest_ns: REST_NS, ..Self::default() }
+    pub(crate) fn new(attempts_max: u32, rest_ns: u64) -> Self {
+        Self { attempts_max, rest_ns, ..Self::default() }
     }
 
     /// Whether a repetition is to be taken again because a claim of it is broken.

@@ -92,7 +92,7 @@ pub fn measure(
     let fixed = if is_one_pass { Some(1) } else { asked.repetitions() };
     let (fewest, most) =
         fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));
-    let mut losses = Losses::new(method.attempts_max);
+    let mut losses = Losses::new(method.attempts_max, REST_NS);
     for trial in trials.iter_mut().filter(|_| !is_one_pass) {
         repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut losses)?;
     }
@@ -160,7 +160,7 @@ fn repeat(
             trial.set_cold_apart(meter);
         }
         trial.verify(witness)?;
-        // However long it took: where the kernel compacts for each page, only time shows what holds.
+        // However long it took: what moves pages is not the host, and does not rest with it.
         let is_final = is_last && attempt >= ATTEMPTS_AT_CLAIMS.min(losses.attempts_max);
         if !is_final && trial.counts_faults() && losses.forgive(witness) {
             continue;
@@ -299,7 +299,7 @@ mod tests {
         let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
         let mut witness = Witness::default();
         let host = HostWatch::of(never_rests);
-        let mut losses = Losses { host, ..Losses::new(2) };
+        let mut losses = Losses { host, ..Losses::new(2, REST_NS) };
         for repetition in [None, Some(0), Some(1), Some(2)] {
             let is_kept = repeat(&mut Touches, repetition, &mut meter, &mut witness, &mut losses);
             assert!(is_kept.unwrap());
@@ -358,7 +358,7 @@ mod tests {
         let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
         let mut witness = Witness::default();
         let kernel = MoveWatch::of(|| Some(MOVED.get()));
-        let mut losses = Losses { kernel, rest_ns, ..Losses::new(attempts_max) };
+        let mut losses = Losses { kernel, ..Losses::new(attempts_max, rest_ns) };
         assert!(repeat(&mut trial, Some(0), &mut meter, &mut witness, &mut losses).unwrap());
         meter.keep();
         witness.keep();
