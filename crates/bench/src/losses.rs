@@ -31,7 +31,15 @@ pub(crate) struct Losses {
     /// Thrown away because a claim broke: while the kernel moved pages, and for no reason seen.
     pub(crate) moved: u32,
     pub(crate) unproven: u32,
+    /// How often [`LATE`] was waited for.
+    pub(crate) patience: u32,
 }
+
+/// How long after a batch of pages began to move the kernel counts it.
+const BATCH: Duration = Duration::from_millis(20);
+/// The same where whoever moves them gets few turns, asked so often in a process.
+const LATE: Duration = Duration::from_millis(500);
+const PATIENCE_MAX: u32 = 4;
 
 impl Losses {
     pub(crate) fn new(attempts_max: u32, rest_ns: u64) -> Self {
@@ -43,10 +51,13 @@ impl Losses {
         if witness.holds() {
             return false;
         }
-        let is_moved = self.kernel.has_moved();
         // A processor may fault once more than it should, one time in 10^8 here. What does so twice
-        // in a process is no chance.
-        let is_forgiven = is_moved || self.unproven == 0;
+        // in a process is no chance, unless whoever moves the page waits for a processor itself.
+        let is_chance = self.unproven == 0;
+        let is_patient = !is_chance && self.patience < PATIENCE_MAX;
+        self.patience += u32::from(is_patient);
+        let is_moved = self.kernel.has_moved(if is_patient { LATE } else { BATCH });
+        let is_forgiven = is_moved || is_chance;
         *(if is_moved { &mut self.moved } else { &mut self.unproven }) += u32::from(is_forgiven);
         is_forgiven
     }
@@ -156,12 +167,13 @@ impl MoveWatch {
 
     /// Whether pages were moved since the repetition began. The kernel counts a batch when all of
     /// it was moved (`migrate_pages`, `mm/migrate.c`), which may be some time after a touch met it.
-    fn has_moved(&mut self) -> bool {
-        const BATCH: Duration = Duration::from_millis(20);
-        self.0.has_moved() || {
-            thread::sleep(BATCH);
-            self.0.has_moved()
-        }
+    fn has_moved(&mut self, at_most: Duration) -> bool {
+        let looks = at_most.as_millis().div_ceil(BATCH.as_millis());
+        self.0.has_moved()
+            || (0..looks).any(|_| {
+                thread::sleep(BATCH);
+                self.0.has_moved()
+            })
     }
 }
 

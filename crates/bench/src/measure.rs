@@ -385,6 +385,22 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_that_breaks_again_waits_for_whoever_moves_pages_slowly() {
+        thread_local! {
+            static LOOKS: Cell<u64> = const { Cell::new(0) };
+        }
+        // One look before each attempt, two after the first, and then it moves.
+        let slow = || Some(u64::from(LOOKS.replace(LOOKS.get() + 1) >= 10));
+        let mut losses = Losses { kernel: MoveWatch::of(slow), ..Losses::new(12, REST_NS) };
+        let mut trial = Stumbles { times: 2, moves: false, counts: true };
+        let mut meter = Meter::new(Clock::new(ClockChoice::Scripted { step_ns: 7 }), 0);
+        let mut witness = Witness::default();
+        repeat(&mut trial, Some(0), &mut meter, &mut witness, &mut losses).unwrap();
+        assert!(witness.holds());
+        assert_eq!((losses.unproven, losses.moved, losses.patience), (1, 1, 1));
+    }
+
+    #[test]
     fn a_claim_that_breaks_is_tried_again_a_few_times_however_long_that_takes() {
         let trial = |times| Stumbles { times, moves: true, counts: true };
         assert_eq!(stumbled(trial(3), 12, 0), (true, [3, 0]));
