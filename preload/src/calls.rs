@@ -5,8 +5,10 @@
 
 use std::ffi::{CStr, c_int, c_long, c_void};
 
-/// An error number.
-pub(crate) type Errno = c_int;
+use pagelab_sys::process::preload::edge::checked;
+pub(crate) use pagelab_sys::process::preload::edge::{
+    Errno, aside, close, errno, open, shared, size, thread, variable,
+};
 
 /// How a map was asked for.
 #[derive(Debug, Clone, Copy)]
@@ -17,45 +19,6 @@ pub(crate) struct Map {
     pub(crate) flags: c_int,
     pub(crate) file: c_int,
     pub(crate) offset: i64,
-}
-
-fn place_of_errno() -> *mut c_int {
-    // SAFETY: takes nothing, and answers for as long as the thread lives.
-    unsafe { libc::__errno_location() }
-}
-
-/// The error number of the last call that failed.
-pub(crate) fn errno() -> Errno {
-    // SAFETY: the place is this thread's own.
-    unsafe { *place_of_errno() }
-}
-
-/// Does something, and leaves `errno` as it was (rule 2).
-pub(crate) fn aside<T>(act: impl FnOnce() -> T) -> T {
-    let before = errno();
-    let came = act();
-    // SAFETY: the place is this thread's own.
-    unsafe { *place_of_errno() = before };
-    came
-}
-
-/// A variable of the environment, as long as nobody changes it.
-pub(crate) fn variable(name: &str) -> Option<&'static CStr> {
-    let mut bytes = [0; 64];
-    bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
-    let name = CStr::from_bytes_until_nul(&bytes).ok()?;
-    // SAFETY: the name ends with 0.
-    let found = unsafe { libc::getenv(name.as_ptr()) };
-    if found.is_null() {
-        return None;
-    }
-    // SAFETY: it ends with 0, and is read before the program can change it.
-    Some(unsafe { CStr::from_ptr(found) })
-}
-
-/// What a call answered; -1 is an error.
-fn checked(answer: c_long) -> Result<c_long, Errno> {
-    if answer == -1 { Err(errno()) } else { Ok(answer) }
 }
 
 /// Maps as asked, but with these flags.
@@ -104,11 +67,6 @@ pub(crate) fn process() -> u64 {
     u64::try_from(pid).unwrap_or(0)
 }
 
-/// This thread, which is never 0.
-pub(crate) fn thread() -> usize {
-    place_of_errno().addr()
-}
-
 /// Now, nanoseconds of `CLOCK_MONOTONIC_RAW`.
 pub(crate) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -148,15 +106,6 @@ pub(crate) fn truncate(file: c_int, size: i64) -> Result<(), Errno> {
     checked(unsafe { libc::syscall(libc::SYS_ftruncate, c_long::from(file), size) }).map(drop)
 }
 
-/// The bytes of a file.
-pub(crate) fn size(file: c_int) -> Result<i64, Errno> {
-    // SAFETY: numbers and padding: zeroes are one.
-    let mut about: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: writes one `struct stat`.
-    let answer = unsafe { libc::syscall(libc::SYS_fstat, c_long::from(file), &raw mut about) };
-    checked(answer).map(|_| about.st_size)
-}
-
 /// `fcntl(2)` without an argument.
 pub(crate) fn flags(file: c_int, which: c_int) -> Result<c_int, Errno> {
     // SAFETY: takes numbers.
@@ -180,22 +129,6 @@ pub(crate) fn link(path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
     checked(answer).map(|count| usize::try_from(count).unwrap_or(0))
 }
 
-/// Opens a file for reading and writing.
-pub(crate) fn open(path: &CStr) -> Result<c_int, Errno> {
-    let flags = libc::O_RDWR | libc::O_CLOEXEC;
-    // SAFETY: a text that ends with 0.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_openat,
-            c_long::from(libc::AT_FDCWD),
-            path.as_ptr(),
-            c_long::from(flags),
-            0,
-        )
-    };
-    number(answer)
-}
-
 /// A new file in memory.
 pub(crate) fn file_in_memory(name: &CStr, flags: u32) -> Result<c_int, Errno> {
     // SAFETY: a text that ends with 0.
@@ -213,21 +146,6 @@ pub(crate) fn replace(old: c_int, new: c_int, flags: c_int) -> Result<(), Errno>
     checked(answer).map(drop)
 }
 
-/// Closes a file that was opened here.
-pub(crate) fn close(file: c_int) {
-    // SAFETY: takes a number.
-    unsafe { libc::syscall(libc::SYS_close, c_long::from(file)) };
-}
-
 fn number(answer: c_long) -> Result<c_int, Errno> {
     checked(answer).map(|number| c_int::try_from(number).unwrap_or(-1))
-}
-
-/// A map that was made for all to write, or none.
-pub(crate) fn shared(file: c_int, length: usize) -> Result<*mut c_void, Errno> {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let map_of = Map { address: 0, length, access, flags: libc::MAP_SHARED, file, offset: 0 };
-    // SAFETY: a new place, which the kernel chooses.
-    let at = unsafe { map(&map_of, libc::MAP_SHARED) };
-    if at == libc::MAP_FAILED { Err(errno()) } else { Ok(at) }
 }

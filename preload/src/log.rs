@@ -21,7 +21,8 @@ static OPEN: AtomicPtr<Log> = AtomicPtr::new(ptr::null_mut());
 
 /// Opens the log that the environment names, and notes this program.
 pub(crate) fn open() {
-    let Some(file) = calls::variable(LOG).and_then(|path| calls::open(path).ok()) else { return };
+    let Some(file) = calls::variable(LOG) else { return };
+    let Ok(file) = calls::open(file, libc::O_RDWR) else { return };
     let is_whole =
         calls::size(file).is_ok_and(|size| usize::try_from(size).is_ok_and(|n| n == LOG_BYTES));
     if is_whole && let Ok(at) = calls::shared(file, LOG_BYTES) {

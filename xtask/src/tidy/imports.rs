@@ -20,6 +20,7 @@ const HOUSE: &[(&str, &[&str])] = &[
         &["record", "trace", "sys", "emu", "tier", "bench", "workloads", "advisor", "report"],
     ),
     ("preload", &["sys"]),
+    ("segment", &["sys"]),
     ("capture", &["trace"]),
     ("fuzz", &["record", "trace", "tier", "sys", "bench", "workloads", "report"]),
     ("vm", &["record", "sys"]),

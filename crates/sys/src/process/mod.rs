@@ -9,6 +9,7 @@ pub mod minder;
 pub mod preload;
 mod pulse;
 pub(crate) mod sched;
+pub mod segment;
 pub mod tree;
 
 pub use child::Heirloom;

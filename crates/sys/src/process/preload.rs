@@ -5,6 +5,7 @@
 //! anything. Orders are a variable of the environment, so that what the program starts inherits
 //! them; counts are words of a page that all its processes share.
 
+pub mod edge;
 pub mod log;
 
 use std::{fmt, str};

@@ -1,0 +1,421 @@
+//! What the library of segments is asked for, and where it counts what came of it.
+//!
+//! The one idea: these are the words of both sides, of whoever starts a program and of the library
+//! inside it, as in [`super::preload`]: nothing that the library calls here allocates. What is
+//! asked for are the variables of the publication (`SMM_HEAP=1g`), so that what worked there works
+//! here; a value that is none is refused by name before a program starts.
+
+use std::fmt;
+
+/// The package whose library it is.
+pub const PACKAGE: &str = "pagelab-segment";
+/// The variable that names the file of the counts.
+pub const SHEET: &str = "PAGELAB_SEGMENT_SHEET";
+/// Bytes of that file.
+pub const SHEET_BYTES: usize = 4096;
+/// The least that a heap can be: mimalloc manages no smaller piece, and its own tables are in it.
+pub const HEAP_MIN: u64 = 64 << 20;
+
+listed! {
+    /// A variable of the environment.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Variable {
+        /// Bytes of the heap's segment.
+        Heap,
+        /// Bytes of the segment of maps.
+        Mmap,
+        /// Bytes of the main stack that are touched ahead.
+        Stack,
+        /// Bytes of the program's code that are collapsed into huge pages, at most.
+        Code,
+        /// Whether leaves are of 2 MiB.
+        Pmd,
+        /// Whether they are of 1 GiB, too.
+        Pud,
+        /// When memory is zeroed.
+        Zero,
+        /// The program that has segments; all others of a tree have none.
+        Only,
+        /// Whether a segment that is full ends the program.
+        Strict,
+    }
+}
+
+impl Variable {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Heap => "SMM_HEAP",
+            Self::Mmap => "SMM_MMAP",
+            Self::Stack => "SMM_STACK",
+            Self::Code => "SMM_CODE",
+            Self::Pmd => "SMM_PMD",
+            Self::Pud => "SMM_PUD",
+            Self::Zero => "SMM_ZERO",
+            Self::Only => "SMM_ONLY",
+            Self::Strict => "SMM_STRICT",
+        }
+    }
+
+    /// What may be said.
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Heap => "a size of 64m or more, as SMM_HEAP=1g",
+            Self::Mmap => "a size, as SMM_MMAP=11g",
+            Self::Stack => "a size, as SMM_STACK=8m",
+            Self::Code => "a size, as SMM_CODE=2m",
+            Self::Pmd => "0 or 1, as SMM_PMD=1",
+            Self::Pud => "0 or 1, as SMM_PUD=1",
+            Self::Zero => "fault or ahead, as SMM_ZERO=fault",
+            Self::Only => "the name of a program's file, as SMM_ONLY=cc1",
+            Self::Strict => "0 or 1, as SMM_STRICT=1",
+        }
+    }
+}
+
+/// The size to which segments and what they serve are aligned: the largest page that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Leaf {
+    /// 4 KiB.
+    #[default]
+    Base,
+    /// 2 MiB.
+    Pmd,
+    /// 1 GiB.
+    Pud,
+}
+
+impl Leaf {
+    /// Its bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Base => 4 << 10,
+            Self::Pmd => 2 << 20,
+            Self::Pud => 1 << 30,
+        }
+    }
+}
+
+/// When memory is zeroed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Zero {
+    /// By the fault that needs it.
+    #[default]
+    Fault,
+    /// All of it, before the program begins.
+    Ahead,
+}
+
+/// What a program is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// Bytes of the heap's segment; 0 is none.
+    pub heap: u64,
+    /// Bytes of the segment of maps; 0 is none.
+    pub mmap: u64,
+    /// Bytes of the main stack.
+    pub stack: u64,
+    /// Bytes of code.
+    pub code: u64,
+    /// The leaf.
+    pub leaf: Leaf,
+    /// When memory is zeroed.
+    pub zero: Zero,
+    /// Whether a full segment ends the program.
+    pub strict: bool,
+}
+
+/// A variable with a value that it cannot have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bad(pub Variable);
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not {}", self.0.name(), self.0.example())
+    }
+}
+
+impl std::error::Error for Bad {}
+
+impl Wish {
+    /// What some variables say; one that is not set, or empty, says nothing.
+    ///
+    /// # Errors
+    /// With the first variable that says what it cannot say.
+    pub fn read<'v>(value: impl Fn(Variable) -> Option<&'v [u8]>) -> Result<Self, Bad> {
+        let said = |variable| value(variable).filter(|text| !text.is_empty());
+        let size = |variable| said(variable).map_or(Some(0), bytes).ok_or(Bad(variable));
+        let is_on = |variable| match said(variable) {
+            None | Some(b"0") => Ok(false),
+            Some(b"1") => Ok(true),
+            Some(_) => Err(Bad(variable)),
+        };
+        let heap = size(Variable::Heap)?;
+        if heap > 0 && heap < HEAP_MIN {
+            return Err(Bad(Variable::Heap));
+        }
+        let leaf = match (is_on(Variable::Pmd)?, is_on(Variable::Pud)?) {
+            (_, true) => Leaf::Pud,
+            (true, false) => Leaf::Pmd,
+            (false, false) => Leaf::Base,
+        };
+        let zero = match said(Variable::Zero) {
+            None | Some(b"fault") => Zero::Fault,
+            Some(b"ahead") => Zero::Ahead,
+            Some(_) => return Err(Bad(Variable::Zero)),
+        };
+        Ok(Self {
+            heap,
+            mmap: size(Variable::Mmap)?,
+            stack: size(Variable::Stack)?,
+            code: size(Variable::Code)?,
+            leaf,
+            zero,
+            strict: is_on(Variable::Strict)?,
+        })
+    }
+
+    /// The variables that say it.
+    pub fn variables(&self) -> [(Variable, String); 8] {
+        let is_on = |on: bool| u8::from(on).to_string();
+        let zero = if self.zero == Zero::Ahead { "ahead" } else { "fault" };
+        [
+            (Variable::Heap, self.heap.to_string()),
+            (Variable::Mmap, self.mmap.to_string()),
+            (Variable::Stack, self.stack.to_string()),
+            (Variable::Code, self.code.to_string()),
+            (Variable::Pmd, is_on(self.leaf >= Leaf::Pmd)),
+            (Variable::Pud, is_on(self.leaf >= Leaf::Pud)),
+            (Variable::Zero, zero.to_owned()),
+            (Variable::Strict, is_on(self.strict)),
+        ]
+    }
+}
+
+/// A size as the publication writes it: a number, and k, m or g.
+pub fn bytes(text: &[u8]) -> Option<u64> {
+    let (digits, shift) = match text {
+        [digits @ .., b'k' | b'K'] => (digits, 10),
+        [digits @ .., b'm' | b'M'] => (digits, 20),
+        [digits @ .., b'g' | b'G'] => (digits, 30),
+        digits => (digits, 0),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })?;
+    number.checked_mul(1 << shift)
+}
+
+listed! {
+    /// What is counted, over all programs that share a sheet.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Counted {
+        /// Programs that began with segments.
+        Programs,
+        /// Programs that began without: others than the one that was named.
+        Others,
+        /// Processes that told what they had when they ended; forked ones are among them.
+        Told,
+        /// Segments that the kernel did not give.
+        Unreserved,
+        /// The error number of the last one.
+        Errno,
+        /// Maps that were served.
+        Maps,
+        /// Their bytes.
+        MapBytes,
+        /// Bytes of heaps that were present in huge pages at the end.
+        HeapLarge,
+        /// Bytes of heaps that were present in smaller pages.
+        HeapSmall,
+        /// The same of maps.
+        MmapLarge,
+        /// The same of maps.
+        MmapSmall,
+        /// Private anonymous memory outside, which libc or a fallback had.
+        Outside,
+        /// Bytes of main stacks that were touched ahead.
+        Stack,
+        /// Of those, in huge pages.
+        StackLarge,
+        /// Bytes of code that were collapsed.
+        Code,
+        /// The error number where the kernel did not; 1 << 32 where there is no whole huge page.
+        CodeErrno,
+        /// Calls that asked for small pages in a segment, which has its own.
+        Ignored,
+        /// Programs that a full segment ended.
+        Ended,
+    }
+}
+
+/// No whole huge page lies within a program's code.
+pub const CODE_TOO_SMALL: u64 = 1 << 32;
+
+listed! {
+    /// Why memory came from the kernel instead of a segment.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Reason {
+        /// The heap was full.
+        HeapFull,
+        /// Memory of the heap with a larger alignment than its allocator serves.
+        Aligned,
+        /// The segment of maps had no room.
+        MmapFull,
+        /// A map of a file.
+        File,
+        /// Shared memory.
+        Shared,
+        /// A map at an address that the program chose.
+        Placed,
+        /// A stack, pages of a pool, locked memory.
+        Own,
+        /// The break.
+        Break,
+        /// A map that grew, and had parts with rights of their own.
+        Moved,
+        /// A call in the midst of another, as in a signal handler.
+        Busy,
+    }
+}
+
+impl Reason {
+    /// Where it is counted: calls, and bytes right behind.
+    pub const fn place(self) -> usize {
+        Counted::ALL.len() + 2 * self as usize
+    }
+
+    /// As in "3 calls because ...".
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::HeapFull => "the heap was full",
+            Self::Aligned => "they wanted an alignment beyond 64 KiB",
+            Self::MmapFull => "the segment of maps had no room",
+            Self::File => "they were of files",
+            Self::Shared => "they were of shared memory",
+            Self::Placed => "the program chose the address",
+            Self::Own => "they were stacks, locked, or of a pool",
+            Self::Break => "they moved the break",
+            Self::Moved => "a part had rights of its own",
+            Self::Busy => "they came in the midst of another",
+        }
+    }
+
+    /// Its name where a program reads it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HeapFull => "heap-full",
+            Self::Aligned => "aligned",
+            Self::MmapFull => "mmap-full",
+            Self::File => "file",
+            Self::Shared => "shared",
+            Self::Placed => "placed",
+            Self::Own => "own",
+            Self::Break => "break",
+            Self::Moved => "moved",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+/// Words on a sheet.
+pub const WORDS: usize = Counted::ALL.len() + 2 * Reason::ALL.len();
+
+/// What was counted on a sheet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts([u64; WORDS]);
+
+impl Counts {
+    /// The counts at the beginning of a sheet; what is missing is 0.
+    pub fn of(sheet: &[u8]) -> Self {
+        let mut words = [0; WORDS];
+        for (count, word) in words.iter_mut().zip(sheet.as_chunks().0) {
+            *count = u64::from_ne_bytes(*word);
+        }
+        Self(words)
+    }
+
+    /// One of them.
+    pub const fn get(&self, counted: Counted) -> u64 {
+        self.0[counted as usize]
+    }
+
+    /// Calls that went to the kernel, and their bytes.
+    pub const fn fallback(&self, reason: Reason) -> (u64, u64) {
+        (self.0[reason.place()], self.0[reason.place() + 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(pairs: &[(Variable, &'static str)]) -> Result<Wish, Bad> {
+        Wish::read(|asked| {
+            let found = pairs.iter().find(|(variable, _)| *variable == asked);
+            found.map(|(_, text)| text.as_bytes())
+        })
+    }
+
+    #[test]
+    fn the_published_variables_are_read_as_published() {
+        let said = [
+            (Variable::Code, "2m"),
+            (Variable::Stack, "8m"),
+            (Variable::Heap, "1g"),
+            (Variable::Mmap, "11g"),
+        ];
+        let base = wish(&said).unwrap();
+        let sizes = [base.code, base.stack, base.heap, base.mmap];
+        assert_eq!(sizes, [2 << 20, 8 << 20, 1 << 30, 11 << 30]);
+        assert_eq!(base.leaf, Leaf::Base);
+        assert_eq!(wish(&[(Variable::Pmd, "1")]).unwrap().leaf, Leaf::Pmd);
+        assert_eq!(wish(&[(Variable::Pmd, "1"), (Variable::Pud, "1")]).unwrap().leaf, Leaf::Pud);
+        assert_eq!(wish(&[]).unwrap(), Wish::default());
+    }
+
+    #[test]
+    fn a_value_that_is_none_is_named_with_one_that_is() {
+        for text in ["x", "1x", "-1", "g", "1.5g", "99999999999g", "1 g"] {
+            let bad = wish(&[(Variable::Mmap, text)]).unwrap_err();
+            assert_eq!(bad.to_string(), "SMM_MMAP is not a size, as SMM_MMAP=11g", "{text}");
+        }
+        assert_eq!(wish(&[(Variable::Heap, "1m")]), Err(Bad(Variable::Heap)));
+        assert_eq!(wish(&[(Variable::Pmd, "yes")]), Err(Bad(Variable::Pmd)));
+        assert_eq!(wish(&[(Variable::Zero, "never")]), Err(Bad(Variable::Zero)));
+        assert_eq!(wish(&[(Variable::Strict, "2")]), Err(Bad(Variable::Strict)));
+    }
+
+    #[test]
+    fn what_is_said_by_variables_is_what_was_asked_for() {
+        let asked = Wish {
+            heap: 1 << 30,
+            mmap: 3 << 20,
+            stack: 1,
+            code: 0,
+            leaf: Leaf::Pud,
+            zero: Zero::Ahead,
+            strict: true,
+        };
+        let said = asked.variables();
+        let read = Wish::read(|variable| {
+            said.iter().find(|(name, _)| *name == variable).map(|(_, text)| text.as_bytes())
+        });
+        assert_eq!(read, Ok(asked));
+    }
+
+    #[test]
+    fn counts_and_fallbacks_have_places_of_their_own() {
+        let sheet: Vec<u8> = (0..WORDS as u64).flat_map(u64::to_ne_bytes).collect();
+        let counts = Counts::of(&sheet);
+        assert_eq!(counts.get(Counted::Programs), 0);
+        let first = Counted::ALL.len() as u64;
+        assert_eq!(counts.fallback(Reason::HeapFull), (first, first + 1));
+        assert_eq!(counts.fallback(Reason::Busy), (WORDS as u64 - 2, WORDS as u64 - 1));
+        assert!(size_of::<[u64; WORDS]>() <= SHEET_BYTES);
+    }
+}

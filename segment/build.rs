@@ -1,0 +1,12 @@
+//! Tells the linker who makes the system calls of the allocator that is linked in.
+//!
+//! mimalloc calls `mmap` by that name, which this library takes from programs: what the allocator
+//! maps for its own tables must not come out of a program's segment, so its calls have names of
+//! their own here, `__wrap_mmap` and the like.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    for call in ["mmap", "munmap", "mprotect", "madvise"] {
+        println!("cargo::rustc-link-arg-cdylib=-Wl,--wrap={call}");
+    }
+}

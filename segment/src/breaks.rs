@@ -1,0 +1,60 @@
+//! The break: memory at its end that a program gets by `brk` and `sbrk`.
+//!
+//! The one idea: a segment of its own, as large as the heap's, of which the part below the break is
+//! the program's. libc's own malloc has the kernel's break to itself then.
+
+use std::{
+    ffi::{c_int, c_void},
+    ptr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Leaf, Reason},
+};
+
+use crate::{
+    area::{self, Area, PAGE},
+    count, orders,
+};
+
+/// The segment.
+pub(crate) static AREA: Area = Area::new();
+/// The break; 0 before it is asked for.
+static BREAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Reserves the segment.
+pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
+    AREA.reserve(bytes, leaf)?;
+    BREAK.store(AREA.range().start, Ordering::Release);
+    Ok(())
+}
+
+/// Moves the break, and throws away what lies above it; where it was.
+fn moved(to: impl Fn(usize) -> Option<usize>) -> Result<usize, Errno> {
+    let range = AREA.range();
+    let goal = |at: usize| to(at).filter(|goal| (range.start..=range.end).contains(goal));
+    let was = BREAK.fetch_update(Ordering::AcqRel, Ordering::Acquire, goal);
+    let was = was.map_err(|_| {
+        count::fell_back(Reason::Break, 0);
+        libc::ENOMEM
+    })?;
+    let kept = BREAK.load(Ordering::Acquire).next_multiple_of(PAGE);
+    let end = was.next_multiple_of(PAGE);
+    if kept < end {
+        area::renew(&(kept..end), orders::leaf())?;
+    }
+    Ok(was)
+}
+
+/// `sbrk(2)`; `None` where there is no segment for it.
+pub(crate) fn step(by: isize) -> Option<Result<*mut c_void, Errno>> {
+    (BREAK.load(Ordering::Acquire) != 0)
+        .then(|| moved(|at| at.checked_add_signed(by)).map(ptr::with_exposed_provenance_mut))
+}
+
+/// `brk(2)`; `None` where there is no segment for it.
+pub(crate) fn set(to: usize) -> Option<Result<c_int, Errno>> {
+    (BREAK.load(Ordering::Acquire) != 0).then(|| moved(|_| Some(to)).map(|_| 0))
+}

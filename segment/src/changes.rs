@@ -1,0 +1,169 @@
+#![expect(unsafe_code, reason = "the program's own maps; the rules are in lib.rs")]
+//! What a program does to memory that it has: rights, advice, growing and moving.
+//!
+//! The one idea: the kernel does it, to a segment's pages as to any others; what is noted is only
+//! that they are no longer as they were reserved. A map that grows does so in place where the pages
+//! behind it are free, and is copied where they are not: its pages belong to their addresses.
+
+use std::{ffi::c_int, ffi::c_void, ops::Range, ptr};
+
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Counted, Reason},
+};
+
+use crate::{
+    area::{self, PAGE},
+    breaks, count, heap, kernel,
+    maps::{self, AREA, rounded},
+    orders,
+};
+
+/// `mprotect(2)`.
+///
+/// # Safety
+/// As the call.
+pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<(), Errno> {
+    if let Some(part) = AREA.part(&(at..at.saturating_add(rounded(length)))) {
+        if !maps::is_taken(&part) {
+            return Err(libc::ENOMEM);
+        }
+        if access != kernel::USABLE {
+            maps::changed(&part);
+        }
+    }
+    // SAFETY: the caller's.
+    unsafe { kernel::protect(at, length, access) }
+}
+
+/// Advice that leaves a mapping as it is, and changes what is in it.
+const OF_CONTENTS: [c_int; 9] = [
+    libc::MADV_WILLNEED,
+    libc::MADV_DONTNEED,
+    libc::MADV_FREE,
+    libc::MADV_REMOVE,
+    libc::MADV_COLD,
+    libc::MADV_PAGEOUT,
+    libc::MADV_POPULATE_READ,
+    libc::MADV_POPULATE_WRITE,
+    libc::MADV_COLLAPSE,
+];
+
+/// `madvise(2)`.
+///
+/// # Safety
+/// As the call.
+pub(crate) unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(), Errno> {
+    let whole = at..at.saturating_add(rounded(length));
+    let parts = [&AREA, &heap::AREA, &breaks::AREA].map(|area| area.part(&whole));
+    if let Some(part) = parts.iter().flatten().next() {
+        // A segment has its own pages, whatever a program thinks is good for it.
+        if [libc::MADV_NOHUGEPAGE, libc::MADV_HUGEPAGE].contains(&advice) {
+            count::add(Counted::Ignored, 1);
+            for rest in [whole.start..part.start, part.end..whole.end] {
+                if !rest.is_empty() {
+                    // SAFETY: the caller's.
+                    unsafe { kernel::advise(rest.start, rest.len(), advice) }?;
+                }
+            }
+            return Ok(());
+        }
+    }
+    if let Some(part) = parts[0].as_ref().filter(|_| !OF_CONTENTS.contains(&advice)) {
+        maps::changed(part);
+    }
+    // SAFETY: the caller's.
+    unsafe { kernel::advise(at, length, advice) }
+}
+
+/// `mremap(2)`.
+///
+/// # Safety
+/// As the call.
+pub(crate) unsafe fn remap(
+    at: usize,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: usize,
+) -> Result<*mut c_void, Errno> {
+    let whole = at..at.saturating_add(rounded(old));
+    let Some(part) = AREA.part(&whole).filter(|_| at.is_multiple_of(PAGE) && old > 0 && new > 0)
+    else {
+        // SAFETY: the caller's.
+        return unsafe { by_kernel(&(0..0), [at, old, new, to], flags) };
+    };
+    if part != whole || !maps::is_taken(&part) {
+        return Err(libc::EFAULT);
+    }
+    if flags & !libc::MREMAP_MAYMOVE != 0 {
+        // SAFETY: the caller's.
+        return unsafe { by_kernel(&part, [at, old, new, to], flags) };
+    }
+    let end = at.checked_add(rounded(new)).ok_or(libc::ENOMEM)?;
+    if end <= part.end {
+        if end < part.end {
+            maps::give_back(&(end..part.end))?;
+        }
+        return Ok(ptr::with_exposed_provenance_mut(at));
+    }
+    let is_plain = maps::is_plain(&part);
+    if is_plain && end <= AREA.range().end && maps::take_at(&(part.end..end)) {
+        return Ok(ptr::with_exposed_provenance_mut(at));
+    }
+    if flags & libc::MREMAP_MAYMOVE == 0 {
+        return Err(libc::ENOMEM);
+    }
+    match maps::taken(new) {
+        Ok(place) if is_plain => {
+            copy(&part, place);
+            maps::give_back(&part)?;
+            Ok(ptr::with_exposed_provenance_mut(place))
+        }
+        came => {
+            if let Ok(place) = came {
+                maps::give_back(&(place..place + rounded(new)))?;
+            }
+            count::fell_back(came.err().unwrap_or(Reason::Moved), new);
+            // SAFETY: the caller's.
+            unsafe { by_kernel(&part, [at, old, new, to], flags) }
+        }
+    }
+}
+
+/// Copies plain memory of a segment to pages that were just taken.
+fn copy(from: &Range<usize>, to: usize) {
+    let source = ptr::with_exposed_provenance::<u8>(from.start);
+    let place = ptr::with_exposed_provenance_mut::<u8>(to);
+    // SAFETY: both are mapped, may be read and written, and do not overlap.
+    unsafe { ptr::copy_nonoverlapping(source, place, from.len()) };
+}
+
+/// Lets the kernel move memory, of which a part lies in the segment: that part is given back.
+///
+/// # Safety
+/// As `mremap(2)`.
+unsafe fn by_kernel(
+    part: &Range<usize>,
+    [at, old, new, to]: [usize; 4],
+    flags: c_int,
+) -> Result<*mut c_void, Errno> {
+    let is_fixed = flags & libc::MREMAP_FIXED != 0;
+    let goal = if is_fixed { AREA.part(&(to..to.saturating_add(rounded(new)))) } else { None };
+    if let Some(goal) = &goal {
+        maps::changed(goal);
+    }
+    // SAFETY: the caller's.
+    let came = unsafe { kernel::remap(at, old, new, flags, to) }?;
+    if let Some(goal) = &goal {
+        maps::hold(goal);
+    }
+    if !part.is_empty() && came.addr() != at {
+        // What it left behind is a hole in the segment, unless it was asked to stay.
+        area::renew(part, orders::leaf())?;
+        if flags & libc::MREMAP_DONTUNMAP == 0 {
+            maps::give_back(part)?;
+        }
+    }
+    Ok(came)
+}

@@ -1,0 +1,41 @@
+//! What is counted, on a sheet that whoever started the program reads.
+//!
+//! The one idea: as in the library of [`pagelab_sys::process::preload`], words of a page that all
+//! processes of a run share.
+
+use std::sync::atomic::Ordering;
+
+use pagelab_sys::process::{
+    preload::edge::{Errno, Words},
+    segment::{Counted, Reason, SHEET, SHEET_BYTES, WORDS},
+};
+
+static WORDS_OPEN: Words<WORDS> = Words::new();
+
+/// Opens the sheet that the environment names.
+pub(crate) fn open() {
+    WORDS_OPEN.open(SHEET, SHEET_BYTES);
+}
+
+/// Counts something.
+pub(crate) fn add(counted: Counted, more: usize) {
+    WORDS_OPEN.add(counted as usize, more as u64);
+}
+
+/// Notes a number, over what was noted before.
+pub(crate) fn set(counted: Counted, value: u64) {
+    if let Some(words) = WORDS_OPEN.get() {
+        words[counted as usize].store(value, Ordering::Relaxed);
+    }
+}
+
+/// Notes an error number.
+pub(crate) fn refused(counted: Counted, errno: Errno) {
+    set(counted, u64::from(errno.unsigned_abs()));
+}
+
+/// A call went to the kernel.
+pub(crate) fn fell_back(reason: Reason, bytes: usize) {
+    WORDS_OPEN.add(reason.place(), 1);
+    WORDS_OPEN.add(reason.place() + 1, bytes as u64);
+}

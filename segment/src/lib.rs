@@ -1,0 +1,166 @@
+#![expect(unsafe_code, reason = "the edge to C; rules below")]
+#![cfg_attr(test, expect(dead_code, reason = "a test calls no C, and has no segments"))]
+//! The library that gives a program segments: `libpagelab_segment.so`.
+//!
+//! The one idea: the dynamic loader of glibc finds malloc, `mmap` and their kin here first
+//! (`LD_PRELOAD`). What may lie anywhere comes out of a segment, contiguous memory that is reserved
+//! once and aligned to its leaf, so that the kernel serves it by large pages; everything else is
+//! the kernel's or libc's as before, and counted. What libc maps for itself, as the stacks of
+//! threads, nobody stands before: it is found in the process's mappings at its end.
+//!
+//! It is no allocator: mimalloc serves the heap. Nothing else here allocates, prints or waits but
+//! for a lock that is held for the time of a look at some words.
+//!
+//! # Rules
+//! 1. What the program passes goes on as it came, and whoever gets it checks it; whatever a call
+//!    promises about its memory the program promises.
+//! 2. A call sets `errno` where it fails, and leaves it alone where it does not.
+//! 3. A segment is mapped for good. Every address of it is, whoever has it, so nothing here can
+//!    fault on one.
+
+mod answer;
+mod area;
+mod begin;
+mod breaks;
+mod changes;
+mod count;
+mod heap;
+mod kernel;
+mod lock;
+mod malloc;
+mod maps;
+mod orders;
+mod ranges;
+mod told;
+mod wrapped;
+
+use std::ffi::{c_int, c_void};
+
+use pagelab_sys::process::preload::edge;
+
+use crate::{
+    answer::{done, number, place},
+    kernel::Map,
+};
+
+/// Called when the library is loaded, before the program's first instruction.
+#[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
+static BEGIN: extern "C" fn() = {
+    extern "C" fn begin() {
+        extern "C" fn before() {
+            maps::LOCK.before_fork();
+        }
+        extern "C" fn after() {
+            maps::LOCK.after_fork();
+        }
+        begin::once();
+        // SAFETY: three functions that do nothing but take and give back a lock.
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    }
+    begin
+};
+
+/// Called when the program ends by itself, after all that it does then.
+#[cfg_attr(not(test), used, unsafe(link_section = ".fini_array"))]
+static END: extern "C" fn() = {
+    extern "C" fn end() {
+        told::tell();
+    }
+    end
+};
+
+/// `mmap(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let map = Map { address: address.addr(), length, access, flags, file, offset };
+    edge::aside(begin::is_due);
+    // SAFETY: rule 1.
+    place(edge::aside(|| unsafe { maps::made(&map) }))
+}
+
+/// `mmap(2)` as programs call it that were built for large files.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let map = Map { address: address.addr(), length, access, flags, file, offset };
+    edge::aside(begin::is_due);
+    // SAFETY: rule 1.
+    place(edge::aside(|| unsafe { maps::made(&map) }))
+}
+
+/// `munmap(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
+    // SAFETY: rule 1.
+    done(edge::aside(|| unsafe { maps::unmapped(at.addr(), length) }))
+}
+
+/// `mremap(2)`; the last argument is there with `MREMAP_FIXED` only.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mremap(
+    at: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: rule 1.
+    place(edge::aside(|| unsafe { changes::remap(at.addr(), old, new, flags, to.addr()) }))
+}
+
+/// `mprotect(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> c_int {
+    // SAFETY: rule 1.
+    done(edge::aside(|| unsafe { changes::protect(at.addr(), length, access) }))
+}
+
+/// `madvise(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
+    // SAFETY: rule 1.
+    done(edge::aside(|| unsafe { changes::advise(at.addr(), length, advice) }))
+}
+
+unsafe extern "C" {
+    fn __sbrk(by: isize) -> *mut c_void;
+}
+
+/// `sbrk(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn sbrk(by: isize) -> *mut c_void {
+    begin::is_due();
+    match breaks::step(by) {
+        Some(came) => place(came),
+        // SAFETY: rule 1.
+        None => unsafe { __sbrk(by) },
+    }
+}
+
+/// `brk(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn brk(to: *mut c_void) -> c_int {
+    begin::is_due();
+    if let Some(came) = breaks::set(to.addr()) {
+        return number(came);
+    }
+    // libc keeps the break of `sbrk` itself, so it is moved by that.
+    // SAFETY: takes a number.
+    let now = unsafe { __sbrk(0) };
+    let by = to.addr().wrapping_sub(now.addr()).cast_signed();
+    // SAFETY: rule 1.
+    if unsafe { __sbrk(by) } == libc::MAP_FAILED { -1 } else { 0 }
+}

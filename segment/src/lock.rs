@@ -1,0 +1,88 @@
+//! The lock of a segment's pages.
+//!
+//! The one idea: it is held for the time of a look at some words, never across a call into the
+//! program or the kernel, so waiting is short. Whoever comes in the midst of its own holding, as a
+//! signal handler may, is told so instead of waiting for itself.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pagelab_sys::process::preload::edge;
+
+/// Looks at a lock so many times before the processor is left to others.
+const SPINS: u32 = 100;
+
+/// A lock; 0, or the thread that holds it.
+#[derive(Debug)]
+pub(crate) struct Lock(AtomicUsize);
+
+/// The lock is held.
+#[derive(Debug)]
+pub(crate) struct Held<'l>(&'l Lock);
+
+impl Lock {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// Takes it; `None` where this thread has it already.
+    pub(crate) fn hold(&self) -> Option<Held<'_>> {
+        let me = edge::thread();
+        let mut spins = 0;
+        while let Err(owner) =
+            self.0.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
+        {
+            if owner == me {
+                return None;
+            }
+            spins += 1;
+            if spins < SPINS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        Some(Held(self))
+    }
+
+    /// Takes it for a fork, so that the child finds it whole.
+    pub(crate) fn before_fork(&self) {
+        std::mem::forget(self.hold());
+    }
+
+    /// Gives it back, on both sides of a fork.
+    pub(crate) fn after_fork(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_holds_it_is_told_and_another_waits() {
+        static LOCK: Lock = Lock::new();
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let held = LOCK.hold().unwrap();
+        assert!(LOCK.hold().is_none());
+        drop(held);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let _held = LOCK.hold().unwrap();
+                        let seen = COUNT.load(Ordering::Relaxed);
+                        COUNT.store(seen + 1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(COUNT.load(Ordering::Relaxed), 4000);
+    }
+}

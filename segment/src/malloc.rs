@@ -1,0 +1,232 @@
+#![expect(unsafe_code, reason = "the program's own allocations; the rules are in lib.rs")]
+//! malloc and its kin, served by mimalloc out of the heap's segment.
+//!
+//! The one idea: what the segment cannot serve, for want of room, comes from glibc's own malloc,
+//! which is asked by names that nobody takes; so does everything before the segment is there, and
+//! in a program that has none. Who gets memory back is told by its address.
+
+use std::{
+    ffi::{c_int, c_void},
+    mem, ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use libmimalloc_sys as mi;
+use pagelab_sys::process::{
+    preload::edge::{self, Errno},
+    segment::{Reason, Variable},
+};
+
+use crate::{
+    area::PAGE,
+    begin, count,
+    heap::{self, AREA},
+    orders,
+};
+
+unsafe extern "C" {
+    fn __libc_malloc(bytes: usize) -> *mut c_void;
+    fn __libc_free(at: *mut c_void);
+    fn __libc_calloc(count: usize, each: usize) -> *mut c_void;
+    fn __libc_realloc(old: *mut c_void, bytes: usize) -> *mut c_void;
+    fn __libc_memalign(to: usize, bytes: usize) -> *mut c_void;
+}
+
+/// Alignments that mimalloc serves out of memory that was given to it.
+const ALIGN_MAX: usize = 64 << 10;
+
+/// Whether there is a heap; whoever asks first makes it.
+fn is_on() -> bool {
+    heap::is_on() || (begin::is_due() && heap::is_on())
+}
+
+/// The segment did not serve so many bytes.
+#[cold]
+fn fell_back(bytes: usize, to: usize) {
+    if to > ALIGN_MAX {
+        return count::fell_back(Reason::Aligned, bytes);
+    }
+    // What no memory has room for is refused by whoever is asked next.
+    if bytes < isize::MAX.cast_unsigned() {
+        orders::full(c"the heap", Variable::Heap);
+        count::fell_back(Reason::HeapFull, bytes);
+    }
+}
+
+/// `malloc(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
+    if is_on() {
+        // SAFETY: takes a number.
+        let at = unsafe { mi::mi_malloc(bytes) };
+        if !at.is_null() {
+            return at;
+        }
+        fell_back(bytes, 0);
+    }
+    // SAFETY: takes a number.
+    unsafe { __libc_malloc(bytes) }
+}
+
+/// `calloc(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
+    if is_on() {
+        // SAFETY: takes numbers.
+        let at = unsafe { mi::mi_calloc(count, each) };
+        if !at.is_null() {
+            return at;
+        }
+        fell_back(count.saturating_mul(each), 0);
+    }
+    // SAFETY: takes numbers.
+    unsafe { __libc_calloc(count, each) }
+}
+
+/// `free(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn free(at: *mut c_void) {
+    if AREA.has(at.addr()) {
+        // SAFETY: rule 1, and it lies in the allocator's segment.
+        unsafe { mi::mi_free(at) };
+    } else {
+        // SAFETY: rule 1, and it lies elsewhere.
+        unsafe { __libc_free(at) };
+    }
+}
+
+/// `realloc(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
+    if old.is_null() {
+        // SAFETY: takes a number.
+        return unsafe { malloc(bytes) };
+    }
+    if !AREA.has(old.addr()) {
+        // SAFETY: rule 1, and it lies elsewhere.
+        return unsafe { __libc_realloc(old, bytes) };
+    }
+    if bytes == 0 {
+        // As glibc does.
+        // SAFETY: rule 1.
+        unsafe { mi::mi_free(old) };
+        return ptr::null_mut();
+    }
+    // SAFETY: rule 1, and it lies in the allocator's segment.
+    let new = unsafe { mi::mi_realloc(old, bytes) };
+    if !new.is_null() {
+        return new;
+    }
+    fell_back(bytes, 0);
+    // SAFETY: takes a number.
+    let new = unsafe { __libc_malloc(bytes) };
+    if !new.is_null() {
+        // SAFETY: rule 1.
+        let had = unsafe { mi::mi_usable_size(old) };
+        // SAFETY: no more than either has, and one of them is new.
+        unsafe { ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), had.min(bytes)) };
+        // SAFETY: rule 1.
+        unsafe { mi::mi_free(old) };
+    }
+    new
+}
+
+/// `reallocarray(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, each: usize) -> *mut c_void {
+    match count.checked_mul(each) {
+        // SAFETY: rule 1.
+        Some(bytes) => unsafe { realloc(old, bytes) },
+        None => refused(libc::ENOMEM),
+    }
+}
+
+fn refused(errno: Errno) -> *mut c_void {
+    edge::set_errno(errno);
+    ptr::null_mut()
+}
+
+/// Memory with an alignment that is a power of two.
+fn aligned(to: usize, bytes: usize) -> *mut c_void {
+    if is_on() {
+        if to <= ALIGN_MAX {
+            // SAFETY: takes numbers.
+            let at = unsafe { mi::mi_malloc_aligned(bytes, to) };
+            if !at.is_null() {
+                return at;
+            }
+        }
+        fell_back(bytes, to);
+    }
+    // SAFETY: takes numbers.
+    unsafe { __libc_memalign(to, bytes) }
+}
+
+/// `memalign(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn memalign(to: usize, bytes: usize) -> *mut c_void {
+    match to.checked_next_power_of_two() {
+        Some(to) => aligned(to, bytes),
+        None => refused(libc::EINVAL),
+    }
+}
+
+/// `aligned_alloc(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn aligned_alloc(to: usize, bytes: usize) -> *mut c_void {
+    memalign(to, bytes)
+}
+
+/// `posix_memalign(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: usize) -> c_int {
+    if !to.is_power_of_two() || to < size_of::<usize>() {
+        return libc::EINVAL;
+    }
+    let at = edge::aside(|| aligned(to, bytes));
+    if at.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: rule 1.
+    unsafe { place.write(at) };
+    0
+}
+
+/// `valloc(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn valloc(bytes: usize) -> *mut c_void {
+    aligned(PAGE, bytes)
+}
+
+/// `pvalloc(3)`: whole pages.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
+    match bytes.max(1).checked_next_multiple_of(PAGE) {
+        Some(bytes) => aligned(PAGE, bytes),
+        None => refused(libc::ENOMEM),
+    }
+}
+
+/// `malloc_usable_size(3)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> usize {
+    type Call = unsafe extern "C" fn(*mut c_void) -> usize;
+    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    if AREA.has(at.addr()) {
+        // SAFETY: rule 1, and it lies in the allocator's segment.
+        return unsafe { mi::mi_usable_size(at) };
+    }
+    if NEXT.load(Ordering::Acquire).is_null() {
+        // SAFETY: a name that ends with 0.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"malloc_usable_size".as_ptr()) };
+        NEXT.store(found, Ordering::Release);
+    }
+    let next = NEXT.load(Ordering::Acquire);
+    if next.is_null() {
+        return 0;
+    }
+    // SAFETY: the loader found it by the name of this type.
+    let call = unsafe { mem::transmute::<*mut c_void, Call>(next) };
+    // SAFETY: rule 1, and it lies elsewhere.
+    unsafe { call(at) }
+}

@@ -1,0 +1,281 @@
+#![expect(unsafe_code, reason = "the program's own maps; the rules are in lib.rs")]
+//! Maps that a program makes, served out of the segment of maps.
+//!
+//! The one idea: private anonymous memory that may lie anywhere takes free pages of the segment,
+//! which needs no call of the kernel at all; giving it back throws its contents away, so that it is
+//! zero when it is taken again. What must lie elsewhere, or is of another kind, is the kernel's, as
+//! it was asked for, and counted.
+//!
+//! Pages of which somebody changed the rights or the advice, or that were mapped over, are noted:
+//! they are made anew when they are given back.
+
+use std::{
+    ffi::{c_int, c_void},
+    ops::Range,
+    sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+};
+
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Counted, Leaf, Reason, Variable},
+};
+
+use crate::{
+    area::{self, Area, PAGE},
+    count,
+    kernel::{self, Map, OWN, USABLE},
+    lock::{Held, Lock},
+    orders,
+    ranges::Ranges,
+};
+
+/// The segment.
+pub(crate) static AREA: Area = Area::new();
+/// Of both tables of its pages.
+pub(crate) static LOCK: Lock = Lock::new();
+/// A word for 64 pages: those that are taken, then those that were changed.
+static TABLES: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+static TOPS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Kinds of memory that a segment has not.
+const OTHERS: c_int =
+    libc::MAP_HUGETLB | libc::MAP_LOCKED | libc::MAP_STACK | libc::MAP_GROWSDOWN | libc::MAP_32BIT;
+/// At an address, and nowhere else.
+pub(crate) const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
+
+/// Reserves the segment, and a bit for each of its pages, twice.
+pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
+    let pages = bytes.next_multiple_of(usize::try_from(Leaf::Pud.bytes()).unwrap_or(0)) / PAGE;
+    let length = (2 * words(pages) * size_of::<u64>()).next_multiple_of(PAGE);
+    let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
+    // SAFETY: a new place, which the kernel chooses; it is kept for good.
+    let tables = unsafe { kernel::map(&map) }?;
+    AREA.reserve(bytes, leaf)?;
+    let pages = AREA.range().len() / PAGE;
+    TOPS[0].store(pages, Ordering::Relaxed);
+    TOPS[1].store(pages, Ordering::Relaxed);
+    TABLES.store(tables.cast(), Ordering::Release);
+    Ok(())
+}
+
+fn words(pages: usize) -> usize {
+    pages.div_ceil(64)
+}
+
+/// The pages of the segment, while nobody else looks at them.
+struct Pages<'h> {
+    taken: Ranges<'h>,
+    changed: Ranges<'h>,
+    _held: Held<'h>,
+}
+
+/// Looks at the pages; an error where this thread does already, or there is no segment.
+fn pages() -> Result<Pages<'static>, Reason> {
+    let tables = TABLES.load(Ordering::Acquire);
+    if tables.is_null() {
+        return Err(Reason::MmapFull);
+    }
+    let held = LOCK.hold().ok_or(Reason::Busy)?;
+    let pages = AREA.range().len() / PAGE;
+    let count = words(pages);
+    // SAFETY: `begin` mapped both tables, zero, for good and for at least so many words.
+    let both = unsafe { std::slice::from_raw_parts(tables.cast_const(), 2 * count) };
+    let (taken, changed) = both.split_at(count);
+    Ok(Pages {
+        taken: Ranges::of(taken, pages, &TOPS[0]),
+        changed: Ranges::of(changed, pages, &TOPS[1]),
+        _held: held,
+    })
+}
+
+/// The pages of some addresses of the segment.
+fn span(of: &Range<usize>) -> Range<usize> {
+    let start = AREA.range().start;
+    (of.start - start) / PAGE..(of.end - start).div_ceil(PAGE)
+}
+
+/// Whether the segment is for such a map, if it may lie anywhere.
+fn fits(map: &Map) -> Result<(), Reason> {
+    match map.flags & libc::MAP_TYPE {
+        _ if map.flags & libc::MAP_ANONYMOUS == 0 => Err(Reason::File),
+        libc::MAP_PRIVATE if map.flags & OTHERS == 0 => Ok(()),
+        libc::MAP_PRIVATE => Err(Reason::Own),
+        _ => Err(Reason::Shared),
+    }
+}
+
+/// Makes a map as asked.
+///
+/// # Safety
+/// As `mmap(2)`.
+pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
+    let whole = map.address..map.address.saturating_add(rounded(map.length));
+    if map.flags & FIXED != 0
+        && let Some(part) = AREA.part(&whole)
+    {
+        // SAFETY: the caller's.
+        return unsafe { fixed(map, &part) };
+    }
+    let came = fits(map).and_then(|()| match map.address {
+        0 => taken(map.length),
+        _ => Err(Reason::Placed),
+    });
+    match came {
+        Ok(at) => usable(map, at),
+        Err(reason) => {
+            // SAFETY: the caller's.
+            let at = unsafe { kernel::map(map) }?;
+            if reason == Reason::MmapFull {
+                orders::full(c"the segment of maps", Variable::Mmap);
+            }
+            count::fell_back(reason, map.length);
+            Ok(at)
+        }
+    }
+}
+
+/// Whole pages.
+pub(crate) fn rounded(length: usize) -> usize {
+    length.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX)
+}
+
+/// Takes free pages for so many bytes, aligned to the largest leaf that they fill.
+pub(crate) fn taken(length: usize) -> Result<usize, Reason> {
+    // The kernel says what is wrong with such a length.
+    if length == 0 || length > AREA.range().len() {
+        return Err(Reason::MmapFull);
+    }
+    let leaves = [Leaf::Pud, Leaf::Pmd].map(|leaf| (leaf, leaf.bytes()));
+    let fills = |(leaf, bytes): &(Leaf, u64)| {
+        *leaf <= orders::leaf().max(Leaf::Pmd) && length as u64 >= *bytes
+    };
+    let align = leaves.into_iter().find(fills).map_or(PAGE as u64, |(_, bytes)| bytes);
+    let align = usize::try_from(align).unwrap_or(PAGE) / PAGE;
+    let count = rounded(length) / PAGE;
+    let first = pages()?.taken.take(count, align).ok_or(Reason::MmapFull)?;
+    Ok(AREA.range().start + first * PAGE)
+}
+
+/// Gives a program what was taken for it, with the rights that it asked for.
+fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
+    let range = at..at + rounded(map.length);
+    if map.access != USABLE {
+        changed(&range);
+        // SAFETY: free until now, so nobody relies on its rights.
+        if let Err(errno) = unsafe { kernel::protect(at, range.len(), map.access) } {
+            give_back(&range)?;
+            return Err(errno);
+        }
+    }
+    if map.flags & libc::MAP_POPULATE != 0 {
+        // As with the kernel's own, what cannot be made present is no error.
+        // SAFETY: it makes pages present, which changes none.
+        let _ = unsafe { kernel::advise(at, range.len(), libc::MADV_POPULATE_WRITE) };
+    }
+    count::add(Counted::Maps, 1);
+    count::add(Counted::MapBytes, map.length);
+    Ok(std::ptr::with_exposed_provenance_mut(at))
+}
+
+/// Makes a map at an address of which a part lies in the segment.
+///
+/// # Safety
+/// As `mmap(2)`.
+unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void, Errno> {
+    let span = span(part);
+    // All addresses of a segment are mapped, so the kernel would never see one that is free.
+    let mut asked = *map;
+    if map.flags & libc::MAP_FIXED_NOREPLACE == libc::MAP_FIXED_NOREPLACE {
+        let Ok(pages) = pages() else { return Err(libc::EEXIST) };
+        if part.len() < rounded(map.length) || !pages.taken.take_at(span.start, span.end) {
+            return Err(libc::EEXIST);
+        }
+        asked.flags = (map.flags & !libc::MAP_FIXED_NOREPLACE) | libc::MAP_FIXED;
+    }
+    if fits(map).is_ok() {
+        // As the segment is, so that the kernel makes one mapping of both again.
+        asked.flags |= libc::MAP_NORESERVE;
+    }
+    changed(part);
+    // SAFETY: the caller's.
+    let at = unsafe { kernel::map(&asked) }?;
+    hold(part);
+    if fits(map).is_ok() {
+        area::advise_leaf(part.start, part.len(), orders::leaf());
+        count::add(Counted::Maps, 1);
+        count::add(Counted::MapBytes, map.length);
+    } else {
+        count::fell_back(fits(map).err().unwrap_or(Reason::Placed), map.length);
+    }
+    Ok(at)
+}
+
+/// Notes that some pages are to be made anew when they are given back.
+pub(crate) fn changed(part: &Range<usize>) {
+    let span = span(part);
+    if let Ok(pages) = pages() {
+        pages.changed.hold(span.start, span.end);
+    }
+}
+
+/// Whether some pages are as the segment was reserved.
+pub(crate) fn is_plain(part: &Range<usize>) -> bool {
+    let span = span(part);
+    pages().is_ok_and(|pages| !pages.changed.is_any_taken(span.start, span.end))
+}
+
+/// Whether a program has all of these addresses.
+pub(crate) fn is_taken(part: &Range<usize>) -> bool {
+    let span = span(part);
+    pages().is_ok_and(|pages| pages.taken.are_all_taken(span.start, span.end))
+}
+
+/// These addresses are the program's, whatever they were.
+pub(crate) fn hold(part: &Range<usize>) {
+    let span = span(part);
+    if let Ok(pages) = pages() {
+        pages.taken.hold(span.start, span.end);
+    }
+}
+
+/// Takes the pages of some addresses, if all of them are free.
+pub(crate) fn take_at(part: &Range<usize>) -> bool {
+    let span = span(part);
+    pages().is_ok_and(|pages| pages.taken.take_at(span.start, span.end))
+}
+
+/// Gives pages back; they are zero when they are taken again.
+pub(crate) fn give_back(part: &Range<usize>) -> Result<(), Errno> {
+    let span = span(part);
+    if is_plain(part) {
+        // SAFETY: whoever gives memory back needs nothing of it.
+        unsafe { kernel::advise(part.start, part.len(), libc::MADV_DONTNEED) }?;
+    } else {
+        area::renew(part, orders::leaf())?;
+    }
+    // In the midst of another call they stay taken, which is no harm.
+    if let Ok(pages) = pages() {
+        pages.changed.free(span.start, span.end);
+        pages.taken.free(span.start, span.end);
+    }
+    Ok(())
+}
+
+/// `munmap(2)`: what lies in the segment is given back to it, the rest to the kernel.
+///
+/// # Safety
+/// As the call.
+pub(crate) unsafe fn unmapped(at: usize, length: usize) -> Result<(), Errno> {
+    let whole = at..at.saturating_add(rounded(length));
+    let Some(part) = AREA.part(&whole).filter(|_| at.is_multiple_of(PAGE) && length > 0) else {
+        // SAFETY: the caller's.
+        return unsafe { kernel::unmap(at, length) };
+    };
+    for rest in [whole.start..part.start, part.end..whole.end] {
+        if !rest.is_empty() {
+            // SAFETY: the caller's.
+            unsafe { kernel::unmap(rest.start, rest.len()) }?;
+        }
+    }
+    give_back(&part)
+}

@@ -1,0 +1,248 @@
+//! Which pages of a segment are taken: a bit for each.
+//!
+//! The one idea: first fit from the top down, so that what is mapped lies close together and large
+//! leaves fill up. Nothing here allocates or knows an address; whoever calls holds the lock.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Bits of a word.
+const BITS: usize = 64;
+
+/// Pages, some of which are taken.
+#[derive(Debug)]
+pub(crate) struct Ranges<'w> {
+    words: &'w [AtomicU64],
+    pages: usize,
+    /// All pages from here on are taken.
+    top: &'w AtomicUsize,
+}
+
+impl<'w> Ranges<'w> {
+    /// So many pages; a word holds 64 of them.
+    pub(crate) fn of(words: &'w [AtomicU64], pages: usize, top: &'w AtomicUsize) -> Self {
+        debug_assert!(words.len() * BITS >= pages, "a bit for each page");
+        Self { words, pages, top }
+    }
+
+    /// Takes so many free pages, the highest that are there; the first of them is a multiple of
+    /// `align`.
+    pub(crate) fn take(&self, count: usize, align: usize) -> Option<usize> {
+        let mut end = self.top.load(Ordering::Relaxed).min(self.pages);
+        let mut is_first = true;
+        if count == 0 {
+            return None;
+        }
+        loop {
+            let last = self.last(end, Look::Free)?;
+            if is_first {
+                self.top.store(last + 1, Ordering::Relaxed);
+                is_first = false;
+            }
+            let start = (last + 1).checked_sub(count)? / align * align;
+            match self.last_taken(start, last + 1) {
+                None => {
+                    self.set(start, start + count, true);
+                    return Some(start);
+                }
+                Some(taken) => end = taken,
+            }
+        }
+    }
+
+    /// Takes these pages, if all of them are free.
+    pub(crate) fn take_at(&self, start: usize, end: usize) -> bool {
+        let is_free = end <= self.pages && self.last_taken(start, end).is_none();
+        if is_free {
+            self.set(start, end, true);
+        }
+        is_free
+    }
+
+    /// These pages are taken, whatever they were.
+    pub(crate) fn hold(&self, start: usize, end: usize) {
+        self.set(start, end.min(self.pages), true);
+    }
+
+    /// These pages are free, whatever they were.
+    pub(crate) fn free(&self, start: usize, end: usize) {
+        self.set(start, end.min(self.pages), false);
+        self.top.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Whether any of these pages is taken.
+    pub(crate) fn is_any_taken(&self, start: usize, end: usize) -> bool {
+        self.last_taken(start, end.min(self.pages)).is_some()
+    }
+
+    /// Whether all of these pages are taken.
+    pub(crate) fn are_all_taken(&self, start: usize, end: usize) -> bool {
+        end <= self.pages && self.last_in(start, end, Look::Free).is_none()
+    }
+
+    fn last_taken(&self, start: usize, end: usize) -> Option<usize> {
+        self.last_in(start, end, Look::Taken)
+    }
+
+    fn last(&self, end: usize, what: Look) -> Option<usize> {
+        self.last_in(0, end, what)
+    }
+
+    /// The last page of a kind from `start` to before `end`.
+    fn last_in(&self, start: usize, end: usize, what: Look) -> Option<usize> {
+        let mut at = end;
+        while at > start {
+            let nth = (at - 1) / BITS;
+            let from = nth * BITS;
+            let word = self.words[nth].load(Ordering::Relaxed);
+            let word = if what == Look::Taken { word } else { !word };
+            let word = word & mask(start.saturating_sub(from), at - from);
+            if word != 0 {
+                return Some(from + BITS - 1 - word.leading_zeros() as usize);
+            }
+            at = from;
+        }
+        None
+    }
+
+    fn set(&self, start: usize, end: usize, taken: bool) {
+        let mut at = start;
+        while at < end {
+            let nth = at / BITS;
+            let from = nth * BITS;
+            let mask = mask(at - from, (end - from).min(BITS));
+            if taken {
+                self.words[nth].fetch_or(mask, Ordering::Relaxed);
+            } else {
+                self.words[nth].fetch_and(!mask, Ordering::Relaxed);
+            }
+            at = from + BITS;
+        }
+    }
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Taken,
+    Free,
+}
+
+/// The bits from one to before another.
+fn mask(from: usize, to: usize) -> u64 {
+    let below = |bit: usize| if bit >= BITS { u64::MAX } else { (1 << bit) - 1 };
+    below(to) & !below(from)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGES: usize = 300;
+
+    struct Own {
+        words: Vec<AtomicU64>,
+        top: AtomicUsize,
+    }
+
+    impl Own {
+        fn new() -> Self {
+            let words = (0..PAGES.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect();
+            Self { words, top: AtomicUsize::new(PAGES) }
+        }
+
+        fn ranges(&self) -> Ranges<'_> {
+            Ranges::of(&self.words, PAGES, &self.top)
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Do {
+        Take { count: usize, align: usize },
+        TakeAt { start: usize, end: usize },
+        Hold { start: usize, end: usize },
+        Free { start: usize, end: usize },
+    }
+
+    /// The same, page by page.
+    fn model(pages: &mut [bool], act: &Do) -> Option<usize> {
+        match *act {
+            Do::Take { count, align } => {
+                let starts = (0..=PAGES.checked_sub(count)?).rev().filter(|at| at % align == 0);
+                let fits = |at: &usize| pages[*at..at + count].iter().all(|taken| !taken);
+                // The highest end decides, which is the highest start.
+                let start = starts.into_iter().find(fits).filter(|_| count > 0)?;
+                pages[start..start + count].fill(true);
+                Some(start)
+            }
+            Do::TakeAt { start, end } => {
+                let is_free = pages[start..end].iter().all(|taken| !taken);
+                if is_free {
+                    pages[start..end].fill(true);
+                }
+                is_free.then_some(start)
+            }
+            Do::Hold { start, end } => {
+                pages[start..end].fill(true);
+                None
+            }
+            Do::Free { start, end } => {
+                pages[start..end].fill(false);
+                None
+            }
+        }
+    }
+
+    fn acts() -> impl Strategy<Value = Do> {
+        let range = || (0..PAGES, 0..PAGES).prop_map(|(a, b)| (a.min(b), a.max(b)));
+        prop_oneof![
+            4 => (0..80_usize, prop_oneof![Just(1_usize), Just(2), Just(16), Just(64)])
+                .prop_map(|(count, align)| Do::Take { count, align }),
+            1 => range().prop_map(|(start, end)| Do::TakeAt { start, end }),
+            1 => range().prop_map(|(start, end)| Do::Hold { start, end: end.min(start + 40) }),
+            3 => range().prop_map(|(start, end)| Do::Free { start, end: end.min(start + 90) }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn pages_are_taken_and_given_back_as_a_plain_list_would(
+            acts in prop::collection::vec(acts(), 1..80),
+        ) {
+            let own = Own::new();
+            let ranges = own.ranges();
+            let mut pages = [false; PAGES];
+            for act in &acts {
+                let came = match *act {
+                    Do::Take { count, align } => ranges.take(count, align),
+                    Do::TakeAt { start, end } => ranges.take_at(start, end).then_some(start),
+                    Do::Hold { start, end } => {
+                        ranges.hold(start, end);
+                        None
+                    }
+                    Do::Free { start, end } => {
+                        ranges.free(start, end);
+                        None
+                    }
+                };
+                prop_assert_eq!(came, model(&mut pages, act), "{:?}", act);
+                for (page, taken) in pages.iter().enumerate() {
+                    prop_assert_eq!(ranges.is_any_taken(page, page + 1), *taken, "{}", page);
+                }
+                prop_assert_eq!(ranges.are_all_taken(3, 200), pages[3..200].iter().all(|t| *t));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_and_more_than_there_is_are_not_taken() {
+        let own = Own::new();
+        let ranges = own.ranges();
+        assert_eq!([ranges.take(0, 1), ranges.take(PAGES + 1, 1)], [None, None]);
+        assert_eq!(ranges.take(PAGES, 1), Some(0));
+        assert_eq!(ranges.take(1, 1), None);
+        ranges.free(100, 101);
+        assert_eq!([ranges.take(1, 1), ranges.take(1, 1)], [Some(100), None]);
+    }
+}

@@ -1,0 +1,137 @@
+//! What a process had when it ended, by the kernel's own account.
+//!
+//! The one idea: `/proc/self/smaps` line by line, through a buffer of this library: a mapping that
+//! lies in a segment is counted by its pages, other private anonymous memory as what libc, or a
+//! fallback, had outside.
+
+use std::{ffi::CStr, ops::Range, str};
+
+use pagelab_sys::process::{preload::edge, segment::Counted};
+
+use crate::{breaks, count, heap, kernel, maps};
+
+const MAPS: &CStr = c"/proc/self/smaps";
+/// No line that counts is longer; the rest of one is left out.
+const LINE: usize = 128;
+
+/// Where a mapping lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Heap,
+    Mmap,
+    Stack,
+    Outside,
+}
+
+/// Tells it, once the program has done all that it does.
+pub(crate) fn tell() {
+    let Ok(file) = edge::open(MAPS, libc::O_RDONLY) else { return };
+    let segments = [heap::AREA.range(), breaks::AREA.range(), maps::AREA.range()];
+    let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
+    let (mut line, mut length) = ([0; LINE], 0);
+    let mut buffer = [0; 4096];
+    loop {
+        let count = kernel::read(file, &mut buffer);
+        if count == 0 {
+            break;
+        }
+        for byte in &buffer[..count] {
+            if *byte == b'\n' {
+                teller.line(&line[..length]);
+                length = 0;
+            } else if length < LINE {
+                line[length] = *byte;
+                length += 1;
+            }
+        }
+    }
+    edge::close(file);
+    teller.count();
+}
+
+struct Teller {
+    place: Place,
+    segments: [Range<usize>; 3],
+    had: [usize; 4],
+    large: [usize; 4],
+}
+
+impl Teller {
+    fn line(&mut self, line: &[u8]) {
+        if let Some((start, path)) = mapping(line) {
+            let nth = self.segments.iter().position(|segment| segment.contains(&start));
+            self.place = match nth {
+                Some(0 | 1) => Place::Heap,
+                Some(_) => Place::Mmap,
+                None if path == b"[stack]" => Place::Stack,
+                None => Place::Outside,
+            };
+        } else if let Some(bytes) = kilobytes(line, b"Anonymous:") {
+            self.had[self.place as usize] += bytes;
+        } else if let Some(bytes) = kilobytes(line, b"AnonHugePages:") {
+            self.large[self.place as usize] += bytes;
+        }
+    }
+
+    fn count(&self) {
+        let of = |place: Place| {
+            let large = self.large[place as usize];
+            (large, self.had[place as usize].saturating_sub(large))
+        };
+        let (heap, mmap) = (of(Place::Heap), of(Place::Mmap));
+        count::add(Counted::HeapLarge, heap.0);
+        count::add(Counted::HeapSmall, heap.1);
+        count::add(Counted::MmapLarge, mmap.0);
+        count::add(Counted::MmapSmall, mmap.1);
+        count::add(Counted::Outside, self.had[Place::Outside as usize]);
+        count::add(Counted::StackLarge, of(Place::Stack).0);
+        count::add(Counted::Told, 1);
+    }
+}
+
+/// The first address and the path of a line that begins a mapping.
+fn mapping(line: &[u8]) -> Option<(usize, &[u8])> {
+    let dash = line.iter().position(|byte| *byte == b'-').filter(|at| *at > 0)?;
+    let start = usize::from_str_radix(str::from_utf8(&line[..dash]).ok()?, 16).ok()?;
+    Some((start, line.rsplit(|byte| *byte == b' ').next().unwrap_or_default()))
+}
+
+/// The bytes of a line that begins with a name: `Anonymous:   12 kB`.
+fn kilobytes(line: &[u8], name: &[u8]) -> Option<usize> {
+    let rest = str::from_utf8(line.strip_prefix(name)?).ok()?;
+    rest.trim().strip_suffix(" kB")?.parse::<usize>().ok().map(|kb| kb << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_and_its_counts_are_read() {
+        let line = b"7ffd1000-7ffd2000 rw-p 00000000 00:00 0                [stack]";
+        assert_eq!(mapping(line), Some((0x7ffd_1000, b"[stack]" as &[u8])));
+        assert_eq!(mapping(b"Rss:                 4 kB"), None);
+        assert_eq!(mapping(b"VmFlags: rd wr mr-"), None);
+        assert_eq!(kilobytes(b"AnonHugePages:      2048 kB", b"AnonHugePages:"), Some(2 << 20));
+        assert_eq!(kilobytes(b"Anonymous: x kB", b"Anonymous:"), None);
+    }
+
+    #[test]
+    fn pages_are_counted_where_their_mapping_lies() {
+        let segments = [0x1000..0x2000, 0..0, 0x4000..0x5000];
+        let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
+        for line in [
+            "1000-2000 rw-p 0 00:00 0",
+            "Anonymous: 8 kB",
+            "AnonHugePages: 4 kB",
+            "4800-5000 rw-p 0 00:00 0",
+            "Anonymous: 16 kB",
+            "9000-a000 rw-p 0 00:00 0 [heap]",
+            "Anonymous: 32 kB",
+        ] {
+            teller.line(line.as_bytes());
+        }
+        assert_eq!(teller.had.map(|bytes| bytes >> 10), [8, 16, 0, 32]);
+        assert_eq!(teller.large.map(|bytes| bytes >> 10), [4, 0, 0, 0]);
+    }
+}

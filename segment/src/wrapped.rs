@@ -1,0 +1,42 @@
+#![expect(unsafe_code, reason = "the allocator's own maps; the rules are in lib.rs")]
+//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel.
+
+use std::ffi::{c_int, c_void};
+
+use crate::{
+    answer::{done, place},
+    kernel::{self, Map},
+};
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __wrap_mmap(
+    address: *mut c_void,
+    length: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let map = Map { address: address.addr(), length, access, flags, file, offset };
+    // SAFETY: the allocator's.
+    place(unsafe { kernel::map(&map) })
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __wrap_munmap(at: *mut c_void, length: usize) -> c_int {
+    // SAFETY: the allocator's.
+    done(unsafe { kernel::unmap(at.addr(), length) })
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __wrap_mprotect(at: *mut c_void, length: usize, access: c_int) -> c_int {
+    // SAFETY: the allocator's.
+    done(unsafe { kernel::protect(at.addr(), length, access) })
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __wrap_madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
+    // SAFETY: the allocator's.
+    let came = unsafe { kernel::advise(at.addr(), length, advice) };
+    done(came)
+}
