@@ -49,9 +49,14 @@ impl Area {
             unsafe { kernel::unmap(start + length, after) }?;
         }
         advise_leaf(start, length, leaf);
+        self.is_there(start, length);
+        Ok(())
+    }
+
+    /// It lies there.
+    pub(crate) fn is_there(&self, start: usize, length: usize) {
         self.length.store(length, Ordering::Relaxed);
         self.start.store(start, Ordering::Release);
-        Ok(())
     }
 
     /// Its addresses; none before it is reserved.

@@ -24,9 +24,12 @@ static STATE: AtomicU8 = AtomicU8::new(0);
 const DOING: u8 = 1;
 const DONE: u8 = 2;
 
+/// The main stack, as far as it was touched ahead.
+pub(crate) static STACK: Area = Area::new();
+
 /// What waits for the main thread: bytes of its stack, and of the program's code.
-static STACK: AtomicU64 = AtomicU64::new(0);
-static CODE: AtomicU64 = AtomicU64::new(0);
+static STACK_ASKED: AtomicU64 = AtomicU64::new(0);
+static CODE_ASKED: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" {
     static environ: *const *const c_char;
@@ -50,8 +53,8 @@ fn begin() -> bool {
         count::open();
         let wish = orders::read();
         reserve(&wish);
-        STACK.store(wish.stack, Ordering::Relaxed);
-        CODE.store(wish.code, Ordering::Relaxed);
+        STACK_ASKED.store(wish.stack, Ordering::Relaxed);
+        CODE_ASKED.store(wish.code, Ordering::Relaxed);
     });
     STATE.store(DONE, Ordering::Release);
     true
@@ -87,7 +90,7 @@ pub(crate) fn once() {
     if !is_due() {
         return;
     }
-    let [stack, code] = [&STACK, &CODE].map(|bytes| bytes.load(Ordering::Relaxed));
+    let [stack, code] = [&STACK_ASKED, &CODE_ASKED].map(|bytes| bytes.load(Ordering::Relaxed));
     if stack > 0 {
         touch_stack(usize::try_from(stack).unwrap_or(usize::MAX), orders::leaf());
     }
@@ -118,6 +121,7 @@ fn touch_stack(bytes: usize, leaf: Leaf) {
     for page in (low..high).step_by(PAGE).rev() {
         touch(page);
     }
+    STACK.is_there(low, high - low);
     count::add(Counted::Stack, high - low);
 }
 

@@ -116,6 +116,10 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
         // SAFETY: the caller's.
         return unsafe { fixed(map, &part) };
     }
+    if AREA.range().is_empty() {
+        // SAFETY: the caller's.
+        return unsafe { kernel::map(map) };
+    }
     let came = fits(map).and_then(|()| match map.address {
         0 => taken(map.length),
         _ => Err(Reason::Placed),

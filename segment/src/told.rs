@@ -8,7 +8,7 @@ use std::{ffi::CStr, ops::Range, str};
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
 
-use crate::{breaks, count, heap, kernel, maps};
+use crate::{begin, breaks, count, heap, kernel, maps};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -26,7 +26,8 @@ enum Place {
 /// Tells it, once the program has done all that it does.
 pub(crate) fn tell() {
     let Ok(file) = edge::open(MAPS, libc::O_RDONLY) else { return };
-    let segments = [heap::AREA.range(), breaks::AREA.range(), maps::AREA.range()];
+    let segments =
+        [heap::AREA.range(), breaks::AREA.range(), maps::AREA.range(), begin::STACK.range()];
     let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
     let (mut line, mut length) = ([0; LINE], 0);
     let mut buffer = [0; 4096];
@@ -51,7 +52,8 @@ pub(crate) fn tell() {
 
 struct Teller {
     place: Place,
-    segments: [Range<usize>; 3],
+    /// Of the heap, the break, maps, and the stack as far as it was touched ahead.
+    segments: [Range<usize>; 4],
     had: [usize; 4],
     large: [usize; 4],
 }
@@ -62,7 +64,8 @@ impl Teller {
             let nth = self.segments.iter().position(|segment| segment.contains(&start));
             self.place = match nth {
                 Some(0 | 1) => Place::Heap,
-                Some(_) => Place::Mmap,
+                Some(2) => Place::Mmap,
+                Some(_) => Place::Stack,
                 None if path == b"[stack]" => Place::Stack,
                 None => Place::Outside,
             };
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn pages_are_counted_where_their_mapping_lies() {
-        let segments = [0x1000..0x2000, 0..0, 0x4000..0x5000];
+        let segments = [0x1000..0x2000, 0..0, 0x4000..0x5000, 0..0];
         let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
         for line in [
             "1000-2000 rw-p 0 00:00 0",

@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     AllSkipped,
     /// For `git bisect run` alone: nothing can be told of this commit.
     Skip,
+    /// As a program ended that was started.
+    Program(u8),
     /// Fine.
     Good,
 }
@@ -39,6 +41,7 @@ impl From<Exit> for ExitCode {
             Exit::NotComparable => 5,
             Exit::AllSkipped => 4,
             Exit::Skip => 125,
+            Exit::Program(code) => code,
             Exit::Good => 0,
         })
     }

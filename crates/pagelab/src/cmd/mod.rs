@@ -12,6 +12,7 @@ mod list;
 mod report;
 mod resume;
 mod run;
+mod segment;
 mod selftest;
 mod tier;
 mod trace;
@@ -36,6 +37,7 @@ const COMMANDS: &[Row] = &[
     Row::of::<advise::Advise>("advise"),
     Row::of::<explain::Explain>("explain"),
     Row::of::<tries::Try>("try"),
+    Row { name: "segment", describe: segment::describe, run: segment::segment },
     Row { name: "trace", describe: trace::describe, run: trace::trace },
     Row { name: "tier", describe: tier::describe, run: tier::tier },
     Row::of::<resume::Resume>("resume"),

@@ -31,6 +31,7 @@ mod reports;
 mod runners;
 mod scripted;
 mod second_user;
+mod segment;
 mod stages;
 mod support;
 mod throughput;

@@ -14,3 +14,9 @@ pub(crate) mod value;
 pub use blocks::FreeMemory;
 pub use topology::{Topology, Tree, format_list, parse_list};
 pub use value::selected;
+
+/// Bytes of memory that this machine has.
+pub fn memory_bytes() -> u64 {
+    let about = rustix::system::sysinfo();
+    about.totalram.saturating_mul(about.mem_unit.into())
+}

@@ -8,6 +8,7 @@ pub mod launch;
 pub mod minder;
 pub mod preload;
 mod pulse;
+pub mod relay;
 pub(crate) mod sched;
 pub mod segment;
 pub mod tree;

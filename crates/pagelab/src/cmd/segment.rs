@@ -1,0 +1,320 @@
+//! `pagelab segment`: contiguous memory in large leaves for a program that knows nothing of it.
+//!
+//! The one idea: the library inside the program does it (the crate in `segment/`); here it is put
+//! there, asked by the variables of the publication, and what it counted is told after the end. The
+//! program has stdin, stdout, stderr, its exit code and its signals to itself.
+
+mod told;
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io,
+    os::{
+        fd::AsRawFd,
+        unix::{ffi::OsStrExt, fs::FileExt, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::Command as Process,
+    time::Duration,
+};
+
+use anyhow::Context;
+use clap::{ArgMatches, Args, Command, ValueEnum};
+use pagelab_advisor::ladder::program::{Loader, Program};
+use pagelab_record::units::display_bytes;
+use pagelab_sys::{
+    files::beside,
+    machine,
+    memory::memfd,
+    process::{
+        launch::{Ended, Waiting},
+        relay,
+        segment::{self, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
+    },
+};
+
+use crate::{
+    args::{self, Row},
+    exit::{Exit, Failure},
+    output,
+};
+
+const COMMANDS: &[Row] = &[Row::of::<Segmented>("run")];
+
+/// The variable by which the dynamic loader finds a library first.
+const PRELOAD: &str = "LD_PRELOAD";
+/// A look at whether the program has ended.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// Adds the commands of `pagelab segment`.
+pub(super) fn describe(command: Command) -> Command {
+    let about = "Segments: contiguous memory in large leaves, for a program as it is";
+    args::with_rows(command.about(about), COMMANDS)
+}
+
+/// Runs the one that was asked for.
+///
+/// # Errors
+/// With the exit code that belongs to what went wrong.
+pub(super) fn segment(matches: &ArgMatches) -> Result<Exit, Failure> {
+    args::dispatch(COMMANDS, matches)
+}
+
+/// Run a program with its heap and its maps in segments.
+///
+/// malloc and private anonymous maps come out of contiguous memory that is aligned to its leaf; all
+/// else is the kernel's, and counted. The program is a dynamic one of glibc, as it is. What came of
+/// it follows on stderr. Flags go before the variables of the publication, which say the same.
+#[derive(Debug, Args)]
+struct Segmented {
+    /// Bytes of the heap's segment (default half of the memory).
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    heap: Option<u64>,
+    /// Bytes of the segment of maps (default half of the memory).
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    mmap: Option<u64>,
+    /// Bytes of the main stack to touch ahead.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    stack: Option<u64>,
+    /// Collapse the program's code into huge pages, where whole ones lie in it.
+    #[arg(long)]
+    code: bool,
+    /// The largest page that is asked for (default 2m).
+    #[arg(long, value_name = "SIZE", hide_possible_values = true)]
+    #[arg(help = "The largest page that is asked for: 4k, 2m or 1g (default 2m)")]
+    leaf: Option<Leaves>,
+    /// What is behind a segment.
+    #[arg(long, value_name = "BACKING", default_value = "thp")]
+    backing: Backing,
+    /// When memory is zeroed: by the fault that needs it, or all of it before the program begins.
+    #[arg(long, value_name = "WHEN")]
+    zero: Option<Zeroing>,
+    /// Of all programs that are started, only those whose file has this name.
+    #[arg(long, value_name = "NAME")]
+    only: Option<OsString>,
+    /// End the program when a segment is full, instead of falling back to the kernel.
+    #[arg(long)]
+    strict: bool,
+    /// Also write what came of it as JSON, to a file that does not exist yet.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Say nothing on stderr.
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program and its arguments, after --.
+    #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Leaves {
+    #[value(name = "4k")]
+    Base,
+    #[value(name = "2m")]
+    Pmd,
+    #[value(name = "1g")]
+    Pud,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Backing {
+    Thp,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Zeroing {
+    Fault,
+    Ahead,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = "write a whole number and k, m or g, as in 512m";
+    segment::bytes(text.as_bytes()).ok_or_else(|| wrong.to_owned())
+}
+
+impl args::Run for Segmented {
+    fn run(self) -> Result<Exit, Failure> {
+        let wish = self.wish(machine::memory_bytes()).map_err(Failure::usage_text)?;
+        let library = library()?;
+        able(&self.program)?;
+        let report = self.report.as_deref().map(output::create).transpose()?;
+        let (ended, counts) = self.start(&wish, &library)?;
+        let told = told::Told { wish: &wish, counts: &counts, usage: &ended.usage };
+        if !self.quiet {
+            told.lines().iter().for_each(|line| output::warn(line));
+        }
+        if let Some((target, path)) = report.zip(self.report.as_deref()) {
+            output::write(target, path, &told.json())?;
+        }
+        if let Some(signal) = ended.signal() {
+            relay::end_as(signal);
+        }
+        let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
+        Ok(Exit::Program(code.unwrap_or(u8::MAX)))
+    }
+}
+
+impl Segmented {
+    /// What is asked for, by the variables and, over them, the flags.
+    fn wish(&self, memory: u64) -> Result<Wish, String> {
+        let named = |variable: Variable| env::var_os(variable.name()).filter(|v| !v.is_empty());
+        let values: Vec<_> = Variable::ALL.iter().map(|variable| named(*variable)).collect();
+        let value = |variable: Variable| values[variable as usize].as_deref();
+        let said = Wish::read(|variable| value(variable).map(OsStr::as_bytes));
+        let said = said.map_err(|bad: Bad| bad.to_string())?;
+        let has = |variable| value(variable).is_some();
+        let sizes = [Variable::Heap, Variable::Mmap, Variable::Stack, Variable::Code];
+        let usual = match (has(Variable::Pmd) || has(Variable::Pud), sizes.into_iter().any(has)) {
+            // As published: leaves are small where nobody says that they are large.
+            (true, _) | (false, true) => said.leaf,
+            (false, false) => Leaf::Pmd,
+        };
+        let leaf = self.leaf.map_or(usual, |leaf| match leaf {
+            Leaves::Base => Leaf::Base,
+            Leaves::Pmd => Leaf::Pmd,
+            Leaves::Pud => Leaf::Pud,
+        });
+        let half = memory / 2 / Leaf::Pmd.bytes() * Leaf::Pmd.bytes();
+        let segment = |flag: Option<u64>, variable, said: u64| {
+            flag.unwrap_or(if has(variable) { said } else { half })
+        };
+        let wish = Wish {
+            heap: segment(self.heap, Variable::Heap, said.heap),
+            mmap: segment(self.mmap, Variable::Mmap, said.mmap),
+            stack: self.stack.unwrap_or(said.stack),
+            code: if self.code { u64::MAX >> 1 } else { said.code },
+            leaf,
+            zero: match self.zero {
+                None => said.zero,
+                Some(Zeroing::Fault) => Zero::Fault,
+                Some(Zeroing::Ahead) => Zero::Ahead,
+            },
+            strict: self.strict || said.strict,
+        };
+        for (variable, flag, bytes) in
+            [(Variable::Heap, "--heap", wish.heap), (Variable::Mmap, "--mmap", wish.mmap)]
+        {
+            if bytes > memory {
+                let [asked, there] = [bytes, memory].map(|bytes| display_bytes(bytes as f64));
+                let name = variable.name();
+                return Err(format!(
+                    "{flag} (or {name}) asks for a segment of {asked}, and this machine has \
+                     {there} of memory: ask for less"
+                ));
+            }
+        }
+        if wish.heap > 0 && wish.heap < segment::HEAP_MIN {
+            let least = display_bytes(segment::HEAP_MIN as f64);
+            return Err(format!("--heap is less than {least}, the least that can be managed: 64m"));
+        }
+        Ok(wish)
+    }
+
+    /// Runs the program to its end.
+    fn start(&self, wish: &Wish, library: &Path) -> Result<(Ended, Counts), Failure> {
+        let sheet = sheet().map_err(Failure::host)?;
+        let mut process = Process::new(&self.program[0]);
+        // Its name is as it was typed, whatever the path.
+        process.args(&self.program[1..]).arg0(&self.program[0]);
+        let mut libraries = library.as_os_str().to_owned();
+        if let Some(before) = env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
+            libraries.push(":");
+            libraries.push(before);
+        }
+        process.env(PRELOAD, libraries);
+        process.env(SHEET, format!("/proc/{}/fd/{}", std::process::id(), sheet.as_raw_fd()));
+        process.envs(wish.variables().map(|(variable, value)| (variable.name(), value)));
+        if let Some(only) = &self.only {
+            process.env(Variable::Only.name(), only);
+        }
+        let name = || self.program[0].to_string_lossy().into_owned();
+        relay::begin();
+        let waiting = Waiting::prepare(process).with_context(name).map_err(Failure::host)?;
+        relay::to(waiting.pid());
+        let mut running = waiting.go().with_context(name).map_err(Failure::usage)?;
+        let ended = loop {
+            if let Some(ended) = running.wait(LOOK).with_context(name).map_err(Failure::internal)? {
+                break ended;
+            }
+        };
+        let mut bytes = [0; SHEET_BYTES];
+        // What cannot be read was not counted.
+        let _ = sheet.read_exact_at(&mut bytes, 0);
+        Ok((ended, Counts::of(&bytes)))
+    }
+}
+
+/// A file in memory, which whoever runs under the same user opens by our own descriptor.
+fn sheet() -> io::Result<File> {
+    let file = memfd::create("pagelab-segment").map_err(io::Error::other)?;
+    file.set_len(SHEET_BYTES as u64)?;
+    Ok(file)
+}
+
+/// Where our library is.
+fn library() -> Result<PathBuf, Failure> {
+    let found = beside::library(segment::PACKAGE).context("its own place");
+    let path = found.map_err(Failure::internal)?.map_err(|missing| {
+        let cure = missing.cure.clone();
+        Failure::host(anyhow::anyhow!("there is no {missing}: {cure}"))
+    })?;
+    // The loader takes both for the end of a path.
+    if path.to_string_lossy().contains([' ', ':']) {
+        let why =
+            format!("{}: a blank or a colon in its path: install it elsewhere", path.display());
+        return Err(Failure::host(anyhow::anyhow!(why)));
+    }
+    Ok(path)
+}
+
+/// Refuses programs into which no library goes, with what goes without one.
+fn able(words: &[OsString]) -> Result<(), Failure> {
+    let name = words[0].to_string_lossy().into_owned();
+    let program = Program::of(words).with_context(|| name.clone()).map_err(Failure::usage)?;
+    let why = if program.is_setuid {
+        "takes the rights of another user, so the loader puts no library into it"
+    } else if program.is_narrow {
+        "is of 32 bits, and the library of segments of 64"
+    } else {
+        match program.loader {
+            Loader::None => "is static: nobody loads a library into it",
+            Loader::Other => "is not loaded by glibc, for which the library of segments is made",
+            Loader::Glibc | Loader::Unknown => return Ok(()),
+        }
+    };
+    Err(Failure::usage_text(format!(
+        "{name} {why}; larger pages from outside: pagelab try --rung collapse,thp-always -- {}",
+        program.line()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(words: &[&str]) -> Segmented {
+        let command = Segmented::augment_args(Command::new("run"));
+        let words = ["run"].into_iter().chain(words.iter().copied()).chain(["--", "true"]);
+        args::of(&command.try_get_matches_from(words).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn half_of_the_memory_each_in_leaves_of_2_mib_is_what_nobody_asked_otherwise() {
+        let wish = asked(&[]).wish(8 << 30).unwrap();
+        assert_eq!((wish.heap, wish.mmap, wish.leaf), (4 << 30, 4 << 30, Leaf::Pmd));
+        let flags = ["--heap", "1g", "--mmap", "0", "--leaf", "4k", "--strict", "--zero", "ahead"];
+        let wish = asked(&flags).wish(8 << 30).unwrap();
+        assert_eq!((wish.heap, wish.mmap, wish.leaf), (1 << 30, 0, Leaf::Base));
+        assert_eq!((wish.strict, wish.zero), (true, Zero::Ahead));
+    }
+
+    #[test]
+    fn what_no_machine_or_allocator_could_serve_is_refused_with_its_number() {
+        let why = asked(&["--mmap", "9g"]).wish(8 << 30).unwrap_err();
+        assert!(why.contains("9.00 GiB") && why.contains("8.00 GiB"), "{why}");
+        let why = asked(&["--heap", "1m"]).wish(8 << 30).unwrap_err();
+        assert!(why.contains("64m"), "{why}");
+    }
+}

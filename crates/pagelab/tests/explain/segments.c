@@ -1,0 +1,179 @@
+/* Allocates, maps, moves and forks on four threads, and checks what it finds: ROUNDS [WORD];
+ * with a word it becomes `echo WORD`. hold MIB: has so much by malloc and by maps, and checks
+ * it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SLOTS = 512, THREADS = 4 };
+static int rounds;
+
+static void fail(const char *what, long at) {
+	fprintf(stderr, "failed: %s (%ld, errno %d)\n", what, at, errno);
+	_exit(99);
+}
+
+static uint64_t next(uint64_t *state) {
+	*state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+	return *state;
+}
+
+static void fill(unsigned char *at, size_t size, unsigned char with) { memset(at, with, size); }
+
+static void check(const unsigned char *at, size_t size, unsigned char with, const char *what) {
+	for (size_t i = 0; i < size; i += i + 64 < size ? 61 : 1)
+		if (at[i] != with) fail(what, (long)i);
+}
+
+static void child(void) {
+	void *some[64];
+	for (int i = 0; i < 64; i++) {
+		some[i] = malloc((size_t)1 << (i % 20));
+		if (!some[i]) fail("malloc in a child", i);
+		memset(some[i], i, (size_t)1 << (i % 20));
+	}
+	for (int i = 0; i < 64; i++) free(some[i]);
+	char *map = mmap(0, 3 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED) fail("mmap in a child", 0);
+	check((unsigned char *)map, 3 << 20, 0, "a child's map is zero");
+	memset(map, 7, 3 << 20);
+	munmap(map, 3 << 20);
+	_exit(7);
+}
+
+static void forks(void) {
+	pid_t pid = fork();
+	if (pid == 0) child();
+	int status;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid) fail("fork", pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) fail("the child", status);
+}
+
+static void maps(uint64_t *state) {
+	size_t size = ((next(state) % 1500) + 4) * 4096;
+	unsigned char *map = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED) fail("mmap", (long)size);
+	check(map, size, 0, "a map is zero");
+	fill(map, size, 0x5a);
+	size_t half = size / 2 / 4096 * 4096;
+	if (munmap(map, half)) fail("munmap of half", 0);
+	check(map + half, size - half, 0x5a, "the other half");
+	if (mprotect(map + half, 4096, PROT_READ)) fail("mprotect", 0);
+	if (map[half] != 0x5a) fail("read only", 0);
+	if (mprotect(map + half, 4096, PROT_READ | PROT_WRITE)) fail("mprotect back", 0);
+	unsigned char *over = mmap(map + half, 4096, PROT_READ | PROT_WRITE,
+							   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (over != map + half) fail("MAP_FIXED", 0);
+	check(over, 4096, 0, "what was mapped over is zero");
+	fill(over, 4096, 0x5a);
+	if (madvise(over, 4096, MADV_DONTNEED)) fail("DONTNEED", 0);
+	check(over, 4096, 0, "what was thrown away is zero");
+	fill(over, 4096, 0x5a);
+	size_t grown = (size - half) * 2;
+	unsigned char *moved = mremap(map + half, size - half, grown, MREMAP_MAYMOVE);
+	if (moved == MAP_FAILED) fail("mremap", (long)grown);
+	check(moved, size - half, 0x5a, "what was moved");
+	check(moved + (size - half), grown - (size - half), 0, "what grew is zero");
+	if (munmap(moved, grown)) fail("munmap", 0);
+}
+
+static void *work(void *which) {
+	uint64_t state = 88172645463325252ull + (uintptr_t)which * 7919;
+	static __thread struct { unsigned char *at, with; size_t size; } slots[SLOTS];
+	for (int round = 0; round < rounds; round++) {
+		int i = (int)(next(&state) % SLOTS);
+		size_t size = next(&state) % (round % 50 ? 3000 : 600000) + 1;
+		unsigned char with = (unsigned char)next(&state);
+		if (slots[i].at) check(slots[i].at, slots[i].size, slots[i].with, "an allocation");
+		switch (next(&state) % 6) {
+		case 0: free(slots[i].at), slots[i].at = malloc(size); break;
+		case 1:
+			free(slots[i].at), slots[i].at = calloc(size, 1);
+			check(slots[i].at, size, 0, "calloc is zero");
+			break;
+		case 2: {
+			size_t kept = slots[i].at && slots[i].size < size ? slots[i].size : size;
+			unsigned char was = slots[i].with, had = slots[i].at != 0;
+			slots[i].at = realloc(slots[i].at, size);
+			if (had) check(slots[i].at, kept, was, "realloc keeps");
+			break;
+		}
+		case 3: {
+			size_t to = (size_t)16 << next(&state) % 10;
+			free(slots[i].at);
+			if (posix_memalign((void **)&slots[i].at, to, size)) fail("posix_memalign", (long)to);
+			if ((uintptr_t)slots[i].at % to) fail("alignment", (long)to);
+			break;
+		}
+		case 4:
+			free(slots[i].at), slots[i].at = aligned_alloc(64, (size + 63) / 64 * 64);
+			if (malloc_usable_size(slots[i].at) < size) fail("usable size", (long)size);
+			break;
+		case 5: free(slots[i].at), slots[i].at = 0; continue;
+		}
+		if (!slots[i].at) fail("no memory", (long)size);
+		slots[i].size = size, slots[i].with = with;
+		fill(slots[i].at, size, with);
+		if (round % 200 == 0) maps(&state);
+		if (round % 2000 == 0) forks();
+	}
+	for (int i = 0; i < SLOTS; i++) free(slots[i].at), slots[i].at = 0;
+	return 0;
+}
+
+static void *brief(void *rest) {
+	void *some = malloc(100000);
+	memset(some, 1, 100000);
+	free(some);
+	return rest;
+}
+
+static int hold(long mib)
+{
+	unsigned char *some[2][4096];
+
+	for (long i = 0; i < mib && i < 4096; i++) {
+		some[0][i] = malloc(1 << 20);
+		some[1][i] = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (int of = 0; of < 2; of++)
+			fill(some[of][i], 1 << 20, (unsigned char)(i + of));
+	}
+	for (long i = 0; i < mib && i < 4096; i++)
+		for (int of = 0; of < 2; of++)
+			check(some[of][i], 1 << 20, (unsigned char)(i + of), "what is held");
+	puts("held");
+	return 0;
+}
+
+int main(int count, char **words) {
+	if (count > 2 && !strcmp(words[1], "hold"))
+		return hold(atol(words[2]));
+	rounds = count > 1 ? atoi(words[1]) : 20000;
+	pthread_t threads[THREADS];
+	for (long i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], 0, work, (void *)i)) fail("thread", i);
+	/* Threads that come and go while others fork. */
+	for (int i = 0; i < rounds / 100; i++) {
+		pthread_t thread;
+		if (pthread_create(&thread, 0, brief, 0)) fail("thread", i);
+		pthread_join(thread, 0);
+	}
+	for (int i = 0; i < THREADS; i++) pthread_join(threads[i], 0);
+	char *before = sbrk(0);
+	if (sbrk(1 << 20) == (void *)-1) fail("sbrk", 0);
+	check((unsigned char *)before, 1 << 20, 0, "the break is zero");
+	memset(before, 3, 1 << 20);
+	sbrk(-(1 << 20));
+	puts("fine");
+	fflush(stdout);
+	if (count > 2) execlp("echo", "echo", words[2], (char *)0);
+	return 0;
+}
