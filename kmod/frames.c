@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ordinary memory: taken from the page allocator, zeroed, and given its memory type.
+ * Ordinary memory: taken from the page allocator, zeroed unless a fault is to do it, and given its
+ * memory type.
  *
  * The type is changed on the kernel's own mapping of the pages (the direct map) before any process
  * can map them, and back before they are freed. So there is never a second mapping of another type.
@@ -121,14 +122,16 @@ static int set_type(struct pl_region *region)
 	return 0;
 }
 
-/* A power of two of pages from the buddy allocator, as single pages, cut to size and zeroed. */
-static struct page *take_buddy(int node, unsigned long nr_pages)
+/* A power of two of pages from the buddy allocator, as single pages, cut to size. */
+static struct page *take_buddy(int node, unsigned long nr_pages, bool zero)
 {
 	unsigned int order = order_base_2(nr_pages);
-	gfp_t gfp = GFP_USER | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN | __GFP_ACCOUNT;
+	gfp_t gfp = GFP_USER | __GFP_NORETRY | __GFP_NOWARN | __GFP_ACCOUNT;
 	struct page *page;
 	unsigned long i;
 
+	if (zero)
+		gfp |= __GFP_ZERO;
 	if (node != NUMA_NO_NODE)
 		gfp |= __GFP_THISNODE;
 	page = alloc_pages_node(node, gfp, order);
@@ -239,7 +242,7 @@ static struct page *find_run(int node, unsigned long nr_pages, unsigned long ali
  * Whole blocks of the buddy allocator are taken, and the rest given back from here: the kernel
  * would do it too, but complains where somebody just looks at a page of the rest.
  */
-static struct page *take_run(int node, unsigned long nr_pages, unsigned long align)
+static struct page *take_run(int node, unsigned long nr_pages, unsigned long align, bool zero)
 {
 	unsigned long buddy_pages = 1UL << PL_BUDDY_ORDER;
 	unsigned long whole = ALIGN(nr_pages, buddy_pages);
@@ -247,28 +250,28 @@ static struct page *take_run(int node, unsigned long nr_pages, unsigned long ali
 	unsigned long i;
 
 	for (i = 0; page && i < whole; i++) {
-		if (i < nr_pages)
-			clear_highpage(page + i);
-		else
+		if (i >= nr_pages)
 			__free_page(page + i);
+		else if (zero)
+			clear_highpage(page + i);
 		if (!(i % PL_BATCH))
 			cond_resched();
 	}
 	return page;
 }
 
-static struct page *take_block(int node, unsigned long nr_pages, unsigned long align)
+static struct page *take_block(int node, unsigned long nr_pages, unsigned long align, bool zero)
 {
 	struct page *page = NULL;
 
 	if (order_base_2(nr_pages) <= PL_BUDDY_ORDER)
-		page = take_buddy(node, nr_pages);
+		page = take_buddy(node, nr_pages, zero);
 	if (!page && nr_pages > 1)
-		page = take_run(node, nr_pages, align);
+		page = take_run(node, nr_pages, align, zero);
 	return page;
 }
 
-static int take_blocks(struct pl_region *region, int node)
+static int take_blocks(struct pl_region *region, int node, bool zero)
 {
 	unsigned long align = 1UL << (region->leaf_shift - PAGE_SHIFT);
 	unsigned long blocks = region->nr_pages / region->block_pages;
@@ -277,7 +280,7 @@ static int take_blocks(struct pl_region *region, int node)
 		struct page *page = NULL;
 
 		if (!fatal_signal_pending(current))
-			page = take_block(node, region->block_pages, align);
+			page = take_block(node, region->block_pages, align, zero);
 		if (fatal_signal_pending(current) && !page)
 			return -EINTR;
 		if (!page)
@@ -314,7 +317,7 @@ void pl_frames_free(struct pl_region *region)
 }
 
 /**
- * pl_frames_alloc() - take, zero and type ordinary memory
+ * pl_frames_alloc() - take, zero and type ordinary memory; what a fault zeroes is not zeroed here
  * @want: checked against the table of leaves
  *
  * Return: a region, or an error: -ENODEV, -E2BIG, -ENOMEM, -EINTR.
@@ -335,6 +338,7 @@ struct pl_region *pl_frames_alloc(const struct pagelab_alloc *want)
 	region->layout = want->layout;
 	region->leaf_shift = want->leaf_shift;
 	region->eager = want->flags & PAGELAB_EAGER;
+	region->segment = want->flags & PAGELAB_SEGMENT;
 	region->nr_pages = want->bytes >> PAGE_SHIFT;
 	region->block_pages = want->layout == PAGELAB_CONTIGUOUS ?
 				      region->nr_pages :
@@ -348,7 +352,7 @@ struct pl_region *pl_frames_alloc(const struct pagelab_alloc *want)
 				      sizeof(*region->pfns),
 				      GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	if (region->batch && region->pfns)
-		err = take_blocks(region, want->node);
+		err = take_blocks(region, want->node, !(want->flags & PAGELAB_ZERO_AT_FAULT));
 	if (!err && region->memtype != PAGELAB_WB)
 		err = set_type(region);
 	if (err) {

@@ -39,15 +39,22 @@ static int pl_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static void free_region(struct pl_region *region)
+{
+	pl_given_free(region);
+	if (region->layout == PAGELAB_RESERVED)
+		pl_reserved_free(region);
+	else
+		pl_frames_free(region);
+}
+
 /* The last descriptor and the last mapping are gone. */
 static int pl_release(struct inode *inode, struct file *file)
 {
 	struct pl_file *pf = file->private_data;
 
-	if (pf->region && pf->region->layout == PAGELAB_RESERVED)
-		pl_reserved_free(pf->region);
-	else if (pf->region)
-		pl_frames_free(pf->region);
+	if (pf->region)
+		free_region(pf->region);
 	mutex_destroy(&pf->lock);
 	kfree(pf);
 	return 0;
@@ -81,7 +88,16 @@ static int check_alloc(const struct pagelab_alloc *want)
 	if (want->leaf_shift != PAGE_SHIFT && want->leaf_shift != PMD_SHIFT &&
 	    want->leaf_shift != PUD_SHIFT)
 		return -EINVAL;
-	if (!want->bytes || !IS_ALIGNED(want->bytes | want->offset, 1ULL << want->leaf_shift))
+	if (want->flags & PAGELAB_SEGMENT ?
+		    want->flags & PAGELAB_EAGER || want->memtype != PAGELAB_WB ||
+			    want->layout == PAGELAB_SCATTERED :
+		    want->flags & PAGELAB_ZERO_AT_FAULT)
+		return -EINVAL;
+	if (!want->bytes || !IS_ALIGNED(want->offset, 1ULL << want->leaf_shift))
+		return -EINVAL;
+	/* A segment ends anywhere: smaller leaves map what is left of it. */
+	if (!IS_ALIGNED(want->bytes, want->flags & PAGELAB_SEGMENT ? PAGE_SIZE :
+								     1ULL << want->leaf_shift))
 		return -EINVAL;
 	if (want->layout == PAGELAB_RESERVED ? want->node != NUMA_NO_NODE : want->offset != 0)
 		return -EINVAL;
@@ -111,6 +127,11 @@ static long ioctl_alloc(struct pl_file *pf, const void __user *arg)
 	region = want.layout == PAGELAB_RESERVED ? pl_reserved_alloc(&want) :
 						   pl_frames_alloc(&want);
 	err = PTR_ERR_OR_ZERO(region);
+	if (!err && want.flags & PAGELAB_SEGMENT) {
+		err = pl_given_alloc(region, !(want.flags & PAGELAB_ZERO_AT_FAULT));
+		if (err)
+			free_region(region);
+	}
 	if (!err)
 		/* Pairs with the acquire in pl_file_region(). */
 		smp_store_release(&pf->region, region);
@@ -132,6 +153,8 @@ static long pl_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return ioctl_alloc(file->private_data, user);
 	case PAGELAB_IOC_QUERY:
 		return pl_query(file, user);
+	case PAGELAB_IOC_DROP:
+		return pl_drop(file, user);
 	default:
 		return -ENOTTY;
 	}
@@ -188,5 +211,5 @@ module_init(pl_init);
 module_exit(pl_exit);
 
 MODULE_DESCRIPTION("Memory of a chosen type, layout and leaf size, for the pagelab laboratory");
-MODULE_VERSION("1.0.0");
+MODULE_VERSION("1.1.0");
 MODULE_LICENSE("GPL");

@@ -5,9 +5,11 @@
  * Mappings are VM_PFNMAP, with special entries: nobody can take a reference on a frame through
  * them (GUP refuses), so unmapping is the end of every use, and the kernel itself looks up the
  * memory type that the frame has and puts it into the entry. A mapping consists of whole leaves:
- * splits inside a leaf are refused, as hugetlb does, so what is mapped large stays large.
+ * splits inside a leaf are refused, as hugetlb does, so what is mapped large stays large. Those of
+ * a segment may be split: the leaf is taken out, and faults bring what fits.
  *
- * A child of fork() shares the mapping, as MAP_SHARED says; each VMA holds the file.
+ * A child of fork() shares the mapping, as MAP_SHARED says, but for a segment; each VMA holds the
+ * file.
  */
 #include <linux/file.h>
 #include <linux/mman.h>
@@ -24,23 +26,48 @@ static unsigned long leaf_size(const struct pl_region *region)
 	return 1UL << region->leaf_shift;
 }
 
-/* -EINVAL: VMAs begin and end between leaves. */
+/*
+ * -EINVAL: VMAs begin and end between leaves. Those of a segment do not; the kernel takes out a
+ * leaf of 2M that is split, and does not think of one of 1G.
+ */
 static int pl_may_split(struct vm_area_struct *vma, unsigned long addr)
 {
-	return IS_ALIGNED(addr, leaf_size(pl_file_region(vma->vm_file))) ? 0 : -EINVAL;
+	const struct pl_region *region = pl_file_region(vma->vm_file);
+
+	if (IS_ALIGNED(addr, leaf_size(region)))
+		return 0;
+	if (!region->segment)
+		return -EINVAL;
+	if (pl_leaf_shift(vma->vm_mm, addr) == PUD_SHIFT)
+		pl_zap_vma(vma, ALIGN_DOWN(addr, PUD_SIZE), PUD_SIZE);
+	return 0;
 }
 
 static vm_fault_t pl_fault(struct vm_fault *vmf)
 {
 	const struct pl_region *region = pl_file_region(vmf->vma->vm_file);
+	vm_fault_t fault = VM_FAULT_NOPAGE;
 
 	/* mmap has checked it, and nothing can make a VMA longer: VM_DONTEXPAND. */
 	if (vmf->pgoff >= region->nr_pages)
 		return VM_FAULT_SIGBUS;
-	return vmf_insert_pfn(vmf->vma, vmf->address, pl_region_pfn(region, vmf->pgoff));
+	if (pl_give(region, vmf->pgoff, 1))
+		fault = vmf_insert_pfn(vmf->vma, vmf->address, pl_region_pfn(region, vmf->pgoff));
+	pl_gave(region);
+	return fault;
 }
 
 #if PL_HUGE_PMD
+static vm_fault_t insert_large(struct vm_fault *vmf, unsigned long pfn, unsigned int order,
+			       bool write)
+{
+#if PL_HUGE_PUD
+	if (order == PL_PUD_ORDER)
+		return vmf_insert_pfn_pud(vmf, pl_pfn(pfn), write);
+#endif
+	return vmf_insert_pfn_pmd(vmf, pl_pfn(pfn), write);
+}
+
 /*
  * Fails only where the kernel has vetoed large leaves for this process or VMA; it then asks for a
  * smaller one, down to pl_fault(). QUERY tells what came of it.
@@ -51,6 +78,7 @@ static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
 	unsigned long start = ALIGN_DOWN(vmf->address, PAGE_SIZE << order);
 	unsigned long page = ALIGN_DOWN(vmf->pgoff, 1UL << order);
 	bool write = vmf->flags & FAULT_FLAG_WRITE;
+	vm_fault_t fault = VM_FAULT_NOPAGE;
 	unsigned long pfn;
 
 	if (order > region->leaf_shift - PAGE_SHIFT)
@@ -59,18 +87,18 @@ static vm_fault_t pl_huge_fault(struct vm_fault *vmf, unsigned int order)
 		return VM_FAULT_FALLBACK;
 	if (page >= region->nr_pages || region->nr_pages - page < 1UL << order)
 		return VM_FAULT_FALLBACK;
-	/* Both are true of every mapping of whole leaves; an entry must never be wrong. */
+	/* Both are true of every mapping of whole leaves; those of a segment may lie askew. */
 	pfn = pl_region_pfn(region, page);
 	if (vmf->pgoff - page != (vmf->address - start) >> PAGE_SHIFT ||
 	    !IS_ALIGNED(pfn, 1UL << order))
 		return VM_FAULT_FALLBACK;
-	if (order == PL_PMD_ORDER)
-		return vmf_insert_pfn_pmd(vmf, pl_pfn(pfn), write);
-#if PL_HUGE_PUD
-	if (order == PL_PUD_ORDER)
-		return vmf_insert_pfn_pud(vmf, pl_pfn(pfn), write);
-#endif
-	return VM_FAULT_FALLBACK;
+	if (order != PL_PMD_ORDER && !(PL_HUGE_PUD && order == PL_PUD_ORDER))
+		return VM_FAULT_FALLBACK;
+	/* Whoever is being killed comes back in vain, and dies of it. */
+	if (pl_give(region, page, 1UL << order))
+		fault = insert_large(vmf, pfn, order, write);
+	pl_gave(region);
+	return fault;
 }
 #endif
 
@@ -90,7 +118,8 @@ bool pl_vma_is_of(const struct vm_area_struct *vma, const struct file *file)
 /*
  * mremap does not know leaves of 1G: it clears them with a complaint ("bad pud"). It calls this for
  * the new VMA before it moves the entries of the old one, so they are taken out here, and faults
- * bring them back where they are wanted. The child's VMA of a fork is left alone.
+ * bring them back where they are wanted. The child's VMA of a fork is left alone, and so is half of
+ * one that is split, which lies where the whole did.
  */
 static void pl_vma_open(struct vm_area_struct *vma)
 {
@@ -104,6 +133,8 @@ static void pl_vma_open(struct vm_area_struct *vma)
 		return;
 	for_each_vma(vmi, old) {
 		if (old == vma || !pl_vma_is_of(old, vma->vm_file))
+			continue;
+		if (vma->vm_start < old->vm_end && old->vm_start < vma->vm_end)
 			continue;
 		if (old->vm_pgoff < end && vma->vm_pgoff < old->vm_pgoff + vma_pages(old))
 			pl_zap_vma(old, old->vm_start, old->vm_end - old->vm_start);
@@ -224,7 +255,7 @@ static pgprot_t type_of_prot(pgprot_t prot, u32 memtype)
 }
 
 /**
- * pl_mmap() - map a part of the region, in whole leaves
+ * pl_mmap() - map a part of the region, in whole leaves unless it is a segment
  * @file: with a region, else -ENXIO
  * @vma: MAP_SHARED, within the region
  */
@@ -242,14 +273,17 @@ int pl_mmap(struct file *file, struct vm_area_struct *vma)
 	if (region->ignore_offset)
 		vma->vm_pgoff = 0;
 	leaf_pages = leaf_size(region) >> PAGE_SHIFT;
-	if (!IS_ALIGNED(vma->vm_start, leaf_size(region)) || !IS_ALIGNED(nr_pages, leaf_pages) ||
-	    !IS_ALIGNED(vma->vm_pgoff, leaf_pages))
+	if (!region->segment && (!IS_ALIGNED(vma->vm_start, leaf_size(region)) ||
+				 !IS_ALIGNED(nr_pages | vma->vm_pgoff, leaf_pages)))
 		return -EINVAL;
 	if (vma->vm_pgoff >= region->nr_pages || nr_pages > region->nr_pages - vma->vm_pgoff)
 		return -EINVAL;
 	/* Older kernels ask for this before they offer large leaves to a fault. */
 	if (leaf_pages > 1)
 		flags |= VM_HUGEPAGE;
+	/* Its contents are one program's: what fork owes a child is the business of whoever forks. */
+	if (region->segment)
+		flags |= VM_DONTCOPY;
 	pl_vm_flags_set(vma, flags);
 	vma->vm_page_prot = type_of_prot(vma->vm_page_prot, region->memtype);
 	vma->vm_ops = &pl_vm_ops;
@@ -261,7 +295,7 @@ int pl_mmap(struct file *file, struct vm_area_struct *vma)
 
 #if PL_HUGE_PMD
 /**
- * pl_get_unmapped_area() - an address aligned as the leaves of the region are
+ * pl_get_unmapped_area() - an address that is to the leaves of the region as the offset is
  * @file: /dev/pagelab
  * @addr: a wish, or with MAP_FIXED an order
  * @len: bytes
@@ -275,23 +309,24 @@ unsigned long pl_get_unmapped_area(struct file *file, unsigned long addr, unsign
 {
 	const struct pl_region *region = pl_file_region(file);
 	unsigned long leaf = region ? leaf_size(region) : PAGE_SIZE;
+	unsigned long askew = pgoff << PAGE_SHIFT;
 	unsigned long padded, found;
 
 	if (leaf == PAGE_SIZE)
 		return thp_get_unmapped_area(file, addr, len, pgoff, flags);
 	if (flags & MAP_FIXED) {
-		if (!IS_ALIGNED(addr, leaf))
+		if (!region->segment && !IS_ALIGNED(addr, leaf))
 			return -EINVAL;
 		return thp_get_unmapped_area(file, addr, len, pgoff, flags);
 	}
 	if (addr) {
 		found = thp_get_unmapped_area(file, addr, len, pgoff, flags);
-		if (IS_ERR_VALUE(found) || IS_ALIGNED(found, leaf))
+		if (IS_ERR_VALUE(found) || IS_ALIGNED(found - askew, leaf))
 			return found;
 	}
 	if (check_add_overflow(len, leaf, &padded))
 		return -ENOMEM;
 	found = thp_get_unmapped_area(file, 0, padded, pgoff, flags);
-	return IS_ERR_VALUE(found) ? found : ALIGN(found, leaf);
+	return IS_ERR_VALUE(found) ? found : found + ((askew - found) & (leaf - 1));
 }
 #endif

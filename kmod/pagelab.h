@@ -4,7 +4,8 @@
  *
  * The one idea: an open file gets one region, once. A region never changes after it is published
  * and lives until release(), and every mapping holds the file. So mmap, faults and queries read it
- * without a lock, and no frame is freed or changes its type while anybody can reach it.
+ * without a lock, and no frame is freed or changes its type while anybody can reach it. Only which
+ * frames of a segment are given out changes, under locks of its own.
  */
 #ifndef PAGELAB_H
 #define PAGELAB_H
@@ -28,6 +29,8 @@
  * @layout: PAGELAB_SCATTERED, _CONTIGUOUS or _RESERVED
  * @leaf_shift: largest leaf that a mapping gets: 12, 21 or 30
  * @eager: mmap fills the page table
+ * @segment: mappings may be split inside a leaf, and belong to one process
+ * @given: which frames of a segment hold what they should; NULL for others
  * @ignore_offset: every mapping starts at page 0, as the drivers of the legacy nodes had it
  * @nr_pages: length
  * @block_pages: physically contiguous pages behind each of @pfns
@@ -44,7 +47,9 @@ struct pl_region {
 	u32 layout;
 	u32 leaf_shift;
 	bool eager;
+	bool segment;
 	bool ignore_offset;
+	struct pl_given *given;
 	unsigned long nr_pages;
 	unsigned long block_pages;
 	unsigned long nr_blocks;
@@ -114,8 +119,16 @@ unsigned long pl_get_unmapped_area(struct file *file, unsigned long addr, unsign
 #endif
 bool pl_vma_is_of(const struct vm_area_struct *vma, const struct file *file);
 
+/* segment.c: frames that are zeroed when they are first touched */
+int pl_given_alloc(struct pl_region *region, bool zeroed);
+void pl_given_free(struct pl_region *region);
+bool pl_give(const struct pl_region *region, unsigned long page, unsigned long nr);
+void pl_gave(const struct pl_region *region);
+int pl_drop(struct file *file, const void __user *arg);
+
 /* query.c: the page table, read back */
 int pl_query(struct file *file, void __user *arg);
+unsigned int pl_leaf_shift(struct mm_struct *mm, unsigned long addr);
 
 /* legacy.c: /dev/memcache_{wb,uc,wc} */
 int pl_legacy_init(void);

@@ -67,6 +67,18 @@ static struct leaf find_leaf(struct mm_struct *mm, unsigned long addr)
 	return leaf_of(pte_flags(pte), _PAGE_PAT, PAGE_SHIFT, pte_pfn(pte));
 }
 
+/**
+ * pl_leaf_shift() - the size of the leaf behind an address
+ * @mm: with its mmap lock held
+ * @addr: in a VMA of this module
+ *
+ * Return: 12, 21 or 30; 0 where nothing is mapped.
+ */
+unsigned int pl_leaf_shift(struct mm_struct *mm, unsigned long addr)
+{
+	return find_leaf(mm, addr).shift;
+}
+
 static u32 memtype_of(unsigned int index)
 {
 	/* Encodings of the SDM, "Memory types that can be encoded in the IA32_PAT MSR". */

@@ -271,6 +271,7 @@ struct pl_region *pl_reserved_alloc(const struct pagelab_alloc *want)
 	region->layout = want->layout;
 	region->leaf_shift = want->leaf_shift;
 	region->eager = want->flags & PAGELAB_EAGER;
+	region->segment = want->flags & PAGELAB_SEGMENT;
 	region->phys = phys + want->offset;
 	region->nr_pages = want->bytes >> PAGE_SHIFT;
 	region->block_pages = region->nr_pages;
@@ -282,7 +283,7 @@ struct pl_region *pl_reserved_alloc(const struct pagelab_alloc *want)
 	err = -EBUSY;
 	if (!take_extent(region))
 		goto free_pfns;
-	err = zero_extent(region);
+	err = want->flags & PAGELAB_ZERO_AT_FAULT ? 0 : zero_extent(region);
 	if (err)
 		goto give_extent;
 	/* The kernel does not say why; as a rule somebody maps a part of it with another type. */

@@ -33,6 +33,8 @@ int main(void)
 	CONST(PAGELAB_RESERVED);
 	CONST(PAGELAB_LAYOUTS);
 	CONST(PAGELAB_EAGER);
+	CONST(PAGELAB_SEGMENT);
+	CONST(PAGELAB_ZERO_AT_FAULT);
 	CONST(PAGELAB_ALLOC_FLAGS);
 
 	STRUCT(pagelab_info);
@@ -63,9 +65,15 @@ int main(void)
 	FIELD(pagelab_query, phys);
 	FIELD(pagelab_query, pad);
 
+	STRUCT(pagelab_drop);
+	FIELD(pagelab_drop, offset);
+	FIELD(pagelab_drop, bytes);
+	FIELD(pagelab_drop, pad);
+
 	IOCTL(PAGELAB_IOC_VERSION);
 	IOCTL(PAGELAB_IOC_INFO);
 	IOCTL(PAGELAB_IOC_ALLOC);
 	IOCTL(PAGELAB_IOC_QUERY);
+	IOCTL(PAGELAB_IOC_DROP);
 	return 0;
 }

@@ -8,7 +8,8 @@
  *
  * mmap before ALLOC is ENXIO. MAP_PRIVATE, what is not inside the region, and offsets, lengths and
  * fixed addresses that are no multiples of the leaf are EINVAL. So are munmap, mprotect and mremap
- * with an edge inside a leaf; an mremap that makes a mapping longer is EFAULT.
+ * with an edge inside a leaf; an mremap that makes a mapping longer is EFAULT. A segment
+ * (PAGELAB_SEGMENT) is memory of a program: its edges may lie anywhere.
  *
  * Every structure has a fixed layout on every architecture (layout.txt). Unknown
  * flags and reserved fields that are not zero are refused with EINVAL, so that they can get a
@@ -21,7 +22,7 @@
 #include <linux/types.h>
 
 /* Changes whenever a structure or the meaning of a field does. */
-#define PAGELAB_UAPI_VERSION 1
+#define PAGELAB_UAPI_VERSION 2
 
 #define PAGELAB_IOC_MAGIC 0xDC
 
@@ -47,7 +48,16 @@
  * larger ones by one fault each, which the caller takes before mmap returns.
  */
 #define PAGELAB_EAGER (1U << 0)
-#define PAGELAB_ALLOC_FLAGS PAGELAB_EAGER
+/*
+ * A segment: contiguous or reserved memory of type WB, of any number of base pages, mapped by the
+ * largest leaf that fits at each touch: 1G, 2M, 4K, up to 1 << leaf_shift. A mapping may begin, end
+ * and be split inside a leaf; a leaf that is split is taken out, and faults bring smaller ones. A
+ * child of fork does not get it. Not with PAGELAB_EAGER.
+ */
+#define PAGELAB_SEGMENT (1U << 1)
+/* With PAGELAB_SEGMENT: frames are zeroed by the fault that first maps them, not by ALLOC. */
+#define PAGELAB_ZERO_AT_FAULT (1U << 2)
+#define PAGELAB_ALLOC_FLAGS (PAGELAB_EAGER | PAGELAB_SEGMENT | PAGELAB_ZERO_AT_FAULT)
 
 struct pagelab_info {
 	__u32 version;   /* PAGELAB_UAPI_VERSION of the module */
@@ -61,12 +71,12 @@ struct pagelab_info {
 };
 
 struct pagelab_alloc {
-	__u64 bytes;      /* a multiple of 1 << leaf_shift, not 0 */
+	__u64 bytes;      /* a multiple of 1 << leaf_shift (a segment: of 4K), not 0 */
 	__s32 node;       /* a memory node, or -1 for the nearest; -1 with PAGELAB_RESERVED */
 	__u32 memtype;    /* PAGELAB_WB, _UC_MINUS, _WC, _WT */
 	__u32 layout;     /* PAGELAB_SCATTERED, _CONTIGUOUS, _RESERVED */
 	__u32 leaf_shift; /* 12, 21 or 30: the size of a page-table leaf */
-	__u32 flags;      /* PAGELAB_EAGER */
+	__u32 flags;      /* PAGELAB_EAGER, or PAGELAB_SEGMENT with or without _ZERO_AT_FAULT */
 	__u32 pad0;       /* 0 */
 	__u64 offset;     /* into the reserved region; 0 otherwise */
 	__u64 pad[3];     /* 0 */
@@ -81,6 +91,12 @@ struct pagelab_query {
 	__u64 pad[2];     /* 0 */
 };
 
+struct pagelab_drop {
+	__u64 offset; /* into the region; both multiples of 4K */
+	__u64 bytes;  /* not 0 */
+	__u64 pad[2]; /* 0 */
+};
+
 /* Never changes, in any version. */
 #define PAGELAB_IOC_VERSION _IOR(PAGELAB_IOC_MAGIC, 0, __u32)
 #define PAGELAB_IOC_INFO _IOR(PAGELAB_IOC_MAGIC, 1, struct pagelab_info)
@@ -93,5 +109,11 @@ struct pagelab_query {
 #define PAGELAB_IOC_ALLOC _IOW(PAGELAB_IOC_MAGIC, 2, struct pagelab_alloc)
 /* EFAULT the address is in no mapping of this file. The nodes /dev/memcache_* answer it, too. */
 #define PAGELAB_IOC_QUERY _IOWR(PAGELAB_IOC_MAGIC, 3, struct pagelab_query)
+/*
+ * Forgets what is in a part of a segment: whole leaves with a page of it leave the mappings of this
+ * process, and the next touch of a page of it finds zeroes; the rest keeps its contents. EINVAL a
+ * field out of range, ENXIO no segment, EINTR the caller is being killed.
+ */
+#define PAGELAB_IOC_DROP _IOW(PAGELAB_IOC_MAGIC, 4, struct pagelab_drop)
 
 #endif /* PAGELAB_UAPI_H */

@@ -288,8 +288,8 @@ mod tests {
         let loaded: (&str, &[u8]) = ("sys/module/pagelab/", b"");
         let node: (&str, &[u8]) = ("dev/pagelab", b"");
         let uapi = |text: &'static [u8]| ("sys/module/pagelab/parameters/uapi", text);
-        assert_eq!(state(&[loaded, node, uapi(b"1\n")]), ModuleState::Ready);
-        assert_eq!(state(&[loaded, uapi(b"1\n")]), ModuleState::NoNode);
+        assert_eq!(state(&[loaded, node, uapi(b"2\n")]), ModuleState::Ready);
+        assert_eq!(state(&[loaded, uapi(b"2\n")]), ModuleState::NoNode);
         let older = state(&[loaded, node, uapi(b"0\n")]);
         assert!(older.to_string().contains("older than this program"), "{older}");
         let newer = state(&[loaded, node, uapi(b"7\n")]);

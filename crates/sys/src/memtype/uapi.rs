@@ -6,7 +6,7 @@
 use rustix::ioctl::{Opcode, opcode};
 
 /// `PAGELAB_UAPI_VERSION`: the version that this program speaks.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Where the module answers.
 pub const NODE: &str = "/dev/pagelab";
@@ -76,6 +76,19 @@ mod tests {
 
     use super::*;
 
+    // Of segments, which no part of this program asks for yet.
+    const SEGMENT: u32 = 2;
+    const ZERO_AT_FAULT: u32 = 4;
+    const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
+
+    #[repr(C)]
+    #[derive(Default)]
+    struct PagelabDrop {
+        offset: u64,
+        bytes: u64,
+        pad: [u64; 2],
+    }
+
     /// What `layout.txt` says, line by line, without the numbers: those are the values.
     fn layout() -> BTreeMap<String, Vec<u64>> {
         let text = include_str!("../../../../kmod/uapi/layout.txt");
@@ -122,11 +135,14 @@ mod tests {
             ("const PAGELAB_RESERVED", u64::from(RESERVED)),
             ("const PAGELAB_LAYOUTS", LAYOUTS as u64),
             ("const PAGELAB_EAGER", u64::from(EAGER)),
-            ("const PAGELAB_ALLOC_FLAGS", u64::from(EAGER)),
+            ("const PAGELAB_SEGMENT", u64::from(SEGMENT)),
+            ("const PAGELAB_ZERO_AT_FAULT", u64::from(ZERO_AT_FAULT)),
+            ("const PAGELAB_ALLOC_FLAGS", u64::from(EAGER | SEGMENT | ZERO_AT_FAULT)),
             ("ioctl PAGELAB_IOC_VERSION", u64::from(IOC_VERSION)),
             ("ioctl PAGELAB_IOC_INFO", u64::from(IOC_INFO)),
             ("ioctl PAGELAB_IOC_ALLOC", u64::from(IOC_ALLOC)),
             ("ioctl PAGELAB_IOC_QUERY", u64::from(IOC_QUERY)),
+            ("ioctl PAGELAB_IOC_DROP", u64::from(IOC_DROP)),
         ];
         known.extend(constants.map(|(name, value)| (name.to_owned(), vec![value])));
         fields!(
@@ -147,6 +163,7 @@ mod tests {
             PagelabQuery,
             [addr, memtype, leaf_shift, entry, phys, pad]
         );
+        fields!(known, "pagelab_drop", PagelabDrop, [offset, bytes, pad]);
         let known: BTreeMap<_, _> = known.into_iter().collect();
         assert_eq!(known, layout(), "left: this program; right: kmod/uapi/layout.txt");
     }

@@ -7,10 +7,14 @@
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::vm::hostile::{Door, Errno, Ground, Mapping, Node};
 
+/// `PAGELAB_UAPI_VERSION`.
+pub(super) const SPOKEN: u32 = 2;
+
 pub(super) const VERSION: u32 = 0x8004_dc00;
 pub(super) const INFO: u32 = 0x80a0_dc01;
 pub(super) const ALLOC: u32 = 0x4040_dc02;
 pub(super) const QUERY: u32 = 0xc030_dc03;
+pub(super) const DROP: u32 = 0x4020_dc04;
 
 pub(super) const WB: u32 = 0;
 pub(super) const UC_MINUS: u32 = 1;
@@ -28,6 +32,8 @@ pub(super) const LAYOUTS: [&str; 3] = ["scattered", "contiguous", "reserved"];
 /// Sizes of leaves, as shifts.
 pub(super) const SHIFTS: [u32; 3] = [12, 21, 30];
 pub(super) const EAGER: u32 = 1;
+pub(super) const SEGMENT: u32 = 2;
+pub(super) const ZERO_AT_FAULT: u32 = 4;
 
 pub(super) const PAGE: usize = 4096;
 pub(super) const MIB: usize = 1 << 20;
@@ -168,6 +174,14 @@ impl Device {
         Ok(Leaf { memtype, shift, entry: u64_at(&raw, 16), phys: u64_at(&raw, 24) })
     }
 
+    /// Forgets what is in a part of a segment.
+    pub(super) fn forget(&self, offset: u64, bytes: u64) -> Result<(), Errno> {
+        let mut raw = [0; 32];
+        put(&mut raw, 0, &offset.to_ne_bytes());
+        put(&mut raw, 8, &bytes.to_ne_bytes());
+        self.0.call(DROP, &mut raw).map(drop)
+    }
+
     /// Maps a part of the allocation for reading and writing, where the kernel thinks best.
     pub(super) fn map(&self, bytes: usize, offset: usize) -> Result<Ground> {
         let how = Mapping { offset: offset as u64, ..Mapping::shared(bytes) };
@@ -190,12 +204,17 @@ mod tests {
     #[test]
     fn numbers_and_places_are_those_of_the_header() {
         let golden = include_str!("../../../../kmod/uapi/layout.txt");
-        for (name, number) in
-            [("VERSION", VERSION), ("INFO", INFO), ("ALLOC", ALLOC), ("QUERY", QUERY)]
-        {
+        for (name, number) in [
+            ("VERSION", VERSION),
+            ("INFO", INFO),
+            ("ALLOC", ALLOC),
+            ("QUERY", QUERY),
+            ("DROP", DROP),
+        ] {
             let line = format!("ioctl PAGELAB_IOC_{name} {number:#x}");
             assert!(golden.lines().any(|golden| golden == line), "{line}");
         }
+        assert!(golden.contains(&format!("const PAGELAB_UAPI_VERSION {SPOKEN}\n")));
         let want = Alloc {
             bytes: 1,
             node: 2,

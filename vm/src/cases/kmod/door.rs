@@ -7,7 +7,7 @@ use pagelab_sys::vm::hostile::{Door, End, Errno, Ground, Mapping, Node, Nowhere,
 
 use super::{
     REGION,
-    abi::{Alloc, Device, MIB, VERSION, WC},
+    abi::{Alloc, Device, MIB, SPOKEN, VERSION, WC},
     frames::{all_back, parameter},
     load, refused,
 };
@@ -118,12 +118,12 @@ fn version() -> Result<Verdict> {
     let node = Node::open(Door::Pagelab, false).context("opening for reading")?;
     let mut version = [0; 4];
     node.call(VERSION, &mut version)?;
-    ensure!(u32::from_ne_bytes(version) == 1, "{version:?}");
+    ensure!(u32::from_ne_bytes(version) == SPOKEN, "{version:?}");
     refused(node.call_nowhere(VERSION, Nowhere::of(0)), Errno::FAULT)
 }
 
 fn parameters() -> Result<Verdict> {
-    ensure!(parameter("uapi")? == 1, "uapi");
+    ensure!(parameter("uapi")? == u64::from(SPOKEN), "uapi");
     for name in ["uapi", "used_pages", "leaked_pages", "size_mb", "limit_mb", "phys_len"] {
         let path = format!("/sys/module/pagelab/parameters/{name}");
         ensure!(std::fs::write(&path, "1").is_err(), "{path} can be written");
@@ -135,7 +135,7 @@ fn parameters() -> Result<Verdict> {
 fn while_open() -> Result<Verdict> {
     let device = Device::open()?;
     ensure!(pagelab_sys::vm::guest::unload_module("pagelab").is_err(), "it was unloaded");
-    ensure!(device.info()?.version == 1, "it is gone");
+    ensure!(device.info()?.version == SPOKEN, "it is gone");
     Verdict::ok("refused")
 }
 

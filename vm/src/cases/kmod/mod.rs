@@ -11,6 +11,7 @@ mod legacy;
 mod life;
 mod mappings;
 mod refusals;
+mod segment;
 mod table;
 mod tool;
 
@@ -35,6 +36,8 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("kmod/nodes", refusals::nodes),
     ("kmod/life", life::run),
     ("kmod/mappings", mappings::run),
+    ("kmod/segment", segment::run),
+    ("kmod/segment-1g", segment::run_large),
     ("kmod/legacy", legacy::run),
     ("kmod/tool", tool::run),
     ("kmod/hostile", hostile::run),

@@ -10,8 +10,8 @@ use pagelab_sys::vm::hostile::{
 
 use super::{
     abi::{
-        ALLOC, Alloc, CONTIGUOUS, Device, INFO, Info, MIB, PAGE, QUERY, RESERVED, UC_MINUS,
-        VERSION, WB, WC, WT,
+        ALLOC, Alloc, CONTIGUOUS, DROP, Device, EAGER, INFO, Info, MIB, PAGE, QUERY, RESERVED,
+        SCATTERED, SEGMENT, UC_MINUS, VERSION, WB, WC, WT, ZERO_AT_FAULT,
     },
     frames::{all_back, is_in_node},
     load, refused,
@@ -64,14 +64,25 @@ fn allocs(guest: &Guest, info: &Info) {
         ("leaf 76", Alloc { leaf_shift: 76, ..SOME }, Errno::INVAL),
         ("highest leaf", Alloc { leaf_shift: u32::MAX, ..SOME }, Errno::INVAL),
         ("2 MiB leaf of 64 KiB", Alloc { leaf_shift: 21, ..SOME }, Errno::INVAL),
-        ("an unknown flag", Alloc { flags: 2, ..SOME }, Errno::INVAL),
+        ("an unknown flag", Alloc { flags: 8, ..SOME }, Errno::INVAL),
         ("the highest flag", Alloc { flags: 1 << 31 | 1, ..SOME }, Errno::INVAL),
         ("pad0", Alloc { pad0: 1, ..SOME }, Errno::INVAL),
         ("pad[0]", Alloc { pad: [1, 0, 0], ..SOME }, Errno::INVAL),
         ("pad[2]", Alloc { pad: [0, 0, 1 << 63], ..SOME }, Errno::INVAL),
         ("an offset of ordinary memory", Alloc { offset: 4096, ..SOME }, Errno::INVAL),
     ];
-    for (what, want, errno) in rows {
+    let whole = Alloc { flags: SEGMENT, memtype: WB, layout: CONTIGUOUS, ..SOME };
+    let segments = [
+        ("an eager segment", Alloc { flags: SEGMENT | EAGER, ..whole }),
+        ("a segment of scattered frames", Alloc { layout: SCATTERED, ..whole }),
+        ("a segment of WC", Alloc { memtype: WC, ..whole }),
+        ("a segment of 4097 bytes", Alloc { bytes: 4097, ..whole }),
+        ("zeroed at fault, and no segment", Alloc { flags: ZERO_AT_FAULT, ..whole }),
+    ];
+    let segments = segments.iter().map(|(what, want)| (what, want, &Errno::INVAL));
+    for (what, want, errno) in
+        rows.iter().map(|(what, want, errno)| (what, want, errno)).chain(segments)
+    {
         guest.part(&format!("alloc: {what}"), alloc(want, *errno));
     }
 }
@@ -136,7 +147,8 @@ fn numbers(guest: &Guest) -> Result<()> {
         let answer = node.call(number, &mut [0; 64]);
         guest.part(&format!("ioctl: {what}"), refused(answer, Errno::NOTTY));
     }
-    let calls = [("VERSION", VERSION), ("INFO", INFO), ("ALLOC", ALLOC), ("QUERY", QUERY)];
+    let calls =
+        [("VERSION", VERSION), ("INFO", INFO), ("ALLOC", ALLOC), ("QUERY", QUERY), ("DROP", DROP)];
     for (what, number) in calls {
         for (place, bits) in [("null", 0), ("the kernel's half", 0xffff_8880_0000_0001)] {
             let answer = node.call_nowhere(number, Nowhere::of(bits));

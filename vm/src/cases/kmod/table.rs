@@ -9,7 +9,7 @@ use pagelab_sys::vm::hostile::{Errno, Ground};
 use super::{
     abi::{
         Alloc, CONTIGUOUS, Device, EAGER, Info, LAYOUTS, Leaf, PAGE, RESERVED, SCATTERED, SHIFTS,
-        TYPES, UC_MINUS, WB, WC, WT,
+        SPOKEN, TYPES, UC_MINUS, WB, WC, WT,
     },
     frames::{Recorded, all_back},
     load, refused,
@@ -65,7 +65,7 @@ pub(super) fn run_large(guest: &Guest) -> Result<Verdict> {
 }
 
 fn check_info(guest: &Guest, info: &Info) -> Result<()> {
-    ensure!(info.version == 1 && info.page_size == 4096 && info.pad == [0; 4], "{info:?}");
+    ensure!(info.version == SPOKEN && info.page_size == 4096 && info.pad == [0; 4], "{info:?}");
     let hidden = match guest.machine() {
         "reserved" => (super::REGION, 1 << 30),
         _ => (0, 0),

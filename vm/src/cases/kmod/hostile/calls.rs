@@ -7,9 +7,9 @@ use pagelab_sys::vm::hostile::{
 };
 
 use super::{
-    super::abi::{ALLOC, INFO, MIB, PAGE, QUERY, VERSION},
+    super::abi::{ALLOC, DROP, INFO, MIB, PAGE, QUERY, VERSION},
     dice::Dice,
-    worker::{CALLED, DIED, MAPPINGS, Place, REFUSED, Worker},
+    worker::{CALLED, CUT, DIED, MAPPINGS, Place, REFUSED, WIPED, Worker},
 };
 
 /// What a hostile caller does, with a part of the ground where it needs one.
@@ -26,9 +26,10 @@ const CALLS: &[(usize, Call)] = &[
     (60, |w, _| w.garbage()),
     (20, |w, _| w.nowhere()),
     (20, |w, _| w.query()),
+    (40, |w, part| w.forget(part)),
     (10, |w, _| w.device()?.0.call(INFO, &mut [0; 160]).map(drop)),
     (180, |w, part| w.map(part)),
-    (30, |w, (at, bytes)| w.ground.unmap(at, bytes)),
+    (60, |w, part| w.cut(part)),
     (60, |w, part| w.remap(part)),
     (15, |w, (at, bytes)| w.ground.repage(at, bytes, w.dice.one_of(&[0, 1, 8, 512, 1 << 40]))),
     (40, |w, (at, bytes)| w.ground.protect(at, bytes, w.dice.one_of(PROTECTIONS))),
@@ -114,9 +115,33 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Takes a part out; what was written beside it just before is there afterwards, whatever
+    /// became of the leaf that both lay in.
+    fn cut(&mut self, (at, bytes): (usize, usize)) -> Result<(), Errno> {
+        let (page, index) = self.place();
+        let mark = self.slots[index].as_ref().and_then(|slot| slot.mark);
+        let is_apart = self.is_alone && !(at..at + bytes).contains(&page);
+        let written = mark.filter(|_| is_apart && self.write_at(page, index).is_ok());
+        self.ground.unmap(at, bytes)?;
+        let Some(mark) = written else { return Ok(()) };
+        let mut words = [0; 64];
+        let answer = self.ground.copy_out(page, &mut words);
+        let is_there = answer.is_ok() && words.chunks(8).all(|word| *word == mark.to_ne_bytes());
+        // A part of a page takes all of it.
+        if !is_there && !(at / PAGE * PAGE..(at + bytes).next_multiple_of(PAGE)).contains(&page) {
+            self.wrong = WIPED;
+        }
+        self.count(CUT);
+        Ok(())
+    }
+
     /// Writes the mark of a file where it is mapped, if it is mapped there.
     fn write(&mut self) -> Result<(), Errno> {
         let (page, index) = self.place();
+        self.write_at(page, index)
+    }
+
+    fn write_at(&mut self, page: usize, index: usize) -> Result<(), Errno> {
         let Some(slot) = &self.slots[index] else { return Err(Errno::BADF) };
         slot.device.query(self.ground.start() + page)?;
         let mark = slot.mark.unwrap_or(0);
@@ -162,7 +187,7 @@ impl Worker<'_> {
 
     /// The number of a call, mostly a known one.
     fn number(&mut self) -> u32 {
-        let known = self.dice.one_of(&[VERSION, INFO, ALLOC, QUERY]);
+        let known = self.dice.one_of(&[VERSION, INFO, ALLOC, QUERY, DROP]);
         match self.dice.usize(..4) {
             0 => self.dice.u32(..),
             1 => known ^ 1 << self.dice.usize(..32),
@@ -189,6 +214,13 @@ impl Worker<'_> {
     fn nowhere(&mut self) -> Result<(), Errno> {
         let (number, at) = (self.number(), Nowhere::of(self.dice.u64(..)));
         self.device()?.0.call_nowhere(number, at).map(drop)
+    }
+
+    /// Of a segment; of anything else it is refused.
+    fn forget(&mut self, (at, bytes): (usize, usize)) -> Result<(), Errno> {
+        let offset = at as u64 % (64 * PAGE) as u64;
+        let bytes = if self.dice.once_in(10) { self.dice.u64(..) } else { bytes as u64 };
+        self.device()?.forget(offset, bytes)
     }
 
     fn query(&mut self) -> Result<(), Errno> {

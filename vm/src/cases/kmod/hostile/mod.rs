@@ -66,7 +66,9 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
         guest.note(format!("{:>8} {name}", tally.get(index)));
     }
     // A storm in which nothing ever succeeds would prove nothing.
-    for index in [worker::ALLOCATIONS, worker::MAPPINGS, worker::PROVEN, worker::KILLED] {
+    for index in
+        [worker::ALLOCATIONS, worker::MAPPINGS, worker::PROVEN, worker::KILLED, worker::CUT]
+    {
         ensure!(tally.get(index) > 0, "no {}", worker::COUNTED[index]);
     }
     let done = tally.get(worker::CALLED);

@@ -4,12 +4,12 @@ use fastrand::Rng;
 use pagelab_sys::vm::hostile::{End, Errno, Forked, Ground, Tally, fork};
 
 use super::{
-    super::abi::{Alloc, Device, PAGE},
+    super::abi::{Alloc, Device, PAGE, SEGMENT, ZERO_AT_FAULT},
     dice::Dice,
 };
 
 /// What is counted, over all workers of a run.
-pub(super) const COUNTED: [&str; 8] = [
+pub(super) const COUNTED: [&str; 9] = [
     "calls",
     "that were refused",
     "allocations",
@@ -18,6 +18,7 @@ pub(super) const COUNTED: [&str; 8] = [
     "pages read back",
     "children that a signal ended",
     "processes killed",
+    "pages that outlasted a cut beside them",
 ];
 pub(super) const CALLED: usize = 0;
 pub(super) const REFUSED: usize = 1;
@@ -27,11 +28,13 @@ pub(super) const PROVEN: usize = 4;
 const READ_BACK: usize = 5;
 pub(super) const DIED: usize = 6;
 pub(super) const KILLED: usize = 7;
+pub(super) const CUT: usize = 8;
 
 /// Exit codes of a process.
 pub(super) const NO_GROUND: u8 = 10;
 const WRONG_TYPE: u8 = 11;
 const STRANGE_DATA: u8 = 12;
+pub(super) const WIPED: u8 = 13;
 
 /// What an end that is not 0 means.
 pub(super) fn meaning(end: Result<End, Errno>) -> &'static str {
@@ -39,6 +42,7 @@ pub(super) fn meaning(end: Result<End, Errno>) -> &'static str {
         Ok(End::Exited(10)) => "it could not begin",
         Ok(End::Exited(11)) => "a page was of another type than its file",
         Ok(End::Exited(12)) => "a page held what nobody wrote to its file",
+        Ok(End::Exited(13)) => "a page lost what was written to it, by a cut beside it",
         Ok(End::Exited(101)) => "it panicked",
         _ => "it died",
     }
@@ -183,7 +187,7 @@ impl<'a> Worker<'a> {
     /// An argument that may well be right.
     fn want(&mut self) -> Alloc {
         let dice = &mut self.dice;
-        let memtype = dice.one_of(&[0, 1, 2, 2, 1, 3]);
+        let memtype = dice.one_of(&[0, 0, 1, 2, 2, 1, 3]);
         let layout = dice.one_of(if self.reserved > 0 { &[0, 1, 2, 2] } else { &[0, 0, 1, 2] });
         let leaf_shift =
             if dice.once_in(100) { 30 } else { dice.one_of(&[12, 12, 12, 12, 12, 21]) };
@@ -191,7 +195,12 @@ impl<'a> Worker<'a> {
         let bytes = if leaf_shift == 30 { 1 << 30 } else { leaves << leaf_shift };
         let room = if layout == 2 { (self.reserved >> leaf_shift).max(1) } else { 1 };
         let offset = if layout == 2 { (dice.u64(..) % room) << leaf_shift } else { 0 };
-        let flags = u32::from(dice.once_in(2));
+        let may_be_split = memtype == 0 && layout != 0 && !dice.once_in(3);
+        let flags = if may_be_split {
+            dice.one_of(&[SEGMENT, SEGMENT | ZERO_AT_FAULT, SEGMENT | ZERO_AT_FAULT])
+        } else {
+            u32::from(dice.once_in(2))
+        };
         Alloc { layout, leaf_shift, flags, offset, ..Alloc::pages(memtype, bytes) }
     }
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Segments: frames that are zeroed by the fault that first maps them.
+ *
+ * The one idea: a frame is "given" once it holds what its program should find there, one bit for
+ * each 4K. A fault zeroes what is not given yet behind the whole leaf that it maps, in as large
+ * pieces as lie together, and nothing else: a leaf that was split and taken out comes back with its
+ * contents. DROP takes the bit away again.
+ *
+ * Two locks. Faults hold @drop for reading from the first look at a bit until the entry is in the
+ * page table, so that nothing is dropped in between; within that, @zeroing keeps a second fault on
+ * the same 2M from zeroing what the first has already handed out. Bits of two such pieces share no
+ * word.
+ */
+#include <linux/bitmap.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/rwsem.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "pagelab.h"
+
+/* Pages that are zeroed under one lock: 2M. */
+#define PIECE 512UL
+#define LOCKS 16
+
+/**
+ * struct pl_given - which frames of a segment are given
+ * @drop: held for reading by faults, for writing by DROP
+ * @zeroing: one for each piece, shared by pieces LOCKS apart
+ * @pages: a bit for each page
+ */
+struct pl_given {
+	struct rw_semaphore drop;
+	struct mutex zeroing[LOCKS];
+	unsigned long pages[];
+};
+
+/**
+ * pl_given_alloc() - make a region a segment
+ * @region: not yet published
+ * @zeroed: its frames are zero
+ *
+ * Return: 0, -E2BIG or -ENOMEM.
+ */
+int pl_given_alloc(struct pl_region *region, bool zeroed)
+{
+	struct pl_given *given;
+	unsigned int i;
+
+	if (region->nr_pages > UINT_MAX)
+		return -E2BIG;
+	given = kvzalloc(struct_size(given, pages, BITS_TO_LONGS(region->nr_pages)),
+			 GFP_KERNEL_ACCOUNT);
+	if (!given)
+		return -ENOMEM;
+	init_rwsem(&given->drop);
+	for (i = 0; i < LOCKS; i++)
+		mutex_init(&given->zeroing[i]);
+	if (zeroed)
+		bitmap_set(given->pages, 0, region->nr_pages);
+	region->given = given;
+	return 0;
+}
+
+/**
+ * pl_given_free() - what pl_given_alloc() made, if it did
+ * @region: nobody maps it any more
+ */
+void pl_given_free(struct pl_region *region)
+{
+	kvfree(region->given);
+	region->given = NULL;
+}
+
+static void zero(const struct pl_region *region, unsigned long page, unsigned long nr)
+{
+	if (region->layout == PAGELAB_RESERVED)
+		memset_io(region->map + (page << PAGE_SHIFT), 0, nr << PAGE_SHIFT);
+	else
+		memset(__va(PFN_PHYS(pl_region_pfn(region, page))), 0, nr << PAGE_SHIFT);
+}
+
+/* What is not given of some pages, all in one piece. */
+static void give_piece(const struct pl_region *region, unsigned long page, unsigned long end)
+{
+	struct pl_given *given = region->given;
+	struct mutex *zeroing = &given->zeroing[page / PIECE % LOCKS];
+
+	mutex_lock(zeroing);
+	for (;;) {
+		unsigned long until;
+
+		page = find_next_zero_bit(given->pages, end, page);
+		if (page >= end)
+			break;
+		until = find_next_bit(given->pages, end, page);
+		zero(region, page, until - page);
+		bitmap_set(given->pages, page, until - page);
+		page = until;
+	}
+	mutex_unlock(zeroing);
+}
+
+/**
+ * pl_give() - have pages hold what their program should find there
+ * @region: of any kind
+ * @page: first of them
+ * @nr: of a leaf
+ *
+ * Nothing is dropped until pl_gave(), which is called whatever this returns.
+ *
+ * Return: false where the caller is being killed, and may map nothing.
+ */
+bool pl_give(const struct pl_region *region, unsigned long page, unsigned long nr)
+{
+	unsigned long end = page + nr;
+
+	if (!region->given)
+		return true;
+	down_read(&region->given->drop);
+	while (page < end) {
+		unsigned long next = min(ALIGN(page + 1, PIECE), end);
+
+		if (fatal_signal_pending(current))
+			return false;
+		give_piece(region, page, next);
+		page = next;
+		cond_resched();
+	}
+	return true;
+}
+
+/**
+ * pl_gave() - the entry is in the page table, or none is
+ * @region: as pl_give() had it
+ */
+void pl_gave(const struct pl_region *region)
+{
+	if (region->given)
+		up_read(&region->given->drop);
+}
+
+/* Takes some pages out of every mapping of this file in this process. */
+static void zap(struct mm_struct *mm, const struct file *file, unsigned long page, unsigned long nr)
+{
+	struct vm_area_struct *vma;
+
+	VMA_ITERATOR(vmi, mm, 0);
+
+	for_each_vma(vmi, vma) {
+		unsigned long first = max(page, vma->vm_pgoff);
+		unsigned long end = min(page + nr, vma->vm_pgoff + vma_pages(vma));
+
+		if (pl_vma_is_of(vma, file) && first < end)
+			pl_zap_vma(vma, vma->vm_start + ((first - vma->vm_pgoff) << PAGE_SHIFT),
+				   (end - first) << PAGE_SHIFT);
+	}
+}
+
+/**
+ * pl_drop() - the ioctl PAGELAB_IOC_DROP
+ * @file: with a segment, else -ENXIO
+ * @arg: a struct pagelab_drop
+ */
+int pl_drop(struct file *file, const void __user *arg)
+{
+	const struct pl_region *region = pl_file_region(file);
+	struct mm_struct *mm = current->mm;
+	struct pagelab_drop want;
+	unsigned long page, nr;
+
+	if (copy_from_user(&want, arg, sizeof(want)))
+		return -EFAULT;
+	if (!region || !region->given)
+		return -ENXIO;
+	if (memchr_inv(want.pad, 0, sizeof(want.pad)) || !want.bytes || !mm ||
+	    !IS_ALIGNED(want.offset | want.bytes, PAGE_SIZE))
+		return -EINVAL;
+	page = want.offset >> PAGE_SHIFT;
+	nr = want.bytes >> PAGE_SHIFT;
+	if (page >= region->nr_pages || nr > region->nr_pages - page)
+		return -EINVAL;
+	/* In the order of a fault. */
+	if (mmap_read_lock_killable(mm))
+		return -EINTR;
+	down_write(&region->given->drop);
+	zap(mm, file, page, nr);
+	bitmap_clear(region->given->pages, page, nr);
+	up_write(&region->given->drop);
+	mmap_read_unlock(mm);
+	return 0;
+}
