@@ -11,12 +11,17 @@ use std::{
     io::{self, Seek},
     process::ExitStatus,
     thread,
+    time::Duration,
 };
 
 use pagelab_record::{Case, Outcome, Record};
 use pagelab_sys::{
     counts::Counters,
-    process::{forget_interrupts, interrupted, launch::Ended, tree},
+    process::{
+        forget_interrupts, interrupted,
+        launch::{Ended, Other},
+        tree,
+    },
     time::{Usage, monotonic_raw_ns},
 };
 
@@ -37,6 +42,8 @@ use crate::stat::Stat;
 #[derive(Debug)]
 pub struct Attached {
     pid: u32,
+    /// It and no other: its number may be somebody else's once it has ended.
+    process: Other,
     line: String,
     client: OsString,
     scores: Vec<Score>,
@@ -79,13 +86,13 @@ impl Attached {
         client: OsString,
         scores: Vec<Score>,
     ) -> io::Result<Self> {
-        let line = line(pid)?;
+        let (line, process) = (line(pid)?, Other::of(pid)?);
         let own = std::process::id();
         if pid == own || tree::below(pid).contains(&own) {
             return Err(io::Error::other("pagelab itself is below it, and would be measured too"));
         }
         let sides = offers.map(|offer| (offer, Tally::default()));
-        Ok(Self { pid, line, client, scores, sides, usual_ns: None })
+        Ok(Self { pid, process, line, client, scores, sides, usual_ns: None })
     }
 
     /// Goes all the way: so many loads before and after, whose output goes to a file.
@@ -103,6 +110,9 @@ impl Attached {
         for round in 0..rounds {
             let once = self.block(output, Collapsed::default())?;
             self.add(0, round, &once, tell);
+        }
+        if self.has_ended() {
+            return Err(Lost::Ended(self.pid));
         }
         let mut collapsing = Collapsing::of(Outside::Anonymous);
         let before = self.huge();
@@ -137,6 +147,10 @@ impl Attached {
         let (offer, tally) = &mut self.sides[side];
         tell(Step::Ran(&offer.rung.name, round, once.elapsed_ns));
         tally.add(offer, round, once, &self.scores);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.process.wait(Duration::ZERO)
     }
 
     /// It, and what it started.
@@ -175,7 +189,7 @@ impl Attached {
         let child = load::shell(&self.client, output).map_err(failed)?;
         let waits = stamped(child);
         while !waits.is_finished() {
-            let is_over = !maps::is_there(self.pid);
+            let is_over = self.has_ended();
             if is_over || interrupted() {
                 forget_interrupts();
                 tree::end_below_us(&others, PATIENCE);
