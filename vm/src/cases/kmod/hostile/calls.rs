@@ -82,7 +82,7 @@ impl Worker<'_> {
     fn part(&mut self) -> (usize, usize) {
         let all = self.ground.bytes();
         let dice = &mut self.dice;
-        let step = if dice.once_in(6) { 2 * MIB } else { PAGE };
+        let step = if dice.once_in(4) { 2 * MIB } else { PAGE };
         let at = dice.usize(..all / step) * step;
         let room = (all - at) / step;
         let most = if step == PAGE { 16 } else { 2 };
@@ -117,8 +117,11 @@ impl Worker<'_> {
 
     /// Takes a part out; what was written beside it just before is there afterwards, whatever
     /// became of the leaf that both lay in.
-    fn cut(&mut self, (at, bytes): (usize, usize)) -> Result<(), Errno> {
+    fn cut(&mut self, part: (usize, usize)) -> Result<(), Errno> {
         let (page, index) = self.place();
+        let near = page + (1 + self.dice.usize(..16)) * PAGE;
+        let is_near = near < self.ground.bytes() && !self.dice.once_in(3);
+        let (at, bytes) = if is_near { (near, PAGE) } else { part };
         let mark = self.slots[index].as_ref().and_then(|slot| slot.mark);
         let is_apart = self.is_alone && !(at..at + bytes).contains(&page);
         let written = mark.filter(|_| is_apart && self.write_at(page, index).is_ok());

@@ -187,7 +187,10 @@ impl<'a> Worker<'a> {
     /// An argument that may well be right.
     fn want(&mut self) -> Alloc {
         let dice = &mut self.dice;
-        let memtype = dice.one_of(&[0, 0, 1, 2, 2, 1, 3]);
+        if dice.once_in(4) {
+            return Self::segment(dice, self.reserved);
+        }
+        let memtype = dice.one_of(&[0, 1, 2, 2, 1, 3]);
         let layout = dice.one_of(if self.reserved > 0 { &[0, 1, 2, 2] } else { &[0, 0, 1, 2] });
         let leaf_shift =
             if dice.once_in(100) { 30 } else { dice.one_of(&[12, 12, 12, 12, 12, 21]) };
@@ -195,13 +198,19 @@ impl<'a> Worker<'a> {
         let bytes = if leaf_shift == 30 { 1 << 30 } else { leaves << leaf_shift };
         let room = if layout == 2 { (self.reserved >> leaf_shift).max(1) } else { 1 };
         let offset = if layout == 2 { (dice.u64(..) % room) << leaf_shift } else { 0 };
-        let may_be_split = memtype == 0 && layout != 0 && !dice.once_in(3);
-        let flags = if may_be_split {
-            dice.one_of(&[SEGMENT, SEGMENT | ZERO_AT_FAULT, SEGMENT | ZERO_AT_FAULT])
-        } else {
-            u32::from(dice.once_in(2))
-        };
+        let flags = u32::from(dice.once_in(2));
         Alloc { layout, leaf_shift, flags, offset, ..Alloc::pages(memtype, bytes) }
+    }
+
+    /// The same of what may be split.
+    fn segment(dice: &mut Rng, reserved: u64) -> Alloc {
+        let layout = if reserved > 0 { dice.one_of(&[1, 2]) } else { 1 };
+        let flags = dice.one_of(&[SEGMENT, SEGMENT | ZERO_AT_FAULT, SEGMENT | ZERO_AT_FAULT]);
+        let room = if layout == 2 { (reserved >> 21).max(1) } else { 1 };
+        let offset = (dice.u64(..) % room) << 21;
+        let bytes = (1 + dice.usize(..1024)) * PAGE;
+        let leaf_shift = dice.one_of(&[12, 21, 21, 21]);
+        Alloc { layout, leaf_shift, flags, offset, ..Alloc::pages(0, bytes) }
     }
 
     /// A page of the ground is nobody's, or of the type of its file with the contents of its file.
