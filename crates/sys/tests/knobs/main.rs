@@ -7,6 +7,7 @@
 #![expect(clippy::print_stderr, reason = "a test that skips says why")]
 
 mod lock;
+mod settings;
 mod watchdog;
 
 use std::{
