@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 #![expect(clippy::print_stderr, reason = "a test that skips says why")]
 
+mod leftovers;
 mod lock;
 mod settings;
 mod watchdog;
