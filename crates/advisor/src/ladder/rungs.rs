@@ -10,6 +10,7 @@ mod fit;
 mod machine;
 mod own;
 mod preload;
+mod segment;
 
 use std::{env, fs, path::PathBuf};
 
@@ -149,7 +150,7 @@ impl<'g> Ground<'g> {
             pages: HugePages::machine(),
             tree: Tree::machine(),
             is_root: rights::is_root(),
-            library: library(),
+            library: library("the library that is preloaded", PACKAGE),
             fits: false,
             own: &[],
         }
@@ -161,10 +162,9 @@ impl<'g> Ground<'g> {
     }
 }
 
-/// Where our library lies.
-fn library() -> Result<PathBuf, Lack> {
-    let need = "the library that is preloaded";
-    match beside::library(PACKAGE) {
+/// Where the library of a package of ours lies.
+fn library(need: &str, package: &str) -> Result<PathBuf, Lack> {
+    match beside::library(package) {
         Ok(Ok(path)) => Ok(path),
         Ok(Err(missing)) => Err(lack(&format!("{need}, {missing}"), missing.cure.clone())),
         Err(error) => Err(lack(&format!("{need} ({error})"), "mount /proc")),
@@ -201,6 +201,7 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     fit::fit,
     fit::fit_all,
     allocators::allocators,
+    segment::segment,
     collapse,
     code,
     own::own,

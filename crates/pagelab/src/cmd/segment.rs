@@ -4,7 +4,9 @@
 //! there, asked by the variables of the publication, and what it counted is told after the end. The
 //! program has stdin, stdout, stderr, its exit code and its signals to itself.
 
+mod program;
 mod told;
+mod wrap;
 
 use std::{
     env,
@@ -22,7 +24,6 @@ use std::{
 
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, ValueEnum};
-use pagelab_advisor::ladder::program::{Loader, Program};
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
     files::beside,
@@ -35,13 +36,14 @@ use pagelab_sys::{
     },
 };
 
+use self::program::{able, size};
 use crate::{
     args::{self, Row},
     exit::{Exit, Failure},
     output,
 };
 
-const COMMANDS: &[Row] = &[Row::of::<Segmented>("run")];
+const COMMANDS: &[Row] = &[Row::of::<Segmented>("run"), Row::of::<wrap::Wrap>("wrap")];
 
 /// The variable by which the dynamic loader finds a library first.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -127,11 +129,6 @@ enum Backing {
 enum Zeroing {
     Fault,
     Ahead,
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let wrong = "write a whole number and k, m or g, as in 512m";
-    segment::bytes(text.as_bytes()).ok_or_else(|| wrong.to_owned())
 }
 
 impl args::Run for Segmented {
@@ -267,27 +264,6 @@ fn library() -> Result<PathBuf, Failure> {
         return Err(Failure::host(anyhow::anyhow!(why)));
     }
     Ok(path)
-}
-
-/// Refuses programs into which no library goes, with what goes without one.
-fn able(words: &[OsString]) -> Result<(), Failure> {
-    let name = words[0].to_string_lossy().into_owned();
-    let program = Program::of(words).with_context(|| name.clone()).map_err(Failure::usage)?;
-    let why = if program.is_setuid {
-        "takes the rights of another user, so the loader puts no library into it"
-    } else if program.is_narrow {
-        "is of 32 bits, and the library of segments of 64"
-    } else {
-        match program.loader {
-            Loader::None => "is static: nobody loads a library into it",
-            Loader::Other => "is not loaded by glibc, for which the library of segments is made",
-            Loader::Glibc | Loader::Unknown => return Ok(()),
-        }
-    };
-    Err(Failure::usage_text(format!(
-        "{name} {why}; larger pages from outside: pagelab try --rung collapse,thp-always -- {}",
-        program.line()
-    )))
 }
 
 #[cfg(test)]

@@ -177,6 +177,22 @@ fn the_programs_end_its_streams_and_its_signals_are_its_own() {
 }
 
 #[test]
+fn a_wrapped_program_is_started_with_segments_and_its_arguments() {
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let script =
+        lab.file("it's a program", "#!/bin/sh\nexec env printf '%s|' \"$@\" \"$SMM_HEAP\"\n");
+    let script = lab.program(script, "it's mine");
+    let file = script.to_str().unwrap();
+    let wrap = ["segment", "wrap", file, "-o", "wrapped", "--heap", "1g", "--mmap", "64m"];
+    lab.pagelab(&wrap).exits(0);
+    let ended = plain(&lab, &["./wrapped", "a b", "'$HOME'"]);
+    ended.exits(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("a b|'$HOME'|1073741824|", ""));
+    lab.pagelab(&wrap).exits(2).complains(&["wrapped: it exists"]);
+}
+
+#[test]
 fn in_a_tree_only_what_is_named_has_segments() {
     let lab = Lab::new();
     let flags = ["--heap", "64m", "--mmap", "64m", "--only", "sleep"];

@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path};
 
-use pagelab_sys::process::preload::{
-    Counted, Counts, ORDERS, Order, Orders, PACKAGE, SHEET, SHEET_BYTES,
+use pagelab_sys::process::{
+    preload::{Counted, Counts, ORDERS, Order, Orders, PACKAGE, SHEET, SHEET_BYTES},
+    segment,
 };
 
 use super::{MIB, compiled, is_seen, rungs, tried, values};
@@ -52,6 +53,25 @@ fn what_a_program_maps_itself_has_huge_pages_without_privilege() {
         return;
     }
     assert!(values(maps, tried::LARGE).iter().any(|large| *large >= 2 * MIB), "{maps:?}");
+}
+
+#[test]
+fn segments_are_a_rung_whose_pages_came_and_whose_output_is_the_same() {
+    let lab = Lab::new();
+    let Some(random) = compiled(&lab, "random") else { return };
+    build_library(segment::PACKAGE);
+    tried(&lab, "segment", &[random.to_str().unwrap(), "64", "20000000"]).exits(0);
+    let rungs = rungs(&lab, "run");
+    let segment = &rungs["segment"];
+    if is_skipped(segment) {
+        return skip("nobody may have huge pages here", "a kernel with them, and glibc");
+    }
+    let digest = |rung: &str| measured(&rungs[rung]).counters[tried::OUTPUT_DIGEST];
+    assert_eq!(digest("segment"), digest(tried::PLAIN));
+    if measured(segment).counters[tried::FALLBACKS] > 0 {
+        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
+    }
+    assert!(values(segment, tried::MINOR_FAULTS).iter().all(|faults| *faults < 64 * 64));
 }
 
 #[test]
