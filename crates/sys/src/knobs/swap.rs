@@ -279,6 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_needs_room_and_some_to_spare() {
+        let folder = tempfile::tempdir().unwrap();
+        let small = why_not_in(folder.path(), 4096);
+        if small.as_ref().is_some_and(|why| why.contains("is not on ext4")) {
+            return;
+        }
+        assert_eq!(small, None, "a page and half a GiB");
+        let why = why_not_in(folder.path(), 1 << 60).unwrap();
+        assert!(why.contains("has only"), "{why}");
+    }
+
+    #[test]
     fn the_lines_of_proc_swaps_are_read_with_their_escapes() {
         let (_root, tree) = machine(
             "/dev/zram1                              partition\t65532\t\t12\t\t32767\n\

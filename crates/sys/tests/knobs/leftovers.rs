@@ -53,3 +53,13 @@ fn a_knob_that_cannot_be_reached_is_not_taken_for_gone() {
     assert!(matches!(restored[0].outcome, Outcome::Failed { .. }), "{restored:?}");
     assert!(!machine.journal().is_empty(), "it stays to be done");
 }
+
+#[test]
+fn a_knob_that_does_not_take_its_old_value_again_is_told() {
+    let machine = Machine::new();
+    fs::write(machine.knob("pool"), "8\n").unwrap();
+    // Nobody reads the blank at its end back.
+    machine.write_journal(&(machine.line(1, "pool", "0 ", "8") + "\n"));
+    let restored = restore_leftovers(&machine.place()).unwrap();
+    assert_eq!(restored[0].outcome, Outcome::Short { found: "0".to_owned() });
+}

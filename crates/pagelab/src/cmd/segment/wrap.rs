@@ -26,8 +26,8 @@ use crate::{
 
 /// Write a file that starts a program with segments.
 ///
-/// Whoever runs the file runs the program, with the arguments given to the file and those given
-/// here before them. Where variables of the publication are set, they count as in segment run.
+/// Whoever runs the file runs the program, with the arguments given to the file. Where variables of
+/// the publication are set, they count as in segment run.
 #[derive(Debug, Args)]
 pub(super) struct Wrap {
     /// The file, which does not exist yet.
