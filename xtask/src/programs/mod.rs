@@ -115,7 +115,7 @@ impl Program {
         // What a program that was not finished left behind.
         let _ = fs::remove_dir_all(run);
         let mut command = Command::new(binary);
-        command.args(["try", "-q", "--format", "json", "-o"]).arg(run).args(flags);
+        command.args(["try", "-q", "--wait", "--format", "json", "-o"]).arg(run).args(flags);
         command.args(self.input.iter().flat_map(|input| ["--input", input.as_str()]));
         command.args(self.own.iter().flat_map(|own| ["--own", own.as_str()]));
         if let Some([ready, until, score]) = &self.serves {
