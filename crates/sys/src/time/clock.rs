@@ -9,11 +9,14 @@
 
 use std::{
     fs,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::arch;
@@ -30,8 +33,10 @@ const PAIRS: usize = 2001;
 pub enum ClockChoice {
     /// The time stamp counter, at this many ticks a second.
     Tsc {
-        /// Measured rate.
-        hz: u64,
+        /// Measured rate; `None` is this machine's, which is waited for when it is first told or
+        /// used: what only plans, or refuses, waits for nothing.
+        #[serde(serialize_with = "told")]
+        hz: Option<u64>,
     },
     /// `CLOCK_MONOTONIC_RAW`.
     Raw,
@@ -43,9 +48,13 @@ pub enum ClockChoice {
 }
 
 impl ClockChoice {
-    /// The best clock of this machine; takes 200 ms where the counter must be calibrated.
+    /// The best clock of this machine; the span that a counter is calibrated over begins here.
     pub fn of_this_machine() -> Self {
-        if tsc_is_trusted() { Self::Tsc { hz: calibrate() } } else { Self::Raw }
+        if !tsc_is_trusted() {
+            return Self::Raw;
+        }
+        first();
+        Self::Tsc { hz: None }
     }
 }
 
@@ -59,15 +68,31 @@ fn tsc_is_trusted() -> bool {
     arch::has_reliable_tsc() && kernel_trusts
 }
 
-/// Ticks a second, against `CLOCK_MONOTONIC_RAW`.
-fn calibrate() -> u64 {
-    let (ticks_a, ns_a) = bracketed();
-    // Woken early by a signal, the span is shorter and still a span.
-    let _ =
-        rustix::thread::nanosleep(&Timespec { tv_sec: 0, tv_nsec: CALIBRATION_NS.cast_signed() });
-    let (ticks_b, ns_b) = bracketed();
-    let ticks = u128::from(ticks_b - ticks_a) * 1_000_000_000;
-    u64::try_from(ticks / u128::from(ns_b - ns_a)).expect("no counter ticks 2^64 times a second")
+/// A rate is told as a number: another process has no first reading to go on from.
+#[expect(clippy::ref_option, reason = "what serde hands over")]
+fn told<S: Serializer>(hz: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(hz.unwrap_or_else(rate))
+}
+
+/// Ticks a second, against `CLOCK_MONOTONIC_RAW`: waits until the span is long enough, once.
+fn rate() -> u64 {
+    static RATE: OnceLock<u64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        let (ticks_a, ns_a) = first();
+        let left = CALIBRATION_NS.saturating_sub(monotonic_raw_ns() - ns_a);
+        // Woken early by a signal, the span is shorter and still a span.
+        let _ = rustix::thread::nanosleep(&Timespec { tv_sec: 0, tv_nsec: left.cast_signed() });
+        let (ticks_b, ns_b) = bracketed();
+        let ticks = u128::from(ticks_b - ticks_a) * 1_000_000_000;
+        u64::try_from(ticks / u128::from(ns_b - ns_a))
+            .expect("no counter ticks 2^64 times a second")
+    })
+}
+
+/// Where the span begins: at the first who asks for it.
+fn first() -> (u64, u64) {
+    static FIRST: OnceLock<(u64, u64)> = OnceLock::new();
+    *FIRST.get_or_init(bracketed)
 }
 
 /// Ticks and the monotonic time at which they were read: the tightest of several brackets.
@@ -183,7 +208,10 @@ impl Clock {
     /// Makes the chosen clock ready: measures its empty pair on the calling CPU.
     pub fn new(choice: ClockChoice) -> Self {
         match choice {
-            ClockChoice::Tsc { hz } => Self::Tsc(Tsc::new(hz, median(&mut empty_pairs()))),
+            ClockChoice::Tsc { hz } => {
+                let hz = hz.unwrap_or_else(rate);
+                Self::Tsc(Tsc::new(hz, median(&mut empty_pairs())))
+            }
             ClockChoice::Raw => {
                 let mut pairs: Vec<u64> = (0..PAIRS)
                     .map(|_| {
@@ -296,6 +324,17 @@ mod tests {
         assert_eq!(tsc.elapsed_ns(100, 150), 10);
         assert_eq!(tsc.elapsed_ns(100, 120), 0);
         assert_eq!(tsc.elapsed_ns(120, 100), 0, "a counter that went back is not a huge time");
+    }
+
+    #[test]
+    fn a_rate_is_told_as_a_number_and_is_the_same_ever_after() {
+        if !arch::has_reliable_tsc() {
+            return;
+        }
+        let told = serde_json::to_value(ClockChoice::Tsc { hz: None }).unwrap();
+        assert_eq!(told, serde_json::json!({ "tsc": { "hz": rate() } }));
+        let read: ClockChoice = serde_json::from_value(told).unwrap();
+        assert_eq!(read, ClockChoice::Tsc { hz: Some(rate()) });
     }
 
     #[test]
