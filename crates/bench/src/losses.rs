@@ -46,6 +46,11 @@ impl Losses {
         Self { attempts_max, rest_ns, ..Self::default() }
     }
 
+    /// Whoever moves pages slowly is not waited for: what breaks a claim is known.
+    pub(crate) const fn be_impatient(&mut self) {
+        self.patience = PATIENCE_MAX;
+    }
+
     /// Whether a repetition is to be taken again because a claim of it is broken.
     pub(crate) fn forgive(&mut self, witness: &Witness) -> bool {
         if witness.holds() {

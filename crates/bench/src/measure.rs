@@ -71,6 +71,11 @@ const ATTEMPTS_AT_CLAIMS: u32 = 4;
 /// frees memory beside us is given time to come to its end.
 const WAIT: Duration = Duration::from_millis(40);
 
+/// The parameter that tells the kernel something against what a case says, and its value where
+/// nothing is.
+const LIE: &str = "lie";
+const NO_LIE: &str = "none";
+
 /// Measures one case in this process; beside the observations come the counters that do not add up
 /// over processes.
 ///
@@ -93,6 +98,9 @@ pub fn measure(
     let (fewest, most) =
         fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));
     let mut losses = Losses::new(method.attempts_max, REST_NS);
+    if case.get(LIE).is_some_and(|lie| lie != NO_LIE) {
+        losses.be_impatient();
+    }
     for trial in trials.iter_mut().filter(|_| !is_one_pass) {
         repeat(trial.as_mut(), None, &mut meter, &mut witness, &mut losses)?;
     }
