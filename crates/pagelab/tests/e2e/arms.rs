@@ -10,6 +10,9 @@ use crate::support::{Ended, Lab, Machine};
 
 const WORDS: [&str; 6] = ["run", "fault/latency", "--size", "1m", "--rounds", "2"];
 
+/// The same in a suite, which brings no limits along as a grid does.
+const CASE: &str = "fault/latency size=1m rounds=2";
+
 fn run(lab: &Lab, more: &[&str]) -> Ended {
     lab.pagelab(&[&WORDS[..], more].concat())
 }
@@ -106,7 +109,7 @@ fn a_journal_alone_chooses_nothing_beyond_its_cases() {
     let again = |a: &str, b: &str| lab.pagelab(&["resume", "ab", "--ab", a, b]);
     again("env:LD_BIND_NOW", "env:LD_BIND_NOW=1 2").exits(2).complains(&[named]);
     again("env:LD_BIND_NOW=1 2", "env:LD_BIND_NOW").exits(0).shows(&["4+4"]);
-    run(&lab, &["--forks", "2", "-o", "plain"]).exits(0);
+    lab.measure("plain", &[CASE]).exits(0);
     let ended = lab.pagelab(&["resume", "plain", "--ab", "page=4k", "page=2m"]);
     ended.exits(2).complains(&["no run of two arms"]);
 }
@@ -135,6 +138,6 @@ fn arms_that_make_no_sense_are_refused_by_name() {
     ] {
         run(&lab, &["--ab", a, b]).exits(2).complains(&[says]);
     }
-    run(&lab, &["--forks", "4", "-o", "plain"]).exits(0);
+    lab.measure("plain", &[CASE]).exits(0);
     lab.pagelab(&["compare", "plain"]).exits(2).complains(&["one run alone", "--by page"]);
 }

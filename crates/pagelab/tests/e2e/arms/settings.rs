@@ -60,9 +60,10 @@ fn a_killed_run_leaves_no_setting_and_goes_on() {
     let Some(saved) = small_folio() else { return };
     let lab = Lab::new();
     let (a, b) = (folio("always"), folio("madvise"));
-    let words = ["run", "fault/latency", "--size", "1m", "--rounds", "300", "--forks", "4"];
-    let mut live = Live::start(&lab, &[&words[..], &["--ab", &a, &b, "-o", "ab"]].concat());
-    live.case();
+    let words = ["run", "fault/latency", "--size", "1m", "--rounds", "30", "--forks", "4"];
+    let few = ["--budget", "1", "--ab", &a, &b, "-o", "ab"];
+    let mut live = Live::start(&lab, &[&words[..], &few].concat());
+    live.halt_case();
     assert_ne!(saved.now(), saved.found());
     live.kill_group();
     live.end();
