@@ -129,8 +129,9 @@ fn published_results_stand_beside_the_suite_that_repeats_them() {
     // It turns knobs where it may, and its ragged case needs small folios to be off.
     let _machine = Machine::alone();
     let lab = Lab::new();
-    let small = ["--size", "16m", "--rounds", "2", "--budget", "0.5", "-q", "-o", "run"];
-    let ended = lab.pagelab(&[&["run", "--suite", "micro-pagefault"][..], &small].concat());
+    let small = ["--size", "16m", "--rounds", "2", "--forks", "1", "--budget", "0.5"];
+    let words = ["run", "--suite", "micro-pagefault", "-q", "-o", "run"];
+    let ended = lab.pagelab(&[&words[..], &small].concat());
     ended.exits(0).shows(&["published", "Published numbers come from another machine"]);
     // They are shown beside the run, not mixed into it.
     let of_others = |record: &Record| record.nature == Nature::Published;
