@@ -17,7 +17,10 @@ use pagelab_record::{
     Case, Data, Measured, Series, Unit,
     vocabulary::{counter, series::PLANTED},
 };
-use pagelab_sys::time::{Clock, ClockChoice, monotonic_raw_ns};
+use pagelab_sys::{
+    memory::make_code_present,
+    time::{Clock, ClockChoice, monotonic_raw_ns},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -88,6 +91,8 @@ pub fn measure(
     process: u32,
     inputs: &Inputs,
 ) -> Result<(Measured, BTreeMap<String, u64>), Error> {
+    // No loop takes a fault for its own code, whichever is run first.
+    make_code_present()?;
     let asked = workload.read(case);
     let mut trials = asked.prepare(inputs)?;
     let mut meter = Meter::new(Clock::new(method.clock), process);
