@@ -31,10 +31,12 @@ use std::{
     },
 };
 
+use pagelab_trace::op::FETCHED;
+
 use crate::{
     api::{Api, Block, Executed, Info},
     guest::{Memory, pieces},
-    options::Options,
+    options::{Fetch, Options},
     recorder::{Next, Recorder},
     shared::{Shared, State},
 };
@@ -129,7 +131,11 @@ fn install(id: u64, is_system: bool, target: &str, arguments: &[String]) -> Resu
         api,
         memory,
         recorder: Recorder::new(shared, options.out, options.max)?,
-        fetch: options.fetch.then_some(fetched),
+        fetch: match options.fetch {
+            Fetch::On => Some(fetched),
+            Fetch::Off => None,
+            Fetch::Apart => Some(fetched_apart),
+        },
         image: options.image,
         started: Once::new(),
         is_watched,
@@ -206,6 +212,13 @@ extern "C" fn bytes_fetched(_vcpu: c_uint, packed: *mut c_void) {
     let Some(plugin) = capturing() else { return };
     let (addr, bytes) = unpack(packed);
     plugin.append(|pen| pieces(addr, bytes).for_each(|(addr, width)| pen.load(addr, width)));
+}
+
+/// Any machine: one load for each instruction, told from those of data by its address.
+extern "C" fn fetched_apart(_vcpu: c_uint, packed: *mut c_void) {
+    let Some(plugin) = capturing() else { return };
+    let (addr, _) = unpack(packed);
+    plugin.append(|pen| pen.load(addr | FETCHED, pagelab_trace::Width::W1));
 }
 
 extern "C" fn accessed(_vcpu: c_uint, info: u32, addr: u64, _with: *mut c_void) {

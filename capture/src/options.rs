@@ -15,12 +15,23 @@ pub(crate) struct Options {
     pub(crate) base: u64,
     /// The capture ends when it has so many operations.
     pub(crate) max: Option<u64>,
-    /// Whether instruction fetches are operations too.
-    pub(crate) fetch: bool,
+    /// What instruction fetches are.
+    pub(crate) fetch: Fetch,
     /// Where the guest's memory goes, as it is before the first instruction.
     pub(crate) image: Option<PathBuf>,
     /// A file that holds the buffer, for whoever wants what is in it when the guest is killed.
     pub(crate) shared: Option<PathBuf>,
+}
+
+/// What becomes of instruction fetches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// They are loads like others.
+    On,
+    /// They are left out.
+    Off,
+    /// Each instruction is one load, of its first byte, at an address that no data has.
+    Apart,
 }
 
 impl Options {
@@ -51,12 +62,13 @@ impl Options {
                     once(&mut max, key, number.ok_or_else(|| wrong(must))?)?;
                 }
                 "fetch" => {
-                    let yes = match value {
-                        "on" => true,
-                        "off" => false,
-                        _ => return Err(wrong("on or off")),
+                    let what = match value {
+                        "on" => Fetch::On,
+                        "off" => Fetch::Off,
+                        "apart" => Fetch::Apart,
+                        _ => return Err(wrong("on, off or apart")),
                     };
-                    once(&mut fetch, key, yes)?;
+                    once(&mut fetch, key, what)?;
                 }
                 _ => {
                     let known = "out, base, max, fetch, image, shared";
@@ -68,7 +80,7 @@ impl Options {
             out: out.ok_or("out=PATH is missing: where the trace goes")?,
             base: base.ok_or("base=ADDRESS is missing: the same as QEMU's -B")?,
             max,
-            fetch: fetch.unwrap_or(true),
+            fetch: fetch.unwrap_or(Fetch::On),
             image,
             shared,
         })
@@ -98,7 +110,7 @@ mod tests {
             out: "/a".into(),
             base: 0x1000,
             max: None,
-            fetch: true,
+            fetch: Fetch::On,
             image: None,
             shared: None,
         };
@@ -113,7 +125,7 @@ mod tests {
             out: "/o=o".into(),
             base: 4096,
             max: Some(12),
-            fetch: false,
+            fetch: Fetch::Off,
             image: Some("/i".into()),
             shared: Some("/s".into()),
         };
@@ -134,7 +146,7 @@ mod tests {
             (&["out=/a", "base=0"], "base=0: an address above 0"),
             (&["out=/a", "base=0xg"], "base=0xg"),
             (&["out=/a", "base=1", "max=0"], "max=0: a number"),
-            (&["out=/a", "base=1", "fetch=yes"], "fetch=yes: on or off"),
+            (&["out=/a", "base=1", "fetch=yes"], "fetch=yes: on, off or apart"),
             (&["out=/a", "base=1", "base=1"], "base is given twice"),
             (&["out=/a", "base=1", "speed=9"], "no option is called `speed`"),
             (&["out"], "`out` is not of the form"),

@@ -4,6 +4,7 @@
 //! `pagelab-report`; here they meet, and only here is anything printed.
 
 mod args;
+mod capture;
 mod cmd;
 mod examples;
 mod exit;

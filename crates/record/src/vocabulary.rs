@@ -165,6 +165,9 @@ pub mod counter {
     pub const LINES: &str = "lines";
     /// Turns of a loop that were planted into every measured body.
     pub const PLANTED_TURNS: &str = "planted_turns";
+    /// How the capture of a program ended, as [`crate::walks::End`] numbers it, and its operations.
+    pub const CAPTURED_END: &str = "captured_end";
+    pub const CAPTURED_OPS: &str = "captured_ops";
 }
 
 /// Tables, and their columns.
@@ -177,6 +180,9 @@ pub mod table {
     pub const STACK: &str = "stack/";
     /// Pages of a program that were walked to within windows of time.
     pub const WALKS: &str = "walks";
+    /// How the tables begin that say after how many other pages a page was used again; the page
+    /// size follows.
+    pub const REUSE: &str = "reuse/";
 }
 
 /// What `explain` would change of how memory comes, by name.

@@ -7,8 +7,10 @@
 //! is assumed of the program but that a window is like the next one, and, for the part before the
 //! shortest window, that a page is walked to at random times.
 
+mod captured;
 mod curve;
 mod looks;
 
+pub use captured::{Captured, End, Pages, Uses, tlb_levels};
 pub use curve::{Band, Curve};
 pub use looks::{Look, Looks, Walked, busy};

@@ -1,5 +1,9 @@
 //! One memory operation, and whatever consumes a sequence of them.
 
+/// The bit of an address that marks a fetch in a trace that tells fetches from loads of data. No
+/// program has data there: it is the half of the kernel on x86-64 as on riscv64.
+pub const FETCHED: u64 = 1 << 63;
+
 /// How many bytes an operation moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Width {

@@ -12,6 +12,7 @@
 mod direct;
 mod pages;
 mod report;
+mod reuse;
 mod runs;
 mod stack;
 mod text;
@@ -30,6 +31,7 @@ use crate::{
 
 pub use direct::DirectMapped;
 pub use report::{Absent, PageOps, Reuse, Stats};
+pub use reuse::{REUSE_SHIFTS, Reused, Uses};
 pub use stack::{Point, Reach, StackDistances, TLB_ENTRIES, TLB_SHIFTS, TlbMisses};
 pub use values::Bucket;
 

@@ -18,7 +18,7 @@ use pagelab_record::{
     asked::{Explain, Rung},
     units::format_bytes,
     vocabulary::knob,
-    walks::Looks,
+    walks::{Captured, Looks, Uses},
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
 use pagelab_workloads::{
@@ -85,8 +85,7 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
 /// Adds what prices walks, up to the memory that the program had: loads that wait for each other,
 /// and loads that do not.
 fn walks(plan: &mut Plan, measured: &Measured, clock: ClockChoice) {
-    let Some(looks) = Looks::of(&measured.tables) else { return };
-    let most = looks.looks.iter().map(|look| look.resident * 4096).max().unwrap_or(0);
+    let Some(most) = walked(measured) else { return };
     for (nth, (bytes, size)) in CHAINS.into_iter().enumerate() {
         // The first two bound what small memory costs, and the last may be a step too large.
         if nth > 1 && most < bytes / 2 {
@@ -97,6 +96,17 @@ fn walks(plan: &mut Plan, measured: &Measured, clock: ClockChoice) {
             add(plan, &CHASE, &pairs, clock);
         }
     }
+}
+
+/// Bytes that the program walked to the pages of; `None` where nobody looked.
+fn walked(measured: &Measured) -> Option<u64> {
+    if let Some(captured) = Captured::of(measured) {
+        let add = |sum: u64, uses: &Uses| sum.saturating_add(uses.all);
+        let pages = captured.pages(4096).map_or(0, |pages| pages.first.iter().fold(0, add));
+        return Some(pages.saturating_mul(4096));
+    }
+    let looks = Looks::of(&measured.tables)?;
+    Some(looks.looks.iter().map(|look| look.resident * 4096).max().unwrap_or(0))
 }
 
 /// What the header of a run says that measures prices, or takes those of another run.

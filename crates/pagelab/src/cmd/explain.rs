@@ -3,6 +3,8 @@
 //! The program runs first, with the terminal to itself; then the kinds of fault that it took are
 //! measured, unless the costs of an earlier run are given. Both are records of one run.
 
+mod captured;
+
 use std::{
     ffi::OsString,
     io,
@@ -10,18 +12,22 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use pagelab_advisor::explain::{
     WORKLOAD, prices,
     record::record,
     watch::{Blocked, Subject, Watched, Wish, watch},
 };
-use pagelab_bench::{asked::Seconds, plan::Plan, runner::Runner};
+use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runner};
 use pagelab_record::{Outcome, Record, vocabulary::workload::CHASE};
 use pagelab_report::Report;
-use pagelab_sys::{files::folder::Target, process::catch_interrupts, time::ClockChoice};
+use pagelab_sys::{
+    files::folder::Target, machine::tlb::tlbs, process::catch_interrupts, time::ClockChoice,
+};
+use pagelab_workloads::tlb::chase::told;
 use serde_json::json;
 
+use self::captured::Capture;
 use crate::{
     args::{Conduct, Output, Run},
     exit::{Exit, Failure},
@@ -52,12 +58,18 @@ pub(super) struct Explain {
     /// Write its stacks, weighted by stall, to a file that does not exist yet, for a flame graph.
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    /// Also sample which pages it walks to (TLB misses), and say what they cost.
+    /// Also say what its page walks (TLB misses) cost: sample them, or capture its accesses.
     ///
-    /// Clears the accessed bits of its pages now and then and counts which are set again: reclaim
-    /// takes those pages for idle meanwhile, so not on a machine that is short of memory and swaps.
-    #[arg(long)]
-    translation: bool,
+    /// sample, unless another is named, clears the accessed bits of its pages now and then and
+    /// counts which are set again: reclaim takes those pages for idle meanwhile, so not on a
+    /// machine that is short of memory and swaps. capture is for programs that are too short to
+    /// sample: they run once more in qemu-user, without output, and a modelled TLB misses.
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "sample")]
+    translation: Option<How>,
+    /// End the captured run after so many loads, stores and instructions (1g).
+    #[arg(long, value_name = "OPS", value_parser = parse_count)]
+    capture_max: Option<u64>,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -68,7 +80,35 @@ pub(super) struct Explain {
     program: Vec<OsString>,
 }
 
+/// How page walks are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum How {
+    /// By the accessed bits of its pages, while it runs.
+    Sample,
+    /// By its accesses under emulation, in a run of their own.
+    Capture,
+}
+
 impl Explain {
+    /// The captured run, where one is asked for, with all that it takes.
+    fn capture(&self) -> Result<Option<Capture>, Failure> {
+        if self.translation != Some(How::Capture) {
+            if self.capture_max.is_some() {
+                return Err(Failure::usage_text(
+                    "--capture-max bounds a captured run: it takes --translation=capture",
+                ));
+            }
+            return Ok(None);
+        }
+        if self.pid.is_some() {
+            return Err(Failure::usage_text(
+                "--translation=capture runs a program once more, which no process can be: give the \
+                 program, or look at the process with --translation=sample",
+            ));
+        }
+        Capture::prepare(&self.program, self.capture_max.unwrap_or(captured::OPS_MAX)).map(Some)
+    }
+
     fn subject(&self) -> Subject {
         let at_most = Duration::from_secs_f64(self.duration.get().min(1e6));
         match self.pid {
@@ -84,6 +124,7 @@ impl Run for Explain {
         let clock = self.conduct.clock.choice();
         let subject = self.subject();
         // Before the program runs, so that it does not run for nothing.
+        let capture = self.capture()?;
         let sink = Sink::open(self.report.as_deref(), &subject)?;
         let made = |path| output::create(path).map(|target| (target, path));
         let folded = self.folded.as_deref().map(made).transpose()?;
@@ -98,11 +139,17 @@ impl Run for Explain {
         header.method = json!([method]);
         let mut run = session::Run::start(&place, header)?;
         catch_interrupts();
-        let wish = Wish { stacks: folded.is_some(), walks: self.translation };
+        let wish = Wish { stacks: folded.is_some(), walks: self.translation == Some(How::Sample) };
         let watched = watch(&subject, wish).map_err(|blocked| refused(blocked, &subject))?;
         say_end(&watched);
-        let record = record(&place.run, case, &watched);
+        let mut record = record(&place.run, case, &watched);
+        let seen = capture.map(|capture| capture.run(watched.ended.map(|ended| ended.status)));
+        if let (Some(Ok(seen)), Outcome::Measured(measured)) = (&seen, &mut record.outcome) {
+            seen.write(measured);
+            measured.tables.push(told(&tlbs()));
+        }
         run.keep(record)?;
+        seen.transpose()?;
         let mut end = Exit::Good;
         if let Some(costs) = costs {
             for record in costs {

@@ -1,5 +1,6 @@
 //! `pagelab explain`: programs whose faults are known, and programs that do not end well.
 
+mod captured;
 mod rights;
 mod walks;
 

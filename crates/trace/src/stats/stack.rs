@@ -202,10 +202,30 @@ impl Trackers {
             one_in,
             ops,
             runs: tracker.runs,
-            sampled_pages: tracker.pages.len() as u64,
+            sampled_pages: tracker.recency.pages.len() as u64,
             curve: Vec::new(),
             distances: tracker.distances.clone(),
         })
+    }
+}
+
+/// Pages in the order in which they were used last.
+#[derive(Debug)]
+pub(super) struct Recency {
+    pages: Pages,
+    stack: Lru,
+}
+
+impl Recency {
+    pub(super) fn new() -> Self {
+        Self { pages: Pages::new(), stack: Lru::new() }
+    }
+
+    /// Moves a page to the top; its number, by first uses, and how many others were used since its
+    /// last one.
+    pub(super) fn touch(&mut self, page: u64) -> (usize, Option<usize>) {
+        let number = self.pages.known(page).unwrap_or_else(|| self.pages.number(page).0);
+        (number, self.stack.touch(number))
     }
 }
 
@@ -217,15 +237,14 @@ struct Tracker {
     /// The page of the operation before.
     page: u64,
     runs: u64,
-    pages: Pages,
-    stack: Lru,
+    recency: Recency,
     distances: Vec<u64>,
 }
 
 impl Tracker {
     fn new((shift, one_in): (u32, u64)) -> Self {
-        let (pages, stack) = (Pages::new(), Lru::new());
-        Self { shift, one_in, page: 0, runs: 0, pages, stack, distances: Vec::new() }
+        let (recency, distances) = (Recency::new(), Vec::new());
+        Self { shift, one_in, page: 0, runs: 0, recency, distances }
     }
 
     /// A run starts on this page.
@@ -236,8 +255,7 @@ impl Tracker {
         if mix(page) > u64::MAX / self.one_in {
             return;
         }
-        let number = self.pages.known(page).unwrap_or_else(|| self.pages.number(page).0);
-        let Some(distance) = self.stack.touch(number) else { return };
+        let Some(distance) = self.recency.touch(page).1 else { return };
         if distance >= self.distances.len() {
             self.distances.resize(distance + 1, 0);
         }

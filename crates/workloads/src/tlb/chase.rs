@@ -325,8 +325,8 @@ impl Trial for Walk {
     }
 }
 
-/// What the processor says of its TLBs.
-fn told(tlbs: &[Tlb]) -> Table {
+/// What the processor says of its TLBs, as a table.
+pub fn told(tlbs: &[Tlb]) -> Table {
     let units = ["bytes", "", "count"].into_iter();
     let columns = table::TLBS_COLUMNS.into_iter().zip(units);
     let column = |(name, unit): (&str, &str)| Column { name: name.into(), unit: unit.into() };

@@ -7,37 +7,22 @@
 //!
 //! The program has our stdin, stdout and stderr; our own line goes to stdout after it has ended.
 
-mod counters;
 mod files;
-mod program;
 mod sink;
-mod tools;
 
-use std::{
-    ffi::OsString,
-    io,
-    os::unix::ffi::{OsStrExt, OsStringExt},
-    path::{Path, PathBuf},
-    process::{Child, Command as Process, ExitStatus},
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 use pagelab_bench::count::parse_count;
-use pagelab_sys::process::{catch_interrupts, interrupted};
+use pagelab_sys::process::catch_interrupts;
 
-use self::{files::Files, program::Program};
+use self::files::Files;
 use crate::{
     args::Run,
+    capture::{Ready, attend},
     exit::{Exit, Failure},
 };
-
-/// Host address of guest address 0: above whatever a program asks for, and so far below QEMU's own
-/// libraries that the two never meet.
-const BASE: &str = "0x100000000000";
-/// How often an interrupt is looked for while the program runs.
-const LOOK_UP: Duration = Duration::from_millis(10);
 
 /// Run a program and write the trace of its memory accesses.
 ///
@@ -72,58 +57,15 @@ pub(super) struct Capture {
 impl Run for Capture {
     fn run(self) -> Result<Exit, Failure> {
         let (name, arguments) = self.program.split_first().expect("clap requires a program");
-        let program = Program::find(name, self.sysroot.as_ref())?;
-        let emulator = tools::emulator(program.emulator)?;
-        let plugin = tools::plugin()?;
-        let files = Files::create(&program.path, self.file, self.image, !self.no_image)?;
-
-        let mut process = Process::new(&emulator);
-        process.args(["-B", BASE, "-0"]).arg(name);
-        process.arg("-plugin").arg(plugin_argument(&plugin, &files, self.max, self.no_fetch));
-        if let Some(sysroot) = &program.sysroot {
-            process.arg("-L").arg(sysroot);
-        }
-        process.arg(&program.path).args(arguments);
+        let ready = Ready::find(name, self.sysroot.as_ref(), "pagelab trace capture")?;
+        let emulator = ready.program.emulator;
+        let files = Files::create(&ready.program.path, self.file, self.image, !self.no_image)?;
+        let max = self.max.map(|max| ("max", max.to_string()));
+        let fetch = self.no_fetch.then(|| ("fetch", "off".to_owned()));
+        let mut process = ready.command(arguments, files.places().chain(max).chain(fetch));
         catch_interrupts();
-        let started =
-            process.spawn().with_context(|| format!("cannot start {}", emulator.display()));
-        let ended = started.and_then(|child| Ok(attend(child, &files)?)).map_err(Failure::host);
-        files.finish(ended?, program.emulator)
-    }
-}
-
-/// What QEMU passes on to the plugin: no path of ours but the plugin's own can hold a comma, which
-/// QEMU wants doubled.
-fn plugin_argument(plugin: &Path, files: &Files, max: Option<u64>, no_fetch: bool) -> OsString {
-    let mut argument = Vec::new();
-    for byte in plugin.as_os_str().as_bytes() {
-        argument.extend(std::iter::repeat_n(*byte, if *byte == b',' { 2 } else { 1 }));
-    }
-    let mut rest = format!(",base={BASE}");
-    for (option, place) in files.places() {
-        rest.push_str(&format!(",{option}={place}"));
-    }
-    if let Some(max) = max {
-        rest.push_str(&format!(",max={max}"));
-    }
-    if no_fetch {
-        rest.push_str(",fetch=off");
-    }
-    argument.extend(rest.bytes());
-    OsString::from_vec(argument)
-}
-
-/// Waits for the program's end, or ends it when the user interrupts or the disk is full.
-fn attend(mut child: Child, files: &Files) -> io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if interrupted() || files.has_failed() {
-            // The plugin's buffer outlives it; nothing is lost.
-            child.kill()?;
-            return child.wait();
-        }
-        std::thread::sleep(LOOK_UP);
+        let started = process.spawn().with_context(|| format!("cannot start {emulator}"));
+        let ended = started.and_then(|child| Ok(attend(child, || files.has_failed())?));
+        files.finish(ended.map_err(Failure::host)?, emulator)
     }
 }

@@ -5,25 +5,29 @@
 //! over base pages less the same load over pages of 2 MiB. Loads that wait for each other pay all
 //! of it, loads that do not wait pay what is left when walks overlap, and pages that come in order
 //! pay less still; which of them a program has nobody sees from outside. So it is an interval: the
-//! ends are those kinds of loads, and the value lies midway between the first two.
+//! ends are those kinds of loads, and the value lies midway between the first two. Where the
+//! program's accesses were captured instead, a modelled TLB says how often ([`super::modelled`]).
 
 use pagelab_record::{
     Clock, Data, Measured,
     translation::{Extra, Prices as Chains},
     vocabulary::knob,
-    walks::{Curve, Look, Looks, busy},
+    walks::{Captured, Curve, End, Look, Looks, busy, tlb_levels},
 };
 
-use super::ARM;
+use super::{
+    ARM,
+    modelled::{self, Model},
+};
 use crate::{Entry, Quantity, Unit};
 
 /// Of eight entries of a page table in a cache line, pages in order bring one.
 const IN_ORDER: f64 = 8.0;
 /// Fewer looks say nothing.
 const LOOKS_MIN: usize = 3;
-const LARGE: u64 = 2 << 20;
+pub(super) const LARGE: u64 = 2 << 20;
 /// Every second-level TLB of the last ten years holds so many base pages, or more.
-const ENTRIES: f64 = 1024.0;
+pub(super) const ENTRIES: f64 = 1024.0;
 /// Kinds of memory whose pages a setting makes larger.
 const HEAP: &str = "heap";
 const ANONYMOUS: &str = "anonymous";
@@ -58,6 +62,8 @@ pub(crate) enum Translation {
     TooShort(usize),
     /// It was not allowed.
     Refused,
+    /// Under emulation the program ended otherwise than by itself, or nobody waited for it.
+    Unlike(End),
     /// Walks, with their cost where they have a price.
     Seen(Seen),
 }
@@ -65,16 +71,23 @@ pub(crate) enum Translation {
 /// Walks of a program.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// Looks at it.
-    pub(crate) looks: usize,
+    /// How they were seen.
+    pub(crate) by: By,
     /// By kind of memory, the dearest first.
     pub(crate) places: Vec<Place>,
     /// Whether the shortest window was too long for some, so that nobody knows how often.
     pub(crate) is_open: bool,
     /// Nanoseconds on the CPU while it was watched.
     pub(crate) busy_ns: f64,
-    /// The part of them that looks stand for.
-    pub(crate) covered: f64,
+}
+
+/// How walks were seen.
+#[derive(Debug, Clone)]
+pub(crate) enum By {
+    /// By accessed bits: so many looks, and the part of the CPU time that they stand for.
+    Looks(usize, f64),
+    /// By accesses, in a modelled TLB.
+    Model(Model),
 }
 
 /// Walks to one kind of memory.
@@ -87,7 +100,10 @@ pub(crate) struct Place {
     /// What they cost more than over pages of 2 MiB.
     pub(crate) cost: Option<Quantity>,
     /// The part of them where such a page could lie.
-    whole: f64,
+    pub(super) whole: f64,
+    /// The part of those that would remain over larger pages, by their bytes, rising; of others
+    /// nothing is known to.
+    pub(super) left: Vec<(u64, f64)>,
 }
 
 impl Translation {
@@ -95,6 +111,16 @@ impl Translation {
     pub(crate) fn of(measured: &Measured, walks: &Walks) -> Option<Self> {
         if measured.counters.get("sees_walks") == Some(&0) {
             return Some(Self::Refused);
+        }
+        if let Some(captured) = Captured::of(measured) {
+            if let End::Interrupted | End::Otherwise = captured.end {
+                return Some(Self::Unlike(captured.end));
+            }
+            let levels = |bytes| tlb_levels(&measured.tables, bytes);
+            let has_children = measured.counters.get("processes").is_some_and(|many| *many > 1);
+            let busy_ns = busy_ns(measured);
+            let seen = modelled::seen(&captured, has_children, &levels, busy_ns, walks);
+            return Some(Self::Seen(seen));
         }
         let mut looks = Looks::of(&measured.tables)?;
         if looks.looks.len() < LOOKS_MIN {
@@ -106,14 +132,14 @@ impl Translation {
             looks.last_stands_for(busy_ns - covered);
         }
         let covered = if busy_ns > 0.0 { (covered / busy_ns).min(1.0) } else { 0.0 };
-        Some(Self::Seen(Seen { covered, ..Seen::of(&looks, busy_ns, walks) }))
+        Some(Self::Seen(Seen::of(&looks, covered, busy_ns, walks)))
     }
 
     /// What was seen, where something was.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         match self {
             Self::Seen(seen) => Some(seen),
-            Self::TooShort(_) | Self::Refused => None,
+            Self::TooShort(_) | Self::Refused | Self::Unlike(_) => None,
         }
     }
 }
@@ -129,9 +155,10 @@ fn busy_ns(measured: &Measured) -> f64 {
 
 /// What walks come to: with the price of loads that wait, and of those that do not.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+pub(super) struct Sum {
     least: f64,
     likely: f64,
+    most: f64,
     /// Of the least, where a larger page could lie.
     whole: f64,
     waiting: [f64; 3],
@@ -143,7 +170,7 @@ struct Sum {
 }
 
 impl Seen {
-    fn of(looks: &Looks, busy_ns: f64, walks: &Walks) -> Self {
+    fn of(looks: &Looks, covered: f64, busy_ns: f64, walks: &Walks) -> Self {
         let mut sums = vec![Sum::default(); looks.places.len()];
         let stands = looks.stand_for();
         // What nobody looked at, the end above all, was as the rest.
@@ -151,25 +178,36 @@ impl Seen {
         for phase in looks.phases() {
             add_phase(&mut sums, &phase, walks, scale);
         }
+        Self::priced(By::Looks(looks.looks.len(), covered), &looks.places, &sums, busy_ns, walks)
+    }
+
+    /// What walks to some places cost.
+    pub(super) fn priced(
+        by: By,
+        names: &[String],
+        sums: &[Sum],
+        busy_ns: f64,
+        walks: &Walks,
+    ) -> Self {
         let loads: f64 = sums.iter().map(|sum| sum.loads).sum();
         // Loads that would take longer than the program did, one after the other, were under way
         // together, and so were their walks.
         let at_once = if loads > busy_ns && loads > 0.0 { busy_ns / loads } else { 1.0 };
         let is_priced = walks.waiting.is_some();
-        let places = looks.places.iter().zip(&sums).map(|(name, sum)| {
+        let places = names.iter().zip(sums).map(|(name, sum)| {
             // What nobody bounds has no upper end that could be told.
             let factor = if sum.at_most.is_finite() { sum.at_most.max(1.0) } else { 1.0 };
-            let high = sum.likely * factor;
+            let high = sum.most * factor;
             let walks = Quantity { low: sum.least, high, ..of(sum.likely) };
             let whole = if sum.least > 0.0 { sum.whole / sum.least } else { 0.0 };
             let cost = is_priced.then(|| sum.cost(at_once, busy_ns, loads));
-            Place { name: name.clone(), walks, cost, whole }
+            Place { name: name.clone(), walks, cost, whole, left: Vec::new() }
         });
         let mut places: Vec<Place> = places.collect();
         let rank = |place: &Place| (place.cost.map_or(0.0, |cost| cost.value), place.walks.value);
         places.sort_by(|a, b| rank(b).partial_cmp(&rank(a)).unwrap_or(std::cmp::Ordering::Equal));
         let is_open = sums.iter().any(|sum| sum.at_most.is_infinite());
-        Self { looks: looks.looks.len(), places, is_open, busy_ns, covered: 1.0 }
+        Self { by, places, is_open, busy_ns }
     }
 
     /// All walks.
@@ -189,9 +227,10 @@ impl Seen {
     /// What a change to how memory comes would save of it; `None` where it would change nothing, or
     /// nothing has a price.
     pub(crate) fn saved(&self, name: &str) -> Option<Quantity> {
+        let bytes = if name == knob::MALLOC_THP { LARGE } else { knob::bytes_of(name)? };
         let of = |place: &str| {
             let mine = self.places.iter().find(|known| known.name == place)?;
-            Some(mine.cost?.times(mine.whole.max(1e-9), Unit::Ns))
+            Some(mine.cost?.times(mine.gone(bytes).max(1e-9), Unit::Ns))
         };
         let (heap, anonymous) = (of(HEAP), of(ANONYMOUS));
         let all = match (heap, anonymous) {
@@ -201,12 +240,19 @@ impl Seen {
         match name {
             // Whose the mappings are nobody knows.
             knob::MALLOC_THP => Some(Quantity { low: heap.map_or(0.0, |heap| heap.low), ..all }),
-            name => match knob::bytes_of(name)? {
-                LARGE => Some(all),
-                // From nothing, where no entry of a TLB holds more than a base page, to all.
-                _ => Some(Quantity { value: all.value / 2.0, low: 0.0, ..all }),
-            },
+            _ if bytes == LARGE => Some(all),
+            // From nothing, where no entry of a TLB holds more than a base page, to all.
+            _ => Some(Quantity { value: all.value / 2.0, low: 0.0, ..all }),
         }
+    }
+}
+
+impl Place {
+    /// The part of its walks that pages of so many bytes would take away; between two sizes that
+    /// were looked at, what the larger one would.
+    pub(super) fn gone(&self, bytes: u64) -> f64 {
+        let left = self.left.iter().find(|(known, _)| *known >= bytes);
+        self.whole * (1.0 - left.map_or(0.0, |(_, left)| *left))
     }
 }
 
@@ -229,10 +275,12 @@ impl Sum {
         nanoseconds([low, value, high.max(value)])
     }
 
-    fn add(&mut self, rates: [f64; 2], walks: &Walks, distance: f64) {
-        let [least, likely] = rates;
+    /// Walks at a distance: at least, most likely and at most.
+    pub(super) fn add(&mut self, rates: [f64; 3], walks: &Walks, distance: f64) {
+        let [least, likely, most] = rates;
         self.least += least;
         self.likely += likely;
+        self.most += most;
         let price = |chains: &Option<Chains>| {
             let Extra { value, low, high, .. } = chains.as_ref()?.at(distance)?;
             Some([low, value, high].map(|ns| ns.max(0.0)))
@@ -240,7 +288,7 @@ impl Sum {
         let add = |sum: &mut [f64; 3], [low, value, high]: [f64; 3]| {
             sum[0] += least * low;
             sum[1] += likely * value;
-            sum[2] += likely * high;
+            sum[2] += most * high;
         };
         if let Some(price) = price(&walks.waiting) {
             add(&mut self.waiting, price);
@@ -280,7 +328,8 @@ fn add_phase(sums: &mut [Sum], phase: &[&Look], walks: &Walks, scale: f64) {
                 let seen = together.at(f64::MAX).max(1.0);
                 (seen * resident.max(seen)).sqrt()
             };
-            sum.add([band.least * stands, band.likely * stands], walks, distance);
+            let [least, likely] = [band.least, band.likely].map(|rate| rate * stands);
+            sum.add([least, likely, likely], walks, distance);
         }
         let share = if pages > 0.0 { whole / pages } else { 0.0 };
         sum.whole += (sum.least - before) * share.min(1.0);

@@ -17,11 +17,9 @@ use pagelab_record::units::display_bytes;
 use pagelab_sys::{files::folder::Made, memory::memfd, process::interrupted};
 use pagelab_trace::image::sidecar;
 
-use super::{
-    counters::{Counters, State, place},
-    sink::Sink,
-};
+use super::sink::Sink;
 use crate::{
+    capture::{Counters, State, place},
     exit::{Exit, Failure},
     output,
 };

@@ -13,7 +13,7 @@ use std::{
 
 use pagelab_trace::file::{Compression, FileError, Output, create};
 
-use super::counters::{Counters, place};
+use crate::capture::{Counters, place};
 
 /// Bytes that are read from the plugin at once: what a pipe holds.
 const PIECE_BYTES: usize = 64 << 10;

@@ -16,7 +16,7 @@ const BUFFER_BYTES_MAX: u64 = 2 << 20;
 
 /// How far the plugin came; the numbers are those of the plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum State {
+pub(crate) enum State {
     /// It did not, or there was no first instruction.
     Loaded,
     /// The program ran until something ended it without a word.
@@ -33,18 +33,18 @@ pub(super) enum State {
 
 /// The plugin's counters.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counters {
-    pub(super) state: State,
+pub(crate) struct Counters {
+    pub(crate) state: State,
     /// Number of the operating system's error.
     errno: i32,
     /// Bytes of the trace in its file.
-    pub(super) written: u64,
+    pub(crate) written: u64,
     /// Bytes of the trace in the buffer.
     length: u64,
     /// Operations, those in the buffer too.
-    pub(super) ops: u64,
+    pub(crate) ops: u64,
     /// Bytes of the image.
-    pub(super) image: u64,
+    pub(crate) image: u64,
 }
 
 impl Counters {
@@ -52,7 +52,7 @@ impl Counters {
     ///
     /// # Errors
     /// When they are another plugin's.
-    pub(super) fn read(from: &File) -> io::Result<Self> {
+    pub(crate) fn read(from: &File) -> io::Result<Self> {
         let mut bytes = [0; 56];
         // A file that the plugin never opened is empty: all of it is 0 then.
         let _ = from.read_at(&mut bytes, 0)?;
@@ -75,7 +75,7 @@ impl Counters {
     }
 
     /// What the operating system said to the plugin.
-    pub(super) fn error(&self) -> io::Error {
+    pub(crate) fn error(&self) -> io::Error {
         io::Error::from_raw_os_error(self.errno)
     }
 
@@ -83,7 +83,7 @@ impl Counters {
     ///
     /// # Errors
     /// When the buffer cannot be read.
-    pub(super) fn rest(&self, buffer: &File, here: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn rest(&self, buffer: &File, here: u64) -> io::Result<Vec<u8>> {
         // A piece that was being written when the program was killed is in the trace in part.
         let from = here.saturating_sub(self.written);
         let length = self.length.saturating_sub(from).min(BUFFER_BYTES_MAX);
@@ -94,7 +94,7 @@ impl Counters {
 }
 
 /// Where another process finds a file that this one has open.
-pub(super) fn place(file: &impl AsRawFd) -> String {
+pub(crate) fn place(file: &impl AsRawFd) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 

@@ -27,21 +27,25 @@ const CROSS: &[&str] = &["/usr/riscv64-linux-gnu", "/usr/x86_64-linux-gnu"];
 
 /// A program that QEMU can run.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Where it is.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The QEMU that runs it: `qemu-riscv64`.
-    pub(super) emulator: &'static str,
+    pub(crate) emulator: &'static str,
     /// Where its loader is looked for first.
-    pub(super) sysroot: Option<PathBuf>,
+    pub(crate) sysroot: Option<PathBuf>,
 }
 
 impl Program {
-    /// Finds a program as a shell would, and looks into it.
+    /// Finds a program as a shell would, and looks into it; `command` is what captures programs.
     ///
     /// # Errors
     /// When there is none, or it is none that can be captured.
-    pub(super) fn find(name: &OsStr, sysroot: Option<&PathBuf>) -> Result<Self, Failure> {
+    pub(super) fn find(
+        name: &OsStr,
+        sysroot: Option<&PathBuf>,
+        command: &str,
+    ) -> Result<Self, Failure> {
         let path = in_path(name).ok_or_else(|| {
             Failure::usage_text(format!("there is no program {}", name.to_string_lossy()))
         })?;
@@ -53,7 +57,7 @@ impl Program {
         let refused = |why: String| Failure::usage_text(format!("{shown} {why}"));
         if let Some(interpreter) = interpreter(&mut file) {
             return Err(refused(format!(
-                "is a script: capture what runs it: pagelab trace capture -- {interpreter} {shown}"
+                "is a script: capture what runs it: {command} -- {interpreter} {shown}"
             )));
         }
         let elf = ElfStream::<AnyEndian, _>::open_stream(&mut file)
