@@ -16,6 +16,8 @@ use crate::kernel::{self, Map, OWN, USABLE};
 
 /// A base page.
 pub(crate) const PAGE: usize = 4096;
+/// What segments are cut by: no leaf that a kernel needs alignment for is smaller.
+pub(crate) const PMD: usize = 2 << 20;
 
 /// Where a segment lies; nowhere before it is reserved.
 #[derive(Debug)]

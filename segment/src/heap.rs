@@ -2,9 +2,11 @@
 //! The heap's segment, and the allocator that has it.
 //!
 //! The one idea: mimalloc has this segment and no other memory, so an address says whose it is.
+//! Its tables lie at the beginning, a word here and there of many MiB: they get small pages, and
+//! leaves begin where memory does that programs are given.
 
 use std::{
-    ffi::c_int,
+    ffi::{c_int, c_void},
     ptr,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -12,34 +14,101 @@ use std::{
 use libmimalloc_sys as mi;
 use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
 
-use crate::area::Area;
+use crate::{
+    area::{self, Area, PMD},
+    leaves,
+};
 
 /// The segment.
 pub(crate) static AREA: Area = Area::new();
 /// Whether the allocator has it.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
+/// What the allocator calls when it takes a piece, and when it gives it up.
+type Wants =
+    unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
+
+unsafe extern "C" {
+    // Of `mimalloc.h`; the crate has no name for it.
+    fn mi_manage_memory(
+        start: *mut c_void,
+        size: usize,
+        is_committed: bool,
+        is_pinned: bool,
+        is_zero: bool,
+        numa_node: c_int,
+        exclusive: bool,
+        commit: Option<Wants>,
+        argument: *mut c_void,
+        arena: *mut *mut c_void,
+    ) -> bool;
+}
+
+unsafe extern "C" fn wants(
+    takes: bool,
+    start: *mut c_void,
+    size: usize,
+    is_zero: *mut bool,
+    _: *mut c_void,
+) -> bool {
+    if !takes {
+        leaves::given_up(start.addr(), size);
+        return true;
+    }
+    let was_zero = leaves::had(start.addr(), size);
+    if !is_zero.is_null() {
+        // SAFETY: where the allocator wants to know, it is a place for the answer.
+        unsafe { is_zero.write(was_zero) };
+    }
+    true
+}
+
 /// Reserves the segment, and hands it to the allocator.
 pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
-    /// `mi_option_minimal_purge_size`, in KiB, which the crate has no name for.
-    const PURGE_LEAST: c_int = 44;
+    /// `mi_option_purge_delay`, which the crate has no name for.
+    const PURGE_DELAY: c_int = 15;
     AREA.reserve(bytes, leaf)?;
-    // Memory of this segment and no other; and what is thrown away is whole huge pages.
-    // SAFETY: numbers.
-    unsafe { mi::mi_option_set(mi::mi_option_limit_os_alloc, 1) };
-    if leaf > Leaf::Base {
+    leaves::begin()?;
+    // Memory of this segment and no other; and what is given up is told at once.
+    for (option, value) in [(mi::mi_option_limit_os_alloc, 1), (PURGE_DELAY, 0)] {
         // SAFETY: numbers.
-        unsafe { mi::mi_option_set(PURGE_LEAST, 2048) };
+        unsafe { mi::mi_option_set(option, value) };
     }
     let range = AREA.range();
-    let at = ptr::with_exposed_provenance(range.start);
+    area::advise_leaf(range.start, range.len(), Leaf::Base);
+    let at = ptr::with_exposed_provenance_mut(range.start);
     let mut arena = ptr::null_mut();
+    // Not committed, so that it asks for each piece.
+    let [is_committed, is_pinned, is_zero, is_exclusive] = [false, false, true, false];
+    let (size, node, nothing) = (range.len(), -1, ptr::null_mut());
     // SAFETY: mapped for good, zero, and nobody else's.
     let is_taken = unsafe {
-        mi::mi_manage_os_memory_ex(at, range.len(), true, false, true, -1, false, &raw mut arena)
+        mi_manage_memory(
+            at,
+            size,
+            is_committed,
+            is_pinned,
+            is_zero,
+            node,
+            is_exclusive,
+            Some(wants),
+            nothing,
+            &raw mut arena,
+        )
     };
-    IS_ON.store(is_taken, Ordering::Release);
-    if is_taken { Ok(()) } else { Err(libc::ENOMEM) }
+    if !is_taken {
+        return Err(libc::ENOMEM);
+    }
+    // SAFETY: takes a number.
+    let first = unsafe { mi::mi_malloc(1) };
+    // SAFETY: it was had just now, and nobody else has it.
+    unsafe { mi::mi_free(first) };
+    let first = first.addr() / PMD * PMD;
+    if AREA.has(first) {
+        area::advise_leaf(first, range.end - first, leaf);
+    }
+    IS_ON.store(true, Ordering::Release);
+    Ok(())
 }
 
 /// Whether there is a heap.

@@ -26,6 +26,7 @@ mod changes;
 mod count;
 mod heap;
 mod kernel;
+mod leaves;
 mod lock;
 mod malloc;
 mod maps;
@@ -49,8 +50,10 @@ static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
         extern "C" fn before() {
             maps::LOCK.before_fork();
+            leaves::before_fork();
         }
         extern "C" fn after() {
+            leaves::after_fork();
             maps::LOCK.after_fork();
         }
         begin::once();

@@ -26,7 +26,7 @@ use crate::{
     kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
     orders,
-    ranges::Ranges,
+    ranges::{self, Ranges},
 };
 
 /// The segment.
@@ -46,7 +46,7 @@ pub(crate) const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
 /// Reserves the segment, and a bit for each of its pages, twice.
 pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
     let pages = bytes.next_multiple_of(usize::try_from(Leaf::Pud.bytes()).unwrap_or(0)) / PAGE;
-    let length = (2 * words(pages) * size_of::<u64>()).next_multiple_of(PAGE);
+    let length = (2 * ranges::words(pages) * size_of::<u64>()).next_multiple_of(PAGE);
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let tables = unsafe { kernel::map(&map) }?;
@@ -56,10 +56,6 @@ pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
     TOPS[1].store(pages, Ordering::Relaxed);
     TABLES.store(tables.cast(), Ordering::Release);
     Ok(())
-}
-
-fn words(pages: usize) -> usize {
-    pages.div_ceil(64)
 }
 
 /// The pages of the segment, while nobody else looks at them.
@@ -77,7 +73,7 @@ fn pages() -> Result<Pages<'static>, Reason> {
     }
     let held = LOCK.hold().ok_or(Reason::Busy)?;
     let pages = AREA.range().len() / PAGE;
-    let count = words(pages);
+    let count = ranges::words(pages);
     // SAFETY: `begin` mapped both tables, zero, for good and for at least so many words.
     let both = unsafe { std::slice::from_raw_parts(tables.cast_const(), 2 * count) };
     let (taken, changed) = both.split_at(count);

@@ -12,16 +12,29 @@ const BITS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Ranges<'w> {
     words: &'w [AtomicU64],
+    /// A bit for each word: whether any of its pages is taken, and whether all of them are. Only a
+    /// word that is neither empty nor full is looked at, so large ranges cost a few words.
+    any: &'w [AtomicU64],
+    all: &'w [AtomicU64],
     pages: usize,
     /// All pages from here on are taken.
     top: &'w AtomicUsize,
 }
 
+/// Words that so many pages need.
+pub(crate) fn words(pages: usize) -> usize {
+    let words = pages.div_ceil(BITS);
+    words + 2 * words.div_ceil(BITS)
+}
+
 impl<'w> Ranges<'w> {
-    /// So many pages; a word holds 64 of them.
-    pub(crate) fn of(words: &'w [AtomicU64], pages: usize, top: &'w AtomicUsize) -> Self {
-        debug_assert!(words.len() * BITS >= pages, "a bit for each page");
-        Self { words, pages, top }
+    /// So many pages, by as many [`words`] as they need.
+    pub(crate) fn of(memory: &'w [AtomicU64], pages: usize, top: &'w AtomicUsize) -> Self {
+        debug_assert!(memory.len() >= words(pages), "a bit for each page");
+        let count = pages.div_ceil(BITS);
+        let (words, rest) = memory.split_at(count);
+        let (any, all) = rest.split_at(count.div_ceil(BITS));
+        Self { words, any, all, pages, top }
     }
 
     /// Takes so many free pages, the highest that are there; the first of them is a multiple of
@@ -66,7 +79,7 @@ impl<'w> Ranges<'w> {
     /// These pages are free, whatever they were.
     pub(crate) fn free(&self, start: usize, end: usize) {
         self.set(start, end.min(self.pages), false);
-        self.top.fetch_max(end, Ordering::Relaxed);
+        self.top.store(self.top.load(Ordering::Relaxed).max(end), Ordering::Relaxed);
     }
 
     /// Whether any of these pages is taken.
@@ -93,31 +106,89 @@ impl<'w> Ranges<'w> {
         while at > start {
             let nth = (at - 1) / BITS;
             let from = nth * BITS;
-            let word = self.words[nth].load(Ordering::Relaxed);
+            let word = self.word(nth);
             let word = if what == Look::Taken { word } else { !word };
             let word = word & mask(start.saturating_sub(from), at - from);
             if word != 0 {
-                return Some(from + BITS - 1 - word.leading_zeros() as usize);
+                return Some(from + last_of(word));
             }
-            at = from;
+            at = (self.last_word(nth, what)? + 1) * BITS;
         }
         None
     }
 
-    fn set(&self, start: usize, end: usize, taken: bool) {
-        let mut at = start;
-        while at < end {
-            let nth = at / BITS;
-            let from = nth * BITS;
-            let mask = mask(at - from, (end - from).min(BITS));
-            if taken {
-                self.words[nth].fetch_or(mask, Ordering::Relaxed);
-            } else {
-                self.words[nth].fetch_and(!mask, Ordering::Relaxed);
+    /// The last word before one that has a page of a kind.
+    fn last_word(&self, before: usize, what: Look) -> Option<usize> {
+        let mut at = before;
+        while at > 0 {
+            let nth = (at - 1) / BITS;
+            let word = match what {
+                Look::Taken => self.any[nth].load(Ordering::Relaxed),
+                Look::Free => !self.all[nth].load(Ordering::Relaxed),
+            };
+            let word = word & mask(0, at - nth * BITS);
+            if word != 0 {
+                return Some(nth * BITS + last_of(word));
             }
-            at = from + BITS;
+            at = nth * BITS;
+        }
+        None
+    }
+
+    fn word(&self, nth: usize) -> u64 {
+        let (of, bit) = (nth / BITS, 1 << (nth % BITS));
+        if self.any[of].load(Ordering::Relaxed) & bit == 0 {
+            0
+        } else if self.all[of].load(Ordering::Relaxed) & bit != 0 {
+            u64::MAX
+        } else {
+            self.words[nth].load(Ordering::Relaxed)
         }
     }
+
+    fn set(&self, start: usize, end: usize, taken: bool) {
+        let (first, last) = (start.div_ceil(BITS), end / BITS);
+        if first > last {
+            return self.set_within(first - 1, start, end, taken);
+        }
+        if start < first * BITS {
+            self.set_within(first - 1, start, first * BITS, taken);
+        }
+        put(self.any, first, last, taken);
+        put(self.all, first, last, taken);
+        if last * BITS < end {
+            self.set_within(last, last * BITS, end, taken);
+        }
+    }
+
+    /// Sets pages of one word.
+    fn set_within(&self, nth: usize, start: usize, end: usize, taken: bool) {
+        let mask = mask(start - nth * BITS, end - nth * BITS);
+        let was = self.word(nth);
+        let word = if taken { was | mask } else { was & !mask };
+        self.words[nth].store(word, Ordering::Relaxed);
+        put(self.any, nth, nth + 1, word != 0);
+        put(self.all, nth, nth + 1, word == u64::MAX);
+    }
+}
+
+/// Sets the bits from one to before another. Nobody else writes while the lock is held, so no
+/// locked operation is needed.
+fn put(words: &[AtomicU64], start: usize, end: usize, on: bool) {
+    let mut at = start;
+    while at < end {
+        let nth = at / BITS;
+        let from = nth * BITS;
+        let mask = mask(at - from, (end - from).min(BITS));
+        let was = words[nth].load(Ordering::Relaxed);
+        words[nth].store(if on { was | mask } else { was & !mask }, Ordering::Relaxed);
+        at = from + BITS;
+    }
+}
+
+/// The highest bit of a word that is not 0.
+fn last_of(word: u64) -> usize {
+    BITS - 1 - word.leading_zeros() as usize
 }
 
 /// What is looked for.
@@ -139,7 +210,8 @@ mod tests {
 
     use super::*;
 
-    const PAGES: usize = 300;
+    /// More than a word of words.
+    const PAGES: usize = 4500;
 
     struct Own {
         words: Vec<AtomicU64>,
@@ -148,7 +220,7 @@ mod tests {
 
     impl Own {
         fn new() -> Self {
-            let words = (0..PAGES.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect();
+            let words = (0..words(PAGES)).map(|_| AtomicU64::new(0)).collect();
             Self { words, top: AtomicUsize::new(PAGES) }
         }
 
@@ -196,12 +268,13 @@ mod tests {
 
     fn acts() -> impl Strategy<Value = Do> {
         let range = || (0..PAGES, 0..PAGES).prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let count = prop_oneof![0..80_usize, 0..PAGES];
         prop_oneof![
-            4 => (0..80_usize, prop_oneof![Just(1_usize), Just(2), Just(16), Just(64)])
+            4 => (count, prop_oneof![Just(1_usize), Just(2), Just(16), Just(64)])
                 .prop_map(|(count, align)| Do::Take { count, align }),
             1 => range().prop_map(|(start, end)| Do::TakeAt { start, end }),
-            1 => range().prop_map(|(start, end)| Do::Hold { start, end: end.min(start + 40) }),
-            3 => range().prop_map(|(start, end)| Do::Free { start, end: end.min(start + 90) }),
+            1 => range().prop_map(|(start, end)| Do::Hold { start, end }),
+            3 => range().prop_map(|(start, end)| Do::Free { start, end }),
         ]
     }
 
@@ -227,10 +300,16 @@ mod tests {
                     }
                 };
                 prop_assert_eq!(came, model(&mut pages, act), "{:?}", act);
-                for (page, taken) in pages.iter().enumerate() {
-                    prop_assert_eq!(ranges.is_any_taken(page, page + 1), *taken, "{}", page);
+                for word in (0..PAGES).step_by(BITS) {
+                    let end = (word + BITS).min(PAGES);
+                    let model = &pages[word..end];
+                    prop_assert_eq!(ranges.is_any_taken(word, end), model.contains(&true));
+                    prop_assert_eq!(ranges.are_all_taken(word, end), !model.contains(&false));
                 }
-                prop_assert_eq!(ranges.are_all_taken(3, 200), pages[3..200].iter().all(|t| *t));
+                prop_assert_eq!(ranges.are_all_taken(3, 4400), !pages[3..4400].contains(&false));
+            }
+            for (page, taken) in pages.iter().enumerate() {
+                prop_assert_eq!(ranges.is_any_taken(page, page + 1), *taken, "{}", page);
             }
         }
     }
@@ -242,7 +321,7 @@ mod tests {
         assert_eq!([ranges.take(0, 1), ranges.take(PAGES + 1, 1)], [None, None]);
         assert_eq!(ranges.take(PAGES, 1), Some(0));
         assert_eq!(ranges.take(1, 1), None);
-        ranges.free(100, 101);
-        assert_eq!([ranges.take(1, 1), ranges.take(1, 1)], [Some(100), None]);
+        ranges.free(4200, 4201);
+        assert_eq!([ranges.take(1, 1), ranges.take(1, 1)], [Some(4200), None]);
     }
 }

@@ -1,0 +1,201 @@
+#![expect(unsafe_code, reason = "throws away what the allocator has given up; the rules are in lib.rs")]
+//! Which leaves of the heap hold something, and what goes back to the kernel.
+//!
+//! The one idea: the allocator says of each piece of 64 KiB when it has it and when it gives it up,
+//! so a leaf of which it has none can go back whole, at once; no leaf is ever split. Some of those
+//! stay all the same, because a program that frees mostly allocates again: as many as had been in
+//! use before, and no more than a share, so that the peak of the program's memory stays its own.
+//!
+//! A leaf is a word: a bit for each piece that the allocator has, and one for each that it gave up
+//! and that may hold something. All bits are one while the leaf is on its way to the kernel, when
+//! whoever wants it waits. No lock is held, since a fork waits for whoever is at it.
+
+use std::{
+    ops::Range,
+    ptr, slice,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+};
+
+use pagelab_sys::process::preload::edge::Errno;
+
+use crate::{
+    area::{PAGE, PMD},
+    heap::AREA,
+    kernel::{self, Map, OWN, USABLE},
+};
+
+/// What the allocator hands out.
+const PIECE: usize = 64 << 10;
+/// Pieces of a leaf: bits of half a word.
+const PIECES: usize = PMD / PIECE;
+/// The leaf is on its way to the kernel: pieces that are in use hold nothing old.
+const GOING: u64 = u64::MAX;
+/// Leaves that stay at least, where as many had been in use; then one for so many in use.
+const STAY: usize = 8;
+const SHARE: usize = 16;
+
+/// A word for each leaf; null where there is no heap.
+static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+/// Leaves in use, the most that were, and those that stay though nobody has them.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+static STAYING: AtomicUsize = AtomicUsize::new(0);
+/// Who is sending leaves to the kernel, and whether a fork waits for them.
+static SENDING: AtomicUsize = AtomicUsize::new(0);
+static FORKING: AtomicBool = AtomicBool::new(false);
+
+/// Makes the table.
+pub(crate) fn begin() -> Result<(), Errno> {
+    let length = (AREA.range().len() / PMD * size_of::<u64>()).next_multiple_of(PAGE);
+    let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
+    // SAFETY: a new place, which the kernel chooses; it is kept for good.
+    let table = unsafe { kernel::map(&map) }?;
+    TABLE.store(table.cast(), Ordering::Release);
+    Ok(())
+}
+
+fn table() -> &'static [AtomicU64] {
+    let table = TABLE.load(Ordering::Acquire);
+    if table.is_null() {
+        return &[];
+    }
+    // SAFETY: `begin` mapped a word for each leaf, zero and for good.
+    unsafe { slice::from_raw_parts(table, AREA.range().len() / PMD) }
+}
+
+/// The leaves of some addresses of the heap, and the pieces of each.
+fn pieces(start: usize, length: usize) -> impl Iterator<Item = (usize, u64)> {
+    let from = start - AREA.range().start;
+    let (first, end) = (from / PIECE, (from + length).div_ceil(PIECE));
+    (first / PIECES..end.div_ceil(PIECES)).map(move |leaf| {
+        let at = leaf * PIECES;
+        let (low, high) = (first.max(at) - at, end.min(at + PIECES) - at);
+        (leaf, ((1_u64 << high) - 1) & !((1_u64 << low) - 1))
+    })
+}
+
+/// The allocator has some pieces from now on; whether they are zero.
+pub(crate) fn had(start: usize, length: usize) -> bool {
+    let table = table();
+    let mut is_zero = true;
+    for (leaf, mask) in pieces(start, length) {
+        let mut was = table[leaf].load(Ordering::Acquire);
+        loop {
+            if was == GOING {
+                std::thread::yield_now();
+                was = table[leaf].load(Ordering::Acquire);
+                continue;
+            }
+            let word = (was | mask) & !(mask << PIECES);
+            match table[leaf].compare_exchange(was, word, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(now) => was = now,
+            }
+        }
+        is_zero &= (was >> PIECES) & mask == 0;
+        if used(was) == 0 {
+            let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
+            MOST.fetch_max(live, Ordering::Relaxed);
+            if was != 0 {
+                STAYING.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+    is_zero
+}
+
+/// The pieces of a leaf that the allocator has.
+fn used(word: u64) -> u64 {
+    word & ((1 << PIECES) - 1)
+}
+
+/// The allocator gives some pieces up.
+pub(crate) fn given_up(start: usize, length: usize) {
+    SENDING.fetch_add(1, Ordering::SeqCst);
+    let may_go = !FORKING.load(Ordering::SeqCst);
+    let mut going = 0..0;
+    for (leaf, mask) in pieces(start, length) {
+        if give_up(leaf, mask, may_go) {
+            if going.end != leaf {
+                send(&going);
+                going.start = leaf;
+            }
+            going.end = leaf + 1;
+        }
+    }
+    send(&going);
+    SENDING.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Notes it of one leaf; whether the leaf is to go.
+fn give_up(leaf: usize, mask: u64, may_go: bool) -> bool {
+    let word = &table()[leaf];
+    let mut was = word.load(Ordering::Acquire);
+    loop {
+        // What is on its way has no piece that anybody could give up.
+        let left = (was | (mask << PIECES)) & !mask;
+        let is_free = used(was) != 0 && used(left) == 0;
+        let goes = is_free && may_go && !may_stay();
+        let next = if goes { GOING } else { left };
+        match word.compare_exchange(was, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                if is_free {
+                    LIVE.fetch_sub(1, Ordering::Relaxed);
+                    STAYING.fetch_add(usize::from(!goes), Ordering::Relaxed);
+                }
+                return goes;
+            }
+            Err(now) => was = now,
+        }
+    }
+}
+
+/// Whether one more leaf may stay that nobody has, now that one less is in use.
+fn may_stay() -> bool {
+    let live = LIVE.load(Ordering::Relaxed).saturating_sub(1);
+    let had = MOST.load(Ordering::Relaxed).saturating_sub(live);
+    STAYING.load(Ordering::Relaxed) < had.min(STAY + live / SHARE)
+}
+
+/// Sends leaves to the kernel: they are zero then.
+fn send(leaves: &Range<usize>) {
+    if leaves.is_empty() {
+        return;
+    }
+    let start = AREA.range().start + leaves.start * PMD;
+    // SAFETY: nobody has any of it, nor gets it while its words say that it is going.
+    let came = unsafe { kernel::advise(start, leaves.len() * PMD, libc::MADV_DONTNEED) };
+    // What the kernel did not take holds what it held.
+    let left = if came.is_ok() { 0 } else { !0 << PIECES };
+    for word in &table()[leaves.clone()] {
+        word.store(left, Ordering::Release);
+        STAYING.fetch_add(usize::from(left != 0), Ordering::Relaxed);
+    }
+}
+
+/// Waits until no leaf is on its way, so that a child finds none.
+pub(crate) fn before_fork() {
+    FORKING.store(true, Ordering::SeqCst);
+    while SENDING.load(Ordering::SeqCst) > 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// On both sides of a fork.
+pub(crate) fn after_fork() {
+    FORKING.store(false, Ordering::SeqCst);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_range_are_bits_of_its_leaves() {
+        let at = |start, length| pieces(start, length).collect::<Vec<_>>();
+        assert_eq!(at(0, PIECE), [(0, 1)]);
+        assert_eq!(at(PMD - PIECE, 2 * PIECE), [(0, 1 << 31), (1, 1)]);
+        assert_eq!(at(PMD, PMD), [(1, u64::from(u32::MAX))]);
+        assert_eq!(at(PIECE, 2 * PMD), [(0, 0xffff_fffe), (1, 0xffff_ffff), (2, 1)]);
+    }
+}
