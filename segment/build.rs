@@ -2,11 +2,12 @@
 //!
 //! mimalloc calls `mmap` by that name, which this library takes from programs: what the allocator
 //! maps for its own tables must not come out of a program's segment, so its calls have names of
-//! their own here, `__wrap_mmap` and the like.
+//! their own here, `__wrap_mmap` and the like. So do its locks, which a fork must find free.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    for call in ["mmap", "munmap", "mprotect", "madvise"] {
+    let locks = ["pthread_mutex_lock", "pthread_mutex_unlock"];
+    for call in ["mmap", "munmap", "mprotect", "madvise"].into_iter().chain(locks) {
         println!("cargo::rustc-link-arg-cdylib=-Wl,--wrap={call}");
     }
 }

@@ -1,46 +1,100 @@
 #![expect(unsafe_code, reason = "reserves what programs get; the rules are in lib.rs")]
 //! A segment: a contiguous range of addresses, aligned to its leaf.
 //!
-//! The one idea: a segment is private anonymous memory of one mapping, advised once, so that the
-//! kernel can serve it by large pages wherever a whole one lies in it, and copies it on a write
+//! The one idea: its addresses are reserved once, and a back end lays memory there, leaf by leaf
+//! ([`crate::back`]). What is ordinary memory of it is private and anonymous, advised once, so that
+//! the kernel can serve it by large pages wherever a whole one lies in it, and copies it on a write
 //! after a fork. A page of it that is given back is zero when it is taken again.
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Backing, Leaf, Wish},
+};
 
-use crate::kernel::{self, Map, OWN, USABLE};
+use crate::{
+    back::{self, Ground},
+    kernel::{self, Map, OWN, USABLE},
+    ranges::{self, Ranges},
+};
 
 /// A base page.
 pub(crate) const PAGE: usize = 4096;
 /// What segments are cut by: no leaf that a kernel needs alignment for is smaller.
 pub(crate) const PMD: usize = 2 << 20;
+/// A leaf of 1 GiB.
+pub(crate) const PUD: usize = 1 << 30;
+
+/// Which end of a segment is used first, and lies at the edge of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grows {
+    Up,
+    Down,
+}
+
+/// Some addresses of a segment, set once.
+#[derive(Debug)]
+struct Piece {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Piece {
+    const fn new() -> Self {
+        Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0) }
+    }
+
+    fn has(&self, at: usize) -> bool {
+        (self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)).contains(&at)
+    }
+}
 
 /// Where a segment lies; nowhere before it is reserved.
 #[derive(Debug)]
 pub(crate) struct Area {
     start: AtomicUsize,
     length: AtomicUsize,
+    /// Leaves of a pool: of 1 GiB, and of 2 MiB.
+    pools: [Piece; 2],
+    /// The module's open file; negative where all is the kernel's.
+    device: AtomicI32,
+    /// A bit for each 2 MiB: a leaf of a pool that is ordinary memory by now, or of the module that
+    /// may hold something though nothing is mapped.
+    marks: AtomicPtr<AtomicU64>,
+    top: AtomicUsize,
 }
 
 impl Area {
     pub(crate) const fn new() -> Self {
-        Self { start: AtomicUsize::new(0), length: AtomicUsize::new(0) }
+        Self {
+            start: AtomicUsize::new(0),
+            length: AtomicUsize::new(0),
+            pools: [const { Piece::new() }; 2],
+            device: AtomicI32::new(-1),
+            marks: AtomicPtr::new(std::ptr::null_mut()),
+            top: AtomicUsize::new(0),
+        }
     }
 
-    /// Reserves so many bytes, and a leaf's rest.
-    pub(crate) fn reserve(&self, bytes: usize, leaf: Leaf) -> Result<(), Errno> {
-        let align = align(leaf);
-        let length = bytes.checked_next_multiple_of(align).ok_or(libc::ENOMEM)?;
+    /// Reserves so many bytes, whole pieces of 2 MiB, and lays memory there.
+    pub(crate) fn reserve(&self, bytes: usize, wish: &Wish, grows: Grows) -> Result<(), Errno> {
+        let align = usize::try_from(wish.leaf.bytes()).unwrap_or(PMD).max(PMD);
+        // The module's frames begin at a leaf.
+        let grows = if wish.backing == Backing::Module { Grows::Up } else { grows };
+        let length = bytes.checked_next_multiple_of(PMD).ok_or(libc::ENOMEM)?;
         let whole = length.checked_add(align).ok_or(libc::ENOMEM)?;
-        let map =
-            Map { address: 0, length: whole, access: USABLE, flags: OWN, file: -1, offset: 0 };
+        let access = libc::PROT_NONE;
+        let map = Map { address: 0, length: whole, access, flags: OWN, file: -1, offset: 0 };
         // SAFETY: a new place, which the kernel chooses.
         let at = unsafe { kernel::map(&map) }?.addr();
-        let start = at.next_multiple_of(align);
+        let start = match grows {
+            Grows::Up => at.next_multiple_of(align),
+            Grows::Down => (at + whole) / align * align - length,
+        };
         let (before, after) = (start - at, at + whole - (start + length));
         if before > 0 {
             // SAFETY: mapped above, and nobody has seen it.
@@ -50,7 +104,8 @@ impl Area {
             // SAFETY: as above.
             unsafe { kernel::unmap(start + length, after) }?;
         }
-        advise_leaf(start, length, leaf);
+        let rest = back::lay(self, &(start..start + length), wish, grows)?;
+        ordinary(&rest, wish.leaf)?;
         self.is_there(start, length);
         Ok(())
     }
@@ -78,11 +133,113 @@ impl Area {
         let part = of.start.max(own.start)..of.end.min(own.end);
         (part.start < part.end).then_some(part)
     }
-}
 
-/// What a segment is aligned to: no leaf is smaller than what huge pages need.
-fn align(leaf: Leaf) -> usize {
-    usize::try_from(leaf.bytes().max(Leaf::Pmd.bytes())).unwrap_or(usize::MAX)
+    /// A bit for each 2 MiB of `range`, none of them set.
+    pub(crate) fn mark_by(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let words = ranges::words(range.len() / PMD);
+        let length = (words * size_of::<u64>()).next_multiple_of(PAGE);
+        let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
+        // SAFETY: a new place, which the kernel chooses; it is kept for good.
+        let words = unsafe { kernel::map(&map) }?;
+        self.marks.store(words.cast(), Ordering::Release);
+        Ok(())
+    }
+
+    /// These addresses are leaves of a pool.
+    pub(crate) fn is_pool(&self, leaf: Leaf, range: &Range<usize>) {
+        let piece = &self.pools[usize::from(leaf == Leaf::Pmd)];
+        piece.start.store(range.start, Ordering::Relaxed);
+        piece.end.store(range.end, Ordering::Relaxed);
+    }
+
+    /// All of it is the module's, by this open file; or the kernel's.
+    pub(crate) fn is_of(&self, file: i32) {
+        self.device.store(file, Ordering::Release);
+    }
+
+    /// All of it is ordinary memory from now on.
+    pub(crate) fn is_ordinary(&self) {
+        for piece in &self.pools {
+            piece.end.store(0, Ordering::Relaxed);
+        }
+        self.is_of(-1);
+    }
+
+    /// The module's file.
+    pub(crate) fn file(&self) -> Option<i32> {
+        Some(self.device.load(Ordering::Acquire)).filter(|file| *file >= 0)
+    }
+
+    fn marks(&self) -> Option<(Ranges<'_>, usize)> {
+        let words = self.marks.load(Ordering::Acquire);
+        if words.is_null() {
+            return None;
+        }
+        let range = self.range();
+        let pieces = range.len() / PMD;
+        // SAFETY: `mark_by` mapped so many words, zero, and for good.
+        let words =
+            unsafe { std::slice::from_raw_parts(words.cast_const(), ranges::words(pieces)) };
+        Some((Ranges::of(words, pieces, &self.top), range.start))
+    }
+
+    /// Marks every 2 MiB of which some addresses are a part.
+    pub(crate) fn mark(&self, range: &Range<usize>) {
+        if let Some((marks, start)) = self.marks() {
+            marks.hold((range.start - start) / PMD, (range.end - start).div_ceil(PMD));
+        }
+    }
+
+    /// Whether the 2 MiB around an address are marked.
+    pub(crate) fn is_marked(&self, at: usize) -> bool {
+        self.marks().is_some_and(|(marks, start)| {
+            let nth = (at - start) / PMD;
+            marks.is_any_taken(nth, nth + 1)
+        })
+    }
+
+    /// What lies at an address of it.
+    pub(crate) fn ground(&self, at: usize) -> Ground {
+        if self.file().is_some() {
+            return Ground::Module;
+        }
+        let leaves = [Leaf::Pud, Leaf::Pmd];
+        let pool = self.pools.iter().zip(leaves).find(|(piece, _)| piece.has(at));
+        match pool {
+            Some((_, leaf)) if !self.is_marked(at) => Ground::Pool(leaf),
+            _ => Ground::Ordinary,
+        }
+    }
+
+    /// Whether a part of it is of leaves that the kernel cannot split.
+    pub(crate) fn has_pool(&self) -> bool {
+        self.pools.iter().any(|piece| piece.end.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Whether some of it was set aside for this program alone.
+    pub(crate) fn is_set_aside(&self) -> bool {
+        self.has_pool() || self.file().is_some()
+    }
+
+    /// Goes through some of its addresses, by runs of one kind of memory.
+    pub(crate) fn runs(
+        &self,
+        part: &Range<usize>,
+        mut each: impl FnMut(Ground, &Range<usize>) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let mut start = part.start;
+        while start < part.end {
+            let ground = self.ground(start);
+            let mut end = start;
+            while end < part.end && self.ground(end) == ground {
+                end = (end / ground.step() + 1) * ground.step();
+            }
+            let run = start..end.min(part.end);
+            each(ground, &run)?;
+            start = run.end;
+        }
+        Ok(())
+    }
 }
 
 /// Asks for the leaf's pages.
@@ -93,9 +250,12 @@ pub(crate) fn advise_leaf(start: usize, length: usize, leaf: Leaf) {
     let _ = unsafe { kernel::advise(start, length, advice) };
 }
 
-/// Makes some addresses of a segment what they were when it was reserved, and zero.
-pub(crate) fn renew(range: &Range<usize>, leaf: Leaf) -> Result<(), Errno> {
+/// Lays ordinary memory, which is zero, over what was there.
+pub(crate) fn ordinary(range: &Range<usize>, leaf: Leaf) -> Result<(), Errno> {
     let (address, length) = (range.start, range.len());
+    if length == 0 {
+        return Ok(());
+    }
     let flags = OWN | libc::MAP_FIXED;
     let map = Map { address, length, access: USABLE, flags, file: -1, offset: 0 };
     // SAFETY: the caller gives back what is there.

@@ -61,7 +61,7 @@ fn begin() -> bool {
 }
 
 fn reserve(wish: &Wish) {
-    type Begin = fn(usize, Leaf) -> Result<(), Errno>;
+    type Begin = fn(usize, &Wish) -> Result<(), Errno>;
     let segments: [(u64, Begin, &Area); 3] = [
         (wish.heap, heap::begin, &heap::AREA),
         (wish.heap, breaks::begin, &breaks::AREA),
@@ -71,7 +71,7 @@ fn reserve(wish: &Wish) {
     for (nth, (bytes, begin, area)) in segments.into_iter().enumerate() {
         let Some(bytes) = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0) else { continue };
         any = true;
-        if let Err(errno) = begin(bytes, wish.leaf) {
+        if let Err(errno) = begin(bytes, wish) {
             count::add(Counted::Unreserved, 1);
             count::refused(Counted::Errno, errno);
         } else if wish.zero == Zero::Ahead && nth != 1 {

@@ -11,11 +11,11 @@ use std::{
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Leaf, Reason},
+    segment::{Backing, Reason, Wish},
 };
 
 use crate::{
-    area::{self, Area, PAGE},
+    area::{self, Area, Grows, PAGE},
     count, orders,
 };
 
@@ -24,9 +24,9 @@ pub(crate) static AREA: Area = Area::new();
 /// The break; 0 before it is asked for.
 static BREAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Reserves the segment.
-pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
-    AREA.reserve(bytes, leaf)?;
+/// Reserves the segment, of ordinary memory: few programs have a break, and none says how large.
+pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
+    AREA.reserve(bytes, &Wish { backing: Backing::Thp, ..*wish }, Grows::Up)?;
     BREAK.store(AREA.range().start, Ordering::Release);
     Ok(())
 }
@@ -43,7 +43,7 @@ fn moved(to: impl Fn(usize) -> Option<usize>) -> Result<usize, Errno> {
     let kept = BREAK.load(Ordering::Acquire).next_multiple_of(PAGE);
     let end = was.next_multiple_of(PAGE);
     if kept < end {
-        area::renew(&(kept..end), orders::leaf())?;
+        area::ordinary(&(kept..end), orders::leaf())?;
     }
     Ok(was)
 }

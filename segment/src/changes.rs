@@ -5,41 +5,108 @@
 //! that they are no longer as they were reserved. A map that grows does so in place where the pages
 //! behind it are free, and is copied where they are not: its pages belong to their addresses.
 
-use std::{ffi::c_int, ffi::c_void, ops::Range, ptr};
+use std::{
+    ffi::{c_int, c_void},
+    ops::Range,
+    ptr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Counted, Reason},
+    segment::{Backed, Counted, Reason},
 };
 
 use crate::{
-    area::{self, PAGE},
-    breaks, count, heap, kernel,
+    area::{Area, PAGE},
+    back::{self, Ground},
+    breaks, count, heap,
+    kernel::{self, Map},
     maps::{self, AREA, rounded},
-    orders,
 };
+
+/// The segment in which some addresses lie, and which of them do.
+fn area_of(whole: &Range<usize>) -> Option<(&'static Area, Range<usize>)> {
+    let areas = [&AREA, &heap::AREA, &breaks::AREA];
+    areas.into_iter().find_map(|area| area.part(whole).map(|part| (area, part)))
+}
+
+/// Runs of pages that have something of their own, each of which takes two mappings more.
+static SPLITS: AtomicUsize = AtomicUsize::new(0);
+/// So many runs there may be; 0 before somebody asked the kernel.
+static SPLITS_MAX: AtomicUsize = AtomicUsize::new(0);
+/// Mappings that stay for libc and for the program's own: stacks of threads, libraries.
+const SPARE: usize = 2048;
+
+/// Whether there may be so many more runs, as the process may have so many mappings only.
+pub(crate) fn may_split(more: usize) -> Result<(), Errno> {
+    if more == 0 {
+        return Ok(());
+    }
+    let most = match SPLITS_MAX.load(Ordering::Relaxed) {
+        0 => {
+            let maps = kernel::number(c"/proc/sys/vm/max_map_count").unwrap_or(65_530);
+            let most = (maps.saturating_sub(SPARE) / 2).max(1);
+            SPLITS_MAX.store(most, Ordering::Relaxed);
+            most
+        }
+        most => most,
+    };
+    if SPLITS.load(Ordering::Relaxed) + more <= most {
+        return Ok(());
+    }
+    count::backed(Backed::Bounded, 1);
+    // As the kernel answers a little later.
+    Err(libc::ENOMEM)
+}
+
+/// So many runs became so many.
+pub(crate) fn split(before: usize, after: usize) {
+    if after >= before {
+        SPLITS.fetch_add(after - before, Ordering::Relaxed);
+    } else {
+        SPLITS.fetch_sub(before - after, Ordering::Relaxed);
+    }
+}
 
 /// `mprotect(2)`.
 ///
 /// # Safety
 /// As the call.
 pub(crate) unsafe fn protect(at: usize, length: usize, access: c_int) -> Result<(), Errno> {
-    if let Some(part) = AREA.part(&(at..at.saturating_add(rounded(length)))) {
-        if !maps::is_taken(&part) {
-            return Err(libc::ENOMEM);
-        }
-        if access != kernel::USABLE {
-            maps::changed(&part);
+    let whole = at..at.saturating_add(rounded(length));
+    let Some((area, part)) = area_of(&whole).filter(|_| at.is_multiple_of(PAGE)) else {
+        // SAFETY: the caller's.
+        return unsafe { kernel::protect(at, length, access) };
+    };
+    let is_map = ptr::eq(area, &raw const AREA);
+    if is_map && !maps::is_taken(&part) {
+        return Err(libc::ENOMEM);
+    }
+    for rest in [whole.start..part.start, part.end..whole.end] {
+        if !rest.is_empty() {
+            // SAFETY: the caller's.
+            unsafe { kernel::protect(rest.start, rest.len(), access) }?;
         }
     }
-    // SAFETY: the caller's.
-    unsafe { kernel::protect(at, length, access) }
+    if access != kernel::USABLE {
+        maps::changed(area, &part)?;
+    } else if is_map && maps::is_plain(&part) {
+        return Ok(());
+    }
+    area.runs(&part, |ground, run| match ground {
+        // As they all are: what has other rights has become ordinary.
+        Ground::Pool(_) => Ok(()),
+        // SAFETY: the caller's.
+        Ground::Ordinary | Ground::Module => unsafe {
+            kernel::protect(run.start, run.len(), access)
+        },
+    })
 }
 
 /// Advice that leaves a mapping as it is, and changes what is in it.
-const OF_CONTENTS: [c_int; 9] = [
+const OF_CONTENTS: [c_int; 8] = [
     libc::MADV_WILLNEED,
-    libc::MADV_DONTNEED,
     libc::MADV_FREE,
     libc::MADV_REMOVE,
     libc::MADV_COLD,
@@ -55,25 +122,40 @@ const OF_CONTENTS: [c_int; 9] = [
 /// As the call.
 pub(crate) unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(), Errno> {
     let whole = at..at.saturating_add(rounded(length));
-    let parts = [&AREA, &heap::AREA, &breaks::AREA].map(|area| area.part(&whole));
-    if let Some(part) = parts.iter().flatten().next() {
-        // A segment has its own pages, whatever a program thinks is good for it.
-        if [libc::MADV_NOHUGEPAGE, libc::MADV_HUGEPAGE].contains(&advice) {
-            count::add(Counted::Ignored, 1);
-            for rest in [whole.start..part.start, part.end..whole.end] {
-                if !rest.is_empty() {
-                    // SAFETY: the caller's.
-                    unsafe { kernel::advise(rest.start, rest.len(), advice) }?;
-                }
-            }
-            return Ok(());
+    let Some((area, part)) = area_of(&whole).filter(|_| at.is_multiple_of(PAGE)) else {
+        // SAFETY: the caller's.
+        return unsafe { kernel::advise(at, length, advice) };
+    };
+    for rest in [whole.start..part.start, part.end..whole.end] {
+        if !rest.is_empty() {
+            // SAFETY: the caller's.
+            unsafe { kernel::advise(rest.start, rest.len(), advice) }?;
         }
     }
-    if let Some(part) = parts[0].as_ref().filter(|_| !OF_CONTENTS.contains(&advice)) {
-        maps::changed(part);
+    match advice {
+        // A segment has its own pages, whatever a program thinks is good for it.
+        libc::MADV_NOHUGEPAGE | libc::MADV_HUGEPAGE => {
+            count::add(Counted::Ignored, 1);
+            Ok(())
+        }
+        libc::MADV_DONTNEED => back::zero(area, &part),
+        _ if OF_CONTENTS.contains(&advice) => area.runs(&part, |ground, run| {
+            let is_moved = [libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE].contains(&advice);
+            match ground {
+                Ground::Pool(_) if !is_moved => count::add(Counted::Ignored, 1),
+                // Its pages are there for good.
+                Ground::Module => count::add(Counted::Ignored, 1),
+                // SAFETY: the caller's.
+                _ => unsafe { kernel::advise(run.start, run.len(), advice) }?,
+            }
+            Ok(())
+        }),
+        _ => {
+            maps::changed(area, &part)?;
+            // SAFETY: the caller's.
+            unsafe { kernel::advise(part.start, part.len(), advice) }
+        }
     }
-    // SAFETY: the caller's.
-    unsafe { kernel::advise(at, length, advice) }
 }
 
 /// `mremap(2)`.
@@ -98,7 +180,7 @@ pub(crate) unsafe fn remap(
     }
     if flags & !libc::MREMAP_MAYMOVE != 0 {
         // SAFETY: the caller's.
-        return unsafe { by_kernel(&part, [at, old, new, to], flags) };
+        return unsafe { elsewhere(&part, [at, old, new, to], flags) };
     }
     let end = at.checked_add(rounded(new)).ok_or(libc::ENOMEM)?;
     if end <= part.end {
@@ -126,9 +208,43 @@ pub(crate) unsafe fn remap(
             }
             count::fell_back(came.err().unwrap_or(Reason::Moved), new);
             // SAFETY: the caller's.
-            unsafe { by_kernel(&part, [at, old, new, to], flags) }
+            unsafe { elsewhere(&part, [at, old, new, to], flags) }
         }
     }
+}
+
+/// Moves memory of the segment out of it.
+///
+/// # Safety
+/// As `mremap(2)`.
+unsafe fn elsewhere(
+    part: &Range<usize>,
+    [at, old, new, to]: [usize; 4],
+    flags: c_int,
+) -> Result<*mut c_void, Errno> {
+    if AREA.file().is_none() {
+        // SAFETY: the caller's.
+        return unsafe { by_kernel(part, [at, old, new, to], flags) };
+    }
+    // Frames of the module belong to their addresses: what is moved is a copy.
+    let is_fixed = flags & libc::MREMAP_FIXED != 0;
+    let goal = to..to.saturating_add(rounded(new));
+    if !maps::is_plain(part) || (is_fixed && AREA.part(&goal).is_some()) {
+        return Err(libc::EINVAL);
+    }
+    let (address, place) = if is_fixed { (to, libc::MAP_FIXED) } else { (0, 0) };
+    let flags_of = kernel::OWN | place;
+    let access = kernel::USABLE;
+    let map = Map { address, length: new, access, flags: flags_of, file: -1, offset: 0 };
+    // SAFETY: the caller's.
+    let came = unsafe { kernel::map(&map) }?;
+    copy(&(part.start..part.start + part.len().min(rounded(new))), came.addr());
+    if flags & libc::MREMAP_DONTUNMAP == 0 {
+        maps::give_back(part)?;
+    } else {
+        back::zero(&AREA, part)?;
+    }
+    Ok(came)
 }
 
 /// Copies plain memory of a segment to pages that were just taken.
@@ -150,8 +266,8 @@ unsafe fn by_kernel(
 ) -> Result<*mut c_void, Errno> {
     let is_fixed = flags & libc::MREMAP_FIXED != 0;
     let goal = if is_fixed { AREA.part(&(to..to.saturating_add(rounded(new)))) } else { None };
-    if let Some(goal) = &goal {
-        maps::changed(goal);
+    for part in goal.iter().chain(Some(part).filter(|part| !part.is_empty())) {
+        maps::changed(&AREA, part)?;
     }
     // SAFETY: the caller's.
     let came = unsafe { kernel::remap(at, old, new, flags, to) }?;
@@ -160,9 +276,10 @@ unsafe fn by_kernel(
     }
     if !part.is_empty() && came.addr() != at {
         // What it left behind is a hole in the segment, unless it was asked to stay.
-        area::renew(part, orders::leaf())?;
         if flags & libc::MREMAP_DONTUNMAP == 0 {
             maps::give_back(part)?;
+        } else {
+            back::renew(&AREA, part)?;
         }
     }
     Ok(came)

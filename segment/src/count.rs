@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use pagelab_sys::process::{
     preload::edge::{Errno, Words},
-    segment::{Counted, Reason, SHEET, SHEET_BYTES, WORDS},
+    segment::{Backed, Counted, Reason, SHEET, SHEET_BYTES, WORDS},
 };
 
 static WORDS_OPEN: Words<WORDS> = Words::new();
@@ -20,6 +20,11 @@ pub(crate) fn open() {
 /// Counts something.
 pub(crate) fn add(counted: Counted, more: usize) {
     WORDS_OPEN.add(counted as usize, more as u64);
+}
+
+/// Counts something of the memory behind segments.
+pub(crate) fn backed(backed: Backed, more: usize) {
+    WORDS_OPEN.add(backed.place(), more as u64);
 }
 
 /// Notes a number, over what was noted before.

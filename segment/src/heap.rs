@@ -12,10 +12,13 @@ use std::{
 };
 
 use libmimalloc_sys as mi;
-use pagelab_sys::process::{preload::edge::Errno, segment::Leaf};
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Leaf, Wish},
+};
 
 use crate::{
-    area::{self, Area, PMD},
+    area::{self, Area, Grows, PMD},
     leaves,
 };
 
@@ -25,8 +28,7 @@ pub(crate) static AREA: Area = Area::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// What the allocator calls when it takes a piece, and when it gives it up.
-type Wants =
-    unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
+type Wants = unsafe extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
 unsafe extern "C" {
     // Of `mimalloc.h`; the crate has no name for it.
@@ -64,22 +66,29 @@ unsafe extern "C" fn wants(
 }
 
 /// Reserves the segment, and hands it to the allocator.
-pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
+pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     /// `mi_option_purge_delay`, which the crate has no name for.
     const PURGE_DELAY: c_int = 15;
-    AREA.reserve(bytes, leaf)?;
-    leaves::begin()?;
+    AREA.reserve(bytes, wish, Grows::Up)?;
+    // What was set aside for it stays, whatever it has freed.
+    let stays = AREA.is_set_aside();
+    if !stays {
+        leaves::begin()?;
+    }
     // Memory of this segment and no other; and what is given up is told at once.
     for (option, value) in [(mi::mi_option_limit_os_alloc, 1), (PURGE_DELAY, 0)] {
         // SAFETY: numbers.
         unsafe { mi::mi_option_set(option, value) };
     }
     let range = AREA.range();
-    area::advise_leaf(range.start, range.len(), Leaf::Base);
+    if !stays {
+        area::advise_leaf(range.start, range.len(), Leaf::Base);
+    }
     let at = ptr::with_exposed_provenance_mut(range.start);
     let mut arena = ptr::null_mut();
     // Not committed, so that it asks for each piece.
-    let [is_committed, is_pinned, is_zero, is_exclusive] = [false, false, true, false];
+    let [is_committed, is_pinned, is_zero, is_exclusive] = [stays, stays, true, false];
+    let wants = (!stays).then_some(wants as Wants);
     let (size, node, nothing) = (range.len(), -1, ptr::null_mut());
     // SAFETY: mapped for good, zero, and nobody else's.
     let is_taken = unsafe {
@@ -91,7 +100,7 @@ pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
             is_zero,
             node,
             is_exclusive,
-            Some(wants),
+            wants,
             nothing,
             &raw mut arena,
         )
@@ -104,8 +113,8 @@ pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
     // SAFETY: it was had just now, and nobody else has it.
     unsafe { mi::mi_free(first) };
     let first = first.addr() / PMD * PMD;
-    if AREA.has(first) {
-        area::advise_leaf(first, range.end - first, leaf);
+    if !stays && AREA.has(first) {
+        area::advise_leaf(first, range.end - first, wish.leaf);
     }
     IS_ON.store(true, Ordering::Release);
     Ok(())

@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, c_int, c_long, c_void};
 
-use pagelab_sys::process::preload::edge::{Errno, checked};
+use pagelab_sys::process::preload::edge::{self, Errno, checked};
 
 /// How a map was asked for.
 #[derive(Debug, Clone, Copy)]
@@ -83,12 +83,45 @@ pub(crate) unsafe fn advise(at: usize, length: usize, advice: c_int) -> Result<(
     checked(unsafe { libc::syscall(libc::SYS_madvise, at, length, advice) }).map(drop)
 }
 
+/// Takes out a mapping that nobody has seen.
+pub(crate) fn forgotten(at: usize, length: usize) {
+    // SAFETY: nothing points into it. What stays is only addresses.
+    let _ = unsafe { unmap(at, length) };
+}
+
+/// Whether the pages from an address on are there, a byte for each; false where nobody knows.
+pub(crate) fn present(at: usize, length: usize, answer: &mut [u8]) -> bool {
+    debug_assert!(answer.len() * 4096 >= length, "a byte for each page");
+    // SAFETY: as many bytes as the call writes.
+    checked(unsafe { libc::syscall(libc::SYS_mincore, at, length, answer.as_mut_ptr()) }).is_ok()
+}
+
+/// The same file by a number that is at least so large, where there may be one.
+pub(crate) fn moved_to(file: c_int, least: c_int) -> c_int {
+    let (number, least) = (c_long::from(file), c_long::from(least));
+    let how = c_long::from(libc::F_DUPFD_CLOEXEC);
+    // SAFETY: takes numbers.
+    let answer = unsafe { libc::syscall(libc::SYS_fcntl, number, how, least) };
+    let Ok(moved) = checked(answer) else { return file };
+    edge::close(file);
+    c_int::try_from(moved).unwrap_or(-1)
+}
+
 /// Reads from a file; nothing at its end, or where that fails.
 pub(crate) fn read(file: c_int, buffer: &mut [u8]) -> usize {
     let file = c_long::from(file);
     // SAFETY: a buffer with its length.
     let answer = unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) };
     usize::try_from(answer).unwrap_or(0)
+}
+
+/// The number that a file of the kernel begins with.
+pub(crate) fn number(path: &CStr) -> Option<usize> {
+    let file = edge::open(path, libc::O_RDONLY).ok()?;
+    let mut text = [0; 32];
+    let count = read(file, &mut text);
+    edge::close(file);
+    std::str::from_utf8(&text[..count]).ok()?.split_whitespace().next()?.parse().ok()
 }
 
 /// Says something on stderr.

@@ -1,4 +1,7 @@
-#![expect(unsafe_code, reason = "throws away what the allocator has given up; the rules are in lib.rs")]
+#![expect(
+    unsafe_code,
+    reason = "throws away what the allocator has given up; the rules are in lib.rs"
+)]
 //! Which leaves of the heap hold something, and what goes back to the kernel.
 //!
 //! The one idea: the allocator says of each piece of 64 KiB when it has it and when it gives it up,

@@ -20,17 +20,23 @@
 
 mod answer;
 mod area;
+mod back;
 mod begin;
 mod breaks;
 mod changes;
+mod copies;
 mod count;
+mod fork;
+mod freeze;
 mod heap;
 mod kernel;
 mod leaves;
 mod lock;
 mod malloc;
 mod maps;
+mod module;
 mod orders;
+mod pool;
 mod ranges;
 mod told;
 mod wrapped;
@@ -48,17 +54,11 @@ use crate::{
 #[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
-        extern "C" fn before() {
-            maps::LOCK.before_fork();
-            leaves::before_fork();
-        }
-        extern "C" fn after() {
-            leaves::after_fork();
-            maps::LOCK.after_fork();
-        }
         begin::once();
-        // SAFETY: three functions that do nothing but take and give back a lock.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+        // SAFETY: three functions that call nothing of the program's.
+        unsafe {
+            libc::pthread_atfork(Some(fork::before), Some(fork::after), Some(fork::after_in_child))
+        };
     }
     begin
 };

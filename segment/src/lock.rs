@@ -44,14 +44,49 @@ impl Lock {
         Some(Held(self))
     }
 
-    /// Takes it for a fork, so that the child finds it whole.
-    pub(crate) fn before_fork(&self) {
+    /// Takes it, until it is given back by [`Lock::free`]: for a fork, so that the child finds it
+    /// whole.
+    pub(crate) fn keep(&self) {
         std::mem::forget(self.hold());
     }
 
     /// Gives it back, on both sides of a fork.
-    pub(crate) fn after_fork(&self) {
+    pub(crate) fn free(&self) {
         self.0.store(0, Ordering::Release);
+    }
+}
+
+/// A lock that its thread may take again.
+///
+/// It stands for all locks of the allocator at once, which are taken rarely, so that a fork can
+/// wait until nobody is within one: the child would find it held by a thread that it has not.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    lock: Lock,
+    /// How often its thread took it again.
+    again: AtomicUsize,
+}
+
+impl Gate {
+    pub(crate) const fn new() -> Self {
+        Self { lock: Lock::new(), again: AtomicUsize::new(0) }
+    }
+
+    /// Takes it.
+    pub(crate) fn enter(&self) {
+        match self.lock.hold() {
+            Some(held) => std::mem::forget(held),
+            None => drop(self.again.fetch_add(1, Ordering::Relaxed)),
+        }
+    }
+
+    /// Gives it back.
+    pub(crate) fn leave(&self) {
+        if self.again.load(Ordering::Relaxed) == 0 {
+            self.lock.free();
+        } else {
+            self.again.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -84,5 +119,17 @@ mod tests {
             }
         });
         assert_eq!(COUNT.load(Ordering::Relaxed), 4000);
+    }
+
+    #[test]
+    fn a_gate_is_free_when_its_thread_left_as_often_as_it_came() {
+        static GATE: Gate = Gate::new();
+        GATE.enter();
+        GATE.enter();
+        GATE.leave();
+        let is_held = || GATE.lock.0.load(Ordering::Relaxed) != 0;
+        assert!(is_held());
+        GATE.leave();
+        assert!(!is_held());
     }
 }

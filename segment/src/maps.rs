@@ -17,12 +17,12 @@ use std::{
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Counted, Leaf, Reason, Variable},
+    segment::{Counted, Leaf, Reason, Variable, Wish},
 };
 
 use crate::{
-    area::{self, Area, PAGE},
-    count,
+    area::{Area, Grows, PAGE, PUD},
+    back, changes, count,
     kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
     orders,
@@ -44,13 +44,13 @@ const OTHERS: c_int =
 pub(crate) const FIXED: c_int = libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
 
 /// Reserves the segment, and a bit for each of its pages, twice.
-pub(crate) fn begin(bytes: usize, leaf: Leaf) -> Result<(), Errno> {
-    let pages = bytes.next_multiple_of(usize::try_from(Leaf::Pud.bytes()).unwrap_or(0)) / PAGE;
+pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
+    let pages = bytes.next_multiple_of(PUD) / PAGE;
     let length = (2 * ranges::words(pages) * size_of::<u64>()).next_multiple_of(PAGE);
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let tables = unsafe { kernel::map(&map) }?;
-    AREA.reserve(bytes, leaf)?;
+    AREA.reserve(bytes, wish, Grows::Down)?;
     let pages = AREA.range().len() / PAGE;
     TOPS[0].store(pages, Ordering::Relaxed);
     TOPS[1].store(pages, Ordering::Relaxed);
@@ -72,13 +72,14 @@ fn pages() -> Result<Pages<'static>, Reason> {
         return Err(Reason::MmapFull);
     }
     let held = LOCK.hold().ok_or(Reason::Busy)?;
-    let pages = AREA.range().len() / PAGE;
+    let range = AREA.range();
+    let (pages, skew) = (range.len() / PAGE, range.start % PUD / PAGE);
     let count = ranges::words(pages);
     // SAFETY: `begin` mapped both tables, zero, for good and for at least so many words.
     let both = unsafe { std::slice::from_raw_parts(tables.cast_const(), 2 * count) };
     let (taken, changed) = both.split_at(count);
     Ok(Pages {
-        taken: Ranges::of(taken, pages, &TOPS[0]),
+        taken: Ranges::of(taken, pages, &TOPS[0]).askew(skew),
         changed: Ranges::of(changed, pages, &TOPS[1]),
         _held: held,
     })
@@ -117,6 +118,8 @@ pub(crate) unsafe fn made(map: &Map) -> Result<*mut c_void, Errno> {
         return unsafe { kernel::map(map) };
     }
     let came = fits(map).and_then(|()| match map.address {
+        // Each page of a pool would have to be copied first.
+        0 if map.access != USABLE && AREA.has_pool() => Err(Reason::Rights),
         0 => taken(map.length),
         _ => Err(Reason::Placed),
     });
@@ -160,9 +163,9 @@ pub(crate) fn taken(length: usize) -> Result<usize, Reason> {
 fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
     let range = at..at + rounded(map.length);
     if map.access != USABLE {
-        changed(&range);
         // SAFETY: free until now, so nobody relies on its rights.
-        if let Err(errno) = unsafe { kernel::protect(at, range.len(), map.access) } {
+        let protect = || unsafe { kernel::protect(at, range.len(), map.access) };
+        if let Err(errno) = changed(&AREA, &range).and_then(|()| protect()) {
             give_back(&range)?;
             return Err(errno);
         }
@@ -172,9 +175,13 @@ fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
         // SAFETY: it makes pages present, which changes none.
         let _ = unsafe { kernel::advise(at, range.len(), libc::MADV_POPULATE_WRITE) };
     }
+    served(map);
+    Ok(std::ptr::with_exposed_provenance_mut(at))
+}
+
+fn served(map: &Map) {
     count::add(Counted::Maps, 1);
     count::add(Counted::MapBytes, map.length);
-    Ok(std::ptr::with_exposed_provenance_mut(at))
 }
 
 /// Makes a map at an address of which a part lies in the segment.
@@ -192,34 +199,41 @@ unsafe fn fixed(map: &Map, part: &Range<usize>) -> Result<*mut c_void, Errno> {
         }
         asked.flags = (map.flags & !libc::MAP_FIXED_NOREPLACE) | libc::MAP_FIXED;
     }
-    if fits(map).is_ok() {
-        // As the segment is, so that the kernel makes one mapping of both again.
-        asked.flags |= libc::MAP_NORESERVE;
+    if fits(map).is_ok() && part.len() == rounded(map.length) {
+        // What is there already, as it was: zero.
+        hold(part);
+        renewed(part)?;
+        return usable(map, part.start);
     }
-    changed(part);
+    changed(&AREA, part)?;
     // SAFETY: the caller's.
     let at = unsafe { kernel::map(&asked) }?;
     hold(part);
-    if fits(map).is_ok() {
-        area::advise_leaf(part.start, part.len(), orders::leaf());
-        count::add(Counted::Maps, 1);
-        count::add(Counted::MapBytes, map.length);
-    } else {
-        count::fell_back(fits(map).err().unwrap_or(Reason::Placed), map.length);
-    }
+    count::fell_back(fits(map).err().unwrap_or(Reason::Placed), map.length);
     Ok(at)
 }
 
-/// Notes that some pages are to be made anew when they are given back.
-pub(crate) fn changed(part: &Range<usize>) {
-    let span = span(part);
-    if let Ok(pages) = pages() {
-        pages.changed.hold(span.start, span.end);
+/// Notes that some pages are to be made anew when they are given back, and lets the kernel change
+/// them; an error where it cannot.
+pub(crate) fn changed(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
+    back::loosen(area, part)?;
+    if !std::ptr::eq(area, &raw const AREA) {
+        return Ok(());
     }
+    let span = span(part);
+    let Ok(pages) = pages() else { return Ok(()) };
+    let before = pages.changed.runs(span.start, span.end);
+    changes::may_split(usize::from(before == 0))?;
+    pages.changed.hold(span.start, span.end);
+    changes::split(before, 1);
+    Ok(())
 }
 
 /// Whether some pages are as the segment was reserved.
 pub(crate) fn is_plain(part: &Range<usize>) -> bool {
+    if part.is_empty() {
+        return true;
+    }
     let span = span(part);
     pages().is_ok_and(|pages| !pages.changed.is_any_taken(span.start, span.end))
 }
@@ -247,16 +261,25 @@ pub(crate) fn take_at(part: &Range<usize>) -> bool {
 /// Gives pages back; they are zero when they are taken again.
 pub(crate) fn give_back(part: &Range<usize>) -> Result<(), Errno> {
     let span = span(part);
-    if is_plain(part) {
-        // SAFETY: whoever gives memory back needs nothing of it.
-        unsafe { kernel::advise(part.start, part.len(), libc::MADV_DONTNEED) }?;
-    } else {
-        area::renew(part, orders::leaf())?;
-    }
+    renewed(part)?;
     // In the midst of another call they stay taken, which is no harm.
     if let Ok(pages) = pages() {
-        pages.changed.free(span.start, span.end);
         pages.taken.free(span.start, span.end);
+    }
+    Ok(())
+}
+
+/// Makes some pages what they were when they were reserved: zero, and with the same rights.
+fn renewed(part: &Range<usize>) -> Result<(), Errno> {
+    if is_plain(part) {
+        return back::zero(&AREA, part);
+    }
+    back::renew(&AREA, part)?;
+    let span = span(part);
+    if let Ok(pages) = pages() {
+        let before = pages.changed.runs(span.start, span.end);
+        pages.changed.free(span.start, span.end);
+        changes::split(before, pages.changed.runs(span.start, span.end));
     }
     Ok(())
 }

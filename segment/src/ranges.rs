@@ -19,6 +19,8 @@ pub(crate) struct Ranges<'w> {
     pages: usize,
     /// All pages from here on are taken.
     top: &'w AtomicUsize,
+    /// Pages from the edge of a leaf to the first.
+    skew: usize,
 }
 
 /// Words that so many pages need.
@@ -34,11 +36,16 @@ impl<'w> Ranges<'w> {
         let count = pages.div_ceil(BITS);
         let (words, rest) = memory.split_at(count);
         let (any, all) = rest.split_at(count.div_ceil(BITS));
-        Self { words, any, all, pages, top }
+        Self { words, any, all, pages, top, skew: 0 }
     }
 
-    /// Takes so many free pages, the highest that are there; the first of them is a multiple of
-    /// `align`.
+    /// The same, where the first lies so many pages behind the edge of a leaf.
+    pub(crate) fn askew(self, skew: usize) -> Self {
+        Self { skew, ..self }
+    }
+
+    /// Takes so many free pages, the highest that are there; from the edge of a leaf the first of
+    /// them is a multiple of `align`.
     pub(crate) fn take(&self, count: usize, align: usize) -> Option<usize> {
         let mut end = self.top.load(Ordering::Relaxed).min(self.pages);
         let mut is_first = true;
@@ -51,7 +58,8 @@ impl<'w> Ranges<'w> {
                 self.top.store(last + 1, Ordering::Relaxed);
                 is_first = false;
             }
-            let start = (last + 1).checked_sub(count)? / align * align;
+            let edge = ((last + 1).checked_sub(count)? + self.skew) / align * align;
+            let start = edge.checked_sub(self.skew)?;
             match self.last_taken(start, last + 1) {
                 None => {
                     self.set(start, start + count, true);
@@ -90,6 +98,20 @@ impl<'w> Ranges<'w> {
     /// Whether all of these pages are taken.
     pub(crate) fn are_all_taken(&self, start: usize, end: usize) -> bool {
         end <= self.pages && self.last_in(start, end, Look::Free).is_none()
+    }
+
+    /// How many runs of taken pages touch some pages, or lie right beside them.
+    pub(crate) fn runs(&self, start: usize, end: usize) -> usize {
+        let (mut at, mut runs) = ((end + 1).min(self.pages), 0);
+        let start = start.saturating_sub(1);
+        while let Some(last) = self.last_in(start, at, Look::Taken) {
+            runs += 1;
+            match self.last_in(start, last, Look::Free) {
+                Some(free) => at = free,
+                None => break,
+            }
+        }
+        runs
     }
 
     fn last_taken(&self, start: usize, end: usize) -> Option<usize> {

@@ -71,6 +71,9 @@ impl Teller {
             };
         } else if let Some(bytes) = kilobytes(line, b"Anonymous:") {
             self.had[self.place as usize] += bytes;
+        } else if let Some(bytes) = kilobytes(line, b"Private_Hugetlb:") {
+            self.had[self.place as usize] += bytes;
+            self.large[self.place as usize] += bytes;
         } else if let Some(bytes) = kilobytes(line, b"AnonHugePages:") {
             self.large[self.place as usize] += bytes;
         }

@@ -1,12 +1,26 @@
 #![expect(unsafe_code, reason = "the allocator's own maps; the rules are in lib.rs")]
-//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel.
+//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel, and one
+//! gate in place of its locks ([`crate::fork::ALLOCATOR`]).
 
 use std::ffi::{c_int, c_void};
 
 use crate::{
     answer::{done, place},
+    fork::ALLOCATOR,
     kernel::{self, Map},
 };
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn __wrap_pthread_mutex_lock(_: *mut c_void) -> c_int {
+    ALLOCATOR.enter();
+    0
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn __wrap_pthread_mutex_unlock(_: *mut c_void) -> c_int {
+    ALLOCATOR.leave();
+    0
+}
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn __wrap_mmap(

@@ -4,6 +4,7 @@
 //! there, asked by the variables of the publication, and what it counted is told after the end. The
 //! program has stdin, stdout, stderr, its exit code and its signals to itself.
 
+mod backing;
 mod program;
 mod told;
 mod wrap;
@@ -32,7 +33,7 @@ use pagelab_sys::{
     process::{
         launch::{Ended, Waiting},
         relay,
-        segment::{self, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
+        segment::{self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
     },
 };
 
@@ -87,9 +88,9 @@ struct Segmented {
     #[arg(long, value_name = "SIZE", hide_possible_values = true)]
     #[arg(help = "The largest page that is asked for: 4k, 2m or 1g (default 2m)")]
     leaf: Option<Leaves>,
-    /// What is behind a segment.
-    #[arg(long, value_name = "BACKING", default_value = "thp")]
-    backing: Backing,
+    /// What is behind a segment: thp, hugetlb or module (default thp).
+    #[arg(long, value_name = "BACKING", value_parser = backing::named)]
+    backing: Option<Backing>,
     /// When memory is zeroed: by the fault that needs it, or all of it before the program begins.
     #[arg(long, value_name = "WHEN")]
     zero: Option<Zeroing>,
@@ -105,6 +106,8 @@ struct Segmented {
     /// Say nothing on stderr.
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    wait: args::Wait,
     /// The program and its arguments, after --.
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
@@ -121,11 +124,6 @@ enum Leaves {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Backing {
-    Thp,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
 enum Zeroing {
     Fault,
     Ahead,
@@ -137,7 +135,8 @@ impl args::Run for Segmented {
         let library = library()?;
         able(&self.program)?;
         let report = self.report.as_deref().map(output::create).transpose()?;
-        let (ended, counts) = self.start(&wish, &library)?;
+        let start = || self.start(&wish, &library);
+        let (ended, counts) = backing::held(&wish, self.wait.patience(), start)?;
         let told = told::Told { wish: &wish, counts: &counts, usage: &ended.usage };
         if !self.quiet {
             told.lines().iter().for_each(|line| output::warn(line));
@@ -163,17 +162,23 @@ impl Segmented {
         let said = said.map_err(|bad: Bad| bad.to_string())?;
         let has = |variable| value(variable).is_some();
         let sizes = [Variable::Heap, Variable::Mmap, Variable::Stack, Variable::Code];
+        let backing = self.backing.unwrap_or(said.backing);
         let usual = match (has(Variable::Pmd) || has(Variable::Pud), sizes.into_iter().any(has)) {
             // As published: leaves are small where nobody says that they are large.
-            (true, _) | (false, true) => said.leaf,
-            (false, false) => Leaf::Pmd,
+            (true, _) => said.leaf,
+            (false, true) if backing != Backing::Hugetlb => said.leaf,
+            (false, _) => Leaf::Pmd,
         };
         let leaf = self.leaf.map_or(usual, |leaf| match leaf {
             Leaves::Base => Leaf::Base,
             Leaves::Pmd => Leaf::Pmd,
             Leaves::Pud => Leaf::Pud,
         });
-        let half = memory / 2 / Leaf::Pmd.bytes() * Leaf::Pmd.bytes();
+        // What is set aside is taken from everybody.
+        let half = match backing {
+            Backing::Thp => memory / 2 / Leaf::Pmd.bytes() * Leaf::Pmd.bytes(),
+            Backing::Hugetlb | Backing::Module => 0,
+        };
         let segment = |flag: Option<u64>, variable, said: u64| {
             flag.unwrap_or(if has(variable) { said } else { half })
         };
@@ -188,8 +193,10 @@ impl Segmented {
                 Some(Zeroing::Fault) => Zero::Fault,
                 Some(Zeroing::Ahead) => Zero::Ahead,
             },
+            backing,
             strict: self.strict || said.strict,
         };
+        backing::refuse(&wish)?;
         for (variable, flag, bytes) in
             [(Variable::Heap, "--heap", wish.heap), (Variable::Mmap, "--mmap", wish.mmap)]
         {

@@ -1,6 +1,6 @@
 /* Allocates, maps, moves and forks on four threads, and checks what it finds: ROUNDS [WORD];
  * with a word it becomes `echo WORD`. hold MIB: has so much by malloc and by maps, and checks
- * it. */
+ * it. start ROUNDS: forks while threads start, which the child does, too. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -153,7 +153,40 @@ static int hold(long mib)
 	return 0;
 }
 
+static volatile int stop;
+
+static void *starts(void *rest) {
+	pthread_t thread;
+	while (!stop)
+		if (pthread_create(&thread, 0, brief, 0) || pthread_join(thread, 0)) fail("thread", 0);
+	return rest;
+}
+
+static int start(int forks) {
+	pthread_t threads[3], thread;
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&threads[i], 0, starts, 0)) fail("thread", i);
+	for (int i = 0; i < forks; i++) {
+		int status;
+		pid_t pid = fork();
+		if (pid == 0) {
+			/* Whoever meets a lock that nobody gives back waits for ever. */
+			alarm(60);
+			if (pthread_create(&thread, 0, brief, 0) || pthread_join(thread, 0)) _exit(1);
+			brief(0);
+			_exit(0);
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status) fail("the child", status);
+	}
+	stop = 1;
+	for (int i = 0; i < 3; i++) pthread_join(threads[i], 0);
+	puts("started");
+	return 0;
+}
+
 int main(int count, char **words) {
+	if (count > 2 && !strcmp(words[1], "start"))
+		return start(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "hold"))
 		return hold(atol(words[2]));
 	rounds = count > 1 ? atoi(words[1]) : 20000;

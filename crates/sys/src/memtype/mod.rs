@@ -15,6 +15,7 @@ pub mod latency;
 pub mod litmus;
 mod loops;
 mod plot;
+pub mod segment;
 mod share;
 mod spec;
 mod stamps;

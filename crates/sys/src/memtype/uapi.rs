@@ -25,6 +25,8 @@ pub(super) const RESERVED: u32 = 2;
 pub(super) const LAYOUTS: usize = 3;
 
 pub(super) const EAGER: u32 = 1;
+pub(super) const SEGMENT: u32 = 2;
+pub(super) const ZERO_AT_FAULT: u32 = 4;
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,31 +65,27 @@ pub(super) struct PagelabQuery {
     pub(super) pad: [u64; 2],
 }
 
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PagelabDrop {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) pad: [u64; 2],
+}
+
 const MAGIC: u8 = 0xDC;
 
 pub(super) const IOC_VERSION: Opcode = opcode::read::<u32>(MAGIC, 0);
 pub(super) const IOC_INFO: Opcode = opcode::read::<PagelabInfo>(MAGIC, 1);
 pub(super) const IOC_ALLOC: Opcode = opcode::write::<PagelabAlloc>(MAGIC, 2);
 pub(super) const IOC_QUERY: Opcode = opcode::read_write::<PagelabQuery>(MAGIC, 3);
+pub(super) const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
 
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeMap, mem::offset_of};
 
     use super::*;
-
-    // Of segments, which no part of this program asks for yet.
-    const SEGMENT: u32 = 2;
-    const ZERO_AT_FAULT: u32 = 4;
-    const IOC_DROP: Opcode = opcode::write::<PagelabDrop>(MAGIC, 4);
-
-    #[repr(C)]
-    #[derive(Default)]
-    struct PagelabDrop {
-        offset: u64,
-        bytes: u64,
-        pad: [u64; 2],
-    }
 
     /// What `layout.txt` says, line by line, without the numbers: those are the values.
     fn layout() -> BTreeMap<String, Vec<u64>> {

@@ -5,7 +5,11 @@
 //! asked for are the variables of the publication (`SMM_HEAP=1g`), so that what worked there works
 //! here; a value that is none is refused by name before a program starts.
 
+mod backed;
+
 use std::fmt;
+
+pub use backed::{Backed, Backing};
 
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-segment";
@@ -34,6 +38,8 @@ listed! {
         Pud,
         /// When memory is zeroed.
         Zero,
+        /// What is behind a segment.
+        Backing,
         /// The program that has segments; all others of a tree have none.
         Only,
         /// Whether a segment that is full ends the program.
@@ -52,6 +58,7 @@ impl Variable {
             Self::Pmd => "SMM_PMD",
             Self::Pud => "SMM_PUD",
             Self::Zero => "SMM_ZERO",
+            Self::Backing => "SMM_BACKING",
             Self::Only => "SMM_ONLY",
             Self::Strict => "SMM_STRICT",
         }
@@ -67,6 +74,7 @@ impl Variable {
             Self::Pmd => "0 or 1, as SMM_PMD=1",
             Self::Pud => "0 or 1, as SMM_PUD=1",
             Self::Zero => "fault or ahead, as SMM_ZERO=fault",
+            Self::Backing => "thp, hugetlb or module, as SMM_BACKING=hugetlb",
             Self::Only => "the name of a program's file, as SMM_ONLY=cc1",
             Self::Strict => "0 or 1, as SMM_STRICT=1",
         }
@@ -121,6 +129,8 @@ pub struct Wish {
     pub leaf: Leaf,
     /// When memory is zeroed.
     pub zero: Zero,
+    /// What is behind it.
+    pub backing: Backing,
     /// Whether a full segment ends the program.
     pub strict: bool,
 }
@@ -164,6 +174,7 @@ impl Wish {
             Some(b"ahead") => Zero::Ahead,
             Some(_) => return Err(Bad(Variable::Zero)),
         };
+        let backing = said(Variable::Backing).map_or(Some(Backing::Thp), Backing::named);
         Ok(Self {
             heap,
             mmap: size(Variable::Mmap)?,
@@ -171,12 +182,13 @@ impl Wish {
             code: size(Variable::Code)?,
             leaf,
             zero,
+            backing: backing.ok_or(Bad(Variable::Backing))?,
             strict: is_on(Variable::Strict)?,
         })
     }
 
     /// The variables that say it.
-    pub fn variables(&self) -> [(Variable, String); 8] {
+    pub fn variables(&self) -> [(Variable, String); 9] {
         let is_on = |on: bool| u8::from(on).to_string();
         let zero = if self.zero == Zero::Ahead { "ahead" } else { "fault" };
         [
@@ -187,6 +199,7 @@ impl Wish {
             (Variable::Pmd, is_on(self.leaf >= Leaf::Pmd)),
             (Variable::Pud, is_on(self.leaf >= Leaf::Pud)),
             (Variable::Zero, zero.to_owned()),
+            (Variable::Backing, self.backing.name().to_owned()),
             (Variable::Strict, is_on(self.strict)),
         ]
     }
@@ -278,6 +291,8 @@ listed! {
         Break,
         /// A map that grew, and had parts with rights of their own.
         Moved,
+        /// A map that may not be read and written, where leaves cannot have rights of their own.
+        Rights,
         /// A call in the midst of another, as in a signal handler.
         Busy,
     }
@@ -301,6 +316,7 @@ impl Reason {
             Self::Own => "they were stacks, locked, or of a pool",
             Self::Break => "they moved the break",
             Self::Moved => "a part had rights of its own",
+            Self::Rights => "they were not to be read and written, as leaves of a pool are",
             Self::Busy => "they came in the midst of another",
         }
     }
@@ -317,13 +333,21 @@ impl Reason {
             Self::Own => "own",
             Self::Break => "break",
             Self::Moved => "moved",
+            Self::Rights => "rights",
             Self::Busy => "busy",
         }
     }
 }
 
+impl Backed {
+    /// Where it is counted.
+    pub const fn place(self) -> usize {
+        Counted::ALL.len() + 2 * Reason::ALL.len() + self as usize
+    }
+}
+
 /// Words on a sheet.
-pub const WORDS: usize = Counted::ALL.len() + 2 * Reason::ALL.len();
+pub const WORDS: usize = Counted::ALL.len() + 2 * Reason::ALL.len() + Backed::ALL.len();
 
 /// What was counted on a sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -342,6 +366,11 @@ impl Counts {
     /// One of them.
     pub const fn get(&self, counted: Counted) -> u64 {
         self.0[counted as usize]
+    }
+
+    /// One of those of the memory behind segments.
+    pub const fn backed(&self, backed: Backed) -> u64 {
+        self.0[backed.place()]
     }
 
     /// Calls that went to the kernel, and their bytes.
@@ -388,6 +417,7 @@ mod tests {
         assert_eq!(wish(&[(Variable::Pmd, "yes")]), Err(Bad(Variable::Pmd)));
         assert_eq!(wish(&[(Variable::Zero, "never")]), Err(Bad(Variable::Zero)));
         assert_eq!(wish(&[(Variable::Strict, "2")]), Err(Bad(Variable::Strict)));
+        assert_eq!(wish(&[(Variable::Backing, "shm")]), Err(Bad(Variable::Backing)));
     }
 
     #[test]
@@ -399,6 +429,7 @@ mod tests {
             code: 0,
             leaf: Leaf::Pud,
             zero: Zero::Ahead,
+            backing: Backing::Hugetlb,
             strict: true,
         };
         let said = asked.variables();
@@ -415,7 +446,9 @@ mod tests {
         assert_eq!(counts.get(Counted::Programs), 0);
         let first = Counted::ALL.len() as u64;
         assert_eq!(counts.fallback(Reason::HeapFull), (first, first + 1));
-        assert_eq!(counts.fallback(Reason::Busy), (WORDS as u64 - 2, WORDS as u64 - 1));
+        let last = counts.fallback(Reason::Busy).1;
+        assert_eq!(counts.backed(Backed::Giant), last + 1);
+        assert_eq!(counts.backed(Backed::BaseSeen), WORDS as u64 - 1);
         assert!(size_of::<[u64; WORDS]>() <= SHEET_BYTES);
     }
 }

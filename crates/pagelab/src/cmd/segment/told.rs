@@ -158,7 +158,7 @@ impl Told<'_> {
             "heap": self.wish.heap,
             "mmap": self.wish.mmap,
             "leaf": self.wish.leaf.bytes(),
-            "backing": "thp",
+            "backing": self.wish.backing.name(),
             "programs": count(Counted::Programs),
             "others": count(Counted::Others),
             "unreserved": count(Counted::Unreserved),

@@ -1,0 +1,221 @@
+//! What is behind a segment: each back end, what it needs of the machine, and how it is met.
+//!
+//! The one idea: a row says what must be there before the program starts. A pool that is too small
+//! is made larger for as long as the program runs, as for a case, where we have the right to; what
+//! is missing otherwise is refused, with how much there is and the command that gives more.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use pagelab_bench::{Need, Needed, Remedy};
+use pagelab_record::units::{display_bytes, format_bytes};
+use pagelab_sys::{
+    knobs::KnobGuard,
+    machine::{rights, thp::HugePages},
+    memtype::Device,
+    process::segment::{Backing, Leaf, Wish},
+};
+use pagelab_workloads::{memtype::needs::Module, needs::Pool};
+
+use crate::{exit::Failure, settings};
+
+/// A back end.
+pub(super) struct Row {
+    backing: Backing,
+    /// What it is, for the help.
+    pub(super) about: &'static str,
+    /// What it needs of the machine for segments of these sizes.
+    needs: fn(&Wish) -> Vec<Needed>,
+}
+
+/// The table.
+pub(super) const ROWS: [Row; 3] = [
+    Row {
+        backing: Backing::Thp,
+        about: "transparent huge pages, where the kernel finds some",
+        needs: |_| Vec::new(),
+    },
+    Row {
+        backing: Backing::Hugetlb,
+        about: "pages of a hugetlb pool, all taken when the program starts",
+        needs: pools,
+    },
+    Row {
+        backing: Backing::Module,
+        about: "frames of the kernel module, contiguous",
+        needs: |wish| vec![Module.needed(), Frames(bytes(wish)).needed()],
+    },
+];
+
+/// The row of a name on the command line.
+pub(super) fn named(text: &str) -> Result<Backing, String> {
+    Backing::named(text.as_bytes()).ok_or_else(|| {
+        let names: Vec<_> =
+            ROWS.iter().map(|row| format!("{} ({})", row.backing.name(), row.about)).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+/// Bytes of both segments.
+fn bytes(wish: &Wish) -> u64 {
+    segments(wish).sum()
+}
+
+/// Bytes of each, as they are reserved.
+fn segments(wish: &Wish) -> impl Iterator<Item = u64> {
+    [wish.heap, wish.mmap].into_iter().map(|bytes| bytes.next_multiple_of(Leaf::Pmd.bytes()))
+}
+
+/// Pages of a pool: of 1 GiB as many as fit where they are the leaf, the rest of 2 MiB.
+fn pools(wish: &Wish) -> Vec<Needed> {
+    let giant = if wish.leaf == Leaf::Pud { Leaf::Pud.bytes() } else { u64::MAX };
+    let (mut large, mut small) = (0, 0);
+    for bytes in segments(wish) {
+        large += bytes / giant;
+        small += bytes % giant / Leaf::Pmd.bytes();
+    }
+    let pools = [Pool { shift: 30, pages: large }, Pool { shift: 21, pages: small }];
+    pools.into_iter().filter(|pool| pool.pages > 0).map(Need::needed).collect()
+}
+
+/// So many bytes from the module.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Frames(u64);
+
+impl Need for Frames {
+    fn name(&self) -> String {
+        format!("{} of the module's memory", format_bytes(self.0))
+    }
+
+    fn check(&self) -> bool {
+        let most = |device: Device| {
+            let info = device.info();
+            info.limit_bytes().max(info.reserved().map_or(0, |(_, bytes)| bytes))
+        };
+        Device::open().is_ok_and(|device| most(device) >= self.0)
+    }
+
+    fn cure(&self) -> String {
+        "ask for smaller segments, or: sudo modprobe -r pagelab; sudo modprobe pagelab limit_mb=N"
+            .to_owned()
+    }
+
+    fn found(&self) -> Option<String> {
+        let most = Device::open().ok()?.info().limit_bytes();
+        Some(format!("it gives {} at most", display_bytes(most as f64)))
+    }
+}
+
+/// Refuses what no back end could do, whatever the machine has.
+pub(super) fn refuse(wish: &Wish) -> Result<(), String> {
+    let name = wish.backing.name();
+    match wish.backing {
+        Backing::Thp => Ok(()),
+        _ if wish.heap == 0 && wish.mmap == 0 => Err(format!(
+            "--backing {name} sets memory aside for this program alone: say how much, by --heap \
+             or --mmap (SMM_HEAP, SMM_MMAP)"
+        )),
+        Backing::Hugetlb if wish.leaf == Leaf::Base => {
+            Err("--backing hugetlb has pages of 2m and of 1g: ask for --leaf 2m or --leaf 1g"
+                .to_owned())
+        }
+        Backing::Hugetlb | Backing::Module => Ok(()),
+    }
+}
+
+/// Does something while the machine has what the back end needs.
+///
+/// # Errors
+/// When the machine lacks it and cannot be given it; what was set is put back then.
+pub(super) fn held<T>(
+    wish: &Wish,
+    patience: Duration,
+    act: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let row = ROWS.iter().find(|row| row.backing == wish.backing);
+    let needs = row.map_or_else(Vec::new, |row| (row.needs)(wish));
+    let lacking: Vec<_> = needs.iter().filter(|need| !need.check()).collect();
+    if lacking.is_empty() {
+        return act();
+    }
+    let settable = |need: &&&Needed| matches!(need.remedy(), Some(Remedy::Set(..)));
+    if let Some(need) = lacking.iter().find(|need| !settable(need) || !rights::is_root()) {
+        return Err(lack(wish, need.as_ref()));
+    }
+    let knobs = settings::knobs("segment run", patience)?;
+    let mut guards: Vec<KnobGuard<'_>> = Vec::new();
+    for need in lacking {
+        // What another one changed meanwhile is not set again.
+        let Some(Remedy::Set(path, value)) = need.pending() else { continue };
+        guards.push(knobs.set(path, &value).map_err(Failure::host)?);
+        if !need.check() {
+            let found = found(need.as_ref());
+            return Err(Failure::host(anyhow!(
+                "--backing {} needs {}, and the kernel found no more{found}: ask for smaller \
+                 segments, or put free memory together: echo 1 | sudo tee \
+                 /proc/sys/vm/compact_memory",
+                wish.backing.name(),
+                need.name()
+            )));
+        }
+    }
+    let came = act();
+    // The latest first.
+    while let Some(guard) = guards.pop() {
+        drop(guard);
+    }
+    came
+}
+
+fn lack(wish: &Wish, need: &dyn Need) -> Failure {
+    let (name, cure, found) = (need.name(), need.cure(), found(need));
+    let backing = wish.backing.name();
+    Failure::host(anyhow!("--backing {backing} needs {name}{found}: {cure}"))
+}
+
+/// What there is of it: `, and there are 3`.
+fn found(need: &dyn Need) -> String {
+    if let Some(pool) = need.of::<Pool>() {
+        let pools = HugePages::machine().pools();
+        let found = pools.into_iter().find(|found| found.page_size == 1 << pool.shift);
+        return found.map_or_else(
+            || ", and this kernel has no such pool".to_owned(),
+            |found| format!(", and {} are free", found.free.saturating_sub(found.reserved)),
+        );
+    }
+    need.found().map_or_else(String::new, |found| format!(" ({found})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(wish: &Wish) -> Vec<String> {
+        pools(wish).iter().map(|need| need.name()).collect()
+    }
+
+    #[test]
+    fn pools_are_asked_for_by_whole_leaves_and_their_rests() {
+        let wish = Wish { heap: 1 << 30, mmap: (2 << 30) + (3 << 20), ..Wish::default() };
+        assert_eq!(names(&wish), ["1538 free hugetlb pages of 2m"]);
+        let wish = Wish { leaf: Leaf::Pud, ..wish };
+        assert_eq!(names(&wish), ["3 free hugetlb pages of 1g", "2 free hugetlb pages of 2m"]);
+        assert!(names(&Wish { heap: 0, mmap: 0, ..wish }).is_empty());
+    }
+
+    #[test]
+    fn memory_that_is_set_aside_is_asked_for_by_its_size() {
+        let of = |backing, heap, leaf| refuse(&Wish { backing, heap, leaf, ..Wish::default() });
+        assert!(of(Backing::Thp, 0, Leaf::Base).is_ok());
+        assert!(of(Backing::Hugetlb, 0, Leaf::Pmd).unwrap_err().contains("--heap or --mmap"));
+        assert!(of(Backing::Hugetlb, 1 << 30, Leaf::Base).unwrap_err().contains("--leaf 2m"));
+        assert!(of(Backing::Module, 1 << 30, Leaf::Base).is_ok());
+    }
+
+    #[test]
+    fn every_back_end_has_its_row() {
+        let rows = ROWS.map(|row| row.backing);
+        assert_eq!(rows, Backing::ALL);
+        assert!(named("shm").unwrap_err().contains("hugetlb (pages of a hugetlb pool"));
+    }
+}

@@ -1,0 +1,119 @@
+#![expect(unsafe_code, reason = "throws away what programs gave back; the rules are in lib.rs")]
+//! The back ends: what lies behind the addresses of a segment, and what follows from it.
+//!
+//! The one idea: a back end lays what leaves it has, the largest first; the rest is ordinary
+//! memory. From then on an address says what is behind it ([`Ground`]), and the few things that a
+//! segment does to its memory are done as that kind of memory needs it:
+//!
+//! | | ordinary | a pool | the module |
+//! | --- | --- | --- | --- |
+//! | given back | the kernel takes it | stays, and is zeroed here | stays; the module forgets it |
+//! | an edge within a leaf | the kernel splits it | becomes ordinary | the module splits it |
+//! | a fork | copied on a write | copied, before it returns | the same |
+
+use std::ops::Range;
+
+use pagelab_sys::process::{
+    preload::edge::Errno,
+    segment::{Backed, Backing, Leaf, Wish},
+};
+
+use crate::{
+    area::{self, Area, Grows, PAGE, PMD, PUD},
+    count, kernel, module, orders, pool,
+};
+
+/// What lays memory, and answers with the part that it left over.
+type Lay = fn(&Area, &Range<usize>, &Wish, Grows) -> Result<Range<usize>, Errno>;
+
+/// The table.
+const BACK_ENDS: [(Backing, Lay); 3] = [
+    (Backing::Thp, |_, range, _, _| Ok(range.clone())),
+    (Backing::Hugetlb, pool::lay),
+    (Backing::Module, module::lay),
+];
+
+/// Lays what the back end has; the rest of the addresses.
+pub(crate) fn lay(
+    area: &Area,
+    range: &Range<usize>,
+    wish: &Wish,
+    grows: Grows,
+) -> Result<Range<usize>, Errno> {
+    let row = BACK_ENDS.iter().find(|(backing, _)| *backing == wish.backing);
+    let Some((backing, lay)) = row else { return Ok(range.clone()) };
+    let rest = lay(area, range, wish, grows)?;
+    if *backing != Backing::Thp {
+        count::backed(Backed::Small, rest.len());
+    }
+    Ok(rest)
+}
+
+/// What is behind an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// Private anonymous memory.
+    Ordinary,
+    /// A page of a pool.
+    Pool(Leaf),
+    /// Frames of the module.
+    Module,
+}
+
+impl Ground {
+    /// It changes at multiples of so many bytes only.
+    pub(crate) fn step(self) -> usize {
+        if self == Self::Pool(Leaf::Pud) { PUD } else { PMD }
+    }
+}
+
+/// Throws away what is in some pages: they are zero when they are read again.
+pub(crate) fn zero(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
+    area.runs(part, |ground, run| match ground {
+        Ground::Ordinary => {
+            // SAFETY: whoever gives memory back needs nothing of it.
+            unsafe { kernel::advise(run.start, run.len(), libc::MADV_DONTNEED) }
+        }
+        Ground::Pool(_) => {
+            pool::zero(run);
+            Ok(())
+        }
+        Ground::Module => {
+            module::forget(area, run);
+            Ok(())
+        }
+    })
+}
+
+/// Makes some pages what they were when they were reserved, and zero.
+pub(crate) fn renew(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
+    area.runs(part, |ground, run| match ground {
+        Ground::Ordinary => area::ordinary(run, orders::leaf()),
+        // Nobody changes one that has not become ordinary before.
+        Ground::Pool(_) => {
+            pool::zero(run);
+            Ok(())
+        }
+        Ground::Module => module::renew(area, run),
+    })
+}
+
+/// Makes sure that the kernel can do whatever a program asks of some pages.
+pub(crate) fn loosen(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
+    if area.has_pool() {
+        area.runs(part, |ground, run| match ground {
+            Ground::Pool(leaf) => pool::demote(area, leaf, run),
+            Ground::Ordinary | Ground::Module => Ok(()),
+        })?;
+    } else if area.file().is_some() {
+        // The module takes a leaf out that is split, with what is in it.
+        area.mark(part);
+    }
+    Ok(())
+}
+
+/// Whether a page of some addresses is there; of a pool's leaf one is enough.
+pub(crate) fn is_present(at: usize) -> bool {
+    let mut answer = [0_u8];
+    kernel::present(at, PAGE, &mut answer) && answer[0] & 1 == 1
+}

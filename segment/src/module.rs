@@ -1,0 +1,147 @@
+#![expect(unsafe_code, reason = "maps what programs get; the rules are in lib.rs")]
+//! Frames of the kernel module behind a segment.
+//!
+//! The one idea: one open file is one segment, mapped once, and its faults add an offset. What is
+//! given back the module forgets; what was split is mapped anew in its place, which loses nothing,
+//! as contents belong to frames. A program may close every file that it finds: what needs the file
+//! is done by hand then.
+
+use std::{
+    ffi::c_int,
+    ops::Range,
+    ptr,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use pagelab_sys::{
+    memtype::segment::{self, Mapped, Wanted},
+    process::{
+        preload::edge::{self, Errno},
+        segment::{Backed, Wish, Zero},
+    },
+};
+
+use crate::{
+    area::{Area, Grows, PAGE, PMD, PUD},
+    count,
+    kernel::{self, Map, USABLE},
+    maps,
+};
+
+/// Bytes of the largest leaf that the module maps.
+static LEAF: AtomicU64 = AtomicU64::new(PMD as u64);
+/// The file has a number that programs do not count on.
+const FILE_LEAST: c_int = 700;
+
+/// Lays frames over all of it; nothing where the module gives none.
+pub(crate) fn lay(
+    area: &Area,
+    range: &Range<usize>,
+    wish: &Wish,
+    _grows: Grows,
+) -> Result<Range<usize>, Errno> {
+    let wanted = Wanted {
+        bytes: range.len() as u64,
+        leaf: wish.leaf.bytes(),
+        zero_at_fault: wish.zero == Zero::Fault,
+    };
+    let claimed = segment::claim(&wanted);
+    let Ok((file, leaf)) = claimed else {
+        count::backed(Backed::Short, range.len());
+        return Ok(range.clone());
+    };
+    let file = kernel::moved_to(file, FILE_LEAST);
+    area.mark_by(range)?;
+    map(file, range.start, range)?;
+    area.is_of(file);
+    LEAF.store(leaf, Ordering::Relaxed);
+    let mut rest = range.len();
+    for (size, counted) in [(PUD, Backed::Giant), (PMD, Backed::Large), (PAGE, Backed::Small)] {
+        if size as u64 <= leaf {
+            count::backed(counted, rest / size * size);
+            rest %= size;
+        }
+    }
+    Ok(range.end..range.end)
+}
+
+/// Maps the frames of some addresses of a segment that begins at one.
+fn map(file: c_int, first: usize, range: &Range<usize>) -> Result<(), Errno> {
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+    let (address, length) = (range.start, range.len());
+    let offset = i64::try_from(address - first).unwrap_or(0);
+    let map = Map { address, length, access: USABLE, flags, file, offset };
+    // SAFETY: reserved for this, or mapped like this before, with the same contents.
+    unsafe { kernel::map(&map) }.map(drop)
+}
+
+/// What is mapped at an address; an error where the file is not ours any more.
+pub(crate) fn mapped(area: &Area, at: usize) -> Result<Option<Mapped>, Errno> {
+    area.file().map_or(Err(libc::EBADF), |file| segment::mapped(file, at))
+}
+
+/// The file, where it is still ours.
+fn file(area: &Area) -> Option<c_int> {
+    let range = area.range();
+    let is_ours = |at: usize| mapped(area, at).is_ok();
+    // The program may have mapped something else over one of them.
+    (is_ours(range.start) || is_ours(range.end - PAGE)).then(|| area.file()).flatten()
+}
+
+/// The leaves around some addresses.
+fn around(area: &Area, part: &Range<usize>) -> Range<usize> {
+    let leaf = usize::try_from(LEAF.load(Ordering::Relaxed)).unwrap_or(PMD).max(PMD);
+    let own = area.range();
+    let start = part.start / leaf * leaf;
+    start.max(own.start)..part.end.next_multiple_of(leaf).min(own.end)
+}
+
+/// Forgets what is in some pages; they are zero when they are touched.
+pub(crate) fn forget(area: &Area, part: &Range<usize>) {
+    // A leaf of which a part is forgotten is mapped no more, though it holds the rest.
+    area.mark(&around(area, part));
+    let (start, length) = ((part.start - area.range().start) as u64, part.len() as u64);
+    let is_done = file(area).is_some_and(|file| segment::forget(file, start, length).is_ok());
+    // The program's own mappings over it, where there are any; the module's refuse that.
+    // SAFETY: whoever gave it back needs nothing of it.
+    let is_own = unsafe { kernel::advise(part.start, part.len(), libc::MADV_DONTNEED) }.is_err();
+    if !is_done && is_own && maps::is_plain(part) {
+        let at = ptr::with_exposed_provenance_mut::<u8>(part.start);
+        // SAFETY: mapped to be written, and whoever gave it back needs nothing of it.
+        unsafe { at.write_bytes(0, part.len()) };
+    }
+}
+
+/// Maps pages anew that somebody changed, with the leaves around them where they were the only ones.
+pub(crate) fn renew(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
+    let whole = around(area, part);
+    let is_alone =
+        maps::is_plain(&(whole.start..part.start)) && maps::is_plain(&(part.end..whole.end));
+    let goal = if is_alone { &whole } else { part };
+    match file(area) {
+        Some(file) => map(file, area.range().start, goal)?,
+        // SAFETY: as the segment was reserved.
+        None => unsafe { kernel::protect(part.start, part.len(), USABLE) }?,
+    }
+    forget(area, part);
+    Ok(())
+}
+
+/// Whether one of the pages around an address may hold something.
+pub(crate) fn may_hold(area: &Area, at: usize) -> bool {
+    area.is_marked(at)
+        || mapped(area, at).map_or(true, |first| {
+            // Pages of 4 KiB come one by one.
+            first.is_some()
+                || (PAGE..PMD)
+                    .step_by(PAGE)
+                    .any(|next| mapped(area, at + next).map_or(true, |mapped| mapped.is_some()))
+        })
+}
+
+/// Nobody maps it any more in this process.
+pub(crate) fn leave(area: &Area) {
+    if let Some(file) = area.file() {
+        edge::close(file);
+    }
+}
