@@ -115,6 +115,15 @@ pub(crate) fn read(file: c_int, buffer: &mut [u8]) -> usize {
     usize::try_from(answer).unwrap_or(0)
 }
 
+/// The same, from so many bytes on.
+pub(crate) fn read_at(file: c_int, buffer: &mut [u8], at: usize) -> usize {
+    let file = c_long::from(file);
+    let (place, length) = (buffer.as_mut_ptr(), buffer.len());
+    // SAFETY: a buffer with its length.
+    let answer = unsafe { libc::syscall(libc::SYS_pread64, file, place, length, at) };
+    usize::try_from(answer).unwrap_or(0)
+}
+
 /// The number that a file of the kernel begins with.
 pub(crate) fn number(path: &CStr) -> Option<usize> {
     let file = edge::open(path, libc::O_RDONLY).ok()?;

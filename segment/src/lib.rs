@@ -39,6 +39,7 @@ mod orders;
 mod pool;
 mod ranges;
 mod told;
+mod witness;
 mod wrapped;
 
 use std::ffi::{c_int, c_void};
@@ -68,6 +69,7 @@ static BEGIN: extern "C" fn() = {
 static END: extern "C" fn() = {
     extern "C" fn end() {
         told::tell();
+        witness::look();
     }
     end
 };
@@ -85,7 +87,7 @@ unsafe extern "C" fn mmap(
     let map = Map { address: address.addr(), length, access, flags, file, offset };
     edge::aside(begin::is_due);
     // SAFETY: rule 1.
-    place(edge::aside(|| unsafe { maps::made(&map) }))
+    place(edge::aside(|| unsafe { maps::made(&map) }).inspect(|_| maps::handed_over(length)))
 }
 
 /// `mmap(2)` as programs call it that were built for large files.
@@ -101,7 +103,7 @@ unsafe extern "C" fn mmap64(
     let map = Map { address: address.addr(), length, access, flags, file, offset };
     edge::aside(begin::is_due);
     // SAFETY: rule 1.
-    place(edge::aside(|| unsafe { maps::made(&map) }))
+    place(edge::aside(|| unsafe { maps::made(&map) }).inspect(|_| maps::handed_over(length)))
 }
 
 /// `munmap(2)`.

@@ -17,7 +17,7 @@ use std::{
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Counted, Leaf, Reason, Variable, Wish},
+    segment::{Backed, Counted, Leaf, Reason, Variable, Wish},
 };
 
 use crate::{
@@ -177,6 +177,13 @@ fn usable(map: &Map, at: usize) -> Result<*mut c_void, Errno> {
     }
     served(map);
     Ok(std::ptr::with_exposed_provenance_mut(at))
+}
+
+/// A program has a map of so many bytes, wherever it came from.
+pub(crate) fn handed_over(length: usize) {
+    if !AREA.range().is_empty() {
+        count::backed(Backed::Believed, length);
+    }
 }
 
 fn served(map: &Map) {

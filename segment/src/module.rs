@@ -129,14 +129,15 @@ pub(crate) fn renew(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
 
 /// Whether one of the pages around an address may hold something.
 pub(crate) fn may_hold(area: &Area, at: usize) -> bool {
+    let is_there = |at: usize| mapped(area, at).map_or(true, |mapped| mapped.is_some());
     area.is_marked(at)
-        || mapped(area, at).map_or(true, |first| {
-            // Pages of 4 KiB come one by one.
-            first.is_some()
-                || (PAGE..PMD)
-                    .step_by(PAGE)
-                    .any(|next| mapped(area, at + next).map_or(true, |mapped| mapped.is_some()))
-        })
+        || is_there(at)
+        || (may_be_cut(area, at) && (at + PAGE..at + PMD).step_by(PAGE).any(is_there))
+}
+
+/// Whether pages around an address may be mapped one by one.
+pub(crate) fn may_be_cut(area: &Area, at: usize) -> bool {
+    area.is_marked(at) || LEAF.load(Ordering::Relaxed) < PMD as u64
 }
 
 /// Nobody maps it any more in this process.

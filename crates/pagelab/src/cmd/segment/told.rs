@@ -1,8 +1,10 @@
 //! What came of a program with segments, in a few lines and as JSON.
 
+mod backed;
+
 use pagelab_record::units::display_bytes;
 use pagelab_sys::{
-    process::segment::{CODE_TOO_SMALL, Counted, Counts, Leaf, Reason, Wish},
+    process::segment::{Backing, CODE_TOO_SMALL, Counted, Counts, Leaf, Reason, Wish},
     time::Usage,
 };
 use serde_json::{Map, Value, json};
@@ -37,6 +39,7 @@ impl Told<'_> {
             let why = "none ended by itself, so nobody told what was in them at the end";
             lines.push(format!("  at the end  {why}"));
         }
+        lines.extend(self.leaves());
         lines.push(format!("  served      {}", self.served()));
         lines.extend(self.fallbacks());
         lines.extend(self.stack_and_code());
@@ -46,6 +49,7 @@ impl Told<'_> {
             "  faults      {minor_faults} minor, {major_faults} major; {user:.2} s in user space, \
              {system:.2} s in the kernel, of which zeroing is a part"
         ));
+        lines.push(self.witness());
         lines
     }
 
@@ -61,7 +65,10 @@ impl Told<'_> {
             Leaf::Base => "pages of 4 KiB",
             Leaf::Pmd => "leaves of 2 MiB",
             // One that is anonymous is split no further up.
-            Leaf::Pud => "leaves of 1 GiB, which transparent huge pages fill by 2 MiB",
+            Leaf::Pud if self.wish.backing == Backing::Thp => {
+                "leaves of 1 GiB, which transparent huge pages fill by 2 MiB"
+            }
+            Leaf::Pud => "leaves of 1 GiB",
         };
         line.push_str(&format!(": heap {}, maps {}, {leaf}", bytes(heap), bytes(mmap)));
         let others = self.count(Counted::Others);
@@ -173,6 +180,9 @@ impl Told<'_> {
             },
             "stack": { "touched": count(Counted::Stack), "huge": count(Counted::StackLarge) },
             "code": count(Counted::Code),
+            "leaves": self.leaves_json(),
+            "witness": self.claims().iter().map(backed::Claim::json).collect::<Vec<_>>(),
+            "proven": self.unseen() == 0,
             "minor_faults": self.usage.minor_faults,
             "major_faults": self.usage.major_faults,
             "user_ns": self.usage.user_ns,

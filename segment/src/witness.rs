@@ -1,0 +1,160 @@
+#![expect(unsafe_code, reason = "asks the kernel for page tables; the rules are in lib.rs")]
+//! The witness: what really lies in the segments, by the page table.
+//!
+//! The one idea: the kernel says which pages are there and in which leaves (`PAGEMAP_SCAN`, since
+//! Linux 6.7), and which frame is behind each (pagemap, for root). A leaf is right where its frames
+//! follow each other and its address is to the leaf as its frame is. What the module maps it says
+//! itself: there every frame is base and offset.
+
+use std::{ffi::c_long, ops::Range};
+
+use pagelab_sys::process::{
+    preload::edge::{self, checked},
+    segment::{Backed, Leaf},
+};
+
+use crate::{
+    area::{Area, PAGE, PMD, PUD},
+    back::Ground,
+    breaks, count, heap, kernel, maps, module,
+};
+
+/// `PAGEMAP_SCAN`, and its bits for pages that are there, and in a leaf of 2 MiB or more.
+const SCAN: c_long = 0xc060_6610;
+const PRESENT: u64 = 1 << 3;
+const HUGE: u64 = 1 << 6;
+/// Of an entry of pagemap: its frame, and whether there is one.
+const FRAME: u64 = (1 << 55) - 1;
+const IS_THERE: u64 = 1 << 63;
+/// Regions that are asked for at once.
+const REGIONS: usize = 64;
+
+/// `struct page_region`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Region {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// Looks at all segments, once the program has done all that it does.
+pub(crate) fn look() {
+    let Ok(file) = edge::open(c"/proc/self/pagemap", libc::O_RDONLY) else { return };
+    for area in [&heap::AREA, &breaks::AREA, &maps::AREA] {
+        let seen = match area.file() {
+            Some(_) => frames(area),
+            None => leaves(file, area),
+        };
+        count::backed(Backed::Unseen, usize::from(seen.is_none()));
+    }
+    edge::close(file);
+}
+
+/// Looks at leaves of the kernel; `None` where nobody may see frames here, or which leaf there is.
+fn leaves(file: i32, area: &Area) -> Option<()> {
+    let range = area.range();
+    let mut at = range.start;
+    while at < range.end {
+        let mut regions = [Region::default(); REGIONS];
+        let (found, next) = scanned(file, &(at..range.end), &mut regions)?;
+        for region in &regions[..found] {
+            let [start, end] = [region.start, region.end].map(|at| usize::try_from(at).ok());
+            let part = start?..end?;
+            if region.categories & HUGE == 0 {
+                count::backed(Backed::BaseSeen, part.len() / PAGE);
+                continue;
+            }
+            let mut at = part.start;
+            while at < part.end {
+                let is_giant = area.ground(at) == Ground::Pool(Leaf::Pud);
+                let size = if is_giant { PUD } else { PMD };
+                let is_right = is_right(file, &(at..at + size))?;
+                let seen = if is_giant { Backed::GiantSeen } else { Backed::LargeSeen };
+                let right = if is_giant { Backed::GiantRight } else { Backed::LargeRight };
+                count::backed(seen, 1);
+                count::backed(right, usize::from(is_right));
+                at += size;
+            }
+        }
+        at = next.max(at + PAGE);
+    }
+    Some(())
+}
+
+/// Regions of some addresses that are there, and where the kernel stopped to look.
+fn scanned(file: i32, part: &Range<usize>, regions: &mut [Region]) -> Option<(usize, usize)> {
+    let (start, end) = (part.start as u64, part.end as u64);
+    let place = regions.as_mut_ptr().expose_provenance() as u64;
+    let room = regions.len() as u64;
+    // `struct pm_scan_arg`: size, flags, start, end, where it stopped, regions and their number,
+    // pages at most, categories: inverted, all of them, any of them, returned.
+    let mut argument = [96, 0, start, end, 0, place, room, 0, 0, PRESENT, 0, PRESENT | HUGE];
+    // SAFETY: a structure of so many words, and room for as many regions as it says.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_ioctl, c_long::from(file), SCAN, argument.as_mut_ptr()) };
+    let found = usize::try_from(checked(answer).ok()?).ok()?.min(regions.len());
+    Some((found, usize::try_from(argument[4]).ok()?))
+}
+
+/// Whether frames follow each other from one that lies in its leaf as its address does; `None`
+/// where nobody may see them.
+fn is_right(file: i32, leaf: &Range<usize>) -> Option<bool> {
+    let mut first = None;
+    let mut entries = [0_u8; 4096];
+    for piece in leaf.clone().step_by(PMD) {
+        if kernel::read_at(file, &mut entries, piece / PAGE * 8) != entries.len() {
+            return None;
+        }
+        for (nth, entry) in entries.as_chunks().0.iter().enumerate() {
+            let entry = u64::from_ne_bytes(*entry);
+            let frame = usize::try_from(entry & FRAME).ok()?;
+            if entry & IS_THERE != 0 && frame == 0 {
+                return None;
+            }
+            let offset = (piece - leaf.start) / PAGE + nth;
+            let first = *first.get_or_insert(frame);
+            if entry & IS_THERE == 0 || frame != first + offset {
+                return Some(false);
+            }
+        }
+    }
+    let alike = |frame: usize| (frame * PAGE) % leaf.len() == leaf.start % leaf.len();
+    Some(first.is_some_and(alike))
+}
+
+/// Looks at frames of the module; `None` where nobody may see them.
+fn frames(area: &Area) -> Option<()> {
+    let range = area.range();
+    let mut base = None;
+    let mut at = range.start;
+    while at < range.end {
+        let Ok(Some(found)) = module::mapped(area, at) else {
+            // A leaf of pages is there page by page.
+            let is_whole = at.is_multiple_of(PMD) && !module::may_be_cut(area, at);
+            at += if is_whole { PMD } else { PAGE };
+            continue;
+        };
+        let leaf = usize::try_from(found.leaf).ok()?;
+        let phys = usize::try_from(found.phys?).ok()?;
+        let pages = leaf / PAGE;
+        let start = at / leaf * leaf;
+        let base = *base.get_or_insert(phys.wrapping_sub(at - range.start));
+        let is_right = phys == base.wrapping_add(at - range.start);
+        count::backed(Backed::FramesSeen, pages);
+        count::backed(Backed::FramesRight, if is_right { pages } else { 0 });
+        let (seen, right) = match leaf {
+            PUD => (Backed::GiantSeen, Backed::GiantRight),
+            PMD => (Backed::LargeSeen, Backed::LargeRight),
+            _ => {
+                count::backed(Backed::BaseSeen, pages);
+                at = start + leaf;
+                continue;
+            }
+        };
+        count::backed(seen, 1);
+        count::backed(right, usize::from(phys % leaf == at % leaf));
+        at = start + leaf;
+    }
+    Some(())
+}
