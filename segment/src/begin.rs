@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{c_char, c_ulong},
+    ops::Range,
     ptr,
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
@@ -17,7 +18,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count, heap, kernel, maps, orders,
+    breaks, count, exec, heap, helper, kept, kernel, maps, orders, told,
 };
 
 static STATE: AtomicU8 = AtomicU8::new(0);
@@ -75,18 +76,37 @@ fn reserve(wish: &Wish) {
             count::add(Counted::Unreserved, 1);
             count::refused(Counted::Errno, errno);
         } else if wish.zero == Zero::Ahead && nth != 1 {
-            let range = area.range();
-            // SAFETY: it makes pages present, which changes none. What does not fit is faulted.
-            let _ = unsafe { kernel::advise(range.start, range.len(), libc::MADV_POPULATE_WRITE) };
+            ahead(&area.range());
         }
+    }
+    if wish.zero == Zero::Release && wish.mmap > 0 && !maps::AREA.is_set_aside() {
+        // Without, what is given back goes to the kernel.
+        let _ = kept::begin(kernel::memory() / KEPT_SHARE);
     }
     if any {
         count::add(Counted::Programs, 1);
     }
 }
 
+/// Of the machine's memory so large a part is kept at most.
+const KEPT_SHARE: usize = 2;
+
+/// Makes a segment present.
+fn ahead(range: &Range<usize>) {
+    let begun = helper::cpu_ns();
+    // SAFETY: it makes pages present, which changes none. What does not fit is faulted.
+    let came = unsafe { kernel::advise(range.start, range.len(), libc::MADV_POPULATE_WRITE) };
+    if came.is_ok() {
+        count::add(Counted::AheadBytes, range.len());
+    }
+    count::add(Counted::AheadNs, helper::cpu_ns().saturating_sub(begun));
+}
+
 /// What is done once, on the main thread, before the program's own code: the stack and the code.
 pub(crate) fn once() {
+    helper::begin();
+    exec::begin();
+    told::listen();
     if !is_due() {
         return;
     }

@@ -17,6 +17,16 @@ pub(crate) fn open() {
     WORDS_OPEN.open(SHEET, SHEET_BYTES);
 }
 
+/// Whether anybody reads them.
+pub(crate) fn is_open() -> bool {
+    WORDS_OPEN.get().is_some()
+}
+
+/// Counts something instead of what was counted before.
+pub(crate) fn replace(counted: Counted, before: u64, now: u64) {
+    WORDS_OPEN.add(counted as usize, now.wrapping_sub(before));
+}
+
 /// Counts something.
 pub(crate) fn add(counted: Counted, more: usize) {
     WORDS_OPEN.add(counted as usize, more as u64);

@@ -136,6 +136,9 @@ pub(crate) extern "C" fn after_in_child() {
             );
             kernel::abort();
         }
+        helper::after_fork_in_child();
+        kept::after_fork_in_child();
+        told::after_fork_in_child();
         // Its pages are the parent's.
         drop(Frozen::again(FROZEN.swap(-1, Ordering::Relaxed)));
     });

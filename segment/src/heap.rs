@@ -18,7 +18,7 @@ use pagelab_sys::process::{
 };
 
 use crate::{
-    area::{self, Area, Grows, PMD},
+    area::{self, Area, Grows},
     leaves,
 };
 
@@ -112,9 +112,8 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     let first = unsafe { mi::mi_malloc(1) };
     // SAFETY: it was had just now, and nobody else has it.
     unsafe { mi::mi_free(first) };
-    let first = first.addr() / PMD * PMD;
-    if !stays && AREA.has(first) {
-        area::advise_leaf(first, range.end - first, wish.leaf);
+    if !stays && AREA.has(first.addr()) {
+        leaves::first_is(first.addr());
     }
     IS_ON.store(true, Ordering::Release);
     Ok(())

@@ -96,6 +96,16 @@ pub(crate) fn present(at: usize, length: usize, answer: &mut [u8]) -> bool {
     checked(unsafe { libc::syscall(libc::SYS_mincore, at, length, answer.as_mut_ptr()) }).is_ok()
 }
 
+/// Bytes of memory that this machine has.
+pub(crate) fn memory() -> usize {
+    // SAFETY: numbers and padding: zeroes are one.
+    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one `struct sysinfo`.
+    unsafe { libc::syscall(libc::SYS_sysinfo, &raw mut about) };
+    let bytes = about.totalram.saturating_mul(about.mem_unit.into());
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// The same file by a number that is at least so large, where there may be one.
 pub(crate) fn moved_to(file: c_int, least: c_int) -> c_int {
     let (number, least) = (c_long::from(file), c_long::from(least));

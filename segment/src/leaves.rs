@@ -22,9 +22,10 @@ use std::{
 use pagelab_sys::process::preload::edge::Errno;
 
 use crate::{
-    area::{PAGE, PMD},
+    area::{self, PAGE, PMD},
     heap::AREA,
     kernel::{self, Map, OWN, USABLE},
+    orders,
 };
 
 /// What the allocator hands out.
@@ -33,16 +34,24 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = PMD / PIECE;
 /// The leaf is on its way to the kernel: pieces that are in use hold nothing old.
 const GOING: u64 = u64::MAX;
+/// Leaves that are filled by small pages first: a program that never has more than these few MiB,
+/// in pieces for each size, would have a third of them for nothing. Once it has more they may become
+/// large in the background.
+const SMALL: usize = 16;
 /// Leaves that stay at least, where as many had been in use; then one for so many in use.
 const STAY: usize = 8;
 const SHARE: usize = 16;
 
+/// The first that is handed out; none is, before that is known.
+static FIRST: AtomicUsize = AtomicUsize::new(usize::MAX >> 1);
 /// A word for each leaf; null where there is no heap.
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 /// Leaves in use, the most that were, and those that stay though nobody has them.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 static STAYING: AtomicUsize = AtomicUsize::new(0);
+/// Behind the last leaf that ever was in use.
+static HIGH: AtomicUsize = AtomicUsize::new(0);
 /// Who is sending leaves to the kernel, and whether a fork waits for them.
 static SENDING: AtomicUsize = AtomicUsize::new(0);
 static FORKING: AtomicBool = AtomicBool::new(false);
@@ -55,6 +64,25 @@ pub(crate) fn begin() -> Result<(), Errno> {
     let table = unsafe { kernel::map(&map) }?;
     TABLE.store(table.cast(), Ordering::Release);
     Ok(())
+}
+
+/// Which leaf is the first that the allocator hands out, behind its own tables.
+pub(crate) fn first_is(at: usize) {
+    FIRST.store((at - AREA.range().start) / PMD, Ordering::Relaxed);
+    advise(SMALL);
+}
+
+fn first() -> usize {
+    FIRST.load(Ordering::Relaxed)
+}
+
+/// Asks for large pages in all leaves that are handed out but so many.
+fn advise(but: usize) {
+    let range = AREA.range();
+    let start = range.start + (first() + but) * PMD;
+    if start < range.end {
+        area::advise_leaf(start, range.end - start, orders::leaf());
+    }
 }
 
 fn table() -> &'static [AtomicU64] {
@@ -102,9 +130,47 @@ pub(crate) fn had(start: usize, length: usize) -> bool {
             if was != 0 {
                 STAYING.fetch_sub(1, Ordering::Relaxed);
             }
+            let high = HIGH.fetch_max(leaf + 1, Ordering::Relaxed);
+            if (high..=leaf).contains(&(first() + SMALL)) {
+                advise(0);
+            }
         }
     }
+    let most = MOST.load(Ordering::Relaxed);
+    let staying = STAYING.load(Ordering::Relaxed);
+    if staying > 0 && LIVE.load(Ordering::Relaxed) + staying > most {
+        // What grows into fresh leaves has no use for these.
+        sending(|| send_staying(staying));
+    }
     is_zero
+}
+
+/// Sends leaves that stay though nobody has them, so many of them.
+fn send_staying(mut count: usize) {
+    let table = table();
+    for leaf in (0..HIGH.load(Ordering::Relaxed)).rev() {
+        let was = table[leaf].load(Ordering::Acquire);
+        if count == 0 {
+            break;
+        }
+        if was != 0
+            && used(was) == 0
+            && table[leaf].compare_exchange(was, GOING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            STAYING.fetch_sub(1, Ordering::Relaxed);
+            send(&(leaf..leaf + 1));
+            count -= 1;
+        }
+    }
+}
+
+/// Does something that sends leaves, unless a fork waits.
+fn sending(act: impl FnOnce()) {
+    SENDING.fetch_add(1, Ordering::SeqCst);
+    if !FORKING.load(Ordering::SeqCst) {
+        act();
+    }
+    SENDING.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// The pieces of a leaf that the allocator has.

@@ -12,7 +12,7 @@
 use std::{
     ffi::{c_int, c_void},
     ops::Range,
-    sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
 use pagelab_sys::process::{
@@ -22,7 +22,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{Area, Grows, PAGE, PUD},
-    back, changes, count,
+    back, changes, count, kept,
     kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
     orders,
@@ -35,6 +35,8 @@ pub(crate) static AREA: Area = Area::new();
 pub(crate) static LOCK: Lock = Lock::new();
 /// A word for 64 pages: those that are taken, then those that were changed.
 static TABLES: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+/// Whether any page ever was changed: few programs change one.
+static IS_CHANGED: AtomicBool = AtomicBool::new(false);
 static TOPS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 /// Kinds of memory that a segment has not.
@@ -156,7 +158,9 @@ pub(crate) fn taken(length: usize) -> Result<usize, Reason> {
     let align = usize::try_from(align).unwrap_or(PAGE) / PAGE;
     let count = rounded(length) / PAGE;
     let first = pages()?.taken.take(count, align).ok_or(Reason::MmapFull)?;
-    Ok(AREA.range().start + first * PAGE)
+    let at = AREA.range().start + first * PAGE;
+    kept::ready(&(at..at + count * PAGE));
+    Ok(at)
 }
 
 /// Gives a program what was taken for it, with the rights that it asked for.
@@ -227,6 +231,8 @@ pub(crate) fn changed(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
     if !std::ptr::eq(area, &raw const AREA) {
         return Ok(());
     }
+    kept::ready(part);
+    IS_CHANGED.store(true, Ordering::Release);
     let span = span(part);
     let Ok(pages) = pages() else { return Ok(()) };
     let before = pages.changed.runs(span.start, span.end);
@@ -242,7 +248,8 @@ pub(crate) fn is_plain(part: &Range<usize>) -> bool {
         return true;
     }
     let span = span(part);
-    pages().is_ok_and(|pages| !pages.changed.is_any_taken(span.start, span.end))
+    !IS_CHANGED.load(Ordering::Acquire)
+        || pages().is_ok_and(|pages| !pages.changed.is_any_taken(span.start, span.end))
 }
 
 /// Whether a program has all of these addresses.
@@ -253,6 +260,7 @@ pub(crate) fn is_taken(part: &Range<usize>) -> bool {
 
 /// These addresses are the program's, whatever they were.
 pub(crate) fn hold(part: &Range<usize>) {
+    kept::ready(part);
     let span = span(part);
     if let Ok(pages) = pages() {
         pages.taken.hold(span.start, span.end);
@@ -262,13 +270,22 @@ pub(crate) fn hold(part: &Range<usize>) {
 /// Takes the pages of some addresses, if all of them are free.
 pub(crate) fn take_at(part: &Range<usize>) -> bool {
     let span = span(part);
-    pages().is_ok_and(|pages| pages.taken.take_at(span.start, span.end))
+    let is_free = pages().is_ok_and(|pages| pages.taken.take_at(span.start, span.end));
+    if is_free {
+        kept::ready(part);
+    }
+    is_free
 }
 
 /// Gives pages back; they are zero when they are taken again.
 pub(crate) fn give_back(part: &Range<usize>) -> Result<(), Errno> {
     let span = span(part);
-    renewed(part)?;
+    let kept = if is_plain(part) { kept::keep(part) } else { part.end..part.end };
+    for rest in [part.start..kept.start, kept.end..part.end] {
+        if !rest.is_empty() {
+            renewed(&rest)?;
+        }
+    }
     // In the midst of another call they stay taken, which is no harm.
     if let Ok(pages) = pages() {
         pages.taken.free(span.start, span.end);

@@ -1,14 +1,22 @@
-//! What a process had when it ended, by the kernel's own account.
+#![expect(unsafe_code, reason = "a signal handler; the rules are in lib.rs")]
+//! What a process has when it ends, becomes another program or is asked, by the kernel's account.
 //!
 //! The one idea: `/proc/self/smaps` line by line, through a buffer of this library: a mapping that
 //! lies in a segment is counted by its pages, other private anonymous memory as what libc, or a
-//! fallback, had outside.
+//! fallback, had outside. What a process tells replaces what it told before, so it may tell as often
+//! as it likes.
 
-use std::{ffi::CStr, ops::Range, str};
+use std::{
+    ffi::{CStr, c_int},
+    mem,
+    ops::Range,
+    ptr, str,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
 
-use crate::{begin, breaks, count, heap, kernel, maps};
+use crate::{begin, breaks, count, heap, helper, kept, kernel, maps};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -23,9 +31,48 @@ enum Place {
     Outside,
 }
 
-/// Tells it, once the program has done all that it does.
+/// What is told.
+const TOLD: [Counted; 8] = [
+    Counted::Told,
+    Counted::HeapLarge,
+    Counted::HeapSmall,
+    Counted::MmapLarge,
+    Counted::MmapSmall,
+    Counted::Outside,
+    Counted::StackLarge,
+    Counted::Kept,
+];
+
+/// What this process told before.
+static BEFORE: [AtomicU64; TOLD.len()] = [const { AtomicU64::new(0) }; TOLD.len()];
+/// Somebody is telling: a signal may come in the midst of it.
+static IS_TELLING: AtomicBool = AtomicBool::new(false);
+
+/// Tells it; nothing in a process that borrows the memory of another.
 pub(crate) fn tell() {
-    let Ok(file) = edge::open(MAPS, libc::O_RDONLY) else { return };
+    if !count::is_open() || !helper::is_own_process() || IS_TELLING.swap(true, Ordering::Acquire) {
+        return;
+    }
+    if let Some(now) = look() {
+        for ((counted, now), before) in TOLD.into_iter().zip(now).zip(&BEFORE) {
+            let before = before.swap(now as u64, Ordering::Relaxed);
+            count::replace(counted, before, now as u64);
+        }
+    }
+    IS_TELLING.store(false, Ordering::Release);
+}
+
+/// In a child of fork, which has told nothing.
+pub(crate) fn after_fork_in_child() {
+    for before in &BEFORE {
+        before.store(0, Ordering::Relaxed);
+    }
+    IS_TELLING.store(false, Ordering::Release);
+}
+
+/// Looks at all mappings.
+fn look() -> Option<[usize; TOLD.len()]> {
+    let file = edge::open(MAPS, libc::O_RDONLY).ok()?;
     let segments =
         [heap::AREA.range(), breaks::AREA.range(), maps::AREA.range(), begin::STACK.range()];
     let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
@@ -47,7 +94,29 @@ pub(crate) fn tell() {
         }
     }
     edge::close(file);
-    teller.count();
+    Some(teller.counts())
+}
+
+/// Listens for whoever asks by `SIGUSR1`, where somebody reads the answer and the program has not
+/// said otherwise; if it says so later, it is as it says.
+pub(crate) fn listen() {
+    extern "C" fn asked(_: c_int) {
+        edge::aside(|| {
+            tell();
+            count::add(Counted::Asked, 1);
+        });
+    }
+    // SAFETY: numbers and padding: zeroes are one.
+    let mut now: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: fills what it is given.
+    unsafe { libc::sigaction(libc::SIGUSR1, ptr::null(), &raw mut now) };
+    if !count::is_open() || now.sa_sigaction != libc::SIG_DFL {
+        return;
+    }
+    now.sa_sigaction = asked as *const () as libc::sighandler_t;
+    now.sa_flags = libc::SA_RESTART;
+    // SAFETY: a handler that makes system calls and touches atomics only.
+    unsafe { libc::sigaction(libc::SIGUSR1, &raw const now, ptr::null_mut()) };
 }
 
 struct Teller {
@@ -79,19 +148,15 @@ impl Teller {
         }
     }
 
-    fn count(&self) {
+    /// In the order of [`TOLD`].
+    fn counts(&self) -> [usize; TOLD.len()] {
         let of = |place: Place| {
             let large = self.large[place as usize];
             (large, self.had[place as usize].saturating_sub(large))
         };
         let (heap, mmap) = (of(Place::Heap), of(Place::Mmap));
-        count::add(Counted::HeapLarge, heap.0);
-        count::add(Counted::HeapSmall, heap.1);
-        count::add(Counted::MmapLarge, mmap.0);
-        count::add(Counted::MmapSmall, mmap.1);
-        count::add(Counted::Outside, self.had[Place::Outside as usize]);
-        count::add(Counted::StackLarge, of(Place::Stack).0);
-        count::add(Counted::Told, 1);
+        let outside = self.had[Place::Outside as usize];
+        [1, heap.0, heap.1, mmap.0, mmap.1, outside, of(Place::Stack).0, kept::bytes()]
     }
 }
 

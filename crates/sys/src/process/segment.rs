@@ -73,7 +73,7 @@ impl Variable {
             Self::Code => "a size, as SMM_CODE=2m",
             Self::Pmd => "0 or 1, as SMM_PMD=1",
             Self::Pud => "0 or 1, as SMM_PUD=1",
-            Self::Zero => "fault or ahead, as SMM_ZERO=fault",
+            Self::Zero => "fault, release or ahead, as SMM_ZERO=release",
             Self::Backing => "thp, hugetlb or module, as SMM_BACKING=hugetlb",
             Self::Only => "the name of a program's file, as SMM_ONLY=cc1",
             Self::Strict => "0 or 1, as SMM_STRICT=1",
@@ -110,8 +110,24 @@ pub enum Zero {
     /// By the fault that needs it.
     #[default]
     Fault,
+    /// When it is given back, by a helper.
+    Release,
     /// All of it, before the program begins.
     Ahead,
+}
+
+impl Zero {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Fault, Self::Release, Self::Ahead];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fault => "fault",
+            Self::Release => "release",
+            Self::Ahead => "ahead",
+        }
+    }
 }
 
 /// What a program is to have.
@@ -170,9 +186,8 @@ impl Wish {
             (false, false) => Leaf::Base,
         };
         let zero = match said(Variable::Zero) {
-            None | Some(b"fault") => Zero::Fault,
-            Some(b"ahead") => Zero::Ahead,
-            Some(_) => return Err(Bad(Variable::Zero)),
+            None => Some(Zero::Fault),
+            Some(name) => Zero::ALL.into_iter().find(|zero| zero.name().as_bytes() == name),
         };
         let backing = said(Variable::Backing).map_or(Some(Backing::Thp), Backing::named);
         Ok(Self {
@@ -181,7 +196,7 @@ impl Wish {
             stack: size(Variable::Stack)?,
             code: size(Variable::Code)?,
             leaf,
-            zero,
+            zero: zero.ok_or(Bad(Variable::Zero))?,
             backing: backing.ok_or(Bad(Variable::Backing))?,
             strict: is_on(Variable::Strict)?,
         })
@@ -190,7 +205,6 @@ impl Wish {
     /// The variables that say it.
     pub fn variables(&self) -> [(Variable, String); 9] {
         let is_on = |on: bool| u8::from(on).to_string();
-        let zero = if self.zero == Zero::Ahead { "ahead" } else { "fault" };
         [
             (Variable::Heap, self.heap.to_string()),
             (Variable::Mmap, self.mmap.to_string()),
@@ -198,7 +212,7 @@ impl Wish {
             (Variable::Code, self.code.to_string()),
             (Variable::Pmd, is_on(self.leaf >= Leaf::Pmd)),
             (Variable::Pud, is_on(self.leaf >= Leaf::Pud)),
-            (Variable::Zero, zero.to_owned()),
+            (Variable::Zero, self.zero.name().to_owned()),
             (Variable::Backing, self.backing.name().to_owned()),
             (Variable::Strict, is_on(self.strict)),
         ]
@@ -263,6 +277,26 @@ listed! {
         Ignored,
         /// Programs that a full segment ended.
         Ended,
+        /// Reports that somebody asked for while a program ran.
+        Asked,
+        /// Bytes that were given back and were kept at the end.
+        Kept,
+        /// Bytes that were kept, and went to the kernel because nobody took them again.
+        Returned,
+        /// Bytes that a helper zeroed.
+        HelperBytes,
+        /// Its CPU time, all of it.
+        HelperNs,
+        /// Helpers that began.
+        Helpers,
+        /// Bytes that a thread of the program zeroed which took them sooner.
+        OwnBytes,
+        /// The CPU time of that.
+        OwnNs,
+        /// Bytes that were made present before a program began.
+        AheadBytes,
+        /// The CPU time of that.
+        AheadNs,
     }
 }
 

@@ -1,0 +1,132 @@
+#![expect(unsafe_code, reason = "calls after which nothing of a program is left; rules in lib.rs")]
+//! The ends of a program that no destructor sees: it becomes another, or leaves at once.
+//!
+//! The one idea: it is told what there is ([`told`]), and the call goes on to libc as it came. One
+//! that fails, as a search for a program may, costs nothing: what is told again replaces what was
+//! told. libc's own `posix_spawn` and `system` make a child first, whose memory is nobody's yet.
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_long, c_void},
+    mem, ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use pagelab_sys::process::preload::edge;
+
+use crate::told;
+
+/// A call of libc, found once, before anybody could be in a child that may not search.
+struct Next(AtomicPtr<c_void>);
+
+impl Next {
+    const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    fn find(&self, name: &CStr) {
+        // SAFETY: a name that ends with 0.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        self.0.store(found, Ordering::Release);
+    }
+
+    fn get(&self) -> *mut c_void {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+extern "C" fn before() {
+    edge::aside(told::tell);
+}
+
+macro_rules! calls {
+    ($($name:ident($($argument:ident: $kind:ty),*);)*; $($variadic:ident)*) => {
+        /// Finds them.
+        pub(crate) fn begin() {
+            $($name::NEXT.find(crate::exec::name(concat!(stringify!($name), "\0")));)*
+            #[cfg(target_arch = "x86_64")]
+            {
+                $($variadic::NEXT.find(crate::exec::name(concat!(stringify!($variadic), "\0")));)*
+            }
+        }
+
+        $(mod $name {
+            use super::*;
+
+            pub(super) static NEXT: Next = Next::new();
+
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
+                type Call = unsafe extern "C" fn($($kind),*) -> c_int;
+                before();
+                let next = NEXT.get();
+                if next.is_null() {
+                    edge::set_errno(libc::ENOSYS);
+                    return -1;
+                }
+                // SAFETY: the loader found it by the name of this type.
+                let call = unsafe { mem::transmute::<*mut c_void, Call>(next) };
+                // SAFETY: rule 1 of lib.rs.
+                unsafe { call($($argument),*) }
+            }
+        })*
+
+        // How many arguments there are only the callee knows: they stay where they are.
+        $(#[cfg(target_arch = "x86_64")]
+        mod $variadic {
+            use super::*;
+
+            pub(super) static NEXT: Next = Next::new();
+
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[unsafe(naked)]
+            unsafe extern "C" fn $variadic() -> c_int {
+                std::arch::naked_asm!(
+                    "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9",
+                    "push rax",
+                    "call {before}",
+                    "pop rax",
+                    "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                    "jmp qword ptr [rip + {next}]",
+                    before = sym before,
+                    next = sym NEXT,
+                )
+            }
+        })*
+    };
+}
+
+/// Words of C, one behind the other, with a null at their end.
+type Words = *const *const c_char;
+
+calls! {
+    execve(path: *const c_char, words: Words, environment: Words);
+    execv(path: *const c_char, words: Words);
+    execvp(file: *const c_char, words: Words);
+    execvpe(file: *const c_char, words: Words, environment: Words);
+    execveat(
+        folder: c_int, path: *const c_char, words: Words, environment: Words, flags: c_int
+    );
+    fexecve(file: c_int, words: Words, environment: Words);
+    ; execl execlp execle
+}
+
+/// A name with its end.
+fn name(text: &'static str) -> &'static CStr {
+    CStr::from_bytes_until_nul(text.as_bytes()).unwrap_or_default()
+}
+
+/// `_exit(2)`: an end without anything done at the end.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn _exit(code: c_int) -> ! {
+    before();
+    loop {
+        // SAFETY: takes a number, and does not come back.
+        unsafe { libc::syscall(libc::SYS_exit_group, c_long::from(code)) };
+    }
+}
+
+/// `_Exit(3)`: the same by its other name.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn _Exit(code: c_int) -> ! {
+    _exit(code)
+}

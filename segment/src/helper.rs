@@ -1,0 +1,205 @@
+#![expect(unsafe_code, reason = "a thread that the program does not know; the rules are in lib.rs")]
+//! The thread that zeroes what programs give back.
+//!
+//! The one idea: nobody is to notice it. It begins when there is work, takes no signal, and is gone
+//! a while after the last work; a child of fork has none, and begins its own when it has work. Who
+//! must be the only thread of its process (`unshare`, `setns`) waits until it is gone.
+
+use std::{
+    ffi::{c_int, c_long, c_void},
+    mem::MaybeUninit,
+    ptr,
+    sync::atomic::{AtomicI32, AtomicU8, Ordering},
+};
+
+use pagelab_sys::process::segment::Counted;
+
+use crate::{count, kept};
+
+const NONE: u8 = 0;
+const BEGINS: u8 = 1;
+const RUNS: u8 = 2;
+const STOPS: u8 = 3;
+
+static STATE: AtomicU8 = AtomicU8::new(NONE);
+/// Its number, and that of the process in which there may be one.
+static THREAD: AtomicI32 = AtomicI32::new(0);
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// A look for work, and how long a leaf waits for being taken again, at least.
+const LOOK_NS: i64 = 500_000;
+const WAIT_NS: usize = 500_000_000;
+/// Its stack, of which it needs a page.
+const STACK: usize = 256 << 10;
+/// Looks at whether it is gone.
+const PATIENCE: usize = 1000;
+
+/// This is the process in which a helper may be, from now on.
+pub(crate) fn begin() {
+    PROCESS.store(process(), Ordering::Relaxed);
+}
+
+fn process() -> i32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::getpid() }
+}
+
+/// Whether this is the process that began here, and not one that borrows its memory (`vfork`).
+pub(crate) fn is_own_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == process()
+}
+
+/// Whether it is there, which it is from now on if it can be.
+pub(crate) fn is_there() -> bool {
+    match STATE.load(Ordering::Acquire) {
+        RUNS | BEGINS => true,
+        NONE => is_own_process() && start(),
+        _ => false,
+    }
+}
+
+#[cold]
+fn start() -> bool {
+    if STATE.compare_exchange(NONE, BEGINS, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return false;
+    }
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    let mut attributes = MaybeUninit::uninit();
+    let mut thread = MaybeUninit::uninit();
+    // SAFETY: fills a set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // It inherits that it takes no signal.
+    // SAFETY: reads the set that was filled, and fills another.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: fills attributes.
+    unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) };
+    let detached = libc::PTHREAD_CREATE_DETACHED;
+    // SAFETY: filled above.
+    unsafe { libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), detached) };
+    // SAFETY: filled above.
+    unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK) };
+    // SAFETY: filled above, and a function that takes nothing.
+    let answer = unsafe {
+        libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), work, ptr::null_mut())
+    };
+    // SAFETY: filled above.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    // SAFETY: reads the set that was filled.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    if answer == 0 {
+        count::add(Counted::Helpers, 1);
+    } else {
+        STATE.store(NONE, Ordering::Release);
+    }
+    answer == 0
+}
+
+extern "C" fn work(_: *mut c_void) -> *mut c_void {
+    // SAFETY: takes a text that ends with 0.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"pagelab-zero".as_ptr()) };
+    // SAFETY: takes nothing.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+    THREAD.store(i32::try_from(thread).unwrap_or(0), Ordering::Release);
+    let _ = STATE.compare_exchange(BEGINS, RUNS, Ordering::AcqRel, Ordering::Acquire);
+    let stops = || STATE.load(Ordering::Acquire) == STOPS;
+    let (mut told, mut aged, mut busy) = (0, now_ns(), now_ns());
+    loop {
+        if kept::is_unseen() {
+            kept::clean_given(stops);
+        }
+        let now = now_ns();
+        if kept::bytes() > 0 {
+            busy = now;
+        }
+        if now - aged >= WAIT_NS {
+            kept::age();
+            aged = now;
+        }
+        let cpu = cpu_ns();
+        count::add(Counted::HelperNs, cpu - told);
+        told = cpu;
+        let changes = |from, to| {
+            STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        };
+        let goes = now - busy >= WAIT_NS && changes(RUNS, NONE);
+        // Who gave something back just before counts on this thread, unless there is another.
+        if stops() || goes && !(kept::bytes() > 0 && changes(NONE, RUNS)) {
+            return ptr::null_mut();
+        }
+        if !kept::is_unseen() {
+            nap();
+        }
+    }
+}
+
+fn nap() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: LOOK_NS };
+    // SAFETY: reads one `struct timespec`.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, ptr::null::<c_void>()) };
+}
+
+fn clock(which: libc::clockid_t) -> usize {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one `struct timespec`.
+    unsafe { libc::clock_gettime(which, &raw mut time) };
+    let of = |part: i64| usize::try_from(part).unwrap_or(0);
+    of(time.tv_sec) * 1_000_000_000 + of(time.tv_nsec)
+}
+
+fn now_ns() -> usize {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// What this thread has had of a processor.
+pub(crate) fn cpu_ns() -> usize {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Ends it, for whoever must be alone; it begins again when there is work.
+pub(crate) fn rest() {
+    if STATE.load(Ordering::Acquire) == NONE && THREAD.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    while STATE.load(Ordering::Acquire) == BEGINS {
+        nap();
+    }
+    let stopped = STATE.compare_exchange(RUNS, STOPS, Ordering::AcqRel, Ordering::Acquire).is_ok();
+    let [process, thread] = [process(), THREAD.load(Ordering::Acquire)].map(c_long::from);
+    for _ in 0..PATIENCE {
+        // SAFETY: takes numbers, and sends nothing.
+        if unsafe { libc::syscall(libc::SYS_tgkill, process, thread, c_long::from(0_i32)) } != 0 {
+            break;
+        }
+        nap();
+    }
+    THREAD.store(0, Ordering::Release);
+    if stopped {
+        STATE.store(NONE, Ordering::Release);
+    }
+}
+
+/// In a child of fork, which has no other thread than the one that forked.
+pub(crate) fn after_fork_in_child() {
+    STATE.store(NONE, Ordering::Release);
+    THREAD.store(0, Ordering::Release);
+    begin();
+}
+
+/// `unshare(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn unshare(what: c_int) -> c_int {
+    rest();
+    // SAFETY: takes a number.
+    let answer = unsafe { libc::syscall(libc::SYS_unshare, c_long::from(what)) };
+    c_int::try_from(answer).unwrap_or(-1)
+}
+
+/// `setns(2)`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
+    rest();
+    // SAFETY: takes numbers.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_setns, c_long::from(file), c_long::from(kind)) };
+    c_int::try_from(answer).unwrap_or(-1)
+}

@@ -1,0 +1,263 @@
+#![expect(unsafe_code, reason = "clears memory that nobody has; the rules are in lib.rs")]
+//! Leaves that a program gave back and that stay: `--zero release`.
+//!
+//! The one idea: what was given back is zeroed here in one piece instead of page by page at the
+//! next fault, and stays resident, so that taking it again costs no fault. A thread of our own does
+//! that ([`crate::helper`]); whoever takes a leaf before it was there does it itself. Nothing is
+//! noted of what a program touches, so a leaf of which not every page is there, and one that is not
+//! taken again in time, goes to the kernel.
+//!
+//! A leaf here is free of the program wholly; its state is a byte, changed by whoever holds it.
+
+use std::{
+    ops::Range,
+    ptr, slice,
+    sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering},
+};
+
+use pagelab_sys::process::{preload::edge::Errno, segment::Counted};
+
+use crate::{
+    area::{PAGE, PMD},
+    count, helper,
+    kernel::{self, Map, OWN, USABLE},
+    maps::AREA,
+};
+
+/// As any other memory of the segment: the program's, or nothing.
+const NONE: u8 = 0;
+/// Given back, with whatever it holds.
+const GIVEN: u8 = 1;
+/// There, and zero; and the same since a while.
+const ZERO: u8 = 2;
+const OLD: u8 = 3;
+/// Somebody is about to change that.
+const HELD: u8 = 4;
+
+/// A byte for each leaf; null where nothing is kept.
+static TABLE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
+/// Leaves that are kept, those of them that nobody has looked at yet, and the most there may be.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+static UNSEEN: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// From now on leaves are kept, of so many bytes at most.
+pub(crate) fn begin(most: usize) -> Result<(), Errno> {
+    let length = (AREA.range().len() / PMD).next_multiple_of(PAGE);
+    let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
+    // SAFETY: a new place, which the kernel chooses; it is kept for good.
+    let table = unsafe { kernel::map(&map) }?;
+    MOST.store(most / PMD, Ordering::Relaxed);
+    TABLE.store(table.cast(), Ordering::Release);
+    Ok(())
+}
+
+fn table() -> &'static [AtomicU8] {
+    let table = TABLE.load(Ordering::Acquire);
+    if table.is_null() {
+        return &[];
+    }
+    // SAFETY: `begin` mapped a byte for each leaf, zero and for good.
+    unsafe { slice::from_raw_parts(table, AREA.range().len() / PMD) }
+}
+
+fn address(leaf: usize) -> usize {
+    AREA.range().start + leaf * PMD
+}
+
+/// Bytes that are kept.
+pub(crate) fn bytes() -> usize {
+    KEPT.load(Ordering::Relaxed) * PMD
+}
+
+/// Whether nobody has looked at some leaves yet.
+pub(crate) fn is_unseen() -> bool {
+    UNSEEN.load(Ordering::Relaxed) > 0
+}
+
+/// Of pages that a program gives back, the part that stays; nobody has to throw that away.
+pub(crate) fn keep(part: &Range<usize>) -> Range<usize> {
+    let (table, start) = (table(), AREA.range().start);
+    let leaves = (part.start - start).div_ceil(PMD)..(part.end - start) / PMD;
+    let nothing = part.end..part.end;
+    if table.is_empty() || leaves.is_empty() {
+        return nothing;
+    }
+    let is_full = || KEPT.load(Ordering::Relaxed) + leaves.len() > MOST.load(Ordering::Relaxed);
+    // Memory that was never touched is mostly not touched at its beginning.
+    if is_full() || !is_present(address(leaves.start), PAGE) || !helper::is_there() {
+        return nothing;
+    }
+    // Counted first: whoever takes one counts down.
+    KEPT.fetch_add(leaves.len(), Ordering::Relaxed);
+    UNSEEN.fetch_add(leaves.len(), Ordering::Relaxed);
+    // One that is kept already was not the program's.
+    let is_kept = |state: &&AtomicU8| {
+        state.compare_exchange(NONE, GIVEN, Ordering::AcqRel, Ordering::Relaxed).is_err()
+    };
+    let twice = table[leaves.clone()].iter().filter(is_kept).count();
+    KEPT.fetch_sub(twice, Ordering::Relaxed);
+    UNSEEN.fetch_sub(twice, Ordering::Relaxed);
+    address(leaves.start)..address(leaves.end)
+}
+
+/// Makes sure that free pages are zero, and that nobody but their taker touches them.
+pub(crate) fn ready(part: &Range<usize>) {
+    if KEPT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let start = AREA.range().start;
+    let leaves = (part.start - start) / PMD..(part.end - start).div_ceil(PMD);
+    let mut given = 0..0;
+    for leaf in leaves {
+        if take(leaf) != GIVEN {
+            continue;
+        }
+        if given.end != leaf {
+            clean_run(&given);
+            given.start = leaf;
+        }
+        given.end = leaf + 1;
+    }
+    clean_run(&given);
+}
+
+/// Takes a leaf out, and says what it was; one that was given back is held.
+fn take(leaf: usize) -> u8 {
+    let state = &table()[leaf];
+    loop {
+        let was = state.load(Ordering::Acquire);
+        let next = match was {
+            NONE => return NONE,
+            GIVEN => HELD,
+            HELD => {
+                std::thread::yield_now();
+                continue;
+            }
+            _ => NONE,
+        };
+        if state.compare_exchange(was, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if next == NONE {
+                KEPT.fetch_sub(1, Ordering::Relaxed);
+            } else {
+                UNSEEN.fetch_sub(1, Ordering::Relaxed);
+            }
+            return was;
+        }
+    }
+}
+
+/// Cleans held leaves for whoever takes them.
+fn clean_run(leaves: &Range<usize>) {
+    if leaves.is_empty() {
+        return;
+    }
+    let begun = helper::cpu_ns();
+    let cleared = leaves.clone().filter(|leaf| clean(*leaf)).count();
+    count::add(Counted::OwnBytes, cleared * PMD);
+    count::add(Counted::OwnNs, helper::cpu_ns().saturating_sub(begun));
+    for state in &table()[leaves.clone()] {
+        state.store(NONE, Ordering::Release);
+        KEPT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes a held leaf zero; whether it is still there.
+fn clean(leaf: usize) -> bool {
+    let at = address(leaf);
+    let is_there = is_present(at, PAGE) && is_present(at, PMD);
+    if is_there {
+        clear(at, PMD);
+    } else {
+        throw_away(&(leaf..leaf + 1));
+    }
+    is_there
+}
+
+/// Whether all of these pages are there.
+fn is_present(at: usize, length: usize) -> bool {
+    let mut pages = [0_u8; PMD / PAGE];
+    let pages = &mut pages[..length / PAGE];
+    kernel::present(at, length, pages) && pages.iter().all(|page| page & 1 == 1)
+}
+
+fn throw_away(leaves: &Range<usize>) {
+    let (at, length) = (address(leaves.start), leaves.len() * PMD);
+    // SAFETY: nobody has it. Should the kernel refuse, nothing but locked memory is left, which no
+    // leaf here is.
+    let _ = unsafe { kernel::advise(at, length, libc::MADV_DONTNEED) };
+}
+
+/// Clears memory past the caches: whoever gave it back does not wait for it.
+pub(crate) fn clear(at: usize, length: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_setzero_si128, _mm_sfence, _mm_stream_si128};
+        // SAFETY: every processor of this kind has it.
+        let zero = unsafe { _mm_setzero_si128() };
+        for at in (at..at + length).step_by(size_of::<__m128i>()) {
+            // SAFETY: whole pages, which nobody else has.
+            unsafe { _mm_stream_si128(ptr::with_exposed_provenance_mut(at), zero) };
+        }
+        // SAFETY: as above.
+        unsafe { _mm_sfence() };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: whole pages, which nobody else has.
+    unsafe {
+        ptr::with_exposed_provenance_mut::<u8>(at).write_bytes(0, length)
+    };
+}
+
+/// Cleans what was given back, until somebody says stop: the helper's work.
+pub(crate) fn clean_given(stop: impl Fn() -> bool) {
+    let mut cleared = 0;
+    for leaf in (0..table().len()).rev() {
+        if !is_unseen() || stop() {
+            break;
+        }
+        let state = &table()[leaf];
+        let held = state.compare_exchange(GIVEN, HELD, Ordering::AcqRel, Ordering::Relaxed);
+        if held.is_err() {
+            continue;
+        }
+        UNSEEN.fetch_sub(1, Ordering::Relaxed);
+        let is_there = clean(leaf);
+        cleared += usize::from(is_there);
+        if !is_there {
+            KEPT.fetch_sub(1, Ordering::Relaxed);
+        }
+        state.store(if is_there { ZERO } else { NONE }, Ordering::Release);
+    }
+    count::add(Counted::HelperBytes, cleared * PMD);
+}
+
+/// Sends to the kernel what was zero at the last call already: nobody has taken it since.
+pub(crate) fn age() {
+    for (leaf, state) in table().iter().enumerate() {
+        match state.load(Ordering::Acquire) {
+            ZERO => drop(state.compare_exchange(ZERO, OLD, Ordering::AcqRel, Ordering::Relaxed)),
+            OLD if state.compare_exchange(OLD, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
+                throw_away(&(leaf..leaf + 1));
+                state.store(NONE, Ordering::Release);
+                KEPT.fetch_sub(1, Ordering::Relaxed);
+                count::add(Counted::Returned, PMD);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// In a child of fork: it has no helper, and every write to what it shares would be a copy.
+pub(crate) fn after_fork_in_child() {
+    if KEPT.swap(0, Ordering::Relaxed) == 0 {
+        return;
+    }
+    UNSEEN.store(0, Ordering::Relaxed);
+    for (leaf, state) in table().iter().enumerate() {
+        if state.load(Ordering::Relaxed) != NONE {
+            throw_away(&(leaf..leaf + 1));
+            state.store(NONE, Ordering::Relaxed);
+        }
+    }
+}
