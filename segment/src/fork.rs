@@ -26,9 +26,9 @@ use crate::{
     back::{Ground, is_present},
     copies, count,
     freeze::Frozen,
-    heap, kernel, leaves,
+    heap, helper, kept, kernel, leaves,
     lock::Gate,
-    maps, module, pool,
+    maps, module, pool, told,
 };
 
 /// Held by whoever is within a lock of the allocator.

@@ -8,6 +8,7 @@ mod backing;
 mod program;
 mod told;
 mod wrap;
+mod zeroing;
 
 use std::{
     env,
@@ -33,7 +34,9 @@ use pagelab_sys::{
     process::{
         launch::{Ended, Waiting},
         relay,
-        segment::{self, Backing, Bad, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero},
+        segment::{
+            self, Backing, Bad, Counted, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero,
+        },
     },
 };
 
@@ -48,8 +51,8 @@ const COMMANDS: &[Row] = &[Row::of::<Segmented>("run"), Row::of::<wrap::Wrap>("w
 
 /// The variable by which the dynamic loader finds a library first.
 const PRELOAD: &str = "LD_PRELOAD";
-/// A look at whether the program has ended.
-const LOOK: Duration = Duration::from_secs(3600);
+/// Between two looks at whether somebody asked the program how it is.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Adds the commands of `pagelab segment`.
 pub(super) fn describe(command: Command) -> Command {
@@ -91,8 +94,10 @@ struct Segmented {
     /// What is behind a segment: thp, hugetlb or module (default thp).
     #[arg(long, value_name = "BACKING", value_parser = backing::named)]
     backing: Option<Backing>,
-    /// When memory is zeroed: by the fault that needs it, or all of it before the program begins.
-    #[arg(long, value_name = "WHEN")]
+    /// When memory is zeroed (default fault).
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    #[arg(help = "When memory is zeroed: by the fault that needs it, at release by a helper, or \
+                  all ahead (default fault)")]
     zero: Option<Zeroing>,
     /// Of all programs that are started, only those whose file has this name.
     #[arg(long, value_name = "NAME")]
@@ -126,6 +131,7 @@ enum Leaves {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Zeroing {
     Fault,
+    Release,
     Ahead,
 }
 
@@ -137,7 +143,9 @@ impl args::Run for Segmented {
         let report = self.report.as_deref().map(output::create).transpose()?;
         let start = || self.start(&wish, &library);
         let (ended, counts) = backing::held(&wish, self.wait.patience(), start)?;
-        let told = told::Told { wish: &wish, counts: &counts, usage: &ended.usage };
+        let leaf_ns = zeroing::leaf_ns(&wish, &counts);
+        let usage = Some(&ended.usage);
+        let told = told::Told { wish: &wish, counts: &counts, usage, leaf_ns };
         if !self.quiet {
             told.lines().iter().for_each(|line| output::warn(line));
         }
@@ -191,6 +199,7 @@ impl Segmented {
             zero: match self.zero {
                 None => said.zero,
                 Some(Zeroing::Fault) => Zero::Fault,
+                Some(Zeroing::Release) => Zero::Release,
                 Some(Zeroing::Ahead) => Zero::Ahead,
             },
             backing,
@@ -238,15 +247,24 @@ impl Segmented {
         let waiting = Waiting::prepare(process).with_context(name).map_err(Failure::host)?;
         relay::to(waiting.pid());
         let mut running = waiting.go().with_context(name).map_err(Failure::usage)?;
-        let ended = loop {
-            if let Some(ended) = running.wait(LOOK).with_context(name).map_err(Failure::internal)? {
-                break ended;
-            }
+        let counts = || {
+            let mut bytes = [0; SHEET_BYTES];
+            // What cannot be read was not counted.
+            let _ = sheet.read_exact_at(&mut bytes, 0);
+            Counts::of(&bytes)
         };
-        let mut bytes = [0; SHEET_BYTES];
-        // What cannot be read was not counted.
-        let _ = sheet.read_exact_at(&mut bytes, 0);
-        Ok((ended, Counts::of(&bytes)))
+        let mut asked = 0;
+        loop {
+            if let Some(ended) = running.wait(LOOK).with_context(name).map_err(Failure::internal)? {
+                return Ok((ended, counts()));
+            }
+            let now = counts();
+            if now.get(Counted::Asked) > asked {
+                asked = now.get(Counted::Asked);
+                let told = told::Told { wish, counts: &now, usage: None, leaf_ns: None };
+                told.lines().iter().for_each(|line| output::warn(line));
+            }
+        }
     }
 }
 

@@ -9,11 +9,16 @@ use pagelab_sys::{
 };
 use serde_json::{Map, Value, json};
 
+use super::zeroing;
+
 /// What is told of.
 pub(super) struct Told<'t> {
     pub(super) wish: &'t Wish,
     pub(super) counts: &'t Counts,
-    pub(super) usage: &'t Usage,
+    /// What the kernel counted by the end; nothing of a program that runs.
+    pub(super) usage: Option<&'t Usage>,
+    /// What a fault of 2 MiB takes here.
+    pub(super) leaf_ns: Option<u64>,
 }
 
 fn bytes(bytes: u64) -> String {
@@ -43,13 +48,17 @@ impl Told<'_> {
         lines.push(format!("  served      {}", self.served()));
         lines.extend(self.fallbacks());
         lines.extend(self.stack_and_code());
-        let Usage { minor_faults, major_faults, user_ns, system_ns, .. } = *self.usage;
-        let [user, system] = [user_ns, system_ns].map(|ns| ns as f64 / 1e9);
-        lines.push(format!(
-            "  faults      {minor_faults} minor, {major_faults} major; {user:.2} s in user space, \
-             {system:.2} s in the kernel, of which zeroing is a part"
-        ));
-        lines.push(self.witness());
+        let zeroing = zeroing::lines(self.counts, self.leaf_ns);
+        lines.extend(zeroing.iter().map(|line| format!("  zeroing     {line}")));
+        if let Some(usage) = self.usage {
+            let Usage { minor_faults, major_faults, user_ns, system_ns, .. } = *usage;
+            let [user, system] = [user_ns, system_ns].map(|ns| ns as f64 / 1e9);
+            lines.push(format!(
+                "  faults      {minor_faults} minor, {major_faults} major; {user:.2} s in user \
+                 space, {system:.2} s in the kernel, of which zeroing is a part"
+            ));
+            lines.push(self.witness());
+        }
         lines
     }
 
@@ -96,7 +105,8 @@ impl Told<'_> {
         let outside = bytes(self.count(Counted::Outside));
         let told = self.count(Counted::Told);
         let of = if told == 1 { String::new() } else { format!(" ({told} processes, added up)") };
-        format!("  at the end  {heap}; {maps}; private memory outside {outside}{of}")
+        let when = if self.usage.is_some() { "at the end" } else { "so far    " };
+        format!("  {when}  {heap}; {maps}; private memory outside {outside}{of}")
     }
 
     fn served(&self) -> String {
@@ -183,10 +193,13 @@ impl Told<'_> {
             "leaves": self.leaves_json(),
             "witness": self.claims().iter().map(backed::Claim::json).collect::<Vec<_>>(),
             "proven": self.unseen() == 0,
-            "minor_faults": self.usage.minor_faults,
-            "major_faults": self.usage.major_faults,
-            "user_ns": self.usage.user_ns,
-            "system_ns": self.usage.system_ns,
+            "zero": self.wish.zero.name(),
+            "zeroing": zeroing::json(self.counts, self.leaf_ns),
+            "asked": count(Counted::Asked),
+            "minor_faults": self.usage.map(|usage| usage.minor_faults),
+            "major_faults": self.usage.map(|usage| usage.major_faults),
+            "user_ns": self.usage.map(|usage| usage.user_ns),
+            "system_ns": self.usage.map(|usage| usage.system_ns),
         });
         format!("{told:#}\n")
     }
