@@ -284,3 +284,18 @@ unsafe fn by_kernel(
     }
     Ok(came)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_bounded_by_the_mappings_of_a_process() {
+        SPLITS_MAX.store(2, Ordering::Relaxed);
+        assert_eq!(may_split(1), Ok(()));
+        split(0, 2);
+        assert_eq!((may_split(0), may_split(1)), (Ok(()), Err(libc::ENOMEM)));
+        split(2, 1);
+        assert_eq!(may_split(1), Ok(()));
+    }
+}

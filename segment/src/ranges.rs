@@ -336,6 +336,38 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn runs_that_touch_pages_are_counted(
+            pages in prop::collection::vec(any::<bool>(), PAGES),
+            (a, b) in (0..PAGES, 0..PAGES),
+        ) {
+            let own = Own::new();
+            let ranges = own.ranges();
+            for (page, _) in pages.iter().enumerate().filter(|(_, taken)| **taken) {
+                ranges.hold(page, page + 1);
+            }
+            let (start, end) = (a.min(b), a.max(b));
+            let window = &pages[start.saturating_sub(1)..(end + 1).min(PAGES)];
+            let runs = window.split(|taken| !taken).filter(|run| !run.is_empty()).count();
+            prop_assert_eq!(ranges.runs(start, end), runs);
+        }
+
+        #[test]
+        fn the_edge_of_a_leaf_counts_and_not_the_first_page(
+            skew in 0..64_usize,
+            counts in prop::collection::vec(1..40_usize, 1..20),
+        ) {
+            let own = Own::new();
+            let ranges = own.ranges().askew(skew);
+            for count in counts {
+                let Some(start) = ranges.take(count, 16) else { break };
+                prop_assert!((start + skew).is_multiple_of(16), "{} {}", start, skew);
+                prop_assert!(start + count <= PAGES);
+            }
+        }
+    }
+
     #[test]
     fn nothing_and_more_than_there_is_are_not_taken() {
         let own = Own::new();

@@ -10,6 +10,7 @@ mod nature;
 mod numa;
 mod pressure;
 mod reserved;
+mod segments;
 pub(crate) mod tries;
 
 use std::sync::LazyLock;
@@ -50,6 +51,9 @@ const RUNS: &[(&str, Run)] = &[
     ("check/everything", check::everything),
     ("check/unprivileged", check::unprivileged),
     ("try/rungs", tries::rungs),
+    ("segment/pool", segments::pool),
+    ("segment/module", segments::module),
+    ("segment/module-1g", segments::module_large),
     ("lane/panic", lane::panic),
 ];
 

@@ -12,6 +12,7 @@ mod apt;
 mod boot;
 mod build;
 mod disk;
+mod dynamic;
 mod fetch;
 mod initrd;
 mod machines;
@@ -210,7 +211,9 @@ fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
         ));
     }
     let list = fs::read_to_string(skips::FILE).context(skips::FILE)?;
-    let lane = Lane::new(programs, supplies, built.modules, skips::read(&list)?, options)?;
+    let dynamic = dynamic::build(&boots)?;
+    let expected = skips::read(&list)?;
+    let lane = Lane::new(programs, dynamic, supplies, built.modules, expected, options)?;
     let boots = table::boots(&cases, asked);
     let rounds = (0..options.repeat).flat_map(|round| boots.iter().map(move |boot| (round, boot)));
     Ok(Ok(lane.all(rounds.collect())))

@@ -39,6 +39,8 @@ pub(super) struct Case {
     pub(super) parameters: Vec<String>,
     /// Modules to bring along.
     pub(super) modules: Vec<String>,
+    /// Dynamic programs to bring along.
+    pub(super) programs: Vec<String>,
     /// Whether it needs a boot of its own.
     pub(super) alone: bool,
     /// Whether its boot must end with a panic of the kernel.
@@ -70,6 +72,8 @@ pub(super) struct Boot {
     pub(super) parameters: Vec<String>,
     /// Of all its cases.
     pub(super) modules: Vec<String>,
+    /// Of all its cases.
+    pub(super) programs: Vec<String>,
     /// Names of its cases, in the table's order.
     pub(super) cases: Vec<String>,
     /// Whether nothing may join it.
@@ -130,9 +134,11 @@ impl Boot {
 
     fn add(&mut self, case: &Case) {
         self.cases.push(case.name.clone());
-        for (all, more) in
-            [(&mut self.parameters, &case.parameters), (&mut self.modules, &case.modules)]
-        {
+        for (all, more) in [
+            (&mut self.parameters, &case.parameters),
+            (&mut self.modules, &case.modules),
+            (&mut self.programs, &case.programs),
+        ] {
             for word in more {
                 if !all.contains(word) {
                     all.push(word.clone());

@@ -1,13 +1,15 @@
 //! `pagelab segment run`: programs say the same with segments, and what they lacked is counted.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, os::unix::process::CommandExt, path::Path, process::Command};
 
 use pagelab_sys::process::segment::PACKAGE;
 use serde_json::Value;
 
 use crate::{
     explain::compiled,
-    support::{Ended, Lab, Live, binary, build_library, signal, skip, until},
+    support::{
+        Ended, Lab, Live, Machine, binary, build_library, is_root, pool, signal, skip, until,
+    },
 };
 
 /// A command with segments, and what was counted of it.
@@ -136,9 +138,156 @@ fn what_cannot_be_said_or_had_is_refused_before_the_program_starts() {
     refused("SMM_PMD", "yes", &[], &["SMM_PMD is not 0 or 1, as SMM_PMD=1"]);
     refused("SMM_HEAP", "900000g", &[], &["--heap (or SMM_HEAP)", "of memory: ask for less"]);
     refused("NONE", "", &["--mmap", "1x"], &["write a whole number and k, m or g, as in 512m"]);
-    refused("NONE", "", &["--backing", "device"], &["possible values: thp"]);
+    refused("NONE", "", &["--backing", "device"], &["there are thp (", "hugetlb (", "module ("]);
+    refused("SMM_BACKING", "shm", &[], &["SMM_BACKING is not thp, hugetlb or module"]);
+    for backing in ["hugetlb", "module"] {
+        let why = format!("--backing {backing} sets memory aside");
+        refused("NONE", "", &["--backing", backing], &[&why, "--heap or --mmap"]);
+    }
+    let small = ["--backing", "hugetlb", "--heap", "64m", "--leaf", "4k"];
+    refused("NONE", "", &small, &["pages of 2m and of 1g", "--leaf 2m or --leaf 1g"]);
     let nobody = lab.pagelab(&["segment", "run", "--", "./no-such-program"]);
     nobody.exits(2).complains(&["no-such-program"]);
+}
+
+/// The words of a run with a pool.
+const POOL: [&str; 6] = ["--backing", "hugetlb", "--heap", "64m", "--mmap", "64m"];
+/// Pages of 2 MiB that it takes.
+const POOL_PAGES: u64 = 64;
+
+/// The claims of the witness, all of which hold.
+fn claims(told: &Value) -> Vec<&str> {
+    let claims = told["witness"].as_array().unwrap();
+    assert!(claims.iter().all(|claim| claim["holds"] == true), "{told:#}");
+    claims.iter().map(|claim| claim["claim"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_pool_is_set_aside_for_a_program_and_given_back() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some((saved, _)) = pool(POOL_PAGES) else { return };
+    let words = [program.to_str().unwrap(), "8000", "and became another"];
+    let (ended, told) = segmented(&lab, &POOL, &words);
+    ended.exits(0);
+    saved.is_back();
+    if !is_glibc(&told) {
+        return;
+    }
+    assert_eq!(ended.stdout, "fine\nand became another\n");
+    let leaves = &told["leaves"];
+    assert!(leaves["demoted"].as_u64().unwrap() > 0, "it cuts leaves: {told:#}");
+    assert!(leaves["fork"]["copied"].as_u64().unwrap() > 0, "it forks: {told:#}");
+    for nothing in ["unsplit", "bounded"] {
+        assert_eq!(leaves[nothing], 0, "{told:#}");
+    }
+    assert_eq!(leaves["fork"]["lost"], 0, "{told:#}");
+    assert!(claims(&told).contains(&"map-bytes"), "{told:#}");
+    // Each of its leaves is one fault.
+    let words = [program.to_str().unwrap(), "faults", "32"];
+    let (ended, told) = segmented(&lab, &POOL, &words);
+    assert_eq!(ended.stdout, "16\n", "{told:#}");
+    assert_eq!(leaves_of(&told, "reserved", "2m"), POOL_PAGES << 21, "{told:#}");
+    assert!(leaves_of(&told, "present", "2m") >= 16, "{told:#}");
+    assert!(claims(&told).contains(&"leaves-2m"), "{told:#}");
+    saved.is_back();
+}
+
+fn leaves_of(told: &Value, what: &str, size: &str) -> u64 {
+    told["leaves"][what][size].as_u64().unwrap()
+}
+
+#[test]
+fn a_leaf_of_1_gib_is_one_fault_where_the_machine_has_one() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let Some(_machine) = Machine::as_root() else { return };
+    let flags = ["--backing", "hugetlb", "--leaf", "1g", "--mmap", "1026m"];
+    let (ended, told) = segmented(&lab, &flags, &[program.to_str().unwrap(), "faults", "1024"]);
+    if ended.code == Some(3) {
+        ended.complains(&["--backing hugetlb needs", "hugetlb pages of 1g"]);
+        return skip("no page of 1 GiB can be had", "boot with hugepagesz=1G hugepages=1");
+    }
+    ended.exits(0);
+    if !is_glibc(&told) {
+        return;
+    }
+    assert_eq!(ended.stdout, "1\n", "{told:#}");
+    assert_eq!(leaves_of(&told, "reserved", "1g"), 1 << 30, "{told:#}");
+    assert_eq!(leaves_of(&told, "reserved", "2m"), 2 << 20, "{told:#}");
+    assert!(claims(&told).contains(&"leaves-1g"), "{told:#}");
+}
+
+#[test]
+fn a_pool_is_given_back_though_pagelab_is_killed() {
+    let lab = Lab::new();
+    let Some(_machine) = Machine::as_root() else { return };
+    let Some((saved, _)) = pool(POOL_PAGES) else { return };
+    build_library(PACKAGE);
+    let run = [&["segment", "run"], &POOL[..], &["--", "sh", "-c"]].concat();
+    let script = "echo ready >&2; read line; echo over >&2";
+    let live = Live::start(&lab, &[&run[..], &[script]].concat());
+    until("the program", || live.said().contains("ready").then_some(()));
+    signal("KILL", live.pid());
+    drop(live);
+    saved.becomes(&saved.found().to_owned());
+}
+
+#[test]
+fn what_a_back_end_lacks_is_told_before_the_program_starts() {
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let _machine = Machine::alone();
+    let refused = |flags: &[&str], why: &[&str]| {
+        let run = [&["segment", "run"], flags, &["--", "touch", "started"]].concat();
+        lab.pagelab(&run).exits(3).complains(why);
+        assert!(!lab.path("started").exists(), "{flags:?}");
+    };
+    if !Path::new("/dev/pagelab").exists() {
+        refused(&["--backing", "module", "--heap", "64m"], &["the kernel module of pagelab"]);
+    }
+    if !is_root() {
+        return refused(&POOL, &["--backing hugetlb needs", "are free: echo ", "| sudo tee"]);
+    }
+    let Some(_) = pool(POOL_PAGES) else { return };
+    // The library lies beside the binary, as always.
+    let own = lab.binary_for_everybody();
+    lab.program(build_library(PACKAGE), "libpagelab_segment.so");
+    let run = [&["segment", "run"], &POOL[..], &["--", "true"]].concat();
+    let mut command = Command::new(own);
+    command.args(run).uid(65534).gid(65534).current_dir(lab.path("."));
+    let ended = lab.ended(&mut assert_cmd::Command::from_std(command));
+    ended.exits(3).complains(&["64 free hugetlb pages of 2m, and 0 are free: echo ", "sudo tee"]);
+}
+
+#[test]
+fn a_child_meets_no_lock_of_a_thread_that_was_starting() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let words = [program.to_str().unwrap(), "start", "500"];
+    let (ended, told) = segmented(&lab, &["--heap", "256m", "--mmap", "64m"], &words);
+    ended.exits(0);
+    assert_eq!(ended.stdout, "started\n", "{told:#}");
+}
+
+#[test]
+fn leaves_are_right_by_the_page_table_or_not_proven() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let words = [program.to_str().unwrap(), "hold", "16"];
+    let (ended, told) = segmented(&lab, &["--heap", "256m", "--mmap", "64m"], &words);
+    ended.exits(0).complains(&["  witness     "]);
+    if !is_glibc(&told) {
+        return;
+    }
+    assert!(claims(&told).contains(&"map-bytes"), "{told:#}");
+    if told["proven"] == false {
+        ended.complains(&["leaves not proven"]);
+        return skip("page tables are for root to see", "run the tests as root, on Linux 6.7");
+    }
+    let huge = told["end"]["mmap"]["huge"].as_u64().unwrap();
+    assert!(leaves_of(&told, "present", "2m") >= huge >> 21, "{told:#}");
 }
 
 #[test]

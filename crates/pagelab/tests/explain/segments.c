@@ -1,6 +1,7 @@
 /* Allocates, maps, moves and forks on four threads, and checks what it finds: ROUNDS [WORD];
  * with a word it becomes `echo WORD`. hold MIB: has so much by malloc and by maps, and checks
- * it. start ROUNDS: forks while threads start, which the child does, too. */
+ * it. start ROUNDS: forks while threads start, which the child does, too. faults MIB: says how many
+ * it took to touch a map of so much. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,6 +155,24 @@ static int hold(long mib)
 	return 0;
 }
 
+static long faults(void) {
+	struct rusage usage;
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_minflt;
+}
+
+static int touch(long mib) {
+	size_t size = (size_t)mib << 20;
+	/* What is looked at here is there before. */
+	volatile long before = faults();
+	volatile char *map = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED) fail("mmap", mib);
+	before = faults();
+	for (size_t i = 0; i < size; i += 4096) map[i] = 1;
+	printf("%ld\n", faults() - before);
+	return 0;
+}
+
 static volatile int stop;
 
 static void *starts(void *rest) {
@@ -185,6 +205,8 @@ static int start(int forks) {
 }
 
 int main(int count, char **words) {
+	if (count > 2 && !strcmp(words[1], "faults"))
+		return touch(atol(words[2]));
 	if (count > 2 && !strcmp(words[1], "start"))
 		return start(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "hold"))

@@ -24,6 +24,8 @@ use crate::{
     verdict::Verdict,
 };
 
+pub(super) use frames::all_back;
+
 /// Where the reserved region of the machines begins.
 const REGION: u64 = 4 << 30;
 
@@ -44,7 +46,7 @@ pub(super) const RUNS: &[(&str, Run)] = &[
 ];
 
 /// Loads the module; on machines that hide memory from the kernel, with that memory.
-fn load(guest: &Guest, more: &str) -> Result<Loaded> {
+pub(super) fn load(guest: &Guest, more: &str) -> Result<Loaded> {
     let bytes: u64 = match guest.machine() {
         "reserved" => 1 << 30,
         "reserved-6g" => 3 << 30,
