@@ -32,6 +32,11 @@ pub(crate) fn add(counted: Counted, more: usize) {
     WORDS_OPEN.add(counted as usize, more as u64);
 }
 
+/// The same of the memory behind segments.
+pub(crate) fn replace_backed(backed: Backed, before: u64, now: u64) {
+    WORDS_OPEN.add(backed.place(), now.wrapping_sub(before));
+}
+
 /// Counts something of the memory behind segments.
 pub(crate) fn backed(backed: Backed, more: usize) {
     WORDS_OPEN.add(backed.place(), more as u64);

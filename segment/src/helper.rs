@@ -199,7 +199,6 @@ extern "C" fn unshare(what: c_int) -> c_int {
 extern "C" fn setns(file: c_int, kind: c_int) -> c_int {
     rest();
     // SAFETY: takes numbers.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_setns, c_long::from(file), c_long::from(kind)) };
+    let answer = unsafe { libc::syscall(libc::SYS_setns, c_long::from(file), c_long::from(kind)) };
     c_int::try_from(answer).unwrap_or(-1)
 }

@@ -237,7 +237,10 @@ pub(crate) fn age() {
     for (leaf, state) in table().iter().enumerate() {
         match state.load(Ordering::Acquire) {
             ZERO => drop(state.compare_exchange(ZERO, OLD, Ordering::AcqRel, Ordering::Relaxed)),
-            OLD if state.compare_exchange(OLD, HELD, Ordering::AcqRel, Ordering::Relaxed).is_ok() => {
+            OLD if state
+                .compare_exchange(OLD, HELD, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok() =>
+            {
                 throw_away(&(leaf..leaf + 1));
                 state.store(NONE, Ordering::Release);
                 KEPT.fetch_sub(1, Ordering::Relaxed);

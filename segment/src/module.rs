@@ -43,7 +43,7 @@ pub(crate) fn lay(
     let wanted = Wanted {
         bytes: range.len() as u64,
         leaf: wish.leaf.bytes(),
-        zero_at_fault: wish.zero == Zero::Fault,
+        zero_at_fault: wish.zero != Zero::Ahead,
     };
     let claimed = segment::claim(&wanted);
     let Ok((file, leaf)) = claimed else {

@@ -16,7 +16,7 @@ use std::{
 
 use pagelab_sys::process::{preload::edge, segment::Counted};
 
-use crate::{begin, breaks, count, heap, helper, kept, kernel, maps};
+use crate::{begin, breaks, count, heap, helper, kept, kernel, maps, witness};
 
 const MAPS: &CStr = c"/proc/self/smaps";
 /// No line that counts is longer; the rest of one is left out.
@@ -59,6 +59,7 @@ pub(crate) fn tell() {
             count::replace(counted, before, now as u64);
         }
     }
+    witness::tell();
     IS_TELLING.store(false, Ordering::Release);
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn after_fork_in_child() {
     for before in &BEFORE {
         before.store(0, Ordering::Relaxed);
     }
+    witness::after_fork_in_child();
     IS_TELLING.store(false, Ordering::Release);
 }
 

@@ -6,7 +6,11 @@
 //! follow each other and its address is to the leaf as its frame is. What the module maps it says
 //! itself: there every frame is base and offset.
 
-use std::{ffi::c_long, ops::Range};
+use std::{
+    ffi::c_long,
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use pagelab_sys::process::{
     preload::edge::{self, checked},
@@ -38,48 +42,107 @@ struct Region {
     categories: u64,
 }
 
-/// Looks at all segments, once the program has done all that it does.
-pub(crate) fn look() {
+/// What is seen.
+const KINDS: usize = Backed::ALL.len();
+struct Seen([usize; KINDS]);
+
+/// What this process saw before: what it sees replaces it.
+static BEFORE: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
+
+/// Tells what lies in all segments now.
+pub(crate) fn tell() {
     let Ok(file) = edge::open(c"/proc/self/pagemap", libc::O_RDONLY) else { return };
+    let mut seen = Seen([0; KINDS]);
     for area in [&heap::AREA, &breaks::AREA, &maps::AREA] {
-        let seen = match area.file() {
-            Some(_) => frames(area),
-            None => leaves(file, area),
+        let is_seen = match area.file() {
+            Some(_) => seen.frames(area),
+            None => seen.leaves(file, area),
         };
-        count::backed(Backed::Unseen, usize::from(seen.is_none()));
+        seen.add(Backed::Unseen, usize::from(is_seen.is_none()));
     }
     edge::close(file);
+    for ((kind, now), before) in Backed::ALL.into_iter().zip(seen.0).zip(&BEFORE) {
+        let before = before.swap(now as u64, Ordering::Relaxed);
+        count::replace_backed(kind, before, now as u64);
+    }
 }
 
-/// Looks at leaves of the kernel; `None` where nobody may see frames here, or which leaf there is.
-fn leaves(file: i32, area: &Area) -> Option<()> {
-    let range = area.range();
-    let mut at = range.start;
-    while at < range.end {
-        let mut regions = [Region::default(); REGIONS];
-        let (found, next) = scanned(file, &(at..range.end), &mut regions)?;
-        for region in &regions[..found] {
-            let [start, end] = [region.start, region.end].map(|at| usize::try_from(at).ok());
-            let part = start?..end?;
-            if region.categories & HUGE == 0 {
-                count::backed(Backed::BaseSeen, part.len() / PAGE);
-                continue;
-            }
-            let mut at = part.start;
-            while at < part.end {
-                let is_giant = area.ground(at) == Ground::Pool(Leaf::Pud);
-                let size = if is_giant { PUD } else { PMD };
-                let is_right = is_right(file, &(at..at + size))?;
-                let seen = if is_giant { Backed::GiantSeen } else { Backed::LargeSeen };
-                let right = if is_giant { Backed::GiantRight } else { Backed::LargeRight };
-                count::backed(seen, 1);
-                count::backed(right, usize::from(is_right));
-                at += size;
-            }
-        }
-        at = next.max(at + PAGE);
+/// In a child of fork, which has told nothing.
+pub(crate) fn after_fork_in_child() {
+    BEFORE.iter().for_each(|before| before.store(0, Ordering::Relaxed));
+}
+
+impl Seen {
+    fn add(&mut self, kind: Backed, more: usize) {
+        self.0[kind as usize] += more;
     }
-    Some(())
+
+    /// Looks at leaves of the kernel; `None` where nobody may see frames here, or which leaf there is.
+    fn leaves(&mut self, file: i32, area: &Area) -> Option<()> {
+        let range = area.range();
+        let mut at = range.start;
+        while at < range.end {
+            let mut regions = [Region::default(); REGIONS];
+            let (found, next) = scanned(file, &(at..range.end), &mut regions)?;
+            for region in &regions[..found] {
+                let [start, end] = [region.start, region.end].map(|at| usize::try_from(at).ok());
+                let part = start?..end?;
+                if region.categories & HUGE == 0 {
+                    self.add(Backed::BaseSeen, part.len() / PAGE);
+                    continue;
+                }
+                let mut at = part.start;
+                while at < part.end {
+                    let is_giant = area.ground(at) == Ground::Pool(Leaf::Pud);
+                    let size = if is_giant { PUD } else { PMD };
+                    let is_right = is_right(file, &(at..at + size))?;
+                    let seen = if is_giant { Backed::GiantSeen } else { Backed::LargeSeen };
+                    let right = if is_giant { Backed::GiantRight } else { Backed::LargeRight };
+                    self.add(seen, 1);
+                    self.add(right, usize::from(is_right));
+                    at += size;
+                }
+            }
+            at = next.max(at + PAGE);
+        }
+        Some(())
+    }
+
+    /// Looks at frames of the module; `None` where nobody may see them.
+    fn frames(&mut self, area: &Area) -> Option<()> {
+        let range = area.range();
+        let mut base = None;
+        let mut at = range.start;
+        while at < range.end {
+            let Ok(Some(found)) = module::mapped(area, at) else {
+                // A leaf of pages is there page by page.
+                let is_whole = at.is_multiple_of(PMD) && !module::may_be_cut(area, at);
+                at += if is_whole { PMD } else { PAGE };
+                continue;
+            };
+            let leaf = usize::try_from(found.leaf).ok()?;
+            let phys = usize::try_from(found.phys?).ok()?;
+            let pages = leaf / PAGE;
+            let start = at / leaf * leaf;
+            let base = *base.get_or_insert(phys.wrapping_sub(at - range.start));
+            let is_right = phys == base.wrapping_add(at - range.start);
+            self.add(Backed::FramesSeen, pages);
+            self.add(Backed::FramesRight, if is_right { pages } else { 0 });
+            let (seen, right) = match leaf {
+                PUD => (Backed::GiantSeen, Backed::GiantRight),
+                PMD => (Backed::LargeSeen, Backed::LargeRight),
+                _ => {
+                    self.add(Backed::BaseSeen, pages);
+                    at = start + leaf;
+                    continue;
+                }
+            };
+            self.add(seen, 1);
+            self.add(right, usize::from(phys % leaf == at % leaf));
+            at = start + leaf;
+        }
+        Some(())
+    }
 }
 
 /// Regions of some addresses that are there, and where the kernel stopped to look.
@@ -121,40 +184,4 @@ fn is_right(file: i32, leaf: &Range<usize>) -> Option<bool> {
     }
     let alike = |frame: usize| (frame * PAGE) % leaf.len() == leaf.start % leaf.len();
     Some(first.is_some_and(alike))
-}
-
-/// Looks at frames of the module; `None` where nobody may see them.
-fn frames(area: &Area) -> Option<()> {
-    let range = area.range();
-    let mut base = None;
-    let mut at = range.start;
-    while at < range.end {
-        let Ok(Some(found)) = module::mapped(area, at) else {
-            // A leaf of pages is there page by page.
-            let is_whole = at.is_multiple_of(PMD) && !module::may_be_cut(area, at);
-            at += if is_whole { PMD } else { PAGE };
-            continue;
-        };
-        let leaf = usize::try_from(found.leaf).ok()?;
-        let phys = usize::try_from(found.phys?).ok()?;
-        let pages = leaf / PAGE;
-        let start = at / leaf * leaf;
-        let base = *base.get_or_insert(phys.wrapping_sub(at - range.start));
-        let is_right = phys == base.wrapping_add(at - range.start);
-        count::backed(Backed::FramesSeen, pages);
-        count::backed(Backed::FramesRight, if is_right { pages } else { 0 });
-        let (seen, right) = match leaf {
-            PUD => (Backed::GiantSeen, Backed::GiantRight),
-            PMD => (Backed::LargeSeen, Backed::LargeRight),
-            _ => {
-                count::backed(Backed::BaseSeen, pages);
-                at = start + leaf;
-                continue;
-            }
-        };
-        count::backed(seen, 1);
-        count::backed(right, usize::from(phys % leaf == at % leaf));
-        at = start + leaf;
-    }
-    Some(())
 }
