@@ -18,7 +18,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, PAGE},
-    breaks, count, exec, heap, helper, kept, kernel, maps, orders, told,
+    breaks, count, heap, helper, kept, kernel, maps, orders,
 };
 
 static STATE: AtomicU8 = AtomicU8::new(0);
@@ -81,7 +81,7 @@ fn reserve(wish: &Wish) {
     }
     if wish.zero == Zero::Release && wish.mmap > 0 && !maps::AREA.is_set_aside() {
         // Without, what is given back goes to the kernel.
-        let _ = kept::begin(kernel::memory() / KEPT_SHARE);
+        let _ = kept::begin(&maps::AREA.range(), kernel::memory() / KEPT_SHARE);
     }
     if any {
         count::add(Counted::Programs, 1);
@@ -104,9 +104,6 @@ fn ahead(range: &Range<usize>) {
 
 /// What is done once, on the main thread, before the program's own code: the stack and the code.
 pub(crate) fn once() {
-    helper::begin();
-    exec::begin();
-    told::listen();
     if !is_due() {
         return;
     }

@@ -8,14 +8,14 @@
 use std::{
     ffi::{CStr, c_char, c_int, c_long, c_void},
     mem, ptr,
-    sync::atomic::{AtomicPtr, Ordering},
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
 };
 
 use pagelab_sys::process::preload::edge;
 
 use crate::told;
 
-/// A call of libc, found once, before anybody could be in a child that may not search.
+/// A call of libc, found once.
 struct Next(AtomicPtr<c_void>);
 
 impl Next {
@@ -35,13 +35,22 @@ impl Next {
 }
 
 extern "C" fn before() {
+    static FOUND: AtomicBool = AtomicBool::new(false);
+    // The first call is at the beginning, unless a library that begins sooner makes one.
+    if !FOUND.swap(true, Ordering::AcqRel) {
+        find();
+    }
     edge::aside(told::tell);
+}
+
+/// Finds the calls, while nobody could be in a child that may not search.
+pub(crate) fn begin() {
+    before();
 }
 
 macro_rules! calls {
     ($($name:ident($($argument:ident: $kind:ty),*);)*; $($variadic:ident)*) => {
-        /// Finds them.
-        pub(crate) fn begin() {
+        fn find() {
             $($name::NEXT.find(crate::exec::name(concat!(stringify!($name), "\0")));)*
             #[cfg(target_arch = "x86_64")]
             {
@@ -115,9 +124,8 @@ fn name(text: &'static str) -> &'static CStr {
     CStr::from_bytes_until_nul(text.as_bytes()).unwrap_or_default()
 }
 
-/// `_exit(2)`: an end without anything done at the end.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-extern "C" fn _exit(code: c_int) -> ! {
+/// An end without anything done at the end.
+fn ends(code: c_int) -> ! {
     before();
     loop {
         // SAFETY: takes a number, and does not come back.
@@ -125,8 +133,14 @@ extern "C" fn _exit(code: c_int) -> ! {
     }
 }
 
-/// `_Exit(3)`: the same by its other name.
+/// `_exit(2)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-extern "C" fn _Exit(code: c_int) -> ! {
-    _exit(code)
+extern "C" fn _exit(code: c_int) -> ! {
+    ends(code)
+}
+
+/// `_Exit(3)`: the same.
+#[cfg_attr(not(test), unsafe(export_name = "_Exit"))]
+extern "C" fn exit_at_once(code: c_int) -> ! {
+    ends(code)
 }

@@ -73,7 +73,7 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     // What was set aside for it stays, whatever it has freed.
     let stays = AREA.is_set_aside();
     if !stays {
-        leaves::begin()?;
+        leaves::begin(&AREA.range())?;
     }
     // Memory of this segment and no other; and what is given up is told at once.
     for (option, value) in [(mi::mi_option_limit_os_alloc, 1), (PURGE_DELAY, 0)] {

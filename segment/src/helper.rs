@@ -14,7 +14,20 @@ use std::{
 
 use pagelab_sys::process::segment::Counted;
 
-use crate::{count, kept};
+use crate::count;
+
+/// What there is to do.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// Whether something waits.
+    pub(crate) is_due: fn() -> bool,
+    /// Does it, until it is done or somebody says stop.
+    pub(crate) act: fn(fn() -> bool),
+    /// Whether anything may come of what was done.
+    pub(crate) is_any: fn() -> bool,
+    /// Called now and then.
+    pub(crate) tick: fn(),
+}
 
 const NONE: u8 = 0;
 const BEGINS: u8 = 1;
@@ -50,16 +63,16 @@ pub(crate) fn is_own_process() -> bool {
 }
 
 /// Whether it is there, which it is from now on if it can be.
-pub(crate) fn is_there() -> bool {
+pub(crate) fn is_there(work: &'static Work) -> bool {
     match STATE.load(Ordering::Acquire) {
         RUNS | BEGINS => true,
-        NONE => is_own_process() && start(),
+        NONE => is_own_process() && start(work),
         _ => false,
     }
 }
 
 #[cold]
-fn start() -> bool {
+fn start(work: &'static Work) -> bool {
     if STATE.compare_exchange(NONE, BEGINS, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return false;
     }
@@ -78,10 +91,9 @@ fn start() -> bool {
     unsafe { libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), detached) };
     // SAFETY: filled above.
     unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK) };
-    // SAFETY: filled above, and a function that takes nothing.
-    let answer = unsafe {
-        libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), work, ptr::null_mut())
-    };
+    let (thread, of) = (thread.as_mut_ptr(), (&raw const *work).cast_mut().cast());
+    // SAFETY: filled above, and a function that takes what is passed.
+    let answer = unsafe { libc::pthread_create(thread, attributes.as_ptr(), helps, of) };
     // SAFETY: filled above.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     // SAFETY: reads the set that was filled.
@@ -94,25 +106,30 @@ fn start() -> bool {
     answer == 0
 }
 
-extern "C" fn work(_: *mut c_void) -> *mut c_void {
+fn stops() -> bool {
+    STATE.load(Ordering::Acquire) == STOPS
+}
+
+extern "C" fn helps(with: *mut c_void) -> *mut c_void {
+    // SAFETY: what `start` passed, which is there for good.
+    let work: &'static Work = unsafe { &*with.cast_const().cast() };
     // SAFETY: takes a text that ends with 0.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"pagelab-zero".as_ptr()) };
     // SAFETY: takes nothing.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
     THREAD.store(i32::try_from(thread).unwrap_or(0), Ordering::Release);
     let _ = STATE.compare_exchange(BEGINS, RUNS, Ordering::AcqRel, Ordering::Acquire);
-    let stops = || STATE.load(Ordering::Acquire) == STOPS;
     let (mut told, mut aged, mut busy) = (0, now_ns(), now_ns());
     loop {
-        if kept::is_unseen() {
-            kept::clean_given(stops);
+        if (work.is_due)() {
+            (work.act)(stops);
         }
         let now = now_ns();
-        if kept::bytes() > 0 {
+        if (work.is_any)() {
             busy = now;
         }
         if now - aged >= WAIT_NS {
-            kept::age();
+            (work.tick)();
             aged = now;
         }
         let cpu = cpu_ns();
@@ -123,10 +140,10 @@ extern "C" fn work(_: *mut c_void) -> *mut c_void {
         };
         let goes = now - busy >= WAIT_NS && changes(RUNS, NONE);
         // Who gave something back just before counts on this thread, unless there is another.
-        if stops() || goes && !(kept::bytes() > 0 && changes(NONE, RUNS)) {
+        if stops() || goes && !((work.is_any)() && changes(NONE, RUNS)) {
             return ptr::null_mut();
         }
-        if !kept::is_unseen() {
+        if !(work.is_due)() {
             nap();
         }
     }

@@ -19,9 +19,9 @@ use pagelab_sys::process::{preload::edge::Errno, segment::Counted};
 
 use crate::{
     area::{PAGE, PMD},
-    count, helper,
+    count,
+    helper::{self, Work},
     kernel::{self, Map, OWN, USABLE},
-    maps::AREA,
 };
 
 /// As any other memory of the segment: the program's, or nothing.
@@ -40,13 +40,21 @@ static TABLE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
+/// Where the first leaf lies, and how many there are.
+static START: AtomicUsize = AtomicUsize::new(0);
+static LEAVES: AtomicUsize = AtomicUsize::new(0);
 
-/// From now on leaves are kept, of so many bytes at most.
-pub(crate) fn begin(most: usize) -> Result<(), Errno> {
-    let length = (AREA.range().len() / PMD).next_multiple_of(PAGE);
+/// What the helper does here.
+static WORK: Work = Work { is_due: is_unseen, act: clean_given, is_any, tick: age };
+
+/// From now on leaves of a segment are kept, of so many bytes at most.
+pub(crate) fn begin(segment: &Range<usize>, most: usize) -> Result<(), Errno> {
+    let length = (segment.len() / PMD).next_multiple_of(PAGE);
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let table = unsafe { kernel::map(&map) }?;
+    START.store(segment.start, Ordering::Relaxed);
+    LEAVES.store(segment.len() / PMD, Ordering::Relaxed);
     MOST.store(most / PMD, Ordering::Relaxed);
     TABLE.store(table.cast(), Ordering::Release);
     Ok(())
@@ -58,11 +66,15 @@ fn table() -> &'static [AtomicU8] {
         return &[];
     }
     // SAFETY: `begin` mapped a byte for each leaf, zero and for good.
-    unsafe { slice::from_raw_parts(table, AREA.range().len() / PMD) }
+    unsafe { slice::from_raw_parts(table, LEAVES.load(Ordering::Relaxed)) }
+}
+
+fn start() -> usize {
+    START.load(Ordering::Relaxed)
 }
 
 fn address(leaf: usize) -> usize {
-    AREA.range().start + leaf * PMD
+    start() + leaf * PMD
 }
 
 /// Bytes that are kept.
@@ -70,14 +82,18 @@ pub(crate) fn bytes() -> usize {
     KEPT.load(Ordering::Relaxed) * PMD
 }
 
+fn is_any() -> bool {
+    bytes() > 0
+}
+
 /// Whether nobody has looked at some leaves yet.
-pub(crate) fn is_unseen() -> bool {
+fn is_unseen() -> bool {
     UNSEEN.load(Ordering::Relaxed) > 0
 }
 
 /// Of pages that a program gives back, the part that stays; nobody has to throw that away.
 pub(crate) fn keep(part: &Range<usize>) -> Range<usize> {
-    let (table, start) = (table(), AREA.range().start);
+    let (table, start) = (table(), start());
     let leaves = (part.start - start).div_ceil(PMD)..(part.end - start) / PMD;
     let nothing = part.end..part.end;
     if table.is_empty() || leaves.is_empty() {
@@ -85,7 +101,7 @@ pub(crate) fn keep(part: &Range<usize>) -> Range<usize> {
     }
     let is_full = || KEPT.load(Ordering::Relaxed) + leaves.len() > MOST.load(Ordering::Relaxed);
     // Memory that was never touched is mostly not touched at its beginning.
-    if is_full() || !is_present(address(leaves.start), PAGE) || !helper::is_there() {
+    if is_full() || !is_present(address(leaves.start), PAGE) || !helper::is_there(&WORK) {
         return nothing;
     }
     // Counted first: whoever takes one counts down.
@@ -106,7 +122,7 @@ pub(crate) fn ready(part: &Range<usize>) {
     if KEPT.load(Ordering::Acquire) == 0 {
         return;
     }
-    let start = AREA.range().start;
+    let start = start();
     let leaves = (part.start - start) / PMD..(part.end - start).div_ceil(PMD);
     let mut given = 0..0;
     for leaf in leaves {
@@ -188,32 +204,17 @@ fn throw_away(leaves: &Range<usize>) {
     let _ = unsafe { kernel::advise(at, length, libc::MADV_DONTNEED) };
 }
 
-/// Clears memory past the caches: whoever gave it back does not wait for it.
-pub(crate) fn clear(at: usize, length: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{__m128i, _mm_setzero_si128, _mm_sfence, _mm_stream_si128};
-        // SAFETY: every processor of this kind has it.
-        let zero = unsafe { _mm_setzero_si128() };
-        for at in (at..at + length).step_by(size_of::<__m128i>()) {
-            // SAFETY: whole pages, which nobody else has.
-            unsafe { _mm_stream_si128(ptr::with_exposed_provenance_mut(at), zero) };
-        }
-        // SAFETY: as above.
-        unsafe { _mm_sfence() };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
+/// Clears memory in one piece.
+fn clear(at: usize, length: usize) {
     // SAFETY: whole pages, which nobody else has.
-    unsafe {
-        ptr::with_exposed_provenance_mut::<u8>(at).write_bytes(0, length)
-    };
+    unsafe { ptr::with_exposed_provenance_mut::<u8>(at).write_bytes(0, length) };
 }
 
 /// Cleans what was given back, until somebody says stop: the helper's work.
-pub(crate) fn clean_given(stop: impl Fn() -> bool) {
+fn clean_given(stops: fn() -> bool) {
     let mut cleared = 0;
     for leaf in (0..table().len()).rev() {
-        if !is_unseen() || stop() {
+        if !is_unseen() || stops() {
             break;
         }
         let state = &table()[leaf];
@@ -233,7 +234,7 @@ pub(crate) fn clean_given(stop: impl Fn() -> bool) {
 }
 
 /// Sends to the kernel what was zero at the last call already: nobody has taken it since.
-pub(crate) fn age() {
+fn age() {
     for (leaf, state) in table().iter().enumerate() {
         match state.load(Ordering::Acquire) {
             ZERO => drop(state.compare_exchange(ZERO, OLD, Ordering::AcqRel, Ordering::Relaxed)),

@@ -23,7 +23,6 @@ use pagelab_sys::process::preload::edge::Errno;
 
 use crate::{
     area::{self, PAGE, PMD},
-    heap::AREA,
     kernel::{self, Map, OWN, USABLE},
     orders,
 };
@@ -34,8 +33,8 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = PMD / PIECE;
 /// The leaf is on its way to the kernel: pieces that are in use hold nothing old.
 const GOING: u64 = u64::MAX;
-/// Leaves that are filled by small pages first: a program that never has more than these few MiB,
-/// in pieces for each size, would have a third of them for nothing. Once it has more they may become
+/// Leaves that are filled by small pages first: a program that never has more than these, in
+/// pieces for each size, would have a third of them for nothing. Once it has more they may become
 /// large in the background.
 const SMALL: usize = 16;
 /// Leaves that stay at least, where as many had been in use; then one for so many in use.
@@ -56,20 +55,30 @@ static HIGH: AtomicUsize = AtomicUsize::new(0);
 static SENDING: AtomicUsize = AtomicUsize::new(0);
 static FORKING: AtomicBool = AtomicBool::new(false);
 
-/// Makes the table.
-pub(crate) fn begin() -> Result<(), Errno> {
-    let length = (AREA.range().len() / PMD * size_of::<u64>()).next_multiple_of(PAGE);
+/// Where the heap lies.
+static START: AtomicUsize = AtomicUsize::new(0);
+static LEAVES: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes the table of a heap.
+pub(crate) fn begin(heap: &Range<usize>) -> Result<(), Errno> {
+    let length = (heap.len() / PMD * size_of::<u64>()).next_multiple_of(PAGE);
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let table = unsafe { kernel::map(&map) }?;
+    START.store(heap.start, Ordering::Relaxed);
+    LEAVES.store(heap.len() / PMD, Ordering::Relaxed);
     TABLE.store(table.cast(), Ordering::Release);
     Ok(())
 }
 
 /// Which leaf is the first that the allocator hands out, behind its own tables.
 pub(crate) fn first_is(at: usize) {
-    FIRST.store((at - AREA.range().start) / PMD, Ordering::Relaxed);
+    FIRST.store((at - start()) / PMD, Ordering::Relaxed);
     advise(SMALL);
+}
+
+fn start() -> usize {
+    START.load(Ordering::Relaxed)
 }
 
 fn first() -> usize {
@@ -78,10 +87,20 @@ fn first() -> usize {
 
 /// Asks for large pages in all leaves that are handed out but so many.
 fn advise(but: usize) {
-    let range = AREA.range();
-    let start = range.start + (first() + but) * PMD;
-    if start < range.end {
-        area::advise_leaf(start, range.end - start, orders::leaf());
+    let (from, all) = (first() + but, LEAVES.load(Ordering::Relaxed));
+    if from < all {
+        area::advise_leaf(start() + from * PMD, (all - from) * PMD, orders::leaf());
+    }
+}
+
+/// The same in leaves that one large piece of memory fills: none of them is for nothing.
+fn advise_whole(piece: &Range<usize>) {
+    let first = first();
+    let whole = (piece.start - start()).div_ceil(PMD)..(piece.end - start()) / PMD;
+    let small = whole.start.max(first)..whole.end.min(first + SMALL);
+    if !small.is_empty() {
+        let (at, length) = (start() + small.start * PMD, small.len() * PMD);
+        area::advise_leaf(at, length, orders::leaf());
     }
 }
 
@@ -91,12 +110,12 @@ fn table() -> &'static [AtomicU64] {
         return &[];
     }
     // SAFETY: `begin` mapped a word for each leaf, zero and for good.
-    unsafe { slice::from_raw_parts(table, AREA.range().len() / PMD) }
+    unsafe { slice::from_raw_parts(table, LEAVES.load(Ordering::Relaxed)) }
 }
 
 /// The leaves of some addresses of the heap, and the pieces of each.
 fn pieces(start: usize, length: usize) -> impl Iterator<Item = (usize, u64)> {
-    let from = start - AREA.range().start;
+    let from = start - self::start();
     let (first, end) = (from / PIECE, (from + length).div_ceil(PIECE));
     (first / PIECES..end.div_ceil(PIECES)).map(move |leaf| {
         let at = leaf * PIECES;
@@ -135,6 +154,9 @@ pub(crate) fn had(start: usize, length: usize) -> bool {
                 advise(0);
             }
         }
+    }
+    if length >= PMD {
+        advise_whole(&(start..start + length));
     }
     let most = MOST.load(Ordering::Relaxed);
     let staying = STAYING.load(Ordering::Relaxed);
@@ -231,7 +253,7 @@ fn send(leaves: &Range<usize>) {
     if leaves.is_empty() {
         return;
     }
-    let start = AREA.range().start + leaves.start * PMD;
+    let start = start() + leaves.start * PMD;
     // SAFETY: nobody has any of it, nor gets it while its words say that it is going.
     let came = unsafe { kernel::advise(start, leaves.len() * PMD, libc::MADV_DONTNEED) };
     // What the kernel did not take holds what it held.

@@ -58,7 +58,10 @@ use crate::{
 #[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
 static BEGIN: extern "C" fn() = {
     extern "C" fn begin() {
+        helper::begin();
+        exec::begin();
         begin::once();
+        told::listen();
         // SAFETY: three functions that call nothing of the program's.
         unsafe {
             libc::pthread_atfork(Some(fork::before), Some(fork::after), Some(fork::after_in_child))

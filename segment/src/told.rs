@@ -3,8 +3,8 @@
 //!
 //! The one idea: `/proc/self/smaps` line by line, through a buffer of this library: a mapping that
 //! lies in a segment is counted by its pages, other private anonymous memory as what libc, or a
-//! fallback, had outside. What a process tells replaces what it told before, so it may tell as often
-//! as it likes.
+//! fallback, had outside. What a process tells replaces what it told before, so it may tell as
+//! often as it likes.
 
 use std::{
     ffi::{CStr, c_int},

@@ -27,6 +27,7 @@ mod mutants;
 mod nightly;
 mod portable;
 mod programs;
+mod segment_score;
 mod shell;
 mod splice;
 mod storm;
@@ -147,6 +148,12 @@ const TASKS: &[Task] = &[
         about: "Whether a second run of `pagelab try` says the same of a program, and hyperfine",
         arguments: try_score::arguments,
         run: try_score::try_score,
+    },
+    Task {
+        name: "segment-score",
+        about: "What segments do to programs: memory and time, beside plain and malloc's tunable",
+        arguments: segment_score::arguments,
+        run: segment_score::segment_score,
     },
     Task {
         name: "advise-score",

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         }
         _ => (),
     }
-    let matches = match cmd::command().try_get_matches() {
+    let matches = match cmd::command_for(&words).try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are answers, not mistakes; a closed pipe is neither.

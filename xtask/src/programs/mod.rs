@@ -22,6 +22,8 @@ pub(crate) enum Score {
     Explain,
     /// `cargo xtask try-score`.
     Try,
+    /// `cargo xtask segment-score`.
+    Segment,
 }
 
 /// What is known of a program beforehand.
@@ -44,6 +46,9 @@ pub(crate) struct Program {
     /// The only score that goes through it.
     #[serde(default)]
     pub only: Option<Score>,
+    /// Whether segments are held against it, whatever else is.
+    #[serde(default)]
+    segment: bool,
     #[serde(default)]
     pub planted: Option<Planted>,
     /// A program that must be there, by its name or path.
@@ -81,7 +86,10 @@ const ROOT: &str = "@root@";
 /// When the table cannot be read.
 pub(crate) fn of(score: Score) -> Result<Vec<Program>> {
     let file: File = toml::from_str(include_str!("programs.toml"))?;
-    let is_mine = |program: &Program| program.only.is_none_or(|only| only == score);
+    let is_mine = |program: &Program| match score {
+        Score::Segment => program.segment,
+        _ => program.only.is_none_or(|only| only == score),
+    };
     Ok(file.program.into_iter().filter(is_mine).collect())
 }
 

@@ -18,6 +18,8 @@ mod tier;
 mod trace;
 mod tries;
 
+use std::ffi::OsString;
+
 use clap::{ArgMatches, Args as _, Command};
 
 use crate::{
@@ -59,6 +61,17 @@ const COMMANDS: &[Row] = &[
 
 /// The whole command line.
 pub(crate) fn command() -> Command {
+    of_rows(COMMANDS)
+}
+
+/// The part of it that some words are about: to describe every command takes milliseconds, which a
+/// program that is only started here would wait for.
+pub(crate) fn command_for(words: &[OsString]) -> Command {
+    let asked = words.get(1).and_then(|asked| COMMANDS.iter().position(|row| *asked == row.name));
+    of_rows(asked.map_or(COMMANDS, |nth| &COMMANDS[nth..=nth]))
+}
+
+fn of_rows(rows: &[Row]) -> Command {
     let command = Command::new("pagelab")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A laboratory for the Linux memory subsystem: what memory costs, with proof")
@@ -68,7 +81,7 @@ pub(crate) fn command() -> Command {
              4 everything skipped, 5 not comparable, 6 a witness failed, 70 internal error, 130 \
              interrupted.",
         );
-    dress(args::with_rows(command, COMMANDS))
+    dress(args::with_rows(command, rows))
 }
 
 /// Runs the command that was asked for.
@@ -86,6 +99,16 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn words_that_name_a_command_are_read_as_by_the_whole() {
+        for row in COMMANDS {
+            let words = ["pagelab", row.name, "--help"].map(OsString::from);
+            let help = |command: Command| command.try_get_matches_from(&words).unwrap_err();
+            let [part, whole] = [command_for(&words), command()].map(help);
+            assert_eq!(part.to_string(), whole.to_string());
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! `pagelab segment run`: programs say the same with segments, and what they lacked is counted.
 
+mod programs;
+mod told;
+
 use std::{fs, os::unix::process::CommandExt, path::Path, process::Command};
 
 use pagelab_sys::process::segment::PACKAGE;
@@ -316,7 +319,7 @@ fn the_programs_end_its_streams_and_its_signals_are_its_own() {
     let seven = run(&["sh", "-c", "cat; exit 7"]);
     seven.exits(7);
     assert_eq!((seven.stdout.as_str(), seven.stderr.as_str()), ("said\n", ""));
-    assert_eq!(run(&["sh", "-c", "kill -USR1 $$"]).code, None);
+    assert_eq!(run(&["sh", "-c", "kill -USR2 $$"]).code, None);
     let script = "trap 'echo ended >&2; exit 9' TERM; echo ready >&2; while :; do sleep 0.02; done";
     let live = Live::start(&lab, &["segment", "run", "--", "sh", "-c", script]);
     until("the program", || live.said().contains("ready").then_some(()));

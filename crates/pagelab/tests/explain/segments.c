@@ -1,11 +1,13 @@
 /* Allocates, maps, moves and forks on four threads, and checks what it finds: ROUNDS [WORD];
  * with a word it becomes `echo WORD`. hold MIB: has so much by malloc and by maps, and checks
- * it. start ROUNDS: forks while threads start, which the child does, too. faults MIB: says how many
- * it took to touch a map of so much. */
+ * it. again ROUNDS: fills and gives back, and finds zeros, in a child and alone, too. start
+ * ROUNDS: forks while threads start, which the child does, too. faults MIB: says how many it took
+ * to touch a map of so much. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +175,50 @@ static int touch(long mib) {
 	return 0;
 }
 
+static unsigned char *fresh(size_t size) {
+	unsigned char *map = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED) fail("mmap", (long)size);
+	for (size_t i = 0; i < size; i += 64)
+		if (map[i]) fail("memory taken again is zero", (long)i);
+	return map;
+}
+
+static int again(int rounds) {
+	size_t size = 24 << 20;
+	for (int i = 0; i < rounds; i++) {
+		/* Whole leaves, half of one, and what was touched here and there. */
+		unsigned char *map = fresh(size);
+		if (i % 3 == 2)
+			for (size_t at = 0; at < size; at += 300000) map[at] = 1;
+		else
+			memset(map, i + 1, size);
+		if (munmap(map, size / 2 + (size_t)(i % 5) * 4096)) fail("munmap", i);
+		if (munmap(map, size)) fail("munmap of the rest", i);
+		if (i % 2) usleep(3000);
+		unsigned char *small = fresh(4096 * 3);
+		memset(small, 1, 4096 * 3);
+		if (i % 4 == 3) munmap(small, 4096 * 3);
+		if (i % 8 == 7) {
+			pid_t pid = fork();
+			if (pid == 0) {
+				for (int k = 0; k < 3; k++) {
+					map = fresh(size);
+					memset(map, 9, size);
+					munmap(map, size);
+				}
+				_exit(0);
+			}
+			int status;
+			if (pid < 0 || waitpid(pid, &status, 0) != pid || status) fail("the child", status);
+		}
+	}
+	/* A user namespace is for a process of one thread only; nobody has to allow it. */
+	if (unshare(CLONE_NEWUSER) && errno == EINVAL) fail("alone", 0);
+	munmap(fresh(size), size);
+	puts("again");
+	return 0;
+}
+
 static volatile int stop;
 
 static void *starts(void *rest) {
@@ -207,6 +253,8 @@ static int start(int forks) {
 int main(int count, char **words) {
 	if (count > 2 && !strcmp(words[1], "faults"))
 		return touch(atol(words[2]));
+	if (count > 2 && !strcmp(words[1], "again"))
+		return again(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "start"))
 		return start(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "hold"))

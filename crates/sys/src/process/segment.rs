@@ -6,10 +6,12 @@
 //! here; a value that is none is refused by name before a program starts.
 
 mod backed;
+mod zero;
 
 use std::fmt;
 
 pub use backed::{Backed, Backing};
+pub use zero::Zero;
 
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-segment";
@@ -104,32 +106,6 @@ impl Leaf {
     }
 }
 
-/// When memory is zeroed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Zero {
-    /// By the fault that needs it.
-    #[default]
-    Fault,
-    /// When it is given back, by a helper.
-    Release,
-    /// All of it, before the program begins.
-    Ahead,
-}
-
-impl Zero {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Fault, Self::Release, Self::Ahead];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fault => "fault",
-            Self::Release => "release",
-            Self::Ahead => "ahead",
-        }
-    }
-}
-
 /// What a program is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wish {
@@ -187,7 +163,7 @@ impl Wish {
         };
         let zero = match said(Variable::Zero) {
             None => Some(Zero::Fault),
-            Some(name) => Zero::ALL.into_iter().find(|zero| zero.name().as_bytes() == name),
+            Some(name) => Zero::named(name),
         };
         let backing = said(Variable::Backing).map_or(Some(Backing::Thp), Backing::named);
         Ok(Self {

@@ -1,15 +1,14 @@
 //! What zeroing cost a program with segments, and who paid.
 //!
-//! The one idea: what the library and its helper zero they time themselves. What the kernel zeroes at
-//! a fault nobody tells: it is at least what was there at the end, and about as dear as the same
+//! The one idea: what the library and its helper zero they time themselves. What the kernel zeroes
+//! at a fault nobody tells: it is at least what was there at the end, and about as dear as the same
 //! fault is here, right after the program.
-
-use std::time::Instant;
 
 use pagelab_record::units::{display_bytes, display_ns};
 use pagelab_sys::{
     loops::bulk::Buffer,
     process::segment::{Counted, Counts, Leaf, Wish},
+    time::monotonic_raw_ns,
 };
 use serde_json::{Value, json};
 
@@ -25,13 +24,13 @@ pub(super) fn leaf_ns(wish: &Wish, counts: &Counts) -> Option<u64> {
     let bytes = usize::try_from(Leaf::Pmd.bytes()).ok()?;
     let mut times = Vec::new();
     for _ in 0..LEAVES {
-        let begun = Instant::now();
+        let begun = monotonic_raw_ns();
         let buffer = Buffer::new(bytes).ok()?;
-        times.push(begun.elapsed());
+        times.push(monotonic_raw_ns() - begun);
         drop(buffer);
     }
     times.sort_unstable();
-    u64::try_from(times[LEAVES / 2].as_nanos()).ok()
+    Some(times[LEAVES / 2])
 }
 
 /// Bytes that the kernel zeroed at faults, at least: those that were there at the end.

@@ -1,0 +1,121 @@
+//! What is told of a program with segments: when it ends, becomes another, or is asked; and who
+//! zeroed its memory.
+
+use super::*;
+
+#[test]
+fn what_becomes_another_or_leaves_at_once_tells_before() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let flags = ["--heap", "256m", "--mmap", "256m"];
+    // Its children leave by `_exit`; it becomes `echo` by `execlp`, which has a list of arguments.
+    let words = [program.to_str().unwrap(), "1", "so"];
+    let (ended, told) = segmented(&lab, &flags, &words);
+    ended.exits(0);
+    if !is_glibc(&told) {
+        return;
+    }
+    let children = told["end"]["processes"].as_u64().unwrap() - 2;
+    assert!((1..=4).contains(&children), "{told:#}");
+    let (ended, told) = segmented(&lab, &flags, &["sh", "-c", "exec env sleep 0"]);
+    ended.exits(0);
+    assert_eq!(told["end"]["processes"], 3, "{told:#}");
+    // A search that fails is no end.
+    let script = "exec 2>/dev/null; for i in 1 2 3; do (exec ./no-such-program); done; exit 0";
+    let (ended, told) = segmented(&lab, &flags, &["sh", "-c", script]);
+    ended.exits(0);
+    assert_eq!(told["end"]["processes"], 4, "the shell and three of its own: {told:#}");
+}
+
+#[test]
+fn a_program_that_is_asked_tells_and_goes_on_and_its_own_handler_is_its_own() {
+    let lab = Lab::new();
+    if !is_glibc(&segmented(&lab, &[], &["sh", "-c", "exit 0"]).1) {
+        return;
+    }
+    let begin = |script: &str| {
+        let words = ["segment", "run", "--report", "told.json", "--", "sh", "-c", script];
+        let _ = fs::remove_file(lab.path("told.json"));
+        let live = Live::start(&lab, &words);
+        until("the program", || live.said().contains("ready").then_some(()));
+        live
+    };
+    let told = || {
+        let told = fs::read_to_string(lab.path("told.json")).unwrap();
+        serde_json::from_str::<Value>(&told).unwrap()
+    };
+    let wait = "trap 'exit 3' TERM; echo ready >&2; while :; do sleep 0.02; done";
+    let live = begin(wait);
+    signal("USR1", live.pid());
+    let has = |what: &str| live.said().contains(what).then_some(());
+    until("an answer", || has("  so far      heap "));
+    signal("TERM", live.pid());
+    live.end().exits(3).complains(&["  at the end  heap "]);
+    let first = told();
+    assert_eq!(first["asked"], 1, "{first:#}");
+    let live = begin(&format!("trap 'echo mine >&2' USR1; {wait}"));
+    signal("USR1", live.pid());
+    until("its own answer", || live.said().contains("mine").then_some(()));
+    signal("TERM", live.pid());
+    live.end().exits(3);
+    assert_eq!(told()["asked"], 0);
+}
+
+#[test]
+fn what_is_given_back_is_zeroed_by_a_helper_that_nobody_notices() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let own = program.to_str().unwrap();
+    for (mode, rounds, said) in [("again", "40", "again\n"), ("8000", "and", "fine\nand\n")] {
+        let flags = ["--heap", "256m", "--mmap", "256m", "--zero", "release"];
+        let (ended, told) = segmented(&lab, &flags, &[own, mode, rounds]);
+        ended.exits(0);
+        assert_eq!(ended.stdout, said, "{}", ended.stderr);
+        if !is_glibc(&told) {
+            return;
+        }
+        let zeroing = &told["zeroing"];
+        let sum = ["helper", "own"].map(|who| zeroing[who]["bytes"].as_u64().unwrap());
+        if mode == "again" && told["end"]["mmap"]["huge"] != 0 {
+            assert!(zeroing["helpers"].as_u64().unwrap() > 1, "its own, and children's: {told:#}");
+            assert!(sum[0] + sum[1] >= 24 << 20, "{told:#}");
+            assert!(zeroing["helper"]["cpu_ns"].as_u64().unwrap() > 0, "{told:#}");
+        }
+    }
+    // Without, nobody else is there.
+    let (ended, told) = segmented(&lab, &["--mmap", "256m"], &[own, "again", "8"]);
+    ended.exits(0);
+    assert_eq!((&told["zeroing"]["helpers"], &told["zeroing"]["kept"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn a_small_program_has_few_leaves_of_its_heap_and_a_larger_one_gives_them_back() {
+    let lab = Lab::new();
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+        int main(int n, char **w) { char *p[4096]; int large = n > 1;\n\
+        for (int i = 0; i < (large ? 4096 : 500); i++) { size_t s = large ? 32768 : 64 + i * 40;\n\
+        p[i] = malloc(s); memset(p[i], 1, large ? s : 64); }\n\
+        if (large) { for (int i = 0; i < 4096; i++) free(p[i]); }\n\
+        return puts(\"so\") < 0; }\n";
+    lab.file("sizes.c", source);
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-fno-builtin", "-o", "sizes", "sizes.c"]).current_dir(lab.path("."));
+    if !cc.output().is_ok_and(|built| built.status.success()) {
+        return skip("there is no C compiler", "apt-get install gcc");
+    }
+    // All sizes to 20 KB, of each a little: small pages, not a leaf for each size.
+    let (ended, told) = segmented(&lab, &["--heap", "1g"], &["./sizes"]);
+    ended.exits(0);
+    if !is_glibc(&told) {
+        return;
+    }
+    let had = |told: &Value| {
+        let heap = &told["end"]["heap"];
+        heap["huge"].as_u64().unwrap() + heap["base"].as_u64().unwrap()
+    };
+    assert!(had(&told) < 8 << 20 && told["end"]["heap"]["huge"] == 0, "{told:#}");
+    // 128 MiB that were freed: but for a share they are gone.
+    let (ended, told) = segmented(&lab, &["--heap", "1g"], &["./sizes", "large"]);
+    ended.exits(0);
+    assert!(had(&told) < 48 << 20, "{told:#}");
+}
