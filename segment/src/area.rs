@@ -2,7 +2,7 @@
 //! A segment: a contiguous range of addresses, aligned to its leaf.
 //!
 //! The one idea: its addresses are reserved once, and a back end lays memory there, leaf by leaf
-//! ([`crate::back`]). What is ordinary memory of it is private and anonymous, advised once, so that
+//! (`back.rs`). What is ordinary memory of it is private and anonymous, advised once, so that
 //! the kernel can serve it by large pages wherever a whole one lies in it, and copies it on a write
 //! after a fork. A page of it that is given back is zero when it is taken again.
 
@@ -17,17 +17,12 @@ use pagelab_sys::process::{
 };
 
 use crate::{
-    back::{self, Ground},
+    ground::Ground,
     kernel::{self, Map, OWN, USABLE},
     ranges::{self, Ranges},
 };
 
-/// A base page.
-pub(crate) const PAGE: usize = 4096;
-/// What segments are cut by: no leaf that a kernel needs alignment for is smaller.
-pub(crate) const PMD: usize = 2 << 20;
-/// A leaf of 1 GiB.
-pub(crate) const PUD: usize = 1 << 30;
+pub(crate) use crate::ground::{PAGE, PMD, PUD};
 
 /// Which end of a segment is used first, and lies at the edge of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +61,23 @@ pub(crate) struct Area {
     /// may hold something though nothing is mapped.
     marks: AtomicPtr<AtomicU64>,
     top: AtomicUsize,
+    /// Whether some of its pages are as they were reserved.
+    is_plain: fn(&Range<usize>) -> bool,
 }
 
+/// What lays memory, and answers with the part that it left over.
+pub(crate) type Lay = fn(&Area, &Range<usize>, &Wish, Grows) -> Result<Range<usize>, Errno>;
+
 impl Area {
+    /// One of which nobody notes what was changed.
     pub(crate) const fn new() -> Self {
+        Self::cut_where(|_| true)
+    }
+
+    /// One of which somebody does.
+    pub(crate) const fn cut_where(is_plain: fn(&Range<usize>) -> bool) -> Self {
         Self {
+            is_plain,
             start: AtomicUsize::new(0),
             length: AtomicUsize::new(0),
             pools: [const { Piece::new() }; 2],
@@ -81,7 +88,13 @@ impl Area {
     }
 
     /// Reserves so many bytes, whole pieces of 2 MiB, and lays memory there.
-    pub(crate) fn reserve(&self, bytes: usize, wish: &Wish, grows: Grows) -> Result<(), Errno> {
+    pub(crate) fn reserve(
+        &self,
+        bytes: usize,
+        wish: &Wish,
+        grows: Grows,
+        lay: Lay,
+    ) -> Result<(), Errno> {
         let align = usize::try_from(wish.leaf.bytes()).unwrap_or(PMD).max(PMD);
         // The module's frames begin at a leaf.
         let grows = if wish.backing == Backing::Module { Grows::Up } else { grows };
@@ -104,7 +117,7 @@ impl Area {
             // SAFETY: as above.
             unsafe { kernel::unmap(start + length, after) }?;
         }
-        let rest = back::lay(self, &(start..start + length), wish, grows)?;
+        let rest = lay(self, &(start..start + length), wish, grows)?;
         ordinary(&rest, wish.leaf)?;
         self.is_there(start, length);
         Ok(())
@@ -120,6 +133,11 @@ impl Area {
     pub(crate) fn range(&self) -> Range<usize> {
         let start = self.start.load(Ordering::Acquire);
         if start == 0 { 0..0 } else { start..start + self.length.load(Ordering::Relaxed) }
+    }
+
+    /// Whether some of its pages are as they were reserved.
+    pub(crate) fn is_plain(&self, part: &Range<usize>) -> bool {
+        (self.is_plain)(part)
     }
 
     /// Whether an address lies in it.

@@ -15,16 +15,15 @@ use std::ops::Range;
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Backed, Backing, Leaf, Wish},
+    segment::{Backed, Backing, Wish},
 };
 
 use crate::{
-    area::{self, Area, Grows, PAGE, PMD, PUD},
-    count, kernel, module, orders, pool,
+    area::{self, Area, Grows, Lay},
+    count,
+    ground::Ground,
+    kernel, module, orders, pool,
 };
-
-/// What lays memory, and answers with the part that it left over.
-type Lay = fn(&Area, &Range<usize>, &Wish, Grows) -> Result<Range<usize>, Errno>;
 
 /// The table.
 const BACK_ENDS: [(Backing, Lay); 3] = [
@@ -47,24 +46,6 @@ pub(crate) fn lay(
         count::backed(Backed::Small, rest.len());
     }
     Ok(rest)
-}
-
-/// What is behind an address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ground {
-    /// Private anonymous memory.
-    Ordinary,
-    /// A page of a pool.
-    Pool(Leaf),
-    /// Frames of the module.
-    Module,
-}
-
-impl Ground {
-    /// It changes at multiples of so many bytes only.
-    pub(crate) fn step(self) -> usize {
-        if self == Self::Pool(Leaf::Pud) { PUD } else { PMD }
-    }
 }
 
 /// Throws away what is in some pages: they are zero when they are read again.
@@ -110,10 +91,4 @@ pub(crate) fn loosen(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
         area.mark(part);
     }
     Ok(())
-}
-
-/// Whether a page of some addresses is there; of a pool's leaf one is enough.
-pub(crate) fn is_present(at: usize) -> bool {
-    let mut answer = [0_u8];
-    kernel::present(at, PAGE, &mut answer) && answer[0] & 1 == 1
 }

@@ -16,7 +16,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, Grows, PAGE},
-    count, orders,
+    back, count, orders,
 };
 
 /// The segment.
@@ -26,7 +26,7 @@ static BREAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the segment, of ordinary memory: few programs have a break, and none says how large.
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
-    AREA.reserve(bytes, &Wish { backing: Backing::Thp, ..*wish }, Grows::Up)?;
+    AREA.reserve(bytes, &Wish { backing: Backing::Thp, ..*wish }, Grows::Up, back::lay)?;
     BREAK.store(AREA.range().start, Ordering::Release);
     Ok(())
 }

@@ -9,18 +9,18 @@ use std::{
     ffi::{c_int, c_void},
     ops::Range,
     ptr,
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use pagelab_sys::process::{
     preload::edge::Errno,
-    segment::{Backed, Counted, Reason},
+    segment::{Counted, Reason},
 };
 
 use crate::{
     area::{Area, PAGE},
-    back::{self, Ground},
-    breaks, count, heap,
+    back, breaks, count,
+    ground::Ground,
+    heap,
     kernel::{self, Map},
     maps::{self, AREA, rounded},
 };
@@ -29,44 +29,6 @@ use crate::{
 fn area_of(whole: &Range<usize>) -> Option<(&'static Area, Range<usize>)> {
     let areas = [&AREA, &heap::AREA, &breaks::AREA];
     areas.into_iter().find_map(|area| area.part(whole).map(|part| (area, part)))
-}
-
-/// Runs of pages that have something of their own, each of which takes two mappings more.
-static SPLITS: AtomicUsize = AtomicUsize::new(0);
-/// So many runs there may be; 0 before somebody asked the kernel.
-static SPLITS_MAX: AtomicUsize = AtomicUsize::new(0);
-/// Mappings that stay for libc and for the program's own: stacks of threads, libraries.
-const SPARE: usize = 2048;
-
-/// Whether there may be so many more runs, as the process may have so many mappings only.
-pub(crate) fn may_split(more: usize) -> Result<(), Errno> {
-    if more == 0 {
-        return Ok(());
-    }
-    let most = match SPLITS_MAX.load(Ordering::Relaxed) {
-        0 => {
-            let maps = kernel::number(c"/proc/sys/vm/max_map_count").unwrap_or(65_530);
-            let most = (maps.saturating_sub(SPARE) / 2).max(1);
-            SPLITS_MAX.store(most, Ordering::Relaxed);
-            most
-        }
-        most => most,
-    };
-    if SPLITS.load(Ordering::Relaxed) + more <= most {
-        return Ok(());
-    }
-    count::backed(Backed::Bounded, 1);
-    // As the kernel answers a little later.
-    Err(libc::ENOMEM)
-}
-
-/// So many runs became so many.
-pub(crate) fn split(before: usize, after: usize) {
-    if after >= before {
-        SPLITS.fetch_add(after - before, Ordering::Relaxed);
-    } else {
-        SPLITS.fetch_sub(before - after, Ordering::Relaxed);
-    }
 }
 
 /// `mprotect(2)`.
@@ -283,19 +245,4 @@ unsafe fn by_kernel(
         }
     }
     Ok(came)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_bounded_by_the_mappings_of_a_process() {
-        SPLITS_MAX.store(2, Ordering::Relaxed);
-        assert_eq!(may_split(1), Ok(()));
-        split(0, 2);
-        assert_eq!((may_split(0), may_split(1)), (Ok(()), Err(libc::ENOMEM)));
-        split(2, 1);
-        assert_eq!(may_split(1), Ok(()));
-    }
 }

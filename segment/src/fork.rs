@@ -23,9 +23,9 @@ use pagelab_sys::process::{
 
 use crate::{
     area::Area,
-    back::{Ground, is_present},
     copies, count,
     freeze::Frozen,
+    ground::{Ground, is_present},
     heap, helper, kept, kernel, leaves,
     lock::Gate,
     maps, module, pool, told,

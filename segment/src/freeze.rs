@@ -2,8 +2,8 @@
 //! Pages that nobody can write to for a moment, while their contents are copied.
 //!
 //! The one idea: a userfaultfd protects them (of hugetlb memory since Linux 5.19). Whoever writes
-//! waits in the kernel, and goes on when they are thawed, wherever the address leads by then. Unlike
-//! with `mprotect` no signal comes of it. A child may have the descriptor for a moment longer, so
+//! waits in the kernel, and goes on when they are thawed, wherever the address leads by then. No
+//! signal comes of it, as one would of `mprotect`. A child may have the descriptor for a moment longer, so
 //! that closing it is not enough.
 
 use std::{

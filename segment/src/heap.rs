@@ -19,7 +19,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, Grows},
-    leaves,
+    back, leaves,
 };
 
 /// The segment.
@@ -69,7 +69,7 @@ unsafe extern "C" fn wants(
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     /// `mi_option_purge_delay`, which the crate has no name for.
     const PURGE_DELAY: c_int = 15;
-    AREA.reserve(bytes, wish, Grows::Up)?;
+    AREA.reserve(bytes, wish, Grows::Up, back::lay)?;
     // What was set aside for it stays, whatever it has freed.
     let stays = AREA.is_set_aside();
     if !stays {

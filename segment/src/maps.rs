@@ -22,15 +22,16 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{Area, Grows, PAGE, PUD},
-    back, changes, count, kept,
+    back, count, kept,
     kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
     orders,
     ranges::{self, Ranges},
+    splits,
 };
 
 /// The segment.
-pub(crate) static AREA: Area = Area::new();
+pub(crate) static AREA: Area = Area::cut_where(is_plain);
 /// Of both tables of its pages.
 pub(crate) static LOCK: Lock = Lock::new();
 /// A word for 64 pages: those that are taken, then those that were changed.
@@ -52,7 +53,7 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     let map = Map { address: 0, length, access: USABLE, flags: OWN, file: -1, offset: 0 };
     // SAFETY: a new place, which the kernel chooses; it is kept for good.
     let tables = unsafe { kernel::map(&map) }?;
-    AREA.reserve(bytes, wish, Grows::Down)?;
+    AREA.reserve(bytes, wish, Grows::Down, back::lay)?;
     let pages = AREA.range().len() / PAGE;
     TOPS[0].store(pages, Ordering::Relaxed);
     TOPS[1].store(pages, Ordering::Relaxed);
@@ -236,9 +237,9 @@ pub(crate) fn changed(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
     let span = span(part);
     let Ok(pages) = pages() else { return Ok(()) };
     let before = pages.changed.runs(span.start, span.end);
-    changes::may_split(usize::from(before == 0))?;
+    splits::may(usize::from(before == 0))?;
     pages.changed.hold(span.start, span.end);
-    changes::split(before, 1);
+    splits::became(before, 1);
     Ok(())
 }
 
@@ -303,7 +304,7 @@ fn renewed(part: &Range<usize>) -> Result<(), Errno> {
     if let Ok(pages) = pages() {
         let before = pages.changed.runs(span.start, span.end);
         pages.changed.free(span.start, span.end);
-        changes::split(before, pages.changed.runs(span.start, span.end));
+        splits::became(before, pages.changed.runs(span.start, span.end));
     }
     Ok(())
 }

@@ -25,7 +25,6 @@ use crate::{
     area::{Area, Grows, PAGE, PMD, PUD},
     count,
     kernel::{self, Map, USABLE},
-    maps,
 };
 
 /// Bytes of the largest leaf that the module maps.
@@ -105,18 +104,18 @@ pub(crate) fn forget(area: &Area, part: &Range<usize>) {
     // The program's own mappings over it, where there are any; the module's refuse that.
     // SAFETY: whoever gave it back needs nothing of it.
     let is_own = unsafe { kernel::advise(part.start, part.len(), libc::MADV_DONTNEED) }.is_err();
-    if !is_done && is_own && maps::is_plain(part) {
+    if !is_done && is_own && area.is_plain(part) {
         let at = ptr::with_exposed_provenance_mut::<u8>(part.start);
         // SAFETY: mapped to be written, and whoever gave it back needs nothing of it.
         unsafe { at.write_bytes(0, part.len()) };
     }
 }
 
-/// Maps pages anew that somebody changed, with the leaves around them where they were the only ones.
+/// Maps pages anew that somebody changed, with the leaves around them where nobody changed more.
 pub(crate) fn renew(area: &Area, part: &Range<usize>) -> Result<(), Errno> {
     let whole = around(area, part);
     let is_alone =
-        maps::is_plain(&(whole.start..part.start)) && maps::is_plain(&(part.end..whole.end));
+        area.is_plain(&(whole.start..part.start)) && area.is_plain(&(part.end..whole.end));
     let goal = if is_alone { &whole } else { part };
     match file(area) {
         Some(file) => map(file, area.range().start, goal)?,

@@ -16,11 +16,12 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{Area, Grows, PMD, PUD},
-    back::{Ground, is_present},
-    changes, copies, count,
+    copies, count,
     freeze::Frozen,
+    ground::{Ground, is_present},
     kernel::{self, Map, OWN, USABLE},
     lock::Lock,
+    splits,
 };
 
 /// Held by whoever makes ordinary memory of a leaf.
@@ -125,7 +126,7 @@ pub(crate) fn demote(area: &Area, leaf: Leaf, run: &Range<usize>) -> Result<(), 
         if area.ground(range.start) == Ground::Ordinary {
             continue;
         }
-        changes::may_split(1)?;
+        splits::may(1)?;
         let Some(frozen) = Frozen::new().filter(|frozen| frozen.add(&range)) else {
             count::backed(Backed::Unsplit, 1);
             return Err(libc::EINVAL);
@@ -136,7 +137,7 @@ pub(crate) fn demote(area: &Area, leaf: Leaf, run: &Range<usize>) -> Result<(), 
         }
         frozen.thaw(&range);
         came?;
-        changes::split(0, 1);
+        splits::became(0, 1);
         count::backed(Backed::Demoted, 1);
     }
     Ok(())

@@ -19,8 +19,9 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{Area, PAGE, PMD, PUD},
-    back::Ground,
-    breaks, count, heap, kernel, maps, module,
+    breaks, count,
+    ground::Ground,
+    heap, kernel, maps, module,
 };
 
 /// `PAGEMAP_SCAN`, and its bits for pages that are there, and in a leaf of 2 MiB or more.
@@ -77,7 +78,7 @@ impl Seen {
         self.0[kind as usize] += more;
     }
 
-    /// Looks at leaves of the kernel; `None` where nobody may see frames here, or which leaf there is.
+    /// Looks at leaves of the kernel; `None` where nobody may see them here.
     fn leaves(&mut self, file: i32, area: &Area) -> Option<()> {
         let range = area.range();
         let mut at = range.start;

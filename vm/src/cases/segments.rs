@@ -1,8 +1,8 @@
-//! `pagelab segment run` on real kernels: an ordinary dynamic program with segments of each back end.
+//! `pagelab segment run` on real kernels: a dynamic program with segments of each back end.
 //!
-//! The one idea: the program checks its own memory while it allocates, maps, cuts and forks, and the
-//! witness of the library checks what lies behind it; here both must be content, and faults be
-//! as many as the leaves.
+//! The one idea: the program checks its own memory while it allocates, maps, cuts and forks; the
+//! witness of the library checks what lies behind it. Here both must be content, and faults be as
+//! many as the leaves.
 
 use std::fs;
 
