@@ -93,7 +93,7 @@ impl Arms {
                 Some(name) if name == time => &mut self.time,
                 _ => continue,
             };
-            let said = one["repetition"].as_u64().zip(one["values"][0].as_f64());
+            let said = one["process"].as_u64().zip(one["values"][0].as_f64());
             to.entry(rung.to_owned()).or_default().extend(said);
         }
     }
@@ -164,7 +164,7 @@ mod tests {
         for (rung, peak, elapsed) in [("plain", 100, 10), ("segment", 120, 8)] {
             let series = |name, value: u64| {
                 (0..8_u64).map(move |round| {
-                    json!({ "name": name, "repetition": round, "values": [value * (round + 1)] })
+                    json!({ "name": name, "process": round, "values": [value * (round + 1)] })
                 })
             };
             let series: Vec<_> = series("peak", peak).chain(series("elapsed", elapsed)).collect();
