@@ -3,8 +3,8 @@
 //!
 //! The one idea: a userfaultfd protects them (of hugetlb memory since Linux 5.19). Whoever writes
 //! waits in the kernel, and goes on when they are thawed, wherever the address leads by then. No
-//! signal comes of it, as one would of `mprotect`. A child may have the descriptor for a moment longer, so
-//! that closing it is not enough.
+//! signal comes of it, as one would of `mprotect`. A child may have the descriptor for a moment
+//! longer, so that closing it is not enough.
 
 use std::{
     ffi::{c_int, c_long},

@@ -70,7 +70,9 @@ pub(crate) fn tell() {
 
 /// In a child of fork, which has told nothing.
 pub(crate) fn after_fork_in_child() {
-    BEFORE.iter().for_each(|before| before.store(0, Ordering::Relaxed));
+    for before in &BEFORE {
+        before.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Seen {
