@@ -13,6 +13,7 @@ mod knobs;
 mod modelled;
 mod notes;
 mod predicted;
+mod priced;
 mod prices;
 mod section;
 mod translation;

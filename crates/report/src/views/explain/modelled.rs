@@ -3,44 +3,14 @@
 //! The one idea: the record says after how many other pages each page was used again; a fully
 //! associative LRU TLB of `n` entries walks where those were `n` or more. A real TLB is neither, so
 //! its walks lie between those of one twice and of one half as large. What a walk costs is as of a
-//! program that was looked at: the prices, and the ends, are those of [`super::translation`].
+//! program that was looked at: the prices, and the ends, are those of [`super::priced`].
 
-use pagelab_record::walks::{Captured, End, Pages, Uses};
+use pagelab_record::walks::{Captured, Pages, Uses};
 
-use super::translation::{By, ENTRIES, LARGE, Place, Seen, Sum, Walks};
+use super::priced::{By, ENTRIES, LARGE, Model, Place, Seen, Size, Sum, Walks};
 use crate::{Quantity, Unit};
 
 const BASE: u64 = 4096;
-
-/// How walks were modelled.
-#[derive(Debug, Clone)]
-pub(crate) struct Model {
-    /// How the capture ended.
-    pub(super) end: End,
-    /// Operations that it saw.
-    pub(super) ops: u64,
-    /// Whether the processor names the last TLB for base pages.
-    pub(super) is_named: bool,
-    /// Whether the program started others, which nobody captured.
-    pub(super) has_children: bool,
-    /// By page size, rising.
-    pub(super) sizes: Vec<Size>,
-}
-
-/// What pages of one size come to.
-#[derive(Debug, Clone)]
-pub(crate) struct Size {
-    /// Bytes of a page.
-    pub(super) bytes: u64,
-    /// Entries of the last TLB.
-    pub(super) entries: u64,
-    /// Entries of the first TLB, and misses there that the last one answers.
-    pub(super) near: Option<(u64, f64)>,
-    /// Misses of the last one by loads and stores.
-    pub(super) walks: Quantity,
-    /// The same by fetches.
-    pub(super) fetches: f64,
-}
 
 /// Entries of the last TLB for pages of a size, and whether the processor names it. Where it names
 /// none for the size, a page has an entry of those for base pages.
@@ -135,6 +105,8 @@ fn larger(place: &mut Place, at: usize, captured: &Captured, levels: &dyn Fn(u64
 
 #[cfg(test)]
 mod tests {
+    use pagelab_record::walks::End;
+
     use super::*;
 
     fn uses(all: u64, whole: u64) -> Uses {

@@ -4,10 +4,7 @@
 //! would cost more than it saves is told as well, because that may come, too.
 
 use super::{
-    WORKLOAD, groups, knobs,
-    prices::Prices,
-    total,
-    translation::{Seen, Translation},
+    WORKLOAD, groups, knobs, priced::Seen, prices::Prices, total, translation::Translation,
 };
 use crate::{Entry, Quantity, Unit};
 

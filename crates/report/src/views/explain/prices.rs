@@ -11,7 +11,7 @@ use pagelab_record::{
     stats::{Estimate, Samples},
 };
 
-use super::translation::Walks;
+use super::priced::Walks;
 use crate::{
     Entry, Quantity, Time, Unit,
     cases::is_parallel,

@@ -7,10 +7,10 @@
 use pagelab_record::{Measured, units, vocabulary::knob, walks::End};
 
 use super::{
-    modelled::{Model, Size},
     notes::TRANSLATION,
+    priced::{By, ENTRIES, Model, Place, Seen, Size},
     prices::Prices,
-    translation::{By, ENTRIES, Place, Seen, Translation},
+    translation::Translation,
 };
 use crate::{Block, Cell, Grid, Quantity, Table, Unit};
 
