@@ -234,7 +234,7 @@ fn a_pool_is_given_back_though_pagelab_is_killed() {
     until("the program", || live.said().contains("ready").then_some(()));
     signal("KILL", live.pid());
     drop(live);
-    saved.becomes(&saved.found().to_owned());
+    saved.becomes(saved.found());
 }
 
 #[test]
