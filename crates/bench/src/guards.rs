@@ -6,30 +6,63 @@ use std::fs::File;
 
 use pagelab_sys::{
     SysError,
-    knobs::{BelongingGuard, KnobGuard, Obtained},
+    knobs::{BelongingGuard, KnobGuard, Knobs, Obtained},
+    time::usage::process_cpu_ns,
 };
+
+use crate::{arm::InForce, need::Need, remedy::Remedy};
 
 /// What one case changed and what belongs to it; the last one is the first one undone.
 #[derive(Debug, Default)]
-pub(crate) struct Guards<'k>(Vec<Guard<'k>>);
+pub(crate) struct Guards<'k> {
+    all: Vec<Guard<'k>>,
+    /// CPU time that changing settings took this process.
+    pub(crate) spent_ns: u64,
+}
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) enum Guard<'k> {
+enum Guard<'k> {
     #[expect(dead_code, reason = "held for its drop, which puts the knob back")]
     Knob(KnobGuard<'k>),
     Belonging(BelongingGuard<'k>),
 }
 
 impl<'k> Guards<'k> {
-    /// Holds one more.
-    pub(crate) fn hold(&mut self, guard: Guard<'k>) {
-        self.0.push(guard);
+    /// Meets one need, unless what an arm sets would be overruled; else says how a person can.
+    pub(crate) fn meet(
+        &mut self,
+        need: &dyn Need,
+        knobs: Option<&'k Knobs>,
+        setting: Option<&InForce>,
+    ) -> Result<(), String> {
+        let Some(remedy) = need.pending() else {
+            return if need.check() { Ok(()) } else { Err(need.cure()) };
+        };
+        let setting = setting.filter(|_| need.of::<InForce>().is_none());
+        if let Some(setting) = setting.filter(|setting| setting.is_overruled_by(&remedy)) {
+            return Err(setting.cure(need));
+        }
+        let Some(knobs) = knobs else { return Err(need.cure()) };
+        let cpu_ns = || process_cpu_ns(std::process::id()).unwrap_or(0);
+        let before_ns = cpu_ns();
+        let guard = match &remedy {
+            Remedy::Set(path, value) => knobs.set(path, value).map(Guard::Knob),
+            Remedy::Create(belonging) => knobs.create(belonging).map(Guard::Belonging),
+        };
+        // A pool grows in the call that asks for it.
+        self.spent_ns += cpu_ns().saturating_sub(before_ns);
+        self.all.push(guard.map_err(|error| error.to_string())?);
+        // It may have grown by less than was asked for.
+        if matches!(remedy, Remedy::Set(..)) && !need.check() {
+            return Err(need.cure());
+        }
+        Ok(())
     }
 
     /// What was made for the case.
     pub(crate) fn obtained(&self) -> Vec<Obtained> {
-        let belongings = self.0.iter().filter_map(|guard| match guard {
+        let belongings = self.all.iter().filter_map(|guard| match guard {
             Guard::Belonging(belonging) => Some(belonging.obtained().clone()),
             Guard::Knob(_) => None,
         });
@@ -50,6 +83,6 @@ impl<'k> Guards<'k> {
 
 impl Drop for Guards<'_> {
     fn drop(&mut self) {
-        while self.0.pop().is_some() {}
+        while self.all.pop().is_some() {}
     }
 }

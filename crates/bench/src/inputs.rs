@@ -64,6 +64,7 @@ pub(crate) struct Handed {
     files: Vec<i32>,
     facts: Value,
     belongings: Vec<Obtained>,
+    spent_ns: u64,
 }
 
 impl Handed {
@@ -71,6 +72,7 @@ impl Handed {
         loaded: Option<&Loaded>,
         pulse: &Heirloom,
         belongings: Vec<Obtained>,
+        spent_ns: u64,
     ) -> Self {
         let files = loaded.into_iter().flat_map(|loaded| &loaded.files);
         Self {
@@ -78,6 +80,7 @@ impl Handed {
             files: files.map(Heirloom::number).collect(),
             facts: loaded.map_or(Value::Null, |loaded| loaded.facts.clone()),
             belongings,
+            spent_ns,
         }
     }
 }
@@ -91,6 +94,8 @@ pub struct Inputs {
     pub files: Vec<File>,
     /// What is known about them.
     pub facts: Value,
+    /// CPU time that its parent's changes to the machine's settings took.
+    pub spent_ns: u64,
     belongings: Vec<Obtained>,
 }
 
@@ -101,10 +106,10 @@ impl Inputs {
     /// When it was not.
     pub(crate) fn take(handed: Handed) -> Result<Self, String> {
         let take = |number| child::inherited(number).map_err(|error| error.to_string());
-        let Handed { pulse, files, facts, belongings } = handed;
+        let Handed { pulse, files, facts, belongings, spent_ns } = handed;
         let pulse = Pulse::of(take(pulse)?).map_err(|error| error.to_string())?;
         let files: Result<Vec<File>, String> = files.into_iter().map(take).collect();
-        Ok(Self { pulse: Rc::new(pulse), files: files?, facts, belongings })
+        Ok(Self { pulse: Rc::new(pulse), files: files?, facts, spent_ns, belongings })
     }
 
     /// Nothing, and nobody watches.
@@ -113,7 +118,8 @@ impl Inputs {
     /// When there is no memory for a page.
     pub fn none() -> Result<Self, SysError> {
         let (files, belongings) = (Vec::new(), Vec::new());
-        Ok(Self { pulse: Rc::new(Pulse::new()?), files, facts: Value::Null, belongings })
+        let (pulse, facts) = (Rc::new(Pulse::new()?), Value::Null);
+        Ok(Self { pulse, files, facts, spent_ns: 0, belongings })
     }
 
     /// The swap space that was made for this case.

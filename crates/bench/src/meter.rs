@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use pagelab_record::{
-    Claim, Data, Measured, Series, Table, Unit, latency, schema, vocabulary::series::PLANTED,
+    Claim, Data, LeftOut, Measured, Series, Table, Unit, latency, schema,
+    vocabulary::series::PLANTED,
 };
 use pagelab_sys::time::{Clock, usage};
 
@@ -50,6 +51,11 @@ impl Meter {
     /// perf event costs each fault about a tenth) is done here.
     pub fn is_warm_up(&self) -> bool {
         self.repetition.is_none()
+    }
+
+    /// Whether it is the first that is kept, or the warm-up before it.
+    pub fn is_first(&self) -> bool {
+        self.repetition.is_none_or(|repetition| repetition == 0)
     }
 
     /// How elapsed time is filed.
@@ -200,6 +206,7 @@ struct Draft {
     latest: BTreeMap<String, u64>,
     tables: Vec<Table>,
     warnings: Vec<String>,
+    left_out: Vec<LeftOut>,
 }
 
 impl Witness {
@@ -248,6 +255,11 @@ impl Witness {
         self.draft.warnings.push(warning);
     }
 
+    /// Says that an arm cannot run here, and what it lacks.
+    pub fn leave_out(&mut self, left_out: LeftOut) {
+        self.draft.left_out.push(left_out);
+    }
+
     /// The claims of the repetition so far.
     pub fn drafted(&self) -> &[Claim] {
         &self.draft.claims
@@ -289,6 +301,11 @@ impl Witness {
                 self.kept.warnings.push(warning);
             }
         }
+        for left_out in draft.left_out {
+            if !self.kept.left_out.contains(&left_out) {
+                self.kept.left_out.push(left_out);
+            }
+        }
     }
 
     /// The case as this process saw it, and the counters that do not add up over processes.
@@ -299,6 +316,7 @@ impl Witness {
             counters: self.kept.counters,
             witness: self.kept.claims,
             warnings: self.kept.warnings,
+            left_out: self.kept.left_out,
         };
         (measured, self.kept.latest)
     }

@@ -90,6 +90,11 @@ impl Partial {
             *all.counters.entry(name).or_default() += value;
         }
         self.warn(&one.warnings);
+        for left_out in one.left_out {
+            if !self.all.left_out.contains(&left_out) {
+                self.all.left_out.push(left_out);
+            }
+        }
     }
 }
 

@@ -43,12 +43,14 @@ struct Takes {
     /// Bytes at its peak.
     bytes: u64,
     needs: Vec<Needed>,
+    wishes: Vec<Needed>,
 }
 
 impl Takes {
     fn of(asked: &dyn Experiment) -> Self {
         let (once_s, repetitions) = (asked.seconds(), asked.repetitions());
-        Self { once_s, repetitions, bytes: asked.footprint(), needs: asked.needs() }
+        let (needs, wishes) = (asked.needs(), asked.wishes());
+        Self { once_s, repetitions, bytes: asked.footprint(), needs, wishes }
     }
 }
 
@@ -211,6 +213,8 @@ pub struct Expected {
     pub bytes: u64,
     /// What it needs, by its place in [`Outlook::needs`].
     pub needs: Vec<usize>,
+    /// What only some of its arms need, by its place there.
+    pub wishes: Vec<usize>,
 }
 
 impl Plan {
@@ -226,9 +230,11 @@ impl Plan {
                     next
                 })
             };
-            let needs = planned.needs().iter().cloned().map(place).collect();
+            let mut places = planned.all_needs().cloned().map(place);
+            let needs = places.by_ref().take(planned.needs().len()).collect();
+            let wishes = places.collect();
             let (seconds, bytes) = (planned.estimated_seconds(), planned.takes.bytes);
-            outlook.cases.push(Expected { seconds, bytes, needs });
+            outlook.cases.push(Expected { seconds, bytes, needs, wishes });
         }
         outlook
     }
@@ -248,7 +254,7 @@ impl Outlook {
     /// What the run would change and make: each remedy, and for how many cases.
     pub fn remedies(&self) -> Vec<(Remedy, usize)> {
         let mut counts = vec![0; self.needs.len()];
-        for place in self.cases.iter().flat_map(|case| &case.needs) {
+        for place in self.cases.iter().flat_map(|case| case.needs.iter().chain(&case.wishes)) {
             counts[*place] += 1;
         }
         let mut remedies: Vec<(Remedy, usize)> = Vec::new();
@@ -274,7 +280,7 @@ pub fn told(cases: &[Planned]) -> Vec<(String, Case)> {
 /// The needs of some cases, each once, in the order in which they come up.
 pub fn unique(cases: &[Planned]) -> Vec<Needed> {
     let mut unique = Unique::default();
-    cases.iter().flat_map(Planned::needs).cloned().for_each(|need| unique.add(need));
+    cases.iter().flat_map(Planned::all_needs).cloned().for_each(|need| unique.add(need));
     unique.all
 }
 
@@ -312,6 +318,16 @@ impl Planned {
     /// What the case needs of the host.
     pub fn needs(&self) -> &[Needed] {
         &self.takes.needs
+    }
+
+    /// What only some of its arms need.
+    pub fn wishes(&self) -> &[Needed] {
+        &self.takes.wishes
+    }
+
+    /// What all of it and what only some of its arms need.
+    pub fn all_needs(&self) -> impl Iterator<Item = &Needed> {
+        self.needs().iter().chain(self.wishes())
     }
 
     /// Seconds that it will take, roughly.

@@ -24,13 +24,12 @@ use pagelab_sys::{
 
 use crate::{
     arm::{self, InForce},
-    guards::{Guard, Guards},
+    guards::Guards,
     inputs::{Handed, Loaded, Stopped, Supplied},
-    need::Need,
+    need::{Need, Needed},
     partial::Partial,
     plan::{Planned, told, unique},
     program::{self, Program},
-    remedy::Remedy,
     request::{Answer, PROTOCOL, Request, Task},
 };
 
@@ -290,7 +289,7 @@ impl Runner {
             case: planned.case.as_ref().clone(),
             method: planned.method,
             process,
-            handed: Handed::new(loaded, &shared, guards.obtained()),
+            handed: Handed::new(loaded, &shared, guards.obtained(), guards.spent_ns),
         };
         let request = Request::Measure(Box::new(task));
         let request = serde_json::to_vec(&request).expect("a request has text keys");
@@ -314,34 +313,19 @@ impl Runner {
     }
 
     /// Checks what the case needs, sets the knobs and makes the things that help, and says what is
-    /// still missing.
+    /// still missing. What only some of its arms need is met as far as it can be.
     fn meet_needs<'k>(&'k self, planned: &Planned, guards: &mut Guards<'k>) -> Option<Outcome> {
+        let setting = planned.arm.as_deref().and_then(InForce::of);
+        let mut meet =
+            |need: &Needed| guards.meet(&**need, self.knobs.as_deref(), setting.as_ref());
         for need in planned.needs() {
-            let skipped = |cure: String| Some(Outcome::Skipped { need: need.name(), cure });
-            let Some(remedy) = need.pending() else {
-                if need.check() {
-                    continue;
-                }
-                return skipped(need.cure());
-            };
-            let setting = planned.arm.as_deref().and_then(InForce::of);
-            let setting = setting.filter(|_| need.of::<InForce>().is_none());
-            if let Some(setting) = setting.filter(|setting| setting.is_overruled_by(&remedy)) {
-                return skipped(setting.cure(&**need));
+            if let Err(cure) = meet(need) {
+                return Some(Outcome::Skipped { need: need.name(), cure });
             }
-            let Some(knobs) = &self.knobs else { return skipped(need.cure()) };
-            let guard = match &remedy {
-                Remedy::Set(path, value) => knobs.set(path, value).map(Guard::Knob),
-                Remedy::Create(belonging) => knobs.create(belonging).map(Guard::Belonging),
-            };
-            match guard {
-                Ok(guard) => guards.hold(guard),
-                Err(error) => return skipped(error.to_string()),
-            }
-            // A pool may have grown by less than was asked for.
-            if matches!(remedy, Remedy::Set(..)) && !need.check() {
-                return skipped(need.cure());
-            }
+        }
+        for wish in planned.wishes() {
+            // The arm says what it lacks, and how to get it.
+            let _ = meet(wish);
         }
         None
     }

@@ -155,6 +155,12 @@ pub trait Experiment: fmt::Debug {
         Vec::new()
     }
 
+    /// What it needs for arms that are left out where the host lacks it; met like a need, where
+    /// that can be done.
+    fn wishes(&self) -> Vec<Needed> {
+        Vec::new()
+    }
+
     /// Bytes of memory that it takes at its peak.
     fn footprint(&self) -> u64;
 

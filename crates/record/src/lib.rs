@@ -28,6 +28,6 @@ pub mod walks;
 pub use ab::{Ab, Arm, Turns};
 pub use asked::Asked;
 pub use schema::{
-    Case, Claim, Clock, Column, Data, Host, Measured, Nature, Outcome, Record, RunHeader, Series,
-    Summary, Table, Unit, Word,
+    Case, Claim, Clock, Column, Data, Host, LeftOut, Measured, Nature, Outcome, Record, RunHeader,
+    Series, Summary, Table, Unit, Word,
 };

@@ -159,6 +159,20 @@ pub struct Measured {
     pub witness: Vec<Claim>,
     /// What may have disturbed the result, each with what to do about it.
     pub warnings: Vec<String>,
+    /// Arms that the host could not run, each with its cure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An arm that was asked for, and that the host lacks something for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The arm.
+    pub arm: String,
+    /// What the host lacks.
+    pub need: String,
+    /// What to do about it.
+    pub cure: String,
 }
 
 impl Measured {

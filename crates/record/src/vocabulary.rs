@@ -26,6 +26,7 @@ pub mod workload {
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";
     pub const CHASE: &str = "tlb/chase";
+    pub const SEGMENT: &str = "segment/fault";
     pub const PROGRAM: &str = "explain/program";
     pub const TRIED: &str = "try/program";
     pub const UNITS: &str = "try/units";
@@ -36,11 +37,12 @@ pub mod workload {
     pub const SYSCALL: &str = "limit/syscall";
 
     /// Those that measure; a program is watched.
-    pub const ALL: [&str; 17] = [
+    pub const ALL: [&str; 18] = [
         THROUGHPUT,
         LATENCY,
         STAGES,
         USERFAULTFD,
+        SEGMENT,
         REPLAY,
         VERIFY,
         TRACE,
@@ -59,6 +61,15 @@ pub mod workload {
 
 /// Arms: what is compared inside a case.
 pub mod arm {
+    /// Where memory of a round comes from: base pages, transparent huge pages, segments of ours and
+    /// of the kernel module.
+    pub const PLAIN: &str = "plain";
+    pub const THP: &str = "thp";
+    pub const SEGMENT_2M: &str = "segment-2m";
+    pub const SEGMENT_1G: &str = "segment-1g";
+    pub const MODULE_4K: &str = "module-4k";
+    pub const MODULE_2M: &str = "module-2m";
+    pub const MODULE_1G: &str = "module-1g";
     /// Our own loop.
     pub const OURS: &str = "pagelab";
     /// The same loop in C.
@@ -103,6 +114,20 @@ pub mod series {
     pub const TOUCH_COLD: &str = "touch-cold";
     /// Map, touch and release of a worker in one loop.
     pub const CYCLE: &str = "cycle";
+    /// How the names begin of what the first pass over a segment took.
+    pub const FIRST: &str = "first-";
+    /// What comes before it: reserving, mapping, starting a helper.
+    pub const SETUP: &str = "setup";
+    /// Filling a pool, by whoever ran the case.
+    pub const RESERVE: &str = "reserve";
+    /// Clearing what was given back, for the round that takes it again.
+    pub const ZERO: &str = "zero";
+    /// CPU time of a round, clearing included; and with that of the kernel's helpers meanwhile.
+    pub const PROCESS: &str = "process";
+    pub const ALL: &str = "all";
+    /// The same memory cleared once more, and the same loop over it.
+    pub const CLEAR: &str = "clear";
+    pub const CONTROL: &str = "control";
     /// Calls beside faults.
     pub const BESIDE: &str = "beside";
     pub const FAULT: &str = "fault";
@@ -142,6 +167,11 @@ pub mod series {
     pub const RUN: &str = "run";
     /// What was planted into the body whose observation stands before it.
     pub const PLANTED: &str = "planted";
+}
+
+/// The counter of an arm.
+pub fn arm_counter(name: &str, arm: &str) -> String {
+    format!("{name}/{arm}")
 }
 
 /// Counters. Those of an arm are `NAME/ARM`.

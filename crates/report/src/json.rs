@@ -71,8 +71,12 @@ fn case_value(entry: &Entry) -> Value {
         "numbers": entry.numbers,
     });
     let more = match &record.outcome {
-        Outcome::Measured(Measured { witness, warnings, counters, .. }) => {
-            json!({"witness": witness, "warnings": warnings, "counters": counters})
+        Outcome::Measured(Measured { witness, warnings, counters, left_out, .. }) => {
+            let mut more = json!({"witness": witness, "warnings": warnings, "counters": counters});
+            if !left_out.is_empty() {
+                more["left_out"] = json!(left_out);
+            }
+            more
         }
         Outcome::Skipped { need, cure } => json!({"need": need, "cure": cure}),
         Outcome::Failed { reason } => json!({"reason": reason}),

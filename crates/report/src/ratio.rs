@@ -21,13 +21,23 @@ pub(crate) fn of_arms(
     clock: Clock,
     [arm, other]: [&str; 2],
 ) -> Option<Quantity> {
-    if arm == other {
-        let known = series.iter().any(|s| s.name == name && s.arm == arm && s.clock == clock);
-        return known.then(|| Quantity::exact(1.0, Unit::Ratio));
+    of_series(series, clock, [(arm, name), (other, name)])
+}
+
+/// The same of two series, each with its arm.
+pub(crate) fn of_series(
+    series: &[Series],
+    clock: Clock,
+    pair: [(&str, &str); 2],
+) -> Option<Quantity> {
+    if pair[0] == pair[1] {
+        let is_it = |s: &Series| (s.arm.as_str(), s.name.as_str()) == pair[0] && s.clock == clock;
+        return series.iter().any(is_it).then(|| Quantity::exact(1.0, Unit::Ratio));
     }
     let mut medians: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
-    for series in series.iter().filter(|s| s.name == name && s.clock == clock) {
-        let Some(which) = [arm, other].iter().position(|arm| *arm == series.arm) else { continue };
+    for series in series.iter().filter(|s| s.clock == clock) {
+        let this = (series.arm.as_str(), series.name.as_str());
+        let Some(which) = pair.iter().position(|one| *one == this) else { continue };
         let Data::Values(values) = &series.data else { continue };
         let ops = series.ops.max(1) as f64;
         let median = stats::median(values.iter().map(|value| *value as f64 / ops));

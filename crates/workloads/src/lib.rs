@@ -12,6 +12,7 @@ pub mod fault;
 pub mod limit;
 pub mod memtype;
 pub mod needs;
+pub mod segment;
 pub mod suites;
 pub mod tier;
 pub mod tlb;
@@ -32,6 +33,7 @@ pub const WORKLOADS: Table = &[
     &fault::latency::LATENCY,
     &fault::userfaultfd::USERFAULTFD,
     &fault::stages::STAGES,
+    &segment::FAULT,
     &emu::replay::REPLAY,
     &emu::verify::VERIFY,
     &trace::stats::STATS,

@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_secs(4);
 pub(crate) fn hold() -> Result<()> {
     let file = memfd::create("held")?;
     file.set_len(HELD as u64)?;
-    let shared = Backing::File { fd: file.as_raw_fd(), shared: true };
+    let shared = Backing::File { fd: file.as_raw_fd(), shared: true, from: 0 };
     let areas = [Backing::Anonymous, shared]
         .map(|backing| Area::mapped(Layout::contiguous(HELD), backing, 2 << 20));
     for area in areas.iter().flatten() {

@@ -197,7 +197,7 @@ impl Tally {
             tables,
             counters,
             witness: self.witness.clone(),
-            warnings: Vec::new(),
+            ..Measured::default()
         }
     }
 }

@@ -156,6 +156,8 @@ fn affected(need: &Needed) -> Vec<String> {
             ("kind", "file-minor-single"),
             ("op", "copy,continue,wp,move,poison"),
             ("handler", "sigbus"),
+            ("arms", "segment-1g"),
+            ("arms", "module-2m"),
         ] {
             if !has(name) {
                 continue;
@@ -165,7 +167,9 @@ fn affected(need: &Needed) -> Vec<String> {
             // A value that this workload does not know is simply not one of its ways.
             let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
             for case in cases {
-                let asks = workload.read(&case).needs().iter().any(|other| need.is_alike(&**other));
+                let read = workload.read(&case);
+                let mut asked = read.needs().into_iter().chain(read.wishes());
+                let asks = asked.any(|other| need.is_alike(&*other));
                 let text = match case.get(name) {
                     Some(value) if asks => format!("{} --{name} {value}", workload.name()),
                     _ => continue,

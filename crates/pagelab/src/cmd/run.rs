@@ -251,7 +251,12 @@ fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
     let notes: Vec<(u8, String)> = outlook.needs.iter().map(|need| note(&**need)).collect();
     for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {
         let of_needs = expected.needs.iter().map(|place| &notes[*place]);
+        let lacks = expected.wishes.iter().filter(|place| notes[**place].0 == 0).count();
         let note = of_needs.min_by_key(|(place, _)| *place).map_or("", |(_, note)| note);
+        let note = match (note, lacks) {
+            ("", 1..) => "   [without the arms that lack something]",
+            (note, _) => note,
+        };
         let time = display_ns(expected.seconds * 1e9);
         let memory = display_bytes(expected.bytes as f64);
         text.push_str(&format!("{time:>8} {memory:>9}  {}{note}\n", progress::brief(planned)));

@@ -11,7 +11,7 @@ use crate::support::{Lab, Machine, failure, is_skipped, measured, skip};
 #[track_caller]
 fn comes_out_invalid(case: &str, lie: &str, claim: &str) {
     // Where THP are off altogether, root's runs turn them on, one run at a time.
-    let has_huge = ["page=2m", "tlb/chase"].iter().any(|word| case.contains(word));
+    let has_huge = ["page=2m", "tlb/chase", "segment-2m"].iter().any(|word| case.contains(word));
     let _machine = has_huge.then(Machine::alone);
     let lab = Lab::new();
     let size = if case.contains("file-major") { "4m" } else { "16m" };
@@ -55,6 +55,20 @@ fn huge_pages_in_a_base_page_case_are_noticed_in_the_page_table() {
 fn pages_of_another_size_below_a_chain_are_noticed_in_the_page_table() {
     comes_out_invalid("tlb/chase page=4k loads=10k", "thp-on", HUGE);
     comes_out_invalid("tlb/chase page=2m loads=10k", "thp-off", HUGE);
+}
+
+#[test]
+fn a_segment_that_is_not_cleared_is_noticed_by_the_words_that_were_marked() {
+    let marked = "marked words that are not zero when taken again";
+    comes_out_invalid("segment/fault arms=segment-2m", "unzeroed", marked);
+    comes_out_invalid("segment/fault arms=segment-2m zero=fault", "unzeroed", marked);
+}
+
+#[test]
+fn a_segment_of_base_pages_is_noticed_by_its_faults_and_in_the_page_table() {
+    let first = "minor faults of the first pass over a segment";
+    comes_out_invalid("segment/fault arms=segment-2m", "thp-off", first);
+    comes_out_invalid("segment/fault arms=segment-2m", "thp-off", HUGE);
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod runners;
 mod scripted;
 mod second_user;
 mod segment;
+mod segment_fault;
 mod stages;
 mod support;
 mod throughput;

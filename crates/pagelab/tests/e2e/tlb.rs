@@ -70,3 +70,27 @@ fn what_would_be_no_chain_is_refused_with_what_to_ask_for() {
         lab.pagelab(&[&["run", "tlb/chase"][..], &words].concat()).exits(2).complains(&[sentence]);
     }
 }
+
+#[test]
+fn a_chain_over_a_segment_is_proven_by_where_its_leaves_lie() {
+    let _machine = Machine::alone();
+    let lab = Lab::new();
+    let case = |backing: &str| format!("tlb/chase page=2m {backing} size=4m loads=5k rounds=2");
+    let ended = lab.measure("run", &[&case("backing=segment"), &case("backing=module")]);
+    let records = lab.records("run");
+    if is_skipped(&records[0]) {
+        ended.shows(&["transparent pages of 2m"]);
+        return;
+    }
+    let measured = measured(&records[0]);
+    let has = |arm: &str, id: &str, expected: i64| {
+        let mut mine = measured.witness.iter().filter(|claim| claim.arm == arm && claim.id == id);
+        mine.any(|claim| claim.holds && claim.expected == expected)
+    };
+    assert!(has("pagelab", "pooled", 0) && has("pagelab", "huge", 1024));
+    // The same pages beside it, of a mapping.
+    assert!(!has("against", "pooled", 0) && has("against", "huge", 1024));
+    if is_skipped(&records[1]) {
+        ended.exits(0).shows(&["the kernel module of pagelab"]);
+    }
+}

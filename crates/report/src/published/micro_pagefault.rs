@@ -11,16 +11,20 @@ use pagelab_record::{
     Clock, Data, Nature, Series,
     vocabulary::{
         arm::OURS as ARM,
-        series::{COLD, TOUCH_COLD},
-        workload::THROUGHPUT as WORKLOAD,
+        arm_counter,
+        counter::FAULTS_PER_REPETITION,
+        series::{COLD, CONTROL, FIRST, MAP, PROCESS, TOUCH_COLD},
+        workload::{SEGMENT, THROUGHPUT as WORKLOAD},
     },
 };
 
 use super::figure::{Both, THEIRS};
-use crate::{Block, Entry, Quantity, Unit, cpu, entry::display_claim, numbers::total};
+use crate::{Block, Entry, Quantity, Unit, cpu, distinct, entry::display_claim, numbers::total};
 
 /// The series under which the numbers of a whole run stand.
 const ROUNDS: &str = "rounds";
+/// What a published total is called: of all rounds of one variant.
+const TOTALS: [&str; 2] = ["total", PROCESS];
 /// The original counts its rate over base pages, whatever it maps.
 const BASE_PAGE: f64 = 4096.0;
 
@@ -35,39 +39,77 @@ struct Totals {
     faults: f64,
     /// Bytes touched in all rounds.
     bytes: f64,
+    /// How many rounds there were.
+    rounds: f64,
+}
+
+/// The arms of a record that have totals.
+fn arms(entry: &Entry) -> Vec<String> {
+    let Some(measured) = entry.measured() else { return Vec::new() };
+    let is_published = entry.record.nature == Nature::Published;
+    let has = |series: &&Series| match entry.record.workload.as_str() {
+        _ if is_published => TOTALS.contains(&series.name.as_str()),
+        SEGMENT => plain(&series.name) == PROCESS,
+        _ => series.arm == ARM,
+    };
+    distinct(measured.series.iter().filter(has).map(|series| series.arm.clone()))
+}
+
+/// The name of a series, whichever memory it is of and whichever pass.
+fn plain(name: &str) -> &str {
+    let warm = name.strip_suffix(COLD).unwrap_or(name);
+    warm.strip_prefix(FIRST).unwrap_or(warm)
 }
 
 impl Totals {
     /// Of one of our records: its first process, by CPU time. Of a published one: as it says.
-    fn of(entry: &Entry) -> Option<Self> {
+    fn of(entry: &Entry, arm: &str) -> Option<Self> {
         let measured = entry.measured().filter(|_| entry.is_valid())?;
         let counter = |name: &str| measured.counters.get(name).copied().unwrap_or_default() as f64;
-        let named = |name| measured.series.iter().find(|s| s.arm == THEIRS && s.name == name);
-        if let Some((map, all)) = named("map").zip(named("total")) {
+        let mine = |s: &&Series| s.arm == arm && s.clock == Clock::Cpu;
+        if entry.record.nature == Nature::Published {
+            let named = |names: &[&str]| {
+                measured.series.iter().filter(mine).find(|s| names.contains(&s.name.as_str()))
+            };
+            let (map, all) = named(&[MAP]).zip(named(&TOTALS))?;
             return Some(Self {
                 map_seconds: sum(map) / 1e9,
                 total_seconds: sum(all) / 1e9,
                 faults: counter("faults"),
                 bytes: all.bytes as f64,
+                rounds: map.ops as f64,
             });
         }
         let first = measured.series.iter().map(|s| s.process).min();
-        let mine = |s: &&Series| s.arm == ARM && s.clock == Clock::Cpu && Some(s.process) == first;
-        let series = || measured.series.iter().filter(mine);
-        let seconds = |names: &[&str]| {
-            let plain = |s: &Series| s.name.strip_suffix(COLD).unwrap_or(&s.name).to_owned();
-            let named = series().filter(|s| names.contains(&plain(s).as_str()));
-            named.map(sum).sum::<f64>() / 1e9
+        let series = || measured.series.iter().filter(mine).filter(|s| Some(s.process) == first);
+        let of = |names: &[&str]| -> Vec<&Series> {
+            series().filter(|s| names.contains(&plain(&s.name))).collect()
         };
-        let touches = || series().filter(|s| matches!(s.name.as_str(), "touch" | TOUCH_COLD));
+        let seconds = |names: &[&str]| of(names).into_iter().map(sum).sum::<f64>() / 1e9;
+        let is_segment = entry.record.workload == SEGMENT;
+        let touches: Vec<&Series> = if is_segment {
+            of(&[PROCESS])
+        } else {
+            series().filter(|s| matches!(s.name.as_str(), "touch" | TOUCH_COLD)).collect()
+        };
         // A round may have both.
-        let rounds = touches().map(|s| s.repetition).collect::<BTreeSet<_>>().len();
-        let bytes = touches().map(|s| s.bytes as f64 * observations(s)).sum();
-        (rounds > 0).then(|| Self {
-            map_seconds: seconds(&["map"]),
-            total_seconds: seconds(&["map", "populate", "touch", "release"]),
-            faults: counter("faults_per_repetition") * rounds as f64,
+        let rounds = touches.iter().map(|s| s.repetition).collect::<BTreeSet<_>>().len() as f64;
+        let bytes = touches.iter().map(|s| s.bytes as f64 * observations(s)).sum();
+        let faults = if is_segment {
+            let each = counter(&arm_counter(FAULTS_PER_REPETITION, arm));
+            // Memory that is taken again is there: only its first pass faults.
+            each * if of(&[CONTROL]).is_empty() { rounds } else { 1.0 }
+        } else {
+            counter(FAULTS_PER_REPETITION) * rounds
+        };
+        let all: &[&str] =
+            if is_segment { &[PROCESS] } else { &[MAP, "populate", "touch", "release"] };
+        (rounds > 0.0).then(|| Self {
+            map_seconds: seconds(&[MAP]),
+            total_seconds: seconds(all),
+            faults,
             bytes,
+            rounds,
         })
     }
 
@@ -90,26 +132,27 @@ fn observations(series: &Series) -> f64 {
     }
 }
 
-/// Adds what the original's definitions give: rate, time of 4 KiB and of a fault, faults of 4 KiB.
+/// Adds what the original's definitions give: rate, time of 4 KiB, of a fault and of a map call,
+/// faults of 4 KiB.
 pub(super) fn derive(entry: &mut Entry) {
-    let Some(totals) = Totals::of(entry).filter(|totals| totals.total_seconds > 0.0) else {
-        return;
-    };
-    let arm = if entry.measured().is_some_and(|m| m.series.iter().any(|s| s.arm == THEIRS)) {
-        THEIRS
-    } else {
-        ARM
-    };
-    let ns = totals.total_seconds * 1e9;
-    let pages = totals.bytes / BASE_PAGE;
-    let mut add = |statistic, value: f64, unit| {
-        let number = value.is_finite().then(|| Quantity::exact(value, unit));
-        entry.numbers.add(cpu(arm, ROUNDS), statistic, number);
-    };
-    add("bandwidth", totals.bytes_per_second(), Unit::BytesPerSecond);
-    add("per_base_page", ns / pages, Unit::Ns);
-    add("per_fault", ns / totals.faults, Unit::Ns);
-    add("pages_per_fault", pages / totals.faults, Unit::Count);
+    let is_published = entry.record.nature == Nature::Published;
+    for arm in arms(entry) {
+        let totals = Totals::of(entry, &arm);
+        let Some(totals) = totals.filter(|totals| totals.total_seconds > 0.0) else { continue };
+        let ns = totals.total_seconds * 1e9;
+        let pages = totals.bytes / BASE_PAGE;
+        let series = if is_published && arm != THEIRS { PROCESS } else { ROUNDS };
+        let mut add = |statistic, value: f64, unit| {
+            let number = value.is_finite().then(|| Quantity::exact(value, unit));
+            entry.numbers.add(cpu(&arm, series), statistic, number);
+        };
+        add("bandwidth", totals.bytes_per_second(), Unit::BytesPerSecond);
+        add("per_base_page", ns / pages, Unit::Ns);
+        add("per_fault", ns / totals.faults, Unit::Ns);
+        add("pages_per_fault", pages / totals.faults, Unit::Count);
+        add("faults", totals.faults, Unit::Count);
+        add("per_map", totals.map_seconds * 1e9 / totals.rounds, Unit::Ns);
+    }
 }
 
 /// A frame for each case of this run and each published one, as the original prints it.
@@ -123,8 +166,7 @@ fn frame(entry: &Entry) -> String {
     let (brk, fixed) = (has("backing", "brk"), has("backing", "fixed"));
     let populate = has("populate", "map-populate");
     let (giant, large) = (has("page", "hugetlb-1g"), has("page", "hugetlb-2m"));
-    // What SMM maps, it maps without the advice.
-    let thp = has("page", "2m") * (1 - has("backing", "smm"));
+    let thp = has("page", "2m");
     let published = entry.record.host.identity.get("source").and_then(|source| source.as_str());
     let whose = published.map_or_else(String::new, |source| format!("published: {source}\n"));
     format!(
@@ -146,7 +188,8 @@ Madvise Hugep Mode:     {thp}
 
 /// The four lines of the summary, or why there are none.
 fn summary(entry: &Entry) -> String {
-    let Some(totals) = Totals::of(entry) else {
+    let arm = arms(entry).into_iter().next().unwrap_or_default();
+    let Some(totals) = Totals::of(entry, &arm) else {
         let broken = entry.failed_claims().map(display_claim);
         let broken: Vec<String> = broken.map(|claim| format!("INVALID:    {claim}")).collect();
         return if broken.is_empty() {
@@ -176,7 +219,8 @@ mod tests {
     fn published() -> Vec<Totals> {
         let text = include_str!("../../../../published/micro-pagefault/records.jsonl");
         let entries = journal::read_records(text).unwrap();
-        entries.iter().map(|record| Totals::of(&Entry::of(record)).unwrap()).collect()
+        let of = |entry: Entry| Totals::of(&entry, &arms(&entry)[0]).unwrap();
+        entries.iter().map(|record| of(Entry::of(record))).collect()
     }
 
     #[test]

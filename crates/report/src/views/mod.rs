@@ -19,6 +19,7 @@ mod memtype;
 mod other;
 mod outcomes;
 mod replay;
+mod segment;
 mod stages;
 mod throughput;
 mod tier;
@@ -137,6 +138,13 @@ const VIEWS: &[View] = &[
         derive: &[Derive::Limits(throughput::derive)],
         sections: One(throughput::section),
         headlines: throughput::headlines,
+    },
+    View {
+        workloads: &[segment::WORKLOAD],
+        short: &["size"],
+        derive: &[Derive::Limits(segment::derive)],
+        sections: One(segment::section),
+        headlines: segment::headlines,
     },
     View { sections: One(workers::section), ..NOTHING },
     View { sections: One(workers::beside_section), ..NOTHING },

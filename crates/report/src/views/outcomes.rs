@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Claim, Outcome};
+use pagelab_record::{Claim, LeftOut, Measured, Outcome};
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Note, Run, Section, Standing, Tone, grouped, numbers::total,
@@ -85,19 +85,28 @@ pub(crate) fn claims(run: &Run) -> Option<Section> {
     Some(Section { page_only: true, ..section }.with(Block::Table(table)))
 }
 
-/// Cases that the host cannot run, grouped by what it lacks.
+/// Cases that the host cannot run, and arms of those that it can, grouped by what it lacks.
 pub(crate) fn skipped(run: &Run) -> Option<Section> {
-    let needs = run.entries.iter().filter_map(|entry| match &entry.record.outcome {
-        Outcome::Skipped { need, cure } => Some(((need, cure), entry.short.as_str())),
-        _ => None,
-    });
-    let note = |((need, cure), cases): ((&String, &String), Vec<&str>)| {
+    let needs = run.entries.iter().flat_map(lacking);
+    let note = |((need, cure), cases): ((&String, &String), Vec<String>)| {
         let text = format!("{need}: {}", cases.join("; "));
         Block::Note(Note::warn("skipped", text, cure))
     };
     let mut section = Section::new("skipped", "Skipped, and how to run it");
     section.blocks = grouped(needs).into_iter().map(note).collect();
     (!section.blocks.is_empty()).then_some(section)
+}
+
+/// What a case lacks, or arms of it: need, cure, and who.
+fn lacking(entry: &Entry) -> Vec<((&String, &String), String)> {
+    match &entry.record.outcome {
+        Outcome::Skipped { need, cure } => vec![((need, cure), entry.short.clone())],
+        Outcome::Measured(Measured { left_out, .. }) => {
+            let arm = |LeftOut { arm, .. }: &LeftOut| format!("{}, arm {arm}", entry.short);
+            left_out.iter().map(|one| ((&one.need, &one.cure), arm(one))).collect()
+        }
+        Outcome::Failed { .. } => Vec::new(),
+    }
 }
 
 /// Cases that died, hung, or could not be set up.

@@ -3,6 +3,8 @@
 //! A count is read before and after, never inside.
 
 mod counters;
+mod helpers;
 pub mod perf;
 
 pub use counters::{Counters, moved_pages, reported_kib, wait_for_reporting};
+pub use helpers::KernelHelpers;

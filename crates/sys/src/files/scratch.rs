@@ -71,7 +71,7 @@ impl Scratch {
     /// The file as the backing of an area; it must outlive every mapping that is yet to be made.
     pub fn backing(&self, shared: bool) -> Backing {
         let fd: RawFd = self.file.as_raw_fd();
-        Backing::File { fd, shared }
+        Backing::File { fd, shared, from: 0 }
     }
 
     /// Writes every page: all words of page N are [`word_of`] N.

@@ -20,6 +20,34 @@ pub enum Store {
 #[derive(Debug)]
 pub struct Buffer(Area);
 
+impl Area {
+    /// Clears the bytes `from..to` of the windows laid end to end; both are multiples of 256.
+    ///
+    /// # Panics
+    /// When the bytes are not all in the area.
+    pub fn clear(&self, from: usize, to: usize, store: Store) {
+        let layout = self.layout();
+        assert!(from <= to && to <= layout.bytes(), "clearing outside the area");
+        assert!(
+            from.is_multiple_of(256) && to.is_multiple_of(256),
+            "{from}..{to} in blocks of 256"
+        );
+        let base = self.base_ptr();
+        let mut at = from;
+        while at < to {
+            let end = to.min((at / layout.window + 1) * layout.window);
+            let start = base.wrapping_add(layout.offset(at));
+            match store {
+                // SAFETY: the bytes are one window's (asserted), which is mapped writable.
+                Store::String => unsafe { arch::clear_string(start, end - at) },
+                // SAFETY: as above; a window starts at a page, and `at` at a block in it.
+                Store::NonTemporal => unsafe { arch::clear_nt(start, end - at) },
+            }
+            at = end;
+        }
+    }
+}
+
 impl Buffer {
     /// Maps and touches `bytes`, a multiple of 256.
     ///
@@ -37,15 +65,8 @@ impl Buffer {
 
     /// Clears the first `bytes`, `passes` times.
     pub fn clear(&mut self, bytes: usize, passes: u64, store: Store) {
-        assert!(bytes <= self.0.layout().bytes(), "outside the buffer");
-        let to = self.0.base_ptr();
         for _ in 0..passes {
-            match store {
-                // SAFETY: the bytes are the buffer's (asserted), which is mapped at a page.
-                Store::String => unsafe { arch::clear_string(to, bytes) },
-                // SAFETY: as above.
-                Store::NonTemporal => unsafe { arch::clear_nt(to, bytes) },
-            }
+            self.0.clear(0, bytes, store);
         }
     }
 

@@ -10,7 +10,7 @@
 
 use crate::{
     Area, SysError,
-    memory::{Residency, Scanner, word_at},
+    memory::{Ranges, Residency, Scanner, word_at},
 };
 
 /// A closed chain through the memory of an area.
@@ -97,6 +97,11 @@ impl Chain {
         }
         let blocks = seen.iter().filter(|seen| **seen).count() as u64;
         Lap { blocks, is_closed: at == self.first[0] }
+    }
+
+    /// The addresses of its memory, to be asked about.
+    pub fn ranges(&self) -> Ranges {
+        self.area.ranges()
     }
 
     /// How its memory is mapped, by the page table.

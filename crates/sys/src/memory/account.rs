@@ -30,6 +30,31 @@ impl Frames {
         Ok(Self(entries))
     }
 
+    /// Reads those of a range of addresses of this process.
+    ///
+    /// # Errors
+    /// When `/proc` is not mounted.
+    pub fn of_range(start: usize, end: usize) -> Result<Self, SysError> {
+        let mut entries = Vec::new();
+        Pagemap::open()?.each(start, end, |entry| entries.push(entry))?;
+        Ok(Self(entries))
+    }
+
+    /// Base pages of one leaf, which begins where these do and is aligned to its bytes, that do not
+    /// lie in it as their addresses do: contiguous, and equal to them modulo the leaf. `None` where
+    /// the kernel does not tell this user.
+    pub fn astray(&self) -> Option<u64> {
+        let known = |entry: &u64| entry & PRESENT != 0 && entry & FRAME != 0;
+        if !self.0.iter().all(known) {
+            return None;
+        }
+        let first = self.0.first().map_or(0, |entry| entry & FRAME);
+        let is_aligned = first.is_multiple_of((self.0.len() as u64).max(1));
+        let place = |(nth, entry): (usize, &u64)| entry & FRAME == first + nth as u64;
+        let lie = self.0.iter().enumerate().filter(|page| is_aligned && place(*page)).count();
+        Some((self.0.len() - lie) as u64)
+    }
+
     /// Base pages that are mapped here and by nobody else.
     pub fn exclusive(&self) -> u64 {
         let both = PRESENT | EXCLUSIVE;
@@ -137,6 +162,16 @@ mod tests {
         assert_eq!(frames(&[5, 6]).moved_since(&frames(&[5, 7])), Some(1));
         assert_eq!(frames(&[0, 0]).moved_since(&frames(&[0, 0])), None);
         assert_eq!(Frames(vec![5]).moved_since(&frames(&[5])), None, "not present");
+    }
+
+    #[test]
+    fn pages_of_a_leaf_that_lie_elsewhere_are_astray() {
+        let astray = |list: &[u64]| Frames(list.iter().map(|at| at | PRESENT).collect()).astray();
+        assert_eq!(astray(&[8, 9, 10, 11]), Some(0));
+        assert_eq!(astray(&[8, 9, 11, 10]), Some(2));
+        assert_eq!(astray(&[9, 10, 11, 12]), Some(4), "contiguous, and not aligned");
+        assert_eq!(astray(&[0, 0]), None, "not told");
+        assert_eq!(Frames(vec![8, 9]).astray(), None, "not present");
     }
 
     #[test]

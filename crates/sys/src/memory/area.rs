@@ -34,6 +34,8 @@ pub enum Backing {
     Brk,
     /// The hugetlb pool of pages of 2 to this power.
     Hugetlb(u32),
+    /// Pages of the pool of 2 to this power where whole ones fit, anonymous memory around them.
+    Graded(u32),
     /// A file, or memory that has a descriptor; the bytes of the windows lie in it end to end.
     ///
     /// Whoever names the descriptor keeps it open until the area is mapped.
@@ -42,6 +44,8 @@ pub enum Backing {
         fd: RawFd,
         /// `MAP_SHARED`; else stores stay private.
         shared: bool,
+        /// Where in it the first window begins.
+        from: usize,
     },
 }
 
@@ -102,7 +106,10 @@ impl Area {
                 area.reserved = (start, extent + skew + 2 * BASE_PAGE);
                 area.base = start + BASE_PAGE + skew;
             }
-            Backing::Anonymous | Backing::Hugetlb(_) | Backing::File { .. } => {
+            Backing::Anonymous
+            | Backing::Hugetlb(_)
+            | Backing::Graded(_)
+            | Backing::File { .. } => {
                 let length = extent + 2 * align + 2 * BASE_PAGE;
                 let start = map(0, length, 0, uapi::MAP_PRIVATE, None)?;
                 area.reserved = (start, length);
@@ -158,19 +165,26 @@ impl Area {
                 self.mapped = true;
                 return Ok(());
             }
-            Backing::File { fd, .. } => Some(fd),
+            Backing::File { fd, from, .. } => Some((fd, from)),
+            Backing::Graded(shift) => {
+                for base in self.windows() {
+                    for (at, bytes, pool) in graded(base, self.layout.window, shift) {
+                        map(at, bytes, READ_WRITE, flags | private(pool), None)?;
+                    }
+                }
+                self.mapped = true;
+                return Ok(());
+            }
             _ => None,
         };
         let flags = flags
             | match self.backing {
-                Backing::Hugetlb(shift) => {
-                    uapi::MAP_PRIVATE | uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT
-                }
+                Backing::Hugetlb(shift) => private(Some(shift)),
                 Backing::File { shared: true, .. } => uapi::MAP_SHARED,
-                _ => uapi::MAP_PRIVATE,
+                _ => private(None),
             };
         for (index, base) in self.windows().enumerate() {
-            let file = file.map(|fd| (fd, index * self.layout.window));
+            let file = file.map(|(fd, from)| (fd, from + index * self.layout.window));
             map(base, self.layout.window, READ_WRITE, flags, file)?;
         }
         self.mapped = true;
@@ -319,6 +333,21 @@ pub fn has_populate_write() -> bool {
 /// `MPOL_BIND` of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.
 const MPOL_BIND: i32 = 2;
 const READ_WRITE: u32 = uapi::PROT_READ | uapi::PROT_WRITE;
+
+/// What makes memory private, and that of a pool.
+fn private(pool: Option<u32>) -> u32 {
+    uapi::MAP_PRIVATE | pool.map_or(0, |shift| uapi::MAP_HUGETLB | shift << uapi::MAP_HUGE_SHIFT)
+}
+
+/// The parts of a range: start, bytes, and the pool that whole pages of it are of.
+fn graded(base: usize, bytes: usize, shift: u32) -> Vec<(usize, usize, Option<u32>)> {
+    let (page, end) = (1 << shift, base + bytes);
+    let first = base.next_multiple_of(page).min(end);
+    let last = (end / page * page).max(first);
+    let parts = [(base, first, None), (first, last, Some(shift)), (last, end, None)];
+    let parts = parts.into_iter().filter(|(start, end, _)| start < end);
+    parts.map(|(start, end, pool)| (start, end - start, pool)).collect()
+}
 
 fn node_mask(node: usize) -> [u64; 16] {
     let mut mask = [0; 16];

@@ -16,7 +16,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl};
 pub use super::uapi::NODE;
 use super::{
     Frames, MemoryType, ModuleState,
-    uapi::{self, PagelabAlloc, PagelabInfo, PagelabQuery},
+    uapi::{self, PagelabAlloc, PagelabDrop, PagelabInfo, PagelabQuery},
 };
 use crate::{Called, SysError};
 
@@ -48,6 +48,8 @@ pub struct Request {
     pub eager: bool,
     /// Bytes into the reserved region; 0 for other frames.
     pub offset: u64,
+    /// Whether it is a segment: memory of one program, zeroed by the fault that maps it.
+    pub segment: bool,
 }
 
 /// A leaf of the page table, as the module read it back.
@@ -167,7 +169,8 @@ impl Request {
             memtype: self.memory_type.code(),
             layout: self.frames.code(),
             leaf_shift: self.leaf.trailing_zeros(),
-            flags: if self.eager { uapi::EAGER } else { 0 },
+            flags: if self.eager { uapi::EAGER } else { 0 }
+                | if self.segment { uapi::SEGMENT | uapi::ZERO_AT_FAULT } else { 0 },
             offset: self.offset,
             ..PagelabAlloc::default()
         }
@@ -268,6 +271,12 @@ pub(super) fn query(file: &File, address: usize) -> Result<Leaf, DeviceError> {
     Ok(decode(&query))
 }
 
+/// Forgets what is in a part of a segment, page by page.
+pub(super) fn forget(file: &File, offset: u64, bytes: u64) -> Result<(), DeviceError> {
+    let mut drop = PagelabDrop { offset, bytes, ..PagelabDrop::default() };
+    Ok(call::<{ uapi::IOC_DROP }, _>(file, &mut drop).called("ioctl", "PAGELAB_IOC_DROP")?)
+}
+
 fn decode(query: &PagelabQuery) -> Leaf {
     let mapped = query.leaf_shift > 0;
     Leaf {
@@ -300,6 +309,7 @@ mod tests {
             node: Some(1),
             eager: true,
             offset: 0,
+            segment: false,
         }
     }
 

@@ -14,6 +14,7 @@ mod fence;
 pub mod latency;
 pub mod litmus;
 mod loops;
+mod owned;
 mod plot;
 pub mod segment;
 mod share;
@@ -26,6 +27,7 @@ pub mod values;
 pub use capable::{Loads, Stores, Width};
 pub use device::{Device, DeviceError, Info, Leaf, Refusal, Request};
 pub use loops::{read_rounds, store_rounds};
+pub use owned::Segment;
 pub use plot::Plot;
 pub use spec::{
     Engine, FENCE_WORD, Fence, FenceWord, ReadRun, ReadSpec, StoreRound, StoreRun, StoreSpec,

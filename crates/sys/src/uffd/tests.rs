@@ -157,7 +157,7 @@ fn a_page_of_the_page_cache_is_mapped() {
     }
     let file = memfd::create("pagelab-test").unwrap();
     file.set_len((PAGES * PAGE) as u64).unwrap();
-    let backing = Backing::File { fd: file.as_raw_fd(), shared: true };
+    let backing = Backing::File { fd: file.as_raw_fd(), shared: true, from: 0 };
     fill(&mapped(backing), usize::MAX);
     let area = mapped(backing);
     let uffd = Uffd::open(&[Ability::MinorShmem]).unwrap();

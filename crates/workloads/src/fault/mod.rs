@@ -39,8 +39,10 @@ pub use choices::{Arm, Lie, Place, Pressure};
 pub use plan::Plan;
 pub use populate::Populate;
 pub use pressure::BrokenUp;
+pub(crate) use rounds::Rounds;
 pub use space::{Expectation, Space, page_bytes};
 pub use stage::{Called, Calls, Stage};
+pub(crate) use workers::stages as stages_of;
 
 use pagelab_sys::loops::Unmarking;
 

@@ -115,7 +115,7 @@ impl Outcome {
 ///
 /// Not generic: every phase runs the same code, so that only the first one of a process can fault
 /// on it.
-pub(super) fn phase(clock: &Clock, body: &mut dyn FnMut()) -> Phase {
+pub(crate) fn phase(clock: &Clock, body: &mut dyn FnMut()) -> Phase {
     let before = usage::thread();
     let cpu = current_cpu();
     let cpu_ns = clock.thread_cpu_ns();
@@ -134,7 +134,7 @@ pub(super) fn phase(clock: &Clock, body: &mut dyn FnMut()) -> Phase {
 }
 
 /// A phase whose body can fail.
-pub(super) fn try_phase(
+pub(crate) fn try_phase(
     clock: &Clock,
     mut body: impl FnMut() -> Result<(), SysError>,
 ) -> Result<Phase, SysError> {

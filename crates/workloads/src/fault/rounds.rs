@@ -34,7 +34,7 @@ use pagelab_record::vocabulary::series::TOUCH_COLD;
 
 /// The arm that measures: rounds by one worker or many.
 #[derive(Debug)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     plan: Plan,
     stages: SharedStages,
     /// Whether the kind is a first store, which alone allocates in the touch and nowhere else.
@@ -48,7 +48,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(plan: Plan, stages: SharedStages, is_plain: bool) -> Self {
+    pub(crate) fn new(plan: Plan, stages: SharedStages, is_plain: bool) -> Self {
         let folio_kib = folio_kib(plan.space.page);
         let (latest, moved) = (None, Counters::default());
         Self { plan, stages, is_plain, beside: None, pieces: None, latest, folio_kib, moved }
@@ -65,6 +65,16 @@ impl Rounds {
     /// The same with calls beside it, or as the arm that lacks them.
     pub(super) fn beside(self, beside: Beside) -> Self {
         Self { beside: Some(beside), ..self }
+    }
+
+    /// CPU time of all phases of the latest round.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.latest.as_ref().map_or(0, |(outcome, _)| all_phases(outcome, |phase| phase.cpu_ns))
+    }
+
+    /// Minor faults of the touch of the latest round.
+    pub(crate) fn faults(&self) -> u64 {
+        self.latest.as_ref().map_or(0, |(outcome, _)| outcome.touch.minor)
     }
 
     fn part(&self) -> Option<Part> {

@@ -27,16 +27,16 @@ pub(super) const VMAS: Param = Param::axis("vmas", Kind::Choice(&["one", "each"]
 
 /// One worker's space, and the stage that brings its memory into the kind's state.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(crate) struct Staged {
     pub(super) space: Space,
     pub(super) stage: Box<dyn Stage>,
 }
 
 /// Those of all workers; the arms of a case share them. A forked worker uses its own copy.
-pub(super) type SharedStages = Rc<RefCell<Vec<Staged>>>;
+pub(crate) type SharedStages = Rc<RefCell<Vec<Staged>>>;
 
 /// A space and a stage for each process; the threads of one share theirs.
-pub(super) fn stages(asked: &Asked, inputs: &Inputs) -> Result<SharedStages, Error> {
+pub(crate) fn stages(asked: &Asked, inputs: &Inputs) -> Result<SharedStages, Error> {
     let one = |_| {
         let mut space = asked.space(asked.processes as u64);
         let stage = (asked.kind.stage)(asked, &mut space, inputs)?;

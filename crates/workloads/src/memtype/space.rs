@@ -166,6 +166,7 @@ impl Space {
             node: self.node,
             eager: true,
             offset: 0,
+            segment: false,
         };
         Ok(Device::open()?.allocate(&request)?)
     }

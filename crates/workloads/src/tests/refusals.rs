@@ -20,6 +20,21 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
             (&[("cpu", "none")], &[("cpu", "0")]),
         ],
     ),
+    (
+        "segment/fault",
+        &[
+            (&[("size", "4097")], &[("size", "4k")]),
+            (&[("align", "ragged"), ("size", "2m")], &[("align", "ragged"), ("size", "4m")]),
+            (
+                &[("arms", "plain"), ("lie", "thp-off")],
+                &[("arms", "plain,thp"), ("lie", "thp-off")],
+            ),
+            (
+                &[("arms", "plain,thp"), ("lie", "unzeroed")],
+                &[("arms", "plain,segment-2m"), ("lie", "unzeroed")],
+            ),
+        ],
+    ),
     ("emu/replay", REPLAY),
     (
         "emu/verify",
@@ -48,6 +63,7 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
             (&[("size", "4k")], &[("size", "8k")]),
             (&[("loads", "all")], &[("loads", "1k")]),
             (&[("page", "64k"), ("against", "32k")], &[("page", "64k"), ("against", "4k")]),
+            (&[("backing", "segment")], &[("backing", "segment"), ("page", "2m")]),
             (&[("page", "2m"), ("lie", "thp-on")], &[("page", "2m"), ("lie", "thp-off")]),
         ],
     ),

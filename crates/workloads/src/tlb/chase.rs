@@ -26,19 +26,23 @@ use pagelab_record::{
     },
 };
 use pagelab_sys::{
-    counts::Counters,
-    loops::{Stride, chase::Chain, chase::Lap},
+    loops::chase::{Chain, Lap},
     machine::tlb::{Tlb, tlbs},
-    memory::{Residency, Scanner},
+    memory::Scanner,
     process::{Fifo, Pinned, current_cpu},
     time::{Usage, usage},
 };
 
-use super::course::course;
-use crate::fault::{self, Expectation, Lie, Populate, Space, kinds, leave_unmarked, space};
+use super::{
+    course::course,
+    ground::{Backing, Ground, Seen, needs_of},
+};
+use crate::fault::{self, Lie, kinds, leave_unmarked, space};
 
 const PARAMS: &[Param] = &[
     space::PAGE,
+    Param::axis("backing", Kind::Choice(Backing::WORDS), "anon")
+        .help("what the page under test is of: a mapping, a segment of ours or of the module"),
     Param::axis("against", Kind::Page, "2m")
         .help("page size of the arm beside it, over the same chain in the same process"),
     Param::axis("size", Kind::Sweep(SIZES), "all")
@@ -73,6 +77,8 @@ const BLOCK: u64 = 4096;
 pub struct Asked {
     /// The arm under test.
     page: fault::Asked,
+    /// What its memory is.
+    backing: Backing,
     /// The one beside it, unless that is the same.
     against: Option<fault::Asked>,
     /// Bytes that the chain goes through.
@@ -85,21 +91,30 @@ pub struct Asked {
 
 impl Asked {
     fn of(case: &Case) -> Self {
-        let page = kinds::asked(case);
+        let backing: Backing = case.word("backing");
+        // Of fault workloads it is a place.
+        let mut common = case.clone();
+        common.0.retain(|name, _| name.as_str() != "backing");
+        let page = kinds::asked(&common);
         let bytes = page.size;
         let against = case.text("against").map(PageSize::parse);
         let against = against.map(|page| page.expect("the page is canonical"));
-        let beside = against.filter(|other| *other != page.page);
+        let beside = against.filter(|other| *other != page.page || backing != Backing::Anon);
         Self {
             against: beside.map(|other| {
                 let asked = fault::Asked { page: other, lie: Lie::None, ..page.clone() };
                 in_whole_pages(asked)
             }),
             page: in_whole_pages(page),
+            backing,
             bytes,
             loads: case.count("loads"),
             together: case.count("together").unwrap_or(1),
         }
+    }
+
+    fn is_of_module_and_lies(&self) -> bool {
+        self.backing == Backing::Module && self.page.lie != Lie::None
     }
 
     /// Laps of a repetition.
@@ -111,8 +126,9 @@ impl Asked {
         self.bytes / BLOCK
     }
 
-    fn arms(&self) -> impl Iterator<Item = (&'static str, &fault::Asked)> {
-        [(OURS, &self.page)].into_iter().chain(self.against.iter().map(|asked| (AGAINST, asked)))
+    fn arms(&self) -> impl Iterator<Item = (&'static str, &fault::Asked, Backing)> {
+        let beside = self.against.iter().map(|asked| (AGAINST, asked, Backing::Anon));
+        [(OURS, &self.page, self.backing)].into_iter().chain(beside)
     }
 }
 
@@ -144,7 +160,16 @@ const REFUSALS: &[Refusal<Asked>] = &[
         "the kernel hands out folios of one such size at a time; use against=2m",
     ),
     Refusal::new(
-        |asked| asked.page.lies_truly(),
+        |asked| match asked.backing {
+            Backing::Segment => !matches!(asked.page.page, PageSize::Thp | PageSize::Hugetlb(_)),
+            Backing::Module => !matches!(asked.page.page, PageSize::Base | PageSize::Thp),
+            Backing::Anon => false,
+        },
+        "backing=segment below 2m, backing=module other than 4k and 2m",
+        "no segment has such leaves; use page=2m",
+    ),
+    Refusal::new(
+        |asked| asked.page.lies_truly() || asked.is_of_module_and_lies(),
         "a lie that changes nothing for this page size",
         "it would be the truth; use lie=thp-on with page=4k, lie=thp-off with larger pages",
     ),
@@ -166,7 +191,8 @@ pub const CHASE: Described<Asked> = Described {
 impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
         let mut needs = Vec::new();
-        for need in self.arms().flat_map(|(_, asked)| asked.needs(self.footprint())) {
+        let of = |(_, asked, backing)| needs_of(asked, backing, self.footprint());
+        for need in self.arms().flat_map(of) {
             if !needs.contains(&need) {
                 needs.push(need);
             }
@@ -176,7 +202,7 @@ impl Experiment for Asked {
 
     fn footprint(&self) -> u64 {
         // What the chain is laid by is gone before it is walked.
-        self.arms().map(|(_, asked)| asked.size).sum::<u64>() + self.lines() * 40
+        self.arms().map(|(_, asked, _)| asked.size).sum::<u64>() + self.lines() * 40
     }
 
     fn seconds(&self) -> f64 {
@@ -199,22 +225,20 @@ impl Experiment for Asked {
         let places = course(self.bytes, self.page.page.bytes());
         let tlbs: Rc<[Tlb]> = tlbs().into();
         let mut trials: Vec<Box<dyn Trial>> = Vec::new();
-        for (arm, asked) in self.arms() {
-            let (space, before) = (asked.space(1), folios(asked));
-            let area = Populate::Touch.mapped(&space, None)?.area;
-            area.touch(0, space.layout.bytes(), Stride { step: 4096, bytes: 8 });
+        for (arm, asked, backing) in self.arms() {
+            let together = usize::try_from(self.together).unwrap_or(1);
+            let (ground, chain) = Ground::lay(asked, backing, &places, together)?;
             trials.push(Box::new(Walk {
                 arm,
-                space,
-                moved: folios(asked).since(&before),
-                chain: Chain::lay(area, &places, usize::try_from(self.together).unwrap_or(1)),
+                ground,
+                chain,
                 together: self.together,
                 laps: self.laps(),
                 fifo: asked.fifo,
                 is_pinned: cpu.is_some(),
                 tlbs: Rc::clone(&tlbs),
                 scanner: Scanner::open()?,
-                residency: Residency::default(),
+                seen: None,
                 found: None,
                 // Not zeroes: the loop would fault on its own slots.
                 times: vec![1; PIECES],
@@ -226,17 +250,11 @@ impl Experiment for Asked {
     }
 }
 
-fn folios(asked: &fault::Asked) -> Counters {
-    Counters::read(asked.is_folio().then(|| asked.page.bytes() / 1024))
-}
-
 /// An arm: a chain over pages of one size.
 #[derive(Debug)]
 struct Walk {
     arm: &'static str,
-    space: Space,
-    /// What the kernel counted while the memory was populated.
-    moved: Counters,
+    ground: Ground,
     chain: Chain,
     laps: u64,
     together: u64,
@@ -244,19 +262,13 @@ struct Walk {
     is_pinned: bool,
     tlbs: Rc<[Tlb]>,
     scanner: Scanner,
-    residency: Residency,
+    seen: Option<Seen>,
     /// Where a lap leads, asked in the warm-up.
     found: Option<Lap>,
     /// Nanoseconds of each piece.
     times: Vec<u64>,
     counted: Usage,
     has_moved: bool,
-}
-
-impl Walk {
-    fn expectation(&self) -> Expectation {
-        self.space.expectation(self.space.once())
-    }
 }
 
 impl Trial for Walk {
@@ -294,7 +306,7 @@ impl Trial for Walk {
         let walked = piece * PIECES as u64;
         chain.walk(walked.next_multiple_of(chain.length()) - walked);
         meter.observe_rounds(LOAD, piece * *together, 0, times.clone());
-        self.residency = self.chain.residency(&self.scanner)?;
+        self.seen = Some(self.ground.look(&self.chain, &self.scanner)?);
         self.found = meter.is_warm_up().then(|| self.chain.lap());
         Ok(())
     }
@@ -309,9 +321,7 @@ impl Trial for Walk {
             let claim = "blocks of 4 KiB that a lap of the chain loads from, and is back";
             witness.expect_lasting(claim, lines, if is_closed { blocks } else { 0 });
         }
-        let expected = self.expectation();
-        expected.testify(&self.residency, witness);
-        expected.testify_folios(self.space.page, &self.moved, witness);
+        self.ground.testify(self.seen.take().expect("run comes before verify"), witness);
         if self.is_pinned {
             let moved = u64::from(self.has_moved);
             witness.expect("loops that ended on another CPU", 0, moved);

@@ -2,3 +2,4 @@
 
 pub mod chase;
 mod course;
+mod ground;

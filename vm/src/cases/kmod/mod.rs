@@ -5,6 +5,7 @@
 
 mod abi;
 mod door;
+mod faults;
 mod frames;
 mod hostile;
 mod legacy;
@@ -40,6 +41,7 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("kmod/mappings", mappings::run),
     ("kmod/segment", segment::run),
     ("kmod/segment-1g", segment::run_large),
+    ("kmod/segment-fault", faults::run),
     ("kmod/legacy", legacy::run),
     ("kmod/tool", tool::run),
     ("kmod/hostile", hostile::run),

@@ -46,6 +46,17 @@ impl Area {
         unsafe { word_at(self.base_ptr(), offset).read_volatile() }
     }
 
+    /// Sets the word at a byte of the windows laid end to end.
+    ///
+    /// # Panics
+    /// When there is no word.
+    pub fn set_word(&self, at: usize, value: u64) {
+        assert!(at < self.layout().bytes() && at.is_multiple_of(8), "no word there");
+        let offset = self.layout().offset(at);
+        // SAFETY: the word lies in a window (asserted), which is mapped writable.
+        unsafe { word_at(self.base_ptr(), offset).write_volatile(value) };
+    }
+
     /// Loads 8 bytes at every `step` of the bytes `from..to` of the windows, ascending.
     ///
     /// # Panics

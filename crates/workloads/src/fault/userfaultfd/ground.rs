@@ -117,7 +117,7 @@ impl Ground {
 /// An area of the case's pages, mapped and advised, untouched.
 fn mapped(choice: &Choice, bytes: usize, file: Option<&File>) -> Result<Area, Error> {
     let backing = match file {
-        Some(file) => Backing::File { fd: file.as_raw_fd(), shared: true },
+        Some(file) => Backing::File { fd: file.as_raw_fd(), shared: true, from: 0 },
         None if choice.is_hugetlb() => Backing::Hugetlb(21),
         None => Backing::Anonymous,
     };

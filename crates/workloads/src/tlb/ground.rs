@@ -1,0 +1,155 @@
+//! What a chain lies on: pages of one size, or a segment, and what proves it.
+//!
+//! The one idea: a segment is memory that lies together as its addresses do, so that a chain over
+//! it shows what contiguity alone changes; everything else of the arm is as with pages.
+
+use pagelab_bench::{Error, Need, Needed, PageSize, Witness, words};
+use pagelab_sys::{
+    counts::Counters,
+    loops::{Stride, bulk::Store, chase::Chain},
+    memory::{Advice, Residency, Scanner},
+    memtype::Segment,
+};
+
+use crate::{
+    fault::{Asked, Lie, Populate, Space, page_bytes},
+    memtype::needs,
+    needs::Memory,
+    segment::{Backed, Found, Frames, Place},
+};
+
+words! {
+    /// What the memory under test is.
+    pub(super) enum Backing {
+        /// A mapping of its own.
+        Anon = "anon",
+        /// A segment of ours that was given back, cleared and taken again.
+        Segment = "segment",
+        /// A segment of the kernel module.
+        Module = "module",
+    }
+}
+
+const STRIDE: Stride = Stride { step: 4096, bytes: 8 };
+
+/// What a chain lies on.
+#[derive(Debug)]
+pub(super) enum Ground {
+    Pages {
+        space: Space,
+        /// What the kernel counted while the memory was populated.
+        moved: Counters,
+    },
+    Segment(Place),
+    Module {
+        segment: Segment,
+        place: Place,
+    },
+}
+
+/// What the page table showed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Seen {
+    Pages(Residency),
+    Segment(Found),
+    Module(Frames),
+}
+
+/// Where the segment of a case lies.
+pub(super) fn place(asked: &Asked) -> Place {
+    let pooled = matches!(asked.page, PageSize::Hugetlb(_));
+    let backed = if pooled { Backed::Hugetlb } else { Backed::Thp };
+    let bytes = usize::try_from(asked.size).expect("addresses have 64 bits");
+    let place = Place::of_segment(bytes, page_bytes(asked.page), 0, backed);
+    let is_lie = asked.lie == Lie::ThpOff;
+    Place { advice: if is_lie { Advice::NoHugePage } else { place.advice }, ..place }
+}
+
+/// What the memory needs of the host, beside what the case takes at its peak.
+pub(super) fn needs_of(asked: &Asked, backing: Backing, footprint: u64) -> Vec<Needed> {
+    let place = || place(asked);
+    match backing {
+        Backing::Anon => asked.needs(footprint),
+        Backing::Segment => {
+            let mut needs = vec![Memory(footprint).needed()];
+            needs.extend(place().needs(asked));
+            needs
+        }
+        Backing::Module => {
+            let typed = needs::Typed(place().frames()).needed();
+            vec![Memory(footprint).needed(), needs::Module.needed(), typed]
+        }
+    }
+}
+
+impl Ground {
+    /// Makes the memory present, and lays a chain through it.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    pub(super) fn lay(
+        asked: &Asked,
+        backing: Backing,
+        places: &[usize],
+        together: usize,
+    ) -> Result<(Self, Chain), Error> {
+        let place = || place(asked);
+        let (ground, area) = match backing {
+            Backing::Anon => {
+                let folios = || Counters::read(asked.is_folio().then(|| asked.page.bytes() / 1024));
+                let (space, before) = (asked.space(1), folios());
+                let area = Populate::Touch.mapped(&space, None)?.area;
+                area.touch(0, space.layout.bytes(), STRIDE);
+                (Self::Pages { space, moved: folios().since(&before) }, area)
+            }
+            Backing::Segment => {
+                let place = place();
+                let area = place.mapped()?;
+                area.touch(0, place.bytes, STRIDE);
+                area.clear(0, place.bytes, Store::NonTemporal);
+                (Self::Segment(place), area)
+            }
+            Backing::Module => {
+                let place = place();
+                let segment = place.of_module()?;
+                let mut area = Place { backing: segment.backing(0), ..place }.reserve()?;
+                area.open()?;
+                area.map(false)?;
+                area.touch(0, place.bytes, STRIDE);
+                (Self::Module { segment, place }, area)
+            }
+        };
+        Ok((ground, Chain::lay(area, places, together)))
+    }
+
+    /// Looks at the pages of the chain.
+    ///
+    /// # Errors
+    /// When the page table cannot be read.
+    pub(super) fn look(&self, chain: &Chain, scanner: &Scanner) -> Result<Seen, Error> {
+        let residency = || chain.residency(scanner);
+        Ok(match self {
+            Self::Pages { .. } => Seen::Pages(residency()?),
+            Self::Segment(place) => {
+                Seen::Segment(Found::of(&residency()?, &chain.ranges(), place)?)
+            }
+            Self::Module { segment, place } => {
+                Seen::Module(Frames::of(segment, &chain.ranges(), place)?)
+            }
+        })
+    }
+
+    /// Claims what it must look like.
+    pub(super) fn testify(&self, seen: Seen, witness: &mut Witness) {
+        match (self, seen) {
+            (Self::Pages { space, moved }, Seen::Pages(found)) => {
+                let expected = space.expectation(space.once());
+                expected.testify(&found, witness);
+                expected.testify_folios(space.page, moved, witness);
+            }
+            (Self::Segment(place), Seen::Segment(found)) => found.testify(place, witness),
+            (Self::Module { .. }, Seen::Module(frames)) => frames.testify(witness),
+            _ => unreachable!("a ground sees what it is"),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `segment/fault` over segments of the module: the published fault counts, by the tool itself.
+//!
+//! The one idea: the tool's witness holds every round to its formula; here stands what the formula
+//! gives, as numbers, so that a mistake in it is seen, too.
+
+use anyhow::{Context, Result, ensure};
+use pagelab_sys::memory::count_leaves;
+
+use super::super::{measured, valid};
+use super::{frames::all_back, load};
+use crate::{guest::Guest, verdict::Verdict};
+
+/// Size, placement, and the faults of a round with leaves of 4 KiB, 2 MiB and 1 GiB.
+const ROUNDS: [(&str, &str, [i64; 3]); 2] = [
+    // 1 GiB, 2 MiB and 4 KiB: a leaf of each size.
+    ("1050628k", "aligned", [262_657, 514, 3]),
+    // From the middle of a leaf of each size: 1 GiB whole, 511 of 2 MiB, 512 of 4 KiB.
+    ("2g", "ragged", [524_288, 1023 + 512, 1 + 511 + 512]),
+];
+
+pub(super) fn run(guest: &Guest) -> Result<Verdict> {
+    let loaded = load(guest, "")?;
+    for (size, align, faults) in ROUNDS {
+        for (leaf, expected) in ["4k", "2m", "1g"].into_iter().zip(faults) {
+            let part = format!("leaves of {leaf}, {align}");
+            guest.part(&part, counted(guest, leaf, &[("size", size), ("align", align)], expected));
+        }
+    }
+    guest.part("published", published());
+    all_back()?;
+    loaded.unload()?;
+    Verdict::ok("faults as published")
+}
+
+/// One arm by itself: what this kernel has no leaves for is skipped, and says so.
+fn counted(guest: &Guest, leaf: &str, case: &[(&str, &str)], expected: i64) -> Result<Verdict> {
+    let arm = format!("module-{leaf}");
+    let case = [case, &[("arms", arm.as_str()), ("rounds", "2")]].concat();
+    let records = guest.records("segment/fault", &case)?;
+    let record = records.first().context("no record")?;
+    if let pagelab_record::Outcome::Skipped { need, cure } = &record.outcome {
+        return Verdict::skip(need, cure);
+    }
+    valid(record)?;
+    let witness = &measured(record)?.witness;
+    let claim = witness.iter().find(|claim| claim.id == "faults-of-segment-round");
+    let claim = claim.context("no claim about the faults of a round")?;
+    ensure!(claim.observed == expected, "{} faults, {expected} were expected", claim.observed);
+    Verdict::ok(format!("{expected} faults a round, {} claims hold", witness.len()))
+}
+
+/// Ten GiB are more than a machine of the lane has: what was published follows from the same sum.
+fn published() -> Result<Verdict> {
+    let (gib, start) = (1_usize << 30, (1 << 29) + (1 << 20));
+    let all = [4 << 10, 2 << 20, gib]
+        .map(|largest| 20 * count_leaves(start, start + 10 * gib, largest).iter().sum::<u64>());
+    ensure!(all == [52_428_800, 112_620, 20_640], "{all:?}");
+    Verdict::ok("52428800, 112620 and 20640 in twenty rounds of 10 GiB")
+}
