@@ -100,6 +100,8 @@ impl Partial {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_record::LeftOut;
+
     use super::*;
 
     fn process(lost: u64) -> Partial {
@@ -108,6 +110,11 @@ mod tests {
             counters: BTreeMap::from([("faults".to_owned(), 5), (KEPT_COLD.to_owned(), lost)]),
             witness: vec![Claim::check("major faults", "", 0, 0, 0)],
             warnings: vec!["loud".to_owned()],
+            left_out: vec![LeftOut {
+                arm: "large".to_owned(),
+                need: "a pool".to_owned(),
+                cure: "fill it".to_owned(),
+            }],
             ..Measured::default()
         };
         partial.add(measured, BTreeMap::from([("tsc_hz".to_owned(), 7)]));
@@ -125,6 +132,7 @@ mod tests {
             (10, 7, 2)
         );
         assert_eq!((measured.warnings.len(), measured.witness[0].checks), (1, 2));
+        assert_eq!(measured.left_out.len(), 1, "every process leaves the same out");
     }
 
     #[test]

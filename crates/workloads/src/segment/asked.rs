@@ -286,7 +286,7 @@ impl Asked {
         // The smallest that touches every base page, whatever lies there.
         let touch = pagelab_bench::Touch::parse("8@4k").expect("a touch");
         let lie = if arm == Arm::Thp { self.fault.lie } else { fault::Lie::None };
-        fault::Asked { page, is_ragged, touch, lie, ..self.fault.clone() }
+        fault::Asked { page, touch, lie, is_ragged, ..self.fault.clone() }
     }
 
     /// Where the memory of an arm lies.

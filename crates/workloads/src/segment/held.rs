@@ -155,7 +155,7 @@ impl Trial for Held {
         if segment.is_used && self.zeroing == Zeroing::Fault {
             let zero = phase(clock, &mut || {
                 if clears {
-                    area.clear(0, bytes, store)
+                    area.clear(0, bytes, store);
                 }
             });
             latest.beside += zero.minor;
