@@ -10,21 +10,24 @@ use super::super::{measured, valid};
 use super::{frames::all_back, load};
 use crate::{guest::Guest, verdict::Verdict};
 
-/// Size, placement, and the faults of a round with leaves of 4 KiB, 2 MiB and 1 GiB.
-const ROUNDS: [(&str, &str, [i64; 3]); 2] = [
-    // 1 GiB, 2 MiB and 4 KiB: a leaf of each size.
-    ("1050628k", "aligned", [262_657, 514, 3]),
+/// Leaf, size, placement, and the faults of a round. Small ones where each page is a fault: in an
+/// emulated machine these take longest.
+const ROUNDS: [(&str, &str, &str, i64); 6] = [
+    ("4k", "2052k", "aligned", 513),
+    ("4k", "64m", "ragged", 16_384),
+    // 1 GiB, 2 MiB and 4 KiB: a leaf of each size, or the first in leaves of 2 MiB.
+    ("2m", "1050628k", "aligned", 514),
+    ("1g", "1050628k", "aligned", 3),
     // From the middle of a leaf of each size: 1 GiB whole, 511 of 2 MiB, 512 of 4 KiB.
-    ("2g", "ragged", [524_288, 1023 + 512, 1 + 511 + 512]),
+    ("2m", "2g", "ragged", 1023 + 512),
+    ("1g", "2g", "ragged", 1 + 511 + 512),
 ];
 
 pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     let loaded = load(guest, "")?;
-    for (size, align, faults) in ROUNDS {
-        for (leaf, expected) in ["4k", "2m", "1g"].into_iter().zip(faults) {
-            let part = format!("leaves of {leaf}, {align}");
-            guest.part(&part, counted(guest, leaf, &[("size", size), ("align", align)], expected));
-        }
+    for (leaf, size, align, expected) in ROUNDS {
+        let case = [("size", size), ("align", align)];
+        guest.part(&format!("leaves of {leaf}, {align}"), counted(guest, leaf, &case, expected));
     }
     guest.part("published", published());
     all_back()?;
