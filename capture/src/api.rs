@@ -8,6 +8,8 @@
 //! # Rules
 //! 1. A function has the type that QEMU's header gives its name.
 //! 2. A [`Block`] or an [`Insn`] comes from QEMU, and is not kept beyond the callback it came in.
+//! 3. GLib made the array and QEMU filled it: it is valid, and its data are `len` bytes, until it is
+//!    freed.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -21,7 +23,7 @@ pub(crate) struct Block(*const c_void);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Insn(*const c_void);
 
-/// What QEMU says of itself when it loads a plugin; what follows is for system emulation only.
+/// What QEMU says of itself when it loads a plugin.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Info {
@@ -31,6 +33,16 @@ pub(crate) struct Info {
     pub(crate) version: [c_int; 2],
     /// Whether a machine is emulated, not a process.
     pub(crate) is_system: bool,
+    /// Processors that a machine begins with, and may have at most.
+    pub(crate) vcpus: [c_int; 2],
+}
+
+/// A `GByteArray` of GLib's: what QEMU reads guest memory into.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Bytes {
+    data: *mut u8,
+    len: c_uint,
 }
 
 /// Called when a block has been translated.
@@ -41,6 +53,8 @@ pub(crate) type Executed = extern "C" fn(c_uint, *mut c_void);
 pub(crate) type Accessed = extern "C" fn(c_uint, u32, u64, *mut c_void);
 /// Called when the guest exits.
 pub(crate) type Exited = extern "C" fn(u64, *mut c_void);
+/// Called when every callback is gone and nothing is translated any more.
+pub(crate) type Forgotten = extern "C" fn(u64);
 
 /// A callback does not look at registers.
 const NO_REGISTERS: c_int = 0;
@@ -63,14 +77,14 @@ pub(crate) struct Effect {
 }
 
 macro_rules! api {
-    ($($field:ident: $symbol:literal, $type:ty;)*) => {
-        /// Functions of QEMU.
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $symbol:literal, $type:ty;)* }) => {
+        $(#[$doc])*
         #[derive(Debug, Clone, Copy)]
-        pub(crate) struct Api {
+        pub(crate) struct $name {
             $($field: $type,)*
         }
 
-        impl Api {
+        impl $name {
             /// Looks them up in the running process.
             ///
             /// # Errors
@@ -92,6 +106,8 @@ macro_rules! api {
 }
 
 api! {
+    /// Functions of every QEMU that loads plugins.
+    Api {
     translated: c"qemu_plugin_register_vcpu_tb_trans_cb", extern "C" fn(u64, Translated);
     executed: c"qemu_plugin_register_vcpu_insn_exec_cb",
         extern "C" fn(Insn, Executed, c_int, *mut c_void);
@@ -104,6 +120,48 @@ api! {
     insn_bytes: c"qemu_plugin_insn_size", extern "C" fn(Insn) -> usize;
     access_shift: c"qemu_plugin_mem_size_shift", extern "C" fn(u32) -> c_uint;
     access_stores: c"qemu_plugin_mem_is_store", extern "C" fn(u32) -> bool;
+    }
+}
+
+api! {
+    /// What is asked of a whole machine beside: since QEMU 9.2.
+    Whole {
+        forget: c"qemu_plugin_reset", extern "C" fn(u64, Forgotten);
+        insn_data: c"qemu_plugin_insn_data", extern "C" fn(Insn, *mut u8, usize) -> usize;
+        read_memory: c"qemu_plugin_read_memory_vaddr", extern "C" fn(u64, *mut Bytes, usize) -> bool;
+        new_bytes: c"g_byte_array_new", extern "C" fn() -> *mut Bytes;
+        free_bytes: c"g_byte_array_free", extern "C" fn(*mut Bytes, c_int) -> *mut u8;
+    }
+}
+
+impl Whole {
+    /// Takes every callback away, has everything translated anew, and calls back in between.
+    pub(crate) fn forget(&self, id: u64, call: Forgotten) {
+        (self.forget)(id, call);
+    }
+
+    /// The bytes of an instruction that is being translated; x86 has no more than 15.
+    pub(crate) fn code(&self, insn: Insn) -> ([u8; 15], usize) {
+        let mut code = [0; 15];
+        let length = (self.insn_data)(insn, code.as_mut_ptr(), code.len());
+        (code, length.min(code.len()))
+    }
+
+    /// What lies at an address of the processor that runs the callback.
+    pub(crate) fn memory(&self, at: u64, length: usize) -> Option<Vec<u8>> {
+        let bytes = (self.new_bytes)();
+        let is_read = (self.read_memory)(at, bytes, length);
+        // SAFETY: rule 3.
+        let Bytes { data, len } = unsafe { bytes.read() };
+        let copied = if is_read && len as usize == length && !data.is_null() {
+            // SAFETY: rule 3.
+            Some(unsafe { std::slice::from_raw_parts(data, length) }.to_vec())
+        } else {
+            None
+        };
+        (self.free_bytes)(bytes, 1);
+        copied
+    }
 }
 
 impl Api {
@@ -129,8 +187,7 @@ impl Api {
     }
 
     /// Asks to be called after each access of an instruction.
-    pub(crate) fn on_access(&self, insn: Insn, call: Accessed) {
-        let with = std::ptr::null_mut();
+    pub(crate) fn on_access(&self, insn: Insn, call: Accessed, with: *mut c_void) {
         (self.accessed)(insn, call, NO_REGISTERS, READS_AND_WRITES, with);
     }
 

@@ -1,11 +1,12 @@
 #![expect(unsafe_code, reason = "the edge to C; rules below")]
-//! The plugin of qemu-user that writes a memory trace: `libpagelab_capture.so`.
+//! The plugin of QEMU, `libpagelab_capture.so`: under qemu-user it writes a memory trace.
 //!
 //! The one idea: QEMU calls us before each instruction and after each access of the guest, and we
 //! append the operations to a trace in the raw format, in the order in which they happen. Before
 //! the first instruction the guest's memory goes into an image, so that what the guest never wrote
 //! (code, constants, arguments) is there on replay. `pagelab trace capture` starts QEMU with this;
-//! docs/trace-capture.md says what is captured and what is not.
+//! docs/trace-capture.md says what is captured and what is not. Where a whole machine is emulated
+//! it is another recorder, [`machine`], that `fault/path` starts QEMU with.
 //!
 //! It is no library: its only callers are QEMU's loader and QEMU's translated code.
 //!
@@ -16,6 +17,7 @@
 
 mod api;
 mod guest;
+mod machine;
 mod options;
 mod recorder;
 mod shared;
@@ -100,7 +102,12 @@ pub(crate) unsafe extern "C" fn qemu_plugin_install(
             unsafe { CStr::from_ptr(argument) }.to_string_lossy().into_owned()
         })
         .collect();
-    match install(id, info.is_system, &target, &arguments) {
+    let installed = if info.is_system {
+        machine::install(id, &target, info.vcpus[1], &arguments)
+    } else {
+        install(id, &target, &arguments)
+    };
+    match installed {
         Ok(()) => 0,
         Err(why) => {
             say(&why);
@@ -109,10 +116,7 @@ pub(crate) unsafe extern "C" fn qemu_plugin_install(
     }
 }
 
-fn install(id: u64, is_system: bool, target: &str, arguments: &[String]) -> Result<(), String> {
-    if is_system {
-        return Err("a whole machine is emulated: only qemu-user can be captured".to_owned());
-    }
+fn install(id: u64, target: &str, arguments: &[String]) -> Result<(), String> {
     let fetched = match target {
         "riscv64" => halfwords_fetched,
         "x86_64" => bytes_fetched,
@@ -177,7 +181,7 @@ extern "C" fn translated(_id: u64, block: Block) {
             let (addr, bytes) = plugin.api.place(insn);
             plugin.api.on_execution(insn, fetched, pack(addr, bytes));
         }
-        plugin.api.on_access(insn, accessed);
+        plugin.api.on_access(insn, accessed, std::ptr::null_mut());
     }
 }
 
@@ -343,13 +347,11 @@ mod tests {
     #[test]
     fn what_cannot_be_captured_is_refused() {
         let arguments = ["out=/a".to_owned(), "base=1".to_owned()];
-        let error = install(0, true, "riscv64", &arguments).unwrap_err();
-        assert!(error.contains("only qemu-user"), "{error}");
-        let error = install(0, false, "ppc64le", &arguments).unwrap_err();
+        let error = install(0, "ppc64le", &arguments).unwrap_err();
         assert!(error.contains("for ppc64le"), "{error}");
-        let error = install(0, false, "riscv64", &[]).unwrap_err();
+        let error = install(0, "riscv64", &[]).unwrap_err();
         assert!(error.contains("out=PATH is missing"), "{error}");
-        let error = install(0, false, "riscv64", &arguments).unwrap_err();
+        let error = install(0, "riscv64", &arguments).unwrap_err();
         assert!(error.contains("this QEMU has no"), "{error}");
     }
 }

@@ -10,7 +10,11 @@ use pagelab_record::{
     Claim, Data, LeftOut, Measured, Series, Table, Unit, latency, schema,
     vocabulary::series::PLANTED,
 };
-use pagelab_sys::time::{Clock, usage};
+use pagelab_sys::{
+    loops::marks::say,
+    time::{Clock, usage},
+};
+use serde_json::json;
 
 use crate::planted::Planted;
 
@@ -173,6 +177,10 @@ impl Meter {
         arm.clone_into(&mut self.arm);
         self.repetition = repetition;
         self.draft.clear();
+        if matches!(self.clock, Clock::Scripted { .. }) {
+            // To whoever emulates this machine and looks at what is marked.
+            say(&json!({ "repetition": { "arm": arm, "number": repetition } }).to_string());
+        }
     }
 
     /// Keeps what the repetition observed.

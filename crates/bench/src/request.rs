@@ -14,7 +14,7 @@ use crate::{
     grid::complete,
     inputs::{Handed, Inputs},
     measure::{Method, measure},
-    workload::{Table, find},
+    workload::{Error, Table, find},
 };
 
 /// The protocol between parent and child: of one binary, or of two that have greeted each other.
@@ -66,6 +66,10 @@ pub(crate) enum Answer {
         /// Counters that do not add up over processes.
         constants: BTreeMap<String, u64>,
     },
+    Lacks {
+        need: String,
+        cure: String,
+    },
     Failed(String),
 }
 
@@ -91,6 +95,7 @@ pub fn case_main(table: Table) -> Result<(), String> {
     let inputs = Inputs::take(handed)?;
     answer(&match measure(workload, &case, &method, process, &inputs) {
         Ok((measured, constants)) => Answer::Measured { measured: Box::new(measured), constants },
+        Err(Error::Lacks { need, cure }) => Answer::Lacks { need, cure },
         Err(error) => Answer::Failed(error.to_string()),
     })
 }

@@ -241,6 +241,9 @@ impl Runner {
                             partial.prove(setting.claim([before, setting.check()]));
                         }
                     }
+                    Ok(Answer::Lacks { need, cure }) => {
+                        return Ok(Came::Settled(Outcome::Skipped { need, cure }));
+                    }
                     Ok(Answer::Failed(reason)) => return failed(reason),
                     Err(error) => return failed(format!("its answer: {error}")),
                 },
@@ -362,6 +365,7 @@ fn nature(planned: &Planned) -> Nature {
     match planned.method.clock {
         _ if planned.is_simulated() => Nature::Simulated,
         ClockChoice::Scripted { .. } => Nature::Simulated,
+        _ if planned.workload.about().is_emulated => Nature::Emulated,
         _ if arch::is_emulated() => Nature::Emulated,
         _ => Nature::Measured,
     }

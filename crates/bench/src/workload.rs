@@ -29,6 +29,8 @@ pub struct About {
     pub is_one_pass: bool,
     /// Whether its numbers are those of a model, of no machine.
     pub is_simulated: bool,
+    /// Whether its numbers are counts of a machine that it emulates.
+    pub is_emulated: bool,
     /// Whether its numbers are ceilings of the machine, which others are shares of.
     pub is_limit: bool,
 }
@@ -93,8 +95,16 @@ impl<A> Described<A> {
         smallest: &'static [(&'static str, &'static str)],
         read: fn(&Case) -> A,
     ) -> Self {
-        let (is_one_pass, is_simulated, is_limit) = (false, false, false);
-        let about = About { name, summary, params, smallest, is_one_pass, is_simulated, is_limit };
+        let about = About {
+            name,
+            summary,
+            params,
+            smallest,
+            is_one_pass: false,
+            is_simulated: false,
+            is_emulated: false,
+            is_limit: false,
+        };
         let (resolve, refuse) = (|case| case, |_: &A| Ok(()));
         Self { about, resolve, read, refuse, refusals: &[], parts: &[], refuses: &[] }
     }
@@ -110,6 +120,13 @@ impl<A> Described<A> {
     #[must_use]
     pub const fn model(mut self) -> Self {
         self.about.is_simulated = true;
+        self.one_pass()
+    }
+
+    /// The same about a machine that it emulates: one pass says it all.
+    #[must_use]
+    pub const fn emulated(mut self) -> Self {
+        self.about.is_emulated = true;
         self.one_pass()
     }
 
@@ -276,6 +293,14 @@ pub enum Error {
     /// The case makes no sense here.
     #[error("{0}")]
     Case(String),
+    /// Only its process could tell that something is missing.
+    #[error("it needs {need}: {cure}")]
+    Lacks {
+        /// What is missing.
+        need: String,
+        /// How to get it.
+        cure: String,
+    },
 }
 
 impl From<DeviceError> for Error {

@@ -26,7 +26,7 @@ use pagelab_sys::{
         minder::{MINDER_COMMAND, minder_main},
     },
 };
-use pagelab_workloads::WORKLOADS;
+use pagelab_workloads::{WORKLOADS, fault::path::guest as path};
 
 use crate::exit::{Exit, Failure};
 
@@ -37,6 +37,9 @@ fn main() -> ExitCode {
     // The hidden parts come first: they are no command line of anybody's, and the watchdog must
     // start without a thread and without output.
     let words: Vec<OsString> = std::env::args_os().collect();
+    if path::is_first(&words) {
+        path::main(CASE_COMMAND);
+    }
     match words.get(1).and_then(|word| word.to_str()) {
         Some(CASE_COMMAND) => {
             take_name();

@@ -10,6 +10,7 @@
 
 #![expect(missing_docs, reason = "a name says what it is; what it holds, who measures it says")]
 
+pub mod path;
 pub mod tried;
 
 /// Workloads.
@@ -18,6 +19,7 @@ pub mod workload {
     pub const LATENCY: &str = "fault/latency";
     pub const STAGES: &str = "fault/stages";
     pub const USERFAULTFD: &str = "fault/userfaultfd";
+    pub const PATH: &str = "fault/path";
     pub const REPLAY: &str = "emu/replay";
     pub const VERIFY: &str = "emu/verify";
     pub const TRACE: &str = "trace/stats";
@@ -42,6 +44,7 @@ pub mod workload {
         LATENCY,
         STAGES,
         USERFAULTFD,
+        PATH,
         SEGMENT,
         REPLAY,
         VERIFY,

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::{
     Lanes, Plane, Quantity,
+    flame::Flame,
     visible::{visible, visible_line},
 };
 
@@ -65,7 +66,7 @@ impl Document {
                     }
                     Block::Frame(text) => *text = visible(text),
                     // The page alone shows them, and is made harmless as a whole.
-                    Block::Plane(_) | Block::Lanes(_) => {}
+                    Block::Plane(_) | Block::Lanes(_) | Block::Flame(_) => {}
                 }
             }
         }
@@ -131,6 +132,8 @@ pub(crate) enum Block {
     Plane(Plane),
     /// Bars or dots; likewise.
     Lanes(Lanes),
+    /// Stacks that lie on each other; likewise.
+    Flame(Flame),
 }
 
 /// A sentence and what to do about it.

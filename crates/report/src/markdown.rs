@@ -43,7 +43,7 @@ pub(crate) fn render(document: &Document) -> String {
                     let fence = "`".repeat(backticks(frame).max(2) + 1);
                     let _ = writeln!(text, "{fence}\n{}\n{fence}\n", frame.trim_end());
                 }
-                Block::Plane(_) | Block::Lanes(_) => {}
+                Block::Plane(_) | Block::Lanes(_) | Block::Flame(_) => {}
             }
         }
     }

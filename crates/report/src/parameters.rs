@@ -12,6 +12,7 @@ use pagelab_record::{Case, Word, units};
 
 /// The order in which parameters are read; the others follow by name.
 const ORDER: &[&str] = &[
+    "kernel",
     "kind",
     "type",
     "test",

@@ -43,7 +43,7 @@ pub(crate) fn render(document: &Document, style: Style) -> String {
                 Block::Found(found) => page.found(found),
                 Block::Table(table) => page.table(table),
                 Block::Frame(frame) => frame.lines().for_each(|line| page.line(line)),
-                Block::Plane(_) | Block::Lanes(_) => {}
+                Block::Plane(_) | Block::Lanes(_) | Block::Flame(_) => {}
             }
         }
     }

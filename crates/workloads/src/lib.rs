@@ -33,6 +33,7 @@ pub const WORKLOADS: Table = &[
     &fault::latency::LATENCY,
     &fault::userfaultfd::USERFAULTFD,
     &fault::stages::STAGES,
+    &fault::path::PATH,
     &segment::FAULT,
     &emu::replay::REPLAY,
     &emu::verify::VERIFY,

@@ -24,6 +24,7 @@ use super::{
     machines,
     modules::Modules,
     ours::NAME as OURS,
+    path,
     qemu::Start,
     skips::{self, Expected},
     summary::{Booted, Summary},
@@ -95,6 +96,35 @@ impl Lane {
             }
         });
         summary.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows of `fault/path`, as many at once as was asked for.
+    pub(super) fn paths(&self, rows: &[(&'static str, usize)]) -> Vec<Booted> {
+        let queue = Mutex::new(VecDeque::from(rows.to_vec()));
+        let all = Mutex::new(Vec::new());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let work = || {
+            while let Some((kernel, row)) = next() {
+                let ran = path::run(&self.programs.pagelab, kernel, row);
+                let mut booted = ran.unwrap_or_else(|error| {
+                    let failures = vec![format!("{error:#}")];
+                    let text = format!("\n[vm] FAILED: fault/path on {kernel}: {error:#}");
+                    Booted { failures, text, kernel: kernel.to_owned(), ..Booted::default() }
+                });
+                let place = (kernel, path::MACHINE);
+                let wrong = skips::wrong(&self.expected, place, &booted.judged.findings);
+                booted.text.extend(wrong.iter().map(|why| format!("\n        {why}")));
+                booted.failures.extend(wrong);
+                println!("{}", booted.text);
+                all.lock().unwrap_or_else(PoisonError::into_inner).push(booted);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..self.options.jobs {
+                scope.spawn(work);
+            }
+        });
+        all.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Boots and waits for the end.

@@ -18,6 +18,7 @@ mod initrd;
 mod machines;
 mod modules;
 mod ours;
+mod path;
 mod qemu;
 mod skips;
 mod summary;
@@ -169,6 +170,10 @@ fn list(asked: &Asked) -> Result<()> {
         }
     }
     println!();
+    for name in path::names() {
+        println!("{name:<12} fault/path, whose cases boot their machines themselves");
+    }
+    println!();
     for machine in machines::MACHINES.iter() {
         println!("{:<12} {}", machine.name, machine.about);
     }
@@ -197,8 +202,13 @@ fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
     let programs = build::programs()?;
     let mut cases = cases()?;
     let boots = table::boots(&cases, asked);
-    ensure!(!boots.is_empty(), "no case is called that: cargo xtask vm --list");
-    let kernels = table::kernels(&boots);
+    let paths = path::selected(asked);
+    let is_known = !boots.is_empty() || !paths.is_empty();
+    ensure!(is_known, "no case is called that: cargo xtask vm --list");
+    let mut kernels = table::kernels(&boots);
+    kernels.extend(paths.iter().map(|(kernel, _)| *kernel));
+    kernels.sort_unstable();
+    kernels.dedup();
     let supplies = match fetch::supplies(&kernels, options.update) {
         Ok(supplies) => supplies,
         Err(lack) => return Ok(Err(lack)),
@@ -213,10 +223,17 @@ fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
     let list = fs::read_to_string(skips::FILE).context(skips::FILE)?;
     let dynamic = dynamic::build(&boots)?;
     let expected = skips::read(&list)?;
+    if !paths.is_empty() {
+        build::plugin_beside(&programs.pagelab)?;
+    }
     let lane = Lane::new(programs, dynamic, supplies, built.modules, expected, options)?;
     let boots = table::boots(&cases, asked);
     let rounds = (0..options.repeat).flat_map(|round| boots.iter().map(move |boot| (round, boot)));
-    Ok(Ok(lane.all(rounds.collect())))
+    let mut summary = lane.all(rounds.collect());
+    for booted in lane.paths(&paths) {
+        summary.add(&booted);
+    }
+    Ok(Ok(summary))
 }
 
 #[cfg(test)]

@@ -104,6 +104,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// Whether a case on a kernel was asked for, whatever its machine: none, where one is named.
+    pub(super) fn takes(&self, name: &str, kernel: &str) -> bool {
+        let is_mine = self.kernels.is_empty() || self.kernels.iter().any(|asked| asked == kernel);
+        self.case(name) && is_mine && self.machines.is_empty()
+    }
+
     fn case(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }

@@ -42,7 +42,8 @@ pub(super) struct Compare {
     /// Compare although this fact differs, or all of identity or settings.
     #[arg(long, value_name = "FACT", value_delimiter = ',')]
     allow: Vec<String>,
-    /// Exit with 1 where a metric is worse by more than this, for example p50:3%.
+    /// Exit with 1 where a metric is worse by more than this, for example p50:3%; of paths, where
+    /// they are longer by more, for example instructions:20.
     #[arg(long, value_name = "METRIC:SHARE", value_delimiter = ',', value_parser = threshold)]
     fail_on: Vec<Threshold>,
     /// Exit as `git bisect run` wants it: 0 good, 1 bad, 125 cannot be told.
@@ -60,7 +61,9 @@ pub(super) struct Compare {
     file: Option<PathBuf>,
 }
 
-const FORMATS: [&str; 6] = ["terminal", "markdown", "lkml", "json", "csv", "html"];
+const FORMATS: [&str; 7] = ["terminal", "markdown", "lkml", "json", "csv", "html", "folded"];
+/// What a threshold of paths is on.
+const INSTRUCTIONS: &str = "instructions";
 
 /// `3%`, `3 %`, `0.03`.
 pub(super) fn share(text: &str) -> Result<f64, String> {
@@ -76,7 +79,12 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     let (metric, worse) = text.split_once(':').ok_or_else(|| {
         format!("`{text}` is no threshold: write a metric and how much worse, as in p50:3%")
     })?;
-    Ok(Threshold { statistic: metric.parse()?, worse: share(worse)? })
+    if metric == INSTRUCTIONS {
+        let most = worse.parse().ok().filter(|most| (0..=1 << 40).contains(most));
+        let why = || format!("`{worse}` is no number of instructions: write {INSTRUCTIONS}:20");
+        return most.map(Threshold::Instructions).ok_or_else(why);
+    }
+    Ok(Threshold::Share(metric.parse()?, share(worse)?))
 }
 
 /// One of the runs that were named, read.
@@ -166,8 +174,10 @@ impl Compare {
         // A threshold is on what is compared.
         let mut statistics = self.metric.clone();
         for threshold in &self.fail_on {
-            if !statistics.contains(&threshold.statistic) {
-                statistics.push(threshold.statistic);
+            if let Threshold::Share(statistic, _) = threshold
+                && !statistics.contains(statistic)
+            {
+                statistics.push(*statistic);
             }
         }
         let floor = self.floor.as_deref().map(floor).transpose()?;
@@ -188,6 +198,7 @@ impl Compare {
             "json" => comparison.json(),
             "csv" => comparison.csv(),
             "html" => comparison.html(),
+            "folded" => comparison.folded(),
             _ => comparison.terminal(output::style()),
         };
         match out.zip(self.file.as_deref()) {
@@ -351,8 +362,10 @@ mod tests {
 
     #[test]
     fn a_threshold_names_a_metric_and_how_much_worse() {
-        let found = threshold("p99.9:5%").unwrap();
-        assert_eq!((found.statistic.name().as_str(), found.worse), ("p99.9", 0.05));
+        let Threshold::Share(statistic, worse) = threshold("p99.9:5%").unwrap() else { panic!() };
+        assert_eq!((statistic.name().as_str(), worse), ("p99.9", 0.05));
+        assert_eq!(threshold("instructions:20"), Ok(Threshold::Instructions(20)));
+        assert!(threshold("instructions:-1").is_err() && threshold("instructions:3%").is_err());
         for wrong in ["p50", "p50:", "mean:3%", "p100:3%", "p0:3%", "p50:3%:4%"] {
             assert!(threshold(wrong).is_err(), "{wrong}");
         }

@@ -25,6 +25,7 @@ mod knobs;
 mod lies;
 mod memtype;
 mod output;
+mod path;
 mod populate;
 mod proof;
 mod reports;

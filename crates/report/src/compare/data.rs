@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Comparison,
+    counted::Counted,
     judged::{Against, Cell},
 };
 use crate::{json::quoted, metric::Found, visible::visible};
@@ -39,6 +40,10 @@ pub(super) fn value(comparison: &Comparison<'_>) -> Value {
     let cells: Vec<Value> =
         all.flat_map(|against| against.cells.iter().map(move |c| cell(against, c))).collect();
     let mut whole = json!({ "cells": cells });
+    let paths: Vec<Value> = comparison.counted().map(Counted::json).collect();
+    if !paths.is_empty() {
+        whole["paths"] = paths.into();
+    }
     if let Some(Position { value, p, blocks }) =
         comparison.against.iter().find_map(|against| against.position)
     {

@@ -13,6 +13,7 @@ use pagelab_record::{
 
 use super::{
     Asked, arms,
+    counted::Counted,
     facts::{self, Class, Difference},
     pairs::{self, Left, Pair},
 };
@@ -66,6 +67,8 @@ impl Cell<'_> {
 pub(super) struct Against<'r> {
     pub(super) name: String,
     pub(super) cells: Vec<Cell<'r>>,
+    /// Paths, which differ exactly or not at all.
+    pub(super) counted: Vec<Counted<'r>>,
     /// What one side alone has.
     pub(super) left: Vec<Left>,
     pub(super) differences: Vec<Difference>,
@@ -75,6 +78,13 @@ pub(super) struct Against<'r> {
     pub(super) boots_differ: bool,
     /// What coming second did, where processes stand in blocks.
     pub(super) position: Option<Position>,
+}
+
+impl Against<'_> {
+    /// Whether nothing was measured on both sides.
+    pub(super) fn is_empty(&self) -> bool {
+        self.cells.is_empty() && self.counted.is_empty()
+    }
 }
 
 /// A difference of less is none.
@@ -97,10 +107,14 @@ pub(super) fn against<'r>(
         pair.a.boot != pair.b.boot && pair.all().iter().all(|side| boots(side).len() == 1)
     });
     let mut differences: Vec<Difference> = Vec::new();
-    let mut cells = Vec::new();
+    let (mut cells, mut counted) = (Vec::new(), Vec::new());
     let told = pairs.iter().map(|pair| (pair.a.workload.as_str(), &pair.case));
     let shorts = pairs::short_names(&told.collect::<Vec<_>>());
     for (pair, short) in pairs.into_iter().zip(shorts) {
+        if let Some(paths) = Counted::of(&pair, &short) {
+            counted.push(paths);
+            continue;
+        }
         let mut mine: Vec<Difference> = version.into_iter().cloned().collect();
         // What differs within a side forbids as much as what differs between the two.
         let others = pair.more.iter().flatten().copied();
@@ -139,7 +153,7 @@ pub(super) fn against<'r>(
     judge(&mut cells, delta_of(asked));
     let name = names[1].to_owned();
     let position = position(&cells);
-    Against { name, cells, left, differences, all_skipped, boots_differ, position }
+    Against { name, cells, counted, left, differences, all_skipped, boots_differ, position }
 }
 
 /// What coming second did, over some cells; each case is asked once, however many metrics it has.

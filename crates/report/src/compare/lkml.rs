@@ -5,7 +5,7 @@
 //! too long stands on a line of its own.
 
 use super::{
-    Comparison,
+    Comparison, counted,
     judged::{Against, Cell},
     sections,
 };
@@ -38,7 +38,12 @@ pub(super) fn render(comparison: &Comparison<'_>, columns: usize) -> String {
         let tie = sections::share(comparison.delta);
         let head = format!("{} -> {}, a tie is within {tie}", comparison.base_name, against.name);
         wrapped(&head, columns, &mut line);
+        counted::lines(against, columns, &mut line);
         let width = columns.saturating_sub(NUMBERS).max(12);
+        if against.cells.is_empty() {
+            left(against, columns, &mut line);
+            continue;
+        }
         line(&format!("{:width$} {:>7} {:<8} {:>5} {}", "", "%change", "+-95%", "n", "verdict"));
         for cell in &against.cells {
             let name = format!("{} {}", cell.short, cell.metric());

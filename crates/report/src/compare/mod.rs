@@ -10,6 +10,7 @@
 //! Cells of one run are set against each other in the same way, along a parameter ([`pairs`]).
 
 mod arms;
+mod counted;
 mod data;
 mod drawn;
 mod facts;
@@ -31,6 +32,7 @@ use pagelab_record::{
 };
 
 use self::{
+    counted::Counted,
     facts::{Class, Difference},
     judged::{Against, Cell, against, delta_of},
 };
@@ -43,6 +45,7 @@ use crate::{
     html, markdown,
     metric::Statistic,
     terminal::{self, Style},
+    visible::visible,
 };
 
 /// A noise floor above this is none to compare on.
@@ -75,13 +78,13 @@ pub struct Asked {
     pub allow: Vec<String>,
 }
 
-/// A threshold: so much worse in a metric is a failure.
+/// A threshold: what is worse by more is a failure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
-    /// In which metric.
-    pub statistic: Statistic,
-    /// As a share.
-    pub worse: f64,
+pub enum Threshold {
+    /// In a metric, by a share.
+    Share(Statistic, f64),
+    /// In a path, by so many instructions.
+    Instructions(i64),
 }
 
 /// What a comparison comes to as a whole, the gravest first.
@@ -194,7 +197,13 @@ impl<'r> Comparison<'r> {
     /// What it comes to, with what is a failure.
     pub fn outcome(&self, thresholds: &[Threshold]) -> Outcome {
         let has = |verdict| self.cells().any(|cell| cell.verdict == verdict);
-        if self.cells().any(|cell| thresholds.iter().any(|threshold| threshold.is_met_by(cell))) {
+        let is_met = |threshold: &Threshold| match *threshold {
+            Threshold::Share(statistic, worse) => {
+                self.cells().any(|cell| is_worse(cell, statistic, worse))
+            }
+            Threshold::Instructions(most) => self.counted().any(|one| one.difference() > most),
+        };
+        if thresholds.iter().any(is_met) {
             Outcome::Worse
         } else if has(Verdict::Invalid) {
             Outcome::Invalid
@@ -202,7 +211,7 @@ impl<'r> Comparison<'r> {
             Outcome::NotComparable
         } else if self.against.iter().any(|against| against.all_skipped) {
             Outcome::AllSkipped
-        } else if self.against.iter().any(|against| against.cells.is_empty()) {
+        } else if self.against.iter().any(Against::is_empty) {
             Outcome::NotComparable
         } else {
             Outcome::Good
@@ -217,6 +226,11 @@ impl<'r> Comparison<'r> {
     /// Whether a cell is known to be slower.
     pub fn is_slower(&self) -> bool {
         self.cells().any(|cell| cell.verdict == Verdict::Slower)
+            || self.counted().any(|one| one.difference() > 0)
+    }
+
+    fn counted(&self) -> impl Iterator<Item = &Counted<'r>> {
+        self.against.iter().flat_map(|against| &against.counted)
     }
 
     fn cells(&self) -> impl Iterator<Item = &Cell<'r>> {
@@ -254,6 +268,12 @@ impl<'r> Comparison<'r> {
         data::csv(self)
     }
 
+    /// Stacks of paths with what they take before and after: what flame graphs of a difference are
+    /// drawn from.
+    pub fn folded(&self) -> String {
+        visible(&counted::folded(&self.against))
+    }
+
     /// One file that opens offline.
     pub fn html(&self) -> String {
         let document = self.whole();
@@ -272,18 +292,17 @@ impl<'r> Comparison<'r> {
     }
 }
 
-impl Threshold {
-    fn is_met_by(&self, cell: &Cell<'_>) -> bool {
-        let (Some(ratio), true) = (&cell.ratio, cell.statistic == self.statistic) else {
-            return false;
-        };
-        let comparable = !matches!(cell.verdict, Verdict::Invalid | Verdict::NotComparable);
-        let better = self.statistic.better();
-        let verdict = Verdict::judge(ratio, cell.p, self.worse, better);
-        let worse = match better {
-            Better::Less => ratio.value - 1.0,
-            Better::More => 1.0 - ratio.value,
-        };
-        comparable && verdict == Verdict::Slower && worse > self.worse
-    }
+/// Whether a cell is worse in a metric by more than a share.
+fn is_worse(cell: &Cell<'_>, statistic: Statistic, most: f64) -> bool {
+    let (Some(ratio), true) = (&cell.ratio, cell.statistic == statistic) else {
+        return false;
+    };
+    let comparable = !matches!(cell.verdict, Verdict::Invalid | Verdict::NotComparable);
+    let better = statistic.better();
+    let verdict = Verdict::judge(ratio, cell.p, most, better);
+    let worse = match better {
+        Better::Less => ratio.value - 1.0,
+        Better::More => 1.0 - ratio.value,
+    };
+    comparable && verdict == Verdict::Slower && worse > most
 }

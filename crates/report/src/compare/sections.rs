@@ -12,7 +12,7 @@ use pagelab_record::{
 };
 
 use super::{
-    Comparison, FLOOR_MAX,
+    Comparison, FLOOR_MAX, counted,
     facts::{Class, Difference},
     headings::headings,
     judged::{Against, Cell as Compared},
@@ -37,7 +37,10 @@ pub(super) fn document(comparison: &Comparison<'_>, for_page: bool) -> Document 
             if several { format!("{}: {text}", other.name) } else { text.to_owned() }
         };
         let names = [base_name.as_str(), &other.name];
-        sections.push(cells(other, names, id("cells"), &title("Cells")));
+        sections.extend(counted::sections(other, names, id, title, for_page));
+        if !other.cells.is_empty() || other.counted.is_empty() {
+            sections.push(cells(other, names, id("cells"), &title("Cells")));
+        }
         sections.extend(left(other, id("alone"), &title("Not compared")));
         let heading = [&*id("facts"), &title("What differs")];
         sections.extend(differences(comparison, other, heading, for_page));
@@ -145,7 +148,7 @@ fn alerts(comparison: &Comparison<'_>) -> Vec<Note> {
             let cure = format!("--allow {}", blocking.join(","));
             alerts.push(Note { tone: Tone::Bad, ..Note::warn("NOT COMPARABLE", text, &cure) });
         }
-        if against.cells.is_empty() {
+        if against.is_empty() {
             let why = if against.all_skipped {
                 "every case that both have was skipped"
             } else {

@@ -18,6 +18,7 @@ mod limits;
 mod memtype;
 mod other;
 mod outcomes;
+mod path;
 mod replay;
 mod segment;
 mod stages;
@@ -123,6 +124,13 @@ const VIEWS: &[View] = &[
         short: &["handler", "op", "page"],
         sections: One(userfaultfd::section),
         headlines: userfaultfd::headlines,
+        ..NOTHING
+    },
+    View {
+        workloads: &[path::WORKLOAD],
+        short: &["kernel", "kind", "page"],
+        sections: Many(path::sections),
+        headlines: path::headlines,
         ..NOTHING
     },
     View {

@@ -275,7 +275,7 @@ fn a_threshold_is_met_by_what_is_surely_worse_by_more() {
     let of = |percent: i64, share: f64, statistic: &str| {
         let statistic: Statistic = statistic.parse().unwrap();
         let asked = Asked { statistics: vec![statistic], ..Asked::default() };
-        let threshold = Threshold { statistic, worse: share };
+        let threshold = Threshold::Share(statistic, share);
         let (a, b) = ([slower("4k", 0)], [slower("4k", percent)]);
         with(&a, &b, &asked, |comparison| comparison.outcome(&[threshold]))
     };

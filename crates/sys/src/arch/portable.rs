@@ -47,6 +47,16 @@ pub(crate) fn ticks_plain() -> u64 {
     unreachable!("has_reliable_tsc is false here")
 }
 
+pub(crate) fn mark_watch() {}
+
+pub(crate) fn mark_rest() {}
+
+pub(crate) fn mark_begin() {}
+
+pub(crate) fn mark_end() {}
+
+pub(crate) fn mark_say(_message: &[u8]) {}
+
 /// The width of the words that the loops below use.
 pub fn vector_bytes() -> u64 {
     8

@@ -82,6 +82,58 @@ pub(crate) fn ticks_plain() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
+/// An instruction that does nothing, of which each number has its meaning to whoever emulates this
+/// machine: `nopl` with a displacement of ours (capture/src/machine/insn.rs).
+macro_rules! mark {
+    ($(#[$about:meta])* $name:ident: $number:literal) => {
+        $(#[$about])*
+        #[inline(always)]
+        pub(crate) fn $name() {
+            // SAFETY: a NOP reads and writes nothing, whatever address it is given.
+            unsafe {
+                asm!(
+                    concat!(".byte 0x0f, 0x1f, 0x80, ", $number, ", 0x67, 0x61, 0x70"),
+                    options(nostack, preserves_flags),
+                );
+            }
+        }
+    };
+}
+
+mark! {
+    /// From here on everything is watched.
+    mark_watch: 1
+}
+mark! {
+    /// And no more.
+    mark_rest: 2
+}
+mark! {
+    /// A window begins behind this instruction.
+    mark_begin: 3
+}
+mark! {
+    /// The window ended before this instruction.
+    mark_end: 4
+}
+
+/// Marks a message: the load behind the mark is from where its address and its length lie.
+///
+/// The two are aligned, so that they are translated together.
+pub(crate) fn mark_say(message: &[u8]) {
+    let described = [message.as_ptr() as u64, message.len() as u64];
+    // SAFETY: a NOP, and a load of a word that lives.
+    unsafe {
+        asm!(
+            ".p2align 5",
+            ".byte 0x0f, 0x1f, 0x80, 5, 0x67, 0x61, 0x70",
+            "mov {word}, qword ptr [{at}]",
+            word = out(reg) _, at = in(reg) described.as_ptr(),
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
 /// Stores a zero word at every `step` of `bytes`.
 ///
 /// The loop is aligned, so that every build has it at the same place in its cache line.

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod chase;
 pub mod fork;
 mod hints;
+pub mod marks;
 pub mod note;
 pub mod peers;
 mod stamped;

@@ -37,6 +37,16 @@ pub fn this_program() -> Command {
     command
 }
 
+/// Has what a command starts die with the thread that starts it.
+pub fn dies_with_us(command: &mut Command) {
+    let set_up = || {
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        Ok(())
+    };
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(set_up) };
+}
+
 /// In a child: takes the name that [`this_program`] gave it, instead of the link's.
 pub fn take_name() {
     let _ = rustix::thread::set_name(c"pagelab");

@@ -15,6 +15,7 @@ pub mod latency;
 pub mod needs;
 mod note;
 pub mod outcome;
+pub mod path;
 mod peers;
 mod pieces;
 mod plan;

@@ -1,0 +1,237 @@
+//! What is executed between two marks.
+//!
+//! The one idea: a path is a list of runs, each some instructions that lie one behind the other
+//! with what they did. Two samples that did the same are one path, so that a log holds a path once,
+//! however often it was taken. Where data lies differs from sample to sample; of it only how many
+//! lines and pages of each sort of memory were reached is kept, for each sample.
+
+use std::collections::HashSet;
+
+use super::insn::Shape;
+
+/// Bits of an address within a line of the cache, and within a page.
+const LINE: u32 = 6;
+const PAGE: u32 = 12;
+/// Bits of an address within a kernel stack: 16 KiB, aligned (`THREAD_SIZE` of x86-64).
+const STACK: u32 = 14;
+/// The last run of a window that never ends.
+const RUNS_MAX: usize = 1 << 22;
+
+/// An instruction as it was translated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Insn {
+    pub(super) addr: u64,
+    pub(super) bytes: u32,
+    pub(super) shape: Shape,
+}
+
+/// Instructions that lie one behind the other, executed in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Run {
+    pub(super) start: u64,
+    pub(super) bytes: u32,
+    pub(super) insns: u32,
+    pub(super) loads: u32,
+    pub(super) stores: u32,
+    pub(super) locked: u32,
+    /// Bytes that its string instructions stored.
+    pub(super) string: u64,
+    /// Whether it ends with a call.
+    pub(super) calls: bool,
+}
+
+/// Sorts of memory, in the order of [`Window::places`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    User,
+    /// The array of `struct page`.
+    Pages,
+    Cpu,
+    Stack,
+    /// The kernel's image: its data.
+    Image,
+    /// The rest: slab, page tables, the page itself.
+    Other,
+}
+
+pub(super) const PLACES: usize = 6;
+
+/// A window that is open, or was.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    runs: Vec<Run>,
+    last: u64,
+    lines: Vec<u64>,
+    /// Pages that were ever reached by way of GS, and stacks that a call ever pushed to.
+    of_cpu: HashSet<u64>,
+    stacks: HashSet<u64>,
+}
+
+impl Window {
+    /// Forgets what was executed; what kind of memory lies where stays known.
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        self.lines.clear();
+        self.last = 0;
+    }
+
+    /// An instruction is about to be executed.
+    pub(super) fn execute(&mut self, insn: &Insn) {
+        // The next piece of a string: the processor has one instruction.
+        if insn.shape.repeats && self.last == insn.addr {
+            return;
+        }
+        self.last = insn.addr;
+        let next = |run: &Run| run.start.wrapping_add(u64::from(run.bytes)) == insn.addr;
+        let is_full = self.runs.len() >= RUNS_MAX;
+        match self.runs.last_mut() {
+            Some(run) if next(run) && !run.calls => {
+                run.bytes += insn.bytes;
+                run.insns += 1;
+                run.locked += u32::from(insn.shape.locks);
+                run.calls = insn.shape.calls;
+            }
+            _ if !is_full => self.runs.push(Run {
+                start: insn.addr,
+                bytes: insn.bytes,
+                insns: 1,
+                loads: 0,
+                stores: 0,
+                locked: u32::from(insn.shape.locks),
+                string: 0,
+                calls: insn.shape.calls,
+            }),
+            _ => (),
+        }
+    }
+
+    /// The instruction that was executed last has reached memory.
+    pub(super) fn access(&mut self, insn: &Insn, at: u64, bytes: u64, reads: bool, writes: bool) {
+        let Some(run) = self.runs.last_mut() else { return };
+        if insn.shape.repeats {
+            run.string += if writes { bytes } else { 0 };
+            return;
+        }
+        run.loads += u32::from(reads);
+        run.stores += u32::from(writes);
+        if insn.shape.is_of_cpu {
+            self.of_cpu.insert(at >> PAGE);
+        }
+        if insn.shape.calls && writes {
+            self.stacks.insert(at >> STACK);
+        }
+        let line = at >> LINE;
+        if self.lines.last() != Some(&line) {
+            self.lines.push(line);
+        }
+    }
+
+    /// What was executed.
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Distinct lines and pages of each [`Place`] that were reached.
+    pub(super) fn places(&mut self) -> [[u64; 2]; PLACES] {
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.sort_unstable();
+        lines.dedup();
+        let mut places = [[0; 2]; PLACES];
+        let mut page = None;
+        for line in &lines {
+            let place = self.place(line << LINE) as usize;
+            places[place][0] += 1;
+            let mine = line >> (PAGE - LINE);
+            if page.replace(mine) != Some(mine) {
+                places[place][1] += 1;
+            }
+        }
+        self.lines = lines;
+        places
+    }
+
+    /// Where an address lies, by Documentation/arch/x86/x86_64/mm.rst: the bases that a kernel has
+    /// which does not choose them at random, for four and for five levels of page tables.
+    fn place(&self, at: u64) -> Place {
+        const PAGES: [std::ops::Range<u64>; 2] = [
+            0xFFFF_EA00_0000_0000..0xFFFF_EB00_0000_0000,
+            0xFFD4_0000_0000_0000..0xFFD6_0000_0000_0000,
+        ];
+        const IMAGE: u64 = 0xFFFF_FFFF_8000_0000;
+        match at {
+            _ if at >> 63 == 0 => Place::User,
+            _ if self.of_cpu.contains(&(at >> PAGE)) => Place::Cpu,
+            _ if self.stacks.contains(&(at >> STACK)) => Place::Stack,
+            _ if PAGES.iter().any(|range| range.contains(&at)) => Place::Pages,
+            IMAGE.. => Place::Image,
+            _ => Place::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insn(addr: u64, shape: Shape) -> Insn {
+        Insn { addr, bytes: 2, shape }
+    }
+
+    const PLAIN: Shape = Shape { calls: false, locks: false, repeats: false, is_of_cpu: false };
+
+    #[test]
+    fn instructions_behind_each_other_are_one_run_until_a_call() {
+        let mut window = Window::default();
+        let call = Shape { calls: true, ..PLAIN };
+        for (addr, shape) in [(0, PLAIN), (2, PLAIN), (4, call), (6, PLAIN), (0, PLAIN)] {
+            window.execute(&insn(addr, shape));
+        }
+        let runs: Vec<_> =
+            window.runs().iter().map(|run| (run.start, run.insns, run.calls)).collect();
+        assert_eq!(runs, [(0, 3, true), (6, 1, false), (0, 1, false)]);
+    }
+
+    #[test]
+    fn a_string_is_one_instruction_and_its_bytes_are_apart() {
+        let mut window = Window::default();
+        let string = insn(0, Shape { repeats: true, ..PLAIN });
+        for piece in 0..512 {
+            window.execute(&string);
+            window.access(&string, 4096 + piece * 8, 8, false, true);
+        }
+        let run = window.runs()[0];
+        assert_eq!((run.insns, run.stores, run.string), (1, 0, 4096));
+        assert_eq!(window.places(), [[0; 2]; PLACES]);
+    }
+
+    #[test]
+    fn memory_is_what_its_address_says_or_how_it_was_reached() {
+        let mut window = Window::default();
+        let plain = insn(0, PLAIN);
+        let of_cpu = insn(2, Shape { is_of_cpu: true, ..PLAIN });
+        let call = insn(4, Shape { calls: true, ..PLAIN });
+        window.execute(&plain);
+        for at in [0x1000, 0xFFFF_EA00_0000_0040, 0xFFD4_0000_0000_0040, 0xFFFF_8880_0000_0000] {
+            window.access(&plain, at, 8, true, false);
+        }
+        window.access(&of_cpu, 0xFFFF_8880_7DC0_0000, 8, true, true);
+        window.access(&plain, 0xFFFF_8880_7DC0_0080, 8, true, false);
+        window.access(&call, 0xFFFF_C900_0001_3F00, 8, false, true);
+        window.access(&plain, 0xFFFF_C900_0001_0000, 8, false, true);
+        window.access(&plain, 0xFFFF_FFFF_8200_0000, 8, true, false);
+        assert_eq!(window.places(), [[1, 1], [2, 2], [2, 1], [2, 2], [1, 1], [1, 1]]);
+        assert_eq!((window.runs()[0].loads, window.runs()[0].stores), (7, 3));
+    }
+
+    #[test]
+    fn the_same_twice_is_the_same_path() {
+        let mut window = Window::default();
+        let mut once = || {
+            window.clear();
+            window.execute(&insn(8, PLAIN));
+            window.access(&insn(8, PLAIN), 64, 8, true, false);
+            window.runs().to_vec()
+        };
+        assert_eq!(once(), once());
+    }
+}

@@ -1,0 +1,66 @@
+//! Paths of a kernel: what is said where something is missing, a machine that does not come up, and
+//! one that does.
+
+use pagelab_record::{Outcome, vocabulary::table::STACK};
+
+use crate::support::{Lab, build_library, failure, is_skipped, measured, skip};
+
+/// The plugin is there, as beside a binary that was built whole.
+fn with_plugin() -> Lab {
+    build_library("pagelab-capture");
+    Lab::new()
+}
+
+/// Whether a record was skipped, which is said.
+fn lacks(record: &pagelab_record::Record) -> bool {
+    if let Outcome::Skipped { need, cure } = &record.outcome {
+        skip(need, cure);
+        return true;
+    }
+    false
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_a_skip_with_its_cure() {
+    let lab = with_plugin();
+    lab.pagelab(&["run", "fault/path", "--kernel", "./none", "-o", "run"]).exits(4);
+    let records = lab.records("run");
+    let Outcome::Skipped { need, cure } = &records[0].outcome else { panic!("{records:?}") };
+    assert!(need.contains("QEMU") || need.contains("/none"), "{need}");
+    assert!(cure.contains("cargo") || cure.contains("bzImage"), "{cure}");
+    lab.pagelab(&["run", "fault/path", "--kernel", "a b"]).exits(2).complains(&["newest"]);
+    lab.pagelab(&["run", "fault/path", "--kind", "read", "--page", "64k"])
+        .exits(2)
+        .complains(&["kind=read"]);
+}
+
+#[test]
+fn an_image_that_is_none_is_a_failure_with_the_emulators_words() {
+    let lab = with_plugin();
+    lab.file("image", "this is no kernel\n".repeat(1000));
+    lab.pagelab(&["run", "fault/path", "--kernel", "./image", "-o", "run"]);
+    let record = &lab.records("run")[0];
+    if !lacks(record) {
+        let why = failure(record);
+        assert!(why.contains("before"), "{why}");
+    }
+}
+
+#[test]
+fn a_write_fault_is_counted_by_function_and_differs_from_itself_in_nothing() {
+    let lab = with_plugin();
+    lab.pagelab(&["run", "fault/path", "--kernel", "6.12", "--size", "256k", "-o", "run"]);
+    let record = &lab.records("run")[0];
+    if lacks(record) {
+        return;
+    }
+    assert!(!is_skipped(record));
+    let measured = measured(record);
+    let broken: Vec<_> = measured.witness.iter().filter(|claim| !claim.holds).collect();
+    assert!(broken.is_empty(), "{broken:?}");
+    let of_faults = |name: &str| name.starts_with(STACK) && name.contains("handle_mm_fault");
+    assert!(measured.tables.iter().any(|table| of_faults(&table.name)));
+    let length = measured.counters["mode_instructions"];
+    assert!((500..20_000).contains(&length), "{length} instructions of a write fault");
+    lab.pagelab(&["compare", "run", "run", "--fail-on", "instructions:0"]).exits(0).shows(&["+0"]);
+}

@@ -1,0 +1,37 @@
+//! The names of `fault/path`.
+
+/// How the table is called whose name goes on with the release of the kernel that ran.
+pub const KERNEL: &str = "kernel/";
+/// How the tables of classes begin: samples, instructions more than the mode (least, middle, most),
+/// samples from one to the next.
+pub const CLASS: &str = "class/";
+/// How the tables begin of functions in which the first sample of a class differs from the mode:
+/// the class, `/`, the function.
+pub const DIFFERS: &str = "differs/";
+/// Distinct lines (the first row) and pages (the second) of each sort of memory.
+pub const PLACES_TABLE: &str = "places";
+
+/// Series.
+pub mod series {
+    pub const INSTRUCTIONS: &str = "instructions";
+}
+
+/// Counters.
+pub mod counter {
+    pub const USER: &str = "user";
+    pub const SAMPLES: &str = "samples";
+    pub const SAMPLES_IN_MODE: &str = "samples_in_mode";
+    /// In the mode or in a class with a name.
+    pub const SAMPLES_NAMED: &str = "samples_named";
+    pub const BOOTS: &str = "boots";
+
+    /// What the path that most samples took has of something.
+    pub fn of_mode(what: &str) -> String {
+        format!("mode_{what}")
+    }
+
+    /// Samples that something disturbed.
+    pub fn disturbed(by: &str) -> String {
+        format!("disturbed_by_{by}")
+    }
+}

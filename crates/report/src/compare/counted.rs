@@ -1,0 +1,337 @@
+//! Paths of a kernel side by side: counts, which differ exactly or not at all.
+//!
+//! The one idea: what an emulated machine counts is the same on every host, so that no fact of a
+//! host forbids a comparison, nothing is uncertain, and there is no tie: a difference of one
+//! instruction is one. What it consists of is told by function.
+
+use std::{cmp::Reverse, collections::BTreeSet};
+
+use pagelab_record::vocabulary::workload::PATH;
+use serde_json::{Value, json};
+
+use super::{
+    judged::Against,
+    pairs::{Pair, measured},
+};
+use crate::{
+    document::{Block, Cell, Section, Tone},
+    entry::Standing,
+    flame::Flame,
+    grid::Grid,
+    path::Profile,
+    quantity::group_thousands,
+};
+
+/// Functions of a case that are shown; a page shows more.
+const FUNCTIONS: usize = 12;
+const FUNCTIONS_OF_A_PAGE: usize = 60;
+
+/// A case whose path is known on both sides.
+#[derive(Debug, Clone)]
+pub(super) struct Counted<'r> {
+    pub(super) pair: Pair<'r>,
+    /// What the case is called among the others.
+    pub(super) short: String,
+    sides: [Profile; 2],
+}
+
+/// A function that does not take the same on both sides: instructions of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Differs<'c> {
+    pub(super) function: &'c str,
+    pub(super) sides: [Option<i64>; 2],
+}
+
+impl Differs<'_> {
+    pub(super) fn difference(&self) -> i64 {
+        let [a, b] = self.sides.map(|side| side.unwrap_or(0));
+        b - a
+    }
+
+    pub(super) fn what(&self) -> &'static str {
+        match self.sides {
+            [None, _] => "appeared",
+            [_, None] => "vanished",
+            _ if self.difference() > 0 => "grew",
+            _ => "shrank",
+        }
+    }
+}
+
+impl<'r> Counted<'r> {
+    /// The paths of a pair, where that is what it is of and no claim of it fails.
+    pub(super) fn of(pair: &Pair<'r>, short: &str) -> Option<Self> {
+        let is_path = |record: &pagelab_record::Record| {
+            record.workload == PATH && Standing::of(record) != Standing::Invalid
+        };
+        let [a, b] = [pair.a, pair.b];
+        if !is_path(a) || !is_path(b) {
+            return None;
+        }
+        let [a, b] = [a, b].map(|record| measured(record).and_then(Profile::of));
+        Some(Self { pair: pair.clone(), short: short.to_owned(), sides: [a?, b?] })
+    }
+
+    /// Instructions of both sides.
+    pub(super) fn instructions(&self) -> [i64; 2] {
+        self.sides.each_ref().map(Profile::instructions)
+    }
+
+    /// How many more the second side takes.
+    pub(super) fn difference(&self) -> i64 {
+        let [a, b] = self.instructions();
+        b - a
+    }
+
+    /// Functions that differ, those by most first.
+    pub(super) fn functions(&self) -> Vec<Differs<'_>> {
+        let [a, b] = self.sides.each_ref().map(|profile| &profile.functions);
+        let names: BTreeSet<&str> = a.keys().chain(b.keys()).map(String::as_str).collect();
+        let own = |name: &str| [a, b].map(|side| side.get(name).map(|function| function.own));
+        let all = names.into_iter().map(|function| Differs { function, sides: own(function) });
+        let mut differs: Vec<_> = all.filter(|one| one.difference() != 0).collect();
+        differs.sort_by_key(|one| (Reverse(one.difference().abs()), one.function));
+        differs
+    }
+
+    /// The difference as the page draws it.
+    pub(super) fn flame(&self, names: [&str; 2]) -> Option<Flame> {
+        let [a, b] = names;
+        let title = format!("{}: {a} → {b}", self.short);
+        let caption = "Stacks, the exception at the bottom; a bar is as wide as the larger of both \
+                       sides. Red takes more than before, green less.";
+        Flame::of(title, caption, self.stacks().into_iter())
+    }
+
+    /// Every stack with what it takes on either side, as flame graphs of a difference want it.
+    fn stacks(&self) -> Vec<(&str, [i64; 2])> {
+        let [a, b] = self.sides.each_ref().map(|profile| &profile.stacks);
+        let names: BTreeSet<&str> = a.keys().chain(b.keys()).map(String::as_str).collect();
+        let of = |name: &str| [a, b].map(|side| side.get(name).copied().unwrap_or(0));
+        names.into_iter().map(|name| (name, of(name))).collect()
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let [a, b] = self.instructions();
+        let functions = self.functions();
+        let functions = functions.iter().map(|one| {
+            let [a, b] = one.sides;
+            json!({ "function": one.function, "a": a, "b": b, "what": one.what() })
+        });
+        let kernels = self.sides.each_ref().map(|profile| &profile.kernel);
+        json!({
+            "workload": self.pair.a.workload,
+            "case": self.pair.case,
+            "kernels": kernels,
+            "a": a,
+            "b": b,
+            "difference": b - a,
+            "functions": functions.collect::<Vec<_>>(),
+        })
+    }
+
+    /// `6.1.0-56-cloud-amd64 → 6.12.117`, or the one that both are of.
+    fn kernels(&self) -> String {
+        let [a, b] = self.sides.each_ref().map(|profile| profile.kernel.as_str());
+        if a == b { a.to_owned() } else { format!("{a} → {b}") }
+    }
+}
+
+/// Every stack of a comparison: `case;function;…;function A B`, a line each.
+pub(super) fn folded(against: &[Against<'_>]) -> String {
+    let mut text = String::new();
+    for counted in against.iter().flat_map(|against| &against.counted) {
+        for (stack, [a, b]) in counted.stacks() {
+            text.push_str(&format!("{};{stack} {a} {b}\n", counted.short.replace([' ', ';'], "_")));
+        }
+    }
+    text
+}
+
+/// The paths of one side against the base: how long they are, and the functions that differ.
+pub(super) fn sections(
+    against: &Against<'_>,
+    [a, b]: [&str; 2],
+    id: impl Fn(&str) -> String,
+    title: impl Fn(&str) -> String,
+    for_page: bool,
+) -> Vec<Section> {
+    if against.counted.is_empty() {
+        return Vec::new();
+    }
+    let side =
+        |which: usize| move |one: &&Counted<'_>| group_thousands(one.instructions()[which] as f64);
+    let table = Grid::<&Counted<'_>>::new()
+        .words("case", 0, |one| one.short.clone())
+        .number(a, 0, side(0))
+        .number(b, 0, side(1))
+        .number("difference", 0, |one| signed(one.difference()))
+        .number("change", 1, |one| {
+            let [a, b] = one.instructions();
+            (a > 0).then(|| format!("{:+.1} %", (b as f64 / a as f64 - 1.0) * 100.0))
+        })
+        .words("Linux", 2, |one| one.kernels())
+        .table(&against.counted);
+    let said = "Instructions of the path that most samples took, counted in an emulated machine: \
+                the difference is exact.";
+    let paths = Section::new(id("paths"), &title("Paths")).with(Block::Table(table));
+    let mut sections = vec![paths.with(Block::Text(said.to_owned()))];
+    let most = if for_page { FUNCTIONS_OF_A_PAGE } else { FUNCTIONS };
+    let rows: Vec<_> = against
+        .counted
+        .iter()
+        .flat_map(|one| one.functions().into_iter().take(most).map(move |differs| (one, differs)))
+        .collect();
+    if rows.is_empty() {
+        return sections;
+    }
+    let all: usize = against.counted.iter().map(|one| one.functions().len()).sum();
+    let shown = rows.len();
+    let many = against.counted.len() > 1;
+    let own = |which: usize| {
+        move |(_, differs): &(&Counted<'_>, Differs<'_>)| {
+            differs.sides[which].map(|own| group_thousands(own as f64))
+        }
+    };
+    let table = Grid::<(&Counted<'_>, Differs<'_>)>::new()
+        .only_if(many, |grid| grid.words("case", 0, |(one, _)| one.short.clone()))
+        .words("function", 0, |(_, differs)| differs.function.to_owned())
+        .number(a, 1, own(0))
+        .number(b, 1, own(1))
+        .number("difference", 0, |(_, differs)| signed(differs.difference()))
+        .words("", 0, |(_, differs)| differs.what())
+        .table(rows);
+    let more = if shown < all {
+        format!(" The {shown} that differ by most, of {all}; --format json has them all.")
+    } else {
+        String::new()
+    };
+    let functions = Section::new(id("functions"), &title("Functions that differ"));
+    let mut functions = functions.with(Block::Table(table));
+    functions.blocks.push(Block::Text(format!("Instructions of the function itself.{more}")));
+    if for_page {
+        let flames = against.counted.iter().filter_map(|one| one.flame([a, b]));
+        functions.blocks.extend(flames.map(Block::Flame));
+    }
+    sections.push(functions);
+    sections
+}
+
+fn signed(difference: i64) -> Cell {
+    let tone = match difference {
+        0 => Tone::Plain,
+        1.. => Tone::Bad,
+        _ => Tone::Good,
+    };
+    Cell::toned(format!("{difference:+}"), tone)
+}
+
+/// Lines for a mail: each case, and the functions that differ by most.
+pub(super) fn lines(against: &Against<'_>, columns: usize, line: &mut dyn FnMut(&str)) {
+    /// Columns of the three numbers.
+    const NUMBERS: usize = 30;
+    let width = columns.saturating_sub(NUMBERS).max(12);
+    let mut row = |name: &str, a: &str, b: &str, difference: &str| {
+        if name.chars().count() > width {
+            line(&name.chars().take(columns).collect::<String>());
+            line(&format!("{:width$} {a:>9} {b:>9} {difference:>9}", ""));
+        } else {
+            line(&format!("{name:width$} {a:>9} {b:>9} {difference:>9}"));
+        }
+    };
+    for counted in &against.counted {
+        row("instructions", "before", "after", "more");
+        let [a, b] = counted.instructions();
+        let difference = format!("{:+}", counted.difference());
+        row(&counted.short, &a.to_string(), &b.to_string(), &difference);
+        for differs in counted.functions().into_iter().take(FUNCTIONS) {
+            let [a, b] = differs.sides.map(|own| own.map_or("-".to_owned(), |own| own.to_string()));
+            let difference = format!("{:+}", differs.difference());
+            row(&format!("  {}", differs.function), &a, &b, &difference);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_record::{Case, Host, Nature, Outcome, Record, schema::SCHEMA};
+
+    use super::*;
+    use crate::path::tests::measured as with_stacks;
+
+    fn record(stacks: &[(&str, i64)]) -> Record {
+        Record {
+            schema: SCHEMA.to_owned(),
+            run: "r".to_owned(),
+            boot: String::new(),
+            workload: PATH.to_owned(),
+            nature: Nature::Emulated,
+            case: Case::default().with("kind", "write"),
+            ab: None,
+            host: Host::default(),
+            outcome: Outcome::Measured(with_stacks(stacks)),
+        }
+    }
+
+    /// What is said of two records.
+    fn said<T>(a: &Record, b: &Record, of: impl FnOnce(&Counted<'_>) -> T) -> Option<T> {
+        let pair = Pair { a, b, case: a.case.clone(), more: [vec![], vec![]], cell: None };
+        Counted::of(&pair, "write 4k").as_ref().map(of)
+    }
+
+    #[test]
+    fn functions_that_differ_are_told_by_most_first_and_those_that_do_not_are_not() {
+        let a = record(&[("e", 10), ("e;same", 5), ("e;gone", 3), ("e;less", 9)]);
+        let b = record(&[("e", 11), ("e;same", 5), ("e;new", 20), ("e;less", 2)]);
+        let told = said(&a, &b, |counted| {
+            assert_eq!((counted.instructions(), counted.difference()), ([27, 38], 11));
+            let functions = counted.functions();
+            let told =
+                functions.iter().map(|one| (one.function.to_owned(), one.difference(), one.what()));
+            let sum: i64 = functions.iter().map(Differs::difference).sum();
+            assert_eq!(sum, counted.difference(), "they add up");
+            told.collect::<Vec<_>>()
+        });
+        let expected = [
+            ("new", 20, "appeared"),
+            ("less", -7, "shrank"),
+            ("gone", -3, "vanished"),
+            ("e", 1, "grew"),
+        ];
+        let expected = expected.map(|(name, difference, what)| (name.to_owned(), difference, what));
+        assert_eq!(told.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_record_with_a_claim_that_fails_has_no_path_to_compare() {
+        let (good, mut bad) = (record(&[("e", 1)]), record(&[("e", 2)]));
+        if let Outcome::Measured(measured) = &mut bad.outcome {
+            measured.witness.push(pagelab_record::Claim::check("windows", "", 1, 2, 0));
+        }
+        assert_eq!(said(&good, &bad, |counted| counted.difference()), None);
+        assert_eq!(said(&good, &good, |counted| counted.difference()), Some(0));
+    }
+
+    #[test]
+    fn a_mail_is_as_wide_as_it_was_asked_for() {
+        let long = format!("e;{}", "x".repeat(60));
+        let (a, b) = (record(&[("e", 10)]), record(&[("e", 10), (&long, 7)]));
+        let pair = Pair { a: &a, b: &b, case: a.case.clone(), more: [vec![], vec![]], cell: None };
+        let counted = vec![Counted::of(&pair, "write 4k").unwrap()];
+        let against = Against {
+            name: "b".to_owned(),
+            cells: vec![],
+            counted,
+            left: vec![],
+            differences: vec![],
+            all_skipped: false,
+            boots_differ: false,
+            position: None,
+        };
+        let mut lines_said = Vec::new();
+        lines(&against, 72, &mut |line| lines_said.push(line.trim_end().to_owned()));
+        assert!(lines_said.iter().all(|line| line.chars().count() <= 72), "{lines_said:#?}");
+        assert!(lines_said.iter().any(|line| line.ends_with("+7")), "{lines_said:#?}");
+        assert_eq!(folded(&[against]), format!("write_4k;e 10 10\nwrite_4k;{long} 0 7\n"));
+    }
+}

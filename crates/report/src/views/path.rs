@@ -1,0 +1,172 @@
+//! `fault/path`: what a kernel executes for one fault.
+//!
+//! The one idea: a row is a case, and its number is that of the path that most samples took, which
+//! is the same in every boot. Below stand the functions that it consists of, and what other samples
+//! did beside it. There is no time here, and so no interval.
+
+use pagelab_record::vocabulary::path::counter::USER;
+
+use crate::{
+    Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
+    path::Profile,
+};
+
+/// The workload that this file reads.
+pub(crate) use pagelab_record::vocabulary::workload::PATH as WORKLOAD;
+
+/// Functions of each case that are shown, and of each of many cases.
+const FUNCTIONS: usize = 10;
+const FUNCTIONS_OF_MANY: usize = 3;
+const MANY: usize = 6;
+
+/// A case with its path; of an invalid record there is none.
+type Row<'e> = (&'e Entry, Option<Profile>);
+
+/// The paths, where there are any.
+pub(crate) fn sections(run: &Run) -> Vec<Section> {
+    let Some(mine) = run.any(WORKLOAD) else { return Vec::new() };
+    let shown = columns(&mine, &["kind", "page"]);
+    let rows: Vec<Row<'_>> = mine.iter().map(|entry| (*entry, profile(entry))).collect();
+    let mut section = Section::new("path", "Paths of a fault")
+        .with(Block::Table(cases(&rows, &shown)))
+        .with(Block::Text(format!(
+            "{}Counts of an emulated machine: they hold, and nothing is a time. Instructions of \
+             the kernel from the exception to its return, on the path that most samples took; mode \
+             is the share that did, named what is on it or in a class with a name, of those \
+             that no interrupt, softirq or other task took part in (disturbed). A repeated string \
+             instruction is one instruction; what it stored is under bytes.",
+            all_rows(&mine, &shown)
+        )));
+    section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
+    let mut sections = vec![section];
+    if rows.iter().any(|(_, profile)| profile.is_some()) {
+        let functions = Section::new("path-functions", "Functions of a path");
+        sections.push(functions.with(Block::Table(functions_of(&rows, &shown))).with(Block::Text(
+            "Own: instructions of the function itself; they add up to the path. With callees: with \
+             those of what it called."
+                .to_owned(),
+        )));
+    }
+    let classes = classes_of(&rows);
+    if !classes.is_empty() {
+        let table = Grid::<(&Entry, &Profile, &crate::path::Class)>::new()
+            .case(&shown, |(entry, _, _)| entry)
+            .words("class", 0, |(_, _, class)| class.name.clone())
+            .number("share", 0, |(_, profile, class)| share(class.samples, profile.samples()[0]))
+            .number("instructions more", 0, |(_, _, class)| format!("{:+}", class.more))
+            .number("every", 0, |(_, _, class)| {
+                (class.period > 0).then(|| class.period.to_string())
+            })
+            .table(classes);
+        let section = Section::new("path-classes", "Beside the path");
+        sections.push(section.with(Block::Table(table)).with(Block::Text(
+            "What the other samples did, by the functions that tell it; the middle of each class. \
+             Every: samples from one to the next."
+                .to_owned(),
+        )));
+    }
+    sections
+}
+
+/// How long the path of a write fault is.
+pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+    let told = |entry: &&Entry| {
+        let profile = profile(entry)?;
+        let (kind, page) = (entry.parameter("kind"), entry.parameter("page"));
+        let [all, in_mode, _] = profile.samples();
+        Some(Headline {
+            value: count(profile.instructions()),
+            label: format!("instructions of a {kind} fault of {page}, Linux {}", profile.kernel),
+            detail: format!("emulated, exact: {} of samples", share(signed(in_mode), all)),
+            tone: Tone::Strong,
+        })
+    };
+    run.rows(WORKLOAD).iter().filter_map(told).take(3).collect()
+}
+
+fn profile(entry: &Entry) -> Option<Profile> {
+    let measured = entry.measured().filter(|measured| measured.is_valid())?;
+    Profile::of(measured)
+}
+
+fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
+    let counted = |what: &'static str| {
+        move |row: &&Row<'_>| row.1.as_ref().and_then(|p| p.count(what)).map(|n| count(signed(n)))
+    };
+    let of = |which: usize| {
+        move |row: &&Row<'_>| {
+            row.1
+                .as_ref()
+                .map(|profile| share(signed(profile.samples()[which]), profile.samples()[0]))
+        }
+    };
+    Grid::<&Row<'_>>::new()
+        .case(shown, |row| row.0)
+        .words("Linux", 1, |row| row.1.as_ref().map(|profile| profile.kernel.clone()))
+        .number("instructions", 0, |row| {
+            Cell::maybe(row.1.as_ref().map(|profile| count(profile.instructions()))).strong()
+        })
+        .number("mode", 0, of(1))
+        .number("named", 2, of(2))
+        .number("loads", 0, counted("loads"))
+        .number("stores", 0, counted("stores"))
+        .number("locked", 0, counted("locked"))
+        .number("bytes", 0, counted("bytes"))
+        .number("data lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, false))))
+        .number("text lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, true))))
+        .number("user", 5, counted(USER))
+        .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(signed(p.disturbed()))))
+        .words("witness", 0, |row| match (row.1.is_some(), row.0.claims().len()) {
+            (true, claims) => Cell::toned(format!("{claims}/{claims}"), Tone::Good),
+            (false, _) => row.0.proof(),
+        })
+        .table(rows)
+}
+
+/// Distinct lines of the kernel's code, or of its data.
+fn lines(profile: &Profile, text: bool) -> i64 {
+    let mine = profile.lines.iter().filter(|(name, _)| (name == "kernel-text") == text);
+    mine.filter(|(name, _)| name != "user").map(|(_, lines)| lines).sum()
+}
+
+fn functions_of(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
+    let most = if rows.len() > MANY { FUNCTIONS_OF_MANY } else { FUNCTIONS };
+    let told = rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)));
+    let told = told.flat_map(|(entry, profile)| {
+        let largest = profile.largest().into_iter().take(most);
+        largest.map(move |(name, function)| (entry, profile, name, function))
+    });
+    Grid::<(&Entry, &Profile, &str, crate::path::Function)>::new()
+        .case(shown, |(entry, ..)| entry)
+        .words("function", 0, |(_, _, name, _)| (*name).to_owned())
+        .number("own", 0, |(_, _, _, function)| count(function.own))
+        .number("share", 1, |(_, profile, _, function)| {
+            share(function.own, profile.instructions().unsigned_abs())
+        })
+        .number("with callees", 0, |(_, _, _, function)| count(function.all))
+        .table(told)
+}
+
+fn classes_of<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Entry, &'r Profile, &'r crate::path::Class)> {
+    let told = rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)));
+    told.flat_map(|(entry, profile)| {
+        profile.classes.iter().map(move |class| (entry, profile, class))
+    })
+    .collect()
+}
+
+fn share(part: i64, whole: u64) -> String {
+    if whole == 0 {
+        "–".to_owned()
+    } else {
+        format!("{:.1} %", part as f64 * 100.0 / whole as f64)
+    }
+}
+
+fn count(count: i64) -> String {
+    group_thousands(count as f64)
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,34 @@
+//! What a program says to whoever emulates its machine: where windows are, and messages.
+//!
+//! The one idea: a mark is an instruction that does nothing, which the plugin in `capture/` finds
+//! when it is translated. On any other machine nobody hears of it. The windows themselves are in
+//! the loops of [`super::touch`], around what a scripted clock has no time for.
+
+use crate::arch;
+
+/// While it lives everything that the processor executes is watched.
+#[derive(Debug)]
+pub(crate) struct Watched(());
+
+impl Watched {
+    pub(crate) fn begin() -> Self {
+        arch::mark_watch();
+        // What was translated before is let go of between two blocks: a call is the end of one.
+        for _ in 0..3 {
+            rustix::thread::sched_yield();
+        }
+        Self(())
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        arch::mark_rest();
+        rustix::thread::sched_yield();
+    }
+}
+
+/// Says something; what is said is one value of JSON.
+pub fn say(message: &str) {
+    arch::mark_say(message.as_bytes());
+}

@@ -1,0 +1,217 @@
+//! The emulator: where it is, what it is told, and what becomes of it.
+//!
+//! The one idea: the machine is one processor, always emulated, with nothing in it that could ask
+//! for attention but a timer and a serial line. Files that it is given and that it writes are in
+//! memory and have no name, so that a machine that is killed leaves nothing.
+
+use std::{
+    env,
+    fs::File,
+    io::{Read as _, Seek as _, Write as _},
+    os::fd::AsRawFd,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use pagelab_bench::{Error, Plain};
+use pagelab_sys::{files::beside::library, memory::memfd, process::child};
+
+use super::{
+    guest::{COMMAND, Orders},
+    initrd,
+    kernel::{Found, cache},
+    log::Log,
+};
+
+/// The emulator by its name.
+const QEMU: &str = "qemu-system-x86_64";
+/// The first QEMU whose plugins may read memory.
+const VERSION_MIN: (u32, u32) = (9, 2);
+
+/// What the kernel is told in every machine.
+const PARAMETERS: &str =
+    "console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr noreplace-smp audit=0 no_timer_check";
+
+/// An emulator that loads plugins.
+pub(crate) const EMULATOR: Plain = Plain {
+    name: "QEMU 9.2 or newer for x86-64 that loads plugins",
+    has: || Emulator::find().is_some(),
+    cure: "cargo xtask vm boot/ (on Debian), or sudo apt-get install qemu-system-x86 where that is \
+           9.2 or newer; one that says no -plugin in its --help was built without",
+};
+
+/// Our plugin.
+pub(crate) const PLUGIN: Plain = Plain {
+    name: "the plugin libpagelab_capture.so beside this executable",
+    has: || plugin().is_some(),
+    cure: "cargo build --workspace (with --release for that of target/release)",
+};
+
+fn plugin() -> Option<PathBuf> {
+    library("pagelab-capture").ok()?.ok()
+}
+
+/// An emulator and where its firmware is.
+#[derive(Debug)]
+struct Emulator {
+    program: PathBuf,
+    data: Vec<PathBuf>,
+}
+
+impl Emulator {
+    /// The system's where it is new enough; else that of the lane of machines.
+    fn find() -> Option<Self> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let systems = env::split_paths(&path).map(|folder| folder.join(QEMU));
+        let systems = systems.map(|program| Self { program, data: Vec::new() });
+        let root = cache().map(|cache| cache.join("qemu"));
+        let fetched = root.map(|root| Self {
+            program: root.join("usr/bin").join(QEMU),
+            data: ["usr/share/qemu", "usr/share/seabios"].map(|one| root.join(one)).to_vec(),
+        });
+        systems.chain(fetched).find(Self::is_fit)
+    }
+
+    fn is_fit(&self) -> bool {
+        let says = |flag| {
+            let asked = Command::new(&self.program).arg(flag).stdin(Stdio::null()).output().ok()?;
+            Some(String::from_utf8_lossy(&asked.stdout).into_owned())
+        };
+        self.program.is_file()
+            && says("--version").is_some_and(|text| version(&text) >= Some(VERSION_MIN))
+            && says("--help").is_some_and(|text| text.contains("-plugin"))
+    }
+}
+
+/// `QEMU emulator version 10.0.2 (Debian …)`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let (_, version) = text.split_once(" version ")?;
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+/// A machine that can be booted.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) kernel: Found,
+    /// More words for the kernel.
+    pub(super) parameters: String,
+    pub(super) memory_mib: u64,
+    /// Whether half of the memory is on a node without a processor.
+    pub(super) has_two_nodes: bool,
+}
+
+impl Machine {
+    /// Boots it, waits for its end, and reads what the plugin wrote.
+    ///
+    /// # Errors
+    /// When it does not boot, its kernel panics, or what it was told cannot be done.
+    pub(super) fn run(&self, orders: &Orders) -> Result<Log, Error> {
+        let orders = serde_json::to_vec(orders).expect("orders have text keys");
+        let archive = initrd::archive(&orders, &[])?;
+        let mut given = memfd::create("pagelab-initrd")?;
+        given
+            .write_all(&archive)
+            .map_err(|error| Error::Case(format!("the initramfs: {error}")))?;
+        let (log, console) = (memfd::create("pagelab-log")?, memfd::create("pagelab-console")?);
+        let mut command = self.command(&given, &log, &console)?;
+        child::dies_with_us(&mut command);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let line = command.get_program().display().to_string();
+        let ended = command.spawn().and_then(std::process::Child::wait_with_output);
+        let ended = ended.map_err(|error| Error::Case(format!("cannot start {line}: {error}")))?;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let console = text(console);
+        let log = Log::read(&text(log)).map_err(|why| Error::Case(whole(&why, &said, &console)))?;
+        // The guest leaves with 0, of which QEMU makes 1.
+        match (ended.status.code(), log.failure()) {
+            (_, Some(error)) => Err(error),
+            (Some(1), None) if log.record.is_some() => Ok(log),
+            _ if log.is_open => {
+                Err(Error::Case(whole("the machine ended within a window", &said, &console)))
+            }
+            _ => Err(Error::Case(whole("the machine ended before its time", &said, &console))),
+        }
+    }
+
+    fn command(&self, initrd: &File, log: &File, console: &File) -> Result<Command, Error> {
+        let lacks = |need: &Plain| Error::Case(format!("{}: {}", need.name, need.cure));
+        let emulator = Emulator::find().ok_or_else(|| lacks(&EMULATOR))?;
+        let plugin = plugin().ok_or_else(|| lacks(&PLUGIN))?;
+        let mut command = Command::new(&emulator.program);
+        for folder in &emulator.data {
+            command.arg("-L").arg(folder);
+        }
+        command.args(["-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m"]);
+        // Even, so that it has two halves.
+        command.arg(format!("{}M", self.memory_mib & !1));
+        if self.has_two_nodes {
+            let half = self.memory_mib / 2;
+            for node in 0..2 {
+                let cpus = if node == 0 { ",cpus=0" } else { "" };
+                command.args(["-object", &format!("memory-backend-ram,id=m{node},size={half}M")]);
+                command.args(["-numa", &format!("node,nodeid={node}{cpus},memdev=m{node}")]);
+            }
+        }
+        // Time goes by instructions, a nanosecond each, so that timers come after as many of them in
+        // every boot, however busy the host is; while the processor idles it is passed over.
+        command.args(["-icount", "shift=0,sleep=off"]);
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        command.arg("-serial").arg(format!("file:{}", named(console)));
+        command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
+        command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(named(initrd));
+        // Where the kernel lies is the same in every boot, unless somebody asks for another; and
+        // with one processor it would take the locks off its locked instructions.
+        let words = format!("{PARAMETERS} {} -- {COMMAND}", self.parameters);
+        command.arg("-append").arg(words);
+        let plugin = plugin.display().to_string().replace(',', ",,");
+        command.arg("-plugin").arg(format!("{plugin},log={}", named(log)));
+        Ok(command)
+    }
+}
+
+/// A path under which a child of ours can open a file that has no name.
+fn named(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+}
+
+fn text(mut file: File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What went wrong, with the last words of the emulator and of the kernel.
+fn whole(why: &str, said: &str, console: &str) -> String {
+    let last = |text: &str| {
+        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        line.map(str::to_owned)
+    };
+    let panic = console.lines().find(|line| line.contains("Kernel panic")).map(str::to_owned);
+    let words = [("QEMU", last(said)), ("the console", panic.or_else(|| last(console)))];
+    words.into_iter().fold(why.to_owned(), |why, (who, words)| match words {
+        Some(words) => format!("{why}; {who} says: {words}"),
+        None => why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_has_two_numbers() {
+        assert_eq!(version("QEMU emulator version 10.0.2 (Debian 1:10.0.2)\n"), Some((10, 0)));
+        assert_eq!(version("QEMU emulator version 9.2\n"), Some((9, 2)));
+        assert_eq!(version("error while loading shared libraries"), None);
+        assert!(Some((10, 0)) >= Some(VERSION_MIN) && Some((7, 2)) < Some(VERSION_MIN));
+    }
+
+    #[test]
+    fn last_words_are_those_of_a_panic_where_there_was_one() {
+        let console = "[1] Kernel panic - not syncing: x\n[2] ---[ end ]---\n\n";
+        let said = whole("it ended", "", console);
+        assert_eq!(said, "it ended; the console says: [1] Kernel panic - not syncing: x");
+        assert_eq!(whole("it ended", "a\nb\n", ""), "it ended; QEMU says: b");
+    }
+}

@@ -1,0 +1,118 @@
+//! The first process of the machine: it measures one case and tells of it.
+//!
+//! The one idea: the case runs as it does on any host, by the same runner in a process of its own,
+//! with its knobs and its proof. Whatever comes of it is told by a message to whoever emulates the
+//! machine; a first process that gave up would be a panic of the kernel.
+
+use std::{ffi::OsString, fs};
+
+use pagelab_bench::{
+    plan::{Overrides, of_cases},
+    runner::{Attempt, Runner},
+    suite::Entry,
+};
+use pagelab_record::Case;
+use pagelab_sys::{
+    knobs::WATCHDOG_COMMAND, loops::marks::say, time::ClockChoice, vm::guest as kernel,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::initrd::ORDERS;
+use crate::fault::latency::LATENCY;
+
+/// The hidden word that the first process is called with.
+pub(super) const COMMAND: &str = "__path-guest";
+
+/// File systems of the kernel, and where programs look for them.
+const MOUNTS: &[(&str, &str)] = &[
+    ("proc", "/proc"),
+    ("sysfs", "/sys"),
+    ("devtmpfs", "/dev"),
+    ("tmpfs", "/tmp"),
+    ("tmpfs", "/var/tmp"),
+    ("tmpfs", "/run"),
+    ("tmpfs", "/dev/shm"),
+    ("debugfs", "/sys/kernel/debug"),
+    ("tracefs", "/sys/kernel/tracing"),
+];
+/// Nanoseconds of a step of the clock that has no time.
+const STEP_NS: u64 = 1;
+
+/// What the machine is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Orders {
+    /// A case of `fault/latency`.
+    pub case: Case,
+}
+
+/// The first process; `child` is the hidden word of the process of a case. Never returns.
+pub fn main(child: &str) -> ! {
+    let told = conduct(child).unwrap_or_else(|why| json!({ "failed": why }));
+    say(&told.to_string());
+    kernel::leave(0)
+}
+
+fn conduct(child: &str) -> Result<Value, String> {
+    for (kind, on) in MOUNTS {
+        // What a kernel was built without, a case that needs it will miss.
+        let mounted = kernel::mount(kind, on);
+        if ["/proc", "/sys", "/dev", "/tmp", "/run"].contains(on) {
+            mounted.map_err(|error| error.to_string())?;
+        }
+    }
+    let orders = fs::read(ORDERS).map_err(|error| format!("{ORDERS}: {error}"))?;
+    let orders: Orders =
+        serde_json::from_slice(&orders).map_err(|error| format!("{ORDERS}: {error}"))?;
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let release = read("/proc/sys/kernel/osrelease");
+    say(&json!({ "kernel": { "release": release, "command": read("/proc/cmdline") } }).to_string());
+    let symbols = symbols(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
+    say(&json!({ "symbols": symbols }).to_string());
+    let axes =
+        orders.case.0.iter().map(|(name, value)| (name.to_string(), vec![value.to_string()]));
+    let entry = Entry::new(&LATENCY, axes.collect());
+    // Nothing has a time here: not even how long a step of the clock is says anything.
+    let clock = ClockChoice::Scripted { step_ns: STEP_NS };
+    let once = Overrides { forks: "1".parse().ok(), ..Overrides::default() };
+    let plan = of_cases(&entry, clock, once)?;
+    let planned = plan.cases.first().ok_or("no case was planned")?;
+    let mut runner = Runner::new("guest", &[child], &[WATCHDOG_COMMAND]);
+    runner.take_knobs(&plan.cases).map_err(|error| error.to_string())?;
+    match runner.run(planned, &mut |_| ()).map_err(|error| error.to_string())? {
+        Attempt::Done(record) => Ok(json!({ "record": record })),
+        Attempt::Interrupted => Err("it was interrupted".to_owned()),
+    }
+}
+
+/// The functions in what the kernel says of its symbols: address and name, a line each.
+fn symbols(all: &str) -> String {
+    let functions = all.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+        matches!(kind, "t" | "T" | "w" | "W").then_some((address, name))
+    });
+    let mut text = String::with_capacity(all.len());
+    for (address, name) in functions {
+        text.extend([address, " ", name, ";"]);
+    }
+    text
+}
+
+/// Whether this process is the first of a machine that is to be watched. The kernel hands on words
+/// that it does not know itself, before ours.
+pub fn is_first(words: &[OsString]) -> bool {
+    std::process::id() == 1 && words.iter().any(|word| word == COMMAND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_functions_are_told() {
+        let all = "ffffffff81000000 T _stext\nffffffff82000000 D data\n\
+                   ffffffff81000040 t local\t[module]\nodd\n";
+        assert_eq!(symbols(all), "ffffffff81000000 _stext;ffffffff81000040 local;");
+    }
+}

@@ -1,0 +1,186 @@
+//! The initramfs of a machine: this executable, what it is linked with, and its orders.
+//!
+//! The one idea: what runs in the machine is what runs here, so the two cannot disagree. A dynamic
+//! executable needs its loader and libraries, which are mapped into this process: they go where
+//! they lie here. The archive (`newc` of cpio) is not compressed, since an emulated processor would
+//! take seconds to inflate it.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use pagelab_bench::Error;
+
+/// `S_IFDIR | 0755`, `S_IFREG | 0755`, `S_IFCHR | 0600` of the UAPI's `stat.h`.
+const DIRECTORY: u32 = 0o040_755;
+const FILE: u32 = 0o100_755;
+const CHARACTER_DEVICE: u32 = 0o020_600;
+
+/// The first process, and where it finds its orders.
+pub(super) const INIT: &str = "/init";
+pub(super) const ORDERS: &str = "/orders.json";
+
+/// The archive: the executable as the first process, its orders, and other files by their paths.
+///
+/// # Errors
+/// When a file that this process runs from cannot be read any more.
+pub(super) fn archive(orders: &[u8], others: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Error> {
+    let mut archive = Archive::default();
+    archive.directory(Path::new("dev"));
+    // The kernel opens it for its first process.
+    archive.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
+    archive.file(INIT, &without_symbols(read(Path::new("/proc/self/exe"))?));
+    for library in libraries().map_err(|error| failed(Path::new("/proc/self/maps"), &error))? {
+        let contents = read(&library)?;
+        if is_loader(&library) {
+            // Where the header of an executable says that it lies.
+            let name = library.file_name().unwrap_or_default().to_string_lossy();
+            archive.file(&format!("/lib64/{name}"), &contents);
+        }
+        archive.file(&library.to_string_lossy(), &contents);
+    }
+    archive.file(ORDERS, orders);
+    for (path, contents) in others {
+        archive.file(path, contents);
+    }
+    archive.entry("TRAILER!!!", 0, (0, 0), &[]);
+    Ok(archive.bytes)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &io::Error) -> Error {
+    Error::Case(format!("{}: {error}", path.display()))
+}
+
+/// Shared objects that this process has mapped.
+fn libraries() -> io::Result<BTreeSet<PathBuf>> {
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    Ok(mapped_libraries(&maps))
+}
+
+fn mapped_libraries(maps: &str) -> BTreeSet<PathBuf> {
+    let code = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|p| p.contains('x')));
+    let paths = code.filter_map(|line| line.find('/').map(|at| &line[at..]));
+    paths.filter(|path| path.contains(".so")).map(PathBuf::from).collect()
+}
+
+fn is_loader(library: &Path) -> bool {
+    library.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ld-"))
+}
+
+/// An executable of 64 bits without what lies behind its last segment: symbols, where it was built
+/// with them, are ten times the rest.
+fn without_symbols(mut elf: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = end_of_segments(&elf) {
+        elf.truncate(end);
+    }
+    elf
+}
+
+fn end_of_segments(elf: &[u8]) -> Option<usize> {
+    let number = |at: usize, bytes: usize| -> Option<usize> {
+        let raw = elf.get(at..at.checked_add(bytes)?)?;
+        let value = raw.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+        usize::try_from(value).ok()
+    };
+    // e_phoff, e_phentsize, e_phnum; of a program header p_offset and p_filesz.
+    let (table, each, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let ends = (0..count).map(|index| {
+        let at = table.checked_add(index * each)?;
+        number(at.checked_add(8)?, 8)?.checked_add(number(at.checked_add(32)?, 8)?)
+    });
+    let ends: Option<Vec<usize>> = ends.collect();
+    ends?.into_iter().max().map(|end| end.max(table + each * count))
+}
+
+/// An archive that grows.
+#[derive(Debug, Default)]
+struct Archive {
+    bytes: Vec<u8>,
+    count: u32,
+    known: BTreeSet<PathBuf>,
+}
+
+impl Archive {
+    /// Adds a file that can be executed, with the folders that it lies in.
+    fn file(&mut self, path: &str, contents: &[u8]) {
+        let path = path.trim_start_matches('/');
+        if let Some(parent) = Path::new(path).parent() {
+            self.directory(parent);
+        }
+        if self.known.insert(path.into()) {
+            self.entry(path, FILE, (0, 0), contents);
+        }
+    }
+
+    fn directory(&mut self, path: &Path) {
+        if path.as_os_str().is_empty() || !self.known.insert(path.to_owned()) {
+            return;
+        }
+        if let Some(parent) = path.parent() {
+            self.directory(parent);
+        }
+        self.entry(&path.to_string_lossy(), DIRECTORY, (0, 0), &[]);
+    }
+
+    /// The header is a magic number and 13 hexadecimal fields of eight digits.
+    fn entry(&mut self, name: &str, mode: u32, (major, minor): (u32, u32), contents: &[u8]) {
+        self.count += 1;
+        let size = u32::try_from(contents.len()).expect("a file of the initramfs is below 4 GiB");
+        let name_size = u32::try_from(name.len() + 1).expect("a path is short");
+        let fields = [self.count, mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0];
+        self.bytes.extend_from_slice(b"070701");
+        for field in fields {
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
+        self.pad();
+        self.bytes.extend_from_slice(contents);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_holds_us_and_our_orders_once_each() {
+        let bytes = archive(b"{}", &[("/modules/a.ko".to_owned(), b"12345".to_vec())]).unwrap();
+        assert_eq!(bytes.len() % 4, 0);
+        let has = |name: &[u8]| bytes.windows(name.len()).filter(|found| *found == name).count();
+        assert!(has(b"\0orders.json\0") <= 1 && has(b"modules/a.ko\0") >= 1);
+        assert!(has(b"070701") >= 6);
+    }
+
+    #[test]
+    fn an_executable_is_cut_behind_its_last_segment_and_anything_else_is_left() {
+        let us = fs::read("/proc/self/exe").unwrap();
+        let whole = us.len();
+        let cut = without_symbols(us).len();
+        assert!(cut > 4096 && cut < whole, "{cut} of {whole}");
+        assert_eq!(without_symbols(b"#!/bin/sh\n".to_vec()), b"#!/bin/sh\n");
+    }
+
+    #[test]
+    fn libraries_are_what_is_mapped_and_executed() {
+        let maps = "55d0-55d1 r-xp 00000000 fe:00 1 /usr/bin/pagelab\n\
+                    7f00-7f01 r-xp 00000000 fe:00 2 /usr/lib/x86_64-linux-gnu/libc.so.6\n\
+                    7f02-7f03 r--p 00000000 fe:00 3 /usr/lib/locale/x.so\n\
+                    7f04-7f05 r-xp 00000000 fe:00 4 /usr/lib/ld-linux-x86-64.so.2\n\
+                    7f06-7f07 r-xp 00000000 00:00 0 [vdso]\n";
+        let found: Vec<_> = mapped_libraries(maps).into_iter().collect();
+        assert_eq!(found.len(), 2);
+        assert!(is_loader(&found[0]) && !is_loader(&found[1]));
+    }
+}

@@ -1,0 +1,183 @@
+//! `fault/path`: what a kernel executes for one fault, instruction by instruction, by function.
+//!
+//! The one idea: a machine is emulated, and a plugin of its emulator sees every instruction of the
+//! real kernel; so the count is the same on every host. The machine's one program is this very
+//! executable ([`guest`]), which measures the same case of `fault/latency` there, with a clock that
+//! has no time: where it would be read stands a mark that the plugin knows. What lies between two
+//! marks is a window: it begins with the touch and ends when the touch has completed.
+//!
+//! The proof is that of `fault/latency`, taken inside the machine by its own kernel. Nothing here
+//! is a time, and nothing is estimated: a number is the path that most samples took ([`fold`]), and
+//! what the others did beside it has a name ([`classes`]).
+
+mod classes;
+mod emulator;
+mod fold;
+pub mod guest;
+mod initrd;
+mod kernel;
+mod log;
+mod symbols;
+mod told;
+
+use pagelab_bench::{
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Trial, Witness,
+    plan::complete,
+};
+use pagelab_record::{Case, vocabulary::arm::OURS};
+
+use self::{
+    emulator::{EMULATOR, Machine, PLUGIN},
+    kernel::{Image, KERNELS, Parameters},
+    told::Told,
+};
+use super::{kinds, latency::LATENCY, space};
+use crate::needs::Memory;
+
+const PARAMS: &[Param] = &[
+    Param::axis("kernel", Kind::Own(&KERNELS), "6.12").help(
+        "the kernel that is booted: one that `cargo xtask vm` fetched, or an image (./bzImage)",
+    ),
+    kinds::PARAM,
+    Param::axis("page", Kind::Choice(PAGES), "4k").help("page size under test"),
+    Param::axis("parameters", Kind::Own(&Parameters), "mitigations=off")
+        .help("words for the kernel's command line, or none"),
+    space::SIZE,
+    Param::axis("rounds", Kind::Count { max: 1000, auto: false }, "1")
+        .help("repetitions after the one that warms up"),
+    Param::axis("boots", Kind::Count { max: 1000, auto: false }, "1")
+        .help("how often the machine is booted: every boot must find the same path"),
+];
+
+/// Page sizes: those of the guest, which nobody knows before it runs.
+const PAGES: &[&str] =
+    &["4k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "2m", "hugetlb-2m"];
+
+/// Kinds that are about two nodes of memory; the machine of the others has one.
+const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
+
+/// Touches of a repetition, and bytes that they take at most.
+const TOUCHES: u64 = 2048;
+const SIZE_MAX: u64 = 128 << 20;
+
+/// See the module's documentation.
+pub const PATH: Described<Asked> = Described {
+    resolve: |case| {
+        if !case.is("size", "auto") {
+            return case;
+        }
+        let page = pagelab_bench::PageSize::of(&case).bytes();
+        let size = (TOUCHES * page).min(SIZE_MAX);
+        case.with("size", &pagelab_record::units::format_bytes(size))
+    },
+    refuse: |asked| asked.inside.as_ref().map(drop).map_err(Clone::clone),
+    refuses: &[(
+        "a kind and a page that fault/latency turns away",
+        "the machine measures that very case: see `list fault/latency`",
+    )],
+    ..Described::new(
+        "fault/path",
+        "what a kernel executes for one fault, by function: exact, in an emulated machine",
+        PARAMS,
+        &[("size", "2m")],
+        Asked::of,
+    )
+    .emulated()
+};
+
+/// A case, read.
+#[derive(Debug)]
+pub struct Asked {
+    kernel: Image,
+    parameters: String,
+    boots: u32,
+    size: u64,
+    has_two_nodes: bool,
+    /// The case of `fault/latency` that the machine measures, or why there is none.
+    inside: Result<Case, String>,
+}
+
+impl Asked {
+    fn of(case: &Case) -> Self {
+        let word = |name| case.get(name).expect("the case is complete");
+        let size = case.bytes("size").expect("the case is resolved");
+        let pairs = ["kind", "page", "size", "rounds"].map(|name| (name, word(name)));
+        let inside = complete(&LATENCY, &pairs);
+        Self {
+            kernel: Image::of(word("kernel")),
+            parameters: kernel::words(word("parameters")).to_owned(),
+            boots: case.number("boots").expect("a number"),
+            size,
+            has_two_nodes: OF_TWO_NODES.contains(&word("kind")),
+            inside,
+        }
+    }
+
+    /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel.
+    fn memory_mib(&self) -> u64 {
+        (4 * self.size >> 20) + 768
+    }
+}
+
+impl Experiment for Asked {
+    fn needs(&self) -> Vec<Needed> {
+        vec![
+            EMULATOR.needed(),
+            PLUGIN.needed(),
+            self.kernel.clone().needed(),
+            Memory(self.footprint()).needed(),
+        ]
+    }
+
+    fn footprint(&self) -> u64 {
+        // QEMU takes what the machine touched.
+        (self.memory_mib() << 20) + (256 << 20)
+    }
+
+    fn seconds(&self) -> f64 {
+        f64::from(self.boots) * (6.0 + self.size as f64 / 32e6)
+    }
+
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let inside = self.inside.clone().map_err(Error::Case)?;
+        let machine = Machine {
+            kernel: self.kernel.find().map_err(Error::Case)?,
+            parameters: self.parameters.clone(),
+            memory_mib: self.memory_mib(),
+            has_two_nodes: self.has_two_nodes,
+        };
+        Ok(vec![Box::new(Boots { machine, inside, boots: self.boots, told: None })])
+    }
+}
+
+/// The arm: some boots of one machine.
+#[derive(Debug)]
+struct Boots {
+    machine: Machine,
+    inside: Case,
+    boots: u32,
+    told: Option<Told>,
+}
+
+impl Trial for Boots {
+    fn arm(&self) -> &'static str {
+        OURS
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let mut all = Vec::new();
+        for _ in 0..self.boots {
+            let log = self.machine.run(&guest::Orders { case: self.inside.clone() })?;
+            all.push(fold::fold(&log)?);
+        }
+        let told = Told::of(all)?;
+        told.observe(meter);
+        self.told = Some(told);
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        self.told.take().expect("run comes before verify").testify(witness);
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Names of the kernel's functions, by where they lie.
+//!
+//! The one idea: what the kernel itself says (`/proc/kallsyms`, read inside the machine) is what
+//! runs, wherever it was loaded and whatever its modules are.
+
+/// Functions in the order of their addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Symbols(Vec<(u64, String)>);
+
+impl Symbols {
+    /// Reads `ADDRESS NAME;` …; of several names of one address the first is kept.
+    pub(super) fn read(text: &str) -> Self {
+        let functions = text.split(';').filter_map(|entry| {
+            let (address, name) = entry.split_once(' ')?;
+            // Padding in front of a function, for tracers and call thunks.
+            let is_code = !name.starts_with("__pfx_");
+            let address = u64::from_str_radix(address, 16).ok()?;
+            (address > 0 && is_code).then(|| (address, short(name).to_owned()))
+        });
+        let mut all: Vec<_> = functions.collect();
+        all.sort_by_key(|(address, _)| *address);
+        all.dedup_by_key(|(address, _)| *address);
+        Self(all)
+    }
+
+    /// Whether the kernel told none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The function that an address lies in; without names, its address in pieces of 4 KiB.
+    pub(super) fn name(&self, at: u64) -> String {
+        let behind = self.0.partition_point(|(address, _)| *address <= at);
+        match behind.checked_sub(1) {
+            Some(index) => self.0[index].1.clone(),
+            None => format!("0x{:x}", at & !0xFFF),
+        }
+    }
+}
+
+/// A function without the name of the part that the compiler moved away from it.
+fn short(name: &str) -> &str {
+    name.strip_suffix(".cold").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_the_function_that_begins_before_it() {
+        let symbols = Symbols::read("30 b;10 __pfx_a;20 a;20 alias;40 a.cold;0 zero;x y;");
+        let names = [0x20, 0x2f, 0x30, 0x41].map(|at| symbols.name(at));
+        assert_eq!(names, ["a", "a", "b", "a"]);
+        assert_eq!(symbols.name(8), "0x0");
+        assert!(Symbols::read("0 a;").is_empty());
+    }
+}

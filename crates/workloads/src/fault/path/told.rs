@@ -1,0 +1,148 @@
+//! What some boots found, as a record holds it.
+//!
+//! The one idea: the first boot is what is told; the others are asked whether they found the same.
+//! Names that are text (functions, stacks, classes, the kernel) are names of tables, as the stacks
+//! of `explain/program` are.
+
+use pagelab_bench::{Error, Meter, Witness};
+use pagelab_record::{
+    Column, Measured, Outcome, Table, Unit,
+    vocabulary::{
+        arm::OURS,
+        path::{CLASS, DIFFERS, KERNEL, PLACES_TABLE, counter, series},
+        table::STACK,
+    },
+};
+
+use super::{
+    fold::Boot,
+    log::{Counts, PLACES},
+};
+
+/// What is told of some boots.
+#[derive(Debug)]
+pub(super) struct Told {
+    first: Boot,
+    /// How many boots there were, and how many of them found another mode than the first.
+    boots: u64,
+    others: u64,
+}
+
+impl Told {
+    /// # Errors
+    /// When there is no boot, or two kernels.
+    pub(super) fn of(all: Vec<Boot>) -> Result<Self, Error> {
+        let boots = all.len() as u64;
+        let mut all = all.into_iter();
+        let first = all.next().ok_or_else(|| Error::Case("no machine was booted".to_owned()))?;
+        let mut others = 0;
+        for boot in all {
+            if boot.kernel.release != first.kernel.release {
+                let (one, two) = (&first.kernel.release, &boot.kernel.release);
+                return Err(Error::Case(format!("the kernel was {one}, then {two}")));
+            }
+            others += u64::from(boot.mode.total.instructions != first.mode.total.instructions);
+        }
+        Ok(Self { first, boots, others })
+    }
+
+    pub(super) fn observe(&self, meter: &mut Meter) {
+        meter.observe_all(series::INSTRUCTIONS, Unit::Count, self.first.samples.clone());
+    }
+
+    pub(super) fn testify(&self, witness: &mut Witness) {
+        let Boot { mode, record, windows, samples, disturbed, in_mode, places, classes, .. } =
+            &self.first;
+        let taken = samples.len() as u64;
+        let sum = |of: fn(&Counts) -> u64| mode.stacks.values().map(of).sum::<u64>();
+        let whole = mode.total;
+        let claim = "instructions of the path by function, as by window";
+        witness.expect(claim, whole.instructions, sum(|counts| counts.instructions));
+        witness.expect("windows that were neither sampled nor disturbed", 0, {
+            windows - taken - disturbed.values().sum::<u64>()
+        });
+        witness.expect("boots whose path is another than that of the first", 0, self.others);
+        if let Outcome::Measured(inside) = &record.outcome {
+            let counter = |name: &str| inside.counters.get(name).copied().unwrap_or(0);
+            let touches = counter("samples_per_repetition") * counter("repetitions");
+            witness.expect("windows, as touches in the machine", touches, *windows);
+            hand_on(inside, witness);
+        }
+        for (name, count) in Counts::NAMES.into_iter().zip(whole.row()) {
+            witness.set(&counter::of_mode(name), count);
+        }
+        witness.set(&counter::of_mode(counter::USER), mode.user);
+        witness.set(counter::SAMPLES, taken);
+        witness.set(counter::SAMPLES_IN_MODE, *in_mode);
+        let named = classes.iter().filter(|class| class.is_named());
+        let named: u64 = named.map(|class| class.samples).sum();
+        witness.set(counter::SAMPLES_NAMED, in_mode + named);
+        witness.set(counter::BOOTS, self.boots);
+        for (what, count) in disturbed {
+            witness.set(&counter::disturbed(what), *count);
+        }
+        let columns = |names: &[&str]| names.iter().map(|name| column(name)).collect::<Vec<_>>();
+        for (stack, counts) in &mode.stacks {
+            witness.table(Table {
+                name: format!("{STACK}{stack}"),
+                columns: columns(&Counts::NAMES),
+                rows: vec![counts.row().map(signed).to_vec()],
+            });
+        }
+        for class in classes {
+            let [least, middle, most] = class.more;
+            let row = vec![signed(class.samples), least, middle, most, signed(class.period)];
+            witness.table(Table {
+                name: format!("{CLASS}{}", class.name),
+                columns: columns(&["samples", "least", "middle", "most", "period"]),
+                rows: vec![row],
+            });
+            for (function, difference) in &class.differs {
+                witness.table(Table {
+                    name: format!("{DIFFERS}{}/{function}", class.name),
+                    columns: columns(&["instructions"]),
+                    rows: vec![vec![*difference]],
+                });
+            }
+        }
+        let mut names = PLACES.to_vec();
+        names.push("kernel-text");
+        let mut rows: Vec<Vec<i64>> =
+            (0..2).map(|of| places.iter().map(|place| signed(place[of])).collect()).collect();
+        rows[0].push(signed(mode.text_lines));
+        rows[1].push(0);
+        witness.table(Table { name: PLACES_TABLE.to_owned(), columns: columns(&names), rows });
+        let release = &self.first.kernel.release;
+        witness.table(Table { name: format!("{KERNEL}{release}"), columns: vec![], rows: vec![] });
+        self.warn(witness);
+    }
+
+    fn warn(&self, witness: &mut Witness) {
+        if !self.first.has_names {
+            witness.warn(
+                "the kernel tells no names (CONFIG_KALLSYMS): functions are addresses, and what \
+                 interrupted a sample is not told apart"
+                    .to_owned(),
+            );
+        }
+        if !self.first.kernel.command.split(' ').any(|word| word == "nokaslr") {
+            witness.warn("the kernel chose its address at random: leave kaslr out".to_owned());
+        }
+    }
+}
+
+/// Hands on what the case proved inside, of the arm that faults.
+fn hand_on(inside: &Measured, witness: &mut Witness) {
+    let number = |value: i64| u64::try_from(value).unwrap_or(u64::MAX);
+    for claim in inside.witness.iter().filter(|claim| claim.arm == OURS || claim.arm.is_empty()) {
+        witness.expect(&claim.claim, number(claim.expected), number(claim.observed));
+    }
+}
+
+fn column(name: &str) -> Column {
+    Column { name: name.to_owned(), unit: "count".to_owned() }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,163 @@
+//! `path/`: `fault/path` on the lane's kernels, by the binary that is under test.
+//!
+//! The one idea: these cases boot their machines themselves, so the lane only starts them on the
+//! host, a run for each kernel, and reads what the run left. They are named as the lane's other
+//! cases are, and filtered as they are.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{
+    boot::LOGS,
+    summary::Booted,
+    table::Asked,
+    verdict::{Finding, Judged, Outcome},
+};
+use crate::shell;
+
+/// What stands for the machine in the list of expected skips: they make their own.
+pub(super) const MACHINE: &str = "path";
+/// The kernels.
+const KERNELS: [&str; 3] = ["6.1", "6.12", "newest"];
+/// What is asked of each: the name of the case, and the kinds and pages of its run.
+const CASES: &[(&str, &[&str])] = &[
+    (
+        "path/4k",
+        &[
+            "--kind",
+            "write,read,zero-write,fork-cow,reuse,mprotect,dontneed,free,shmem-write,shmem-minor",
+        ],
+    ),
+    ("path/2m", &["--kind", "write,read", "--page", "2m", "--size", "32m"]),
+    ("path/nodes", &["--kind", "numa-hint,migrate", "--size", "2m"]),
+];
+
+/// What of it was asked for: a kernel, and a row of [`CASES`].
+pub(super) fn selected(asked: &Asked) -> Vec<(&'static str, usize)> {
+    let rows = |kernel| (0..CASES.len()).map(move |row| (kernel, row));
+    let all = KERNELS.into_iter().flat_map(rows);
+    all.filter(|(kernel, row)| asked.takes(CASES[*row].0, kernel)).collect()
+}
+
+/// Names of all, for a list.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|(name, _)| *name)
+}
+
+/// Runs a row on a kernel.
+pub(super) fn run(program: &Path, kernel: &str, row: usize) -> Result<Booted> {
+    let (name, words) = CASES[row];
+    let folder = Path::new(LOGS).join(format!("{kernel}-{}", name.replace('/', "-")));
+    let _ = fs::remove_dir_all(&folder);
+    let mut command = shell::program(&program.to_string_lossy(), ["run", "fault/path", "--quiet"]);
+    command.args(["--kernel", kernel]).args(words).arg("--output").arg(&folder);
+    let (ran, took) = shell::timed(|| command.output());
+    let ran = ran.with_context(|| shell::line(&command))?;
+    let journal = folder.join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap_or_default();
+    let mut judged = Judged::default();
+    for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        if record["outcome"].is_null() {
+            continue;
+        }
+        let part = ["kind", "page"].map(|name| record["case"][name].as_str().unwrap_or("?"));
+        let part = Some(part.join(" "));
+        let outcome = outcome(&record["outcome"]);
+        judged.findings.push(Finding { case: name.to_owned(), part, outcome });
+        if judged.release.is_empty() {
+            judged.release = release(&record["outcome"]).unwrap_or_default();
+        }
+    }
+    let mut failures = Vec::new();
+    if judged.findings.is_empty() {
+        failures.push(String::from_utf8_lossy(&ran.stderr).trim().to_owned());
+    } else {
+        let seen = format!("{} kinds", judged.findings.len());
+        let whole = Finding { case: name.to_owned(), part: None, outcome: Outcome::Ok(seen) };
+        judged.findings.insert(0, whole);
+    }
+    let mut booted = Booted {
+        judged,
+        failures,
+        text: String::new(),
+        kernel: kernel.to_owned(),
+        seconds: took.as_secs(),
+    };
+    booted.text = booted.describe(&format!("{kernel} {name}"), took, &folder);
+    for finding in &booted.judged.findings {
+        if let (Outcome::Ok(seen), Some(part)) = (&finding.outcome, &finding.part) {
+            booted.text.push_str(&format!("\n        {part}: {seen}"));
+        }
+    }
+    Ok(booted)
+}
+
+/// What came of a record. A machine that cannot show a kind is a skip, which the lane lists.
+fn outcome(outcome: &Value) -> Outcome {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if let Some(skipped) = outcome.get("skipped") {
+        return Outcome::Skip { need: text(&skipped["need"]), cure: text(&skipped["cure"]) };
+    }
+    if let Some(failed) = outcome.get("failed") {
+        return Outcome::Fail(text(&failed["reason"]));
+    }
+    let measured = &outcome["measured"];
+    let claims = measured["witness"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if let Some(broken) = claims.iter().find(|claim| claim["holds"] != true) {
+        let (expected, observed) = (&broken["expected"], &broken["observed"]);
+        let claim = text(&broken["claim"]);
+        return Outcome::Fail(format!("{claim}: expected {expected}, observed {observed}"));
+    }
+    let count = |name: &str| measured["counters"][name].as_u64().unwrap_or(0);
+    let samples = count("samples").max(1) as f64;
+    let share = |name: &str| count(name) as f64 * 100.0 / samples;
+    Outcome::Ok(format!(
+        "{} instructions, mode {:.1} %, named {:.1} %",
+        count("mode_instructions"),
+        share("samples_in_mode"),
+        share("samples_named")
+    ))
+}
+
+/// The kernel that ran, by the name of a table.
+fn release(outcome: &Value) -> Option<String> {
+    let tables = outcome["measured"]["tables"].as_array()?;
+    let mut names = tables.iter().filter_map(|table| table["name"].as_str());
+    names.find_map(|name| name.strip_prefix("kernel/")).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_well_when_its_claims_hold() {
+        let claim = json!({ "claim": "windows", "expected": 2, "observed": 3, "holds": false });
+        let counters = json!({ "samples": 10, "samples_in_mode": 8, "samples_named": 10,
+                               "mode_instructions": 2635 });
+        let good = json!({ "measured": { "counters": counters, "witness": [] } });
+        let said = Outcome::Ok("2635 instructions, mode 80.0 %, named 100.0 %".into());
+        assert_eq!(outcome(&good), said);
+        let bad = json!({ "measured": { "witness": [claim] } });
+        assert_eq!(outcome(&bad), Outcome::Fail("windows: expected 2, observed 3".into()));
+        let skipped = json!({ "skipped": { "need": "a", "cure": "b" } });
+        assert_eq!(outcome(&skipped), Outcome::Skip { need: "a".into(), cure: "b".into() });
+    }
+
+    #[test]
+    fn it_is_filtered_as_any_other_case() {
+        let asked = |filter: &str, kernel: &str| Asked {
+            filters: vec![filter.to_owned()],
+            kernels: vec![kernel.to_owned()],
+            machines: vec![],
+        };
+        assert_eq!(selected(&asked("path/", "6.12")).len(), CASES.len());
+        assert_eq!(selected(&asked("path/2m", "6.1")), [("6.1", 1)]);
+        assert!(selected(&asked("numa/", "6.12")).is_empty());
+        assert!(names().all(|name| name.starts_with("path/")));
+    }
+}
