@@ -8,8 +8,8 @@
 //! # Rules
 //! 1. A function has the type that QEMU's header gives its name.
 //! 2. A [`Block`] or an [`Insn`] comes from QEMU, and is not kept beyond the callback it came in.
-//! 3. GLib made the array and QEMU filled it: it is valid, and its data are `len` bytes, until it is
-//!    freed.
+//! 3. GLib made the array and QEMU filled it: it is valid, and its data are `len` bytes, until it
+//!    is freed.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -128,7 +128,8 @@ api! {
     Whole {
         forget: c"qemu_plugin_reset", extern "C" fn(u64, Forgotten);
         insn_data: c"qemu_plugin_insn_data", extern "C" fn(Insn, *mut u8, usize) -> usize;
-        read_memory: c"qemu_plugin_read_memory_vaddr", extern "C" fn(u64, *mut Bytes, usize) -> bool;
+        read_memory: c"qemu_plugin_read_memory_vaddr",
+            extern "C" fn(u64, *mut Bytes, usize) -> bool;
         new_bytes: c"g_byte_array_new", extern "C" fn() -> *mut Bytes;
         free_bytes: c"g_byte_array_free", extern "C" fn(*mut Bytes, c_int) -> *mut u8;
     }

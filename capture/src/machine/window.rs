@@ -60,7 +60,7 @@ pub(super) const PLACES: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct Window {
     runs: Vec<Run>,
-    last: u64,
+    last: Option<u64>,
     lines: Vec<u64>,
     /// Pages that were ever reached by way of GS, and stacks that a call ever pushed to.
     of_cpu: HashSet<u64>,
@@ -72,16 +72,16 @@ impl Window {
     pub(super) fn clear(&mut self) {
         self.runs.clear();
         self.lines.clear();
-        self.last = 0;
+        self.last = None;
     }
 
     /// An instruction is about to be executed.
     pub(super) fn execute(&mut self, insn: &Insn) {
         // The next piece of a string: the processor has one instruction.
-        if insn.shape.repeats && self.last == insn.addr {
+        if insn.shape.repeats && self.last == Some(insn.addr) {
             return;
         }
-        self.last = insn.addr;
+        self.last = Some(insn.addr);
         let next = |run: &Run| run.start.wrapping_add(u64::from(run.bytes)) == insn.addr;
         let is_full = self.runs.len() >= RUNS_MAX;
         match self.runs.last_mut() {

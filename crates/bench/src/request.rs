@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use pagelab_record::{Case, Measured, schema};
+use pagelab_record::{Case, Measured, Outcome, schema};
 use pagelab_sys::process::child;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The protocol between parent and child: of one binary, or of two that have greeted each other.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// What a child is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,11 +66,8 @@ pub(crate) enum Answer {
         /// Counters that do not add up over processes.
         constants: BTreeMap<String, u64>,
     },
-    Lacks {
-        need: String,
-        cure: String,
-    },
-    Failed(String),
+    /// Nothing: it lacks something that only it could look for, or it failed.
+    Settled(Outcome),
 }
 
 /// The child's half: reads the request from stdin, measures, answers.
@@ -95,8 +92,8 @@ pub fn case_main(table: Table) -> Result<(), String> {
     let inputs = Inputs::take(handed)?;
     answer(&match measure(workload, &case, &method, process, &inputs) {
         Ok((measured, constants)) => Answer::Measured { measured: Box::new(measured), constants },
-        Err(Error::Lacks { need, cure }) => Answer::Lacks { need, cure },
-        Err(error) => Answer::Failed(error.to_string()),
+        Err(Error::Lacks { need, cure }) => Answer::Settled(Outcome::Skipped { need, cure }),
+        Err(error) => Answer::Settled(Outcome::Failed { reason: error.to_string() }),
     })
 }
 

@@ -241,10 +241,7 @@ impl Runner {
                             partial.prove(setting.claim([before, setting.check()]));
                         }
                     }
-                    Ok(Answer::Lacks { need, cure }) => {
-                        return Ok(Came::Settled(Outcome::Skipped { need, cure }));
-                    }
-                    Ok(Answer::Failed(reason)) => return failed(reason),
+                    Ok(Answer::Settled(outcome)) => return Ok(Came::Settled(outcome)),
                     Err(error) => return failed(format!("its answer: {error}")),
                 },
                 Ended::TimedOut => {

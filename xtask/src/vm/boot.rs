@@ -105,7 +105,7 @@ impl Lane {
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let work = || {
             while let Some((kernel, row)) = next() {
-                let ran = path::run(&self.programs.pagelab, kernel, row);
+                let ran = path::run(&self.programs.pagelab, Path::new(LOGS), kernel, row);
                 let mut booted = ran.unwrap_or_else(|error| {
                     let failures = vec![format!("{error:#}")];
                     let text = format!("\n[vm] FAILED: fault/path on {kernel}: {error:#}");

@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{
-    boot::LOGS,
     summary::Booted,
     table::Asked,
     verdict::{Finding, Judged, Outcome},
@@ -47,9 +46,9 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Runs a row on a kernel.
-pub(super) fn run(program: &Path, kernel: &str, row: usize) -> Result<Booted> {
+pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Result<Booted> {
     let (name, words) = CASES[row];
-    let folder = Path::new(LOGS).join(format!("{kernel}-{}", name.replace('/', "-")));
+    let folder = logs.join(format!("{kernel}-{}", name.replace('/', "-")));
     let _ = fs::remove_dir_all(&folder);
     let mut command = shell::program(&program.to_string_lossy(), ["run", "fault/path", "--quiet"]);
     command.args(["--kernel", kernel]).args(words).arg("--output").arg(&folder);

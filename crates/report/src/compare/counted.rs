@@ -9,10 +9,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use pagelab_record::vocabulary::workload::PATH;
 use serde_json::{Value, json};
 
-use super::{
-    judged::Against,
-    pairs::{Pair, measured},
-};
+use super::pairs::{Pair, measured};
 use crate::{
     document::{Block, Cell, Section, Tone},
     entry::Standing,
@@ -138,9 +135,9 @@ impl<'r> Counted<'r> {
 }
 
 /// Every stack of a comparison: `case;function;…;function A B`, a line each.
-pub(super) fn folded(against: &[Against<'_>]) -> String {
+pub(super) fn folded<'c, 'r: 'c>(all: impl Iterator<Item = &'c Counted<'r>>) -> String {
     let mut text = String::new();
-    for counted in against.iter().flat_map(|against| &against.counted) {
+    for counted in all {
         for (stack, [a, b]) in counted.stacks() {
             text.push_str(&format!("{};{stack} {a} {b}\n", counted.short.replace([' ', ';'], "_")));
         }
@@ -150,13 +147,13 @@ pub(super) fn folded(against: &[Against<'_>]) -> String {
 
 /// The paths of one side against the base: how long they are, and the functions that differ.
 pub(super) fn sections(
-    against: &Against<'_>,
+    counted: &[Counted<'_>],
     [a, b]: [&str; 2],
     id: impl Fn(&str) -> String,
     title: impl Fn(&str) -> String,
     for_page: bool,
 ) -> Vec<Section> {
-    if against.counted.is_empty() {
+    if counted.is_empty() {
         return Vec::new();
     }
     let side =
@@ -171,23 +168,22 @@ pub(super) fn sections(
             (a > 0).then(|| format!("{:+.1} %", (b as f64 / a as f64 - 1.0) * 100.0))
         })
         .words("Linux", 2, |one| one.kernels())
-        .table(&against.counted);
+        .table(counted);
     let said = "Instructions of the path that most samples took, counted in an emulated machine: \
                 the difference is exact.";
     let paths = Section::new(id("paths"), &title("Paths")).with(Block::Table(table));
     let mut sections = vec![paths.with(Block::Text(said.to_owned()))];
     let most = if for_page { FUNCTIONS_OF_A_PAGE } else { FUNCTIONS };
-    let rows: Vec<_> = against
-        .counted
+    let rows: Vec<_> = counted
         .iter()
         .flat_map(|one| one.functions().into_iter().take(most).map(move |differs| (one, differs)))
         .collect();
     if rows.is_empty() {
         return sections;
     }
-    let all: usize = against.counted.iter().map(|one| one.functions().len()).sum();
+    let all: usize = counted.iter().map(|one| one.functions().len()).sum();
     let shown = rows.len();
-    let many = against.counted.len() > 1;
+    let many = counted.len() > 1;
     let own = |which: usize| {
         move |(_, differs): &(&Counted<'_>, Differs<'_>)| {
             differs.sides[which].map(|own| group_thousands(own as f64))
@@ -210,7 +206,7 @@ pub(super) fn sections(
     let mut functions = functions.with(Block::Table(table));
     functions.blocks.push(Block::Text(format!("Instructions of the function itself.{more}")));
     if for_page {
-        let flames = against.counted.iter().filter_map(|one| one.flame([a, b]));
+        let flames = counted.iter().filter_map(|one| one.flame([a, b]));
         functions.blocks.extend(flames.map(Block::Flame));
     }
     sections.push(functions);
@@ -227,7 +223,7 @@ fn signed(difference: i64) -> Cell {
 }
 
 /// Lines for a mail: each case, and the functions that differ by most.
-pub(super) fn lines(against: &Against<'_>, columns: usize, line: &mut dyn FnMut(&str)) {
+pub(super) fn lines(all: &[Counted<'_>], columns: usize, line: &mut dyn FnMut(&str)) {
     /// Columns of the three numbers.
     const NUMBERS: usize = 30;
     let width = columns.saturating_sub(NUMBERS).max(12);
@@ -239,7 +235,7 @@ pub(super) fn lines(against: &Against<'_>, columns: usize, line: &mut dyn FnMut(
             line(&format!("{name:width$} {a:>9} {b:>9} {difference:>9}"));
         }
     };
-    for counted in &against.counted {
+    for counted in all {
         row("instructions", "before", "after", "more");
         let [a, b] = counted.instructions();
         let difference = format!("{:+}", counted.difference());
@@ -318,20 +314,10 @@ mod tests {
         let (a, b) = (record(&[("e", 10)]), record(&[("e", 10), (&long, 7)]));
         let pair = Pair { a: &a, b: &b, case: a.case.clone(), more: [vec![], vec![]], cell: None };
         let counted = vec![Counted::of(&pair, "write 4k").unwrap()];
-        let against = Against {
-            name: "b".to_owned(),
-            cells: vec![],
-            counted,
-            left: vec![],
-            differences: vec![],
-            all_skipped: false,
-            boots_differ: false,
-            position: None,
-        };
         let mut lines_said = Vec::new();
-        lines(&against, 72, &mut |line| lines_said.push(line.trim_end().to_owned()));
+        lines(&counted, 72, &mut |line| lines_said.push(line.trim_end().to_owned()));
         assert!(lines_said.iter().all(|line| line.chars().count() <= 72), "{lines_said:#?}");
         assert!(lines_said.iter().any(|line| line.ends_with("+7")), "{lines_said:#?}");
-        assert_eq!(folded(&[against]), format!("write_4k;e 10 10\nwrite_4k;{long} 0 7\n"));
+        assert_eq!(folded(counted.iter()), format!("write_4k;e 10 10\nwrite_4k;{long} 0 7\n"));
     }
 }

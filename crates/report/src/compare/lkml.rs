@@ -36,9 +36,11 @@ pub(super) fn render(comparison: &Comparison<'_>, columns: usize) -> String {
     for against in &comparison.against {
         line("");
         let tie = sections::share(comparison.delta);
-        let head = format!("{} -> {}, a tie is within {tie}", comparison.base_name, against.name);
+        let tie = format!(", a tie is within {tie}");
+        let tie = if against.cells.is_empty() { "" } else { &tie };
+        let head = format!("{} -> {}{tie}", comparison.base_name, against.name);
         wrapped(&head, columns, &mut line);
-        counted::lines(against, columns, &mut line);
+        counted::lines(&against.counted, columns, &mut line);
         let width = columns.saturating_sub(NUMBERS).max(12);
         if against.cells.is_empty() {
             left(against, columns, &mut line);

@@ -271,7 +271,7 @@ impl<'r> Comparison<'r> {
     /// Stacks of paths with what they take before and after: what flame graphs of a difference are
     /// drawn from.
     pub fn folded(&self) -> String {
-        visible(&counted::folded(&self.against))
+        visible(&counted::folded(self.counted()))
     }
 
     /// One file that opens offline.

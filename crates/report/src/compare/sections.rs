@@ -37,7 +37,7 @@ pub(super) fn document(comparison: &Comparison<'_>, for_page: bool) -> Document 
             if several { format!("{}: {text}", other.name) } else { text.to_owned() }
         };
         let names = [base_name.as_str(), &other.name];
-        sections.extend(counted::sections(other, names, id, title, for_page));
+        sections.extend(counted::sections(&other.counted, names, id, title, for_page));
         if !other.cells.is_empty() || other.counted.is_empty() {
             sections.push(cells(other, names, id("cells"), &title("Cells")));
         }
@@ -83,7 +83,9 @@ fn facts(comparison: &Comparison<'_>) -> Vec<(String, String)> {
             facts.extend(told.map(|(name, told)| (name.clone(), told)));
         }
     }
-    facts.push(("a tie".to_owned(), tie(comparison)));
+    if comparison.cells().next().is_some() {
+        facts.push(("a tie".to_owned(), tie(comparison)));
+    }
     let positions = comparison.against.iter().filter_map(|against| against.position.as_ref());
     facts.extend(positions.map(|told| ("the order".to_owned(), position(told))));
     facts

@@ -25,9 +25,9 @@ pub use imp::{
     HAS_STEP_OVER, HAS_STRING_STORE, has_reliable_tsc, is_emulated, is_guest, vector_bytes,
 };
 pub(crate) use imp::{
-    clear_nt, clear_string, copy_nt, copy_string, load_words, mark_begin, mark_end, mark_rest,
-    mark_say, mark_watch, read_all, step_over_store, store_or_step_over, store_words, ticks_end,
-    ticks_plain, ticks_start,
+    ROUTINE, clear_nt, clear_string, copy_nt, copy_string, load_words, mark_begin, mark_end,
+    mark_rest, mark_say, mark_watch, marked_routine, read_all, step_over_store, store_or_step_over,
+    store_words, ticks_end, ticks_plain, ticks_start,
 };
 pub(crate) use word::Word;
 pub(crate) use words::{

@@ -117,6 +117,41 @@ mark! {
     mark_end: 4
 }
 
+/// A window around a routine whose length is written here: what [`ROUTINE`] says, and nothing else
+/// between the two marks.
+pub(crate) fn marked_routine(word: &mut u64, bytes: &mut [u8; 4096]) {
+    // SAFETY: loads and stores of a word and of 4096 bytes that the caller lends; the direction
+    // flag is clear, as the ABI has it.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            ".byte 0x0f, 0x1f, 0x80, 3, 0x67, 0x61, 0x70",
+            ".rept 700",
+            "add {sum}, 1",
+            ".endr",
+            ".rept 200",
+            "mov {sum}, qword ptr [{word}]",
+            ".endr",
+            ".rept 89",
+            "mov qword ptr [{word}], {sum}",
+            ".endr",
+            ".rept 9",
+            "lock add qword ptr [{word}], 1",
+            ".endr",
+            "xor eax, eax",
+            "rep stosb",
+            ".byte 0x0f, 0x1f, 0x80, 4, 0x67, 0x61, 0x70",
+            sum = out(reg) _, word = in(reg) std::ptr::from_mut(word),
+            inout("rdi") bytes.as_mut_ptr() => _, inout("rcx") bytes.len() => _, out("eax") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Instructions of [`marked_routine`], its loads, stores, locked operations, and the bytes that its
+/// string instruction stores; a locked addition loads and stores.
+pub(crate) const ROUTINE: [u64; 5] = [1000, 209, 98, 9, 4096];
+
 /// Marks a message: the load behind the mark is from where its address and its length lie.
 ///
 /// The two are aligned, so that they are translated together.

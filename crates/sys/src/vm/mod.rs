@@ -1,6 +1,6 @@
-//! What only the first process of a test machine uses, its unsafe calls too.
+//! What only the first process of a machine uses, its unsafe calls too.
 //!
-//! `pagelab` itself never comes here.
+//! On a host `pagelab` never comes here.
 
 pub mod guest;
 pub mod hostile;

@@ -11,7 +11,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::fold::Folded;
+use super::follow::Folded;
 
 /// How the classes of samples are called that no row tells; functions in which they differ follow.
 const OTHER: &str = "other";

@@ -153,8 +153,8 @@ impl Machine {
                 command.args(["-numa", &format!("node,nodeid={node}{cpus},memdev=m{node}")]);
             }
         }
-        // Time goes by instructions, a nanosecond each, so that timers come after as many of them in
-        // every boot, however busy the host is; while the processor idles it is passed over.
+        // Time goes by instructions, a nanosecond each, so that timers come after as many of them
+        // in every boot, however busy the host is; while the processor idles it is passed over.
         command.args(["-icount", "shift=0,sleep=off"]);
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.arg("-serial").arg(format!("file:{}", named(console)));

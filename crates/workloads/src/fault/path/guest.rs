@@ -13,7 +13,10 @@ use pagelab_bench::{
 };
 use pagelab_record::Case;
 use pagelab_sys::{
-    knobs::WATCHDOG_COMMAND, loops::marks::say, time::ClockChoice, vm::guest as kernel,
+    knobs::WATCHDOG_COMMAND,
+    loops::marks::{routine, say},
+    time::ClockChoice,
+    vm::guest as kernel,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -36,6 +39,8 @@ const MOUNTS: &[(&str, &str)] = &[
     ("debugfs", "/sys/kernel/debug"),
     ("tracefs", "/sys/kernel/tracing"),
 ];
+/// The arm of the window whose length is known.
+pub(super) const ROUTINE: &str = "routine";
 /// Nanoseconds of a step of the clock that has no time.
 const STEP_NS: u64 = 1;
 
@@ -69,6 +74,8 @@ fn conduct(child: &str) -> Result<Value, String> {
     say(&json!({ "kernel": { "release": release, "command": read("/proc/cmdline") } }).to_string());
     let symbols = symbols(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
     say(&json!({ "symbols": symbols }).to_string());
+    say(&json!({ "repetition": { "arm": ROUTINE, "number": 0 } }).to_string());
+    routine();
     let axes =
         orders.case.0.iter().map(|(name, value)| (name.to_string(), vec![value.to_string()]));
     let entry = Entry::new(&LATENCY, axes.collect());

@@ -13,6 +13,7 @@
 mod classes;
 mod emulator;
 mod fold;
+mod follow;
 pub mod guest;
 mod initrd;
 mod kernel;

@@ -13,6 +13,7 @@ use pagelab_record::{
         table::STACK,
     },
 };
+use pagelab_sys::loops::marks::ROUTINE;
 
 use super::{
     fold::Boot,
@@ -56,6 +57,12 @@ impl Told {
         let taken = samples.len() as u64;
         let sum = |of: fn(&Counts) -> u64| mode.stacks.values().map(of).sum::<u64>();
         let whole = mode.total;
+        for ((name, known), counted) in
+            Counts::NAMES.into_iter().zip(ROUTINE).zip(self.first.routine.row())
+        {
+            let claim = format!("{name} of a routine of known length, as it was assembled");
+            witness.expect(&claim, known, counted);
+        }
         let claim = "instructions of the path by function, as by window";
         witness.expect(claim, whole.instructions, sum(|counts| counts.instructions));
         witness.expect("windows that were neither sampled nor disturbed", 0, {
@@ -71,7 +78,7 @@ impl Told {
         for (name, count) in Counts::NAMES.into_iter().zip(whole.row()) {
             witness.set(&counter::of_mode(name), count);
         }
-        witness.set(&counter::of_mode(counter::USER), mode.user);
+        witness.set(&counter::of_mode(counter::USER), mode.user.instructions);
         witness.set(counter::SAMPLES, taken);
         witness.set(counter::SAMPLES_IN_MODE, *in_mode);
         let named = classes.iter().filter(|class| class.is_named());
