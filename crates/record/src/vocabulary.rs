@@ -39,7 +39,7 @@ pub mod workload {
     pub const SYSCALL: &str = "limit/syscall";
 
     /// Those that measure; a program is watched.
-    pub const ALL: [&str; 18] = [
+    pub const ALL: [&str; 19] = [
         THROUGHPUT,
         LATENCY,
         STAGES,

@@ -6,6 +6,7 @@ use pagelab_sys::{files::scratch::default_directory, machine::thp::Policy, uffd:
 use crate::{
     fault::{
         needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Own, Room, TSC, Uffd},
+        path::{EMULATOR, PLUGIN},
         stages::TRACEPOINTS,
     },
     limit::bulk::STRING_STORE,
@@ -20,6 +21,7 @@ pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
     || vec![SCHED_FIFO.needed()],
     || vec![Lockable(256 << 20).needed()],
     || vec![TRACEPOINTS.needed()],
+    || vec![EMULATOR.needed(), PLUGIN.needed()],
     || vec![Memory(2 << 30).needed()],
     || vec![Cpus::Count(2).needed()],
     || vec![Node::Far.needed()],

@@ -24,10 +24,7 @@ const KERNELS: [&str; 3] = ["6.1", "6.12", "newest"];
 const CASES: &[(&str, &[&str])] = &[
     (
         "path/4k",
-        &[
-            "--kind",
-            "write,read,zero-write,fork-cow,reuse,mprotect,dontneed,free,shmem-write,shmem-minor",
-        ],
+        &["--kind", "write,read,zero-write,fork-cow,reuse,dontneed,shmem-write,shmem-minor"],
     ),
     ("path/2m", &["--kind", "write,read", "--page", "2m", "--size", "32m"]),
     ("path/nodes", &["--kind", "numa-hint,migrate", "--size", "2m"]),

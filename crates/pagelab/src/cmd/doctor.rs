@@ -158,6 +158,7 @@ fn affected(need: &Needed) -> Vec<String> {
             ("handler", "sigbus"),
             ("arms", "segment-1g"),
             ("arms", "module-2m"),
+            ("kernel", "6.12"),
         ] {
             if !has(name) {
                 continue;

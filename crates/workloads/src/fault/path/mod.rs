@@ -27,8 +27,9 @@ use pagelab_bench::{
 };
 use pagelab_record::{Case, vocabulary::arm::OURS};
 
+pub(crate) use self::emulator::{EMULATOR, PLUGIN};
 use self::{
-    emulator::{EMULATOR, Machine, PLUGIN},
+    emulator::Machine,
     kernel::{Image, KERNELS, Parameters},
     told::Told,
 };
