@@ -362,8 +362,7 @@ fn nature(planned: &Planned) -> Nature {
     match planned.method.clock {
         _ if planned.is_simulated() => Nature::Simulated,
         ClockChoice::Scripted { .. } => Nature::Simulated,
-        _ if planned.workload.about().is_emulated => Nature::Emulated,
-        _ if arch::is_emulated() => Nature::Emulated,
+        _ if arch::is_emulated() || planned.workload.about().is_emulated => Nature::Emulated,
         _ => Nature::Measured,
     }
 }
