@@ -8,7 +8,7 @@
 //! # Rules
 //! 1. A function has the type that QEMU's header gives its name.
 //! 2. A [`Block`] or an [`Insn`] comes from QEMU, and is not kept beyond the callback it came in.
-//! 3. GLib made the array and QEMU filled it: it is valid, and its data are `len` bytes, until it
+//! 3. `GLib` made the array and QEMU filled it: it is valid, and its data are `len` bytes, until it
 //!    is freed.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -37,7 +37,7 @@ pub(crate) struct Info {
     pub(crate) vcpus: [c_int; 2],
 }
 
-/// A `GByteArray` of GLib's: what QEMU reads guest memory into.
+/// A `GByteArray` of `GLib`: what QEMU reads guest memory into.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Bytes {

@@ -150,7 +150,7 @@ impl Window {
         places
     }
 
-    /// Where an address lies, by Documentation/arch/x86/x86_64/mm.rst: the bases that a kernel has
+    /// Where an address lies, by `Documentation/arch/x86/x86_64/mm.rst`: the bases that a kernel has
     /// which does not choose them at random, for four and for five levels of page tables.
     fn place(&self, at: u64) -> Place {
         const PAGES: [std::ops::Range<u64>; 2] = [

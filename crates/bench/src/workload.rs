@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// What is known of a workload without a case.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct About {
     /// `collection/workload`.

@@ -232,8 +232,8 @@ mod tests {
         let rows = [[4096, 2, 3072], [4096, 1, 64], [4096, 1, 72], [2 << 20, 1, 32]];
         let rows = rows.map(|row| row.to_vec()).to_vec();
         let table = Table { name: TLBS.to_owned(), columns: columns.to_vec(), rows };
-        assert_eq!(tlb_levels(&[table.clone()], 4096), [72, 3072]);
-        assert_eq!(tlb_levels(&[table.clone()], 2 << 20), [32]);
+        assert_eq!(tlb_levels(std::slice::from_ref(&table), 4096), [72, 3072]);
+        assert_eq!(tlb_levels(std::slice::from_ref(&table), 2 << 20), [32]);
         assert!(tlb_levels(&[table], 65536).is_empty() && tlb_levels(&[], 4096).is_empty());
     }
 

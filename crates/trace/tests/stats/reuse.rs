@@ -49,7 +49,7 @@ fn listed(ops: &[Op], shift: u32, entries: usize) -> [[u64; CLASSES + 1]; 2] {
 fn some() -> impl Strategy<Value = Vec<Op>> {
     let op = (0_u64..40, 0_u64..3, 0_u64..3, any::<bool>(), any::<bool>());
     let op = op.prop_map(|(page, part, block, stores, fetches)| {
-        let addr = block << 21 | part << 16 | page % 16 << 12 | page;
+        let addr = (block << 21) | (part << 16) | ((page % 16) << 12) | page;
         match (fetches, stores) {
             (true, _) => Op::load(addr | FETCHED, Width::W1),
             (false, true) => Op::store(addr, Width::W8, page),

@@ -86,7 +86,7 @@ impl Capture {
     /// # Errors
     /// When QEMU cannot be started or its plugin's counters cannot be read.
     pub(super) fn run(self, ended: Option<ExitStatus>) -> Result<Captured, Failure> {
-        let Some(ended) = ended else { return Ok(captured(End::Interrupted, 0, Vec::new())) };
+        let Some(ended) = ended else { return Ok(captured(End::Interrupted, 0, &[])) };
         let (from, pipe) = io::pipe().map_err(Failure::host)?;
         let buffer = memfd::create("pagelab-capture").map_err(Failure::host)?;
         let told = [
@@ -129,7 +129,7 @@ impl Capture {
                  what was captured is not used"
             ));
         }
-        Ok(captured(end, counters.ops, model.uses.finish()))
+        Ok(captured(end, counters.ops, &model.uses.finish()))
     }
 }
 
@@ -199,7 +199,7 @@ impl<F: FnMut(u64) -> usize> Model<F> {
 }
 
 /// As a record has it: places that were used, and what was executed.
-fn captured(end: End, ops: u64, reused: Vec<Reused>) -> Captured {
+fn captured(end: End, ops: u64, reused: &[Reused]) -> Captured {
     let of_places = |counts: &[u64]| -> Vec<Uses> {
         let pairs = counts[..CLASSES].chunks(2);
         let data = pairs.map(|pair| Uses { all: pair[0] + pair[1], whole: pair[1] });
@@ -249,7 +249,7 @@ mod tests {
         let mut model = Model { uses, kept: Vec::new(), bytes: 0 };
         bytes.chunks(7).for_each(|piece| model.see(piece).unwrap());
         assert!(model.kept.is_empty());
-        let captured = captured(End::Whole, 4, model.uses.finish());
+        let captured = captured(End::Whole, 4, &model.uses.finish());
         let pages = captured.pages(4096).unwrap();
         assert_eq!(pages.first[0], Uses { all: 2, whole: 1 });
         assert_eq!(pages.first.last(), Some(&Uses { all: 1, whole: 0 }));

@@ -151,7 +151,8 @@ mod tests {
         let seen = seen(&captured(), false, &levels, 1e9, &Walks::default());
         assert_eq!(seen.places.len(), 1, "the stack walked nowhere");
         let place = &seen.places[0];
-        assert_eq!([place.walks.low, place.walks.value, place.walks.high], [60.0, 160.0, 200.0]);
+        let Quantity { low, value, high, .. } = place.walks;
+        assert_eq!(format!("{low} {value} {high}"), "60 160 200");
         assert!(place.cost.is_none() && seen.cost().is_none(), "nothing has a price");
         let By::Model(model) = &seen.by else { panic!("{seen:?}") };
         let entries: Vec<u64> = model.sizes.iter().map(|size| size.entries).collect();

@@ -67,28 +67,31 @@ impl Class {
     }
 }
 
+/// Samples of a class: their places, how much each is beyond the mode, and what differs in the first.
+type Found = (Vec<u64>, Vec<i64>, Vec<(String, i64)>);
+
 /// Sorts samples, each with its place among all, into classes; the most frequent first.
 pub(super) fn sort<'p>(
     mode: &Folded,
     samples: impl Iterator<Item = (u64, &'p Folded)>,
 ) -> Vec<Class> {
-    let mut found: BTreeMap<String, (Vec<u64>, Vec<i64>, Vec<(String, i64)>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
     for (at, sample) in samples {
         let (name, differs) = name_of(mode, sample);
-        let more = signed(sample.total.instructions) - signed(mode.total.instructions);
+        let beyond = signed(sample.total.instructions) - signed(mode.total.instructions);
         let (places, all, _) =
             found.entry(name).or_insert_with(|| (Vec::new(), Vec::new(), differs));
         places.push(at);
-        all.push(more);
+        all.push(beyond);
     }
-    let class = |(name, (places, mut more, differs)): (_, (Vec<u64>, Vec<i64>, _))| {
-        more.sort_unstable();
+    let class = |(name, (places, mut beyond, differs)): (_, (Vec<u64>, Vec<i64>, _))| {
+        beyond.sort_unstable();
         let mut gaps: Vec<u64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
         gaps.sort_unstable();
         Class {
             name,
             samples: places.len() as u64,
-            more: [more[0], more[more.len() / 2], more[more.len() - 1]],
+            more: [beyond[0], beyond[beyond.len() / 2], beyond[beyond.len() - 1]],
             period: gaps.get(gaps.len() / 2).copied().unwrap_or(0),
             differs,
         }

@@ -117,7 +117,7 @@ impl Asked {
 
     /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel.
     fn memory_mib(&self) -> u64 {
-        (4 * self.size >> 20) + 768
+        ((4 * self.size) >> 20) + 768
     }
 }
 
@@ -148,20 +148,20 @@ impl Experiment for Asked {
             memory_mib: self.memory_mib(),
             has_two_nodes: self.has_two_nodes,
         };
-        Ok(vec![Box::new(Boots { machine, inside, boots: self.boots, told: None })])
+        Ok(vec![Box::new(Booted { machine, inside, boots: self.boots, told: None })])
     }
 }
 
 /// The arm: some boots of one machine.
 #[derive(Debug)]
-struct Boots {
+struct Booted {
     machine: Machine,
     inside: Case,
     boots: u32,
     told: Option<Told>,
 }
 
-impl Trial for Boots {
+impl Trial for Booted {
     fn arm(&self) -> &'static str {
         OURS
     }

@@ -112,13 +112,13 @@ impl Told {
                 });
             }
         }
-        let mut names = PLACES.to_vec();
-        names.push("kernel-text");
+        let mut sorts = PLACES.to_vec();
+        sorts.push("kernel-text");
         let mut rows: Vec<Vec<i64>> =
             (0..2).map(|of| places.iter().map(|place| signed(place[of])).collect()).collect();
         rows[0].push(signed(mode.text_lines));
         rows[1].push(0);
-        witness.table(Table { name: PLACES_TABLE.to_owned(), columns: columns(&names), rows });
+        witness.table(Table { name: PLACES_TABLE.to_owned(), columns: columns(&sorts), rows });
         let release = &self.first.kernel.release;
         witness.table(Table { name: format!("{KERNEL}{release}"), columns: vec![], rows: vec![] });
         self.warn(witness);
