@@ -140,14 +140,13 @@ impl State {
     fn sample(&mut self) {
         let runs = self.window.runs();
         let next = self.paths.len();
-        let path = match self.paths.get(runs) {
-            Some(path) => *path,
-            None => {
-                let line = path_line(next, runs);
-                self.paths.insert(runs.to_vec(), next);
-                self.say(&line);
-                next
-            }
+        let path = if let Some(path) = self.paths.get(runs) {
+            *path
+        } else {
+            let line = path_line(next, runs);
+            self.paths.insert(runs.to_vec(), next);
+            self.say(&line);
+            next
         };
         let places = self.window.places();
         self.say(&format!("{{\"sample\":{{\"path\":{path},\"places\":{places:?}}}}}"));

@@ -150,8 +150,8 @@ impl Window {
         places
     }
 
-    /// Where an address lies, by `Documentation/arch/x86/x86_64/mm.rst`: the bases that a kernel has
-    /// which does not choose them at random, for four and for five levels of page tables.
+    /// Where an address lies, by `Documentation/arch/x86/x86_64/mm.rst`: the bases of a kernel that
+    /// does not choose them at random, for four and for five levels of page tables.
     fn place(&self, at: u64) -> Place {
         const PAGES: [std::ops::Range<u64>; 2] = [
             0xFFFF_EA00_0000_0000..0xFFFF_EB00_0000_0000,

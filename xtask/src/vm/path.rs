@@ -26,7 +26,6 @@ const CASES: &[(&str, &[&str])] = &[
         "path/4k",
         &["--kind", "write,read,zero-write,fork-cow,reuse,dontneed,shmem-write,shmem-minor"],
     ),
-    ("path/2m", &["--kind", "write,read", "--page", "2m", "--size", "32m"]),
     ("path/nodes", &["--kind", "numa-hint", "--size", "2m"]),
 ];
 
@@ -152,7 +151,7 @@ mod tests {
             machines: vec![],
         };
         assert_eq!(selected(&asked("path/", "6.12")).len(), CASES.len());
-        assert_eq!(selected(&asked("path/2m", "6.1")), [("6.1", 1)]);
+        assert_eq!(selected(&asked("path/nodes", "6.1")), [("6.1", 1)]);
         assert!(selected(&asked("numa/", "6.12")).is_empty());
         assert!(names().all(|name| name.starts_with("path/")));
     }

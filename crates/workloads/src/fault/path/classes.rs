@@ -67,7 +67,7 @@ impl Class {
     }
 }
 
-/// Samples of a class: their places, how much each is beyond the mode, and what differs in the first.
+/// Samples of a class: their places, how far each is beyond the mode, what differs in the first.
 type Found = (Vec<u64>, Vec<i64>, Vec<(String, i64)>);
 
 /// Sorts samples, each with its place among all, into classes; the most frequent first.
