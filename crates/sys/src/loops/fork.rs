@@ -18,15 +18,15 @@ use std::{
     fs,
     io::{self, PipeWriter},
     os::fd::AsRawFd,
+    sync::{Mutex, PoisonError},
 };
 
 use linux_raw_sys::general as uapi;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
-use super::Stride;
 use crate::{
-    Area, Called, SysError,
-    memory::{Backing, Layout, Ranges, account},
+    Called, SysError,
+    memory::{Ranges, account},
 };
 
 /// Seconds after which a holder ends by itself.
@@ -106,14 +106,32 @@ pub fn settle(except: &Ranges) -> Result<(), SysError> {
     forget_translations()
 }
 
-/// Unmaps more present pages than the kernel flushes one by one: then it flushes all of this
-/// process (`tlb_single_page_flush_ceiling`, 33 since Linux 3.16).
+/// Gives up more present pages than the kernel flushes one by one: then it flushes all of this
+/// process (`tlb_single_page_flush_ceiling`, 33 since Linux 3.16). They lie at one place for good,
+/// so that nothing is mapped while somebody else lays out an area.
 fn forget_translations() -> Result<(), SysError> {
-    const PAGE: usize = 4096;
-    const BYTES: usize = 128 * PAGE;
-    let mut area = Area::mapped(Layout::contiguous(BYTES), Backing::Anonymous, PAGE)?;
-    area.touch(0, BYTES, Stride { step: PAGE, bytes: 8 });
-    area.release()
+    const BYTES: usize = 128 << 12;
+    static PLACE: Mutex<Option<usize>> = Mutex::new(None);
+    let mut place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = if let Some(at) = *place {
+        at
+    } else {
+        let (access, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at a place of the kernel's choice, which is kept for good.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(SysError::last("mmap", "pages to flush translations with"));
+        }
+        *place.insert(at as usize)
+    };
+    for advice in [uapi::MADV_POPULATE_WRITE, uapi::MADV_DONTNEED] {
+        let pages = at as *mut libc::c_void;
+        // SAFETY: the pages are those mapped above, and hold nothing that anybody reads.
+        let result = unsafe { libc::madvise(pages, BYTES, advice.cast_signed()) };
+        SysError::checked(result, "madvise", "pages to flush translations with")?;
+    }
+    Ok(())
 }
 
 /// A way of changing the signal mask that no kernel knows.
@@ -154,7 +172,9 @@ fn writable(except: &Ranges) -> Result<Vec<(usize, usize)>, SysError> {
 mod tests {
     use super::*;
     use crate::{
-        memory::{Advice, account::Frames},
+        Area,
+        loops::Stride,
+        memory::{Advice, Backing, Layout, account::Frames},
         time::usage,
     };
 
@@ -181,7 +201,8 @@ mod tests {
     #[test]
     fn what_was_loaded_from_since_the_fork_can_be_stored_to_without_a_fault() {
         let _alone = crate::alone();
-        let mut bytes = vec![1_u8; 64 << 12];
+        // Too few for malloc to map them.
+        let mut bytes = vec![1_u8; 24 << 12];
         for _ in 0..20 {
             drop(Holder::fork().unwrap());
             // Leaves translations in the TLB that allow no store.

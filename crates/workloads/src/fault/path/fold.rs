@@ -45,7 +45,7 @@ pub(super) struct Boot {
 /// # Errors
 /// When nothing in it took a fault.
 pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
-    let record = log.record.clone().ok_or_else(|| nothing(log))?;
+    let record = log.record.clone().ok_or_else(|| nothing(log, &BTreeMap::new()))?;
     let all: Vec<_> = log.samples(OURS).collect();
     let mut paths: HashMap<usize, Folded> = HashMap::new();
     for sample in &all {
@@ -61,9 +61,11 @@ pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
     }
     let total = |path: usize| paths[&path].total.instructions;
     let most = most_often(quiet.iter().map(|sample| total(sample.path)));
-    let most = most.filter(|instructions| *instructions > 0).ok_or_else(|| nothing(log))?;
+    let most = most.filter(|instructions| *instructions > 0);
+    let most = most.ok_or_else(|| nothing(log, &disturbed))?;
     let in_mode: Vec<_> = quiet.iter().filter(|sample| total(sample.path) == most).collect();
-    let path = most_often(in_mode.iter().map(|sample| sample.path)).ok_or_else(|| nothing(log))?;
+    let path = most_often(in_mode.iter().map(|sample| sample.path));
+    let path = path.ok_or_else(|| nothing(log, &disturbed))?;
     let mode = paths[&path].clone();
     let mut places = [[0; 2]; PLACES.len()];
     for (place, found) in places.iter_mut().enumerate() {
@@ -98,8 +100,16 @@ fn routine(log: &Log) -> Counts {
         .map_or_else(Counts::default, |window| follow(&log.paths[window.path], &log.symbols).user)
 }
 
-fn nothing(log: &Log) -> Error {
+fn nothing(log: &Log, disturbed: &BTreeMap<&'static str, u64>) -> Error {
     let windows = log.samples(OURS).count();
+    if disturbed.values().sum::<u64>() > 0 {
+        let by: Vec<&str> = disturbed.keys().copied().collect();
+        return Error::Case(format!(
+            "none of {windows} windows is the fault's alone: others take part in each ({}), so there \
+             is no path to tell; choose a smaller --page",
+            by.join(", ")
+        ));
+    }
     Error::Case(format!(
         "none of {windows} windows holds an instruction of the kernel: this kind takes no fault \
          there; choose another --kind"
