@@ -2,7 +2,7 @@
 //!
 //! The one idea: a mark is an instruction that does nothing, which the plugin in `capture/` finds
 //! when it is translated. On any other machine nobody hears of it. The windows themselves are in
-//! the loops of [`super::touch`], around what a scripted clock has no time for.
+//! the loops of `touch.rs`, around what a scripted clock has no time for.
 
 use crate::arch;
 

@@ -105,8 +105,8 @@ fn nothing(log: &Log, disturbed: &BTreeMap<&'static str, u64>) -> Error {
     if disturbed.values().sum::<u64>() > 0 {
         let by: Vec<&str> = disturbed.keys().copied().collect();
         return Error::Case(format!(
-            "none of {windows} windows is the fault's alone: others take part in each ({}), so there \
-             is no path to tell; choose a smaller --page",
+            "none of {windows} windows is the fault's alone: others take part in each ({}), so \
+             there is no path to tell; choose a smaller --page",
             by.join(", ")
         ));
     }

@@ -7,8 +7,8 @@
 //! marks is a window: it begins with the touch and ends when the touch has completed.
 //!
 //! The proof is that of `fault/latency`, taken inside the machine by its own kernel. Nothing here
-//! is a time, and nothing is estimated: a number is the path that most samples took ([`fold`]), and
-//! what the others did beside it has a name ([`classes`]).
+//! is a time, and nothing is estimated: a number is the path that most samples took (`fold`), and
+//! what the others did beside it has a name (`classes`).
 
 mod classes;
 mod emulator;
