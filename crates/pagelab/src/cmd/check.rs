@@ -4,7 +4,7 @@
 //! once more, and both answers are shown: what fails twice is a fault of the machine or of ours,
 //! what fails once was disturbed by something beside it.
 
-use clap::Args;
+use clap::{Args, builder::PossibleValuesParser};
 use pagelab_bench::{
     asked::{Forks, Repetitions, Seconds},
     plan::{self, Plan},
@@ -34,13 +34,24 @@ pub(super) struct Check {
     /// Print KTAP, as the kernel's own tests do.
     #[arg(long)]
     ktap: bool,
+    /// Check these workloads only.
+    #[arg(
+        value_name = "WORKLOAD",
+        value_parser = PossibleValuesParser::new(WORKLOADS.iter().map(|workload| workload.name())),
+        hide_possible_values = true,
+    )]
+    workloads: Vec<String>,
 }
 
 impl Run for Check {
     /// Runs them and prints one line each.
     fn run(self) -> Result<Exit, Failure> {
-        let plan = plan::of_suite(&smallest(), self.clock.choice(), self.method.overrides())
-            .map_err(Failure::usage_text)?;
+        let plan = plan::of_suite(
+            &smallest(&self.workloads),
+            self.clock.choice(),
+            self.method.overrides(),
+        )
+        .map_err(Failure::usage_text)?;
         if self.dry.dry_run {
             for planned in &plan.cases {
                 output::result(&format!("{}\n", progress::brief(planned)))?;
@@ -110,9 +121,12 @@ const TOGETHER: &[(&str, &[(&str, &str)])] = &[
     ("fault/throughput", &[("pressure", "memcg"), ("page", "4k,2m"), ("size", "32m")]),
 ];
 
-/// One case of each workload, and one of each page size or memory type where it has them.
-fn smallest() -> Suite {
-    let entries = WORKLOADS.iter().flat_map(|workload| {
+/// One case of each workload, and one of each page size or memory type where it has them; of all
+/// workloads where none is named.
+fn smallest(named: &[String]) -> Suite {
+    let is_asked = |name: &str| named.is_empty() || named.iter().any(|asked| asked == name);
+    let asked = WORKLOADS.iter().filter(|workload| is_asked(workload.name()));
+    let entries = asked.flat_map(|workload| {
         // Sizes of which there are few are words, and `all` is none of them.
         let is_open = |name: &str, values: &[&str]| {
             let mut params = workload.params().iter().filter(|param| param.name == name);
