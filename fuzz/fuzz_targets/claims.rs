@@ -4,12 +4,14 @@
 //! others: expressions of a template, mostly, which is where anybody's publication could do harm.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use libfuzzer_sys::{
     arbitrary::{self, Unstructured},
     fuzz_target,
 };
 use pagelab_fuzz::{folder, sow, text};
-use pagelab_record::journal;
+use pagelab_record::{Record, RunHeader, journal};
 use pagelab_report::{Publication, Report, Style};
 
 /// Publications of ours: their files are what is edited.
@@ -45,6 +47,17 @@ const EXPRESSIONS: &[&str] = &[
     "((((1))))",
     "x.y.z",
 ];
+
+/// What the claims are about: a header, and a record of each workload.
+static GOLDEN: LazyLock<(RunHeader, Vec<Record>)> = LazyLock::new(|| {
+    let contents = include_str!("../../tests/data/golden.jsonl");
+    let (header, records) = contents.split_once('\n').expect("a header and records");
+    let about = ["\"fault/latency\"", "\"emu/replay\"", "\"memtype/bandwidth\""];
+    let is = |line: &&str| about.iter().any(|workload| line.contains(workload));
+    let records: Vec<&str> = records.lines().filter(is).take(3).collect();
+    let records = journal::read_records(&records.join("\n")).expect("our own records");
+    (serde_json::from_str(header).expect("our own header"), records)
+});
 
 /// A file of ours, some lines of which say something else.
 fn edited(input: &mut Unstructured<'_>, base: &str) -> arbitrary::Result<String> {
@@ -85,14 +98,8 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
             assert!(matches!(line, Some(Ok(1..))), "{why}");
         }
         Ok(publication) => {
-            let contents = include_str!("../../tests/data/golden.jsonl");
-            let (header, records) = contents.split_once('\n').expect("a header and records");
-            let header = serde_json::from_str(header).expect("our own header");
-            let about = ["\"fault/latency\"", "\"emu/replay\"", "\"memtype/bandwidth\""];
-            let is = |line: &&str| about.iter().any(|workload| line.contains(workload));
-            let records: Vec<&str> = records.lines().filter(is).take(3).collect();
-            let records = journal::read_records(&records.join("\n")).expect("our own records");
-            let report = Report::of(&header, &records, None, &[publication], |_, _| None);
+            let (header, records) = &*GOLDEN;
+            let report = Report::of(header, records, None, &[publication], |_, _| None);
             assert!(!report.terminal(Style { color: false, width: 80 }).is_empty());
         }
     }
