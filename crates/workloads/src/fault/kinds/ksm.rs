@@ -90,7 +90,7 @@ impl Merged {
             if monotonic_raw_ns() > deadline {
                 return Ok(false);
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
