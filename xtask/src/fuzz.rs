@@ -36,6 +36,7 @@ const TARGETS: &[Target] = &[
     Target { name: "report", memory_mib: 1024, bytes_max: 256 },
     Target { name: "stats", memory_mib: 1024, bytes_max: 256 },
     Target { name: "suite", memory_mib: 1024, bytes_max: 2048 },
+    Target { name: "tasks", memory_mib: 512, bytes_max: 2048 },
 ];
 
 /// A row of the table of targets: `fuzz/fuzz_targets/<name>.rs`.

@@ -8,6 +8,7 @@ mod arm;
 pub mod asked;
 pub mod blocks;
 pub mod count;
+pub mod digest;
 mod grid;
 mod guards;
 pub mod inputs;
@@ -26,6 +27,7 @@ mod request;
 pub mod runner;
 mod same;
 pub mod suite;
+pub mod tasks;
 pub mod words;
 pub mod workload;
 

@@ -7,7 +7,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read},
+    io,
     os::unix::{fs::MetadataExt, process::CommandExt},
     path::{Path, PathBuf},
     process::Command,
@@ -19,9 +19,11 @@ use pagelab_record::{
     schema,
 };
 use pagelab_sys::process::child::{self, Care, Ended};
-use sha2::{Digest, Sha256};
 
-use crate::request::{Greeting, Hello, PROTOCOL, Request};
+use crate::{
+    digest,
+    request::{Greeting, Hello, PROTOCOL, Request},
+};
 
 /// So long may an answer take.
 const LIMIT_NS: u64 = 30_000_000_000;
@@ -67,19 +69,12 @@ impl Program {
 /// A sentence, when it cannot be read or run.
 pub fn digest(path: &Path) -> Result<String, String> {
     let said = |error: io::Error| format!("{}: {error}", path.display());
-    let mut file = File::open(path).map_err(said)?;
+    let file = File::open(path).map_err(said)?;
     let found = file.metadata().map_err(said)?;
     if !found.is_file() || found.mode() & 0o111 == 0 {
         return Err(format!("{} is no program: chmod +x makes a file one", path.display()));
     }
-    let (mut digest, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut buffer).map_err(said)? {
-            0 => break,
-            count => digest.update(&buffer[..count]),
-        }
-    }
-    Ok(digest.finalize().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")))
+    digest::of_file(&file).map_err(said)
 }
 
 /// Asks a program whether it can be an arm of these cases, and for its version; `words` are the

@@ -3,7 +3,7 @@
 //! A case that was measured again, or a journal whose lines were written twice, is still one case:
 //! its last record counts, and stands where its first one stood. Two arms of a cell are written one
 //! after the other, and count together: where a run was killed between the two, the pair before
-//! does.
+//! does. In a run of a fleet each machine has its own.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,9 +27,8 @@ pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
         cell(record).is_some_and(|cell| cells.contains(&cell)) && !paired.contains(&at)
     };
     for (at, record) in records.iter().enumerate().filter(|(at, record)| !is_half(*at, record)) {
-        let places = last
-            .entry((record.key(), record.ab.as_ref().map(|turns| turns.cell)))
-            .or_insert((at, at));
+        let places =
+            last.entry((record.key(), cell(record), record.host.name())).or_insert((at, at));
         places.1 = at;
     }
     let mut kept: Vec<(usize, usize)> = last.into_values().collect();

@@ -11,9 +11,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagelab_bench::{
     plan::{Plan, Planned},
     runner::Step,
+    workload::Row,
 };
 use pagelab_record::{
-    Outcome, Record,
+    Case, Outcome, Record,
     units::{display_number, display_rate},
 };
 use pagelab_report::visible;
@@ -200,9 +201,14 @@ fn estimated_ms(planned: &Planned) -> u64 {
 
 /// The case without what it leaves at its default.
 pub(crate) fn brief(planned: &Planned) -> String {
-    let mut text = planned.workload.name().to_owned();
-    for param in planned.workload.params() {
-        match planned.case.get(param.name) {
+    brief_case(planned.workload, &planned.case)
+}
+
+/// The same of a case alone.
+pub(crate) fn brief_case(workload: Row, case: &Case) -> String {
+    let mut text = workload.name().to_owned();
+    for param in workload.params() {
+        match case.get(param.name) {
             Some(value)
                 if value != param.default
                     || matches!(param.name, "page" | "kind" | "level" | "trace") =>

@@ -295,7 +295,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schema::{Case, Host, Nature};
+    use crate::{
+        Host,
+        schema::{Case, Nature},
+    };
 
     fn header() -> RunHeader {
         RunHeader {

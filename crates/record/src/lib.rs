@@ -12,6 +12,7 @@
 
 pub mod ab;
 pub mod asked;
+mod host;
 pub mod input;
 pub mod journal;
 pub mod latency;
@@ -27,7 +28,8 @@ pub mod walks;
 
 pub use ab::{Ab, Arm, Turns};
 pub use asked::Asked;
+pub use host::Host;
 pub use schema::{
-    Case, Claim, Clock, Column, Data, Host, LeftOut, Measured, Nature, Outcome, Record, RunHeader,
+    Case, Claim, Clock, Column, Data, LeftOut, Measured, Nature, Outcome, Record, RunHeader,
     Series, Summary, Table, Unit, Word,
 };

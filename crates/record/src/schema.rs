@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ab::Turns, asked::Asked, vocabulary};
+use crate::{ab::Turns, asked::Asked, host::Host, vocabulary};
 
 /// The schema of a [`Record`].
 pub const SCHEMA: &str = "pagelab.record/1";
@@ -111,18 +111,6 @@ impl fmt::Display for Case {
         }
         Ok(())
     }
-}
-
-/// The facts of a machine, in three classes that comparison treats apart.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Host {
-    /// What the machine is: CPU, memory, kernel. A difference means another machine.
-    pub identity: BTreeMap<String, Value>,
-    /// How it is set up: THP, governor, mitigations. A difference may explain a result.
-    pub settings: BTreeMap<String, Value>,
-    /// What it happened to be doing: load, steal, free memory. Differences are normal.
-    pub volatile: BTreeMap<String, Value>,
 }
 
 /// What came of a case. All three are records: a run never loses a case in silence.

@@ -13,6 +13,11 @@
 pub mod path;
 pub mod tried;
 
+/// Facts of a machine.
+pub mod fact {
+    pub const HOST_NAME: &str = "host_name";
+}
+
 /// Workloads.
 pub mod workload {
     pub const THROUGHPUT: &str = "fault/throughput";

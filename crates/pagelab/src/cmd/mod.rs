@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod doctor;
 mod explain;
+mod fleet;
 mod generate;
 mod history;
 mod list;
@@ -42,6 +43,7 @@ const COMMANDS: &[Row] = &[
     Row { name: "segment", describe: segment::describe, run: segment::segment },
     Row { name: "trace", describe: trace::describe, run: trace::trace },
     Row { name: "tier", describe: tier::describe, run: tier::tier },
+    Row { name: "fleet", describe: fleet::describe, run: fleet::fleet },
     Row::of::<resume::Resume>("resume"),
     Row::of::<history::Ls>("ls"),
     Row::of::<history::Show>("show"),

@@ -1,8 +1,12 @@
 //! `pagelab report`: runs into something to read.
 
-use std::path::PathBuf;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use clap::{ArgAction, Args, ValueHint};
+use pagelab_record::Record;
 use pagelab_report::{Publication, Report};
 
 use crate::{
@@ -23,6 +27,9 @@ pub(super) struct Reported {
     /// Set a publication beside the run: a folder with records.jsonl and claims.toml.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     published: Vec<PathBuf>,
+    /// Of a run of several hosts (fleet merge), the one to report.
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// Write to a file that does not exist yet, instead of stdout.
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -46,7 +53,7 @@ impl Run for Reported {
             }
             super::compare::page(&self.run)?
         } else {
-            whole(&self.run, &self.format, &more)?
+            whole(&self.run, &self.format, &more, self.host.as_deref())?
         };
         match out.zip(self.file) {
             Some((out, path)) => output::write(out, &path, &whole)?,
@@ -57,10 +64,16 @@ impl Run for Reported {
 }
 
 /// The reports of all runs.
-fn whole(runs: &[PathBuf], format: &str, more: &[Publication]) -> Result<String, Failure> {
+fn whole(
+    runs: &[PathBuf],
+    format: &str,
+    more: &[Publication],
+    host: Option<&str>,
+) -> Result<String, Failure> {
     let mut whole = String::new();
     for run in runs {
-        let contents = session::read(run)?;
+        let mut contents = session::read(run)?;
+        of_one_host(run, &mut contents.records, host)?;
         let damage = contents.damage.as_ref();
         let beside = published::beside(&contents.header, more);
         let report =
@@ -77,4 +90,30 @@ fn whole(runs: &[PathBuf], format: &str, more: &[Publication]) -> Result<String,
         }
     }
     Ok(whole)
+}
+
+/// Keeps the records of a host. A page is about one machine: of several, somebody says which.
+fn of_one_host(run: &Path, records: &mut Vec<Record>, asked: Option<&str>) -> Result<(), Failure> {
+    let names: BTreeSet<String> =
+        records.iter().filter_map(|record| record.host.name()).map(ToOwned::to_owned).collect();
+    let known = || names.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match asked {
+        None if names.len() > 1 => Err(Failure::usage_text(format!(
+            "{run} is of {} hosts: name one (--host {}), or set them beside each other: pagelab \
+             compare {run} --by host",
+            names.len(),
+            names.first().map_or("", String::as_str),
+            run = run.display(),
+        ))),
+        Some(asked) if !names.contains(asked) => Err(Failure::usage_text(format!(
+            "{} has no record of the host {asked}; it has those of: {}",
+            run.display(),
+            known()
+        ))),
+        Some(asked) => {
+            records.retain(|record| record.host.name() == Some(asked));
+            Ok(())
+        }
+        None => Ok(()),
+    }
 }

@@ -17,6 +17,7 @@ mod compare;
 mod damage;
 mod edges;
 mod explain;
+mod fleet;
 mod history;
 mod interruption;
 mod kinds_anon;

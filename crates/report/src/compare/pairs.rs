@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use pagelab_record::{Case, Measured, Nature, Outcome, Record};
+use pagelab_record::{Case, Host, Measured, Nature, Outcome, Record, vocabulary::fact::HOST_NAME};
 use serde_json::Value;
 
 use super::Side;
@@ -176,7 +176,8 @@ pub(super) struct Along<'r> {
 }
 
 /// The fact that an axis names which is no parameter.
-const FACTS: [(&str, &str); 2] = [("kernel", "kernel_release"), ("cpu", "cpu_model")];
+const FACTS: [(&str, &str); 3] =
+    [("kernel", "kernel_release"), ("cpu", "cpu_model"), ("host", HOST_NAME)];
 
 /// The records of some runs by their value on an axis, each against those of the first.
 pub(super) fn along<'r>(
@@ -185,13 +186,21 @@ pub(super) fn along<'r>(
     baseline: Option<&str>,
 ) -> Result<Along<'r>, String> {
     let records: Vec<&'r Record> = sides.iter().flat_map(|side| side.records).collect();
-    let is_parameter = records.iter().any(|record| record.case.get(axis).is_some());
-    let fact = FACTS.iter().find(|(name, _)| *name == axis).map_or(axis, |(_, fact)| *fact);
-    let value = |record: &'r Record| -> Option<&'r str> {
-        if is_parameter {
-            return record.case.get(axis);
-        }
-        record.host.identity.get(fact).and_then(Value::as_str)
+    let known = FACTS.iter().find(|(name, _)| *name == axis).map(|(_, fact)| *fact);
+    let fact = known.unwrap_or(axis);
+    let of_host = |record: &'r Record| -> Option<&'r str> {
+        let Host { identity, volatile, .. } = &record.host;
+        identity.get(fact).or_else(|| volatile.get(fact)).and_then(Value::as_str)
+    };
+    // A parameter may have the name of a fact: what is said is the one in which the records differ.
+    let has_hosts = known.is_some_and(|_| {
+        let mut values = records.iter().copied().filter_map(of_host);
+        values.next().is_some_and(|first| values.any(|value| value != first))
+    });
+    let has_parameter = records.iter().any(|record| record.case.get(axis).is_some());
+    let is_parameter = has_parameter && !has_hosts;
+    let value = |record: &'r Record| {
+        if is_parameter { record.case.get(axis) } else { of_host(record) }
     };
     let mut values: Vec<&'r str> = records.iter().copied().filter_map(value).collect();
     values.sort_by_key(|value| (parameters::page_rank(value), *value));
@@ -210,6 +219,7 @@ pub(super) fn along<'r>(
         let what = if values.is_empty() { "no record has it" } else { "all records agree in it" };
         return Err(format!("--by {axis}: {what}; name a parameter or fact in which cases differ"));
     };
+    let parameter = if is_parameter { axis } else { "" };
     let mut against = Vec::new();
     for other in &values[1..] {
         let (mut pairs, mut left) = (Vec::new(), Vec::new());
@@ -220,11 +230,11 @@ pub(super) fn along<'r>(
             let mates = there.iter().zip(&theirs).filter(|(b, _)| b.workload == a.workload);
             let mates: Vec<(&Record, &Vec<&Record>)> = mates.map(|(b, more)| (*b, more)).collect();
             let told: Vec<&Case> = mates.iter().map(|(b, _)| &b.case).collect();
-            match parameters::otherwise_equal(&a.case, &told, axis) {
+            match parameters::otherwise_equal(&a.case, &told, parameter) {
                 Some(at) => {
                     let (b, theirs) = mates[at];
                     let mut case = a.case.clone();
-                    case.0.remove(axis);
+                    case.0.remove(parameter);
                     let names = [base, *other];
                     let more = [mine, theirs.clone()];
                     let pair = Pair { a, b, case, more, cell: None };

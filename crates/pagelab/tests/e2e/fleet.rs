@@ -1,0 +1,179 @@
+//! The same work over many machines: tasks, shards, results, and one run of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use pagelab_record::journal;
+
+use crate::support::{Ended, Lab, binary, skip};
+
+const SUITE: &str = "name = 'mine'\nsummary = 'mine'\nforks = 1\n\
+    [[case]]\nworkload = 'fault/latency'\npage = '4k'\nsize = ['1m', '2m', '3m']\nrounds = 2\n\
+    budget = 0.01\nrepetitions-min = 1\n\
+    [[case]]\nworkload = 'limit/timer'\nbudget = 0.01\nrepetitions-min = 1\n";
+
+/// A plan of four tasks.
+fn planned(lab: &Lab, shards: &str) {
+    lab.file("mine.toml", SUITE);
+    let ended = lab.pagelab(&["fleet", "plan", "mine.toml", "--shards", shards, "-o", "plan"]);
+    ended.exits(0).shows(&["plan/tasks.jsonl: 4 tasks in"]);
+}
+
+fn exec(lab: &Lab, shard: &str, into: &str) -> Ended {
+    lab.pagelab(&["fleet", "exec", "plan", "--wait", "-q", "--shard", shard, "-o", into])
+}
+
+/// Results in a folder.
+fn results(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_result = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        !name.starts_with('.') && name != "tasks.jsonl"
+    };
+    let mut all: Vec<PathBuf> = all.filter(is_result).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn shards_come_together_as_one_run_and_nothing_is_measured_twice() {
+    let lab = Lab::new();
+    planned(&lab, "2");
+    let again = lab.pagelab(&["fleet", "plan", "mine.toml", "--shards", "2", "-o", "again"]);
+    again.exits(0);
+    let read = |folder: &str| fs::read_to_string(lab.path(folder).join("tasks.jsonl")).unwrap();
+    assert_eq!(read("plan"), read("again"));
+    exec(&lab, "1/2", "one").exits(0).complains(&["0 of 2 tasks are done here, 2 are left"]);
+    let there = results(&lab.path("one"));
+    let written = |path: &PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    let times: Vec<_> = there.iter().map(written).collect();
+    exec(&lab, "1/2", "one").exits(0).complains(&["2 of 2 tasks are done here, 0 are left"]);
+    assert_eq!(there.iter().map(written).collect::<Vec<_>>(), times);
+    // What is missing is named, and resume knows it too.
+    let half = lab.pagelab(&["fleet", "merge", "one", "-o", "half"]);
+    half.exits(1).complains(&["missing: task", "limit/timer"]);
+    assert_eq!(lab.records("half").len(), 2);
+    exec(&lab, "2/2", "two").exits(0);
+    let ended = lab.pagelab(&["fleet", "merge", "one", "two", "-o", "whole"]);
+    ended.exits(0).shows(&["4 records of 4 tasks from 1 host"]);
+    let order: Vec<String> =
+        lab.records("whole").iter().map(|record| record.case.to_string()).collect();
+    let contents = journal::read(&lab.path("whole")).unwrap();
+    let asked: Vec<String> =
+        contents.header.plan.iter().map(|(_, case)| case.to_string()).collect();
+    assert_eq!(order, asked);
+    lab.pagelab(&["report", "whole"]).exits(0).shows(&["Fault latency"]);
+    lab.pagelab(&["resume", "-q", "--wait", "whole"])
+        .exits(0)
+        .complains(&["4 of 4 cases are done"]);
+    // The same results by another way count once.
+    fs::rename(lab.path("two"), lab.path("three")).unwrap();
+    for path in results(&lab.path("one")) {
+        fs::copy(&path, lab.path("three").join(path.file_name().unwrap())).unwrap();
+    }
+    let ended = lab.pagelab(&["fleet", "merge", "one", "three", "-o", "once"]);
+    ended.exits(0).shows(&["4 records of 4 tasks"]);
+}
+
+#[test]
+fn what_does_not_belong_together_is_told() {
+    let lab = Lab::new();
+    planned(&lab, "2");
+    let refused = |words: &[&str], why: &[&str]| {
+        lab.pagelab(&[&["fleet"], words].concat()).exits(2).complains(why);
+    };
+    refused(&["exec", "plan", "--shard", "3/2", "-o", "r"], &["there is no shard 3 of 2"]);
+    refused(&["exec", "plan", "--shard", "1/3", "-o", "r"], &["is cut into 2, not 3: --shard 1/2"]);
+    refused(&["exec", "nowhere", "-o", "r"], &["nowhere/tasks.jsonl", "pagelab fleet plan"]);
+    refused(&["plan", "mine.toml", "-o", "plan"], &["plan holds a plan already"]);
+    // A plan that was changed, cut short, or is of another version.
+    let text = fs::read_to_string(lab.path("plan/tasks.jsonl")).unwrap();
+    let other = |name: &str, text: &str| {
+        fs::create_dir(lab.path(name)).unwrap();
+        lab.file(&format!("{name}/tasks.jsonl"), text);
+    };
+    other("changed", &text.replacen("\"1m\"", "\"1g\"", 1));
+    refused(&["exec", "changed", "-o", "r"], &["changed/tasks.jsonl:2", "was changed"]);
+    other(
+        "short",
+        &(text.lines().take(3).collect::<Vec<_>>().join(
+            "
+",
+        ) + "
+"),
+    );
+    refused(&["exec", "short", "-o", "r"], &["short/tasks.jsonl:4", "2 tasks of 4"]);
+    other("schema", &text.replacen("pagelab.tasks/1", "pagelab.tasks/9", 1));
+    refused(&["exec", "schema", "-o", "r"], &["schema/tasks.jsonl:1", "`pagelab.tasks/9`"]);
+    // Results of another plan.
+    exec(&lab, "1/2", "r").exits(0);
+    let words = ["fleet", "plan", "mine.toml", "--shards", "2", "--forks", "2", "-o", "forks"];
+    lab.pagelab(&words).exits(0);
+    refused(&["exec", "forks", "--shard", "1/2", "-o", "r"], &["holds results of another plan"]);
+    let taken = ["fleet", "exec", "forks", "--wait", "-q", "--shard", "2/2", "-o", "s"];
+    lab.pagelab(&taken).exits(0);
+    refused(&["merge", "r", "s", "-o", "m"], &["two plans"]);
+    // A result that was cut short, one under another's name, and what is none.
+    let there = results(&lab.path("r"));
+    let whole = fs::read_to_string(&there[0]).unwrap();
+    fs::write(&there[0], &whole[..whole.len() - 9]).unwrap();
+    let name = there[1].file_name().unwrap().to_string_lossy().into_owned();
+    let (task, rest) = name.split_once('.').unwrap();
+    let (_, boot) = rest.rsplit_once('.').unwrap().0.rsplit_once('.').unwrap();
+    fs::rename(&there[1], lab.path("r").join(format!("{task}.another.{boot}.jsonl"))).unwrap();
+    lab.file("r/note.txt", "not one of ours\n");
+    let ended = lab.pagelab(&["fleet", "merge", "r", "-o", "m"]);
+    ended.exits(1).complains(&[
+        "cannot be read",
+        "its record is of ",
+        "note.txt is no result",
+        "missing: task",
+    ]);
+    assert_eq!(lab.records("m").len(), 0);
+}
+
+#[test]
+fn hosts_of_a_fleet_stay_apart() {
+    let lab = Lab::new();
+    planned(&lab, "1");
+    exec(&lab, "1/1", "here").exits(0);
+    let mut other = Command::new("unshare");
+    let script = "hostname other && exec \"$0\" fleet exec plan --wait -q -o there";
+    other.args(["--uts", "sh", "-c", script]).arg(binary()).current_dir(lab.path("."));
+    if !other.output().is_ok_and(|ended| ended.status.success()) {
+        return skip("no machine of another name can be had", "run the tests as root");
+    }
+    // One task is missing of one of them.
+    fs::remove_file(&results(&lab.path("there"))[0]).unwrap();
+    let ended = lab.pagelab(&["fleet", "merge", "here", "there", "-o", "all"]);
+    ended.exits(1).shows(&["7 records of 4 tasks from 2 hosts"]).complains(&["on other: "]);
+    assert_eq!(lab.records("all").len(), 7);
+    let refused = lab.pagelab(&["report", "all"]);
+    refused.exits(2).complains(&["is of 2 hosts: name one (--host ", "--by host"]);
+    lab.pagelab(&["report", "all", "--host", "other"]).exits(0).shows(&["3  valid"]);
+    lab.pagelab(&["report", "all", "--host", "nobody"])
+        .exits(2)
+        .complains(&["no record of the host"]);
+    let compared = lab.pagelab(&["compare", "all", "--by", "host", "--baseline", "other"]);
+    compared.exits(0).shows(&["host=other"]);
+}
+
+#[test]
+fn an_array_of_a_batch_system_runs_every_shard_once() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/slurm/fleet.sbatch");
+    let lab = Lab::new();
+    planned(&lab, "2");
+    // What a scheduler would set: every element of the array is started like this.
+    for element in ["1", "2"] {
+        let mut shell = Command::new("sh");
+        shell.arg(script).args(["plan", "results"]).current_dir(lab.path("."));
+        shell.env("PAGELAB", binary()).env("SLURM_ARRAY_TASK_ID", element);
+        let ended = shell.env("SLURM_ARRAY_TASK_COUNT", "2").output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    assert_eq!(results(&lab.path("results")).len(), 4);
+    lab.pagelab(&["fleet", "merge", "results", "-o", "run"]).exits(0);
+}
