@@ -1,7 +1,8 @@
 //! How fast the simulator and the map are: samples a second, nanoseconds an access.
 //!
 //! Each line is the best of five, so that other work on the machine does not count.
-//! `cargo run --release -p pagelab-tier --example speed`.
+//! `cargo run --release -p pagelab-tier --example speed`; a word after `--` names the lines of
+//! simulations that have it, a number how many runs are compared: `-- pagelab 3`.
 
 use std::{
     hint::black_box,
@@ -45,19 +46,19 @@ fn scenario(generator: &str, pages: u64, policy: &str) -> Scenario {
     }
 }
 
-/// Nanoseconds of the best of five.
+/// Nanoseconds of the best of so many.
 #[expect(clippy::disallowed_methods, reason = "an example that stands on the library alone")]
-fn best(mut body: impl FnMut()) -> f64 {
+fn best(runs: usize, mut body: impl FnMut()) -> f64 {
     let mut time = || {
         let start = std::time::Instant::now();
         body();
         start.elapsed().as_nanos() as f64
     };
-    (0..5).map(|_| time()).fold(f64::INFINITY, f64::min)
+    (0..runs).map(|_| time()).fold(f64::INFINITY, f64::min)
 }
 
 #[expect(clippy::print_stdout, reason = "an example that prints a table")]
-fn simulations() {
+fn simulations(word: &str, runs: usize) {
     for pages in [1 << 16, 1 << 21] {
         for (generator, policy) in [
             ("uniform", "none"),
@@ -68,12 +69,16 @@ fn simulations() {
             ("zipf", "pghot"),
             ("zipf", "histogram"),
         ] {
+            let line = format!("{pages:>8} pages  {generator:8} {policy:22}");
+            if !line.contains(word) {
+                continue;
+            }
             let scenario = scenario(generator, pages, policy);
-            let ns = best(|| {
+            let ns = best(runs, || {
                 black_box(simulate(&scenario).expect("a scenario that makes sense"));
             });
             let millions = SAMPLES as f64 / ns * 1e3;
-            println!("{pages:>8} pages  {generator:8} {policy:22} {millions:6.1} M samples/s");
+            println!("{line} {millions:6.1} M samples/s");
         }
     }
 }
@@ -103,7 +108,7 @@ fn maps<L: Layout>(name: &str, bytes: usize) {
     let order = order(pages);
     for threads in [1, 2] {
         let map: HotMap<L> = HotMap::new(pages, 1 << 20);
-        let each = || best(|| record(&map, &order)) / ACCESSES as f64;
+        let each = || best(5, || record(&map, &order)) / ACCESSES as f64;
         let ns: Vec<f64> = thread::scope(|scope| {
             let running: Vec<_> = (0..threads).map(|_| scope.spawn(each)).collect();
             running.into_iter().map(|thread| thread.join().unwrap_or(f64::NAN)).collect()
@@ -117,7 +122,7 @@ fn maps<L: Layout>(name: &str, bytes: usize) {
 fn floor() {
     let words: Vec<AtomicU64> = (0..32 << 10).map(|_| AtomicU64::new(0)).collect();
     let order = order(words.len());
-    let ns = best(|| {
+    let ns = best(5, || {
         for _ in 0..ACCESSES / order.len() {
             for &at in &order {
                 let word = &words[at as usize];
@@ -130,8 +135,13 @@ fn floor() {
 }
 
 fn main() {
-    floor();
-    maps::<Default8>("1 byte ", 256 << 10);
-    maps::<Precision32>("4 bytes", 256 << 10);
-    simulations();
+    let mut words = std::env::args().skip(1);
+    let word = words.next();
+    let runs = words.next().and_then(|runs| runs.parse().ok()).unwrap_or(5);
+    if word.is_none() {
+        floor();
+        maps::<Default8>("1 byte ", 256 << 10);
+        maps::<Precision32>("4 bytes", 256 << 10);
+    }
+    simulations(&word.unwrap_or_default(), runs);
 }

@@ -224,6 +224,12 @@ impl<L: Layout> HotMap<L> {
         how
     }
 
+    /// Brings the records of pages near that are about to be recorded, all at once. Only a hint.
+    #[inline]
+    pub fn warm(&self, pages: impl Iterator<Item = usize>) {
+        self.cells.warm(pages);
+    }
+
     /// The same for whoever has the map alone: no atomic operation.
     #[inline]
     pub fn record_alone(&mut self, page: usize, node: u16, at: Epoch, threshold: u8) -> Recorded {
@@ -232,7 +238,7 @@ impl<L: Layout> HotMap<L> {
             return Recorded::Dropped;
         }
         let mut how = Recorded::Dropped;
-        self.cells.update_alone(page, |old| {
+        self.cells.update_alone_of(L::BITS, page, |old| {
             let (new, then) = Self::counted(old, node, swept, at, threshold);
             how = then;
             new

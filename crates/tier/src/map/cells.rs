@@ -85,11 +85,31 @@ impl Cells {
         }
     }
 
+    /// Brings the words of some records near, all at once: a walk over records that lie anywhere
+    /// would otherwise wait for one after the other. Only a hint, which changes nothing.
+    #[inline]
+    pub(super) fn warm(&self, indices: impl Iterator<Item = usize>) {
+        let bits = self.bits;
+        let word = |index| self.words[Self::place(index, bits).0].load(Ordering::Relaxed);
+        std::hint::black_box(indices.map(word).fold(0, |sum: u64, word| sum ^ word));
+    }
+
     /// The same for whoever has the records alone: no atomic operation.
     #[inline]
     pub(super) fn update_alone(&mut self, index: usize, change: impl FnOnce(u64) -> u64) {
-        let mask = self.mask();
-        let (word, shift) = Self::place(index, self.bits);
+        self.update_alone_of(self.bits, index, change);
+    }
+
+    /// The same where the compiler knows how many bits a record has.
+    #[inline]
+    pub(super) fn update_alone_of(
+        &mut self,
+        bits: u32,
+        index: usize,
+        change: impl FnOnce(u64) -> u64,
+    ) {
+        let mask = (1_u64 << bits) - 1;
+        let (word, shift) = Self::place(index, bits);
         let word = self.words[word].get_mut();
         *word = *word & !(mask << shift) | change(*word >> shift & mask) << shift;
     }

@@ -181,6 +181,13 @@ impl Map {
         self.tunables.mode.decode(narrow(self.cells.load(pfn as usize)))
     }
 
+    /// Brings the records of page frames near that are about to be recorded, all at once. Only a
+    /// hint.
+    #[inline]
+    pub fn warm(&self, frames: impl Iterator<Item = u32>) {
+        self.cells.warm(frames.map(|pfn| pfn as usize));
+    }
+
     /// `pghot_record_access`.
     #[inline]
     pub fn record_access(

@@ -54,6 +54,8 @@ struct Block {
 struct Pagelab {
     map: HotMap<Precision32>,
     blocks: Vec<Block>,
+    /// The number of each page's cell at the end of the last window.
+    cells: Vec<u8>,
     window: u64,
     started_ns: u64,
     /// Samples in this window, and how many end it.
@@ -77,6 +79,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
     Box::new(Pagelab {
         map: HotMap::new(setting.pages as usize, MAP_WINDOW),
         blocks: vec![Block::default(); blocks as usize],
+        cells: Vec::with_capacity(setting.pages as usize),
         window: 0,
         started_ns: 0,
         samples: 0,
@@ -125,11 +128,28 @@ impl Pagelab {
         self.samples += 1;
     }
 
-    fn cell(&self, page: u32, world: &World<'_>, mean: f32, epoch: Epoch) -> Cell {
-        let record = self.map.get(page as usize, epoch);
-        let count = record.map_or(0, |record| usize::from(record.frequency)).min(COUNTS - 1);
-        let class = class(self.blocks[block(page)].before, mean);
-        Cell { is_top: world.tier(page) == 0, class, count }
+    /// The number of each page's cell, and how many pages each cell has: a walk over all blocks,
+    /// each of which has one class.
+    fn cells(&mut self, world: &World<'_>) -> Histogram {
+        let epoch = self.epoch();
+        let mean = self.blocks.iter().map(|block| block.before).sum::<f32>()
+            / self.blocks.len().max(1) as f32;
+        let is_top: Vec<bool> = world.nodes.iter().map(|node| node.tier == 0).collect();
+        let (mut histogram, mut cells) = (Histogram::new(), std::mem::take(&mut self.cells));
+        cells.clear();
+        for (number, places) in world.place.chunks(BLOCK_PAGES as usize).enumerate() {
+            let class = class(self.blocks[number].before, mean);
+            for place in places {
+                let record = self.map.get(cells.len(), epoch);
+                let count = record.map_or(0, |record| usize::from(record.frequency));
+                let is_top = is_top[usize::from(*place)];
+                let cell = Cell { is_top, class, count: count.min(COUNTS - 1) };
+                histogram.add(cell);
+                cells.push(cell.number());
+            }
+        }
+        self.cells = cells;
+        histogram
     }
 
     /// Whether anything of a page's block was ever sampled.
@@ -141,13 +161,7 @@ impl Pagelab {
     /// The end of a window: what its counts say is put into the backlog.
     fn close(&mut self, world: &World<'_>) {
         let pages = u32::try_from(world.place.len()).unwrap_or(u32::MAX);
-        let epoch = self.epoch();
-        let mean = self.blocks.iter().map(|block| block.before).sum::<f32>()
-            / self.blocks.len().max(1) as f32;
-        let mut histogram = Histogram::new();
-        for page in 0..pages {
-            histogram.add(self.cell(page, world, mean, epoch));
-        }
+        let histogram = self.cells(world);
         let may_swap = self.guard.judge();
         let plan = self.plan(&histogram, world, may_swap);
         let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -155,13 +169,15 @@ impl Pagelab {
         // From another page each time, so that a part of a cell is not always the same one.
         let start = (self.window * 0x9e37_79b9 % u64::from(pages.max(1))).to_le_bytes();
         let start = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
-        for page in (start..pages).chain(0..start) {
-            let cell = self.cell(page, world, mean, epoch);
-            let left = &mut left[cell.index()];
-            if *left > 0 && (cell.is_top || self.is_seen(page)) {
-                *left -= 1;
-                let side = if cell.is_top { &mut down } else { &mut up };
-                side.push((plan.rank[cell.index()], page));
+        let is_idle = left.iter().all(|pages| *pages == 0);
+        let walk = (!is_idle).then(|| (start..pages).chain(0..start));
+        for page in walk.into_iter().flatten() {
+            let cell = usize::from(self.cells[page as usize]);
+            let is_top = Cell::is_top(cell);
+            if left[cell] > 0 && (is_top || self.is_seen(page)) {
+                left[cell] -= 1;
+                let side = if is_top { &mut down } else { &mut up };
+                side.push((plan.rank[cell], page));
             }
         }
         self.counts.walked += u64::from(pages) * 2;
@@ -272,6 +288,8 @@ impl Pagelab {
 impl Policy for Pagelab {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         let epoch = self.epoch();
+        world.warm(samples);
+        self.map.warm(samples.iter().map(|sample| sample.page as usize));
         for sample in samples {
             self.count(sample.page, sample.node, world, epoch);
         }

@@ -119,6 +119,8 @@ impl Pghot {
 
 impl Policy for Pghot {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
+        world.warm(samples);
+        self.map.warm(samples.iter().map(|sample| sample.page));
         for sample in samples {
             self.record(sample.page, sample.node, Source::HwHint, sample.at, world);
         }

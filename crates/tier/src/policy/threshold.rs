@@ -87,6 +87,8 @@ impl Threshold {
 
 impl Policy for Threshold {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
+        world.warm(samples);
+        self.map.warm(samples.iter().map(|sample| sample.page as usize));
         for sample in samples.iter().filter(|sample| world.tier(sample.page) > 0) {
             if sample.at >= self.until {
                 self.epoch = self.map.epoch(sample.at);

@@ -316,6 +316,7 @@ impl<'s> Engine<'s> {
     fn apply(&mut self, batch: &[Move], speed: f64) {
         let threads = f64::from(self.machine.scenario.threads);
         let (mut moved, mut waits) = (0.0, 0.0);
+        self.tally.warm(batch, &self.machine.places.place);
         for &order in batch {
             let before = self.machine.places.place[order.page as usize];
             let how = if self.daemon.fails() { Moved::Failed } else { self.place(order) };

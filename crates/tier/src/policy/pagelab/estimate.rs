@@ -39,6 +39,16 @@ impl Cell {
     pub(super) const fn index(self) -> usize {
         (self.is_top as usize * CLASSES + self.class) * COUNTS + self.count
     }
+
+    /// The same, as small as it is.
+    pub(super) const fn number(self) -> u8 {
+        self.index().to_le_bytes()[0]
+    }
+
+    /// Whether the cell with this number is of the top tier.
+    pub(super) const fn is_top(index: usize) -> bool {
+        index >= CLASSES * COUNTS
+    }
 }
 
 /// Number of cells.
