@@ -29,6 +29,7 @@ pub mod workload {
     pub const VERIFY: &str = "emu/verify";
     pub const TRACE: &str = "trace/stats";
     pub const SIMULATION: &str = "tier/simulation";
+    pub const MICRO: &str = "tier/micro";
     pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";
@@ -44,7 +45,7 @@ pub mod workload {
     pub const SYSCALL: &str = "limit/syscall";
 
     /// Those that measure; a program is watched.
-    pub const ALL: [&str; 19] = [
+    pub const ALL: [&str; 20] = [
         THROUGHPUT,
         LATENCY,
         STAGES,
@@ -55,6 +56,7 @@ pub mod workload {
         VERIFY,
         TRACE,
         SIMULATION,
+        MICRO,
         MEMTYPE_BANDWIDTH,
         MEMTYPE_LATENCY,
         MEMTYPE_ORDER,
@@ -171,6 +173,15 @@ pub mod series {
     pub const ROUND: &str = "round";
     pub const OBSERVED: &str = "observed";
     pub const REORDERINGS: &str = "reorderings";
+    /// From the first thread's start to the last one's end.
+    pub const SCORE: &str = "score";
+    /// Looked at ten times a second beside it: when, and since the start pages promoted and
+    /// demoted, hint faults, and how many of the pages looked at lie on the fast node.
+    pub const TICK: &str = "tick";
+    pub const PROMOTED: &str = "promoted";
+    pub const DEMOTED: &str = "demoted";
+    pub const HINT_FAULTS: &str = "hint-faults";
+    pub const ON_FAST: &str = "on-fast";
     /// A whole simulation.
     pub const RUN: &str = "run";
     /// What was planted into the body whose observation stands before it.
@@ -201,6 +212,16 @@ pub mod counter {
     pub const LOOP_US: &str = "loop_us";
     /// Lines on a chain of loads.
     pub const LINES: &str = "lines";
+    /// Base pages that are accessed, those looked at ten times a second, and by the end of all
+    /// repetitions: those found on the fast node, promoted and demoted by the kernel's counters,
+    /// cold ones that fill the fast node, and those of them that are on the slow one.
+    pub const PAGES: &str = "pages";
+    pub const LOOKED_AT: &str = "pages_looked_at";
+    pub const FOUND_ON_FAST: &str = "pages_found_on_fast";
+    pub const PAGES_PROMOTED: &str = "pages_promoted";
+    pub const PAGES_DEMOTED: &str = "pages_demoted";
+    pub const COLD_PAGES: &str = "cold_pages";
+    pub const COLD_ON_SLOW: &str = "cold_pages_on_slow";
     /// Turns of a loop that were planted into every measured body.
     pub const PLANTED_TURNS: &str = "planted_turns";
     /// How the capture of a program ended, as [`crate::walks::End`] numbers it, and its operations.

@@ -184,6 +184,9 @@ pub struct Counts {
     pub recorded: u64,
     /// Recorded accesses to pages that were already on their way.
     pub duplicates: u64,
+    /// What pghot's map counts by source, before its filters: `pghot_recorded_hintfaults` and
+    /// `pghot_recorded_hwhints`. Other policies have no such map.
+    pub by_source: [u64; 2],
 }
 
 /// Whether a page was accessed since this was last asked.

@@ -251,12 +251,18 @@ impl Need for Node {
     }
 }
 
+/// The memory node of the CPU that cases run on.
+pub fn near_node() -> Option<usize> {
+    let topology = Topology::machine();
+    let cpu = topology.default_cpu()?;
+    topology.nodes().into_iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id)
+}
+
 /// The memory node farthest from the CPU that cases run on, where there are two.
 pub fn far_node() -> Option<usize> {
-    let topology = Topology::machine();
-    let nodes = topology.nodes();
-    let cpu = topology.default_cpu()?;
-    let near = nodes.iter().find(|node| node.cpus.contains(&cpu))?;
+    let nodes = Topology::machine().nodes();
+    let near = near_node()?;
+    let near = nodes.iter().find(|node| node.id == near)?;
     nodes
         .iter()
         .filter(|node| node.id != near.id && node.memory > 0)

@@ -11,6 +11,7 @@ mod numa;
 mod pressure;
 mod reserved;
 mod segments;
+mod tier;
 pub(crate) mod tries;
 
 use std::sync::LazyLock;
@@ -42,6 +43,8 @@ const RUNS: &[(&str, Run)] = &[
     ("numa/tiers", numa::tiers),
     ("numa/placement", numa::placement),
     ("numa/kinds", numa::kinds),
+    ("tier/promotes", tier::promotes),
+    ("tier/demotes", tier::demotes),
     ("reserved/hidden", reserved::hidden),
     ("hugetlb/1g", hugetlb::giant),
     ("pressure/fragmented", pressure::fragmented),

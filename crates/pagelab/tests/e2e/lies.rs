@@ -58,6 +58,14 @@ fn pages_of_another_size_below_a_chain_are_noticed_in_the_page_table() {
 }
 
 #[test]
+fn accesses_that_were_not_made_are_noticed_by_the_words_that_they_would_have_left() {
+    let words = "words that are not what the asked accesses leave";
+    comes_out_invalid("tier/micro accesses=10k", "fewer", words);
+    let digest = "digest of the loads, as the asked accesses make it";
+    comes_out_invalid("tier/micro accesses=10k kind=file", "fewer", digest);
+}
+
+#[test]
 fn a_segment_that_is_not_cleared_is_noticed_by_the_words_that_were_marked() {
     let marked = "marked words that are not zero when taken again";
     comes_out_invalid("segment/fault arms=segment-2m", "unzeroed", marked);

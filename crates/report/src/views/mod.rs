@@ -16,6 +16,7 @@ mod fit;
 mod latency;
 mod limits;
 mod memtype;
+mod micro;
 mod other;
 mod outcomes;
 mod path;
@@ -205,6 +206,13 @@ const VIEWS: &[View] = &[
         derive: &[Alone(tlb::derive)],
         sections: One(tlb::section),
         headlines: tlb::headlines,
+    },
+    View {
+        workloads: &[micro::WORKLOAD],
+        short: &["mode", "page"],
+        sections: Many(micro::sections),
+        headlines: micro::headlines,
+        ..NOTHING
     },
     View {
         workloads: &[tier::WORKLOAD],

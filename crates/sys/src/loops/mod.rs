@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod calls;
 pub mod chain;
 pub mod chase;
+pub mod draws;
 pub mod fork;
 mod hints;
 pub mod marks;

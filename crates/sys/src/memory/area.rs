@@ -11,6 +11,7 @@
 //! reference into the range ever leaves this file.
 
 mod advice;
+mod binding;
 mod layout;
 
 use std::{fmt, io, os::fd::RawFd};
@@ -58,6 +59,8 @@ pub enum Advice {
     NoHugePage,
     /// `MADV_RANDOM`: a fault on a file reads the one page.
     Random,
+    /// `MADV_COLD` (since Linux 5.4): as if nobody had touched it for long.
+    Cold,
 }
 
 /// Reserved address space, mapped or not. Dropping it returns everything.
@@ -200,6 +203,7 @@ impl Area {
             Advice::HugePage => uapi::MADV_HUGEPAGE,
             Advice::NoHugePage => uapi::MADV_NOHUGEPAGE,
             Advice::Random => uapi::MADV_RANDOM,
+            Advice::Cold => uapi::MADV_COLD,
         })
     }
 
@@ -225,19 +229,6 @@ impl Area {
     /// When the memory is locked.
     pub fn page_out(&self) -> Result<(), SysError> {
         self.advise_windows(uapi::MADV_PAGEOUT)
-    }
-
-    /// Binds pages that are yet to be allocated to a memory node.
-    ///
-    /// # Errors
-    /// When the node does not exist or has no memory.
-    pub fn bind(&self, node: usize) -> Result<(), SysError> {
-        let mask = node_mask(node);
-        let bits = mask.len() * 64 + 1;
-        self.each_window("mbind", format_args!("node {node}"), |at, bytes| {
-            // SAFETY: the mask outlives the call and has as many bits as are announced.
-            unsafe { libc::syscall(libc::SYS_mbind, at, bytes, MPOL_BIND, mask.as_ptr(), bits, 0) }
-        })
     }
 
     /// The address of the first byte, for the latency loop of this room and for read-back.
@@ -330,8 +321,6 @@ pub fn has_populate_write() -> bool {
     unsafe { libc::madvise(nowhere, 0, uapi::MADV_POPULATE_WRITE.cast_signed()) == 0 }
 }
 
-/// `MPOL_BIND` of the UAPI's `mempolicy.h`, which linux-raw-sys keeps behind another feature.
-const MPOL_BIND: i32 = 2;
 const READ_WRITE: u32 = uapi::PROT_READ | uapi::PROT_WRITE;
 
 /// What makes memory private, and that of a pool.
@@ -347,12 +336,6 @@ fn graded(base: usize, bytes: usize, shift: u32) -> Vec<(usize, usize, Option<u3
     let parts = [(base, first, None), (first, last, Some(shift)), (last, end, None)];
     let parts = parts.into_iter().filter(|(start, end, _)| start < end);
     parts.map(|(start, end, pool)| (start, end - start, pool)).collect()
-}
-
-fn node_mask(node: usize) -> [u64; 16] {
-    let mut mask = [0; 16];
-    mask[node / 64 % 16] = 1 << (node % 64);
-    mask
 }
 
 /// Maps anonymous memory, or a file from a position on.

@@ -119,7 +119,7 @@ impl Tunables {
 }
 
 /// Counters, as in `/proc/vmstat`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Counters {
     /// `pghot_recorded_accesses`.
     pub accesses: u64,

@@ -13,7 +13,7 @@ use crate::{
     MILLISECOND, PAGE_BYTES, SECOND,
     map::{
         kmigrated::{Kmigrated, Now},
-        pghot::{Frames, Map, Mode, Order, Record, Source, Step, Tunables},
+        pghot::{Counters, Frames, Map, Mode, Order, Record, Source, Step, Tunables},
     },
 };
 
@@ -176,6 +176,7 @@ impl Policy for Pghot {
     }
 
     fn counts(&self) -> Counts {
-        Counts { recorded: self.map.counters.accesses, ..self.counts }
+        let Counters { accesses, hint_faults, hw_hints } = self.map.counters;
+        Counts { recorded: accesses, by_source: [hint_faults, hw_hints], ..self.counts }
     }
 }

@@ -58,6 +58,16 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
     ("memtype/latency", MEMTYPE_LATENCY),
     ("memtype/order", ORDER),
     (
+        "tier/micro",
+        &[
+            (&[("size", "1m")], &[("size", "4m")]),
+            (&[("size", "16t")], &[("size", "8t")]),
+            (&[("accesses", "all")], &[("accesses", "1k")]),
+            (&[("kind", "file"), ("page", "2m")], &[("kind", "file")]),
+            (&[("scan", "hurried")], &[("mode", "numab2"), ("scan", "hurried")]),
+        ],
+    ),
+    (
         "tlb/chase",
         &[
             (&[("size", "4k")], &[("size", "8k")]),

@@ -29,8 +29,8 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::published("recorded_not_promoted", "count", |outcome| {
         outcome.recorded.saturating_sub(outcome.promoted) as f64
     }),
-    Metric::published("pghot_recorded_hintfaults", "count", |outcome| outcome.hint_faults as f64),
-    Metric::published("pghot_recorded_hwhints", "count", |outcome| outcome.hw_events as f64),
+    Metric::published("pghot_recorded_hintfaults", "count", |outcome| outcome.by_source[0] as f64),
+    Metric::published("pghot_recorded_hwhints", "count", |outcome| outcome.by_source[1] as f64),
     Metric::always("hwhint_total_events", "count", |outcome| outcome.hw_events as f64),
 ];
 

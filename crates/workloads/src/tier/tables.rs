@@ -35,6 +35,8 @@ pub(super) fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)>
         ("hwhint_total_events", outcome.hw_events),
         ("hwhint_dropped_events", outcome.hw_dropped),
         ("pghot_recorded_accesses", outcome.recorded),
+        ("pghot_recorded_hintfaults", outcome.by_source[0]),
+        ("pghot_recorded_hwhints", outcome.by_source[1]),
         ("duplicates", outcome.duplicates),
         ("ping_pongs", outcome.ping_pongs),
         ("wasted_promotions", outcome.wasted),

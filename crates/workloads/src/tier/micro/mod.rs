@@ -1,0 +1,274 @@
+//! `tier/micro`: what random accesses to memory on the slow node take, while one of the kernel's
+//! modes moves pages or none does.
+//!
+//! The published micro-benchmark of tiered memory: threads on the fast node access memory on the
+//! slow one, a page at random each time, as often as was fixed beforehand; every second access is a
+//! store. The score is the time from the first thread's start to the last one's end. What happens
+//! meanwhile is looked at ten times a second: the kernel's counters, and where pages lie.
+//!
+//! Every repetition has fresh memory, which is found to be on the slow node before the first
+//! access. Afterwards the same draws are made once more over an array: what the loads add up to and
+//! what the stores leave must be the same, so that no access is missing.
+//!
+//! Where a machine has one node all of it runs there, and the record says that nothing can move.
+
+mod asked;
+mod ground;
+mod mode;
+mod watch;
+
+use pagelab_bench::{
+    Described, Error, Experiment, Inputs, Kind, Meter, Needed, Param, Trial, Witness,
+};
+use pagelab_record::vocabulary::{
+    counter::{
+        COLD_ON_SLOW, COLD_PAGES, FOUND_ON_FAST, LOOKED_AT, PAGES, PAGES_DEMOTED, PAGES_PROMOTED,
+    },
+    series::SCORE,
+};
+use pagelab_sys::{
+    counts::Counters,
+    loops::draws::{DRAWERS_MAX, Draws},
+    memory::{Residency, Scanner},
+    process::{
+        Pinned,
+        crew::{Barrier, threads},
+    },
+    time::Span,
+};
+
+use self::{
+    asked::{Asked, Lie, Memory, REFUSALS},
+    ground::Ground,
+    mode::Mode,
+    watch::{Watch, demoted},
+};
+use crate::{
+    fault::space,
+    needs::{far_node, near_node},
+};
+
+const PARAMS: &[Param] = &[
+    Param::axis("mode", Kind::Choice(Mode::WORDS), "none")
+        .help("what moves pages: nothing, NUMA balancing 1 or 2, pghot by hint faults or samples"),
+    Param::axis("kind", Kind::Choice(Memory::WORDS), "anon")
+        .help("anonymous memory, half of the accesses stores; or loads of a mapped file"),
+    Param::axis("page", Kind::Choice(&["4k", "2m"]), "4k").help("page size: 4k, or 2m (THP)"),
+    Param::axis("size", Kind::Size, "64m").help("memory that is accessed; published: 8g, 64g"),
+    Param::axis("threads", Kind::Count { max: DRAWERS_MAX as u64, auto: true }, "auto")
+        .help("threads, on CPUs of the fast node; auto: one for each of them; published: 64"),
+    Param::axis("accesses", Kind::Ops, "1m").help("accesses of each thread, an even number"),
+    Param::axis("seed", Kind::Count { max: 1 << 32, auto: false }, "1")
+        .help("where the draws begin: pages and their order follow from it"),
+    Param::axis("fast", Kind::Choice(&["room", "full"]), "room")
+        .help("the fast node has room, or is full of memory that nobody touches"),
+    Param::axis("scan", Kind::Choice(&["kernel", "hurried"]), "kernel")
+        .help("how often NUMA balancing marks pages: as it is set, or as often as it can"),
+    space::CPU,
+    Param { default: "3", ..space::ROUNDS }.help("repetitions in each process, all of them kept"),
+    Param::axis("dir", Kind::Dir, "auto").help("directory of the file of kind=file"),
+    Param { kind: Kind::Choice(Lie::WORDS), ..space::LIE },
+];
+
+/// See the module's documentation.
+pub const MICRO: Described<Asked> = Described {
+    resolve: Asked::resolve,
+    refusals: REFUSALS,
+    ..Described::new(
+        "tier/micro",
+        "random accesses to memory on the slow node, while a mode of the kernel promotes it",
+        PARAMS,
+        &[("size", "4m"), ("accesses", "20k"), ("threads", "2"), ("rounds", "2")],
+        Asked::of,
+    )
+};
+
+impl Experiment for Asked {
+    fn needs(&self) -> Vec<Needed> {
+        self.needed()
+    }
+
+    fn footprint(&self) -> u64 {
+        self.peak()
+    }
+
+    fn seconds(&self) -> f64 {
+        // Made by all at once, made once more by one; the memory is faulted in, and filled beside.
+        let accesses = self.accesses.unwrap_or(0) as f64;
+        let each = accesses * 150e-9 + accesses * self.threads as f64 * 20e-9;
+        each + self.peak() as f64 / 2e9 + 0.01
+    }
+
+    fn repetitions(&self) -> Option<u32> {
+        self.rounds
+    }
+
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let (near, slow) = (near_node(), far_node());
+        let accesses = self.accesses.unwrap_or(0);
+        let stores = self.memory == Memory::Anon;
+        let of = |thread| Draws::of(self.seed, thread, self.pages(), accesses, stores);
+        let draws: Vec<Draws> = (0..self.threads).map(of).collect();
+        Ok(vec![Box::new(Run {
+            asked: self.clone(),
+            // With one node there is no fast one.
+            near: near.filter(|_| slow.is_some()),
+            slow,
+            places: self.places(),
+            draws,
+            scanner: Scanner::open()?,
+            ground: None,
+            found: None,
+        })])
+    }
+}
+
+/// What was found of a repetition.
+#[derive(Debug)]
+struct Found {
+    /// Base pages on the slow node before the first access.
+    placed: u64,
+    before: Residency,
+    /// What the loads of each thread added up to.
+    sums: Vec<u64>,
+    /// What the kernel counted meanwhile.
+    counted: Counters,
+    /// Base pages that had left the slow node, and those on the fast one.
+    left: u64,
+    on_fast: u64,
+    looked_at: u64,
+}
+
+/// The one arm.
+#[derive(Debug)]
+struct Run {
+    asked: Asked,
+    near: Option<usize>,
+    slow: Option<usize>,
+    places: Vec<Option<usize>>,
+    draws: Vec<Draws>,
+    scanner: Scanner,
+    ground: Option<Ground>,
+    found: Option<Found>,
+}
+
+impl Trial for Run {
+    fn arm(&self) -> &'static str {
+        self.asked.mode.name()
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        self.ground = None;
+        self.ground = Some(Ground::lay(&self.asked, self.near, self.slow)?);
+        Ok(())
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let ground = self.ground.as_ref().expect("reset comes before run");
+        let all = u64::from(self.asked.pages());
+        let on = |node: Option<usize>| node.map_or(Ok(0), |node| ground.on(node));
+        let placed = if self.slow.is_some() { on(self.slow)? } else { all };
+        let before = ground.look(&self.scanner)?;
+        let near = self.near.and_then(|near| i32::try_from(near).ok());
+        let bytes = self.asked.bytes();
+        let watch = Watch::over(ground.area.base(), bytes, near, self.asked.mode.promotions());
+        let barrier = Barrier::new(u32::try_from(self.draws.len()).unwrap_or(1))?;
+        let (clock, draws, cpus) = (meter.clock(), &self.draws, &self.places);
+        let is_short = self.asked.lie == Lie::Fewer;
+        if self.slow.is_some() {
+            // Not before everything else: from here on the kernel may move pages.
+            ground.area.unbind()?;
+        }
+        let start = Counters::read(None);
+        let access = |thread: usize| -> Result<(Span, u64), Error> {
+            let pinned = cpus[thread].map(Pinned::to).transpose();
+            let draws = if is_short { draws[thread].fewer(2) } else { draws[thread] };
+            let mut sum = 0;
+            barrier.wait();
+            let span = clock.span(|| sum = ground.area.draw(&draws));
+            pinned.map(drop)?;
+            Ok((span, sum))
+        };
+        let (made, seen) = watch.during(|| threads(draws.len(), access))?;
+        let counted = Counters::read(None).since(&start);
+        let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
+        let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
+        let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
+        meter.observe(SCORE, elapsed, 1, 0, ns);
+        seen.file(meter);
+        self.found = Some(Found {
+            placed,
+            before,
+            sums: made.into_iter().map(|(_, sum)| sum).collect(),
+            counted,
+            left: if self.slow.is_some() { all - on(self.slow)? } else { 0 },
+            on_fast: on(self.near)?,
+            looked_at: watch.looked_at(),
+        });
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let found = self.found.take().expect("run comes before verify");
+        let ground = self.ground.as_ref().expect("reset comes before run");
+        let all = u64::from(self.asked.pages());
+        witness.expect("base pages present before the accesses", all, found.before.present);
+        if self.asked.memory == Memory::Anon {
+            let huge = if self.asked.is_huge { all } else { 0 };
+            let claim = "base pages mapped by a PMD or larger before the accesses";
+            witness.expect(claim, huge, found.before.huge);
+        }
+        if let Some(slow) = self.slow {
+            let claim = format!("base pages on the slow node, {slow}, before the accesses");
+            witness.expect(&claim, all, found.placed);
+        } else {
+            witness.warn(
+                "this machine has one memory node: nothing can be promoted, and the score is that \
+                 of memory beside the CPU"
+                    .to_owned(),
+            );
+        }
+        self.compare(ground, &found.sums, witness);
+        let promoted = found.counted.get(self.asked.mode.promotions()).unwrap_or(0);
+        if self.asked.mode == Mode::None {
+            witness.expect("base pages that left the slow node, without a mode", 0, found.left);
+        } else {
+            let claim = "base pages promoted, machine-wide, at least those found on the fast node";
+            witness.expect_at_least(claim, found.on_fast, promoted);
+        }
+        witness.set(PAGES, all);
+        witness.set(LOOKED_AT, found.looked_at);
+        witness.count(FOUND_ON_FAST, found.on_fast);
+        witness.count(PAGES_PROMOTED, if self.slow.is_some() { promoted } else { 0 });
+        witness.count(PAGES_DEMOTED, demoted(&found.counted));
+        let cold = self.slow.map_or(Ok(None), |slow| ground.cold_on(slow))?;
+        if let Some((cold, away)) = cold {
+            witness.count(COLD_PAGES, cold);
+            witness.count(COLD_ON_SLOW, away);
+        }
+        found.counted.iter().for_each(|(name, value)| witness.count(name, value));
+        Ok(())
+    }
+}
+
+impl Run {
+    /// Makes the draws once more, and claims that memory holds what they leave.
+    fn compare(&self, ground: &Ground, sums: &[u64], witness: &mut Witness) {
+        let pages = self.asked.pages() as usize;
+        let mut wrong = 0;
+        let (mut expected, mut observed) = (0_u64, 0_u64);
+        for (draws, sum) in self.draws.iter().zip(sums) {
+            let word = |page: usize| ground.area.word(page * 4096 + draws.slot());
+            let mut words: Vec<u64> = match self.asked.memory {
+                Memory::Anon => vec![0; pages],
+                Memory::File => (0..pages).map(word).collect(),
+            };
+            expected = expected.rotate_left(7) ^ draws.replay(&mut words);
+            observed = observed.rotate_left(7) ^ sum;
+            wrong += (0..pages).filter(|page| word(*page) != words[*page]).count() as u64;
+        }
+        witness.expect("words that are not what the asked accesses leave", 0, wrong);
+        let claim = "digest of the loads, as the asked accesses make it";
+        witness.expect_digest(claim, expected, observed);
+    }
+}

@@ -1,0 +1,202 @@
+//! What moves pages while the accesses are made: nothing, or one of the kernel's own modes, as the
+//! settings that make it so.
+//!
+//! The one idea: a mode is a list of settings, each a need with its remedy, so that a run as root
+//! sets them for the case, journalled, and puts them back. The interface of pghot has two
+//! generations, neither in a released kernel; which one is there is asked of the files.
+
+use pagelab_bench::{Need, Needed, Plain, words};
+use pagelab_sys::machine::Tree;
+
+use crate::needs::{Node, Setting, far_node, near_node};
+
+words! {
+    /// What moves pages.
+    pub enum Mode {
+        /// Nothing: NUMAB0.
+        None = "none",
+        /// NUMA balancing between nodes, whatever their tier: NUMAB1.
+        Numab1 = "numab1",
+        /// NUMA balancing between tiers: NUMAB2.
+        Numab2 = "numab2",
+        /// pghot fed by the hint faults of NUMAB2.
+        Pghot = "pghot",
+        /// pghot fed by the processor's samples: HWHINTS.
+        Hwhints = "pghot-hwhints",
+    }
+}
+
+/// NUMA balancing: 0, 1 and 2 are the published NUMAB0, NUMAB1 and NUMAB2.
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+/// Reads as a word and takes one (since Linux 5.19).
+const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
+/// Of the driver of hardware samples.
+const SAMPLER: &str = "/sys/devices/system/cpu/ibs-mprof/enabled";
+
+/// How soon and how often the kernel marks pages, where it is hurried: as often as it allows.
+const HURRY: [(&str, &str); 3] = [
+    ("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms", "100"),
+    ("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms", "100"),
+    ("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms", "500"),
+];
+
+/// The files of one generation of pghot.
+#[derive(Debug, PartialEq, Eq)]
+struct Generation {
+    /// A bit for each source: 1 are hint faults, 2 the processor's samples.
+    sources: &'static str,
+    /// Accesses that make a page hot.
+    threshold: &'static str,
+}
+
+/// v7 of the series, then what came after it.
+const GENERATIONS: [Generation; 2] = [
+    Generation {
+        sources: "/sys/kernel/debug/pghot/enabled_sources",
+        threshold: "/sys/kernel/debug/pghot/freq_threshold",
+    },
+    Generation {
+        sources: "/proc/sys/vm/pghot_enabled_sources",
+        threshold: "/proc/sys/vm/pghot_freq_threshold",
+    },
+];
+
+/// The generation whose files are there.
+fn generation(tree: &Tree) -> Option<&'static Generation> {
+    GENERATIONS.iter().find(|generation| tree.path(&generation.sources[1..]).is_file())
+}
+
+const PGHOT: Plain = Plain {
+    name: "pghot in the kernel",
+    has: || generation(&Tree::machine()).is_some(),
+    cure: "use a kernel with the pghot patches (no release has them), and mount debugfs for v7",
+};
+
+/// Two nodes in one tier: nothing would be promoted.
+const TIERS: Plain = Plain {
+    name: "a second memory node in a lower tier",
+    has: || {
+        let tier = |node: Option<usize>| tier_of(&Tree::machine(), node?);
+        matches!((tier(near_node()), tier(far_node())), (Some(near), Some(far)) if near < far)
+    },
+    cure: "use a machine whose slow memory the kernel puts into a tier of its own: by an HMAT \
+           (since Linux 6.7), or memory that dax/kmem brought online",
+};
+
+/// The number of the tier that a node is in (since Linux 6.1): the higher, the slower.
+fn tier_of(tree: &Tree, node: usize) -> Option<usize> {
+    const TIERS: &str = "sys/devices/virtual/memory_tiering";
+    let mut tiers = tree.numbered(TIERS, "memory_tier").into_iter();
+    tiers.find(|tier| tree.list(format!("{TIERS}/memory_tier{tier}/nodelist")).contains(&node))
+}
+
+impl Mode {
+    /// The counter of `/proc/vmstat` that says how many base pages it promoted.
+    pub(super) fn promotions(self) -> &'static str {
+        match self {
+            // It counts as promotion what comes from a lower tier since Linux 6.7 only.
+            Self::Numab1 => "numa_pages_migrated",
+            _ => "pgpromote_success",
+        }
+    }
+
+    /// The settings that it consists of.
+    fn settings(self, tree: &Tree, is_hurried: bool) -> Vec<Setting> {
+        let (balancing, demotes) = match self {
+            Self::None | Self::Hwhints => ("0", self != Self::None),
+            Self::Numab1 => ("1", false),
+            Self::Numab2 | Self::Pghot => ("2", true),
+        };
+        let may_lack = self == Self::None;
+        let demotion = if demotes { "true" } else { "false" };
+        let mut settings = vec![
+            Setting { may_lack, ..Setting::new(BALANCING, balancing) },
+            Setting { may_lack: true, ..Setting::new(DEMOTION, demotion) },
+        ];
+        if balancing != "0" && is_hurried {
+            settings.extend(HURRY.map(|(path, value)| Setting::new(path, value)));
+        }
+        if let (Self::Pghot | Self::Hwhints, Some(there)) = (self, generation(tree)) {
+            let source = if self == Self::Pghot { "1" } else { "2" };
+            settings.push(Setting::new(there.sources, source));
+            // What the published numbers follow from: one access is enough.
+            settings.push(Setting::new(there.threshold, "1"));
+        }
+        if self == Self::Hwhints {
+            settings.push(Setting::new(SAMPLER, "1"));
+        }
+        settings
+    }
+
+    /// What it needs of the host.
+    pub(super) fn needs(self, is_hurried: bool) -> Vec<Needed> {
+        let mut needs = Vec::new();
+        if self != Self::None {
+            needs.push(Node::Far.needed());
+        }
+        if !matches!(self, Self::None | Self::Numab1) {
+            needs.push(TIERS.needed());
+        }
+        if matches!(self, Self::Pghot | Self::Hwhints) {
+            needs.push(PGHOT.needed());
+        }
+        let settings = self.settings(&Tree::machine(), is_hurried).into_iter();
+        needs.into_iter().chain(settings.map(Need::needed)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A machine that has these files.
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(&path[1..]);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let tree = Tree::at(root.path());
+        (root, tree)
+    }
+
+    fn values(mode: Mode, tree: &Tree) -> Vec<(&'static str, &'static str)> {
+        mode.settings(tree, false).iter().map(|setting| (setting.path, setting.value)).collect()
+    }
+
+    #[test]
+    fn each_generation_of_pghot_is_set_by_its_own_names() {
+        for (nth, generation) in GENERATIONS.iter().enumerate() {
+            let (_root, tree) = tree(&[(generation.sources, "3\n"), (generation.threshold, "2\n")]);
+            let hints = values(Mode::Pghot, &tree);
+            assert!(hints.contains(&(BALANCING, "2")), "generation {nth}: {hints:?}");
+            assert!(hints.contains(&(generation.sources, "1")), "generation {nth}: {hints:?}");
+            assert!(hints.contains(&(generation.threshold, "1")), "generation {nth}: {hints:?}");
+            let samples = values(Mode::Hwhints, &tree);
+            assert!(samples.contains(&(BALANCING, "0")) && samples.contains(&(SAMPLER, "1")));
+            assert!(samples.contains(&(generation.sources, "2")), "generation {nth}");
+            assert_eq!(values(Mode::Numab2, &tree), [(BALANCING, "2"), (DEMOTION, "true")]);
+        }
+        let (_root, without) = tree(&[(BALANCING, "0\n")]);
+        assert_eq!(generation(&without), None);
+    }
+
+    #[test]
+    fn nothing_moves_where_nothing_is_asked_for() {
+        let (_root, tree) = tree(&[]);
+        assert_eq!(values(Mode::None, &tree), [(BALANCING, "0"), (DEMOTION, "false")]);
+        assert!(Mode::None.settings(&tree, true).iter().all(|setting| setting.may_lack));
+    }
+
+    #[test]
+    fn a_node_is_in_the_tier_that_lists_it() {
+        let of = |tier: &str| format!("/sys/devices/virtual/memory_tiering/{tier}/nodelist");
+        let (near, far) = (of("memory_tier4"), of("memory_tier22"));
+        let (_root, tree) = tree(&[(near.as_str(), "0-1\n"), (far.as_str(), "2\n")]);
+        let tiers: Vec<_> = (0..4).map(|node| tier_of(&tree, node)).collect();
+        assert_eq!(tiers, [Some(4), Some(4), Some(22), None]);
+    }
+}
