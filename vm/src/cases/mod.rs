@@ -44,7 +44,6 @@ const RUNS: &[(&str, Run)] = &[
     ("numa/placement", numa::placement),
     ("numa/kinds", numa::kinds),
     ("tier/promotes", tier::promotes),
-    ("tier/demotes", tier::demotes),
     ("reserved/hidden", reserved::hidden),
     ("hugetlb/1g", hugetlb::giant),
     ("pressure/fragmented", pressure::fragmented),

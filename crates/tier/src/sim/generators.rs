@@ -18,6 +18,7 @@ pub struct Generator {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Uniform,
+    Even,
     Zipf,
     Gups,
     Pmbench,
@@ -34,6 +35,12 @@ pub const GENERATORS: &[Generator] = &[
         summary: "every page as likely as another",
         parameters: &[],
         kind: Kind::Uniform,
+    },
+    Generator {
+        name: "even",
+        summary: "every page as often as another, counts fixed beforehand, in random order",
+        parameters: &[],
+        kind: Kind::Even,
     },
     Generator {
         name: "zipf",

@@ -4,6 +4,8 @@
 //! rotation of the page numbers. So a distribution over any number of pages is some hundred bins,
 //! and "how often is this page accessed between here and there" has an answer without drawing.
 
+use std::cell::Cell;
+
 use super::curve::power;
 use crate::random::Random;
 
@@ -44,6 +46,26 @@ pub(super) struct Popularity {
     class: Option<Vec<u16>>,
     phases: Vec<Phase>,
     phase: usize,
+    /// Accesses of each page where their number is fixed beforehand.
+    fixed: Option<Fixed>,
+}
+
+/// Draws without replacement: a page that was drawn has one access less to be drawn.
+#[derive(Debug, Clone)]
+struct Fixed {
+    each: f64,
+    drawn: Vec<Cell<u32>>,
+}
+
+impl Fixed {
+    /// Whether an access that is still to be drawn was hit; then it is gone.
+    fn takes(&self, page: u32, random: &mut Random) -> bool {
+        let drawn = &self.drawn[page as usize];
+        let gone = f64::from(drawn.get()) / self.each;
+        let is_left = !random.chance(gone);
+        drawn.set(drawn.get() + u32::from(is_left));
+        is_left
+    }
 }
 
 impl Popularity {
@@ -74,12 +96,19 @@ impl Popularity {
             class
         });
         let phases = vec![Phase { end: f64::INFINITY, shift: 0 }];
-        Self { pages: first, bins, order, class, phases, phase: 0 }
+        Self { pages: first, bins, order, class, phases, phase: 0, fixed: None }
     }
 
     /// Every page alike.
     pub(super) fn uniform(pages: u32) -> Self {
         Self::new(&[(pages, 1.0)], None)
+    }
+
+    /// Every page as often as another, as many times as `total` accesses make.
+    pub(super) fn even(pages: u32, total: f64) -> Self {
+        let each = (total / f64::from(pages)).max(1.0);
+        let fixed = Fixed { each, drawn: vec![Cell::new(0); pages as usize] };
+        Self { fixed: Some(fixed), ..Self::uniform(pages) }
     }
 
     /// Zipf's law over pages in random order.
@@ -156,6 +185,17 @@ impl Popularity {
     /// A page, by the present stretch.
     #[inline]
     pub(super) fn draw(&self, random: &mut Random) -> u32 {
+        let mut page = self.any(random);
+        if let Some(fixed) = &self.fixed {
+            while !fixed.takes(page, random) {
+                page = self.any(random);
+            }
+        }
+        page
+    }
+
+    #[inline]
+    fn any(&self, random: &mut Random) -> u32 {
         let mut bin = &self.bins[0];
         if self.bins.len() > 1 {
             bin = &self.bins[random.below(whole_len(self.bins.len())) as usize];
@@ -294,6 +334,22 @@ mod tests {
                 assert!(error < 5.5, "page {page}: {count} for {expected}");
             }
         }
+    }
+
+    #[test]
+    fn counts_that_are_fixed_are_drawn_without_replacement() {
+        let spread = |popularity: &Popularity| {
+            let (mut random, mut counts) = (random(), vec![0_u32; 100]);
+            (0..900).for_each(|_| counts[popularity.draw(&mut random) as usize] += 1);
+            (
+                counts.iter().copied().max().unwrap_or(0),
+                counts.iter().map(|c| c.pow(2)).sum::<u32>(),
+            )
+        };
+        // 900 of 100 times 10: no page has more than it has, and one in ten of the chance is left.
+        let (most, even) = spread(&Popularity::even(100, 1000.0));
+        let (_, uniform) = spread(&Popularity::uniform(100));
+        assert!(most <= 10 && even < 8100 + 300 && uniform > 8100 + 400, "{most} {even} {uniform}");
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl Pattern {
         let part = |share: f64| ((f64::from(pages) * share) as u32).clamp(1, pages);
         let popularity = match spec.row().kind {
             Kind::Uniform => Popularity::uniform(pages),
+            Kind::Even => Popularity::even(pages, total),
             Kind::Zipf => Popularity::zipf(pages, spec.value("exponent"), random),
             Kind::Gups => {
                 let hot = part(spec.value("hot"));

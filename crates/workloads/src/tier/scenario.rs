@@ -306,7 +306,8 @@ mod tests {
 
     #[test]
     fn scenario_1_comes_out_by_either_preset_at_a_64th_of_its_size() {
-        for name in ["pghot-v7/scan-1s", "pghot-v7/scan-100ms"] {
+        // The one with HWHINTS once more, with counts that are fixed.
+        for (name, fitted) in [("pghot-v7/scan-1s", 6), ("pghot-v7/scan-100ms", 5)] {
             let preset = preset::load(name).unwrap();
             let simulated = preset.runs.iter().flat_map(|run| {
                 let scenario = scenario(&smaller(run), preset.seed, None).unwrap();
@@ -321,7 +322,7 @@ mod tests {
                 assert!(error(row).abs() < 0.02, "{name} {source}: {row:?}");
                 compared += 1;
             }
-            assert_eq!(compared, 5, "{name}");
+            assert_eq!(compared, fitted, "{name}");
             for (source, metric) in [
                 ("NUMAB2", "pgpromote_success"),
                 ("NUMAB2", "numa_hint_faults"),
