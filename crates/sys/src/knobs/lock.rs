@@ -27,6 +27,9 @@ use crate::{process::interrupted, time::monotonic_raw_ns};
 /// How often somebody who waits looks again.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Looks in a row after which it is told that nobody has signed.
+const UNSIGNED: u32 = 50;
+
 /// The door before the lock, kept shut: nobody takes the knobs but whoever is let in. So tests keep
 /// other runs away from settings that only their own runs may change.
 #[derive(Debug)]
@@ -129,7 +132,8 @@ pub fn patiently<T>(
 ) -> Result<T, KnobError> {
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     let deadline = monotonic_raw_ns().saturating_add(limit);
-    let mut told = 0;
+    // Whoever asks holds the door for a moment, and has not yet signed at the first.
+    let (mut told, mut unsigned) = (Vec::new(), 0);
     loop {
         let held = match ask() {
             Err(held @ KnobError::Held { .. }) => held,
@@ -138,11 +142,12 @@ pub fn patiently<T>(
         if interrupted() || monotonic_raw_ns() >= deadline {
             return Err(held);
         }
-        if let KnobError::Held { pid, .. } = held
-            && pid != told
-        {
-            tell(&held);
-            told = pid;
+        if let KnobError::Held { pid, .. } = held {
+            unsigned = if pid == 0 { unsigned + 1 } else { 0 };
+            if !told.contains(&pid) && (pid != 0 || unsigned > UNSIGNED) {
+                tell(&held);
+                told.push(pid);
+            }
         }
         thread::sleep(PAUSE);
     }
@@ -171,4 +176,23 @@ pub(super) fn is_held_through(place: &Place, fd: impl AsFd) -> bool {
     let Ok(theirs) = rustix::fs::stat(place.lock()) else { return false };
     (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
         && flock(fd, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_holder_is_told_once_and_one_that_has_not_signed_yet_is_not() {
+        let mut asked = [0, 7, 0, 9, 0, 7, 9].into_iter();
+        let mut told = Vec::new();
+        let mut tell = |held: &KnobError| told.push(held.to_string());
+        let ask = || match asked.next() {
+            Some(pid) => Err(KnobError::Held { pid, run: format!("run {pid}") }),
+            None => Ok(()),
+        };
+        patiently(Duration::from_secs(60), &mut tell, ask).unwrap();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("run 7") && told[1].contains("run 9"), "{told:?}");
+    }
 }
