@@ -143,6 +143,17 @@ pub(crate) fn number(path: &CStr) -> Option<usize> {
     std::str::from_utf8(&text[..count]).ok()?.split_whitespace().next()?.parse().ok()
 }
 
+/// Threads of this process; 0 where nobody knows.
+pub(crate) fn threads() -> u64 {
+    let path = c"/proc/self/task";
+    // SAFETY: numbers and padding: zeroes are one.
+    let mut about: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: a text that ends with 0, and writes one `struct stat`.
+    let answer = unsafe { libc::stat(path.as_ptr(), &raw mut about) };
+    // A folder is in its parent and in itself, too.
+    if answer == 0 { about.st_nlink.saturating_sub(2) } else { 0 }
+}
+
 /// Says something on stderr.
 pub(crate) fn say(text: &[u8]) {
     // SAFETY: a text with its length.
@@ -162,4 +173,19 @@ pub(crate) fn link(path: &CStr, buffer: &mut [u8]) -> usize {
     // SAFETY: a text that ends with 0, and a buffer with its length.
     let answer = unsafe { libc::syscall(libc::SYS_readlinkat, folder, path.as_ptr(), at, length) };
     usize::try_from(answer).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_more_is_a_thread_more() {
+        // Other tests come and go; this one and the main thread stay.
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let one = std::thread::spawn(move || wait.recv());
+        assert!(threads() >= 3, "{}", threads());
+        drop(go);
+        let _ = one.join();
+    }
 }

@@ -1,12 +1,12 @@
 #![expect(unsafe_code, reason = "the allocator's own maps; the rules are in lib.rs")]
-//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel, and one
-//! gate in place of its locks ([`crate::fork::ALLOCATOR`]).
+//! What the allocator's own code calls, by the names that `build.rs` gives it: the kernel, one gate
+//! in place of its locks ([`crate::fork::ALLOCATOR`]), and its wait for another thread.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use crate::{
     answer::{done, place},
-    fork::ALLOCATOR,
+    fork::{self, ALLOCATOR},
     kernel::{self, Map},
 };
 
@@ -19,6 +19,12 @@ extern "C" fn __wrap_pthread_mutex_lock(_: *mut c_void) -> c_int {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __wrap_pthread_mutex_unlock(_: *mut c_void) -> c_int {
     ALLOCATOR.leave();
+    0
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn __wrap_sleep(_: c_uint) -> c_uint {
+    fork::waits();
     0
 }
 
