@@ -80,8 +80,11 @@ fn reserve(wish: &Wish) {
         }
     }
     if wish.zero == Zero::Release && wish.mmap > 0 && !maps::AREA.is_set_aside() {
-        // Without, what is given back goes to the kernel.
-        let _ = kept::begin(&maps::AREA.range(), kernel::memory() / KEPT_SHARE);
+        // Without, what is given back goes to the kernel: told as a segment that is not there.
+        if let Err(errno) = kept::begin(&maps::AREA.range(), kernel::memory() / KEPT_SHARE) {
+            count::add(Counted::Unreserved, 1);
+            count::refused(Counted::Errno, errno);
+        }
     }
     if any {
         count::add(Counted::Programs, 1);

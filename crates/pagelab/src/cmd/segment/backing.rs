@@ -13,7 +13,7 @@ use pagelab_sys::{
     knobs::KnobGuard,
     machine::{rights, thp::HugePages},
     memtype::Device,
-    process::segment::{Backing, Leaf, Wish},
+    process::segment::{Backing, Leaf, Wish, Zero},
 };
 use pagelab_workloads::{memtype::needs::Module, needs::Pool};
 
@@ -109,8 +109,22 @@ impl Need for Frames {
 /// Refuses what no back end could do, whatever the machine has.
 pub(super) fn refuse(wish: &Wish) -> Result<(), String> {
     let name = wish.backing.name();
+    let keeps = wish.zero == Zero::Release;
     match wish.backing {
+        Backing::Thp if keeps && wish.mmap == 0 => {
+            Err("--zero release keeps maps that are given back, and --mmap 0 (SMM_MMAP) has none: \
+             give --mmap a size, or take --zero fault"
+                .to_owned())
+        }
         Backing::Thp => Ok(()),
+        Backing::Module if keeps => Err(format!(
+            "--zero release does not go with --backing {name}, which zeroes in the fault that \
+             takes memory again: take --zero fault, or --zero ahead for the first time"
+        )),
+        Backing::Hugetlb if keeps => Err(format!(
+            "--zero release does not go with --backing {name}: whoever gives pages of a pool back \
+             zeroes them, as no helper may keep them: leave --zero out"
+        )),
         _ if wish.heap == 0 && wish.mmap == 0 => Err(format!(
             "--backing {name} sets memory aside for this program alone: say how much, by --heap \
              or --mmap (SMM_HEAP, SMM_MMAP)"
@@ -210,6 +224,19 @@ mod tests {
         assert!(of(Backing::Hugetlb, 0, Leaf::Pmd).unwrap_err().contains("--heap or --mmap"));
         assert!(of(Backing::Hugetlb, 1 << 30, Leaf::Base).unwrap_err().contains("--leaf 2m"));
         assert!(of(Backing::Module, 1 << 30, Leaf::Base).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_zeroed_at_release_is_refused() {
+        let of = |backing, mmap| {
+            let wish =
+                Wish { backing, mmap, zero: Zero::Release, heap: 1 << 30, ..Wish::default() };
+            refuse(&wish)
+        };
+        assert!(of(Backing::Thp, 1 << 30).is_ok());
+        assert!(of(Backing::Thp, 0).unwrap_err().contains("--mmap 0"));
+        assert!(of(Backing::Hugetlb, 1 << 30).unwrap_err().contains("leave --zero out"));
+        assert!(of(Backing::Module, 1 << 30).unwrap_err().contains("--zero fault"));
     }
 
     #[test]
