@@ -40,7 +40,10 @@ use pagelab_sys::{
     },
 };
 
-use self::program::{able, size};
+use self::{
+    program::{able, size},
+    zeroing::Prices,
+};
 use crate::{
     args::{self, Row},
     exit::{Exit, Failure},
@@ -143,9 +146,9 @@ impl args::Run for Segmented {
         let report = self.report.as_deref().map(output::create).transpose()?;
         let start = || self.start(&wish, &library);
         let (ended, counts) = backing::held(&wish, self.wait.patience(), start)?;
-        let leaf_ns = zeroing::leaf_ns(&wish, &counts);
+        let prices = Prices::here(&wish, &counts);
         let usage = Some(&ended.usage);
-        let told = told::Told { wish: &wish, counts: &counts, usage, leaf_ns };
+        let told = told::Told { wish: &wish, counts: &counts, usage, prices };
         if !self.quiet {
             told.lines().iter().for_each(|line| output::warn(line));
         }
@@ -261,7 +264,8 @@ impl Segmented {
             let now = counts();
             if now.get(Counted::Asked) > asked {
                 asked = now.get(Counted::Asked);
-                let told = told::Told { wish, counts: &now, usage: None, leaf_ns: None };
+                let prices = Prices::here(wish, &now);
+                let told = told::Told { wish, counts: &now, usage: None, prices };
                 told.lines().iter().for_each(|line| output::warn(line));
             }
         }

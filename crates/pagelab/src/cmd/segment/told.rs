@@ -9,7 +9,7 @@ use pagelab_sys::{
 };
 use serde_json::{Map, Value, json};
 
-use super::zeroing;
+use super::zeroing::{self, Prices};
 
 /// What is told of.
 pub(super) struct Told<'t> {
@@ -17,8 +17,8 @@ pub(super) struct Told<'t> {
     pub(super) counts: &'t Counts,
     /// What the kernel counted by the end; nothing of a program that runs.
     pub(super) usage: Option<&'t Usage>,
-    /// What a fault of 2 MiB takes here.
-    pub(super) leaf_ns: Option<u64>,
+    /// What faults take here.
+    pub(super) prices: Prices,
 }
 
 fn bytes(bytes: u64) -> String {
@@ -48,7 +48,7 @@ impl Told<'_> {
         lines.push(format!("  served      {}", self.served()));
         lines.extend(self.fallbacks());
         lines.extend(self.stack_and_code());
-        let zeroing = zeroing::lines(self.counts, self.leaf_ns);
+        let zeroing = zeroing::lines(self.counts, self.prices);
         lines.extend(zeroing.iter().map(|line| format!("  zeroing     {line}")));
         if let Some(usage) = self.usage {
             let Usage { minor_faults, major_faults, user_ns, system_ns, .. } = *usage;
@@ -194,7 +194,7 @@ impl Told<'_> {
             "witness": self.claims().iter().map(backed::Claim::json).collect::<Vec<_>>(),
             "proven": self.unseen() == 0,
             "zero": self.wish.zero.name(),
-            "zeroing": zeroing::json(self.counts, self.leaf_ns),
+            "zeroing": zeroing::json(self.counts, self.prices),
             "asked": count(Counted::Asked),
             "minor_faults": self.usage.map(|usage| usage.minor_faults),
             "major_faults": self.usage.map(|usage| usage.major_faults),

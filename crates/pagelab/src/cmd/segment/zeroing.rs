@@ -1,36 +1,73 @@
 //! What zeroing cost a program with segments, and who paid.
 //!
 //! The one idea: what the library and its helper zero they time themselves. What the kernel zeroes
-//! at a fault nobody tells: it is at least what was there at the end, and about as dear as the same
-//! fault is here, right after the program.
+//! at a fault nobody tells: it is at least what was there when it was told, and about as dear as
+//! the same faults are here at that moment, which is called an estimate.
 
 use pagelab_record::units::{display_bytes, display_ns};
 use pagelab_sys::{
-    loops::bulk::Buffer,
+    Area,
+    loops::Stride,
+    memory::{Advice, Backing, Layout},
     process::segment::{Counted, Counts, Leaf, Wish},
     time::monotonic_raw_ns,
 };
 use serde_json::{Value, json};
 
-/// Leaves that are touched for it.
-const LEAVES: usize = 5;
+/// Areas that are touched for a price, and small pages in each of them.
+const AREAS: usize = 5;
+const PAGES: usize = 64;
+const PAGE: u64 = 4096;
 
-/// What the kernel takes for a fault of 2 MiB here, at the median; `None` where there were none.
-pub(super) fn leaf_ns(wish: &Wish, counts: &Counts) -> Option<u64> {
-    let large = counts.get(Counted::HeapLarge) + counts.get(Counted::MmapLarge);
-    if wish.leaf == Leaf::Base || large == 0 {
-        return None;
+/// What a fault takes here, at the median: of a small page, and of 2 MiB.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Prices {
+    page_ns: Option<u64>,
+    leaf_ns: Option<u64>,
+}
+
+impl Prices {
+    /// Of the faults that there were.
+    pub(super) fn here(wish: &Wish, counts: &Counts) -> Self {
+        let (all, large) = at_faults(counts);
+        // Of a pool and of the module faults are others.
+        let is_ordinary = wish.backing == pagelab_sys::process::segment::Backing::Thp;
+        let of = |is_asked: bool, advice, bytes: usize, touches: usize| {
+            let took = (is_asked && is_ordinary).then(|| touched(advice, bytes))??;
+            Some(took / touches as u64)
+        };
+        let leaf = usize::try_from(Leaf::Pmd.bytes()).unwrap_or_default();
+        Self {
+            page_ns: of(all > large, Advice::NoHugePage, PAGES * 4096, PAGES),
+            leaf_ns: of(large > 0, Advice::HugePage, leaf, 1),
+        }
     }
-    let bytes = usize::try_from(Leaf::Pmd.bytes()).ok()?;
+
+    /// What so many bytes took, the large ones apart.
+    fn of(self, (all, large): (u64, u64)) -> [(u64, Option<u64>); 2] {
+        let leaves = large.div_ceil(Leaf::Pmd.bytes());
+        [((all - large) / PAGE, self.page_ns), (leaves, self.leaf_ns)]
+    }
+
+    fn sum(self, bytes: (u64, u64)) -> Option<u64> {
+        let parts = self.of(bytes).into_iter().filter(|(count, _)| *count > 0);
+        let sum: Option<u64> = parts.map(|(count, each)| Some(count * each?)).sum();
+        sum.filter(|sum| *sum > 0)
+    }
+}
+
+/// Nanoseconds in which so much memory is touched for the first time.
+fn touched(advice: Advice, bytes: usize) -> Option<u64> {
     let mut times = Vec::new();
-    for _ in 0..LEAVES {
+    for _ in 0..AREAS {
+        let area = Area::mapped(Layout::contiguous(bytes), Backing::Anonymous, 2 << 20).ok()?;
+        area.advise(advice).ok()?;
         let begun = monotonic_raw_ns();
-        let buffer = Buffer::new(bytes).ok()?;
+        area.touch(0, bytes, Stride { step: 4096, bytes: 8 });
         times.push(monotonic_raw_ns() - begun);
-        drop(buffer);
     }
     times.sort_unstable();
-    Some(times[LEAVES / 2])
+    Some(times[AREAS / 2])
 }
 
 /// Bytes that the kernel zeroed at faults, at least: those that were there at the end.
@@ -43,15 +80,19 @@ fn at_faults(counts: &Counts) -> (u64, u64) {
 }
 
 /// The lines for people.
-pub(super) fn lines(counts: &Counts, leaf_ns: Option<u64>) -> Vec<String> {
+pub(super) fn lines(counts: &Counts, prices: Prices) -> Vec<String> {
     let bytes = |bytes: u64| display_bytes(bytes as f64);
     let get = |counted| counts.get(counted);
-    let (all, large) = at_faults(counts);
-    let mut line = format!("by the kernel at faults, {} at least", bytes(all));
-    if let Some(ns) = leaf_ns.filter(|_| large > 0) {
-        let leaves = (large / Leaf::Pmd.bytes()).max(1);
-        let [sum, each] = [leaves * ns, ns].map(|ns| display_ns(ns as f64));
-        line.push_str(&format!("; of it huge pages about {sum}, {each} each as measured after"));
+    let zeroed = at_faults(counts);
+    let mut line = format!("by the kernel at faults, {} at least", bytes(zeroed.0));
+    if let Some(sum) = prices.sum(zeroed) {
+        let each = ["4 KiB", "2 MiB"].into_iter().zip(prices.of(zeroed));
+        let each = each.filter_map(|(size, (count, each))| {
+            let each = each.filter(|_| count > 0)?;
+            Some(format!("{} of {size} at {}", count, display_ns(each as f64)))
+        });
+        let each = each.collect::<Vec<_>>().join(", ");
+        line.push_str(&format!(", about {} (an estimate: {each} each)", display_ns(sum as f64)));
     }
     let mut lines = vec![line];
     let timed = |who: &str, [zeroed, ns]: [Counted; 2]| {
@@ -76,12 +117,16 @@ pub(super) fn lines(counts: &Counts, leaf_ns: Option<u64>) -> Vec<String> {
 }
 
 /// The same for a program to read.
-pub(super) fn json(counts: &Counts, leaf_ns: Option<u64>) -> Value {
+pub(super) fn json(counts: &Counts, prices: Prices) -> Value {
     let get = |counted| counts.get(counted);
     let timed = |bytes, ns| json!({ "bytes": get(bytes), "cpu_ns": get(ns) });
     let (all, large) = at_faults(counts);
     json!({
-        "faults": { "bytes_at_least": all, "huge_bytes_at_least": large, "huge_page_ns": leaf_ns },
+        "faults": {
+            "bytes_at_least": all, "huge_bytes_at_least": large,
+            "base_page_ns": prices.page_ns, "huge_page_ns": prices.leaf_ns,
+            "about_ns": prices.sum((all, large)),
+        },
         "helper": timed(Counted::HelperBytes, Counted::HelperNs),
         "helpers": get(Counted::Helpers),
         "own": timed(Counted::OwnBytes, Counted::OwnNs),
@@ -89,4 +134,21 @@ pub(super) fn json(counts: &Counts, leaf_ns: Option<u64>) -> Value {
         "kept": get(Counted::Kept),
         "returned": get(Counted::Returned),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_zeroed_is_priced_by_pages_of_both_sizes() {
+        let prices = Prices { page_ns: Some(500), leaf_ns: Some(80_000) };
+        let bytes = (5 * PAGE + (4 << 20), 4 << 20);
+        assert_eq!(prices.of(bytes), [(5, Some(500)), (2, Some(80_000))]);
+        assert_eq!(prices.sum(bytes), Some(162_500));
+        assert_eq!(prices.sum((0, 0)), None);
+        let unknown = Prices { page_ns: Some(500), leaf_ns: None };
+        assert_eq!(unknown.sum(bytes), None, "a part is not the sum");
+        assert_eq!(unknown.sum((PAGE, 0)), Some(500));
+    }
 }
