@@ -102,7 +102,8 @@ pub(crate) fn storm(matches: &ArgMatches) -> Result<()> {
 /// The program, as the tests have built it.
 fn built() -> Result<PathBuf> {
     let mut build = shell::cargo("build");
-    shell::run("storm", build.args(["--quiet", "--package", "pagelab"]))?;
+    let packages = ["--package", "pagelab", "--package", "pagelab-segment"];
+    shell::run("storm", build.arg("--quiet").args(packages))?;
     Ok(BUILT.into())
 }
 

@@ -138,6 +138,8 @@ impl Sessions {
         session.moments.push(moment);
         let heir = life.was_killed() && life.lost_its_watchdog();
         if heir {
+            // A program that outlives its pagelab keeps the pages of a pool until it ends.
+            let _ = machine::survivors(&life.members, &life.since);
             self.restore(session)?;
         }
         let back = machine::back(&session.before, life.pid, &life.since)?;
