@@ -3,12 +3,15 @@
 //!
 //! The one idea: `pagelab try` with two rungs takes the arms in turns, so ratios are of one run;
 //! here they are read from its journal, round by round. An interval is one of order statistics, and
-//! says nothing where there are too few rounds.
+//! says nothing where there are too few rounds. `--figures` shows what segments cost by themselves
+//! ([`figures`]).
+
+mod figures;
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::Value;
 
 use crate::{
@@ -31,6 +34,12 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
         .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
         .arg(budget.default_value("40").help("Seconds for each program"))
         .arg(Arg::new("only").long("only").help("This program only, by its name"))
+        .arg(
+            Arg::new("figures")
+                .long("figures")
+                .action(ArgAction::SetTrue)
+                .help("What segments cost by themselves, and no program"),
+        )
 }
 
 /// Tries each program, and prints a line for it.
@@ -43,6 +52,9 @@ pub(crate) fn segment_score(matches: &ArgMatches) -> Result<()> {
     let binary = fs::canonicalize(text("binary"))
         .with_context(|| format!("{}: cargo build --release", text("binary")))?;
     let (dir, work) = programs::folders(text("dir"))?;
+    if matches.get_flag("figures") {
+        return figures::print(&binary, &dir);
+    }
     let budget = matches.get_one("budget").copied().unwrap_or(40.0_f64).to_string();
     let rungs = format!("{SEGMENT},{THP}");
     let flags = ["--no-prediction", "--budget", &budget, "--rung", &rungs].map(str::to_owned);
