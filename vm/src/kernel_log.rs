@@ -25,6 +25,10 @@ const COMPLAINTS: &[&str] = &[
     "general protection fault",
     "Unable to handle",
     "INFO: task",
+    // Of lockdep, and of page poisoning.
+    "INFO: trying to register non-static key",
+    "pagealloc: memory corruption",
+    "pagealloc: single bit error",
     "list_add corruption",
     "list_del corruption",
     "double fault",

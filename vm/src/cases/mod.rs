@@ -38,6 +38,7 @@ type Run = fn(&Guest) -> Result<Verdict>;
 /// The functions, by the names of their cases; those of the module have a table of their own.
 const RUNS: &[(&str, Run)] = &[
     ("boot/kernel", boot::kernel),
+    ("boot/sanitized", boot::sanitized),
     ("nature/emulated", nature::emulated),
     ("numa/nodes", numa::nodes),
     ("numa/tiers", numa::tiers),

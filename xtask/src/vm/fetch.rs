@@ -15,7 +15,8 @@ use anyhow::{Context, Result, ensure};
 use super::{
     apt::{self, Apt},
     qemu::Qemu,
-    table::KERNELS,
+    sanitized,
+    table::{KERNELS, SANITIZED},
 };
 use crate::shell::{find, program};
 
@@ -76,6 +77,15 @@ pub(super) fn supplies(kernels: &[&str], afresh: bool) -> Result<Supplies> {
     let mut found = Vec::new();
     for &name in kernels {
         let root = folder.join(name);
+        if name == SANITIZED {
+            let unpack = |into: &Path| {
+                prepared(&cache, &mut apt)?.unpack(&[sanitized::SOURCE.to_owned()], into)
+            };
+            let sanitized::Built { release, image } = sanitized::kernel(&root, unpack)?;
+            let (name, modules) = (name.to_owned(), root.clone());
+            found.push(Kernel { name, release, root, image, modules });
+            continue;
+        }
         if !root.is_dir() {
             let apt = prepared(&cache, &mut apt)?;
             let packages = packages_of(name, apt)?;

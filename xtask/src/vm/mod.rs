@@ -20,6 +20,7 @@ mod modules;
 mod ours;
 mod path;
 mod qemu;
+mod sanitized;
 mod skips;
 mod summary;
 mod table;
@@ -34,7 +35,7 @@ pub(crate) use self::{boot::LOGS, summary::CheckedBoot};
 use self::{
     boot::Lane,
     summary::Summary,
-    table::{Asked, KERNELS},
+    table::{Asked, KERNELS, SANITIZED},
 };
 use crate::{dist, shell};
 
@@ -65,6 +66,13 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
         .arg(flag("list", "Print cases and machines; boot nothing"))
         .arg(flag("keep", "Keep each initramfs, and print the command that boots it"))
         .arg(flag("soak", "Let cases that can go on for long do so"))
+        .arg(
+            flag(
+                "sanitize",
+                "Soak on a kernel with KASAN, lockdep and page poisoning, built first",
+            )
+            .conflicts_with("kernel"),
+        )
         .arg(flag("update", "Fetch QEMU and kernels afresh, also where the cache has them"))
         .arg(
             Arg::new("jobs")
@@ -109,14 +117,15 @@ pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
         let values = matches.get_many::<String>(name).unwrap_or_default();
         values.cloned().collect::<Vec<_>>()
     };
-    let asked =
-        Asked { filters: words("filter"), kernels: words("kernel"), machines: words("machine") };
+    let is_sanitized = matches.get_flag("sanitize");
+    let kernels = if is_sanitized { vec![SANITIZED.to_owned()] } else { words("kernel") };
+    let asked = Asked { filters: words("filter"), kernels, machines: words("machine") };
     if matches.get_flag("list") {
         return list(&asked);
     }
     let options = Options {
         keep: matches.get_flag("keep"),
-        soak: matches.get_flag("soak"),
+        soak: matches.get_flag("soak") || is_sanitized,
         update: matches.get_flag("update"),
         repeat: *matches.get_one("repeat").context("--repeat has a default")?,
         jobs: *matches.get_one("jobs").context("--jobs has a default")?,
@@ -251,6 +260,7 @@ mod tests {
         assert_eq!(kernels, ["6.1", "newest"]);
         assert_eq!(matches.get_one("repeat"), Some(&60_u32));
         assert!(parse(&["--kernel", "5.10"]).is_err());
+        assert!(parse(&["--sanitize", "--kernel", "6.1"]).is_err());
         assert!(parse(&["--machine", "microvm"]).is_err());
         assert!(parse(&["--repeat", "0"]).is_err());
     }

@@ -19,6 +19,7 @@ use pagelab_sys::{
 
 use self::worker::{Shared, Worker};
 use super::{
+    super::boot::lockdep,
     abi::{Alloc, Device, EAGER, MIB, PAGE, RESERVED, UC_MINUS, WB, WC},
     frames::{all_back, free_kb},
     load,
@@ -62,6 +63,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     let after = free_kb()?;
     ensure!(after + NOISE_KB >= before, "{before} kB were free, {after} kB are");
     loaded.unload()?;
+    lockdep()?;
     for (index, name) in worker::COUNTED.iter().enumerate() {
         guest.note(format!("{:>8} {name}", tally.get(index)));
     }
