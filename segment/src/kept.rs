@@ -3,9 +3,10 @@
 //!
 //! The one idea: what was given back is zeroed here in one piece instead of page by page at the
 //! next fault, and stays resident, so that taking it again costs no fault. A thread of our own does
-//! that ([`crate::helper`]); whoever takes a leaf before it was there does it itself. Nothing is
-//! noted of what a program touches, so a leaf of which not every page is there, and one that is not
-//! taken again in time, goes to the kernel.
+//! that ([`crate::helper`]). Whoever takes leaves gets those where it was, if there are so many;
+//! else a first one is zeroed by who takes it, and the rest goes to the kernel, so that no call
+//! takes long. Nothing is noted of what a program touches, so a leaf of which not every page is
+//! there, and one that is not taken again in time, goes to the kernel.
 //!
 //! A leaf here is free of the program wholly; its state is a byte, changed by whoever holds it.
 
@@ -33,6 +34,10 @@ const ZERO: u8 = 2;
 const OLD: u8 = 3;
 /// Somebody is about to change that.
 const HELD: u8 = 4;
+
+/// Whoever takes leaves before the helper was there cleans so many of them, as a call that makes a
+/// map is to be short.
+const CLEANS: usize = 1;
 
 /// A byte for each leaf; null where nothing is kept.
 static TABLE: AtomicPtr<AtomicU8> = AtomicPtr::new(ptr::null_mut());
@@ -117,25 +122,49 @@ pub(crate) fn keep(part: &Range<usize>) -> Range<usize> {
     address(leaves.start)..address(leaves.end)
 }
 
+/// Whether some free pages lie in leaves that nobody has cleaned yet.
+pub(crate) fn is_given(part: &Range<usize>) -> bool {
+    is_unseen() && {
+        let mut states = table()[leaves(part)].iter();
+        states.any(|state| matches!(state.load(Ordering::Acquire), GIVEN | HELD))
+    }
+}
+
+/// So many bytes of leaves that are there and zero, the highest: an address, if there are such.
+pub(crate) fn clean_ones(bytes: usize) -> Option<usize> {
+    let (table, mut found) = (table(), 0);
+    for leaf in (0..table.len()).rev() {
+        let is_clean = matches!(table[leaf].load(Ordering::Acquire), ZERO | OLD);
+        found = if is_clean { found + 1 } else { 0 };
+        if found == bytes.div_ceil(PMD) {
+            return Some(address(leaf));
+        }
+    }
+    None
+}
+
+/// Each leaf of which some addresses are a part.
+fn leaves(part: &Range<usize>) -> Range<usize> {
+    (part.start - start()) / PMD..(part.end - start()).div_ceil(PMD)
+}
+
 /// Makes sure that free pages are zero, and that nobody but their taker touches them.
 pub(crate) fn ready(part: &Range<usize>) {
     if KEPT.load(Ordering::Acquire) == 0 {
         return;
     }
-    let start = start();
-    let leaves = (part.start - start) / PMD..(part.end - start).div_ceil(PMD);
-    let mut given = 0..0;
-    for leaf in leaves {
+    let (mut given, mut left) = (0..0, CLEANS);
+    for leaf in leaves(part) {
         if take(leaf) != GIVEN {
             continue;
         }
         if given.end != leaf {
-            clean_run(&given);
+            left -= clean_run(&given, left);
             given.start = leaf;
         }
         given.end = leaf + 1;
     }
-    clean_run(&given);
+    clean_run(&given, left);
 }
 
 /// Takes a leaf out, and says what it was; one that was given back is held.
@@ -163,19 +192,27 @@ fn take(leaf: usize) -> u8 {
     }
 }
 
-/// Cleans held leaves for whoever takes them.
-fn clean_run(leaves: &Range<usize>) {
+/// Makes held leaves zero for whoever takes them: so many here, the rest at their next fault; how
+/// many of them here.
+fn clean_run(leaves: &Range<usize>, most: usize) -> usize {
     if leaves.is_empty() {
-        return;
+        return 0;
     }
+    let own = leaves.start..leaves.end.min(leaves.start + most);
     let begun = helper::cpu_ns();
-    let cleared = leaves.clone().filter(|leaf| clean(*leaf)).count();
-    count::add(Counted::OwnBytes, cleared * PMD);
-    count::add(Counted::OwnNs, helper::cpu_ns().saturating_sub(begun));
+    let cleared = own.clone().filter(|leaf| clean(*leaf)).count();
+    if !own.is_empty() {
+        count::add(Counted::OwnBytes, cleared * PMD);
+        count::add(Counted::OwnNs, helper::cpu_ns().saturating_sub(begun));
+    }
+    if own.end < leaves.end {
+        throw_away(&(own.end..leaves.end));
+    }
     for state in &table()[leaves.clone()] {
         state.store(NONE, Ordering::Release);
         KEPT.fetch_sub(1, Ordering::Relaxed);
     }
+    own.len()
 }
 
 /// Makes a held leaf zero; whether it is still there.

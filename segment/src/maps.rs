@@ -21,7 +21,7 @@ use pagelab_sys::process::{
 };
 
 use crate::{
-    area::{Area, Grows, PAGE, PUD},
+    area::{Area, Grows, PAGE, PMD, PUD},
     back, count, kept,
     kernel::{self, Map, OWN, USABLE},
     lock::{Held, Lock},
@@ -158,10 +158,23 @@ pub(crate) fn taken(length: usize) -> Result<usize, Reason> {
     let align = leaves.into_iter().find(fills).map_or(PAGE as u64, |(_, bytes)| bytes);
     let align = usize::try_from(align).unwrap_or(PAGE) / PAGE;
     let count = rounded(length) / PAGE;
-    let first = pages()?.taken.take(count, align).ok_or(Reason::MmapFull)?;
-    let at = AREA.range().start + first * PAGE;
-    kept::ready(&(at..at + count * PAGE));
-    Ok(at)
+    let start = AREA.range().start;
+    let range = |first: usize| start + first * PAGE..start + (first + count) * PAGE;
+    let pages = pages()?;
+    let mut first = pages.taken.take(count, align).ok_or(Reason::MmapFull)?;
+    // What was cleaned is better than what is higher, where it is leaves.
+    if length >= PMD
+        && kept::is_given(&range(first))
+        && let Some(clean) = kept::clean_ones(count * PAGE).map(|at| (at - start) / PAGE)
+        && (start + clean * PAGE).is_multiple_of(align * PAGE)
+        && pages.taken.take_at(clean, clean + count)
+    {
+        pages.taken.free(first, first + count);
+        first = clean;
+    }
+    drop(pages);
+    kept::ready(&range(first));
+    Ok(start + first * PAGE)
 }
 
 /// Gives a program what was taken for it, with the rights that it asked for.
