@@ -146,7 +146,9 @@ impl args::Run for Segmented {
         let report = self.report.as_deref().map(output::create).transpose()?;
         let start = || self.start(&wish, &library);
         let (ended, counts) = backing::held(&wish, self.wait.patience(), start)?;
-        let prices = Prices::here(&wish, &counts);
+        // Nobody waits for what nobody reads.
+        let is_told = !self.quiet || report.is_some();
+        let prices = if is_told { Prices::here(&wish, &counts) } else { Prices::default() };
         let usage = Some(&ended.usage);
         let told = told::Told { wish: &wish, counts: &counts, usage, prices };
         if !self.quiet {
