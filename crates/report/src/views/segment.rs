@@ -95,8 +95,9 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         "{}CPU time of a round: taking memory, a store to each 4 KiB, giving it back. First pass: \
          with set-up. Again: with clearing what was given back, by whomever. Of plain: of the CPU \
          time of a round of base pages. Of THP: with the kernel's helpers (khugepaged, kcompactd, \
-         kswapd, of the whole machine) and the filling of a pool, of the same for huge pages. Of \
-         clearing: again, less the same loop over present pages, of one clear of the same memory.",
+         kswapd, ksmd, of the whole machine) and the filling of a pool, of the same for huge \
+         pages. Of clearing: again, less the same loop over present pages, of one clear \
+         of the same memory.",
         all_rows(&mine, &named)
     )));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));

@@ -1,13 +1,13 @@
 //! CPU time of the kernel's own threads that work on memory for others.
 //!
 //! The one idea: what a program saves may be paid elsewhere: khugepaged collapses, kcompactd moves
-//! pages, kswapd reclaims. Their time is the machine's, whoever caused it, so that a difference is
-//! an upper bound of what one process caused.
+//! pages, kswapd reclaims, ksmd merges. Their time is the machine's, whoever caused it, so that a
+//! difference is an upper bound of what one process caused.
 
 use crate::{machine::Tree, time::usage::process_cpu_ns};
 
 /// How the names of the threads begin.
-const NAMES: [&str; 3] = ["khugepaged", "kcompactd", "kswapd"];
+const NAMES: [&str; 4] = ["khugepaged", "kcompactd", "kswapd", "ksmd"];
 
 /// The threads, found once.
 #[derive(Debug, Clone, Default)]
