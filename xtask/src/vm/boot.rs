@@ -14,15 +14,14 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use pagelab_initrd::{Archive, Modules};
 
 use super::{
     Options,
     build::Programs,
     disk,
     fetch::{Kernel, Supplies},
-    initrd::Archive,
     machines,
-    modules::Modules,
     ours::NAME as OURS,
     path,
     qemu::Start,

@@ -1,7 +1,7 @@
 //! `cargo xtask vm`: the cases of `vm/` on unmodified kernels, in virtual machines.
 //!
 //! The path of a boot: [`table`] makes boots of the cases in a file, [`fetch`] brings
-//! QEMU and kernels, [`initrd`] packs the guest with its modules, [`qemu`] runs it with a time
+//! QEMU and kernels, [`boot`] packs the guest with its modules, [`qemu`] runs it with a time
 //! limit, [`verdict`] reads what it left, [`skips`] compares skips with the committed list. The
 //! lane knows machines and kernels; what is tested is the guest's business.
 //!
@@ -14,9 +14,7 @@ mod build;
 mod disk;
 mod dynamic;
 mod fetch;
-mod initrd;
 mod machines;
-mod modules;
 mod ours;
 mod path;
 mod qemu;

@@ -2,8 +2,7 @@
 //!
 //! The one idea: what runs in the machine is what runs here, so the two cannot disagree. A dynamic
 //! executable needs its loader and libraries, which are mapped into this process: they go where
-//! they lie here. The archive (`newc` of cpio) is not compressed, since an emulated processor would
-//! take seconds to inflate it.
+//! they lie here.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +11,7 @@ use std::{
 };
 
 use pagelab_bench::Error;
-
-/// `S_IFDIR | 0755`, `S_IFREG | 0755`, `S_IFCHR | 0600` of the UAPI's `stat.h`.
-const DIRECTORY: u32 = 0o040_755;
-const FILE: u32 = 0o100_755;
-const CHARACTER_DEVICE: u32 = 0o020_600;
+use pagelab_initrd::Archive;
 
 /// The first process, and where it finds its orders.
 pub(super) const INIT: &str = "/init";
@@ -27,10 +22,7 @@ pub(super) const ORDERS: &str = "/orders.json";
 /// # Errors
 /// When a file that this process runs from cannot be read any more.
 pub(super) fn archive(orders: &[u8], others: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Error> {
-    let mut archive = Archive::default();
-    archive.directory(Path::new("dev"));
-    // The kernel opens it for its first process.
-    archive.entry("dev/console", CHARACTER_DEVICE, (5, 1), &[]);
+    let mut archive = Archive::new();
     archive.file(INIT, &without_symbols(read(Path::new("/proc/self/exe"))?));
     for library in libraries().map_err(|error| failed(Path::new("/proc/self/maps"), &error))? {
         let contents = read(&library)?;
@@ -45,8 +37,7 @@ pub(super) fn archive(orders: &[u8], others: &[(String, Vec<u8>)]) -> Result<Vec
     for (path, contents) in others {
         archive.file(path, contents);
     }
-    archive.entry("TRAILER!!!", 0, (0, 0), &[]);
-    Ok(archive.bytes)
+    Ok(archive.finish())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
@@ -98,58 +89,6 @@ fn end_of_segments(elf: &[u8]) -> Option<usize> {
     ends?.into_iter().max().map(|end| end.max(table + each * count))
 }
 
-/// An archive that grows.
-#[derive(Debug, Default)]
-struct Archive {
-    bytes: Vec<u8>,
-    count: u32,
-    known: BTreeSet<PathBuf>,
-}
-
-impl Archive {
-    /// Adds a file that can be executed, with the folders that it lies in.
-    fn file(&mut self, path: &str, contents: &[u8]) {
-        let path = path.trim_start_matches('/');
-        if let Some(parent) = Path::new(path).parent() {
-            self.directory(parent);
-        }
-        if self.known.insert(path.into()) {
-            self.entry(path, FILE, (0, 0), contents);
-        }
-    }
-
-    fn directory(&mut self, path: &Path) {
-        if path.as_os_str().is_empty() || !self.known.insert(path.to_owned()) {
-            return;
-        }
-        if let Some(parent) = path.parent() {
-            self.directory(parent);
-        }
-        self.entry(&path.to_string_lossy(), DIRECTORY, (0, 0), &[]);
-    }
-
-    /// The header is a magic number and 13 hexadecimal fields of eight digits.
-    fn entry(&mut self, name: &str, mode: u32, (major, minor): (u32, u32), contents: &[u8]) {
-        self.count += 1;
-        let size = u32::try_from(contents.len()).expect("a file of the initramfs is below 4 GiB");
-        let name_size = u32::try_from(name.len() + 1).expect("a path is short");
-        let fields = [self.count, mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0];
-        self.bytes.extend_from_slice(b"070701");
-        for field in fields {
-            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
-        }
-        self.bytes.extend_from_slice(name.as_bytes());
-        self.bytes.push(0);
-        self.pad();
-        self.bytes.extend_from_slice(contents);
-        self.pad();
-    }
-
-    fn pad(&mut self) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +96,6 @@ mod tests {
     #[test]
     fn the_archive_holds_us_and_our_orders_once_each() {
         let bytes = archive(b"{}", &[("/modules/a.ko".to_owned(), b"12345".to_vec())]).unwrap();
-        assert_eq!(bytes.len() % 4, 0);
         let has = |name: &[u8]| bytes.windows(name.len()).filter(|found| *found == name).count();
         assert!(has(b"\0orders.json\0") <= 1 && has(b"modules/a.ko\0") >= 1);
         assert!(has(b"070701") >= 6);

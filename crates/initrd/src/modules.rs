@@ -14,14 +14,17 @@ use anyhow::{Context, Result, bail};
 
 /// The modules of an unpacked kernel.
 #[derive(Debug)]
-pub(super) struct Modules {
+pub struct Modules {
     files: BTreeMap<String, PathBuf>,
     builtin: String,
 }
 
 impl Modules {
     /// Looks for them below `lib/modules/<release>`.
-    pub(super) fn of(folder: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When the folder has none.
+    pub fn of(folder: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         collect(&folder.join("kernel"), &mut files)?;
         let builtin = folder.join("modules.builtin");
@@ -31,7 +34,10 @@ impl Modules {
     }
 
     /// The named modules after what they depend on: file name for the guest, and contents.
-    pub(super) fn ordered(&self, names: &[&str]) -> Result<Vec<(String, Vec<u8>)>> {
+    ///
+    /// # Errors
+    /// When the kernel has no such module, or its file cannot be read.
+    pub fn ordered(&self, names: &[&str]) -> Result<Vec<(String, Vec<u8>)>> {
         let mut ordered = Vec::new();
         for name in names {
             self.add(&normal(name), &mut ordered)?;
@@ -124,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_a_module_depends_on_comes_before_it_and_once() {
-        let folder = std::env::temp_dir().join(format!("xtask-modules-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("initrd-modules-{}", std::process::id()));
         fs::create_dir_all(folder.join("kernel/mm")).unwrap();
         for (name, depends) in [("a", "b-x,c"), ("b-x", "c"), ("c", "")] {
             let text = format!("\0depends={depends}\0");
