@@ -1,7 +1,7 @@
 //! What an instruction of x86-64 is, as far as a window counts it.
 //!
-//! The one idea: prefixes and one opcode byte tell calls, locked operations and string
-//! instructions; nothing else of it is decoded.
+//! The one idea: prefixes and one opcode byte tell calls, returns from interrupts, locked
+//! operations and string instructions; nothing else of it is decoded.
 
 /// What a window wants to know of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -9,6 +9,8 @@
 pub(super) struct Shape {
     /// It pushes the address of the next one and goes elsewhere.
     pub(super) calls: bool,
+    /// It goes back to what an interrupt or an exception came into.
+    pub(super) resumes: bool,
     /// Its access of memory is locked.
     pub(super) locks: bool,
     /// It moves or stores a string: QEMU executes it once for each piece.
@@ -69,6 +71,7 @@ pub(super) fn shape(code: &[u8]) -> Shape {
     }
     match rest {
         [0xE8, ..] => shape.calls = true,
+        [0xCF, ..] => shape.resumes = true,
         // The second three bits of the byte behind the opcode choose the operation: call.
         [0xFF, modrm, ..] => shape.calls = matches!(modrm >> 3 & 7, 2 | 3),
         // An exchange with memory is locked without a prefix.
@@ -103,6 +106,7 @@ mod tests {
         assert!(shape(&[0xF3, 0xAA]).repeats && shape(&[0xF3, 0x48, 0xA5]).repeats);
         assert!(!shape(&[0xAA]).repeats && !shape(&[0xF3, 0xC3]).repeats);
         assert!(shape(&[0x65, 0x48, 0x8B, 0x04, 0x25]).is_of_cpu);
+        assert!(shape(&[0x48, 0xCF]).resumes && !shape(&[0xC3]).resumes);
     }
 
     #[test]

@@ -157,11 +157,11 @@ fn path_line(number: usize, runs: &[Run]) -> String {
     let mut line = format!("{{\"path\":{{\"number\":{number},\"runs\":[");
     for (index, run) in runs.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };
-        let Run { start, bytes, insns, loads, stores, locked, string, calls } = run;
-        let calls = u8::from(*calls);
+        let Run { start, bytes, insns, loads, stores, locked, string, end } = run;
+        let end = *end as u8;
         let _ = write!(
             line,
-            "{comma}[{start},{bytes},{insns},{loads},{stores},{locked},{string},{calls}]"
+            "{comma}[{start},{bytes},{insns},{loads},{stores},{locked},{string},{end}]"
         );
     }
     line.push_str("]}}");
@@ -274,7 +274,7 @@ extern "C" fn exited(_id: u64, _with: *mut c_void) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{window::End, *};
 
     #[test]
     fn what_cannot_be_watched_is_refused() {
@@ -301,7 +301,7 @@ mod tests {
             stores: 0,
             locked: 1,
             string: 4096,
-            calls: true,
+            end: End::Calls,
         };
         assert_eq!(
             path_line(3, &[run, run]),

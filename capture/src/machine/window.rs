@@ -25,6 +25,16 @@ pub(super) struct Insn {
     pub(super) shape: Shape,
 }
 
+/// How the last instruction of a run goes elsewhere, as the log has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum End {
+    /// Not at all, or by a jump, a return, an exception.
+    Plain,
+    Calls,
+    /// Back to what an interrupt or an exception came into.
+    Resumes,
+}
+
 /// Instructions that lie one behind the other, executed in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Run {
@@ -36,8 +46,7 @@ pub(super) struct Run {
     pub(super) locked: u32,
     /// Bytes that its string instructions stored.
     pub(super) string: u64,
-    /// Whether it ends with a call.
-    pub(super) calls: bool,
+    pub(super) end: End,
 }
 
 /// Sorts of memory, in the order of [`Window::places`].
@@ -60,7 +69,9 @@ pub(super) const PLACES: usize = 6;
 #[derive(Debug, Default)]
 pub(super) struct Window {
     runs: Vec<Run>,
-    last: Option<u64>,
+    last: Option<Insn>,
+    /// String instructions that something came into before they were through.
+    halted: Vec<u64>,
     lines: Vec<u64>,
     /// Pages that were ever reached by way of GS, and stacks that a call ever pushed to.
     of_cpu: HashSet<u64>,
@@ -73,33 +84,48 @@ impl Window {
         self.runs.clear();
         self.lines.clear();
         self.last = None;
+        self.halted.clear();
     }
 
     /// An instruction is about to be executed.
     pub(super) fn execute(&mut self, insn: &Insn) {
+        let last = self.last.replace(*insn);
         // The next piece of a string: the processor has one instruction.
-        if insn.shape.repeats && self.last == Some(insn.addr) {
+        if insn.shape.repeats && last == Some(*insn) {
             return;
         }
-        self.last = Some(insn.addr);
-        let next = |run: &Run| run.start.wrapping_add(u64::from(run.bytes)) == insn.addr;
+        let behind = |start: u64, bytes: u32| start.wrapping_add(u64::from(bytes)) == insn.addr;
+        if let Some(last) = last
+            && last.shape.repeats
+            && !behind(last.addr, last.bytes)
+        {
+            self.halted.push(last.addr);
+        }
+        let has_resumed = last.is_some_and(|last| last.shape.resumes);
+        let halted = self.halted.iter().rposition(|at| has_resumed && *at == insn.addr);
+        let insns = u32::from(halted.map(|index| self.halted.truncate(index)).is_none());
+        let end = match insn.shape {
+            Shape { calls: true, .. } => End::Calls,
+            Shape { resumes: true, .. } => End::Resumes,
+            _ => End::Plain,
+        };
         let is_full = self.runs.len() >= RUNS_MAX;
         match self.runs.last_mut() {
-            Some(run) if next(run) && !run.calls => {
+            Some(run) if behind(run.start, run.bytes) && run.end == End::Plain => {
                 run.bytes += insn.bytes;
-                run.insns += 1;
+                run.insns += insns;
                 run.locked += u32::from(insn.shape.locks);
-                run.calls = insn.shape.calls;
+                run.end = end;
             }
             _ if !is_full => self.runs.push(Run {
                 start: insn.addr,
                 bytes: insn.bytes,
-                insns: 1,
+                insns,
                 loads: 0,
                 stores: 0,
                 locked: u32::from(insn.shape.locks),
                 string: 0,
-                calls: insn.shape.calls,
+                end,
             }),
             _ => (),
         }
@@ -177,7 +203,8 @@ mod tests {
         Insn { addr, bytes: 2, shape }
     }
 
-    const PLAIN: Shape = Shape { calls: false, locks: false, repeats: false, is_of_cpu: false };
+    const PLAIN: Shape =
+        Shape { calls: false, resumes: false, locks: false, repeats: false, is_of_cpu: false };
 
     #[test]
     fn instructions_behind_each_other_are_one_run_until_a_call() {
@@ -187,8 +214,8 @@ mod tests {
             window.execute(&insn(addr, shape));
         }
         let runs: Vec<_> =
-            window.runs().iter().map(|run| (run.start, run.insns, run.calls)).collect();
-        assert_eq!(runs, [(0, 3, true), (6, 1, false), (0, 1, false)]);
+            window.runs().iter().map(|run| (run.start, run.insns, run.end)).collect();
+        assert_eq!(runs, [(0, 3, End::Calls), (6, 1, End::Plain), (0, 1, End::Plain)]);
     }
 
     #[test]
@@ -202,6 +229,20 @@ mod tests {
         let run = window.runs()[0];
         assert_eq!((run.insns, run.stores, run.string), (1, 0, 4096));
         assert_eq!(window.places(), [[0; 2]; PLACES]);
+    }
+
+    #[test]
+    fn a_string_that_an_interrupt_came_into_is_one_instruction_still() {
+        let mut window = Window::default();
+        let string = insn(0, Shape { repeats: true, ..PLAIN });
+        let resume = insn(100, Shape { resumes: true, ..PLAIN });
+        for one in [string, string, resume, string, resume, string, insn(2, PLAIN), string] {
+            window.execute(&one);
+        }
+        let runs: Vec<_> = window.runs().iter().map(|run| (run.start, run.insns)).collect();
+        // The last is another round of a loop.
+        assert_eq!(runs, [(0, 1), (100, 1), (0, 0), (100, 1), (0, 1), (0, 1)]);
+        assert_eq!(window.runs()[1].end, End::Resumes);
     }
 
     #[test]

@@ -97,7 +97,12 @@ impl Profile {
             .map(|name| self.counters.get(name).copied().unwrap_or(0))
     }
 
-    /// Samples that an interrupt, a softirq or another task took part in.
+    /// Samples that an interrupt came into, which was cut out.
+    pub(crate) fn interrupted(&self) -> u64 {
+        self.counters.get(counter::SAMPLES_INTERRUPTED).copied().unwrap_or(0)
+    }
+
+    /// Windows that another task took part in.
     pub(crate) fn disturbed(&self) -> u64 {
         let disturbed = counter::disturbed("");
         let mine = self.counters.iter().filter(|(name, _)| name.starts_with(&disturbed));

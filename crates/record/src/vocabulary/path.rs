@@ -23,6 +23,10 @@ pub mod counter {
     pub const SAMPLES_IN_MODE: &str = "samples_in_mode";
     /// In the mode or in a class with a name.
     pub const SAMPLES_NAMED: &str = "samples_named";
+    /// That an interrupt came into and left: what it did is cut out of them.
+    pub const SAMPLES_INTERRUPTED: &str = "samples_interrupted";
+    /// Instructions that were cut out, of all samples.
+    pub const INTERRUPTED: &str = "interrupted_instructions";
     pub const BOOTS: &str = "boots";
 
     /// What the path that most samples took has of something.
@@ -30,7 +34,7 @@ pub mod counter {
         format!("mode_{what}")
     }
 
-    /// Samples that something disturbed.
+    /// Windows that are no samples: something else took part in them that cannot be cut out.
     pub fn disturbed(by: &str) -> String {
         format!("disturbed_by_{by}")
     }

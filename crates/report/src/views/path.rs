@@ -33,8 +33,9 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
             "{}Counts of an emulated machine: they hold, and nothing is a time. Instructions of \
              the kernel from the exception to its return, on the path that most samples took; mode \
              is the share that did, named what is on it or in a class with a name, of those \
-             that no interrupt, softirq or other task took part in (disturbed). A repeated string \
-             instruction is one instruction; what it stored is under bytes.",
+             that no other task took part in (disturbed). What an interrupt did is cut out of \
+             those that it came into (interrupted). A repeated string instruction is one \
+             instruction; what it stored is under bytes.",
             all_rows(&mine, &shown)
         )));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
@@ -115,6 +116,7 @@ fn cases(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
         .number("data lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, false))))
         .number("text lines", 3, |row| row.1.as_ref().map(|profile| count(lines(profile, true))))
         .number("user", 5, counted(USER))
+        .number("interrupted", 4, |row| row.1.as_ref().map(|p| count(signed(p.interrupted()))))
         .number("disturbed", 4, |row| row.1.as_ref().map(|p| count(signed(p.disturbed()))))
         .words("witness", 0, |row| match (row.1.is_some(), row.0.claims().len()) {
             (true, claims) => Cell::toned(format!("{claims}/{claims}"), Tone::Good),

@@ -1,7 +1,8 @@
 //! From samples to the path that most of them took, and to what the others did beside it.
 //!
-//! The one idea: the number of a boot is a mode, of the samples that nobody else's business took
-//! part in. It is the same in every boot, while a mean would be moved by each batch that is due.
+//! The one idea: the number of a boot is a mode, of the samples that are the fault's alone once
+//! interrupts are cut out. It is the same in every boot, while a mean would be moved by each batch
+//! that is due.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,6 +31,8 @@ pub(super) struct Boot {
     pub(super) samples: Vec<u64>,
     /// How many were disturbed, by what.
     pub(super) disturbed: BTreeMap<&'static str, u64>,
+    /// How many of the samples an interrupt came into, and what was cut out of them.
+    pub(super) interrupted: [u64; 2],
     /// How many samples took as many instructions as the path that most took.
     pub(super) in_mode: u64,
     /// That path.
@@ -59,6 +62,8 @@ pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
             None => quiet.push(*sample),
         }
     }
+    let of_others = quiet.iter().map(|sample| paths[&sample.path].interrupted.instructions);
+    let of_others: Vec<u64> = of_others.filter(|instructions| *instructions > 0).collect();
     let total = |path: usize| paths[&path].total.instructions;
     let most = most_often(quiet.iter().map(|sample| total(sample.path)));
     let most = most.filter(|instructions| *instructions > 0);
@@ -85,6 +90,7 @@ pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
         windows: all.len() as u64,
         samples: quiet.iter().map(|sample| total(sample.path)).collect(),
         disturbed,
+        interrupted: [of_others.len() as u64, of_others.iter().sum()],
         in_mode: in_mode.len() as u64,
         classes: classes::sort(&mode, apart),
         mode,
@@ -129,6 +135,56 @@ fn most_often<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const RECORD: &str = r#"{"say":{"record":{"schema":"pagelab.record/1","run":"r","boot":"",
+        "workload":"fault/latency","nature":"simulated","case":{},"host":{"identity":{"cpu":"x"}},
+        "outcome":{"failed":{"reason":"x"}}}}}"#;
+
+    /// Windows of some paths, one each: (offset of the start, instructions, how it ends).
+    fn log(symbols: &str, paths: &[&[(u64, u64, u64)]]) -> Log {
+        let begin = r#"{"say":{"repetition":{"arm":"pagelab","number":0}}}"#;
+        let mut lines =
+            vec![format!("{{\"say\":{{\"symbols\":\"{symbols}\"}}}}"), begin.to_owned()];
+        for (number, runs) in paths.iter().enumerate() {
+            let runs = runs.iter().map(|(offset, count, end)| {
+                format!("[{},4,{count},1,1,0,0,{end}]", (1_u64 << 63) + offset)
+            });
+            let runs = runs.collect::<Vec<_>>().join(",");
+            lines.push(format!("{{\"path\":{{\"number\":{number},\"runs\":[{runs}]}}}}"));
+            let places = "[[1,1],[0,0],[2,1],[1,1],[0,0],[3,2]]";
+            lines.push(format!("{{\"sample\":{{\"path\":{number},\"places\":{places}}}}}"));
+        }
+        lines.push(RECORD.replace('\n', " "));
+        lines.push("{\"end\":{\"is_open\":false}}".to_owned());
+        Log::read(&lines.join("\n")).unwrap()
+    }
+
+    const NAMES: &str = "8000000000000000 entry;8000000000000100 a;8000000000000200 asm_sysvec_x;";
+    const PLAIN: &[(u64, u64, u64)] = &[(0, 3, 1), (0x100, 2, 0), (4, 1, 2)];
+
+    #[test]
+    fn a_sample_that_an_interrupt_came_into_is_as_long_as_one_without() {
+        let interrupted: &[_] =
+            &[(0, 3, 1), (0x200, 50, 0), (0x210, 1, 2), (0x100, 2, 0), (4, 1, 2)];
+        let log = log(NAMES, &[PLAIN, interrupted]);
+        let [boot, again] = [fold(&log).unwrap(), fold(&log).unwrap()];
+        assert_eq!((boot.samples.as_slice(), boot.in_mode), ([6, 6].as_slice(), 2));
+        assert_eq!((boot.interrupted, boot.windows), ([1, 51], 2));
+        assert!(boot.disturbed.is_empty() && boot.classes.is_empty());
+        assert_eq!(boot.mode, again.mode, "a log folded twice is the same");
+        let own: u64 = boot.mode.own.values().map(|counts| counts.instructions).sum();
+        assert_eq!(own, boot.mode.total.instructions);
+    }
+
+    #[test]
+    fn without_names_functions_are_addresses_and_without_faults_there_is_no_path() {
+        let boot = fold(&log("", &[PLAIN])).unwrap();
+        assert!(!boot.has_names && boot.mode.own.keys().all(|name| name.starts_with("0x")));
+        let error = fold(&log(NAMES, &[&[]])).unwrap_err().to_string();
+        assert!(error.contains("takes no fault"), "{error}");
+        let open = fold(&log(NAMES, &[&[(0x200, 5, 0)]])).unwrap_err().to_string();
+        assert!(open.contains("(interrupt)"), "{open}");
+    }
 
     #[test]
     fn the_most_frequent_value_is_the_mode() {

@@ -3,12 +3,14 @@
 //! The one idea: nobody has to know how a kernel was compiled to follow it. A call is followed to
 //! its function and back: where the next instructions lie behind a call that is open, it has
 //! returned; where they lie in another function without a call, the function went on there (a tail
-//! call, a thunk). Counts are exclusive, by stack, so that they add up to the whole.
+//! call, a thunk). Counts are exclusive, by stack, so that they add up to the whole. What lies
+//! between the entry of an interrupt and its return is cut out and filed apart: whatever it came
+//! into goes on behind it as if nothing had been.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    log::{Counts, Run},
+    log::{Counts, End, Run},
     symbols::Symbols,
 };
 
@@ -19,15 +21,14 @@ const LINE: u32 = 6;
 /// Frames of a stack at most: the kernel's has no room for more.
 const DEPTH_MAX: usize = 512;
 
+/// How the names of functions begin that an interrupt enters the kernel by; those of devices have a
+/// stub each below the first name.
+const ENTRIES: &[&str] = &["irq_entries_start", "asm_sysvec_", "asm_exc_nmi"];
+/// How those begin that other exceptions enter by.
+const EXCEPTION: &str = "asm_exc_";
 /// How the names of functions begin that somebody else's business goes through.
-const DISTURBS: &[(&str, &str)] = &[
-    ("asm_sysvec_", "interrupt"),
-    ("asm_common_interrupt", "interrupt"),
-    ("asm_exc_nmi", "interrupt"),
-    ("handle_softirqs", "softirq"),
-    ("__do_softirq", "softirq"),
-    ("__schedule", "reschedule"),
-];
+const DISTURBS: &[(&str, &str)] =
+    &[("handle_softirqs", "softirq"), ("__do_softirq", "softirq"), ("__schedule", "reschedule")];
 
 /// A path, by function.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,11 +43,18 @@ pub(super) struct Folded {
     pub(super) own: BTreeMap<String, Counts>,
     /// Distinct lines of the kernel's code.
     pub(super) text_lines: u64,
+    /// Of the interrupts that came into it.
+    pub(super) interrupted: Counts,
+    /// Whether what an interrupt did is no end of it: another task ran, or the window ended.
+    is_lost: bool,
 }
 
 impl Folded {
-    /// What disturbed it, if anything did.
+    /// What disturbed it so that the rest is not its own, if anything did.
     pub(super) fn disturbed(&self) -> Option<&'static str> {
+        if self.is_lost {
+            return Some("interrupt");
+        }
         let by = |name: &String| {
             DISTURBS.iter().find(|(start, _)| name.starts_with(start)).map(|(_, what)| *what)
         };
@@ -61,6 +69,33 @@ struct Frame {
     back: Option<u64>,
 }
 
+/// What tells the runs of interrupts from those that they came into.
+#[derive(Debug, Default)]
+struct Cut {
+    /// Interrupts and exceptions that are open.
+    depth: usize,
+    is_lost: bool,
+}
+
+impl Cut {
+    /// Whether a run is an interrupt's.
+    fn takes(&mut self, run: &Run, symbols: &Symbols) -> bool {
+        if run.start >= KERNEL {
+            let name = symbols.name(run.start);
+            let is_entry = symbols.begins(run.start) || name == ENTRIES[0];
+            let enters = ENTRIES.iter().any(|start| name.starts_with(start))
+                || (self.depth > 0 && name.starts_with(EXCEPTION));
+            self.depth += usize::from(is_entry && enters);
+            self.is_lost |= self.depth > 0 && name == "__schedule";
+        }
+        let is_mine = self.depth > 0;
+        if run.end == End::Resumes {
+            self.depth = self.depth.saturating_sub(1);
+        }
+        is_mine
+    }
+}
+
 /// Follows a path.
 pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
     let mut names: Vec<String> = Vec::new();
@@ -71,7 +106,12 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
     let mut frames: Vec<Frame> = Vec::new();
     let mut lines = BTreeSet::new();
     let mut before: Option<&Run> = None;
+    let mut cut = Cut::default();
     for run in runs {
+        if cut.takes(run, symbols) {
+            folded.interrupted += run.counts;
+            continue;
+        }
         if run.start < KERNEL {
             folded.user += run.counts;
             frames.clear();
@@ -85,7 +125,7 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
         });
         let end = before.map(|run| run.start.wrapping_add(run.bytes));
         let returned = frames.iter().rposition(|frame| frame.back == Some(run.start));
-        if before.is_some_and(|run| run.calls) && frames.len() < DEPTH_MAX {
+        if before.is_some_and(|run| run.end == End::Calls) && frames.len() < DEPTH_MAX {
             frames.push(Frame { function, back: end });
         } else if let Some(index) = returned {
             frames.truncate(index);
@@ -111,6 +151,7 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
     folded.own =
         own.into_iter().map(|(function, counts)| (names[function].clone(), counts)).collect();
     folded.text_lines = lines.len() as u64;
+    folded.is_lost = cut.is_lost || cut.depth > 0;
     folded
 }
 
@@ -122,7 +163,8 @@ mod tests {
 
     fn run(start: u64, instructions: u64, calls: bool) -> Run {
         let counts = Counts { instructions, ..Counts::default() };
-        Run { start: BASE + start, bytes: 4, counts, calls }
+        let end = if calls { End::Calls } else { End::Plain };
+        Run { start: BASE + start, bytes: 4, counts, end }
     }
 
     fn symbols() -> Symbols {
@@ -185,9 +227,34 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interrupt_took_part_in_is_disturbed() {
-        let symbols = Symbols::read(&format!("{BASE:x} asm_sysvec_apic_timer_interrupt;"));
-        assert_eq!(follow(&[run(0, 1, false)], &symbols).disturbed(), Some("interrupt"));
-        assert_eq!(follow(&[run(0, 1, false)], &self::symbols()).disturbed(), None);
+    fn an_interrupt_is_cut_out_and_the_rest_goes_on() {
+        let names = ["0 entry", "100 a", "200 asm_sysvec_timer", "280 handle_softirqs"];
+        let more = ["300 asm_exc_int3", "400 __schedule"];
+        let text = names.iter().chain(&more).map(|name| {
+            let (at, name) = name.split_once(' ').unwrap();
+            format!("{:x} {name};", BASE + u64::from_str_radix(at, 16).unwrap())
+        });
+        let symbols = Symbols::read(&text.collect::<String>());
+        let resume = |start| Run { end: End::Resumes, ..run(start, 1, false) };
+        let all = [
+            run(0, 1, true),
+            run(0x200, 5, true),
+            run(0x280, 7, true),
+            run(0x300, 1, false),
+            resume(0x310),
+            run(0x284, 1, false),
+            resume(0x210),
+            run(0x100, 2, false),
+            run(4, 3, false),
+        ];
+        let whole = follow(&all, &symbols);
+        assert_eq!((whole.interrupted.instructions, whole.total.instructions), (16, 6));
+        assert_eq!(whole.stacks["entry;a"].instructions, 2);
+        assert_eq!(whole.disturbed(), None);
+        let open = follow(&all[..4], &symbols);
+        assert_eq!(open.disturbed(), Some("interrupt"));
+        let left = [run(0x200, 5, true), run(0x400, 7, false), resume(0x210)];
+        assert_eq!(follow(&left, &symbols).disturbed(), Some("interrupt"));
+        assert_eq!(follow(&[run(0x280, 1, true)], &symbols).disturbed(), Some("softirq"));
     }
 }

@@ -11,19 +11,43 @@ use super::symbols::Symbols;
 
 /// Instructions that lie one behind the other, as they were executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(from = "(u64, u64, u64, u64, u64, u64, u64, u64)")]
+#[serde(try_from = "[u64; 8]")]
 pub(super) struct Run {
     pub(super) start: u64,
     pub(super) bytes: u64,
     pub(super) counts: Counts,
-    pub(super) calls: bool,
+    pub(super) end: End,
 }
 
-impl From<(u64, u64, u64, u64, u64, u64, u64, u64)> for Run {
-    fn from(row: (u64, u64, u64, u64, u64, u64, u64, u64)) -> Self {
-        let (start, bytes, instructions, loads, stores, locked, string, calls) = row;
+/// How the last instruction of a run goes elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum End {
+    /// Not at all, or by a jump, a return, an exception.
+    Plain,
+    Calls,
+    /// Back to what an interrupt or an exception came into.
+    Resumes,
+}
+
+/// Bytes of a run at most: no code goes on for longer without a jump.
+const RUN_BYTES_MAX: u64 = 1 << 20;
+
+impl TryFrom<[u64; 8]> for Run {
+    type Error = String;
+
+    fn try_from(row: [u64; 8]) -> Result<Self, String> {
+        let [start, bytes, instructions, loads, stores, locked, string, end] = row;
         let counts = Counts { instructions, loads, stores, locked, string };
-        Self { start, bytes, counts, calls: calls != 0 }
+        let end = match end {
+            0 => End::Plain,
+            1 => End::Calls,
+            2 => End::Resumes,
+            _ => return Err(format!("a run that ends with {end}")),
+        };
+        if bytes > RUN_BYTES_MAX {
+            return Err(format!("a run of {bytes} bytes"));
+        }
+        Ok(Self { start, bytes, counts, end })
     }
 }
 
@@ -202,8 +226,8 @@ mod tests {
         assert_eq!((log.samples("a").count(), log.samples("b").count()), (1, 0));
         let run = log.paths[0][0];
         assert_eq!(
-            (run.start, run.counts.instructions, run.counts.string, run.calls),
-            (1, 3, 7, true)
+            (run.start, run.counts.instructions, run.counts.string, run.end),
+            (1, 3, 7, End::Calls)
         );
     }
 
@@ -215,6 +239,11 @@ mod tests {
             (&[PATH, SAMPLE, END], "before any repetition"),
             (&[PATH, PATH, END], "line 2 of the log: path 0 comes out of turn"),
             (&["{\"path\":{\"number\":0,\"runs\":[[1]]}}\n", END], "line 1"),
+            (&["{\"path\":{\"number\":0,\"runs\":[[1,2,3,4,5,6,7,9]]}}\n", END], "ends with 9"),
+            (
+                &["{\"path\":{\"number\":0,\"runs\":[[1,9999999,3,4,5,6,7,0]]}}\n", END],
+                "9999999 bytes",
+            ),
             (&["{\"unheard\":true}\n", END], "could not be read"),
             (&["\n", END], "line 1"),
         ] {

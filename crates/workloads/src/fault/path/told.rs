@@ -52,8 +52,8 @@ impl Told {
     }
 
     pub(super) fn testify(&self, witness: &mut Witness) {
-        let Boot { mode, record, windows, samples, disturbed, in_mode, places, classes, .. } =
-            &self.first;
+        let Boot { mode, record, windows, samples, disturbed, interrupted, .. } = &self.first;
+        let Boot { in_mode, places, classes, .. } = &self.first;
         let taken = samples.len() as u64;
         let sum = |of: fn(&Counts) -> u64| mode.stacks.values().map(of).sum::<u64>();
         let whole = mode.total;
@@ -85,6 +85,9 @@ impl Told {
         let named: u64 = named.map(|class| class.samples).sum();
         witness.set(counter::SAMPLES_NAMED, in_mode + named);
         witness.set(counter::BOOTS, self.boots);
+        let [samples, instructions] = interrupted;
+        witness.set(counter::SAMPLES_INTERRUPTED, *samples);
+        witness.set(counter::INTERRUPTED, *instructions);
         for (what, count) in disturbed {
             witness.set(&counter::disturbed(what), *count);
         }
