@@ -6,7 +6,7 @@ use pagelab_sys::{files::scratch::default_directory, machine::thp::Policy, uffd:
 use crate::{
     fault::{
         needs::{Disk, FAULT_AROUND, Mappings, OnDisk, Own, Room, TSC, Uffd},
-        path::{EMULATOR, PLUGIN},
+        path::{EMULATOR, MKE2FS, PLUGIN},
         stages::TRACEPOINTS,
     },
     limit::bulk::STRING_STORE,
@@ -21,7 +21,7 @@ pub const CATALOGUE: &[fn() -> Vec<Needed>] = &[
     || vec![SCHED_FIFO.needed()],
     || vec![Lockable(256 << 20).needed()],
     || vec![TRACEPOINTS.needed()],
-    || vec![EMULATOR.needed(), PLUGIN.needed()],
+    || vec![EMULATOR.needed(), PLUGIN.needed(), MKE2FS.needed()],
     || vec![Memory(2 << 30).needed()],
     || vec![Cpus::Count(2).needed()],
     || vec![Node::Far.needed()],

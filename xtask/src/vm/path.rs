@@ -24,9 +24,14 @@ const KERNELS: [&str; 3] = ["6.1", "6.12", "newest"];
 const CASES: &[(&str, &[&str])] = &[
     (
         "path/4k",
-        &["--kind", "write,read,zero-write,fork-cow,reuse,dontneed,shmem-write,shmem-minor"],
+        &["--kind", "write,read,zero-write,fork-cow,reuse,dontneed,zap,protect", "--size", "4m"],
     ),
-    ("path/nodes", &["--kind", "numa-hint", "--size", "2m"]),
+    ("path/shmem", &["--kind", "shmem-write,shmem-minor", "--size", "4m"]),
+    ("path/file", &["--kind", "private-file-cow,file-minor-single,mkwrite", "--size", "2m"]),
+    ("path/swap", &["--kind", "swap", "--size", "2m"]),
+    ("path/nodes", &["--kind", "numa-hint,migrate", "--size", "2m"]),
+    ("path/2m", &["--kind", "write,read", "--page", "2m", "--size", "16m"]),
+    ("path/sizes", &["--kind", "write", "--page", "64k,hugetlb-2m", "--size", "16m"]),
 ];
 
 /// What of it was asked for: a kernel, and a row of [`CASES`].
@@ -151,7 +156,7 @@ mod tests {
             machines: vec![],
         };
         assert_eq!(selected(&asked("path/", "6.12")).len(), CASES.len());
-        assert_eq!(selected(&asked("path/nodes", "6.1")), [("6.1", 1)]);
+        assert_eq!(selected(&asked("path/shmem", "6.1")), [("6.1", 1)]);
         assert!(selected(&asked("numa/", "6.12")).is_empty());
         assert!(names().all(|name| name.starts_with("path/")));
     }

@@ -2,8 +2,8 @@
 //! Kinds whose cost is a call on each page: the latency loop with a system call as its body.
 //!
 //! Rules: (1) one call between two stamps, with arguments that were made before the first; (2) the
-//! calls change no contents; (3) the first answer that is no success ends the measurement: what the
-//! loop went on to time would be something else.
+//! calls change no contents but those of [`Area::time_zaps`]; (3) the first answer that is no
+//! success ends the measurement: what the loop went on to time would be something else.
 
 use std::{cell::Cell, io};
 
@@ -78,6 +78,74 @@ impl Area {
             refusal.note(moved);
         });
         refusal.answer("move_pages", &format!("a page to node {node} (it needs free memory)"))
+    }
+}
+
+impl Area {
+    /// Times `MADV_DONTNEED` on each listed page of `page` bytes: nanoseconds, or [`MIGRATED`].
+    ///
+    /// # Errors
+    /// The first refusal.
+    ///
+    /// # Panics
+    /// When the list reaches outside the area.
+    pub fn time_zaps(
+        &self,
+        list: &TouchList,
+        page: usize,
+        clock: &Clock,
+        record: impl FnMut(u64),
+    ) -> Result<(), SysError> {
+        self.time_pages(list, page, clock, record, "madvise", |at| {
+            // SAFETY: the page is the area's (asserted); no reference into it exists.
+            unsafe { libc::madvise(at, page, uapi::MADV_DONTNEED.cast_signed()) }
+        })
+    }
+
+    /// Times `mprotect` to read-only of each listed page of `page` bytes; all of them are writable
+    /// again afterwards.
+    ///
+    /// # Errors
+    /// The first refusal: every page may be a mapping of its own, of which there are only so many.
+    ///
+    /// # Panics
+    /// When the list reaches outside the area.
+    pub fn time_protections(
+        &self,
+        list: &TouchList,
+        page: usize,
+        clock: &Clock,
+        record: impl FnMut(u64),
+    ) -> Result<(), SysError> {
+        let timed = self.time_pages(list, page, clock, record, "mprotect", |at| {
+            // SAFETY: the page is the area's (asserted), contents stay.
+            unsafe { libc::mprotect(at, page, libc::PROT_READ) }
+        });
+        self.each_window("mprotect", format_args!("back to writable"), |at, bytes| {
+            // SAFETY: as above, of a whole window.
+            unsafe { libc::mprotect(at, bytes, libc::PROT_READ | libc::PROT_WRITE) }.into()
+        })?;
+        timed
+    }
+
+    fn time_pages(
+        &self,
+        list: &TouchList,
+        page: usize,
+        clock: &Clock,
+        mut record: impl FnMut(u64),
+        name: &'static str,
+        call: impl Fn(*mut libc::c_void) -> i32,
+    ) -> Result<(), SysError> {
+        list.assert_within(self.layout().windows * self.layout().stride, 8);
+        let base = self.base();
+        let refusal = Refusal::default();
+        let each = |_, ns: Option<u64>, _| record(ns.unwrap_or(MIGRATED));
+        time_each(list.offsets(), clock, each, |offset| {
+            let at = ((base + offset) & !(page - 1)) as *mut libc::c_void;
+            refusal.note(i64::from(call(at)));
+        });
+        refusal.answer(name, &format!("a page of {page} bytes"))
     }
 }
 

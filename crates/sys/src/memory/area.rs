@@ -280,7 +280,7 @@ impl Area {
     }
 
     /// Makes a call for each window, which answers 0 where it was done.
-    fn each_window(
+    pub(crate) fn each_window(
         &self,
         name: &'static str,
         on: fmt::Arguments<'_>,

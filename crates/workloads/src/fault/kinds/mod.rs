@@ -5,6 +5,7 @@
 mod advice;
 mod anon;
 mod backed;
+mod calls;
 mod collapse;
 mod file;
 mod fork;
@@ -36,6 +37,8 @@ pub const KINDS: &[FaultKind] = &[
     numa::HINT,
     numa::MIGRATE,
     collapse::KIND,
+    calls::ZAP,
+    calls::PROTECT,
     file::PRIVATE_COW,
     file::MINOR,
     file::MINOR_SINGLE,

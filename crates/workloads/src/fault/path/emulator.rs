@@ -8,15 +8,17 @@ use std::{
     env,
     fs::File,
     io::{Read as _, Seek as _, Write as _},
-    os::fd::AsRawFd,
     path::PathBuf,
     process::{Command, Stdio},
 };
 
 use pagelab_bench::{Error, Plain};
+use pagelab_initrd::Modules;
+use pagelab_record::Case;
 use pagelab_sys::{files::beside::library, memory::memfd, process::child};
 
 use super::{
+    disk::{self, named},
     guest::{COMMAND, Orders},
     initrd,
     kernel::{Found, cache},
@@ -99,6 +101,10 @@ pub(super) struct Machine {
     pub(super) memory_mib: u64,
     /// Whether half of the memory is on a node without a processor.
     pub(super) has_two_nodes: bool,
+    /// Modules that it loads, where the kernel came with some.
+    pub(super) modules: &'static [&'static str],
+    /// Bytes of a disk with an empty file system; 0 for none.
+    pub(super) disk: u64,
 }
 
 impl Machine {
@@ -106,32 +112,41 @@ impl Machine {
     ///
     /// # Errors
     /// When it does not boot, its kernel panics, or what it was told cannot be done.
-    pub(super) fn run(&self, orders: &Orders) -> Result<Log, Error> {
-        let orders = serde_json::to_vec(orders).expect("orders have text keys");
-        let archive = initrd::archive(&orders, &[])?;
+    pub(super) fn run(&self, case: &Case) -> Result<Log, Error> {
+        let modules = self.modules()?;
+        let load = modules.iter().map(|(path, _)| path.clone()).collect();
+        let orders = Orders { case: case.clone(), has_disk: self.disk > 0, load };
+        let orders = serde_json::to_vec(&orders).expect("orders have text keys");
+        let archive = initrd::archive(&orders, &modules)?;
         let mut given = memfd::create("pagelab-initrd")?;
         given
             .write_all(&archive)
             .map_err(|error| Error::Case(format!("the initramfs: {error}")))?;
         let (log, console) = (memfd::create("pagelab-log")?, memfd::create("pagelab-console")?);
         let mut command = self.command(&given, &log, &console)?;
+        let disk = if self.disk > 0 { Some(disk::image(self.disk)?) } else { None };
+        if let Some(disk) = &disk {
+            // A driver of it is in the kernels of most distributions, and no module.
+            let drive = format!("if=none,id=disk,format=raw,file={}", named(disk));
+            command.args(["-drive", &drive, "-device", "nvme,drive=disk,serial=path"]);
+        }
         child::dies_with_us(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let line = command.get_program().display().to_string();
         let ended = command.spawn().and_then(std::process::Child::wait_with_output);
         let ended = ended.map_err(|error| Error::Case(format!("cannot start {line}: {error}")))?;
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        let console = text(console);
-        let log = Log::read(&text(log)).map_err(|why| Error::Case(whole(&why, &said, &console)))?;
-        // The guest leaves with 0, of which QEMU makes 1.
-        match (ended.status.code(), log.failure()) {
-            (_, Some(error)) => Err(error),
-            (Some(1), None) if log.record.is_some() => Ok(log),
-            _ if log.is_open => {
-                Err(Error::Case(whole("the machine ended within a window", &said, &console)))
-            }
-            _ => Err(Error::Case(whole("the machine ended before its time", &said, &console))),
-        }
+        judged(ended.status.code(), &text(log), &said, &text(console))
+    }
+
+    /// The paths of its modules in the machine, and what they are, in the order of loading.
+    fn modules(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let Some(folder) = self.kernel.modules.as_ref().filter(|_| !self.modules.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let found = Modules::of(folder).and_then(|modules| modules.ordered(self.modules));
+        let found = found.map_err(|error| Error::Case(format!("modules: {error:#}")))?;
+        Ok(found.into_iter().map(|(name, file)| (format!("/modules/{name}"), file)).collect())
     }
 
     fn command(&self, initrd: &File, log: &File, console: &File) -> Result<Command, Error> {
@@ -170,9 +185,24 @@ impl Machine {
     }
 }
 
-/// A path under which a child of ours can open a file that has no name.
-fn named(file: &File) -> String {
-    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
+/// What a machine left, with what its emulator and its kernel said; or why it is nothing.
+fn judged(code: Option<i32>, log: &str, said: &str, console: &str) -> Result<Log, Error> {
+    let failed = |why: &str| Err(Error::Case(whole(why, said, console)));
+    let log = match Log::read(log) {
+        Ok(log) => log,
+        Err(why) => return failed(&why),
+    };
+    // The guest leaves with 0, of which QEMU makes 1.
+    match (code, log.failure()) {
+        (_, Some(error)) => Err(error),
+        (Some(1), None) if log.record.is_some() => Ok(log),
+        _ if log.is_open => failed("the machine ended within a window"),
+        _ if log.kernel.release.is_empty() => failed(
+            "the machine never came to its first process: is this a kernel for x86-64 that has \
+             CONFIG_BLK_DEV_INITRD, CONFIG_BINFMT_ELF and CONFIG_SERIAL_8250_CONSOLE",
+        ),
+        _ => failed("the machine ended before its time"),
+    }
 }
 
 fn text(mut file: File) -> String {
@@ -205,6 +235,26 @@ mod tests {
         assert_eq!(version("QEMU emulator version 9.2\n"), Some((9, 2)));
         assert_eq!(version("error while loading shared libraries"), None);
         assert!(Some((10, 0)) >= Some(VERSION_MIN) && Some((7, 2)) < Some(VERSION_MIN));
+    }
+
+    #[test]
+    fn whoever_ends_too_early_is_told_with_its_last_words() {
+        const PANIC: &str = "[1] Kernel panic - not syncing: Fatal exception\n";
+        let kernel = "{\"say\":{\"kernel\":{\"release\":\"6.12.1\",\"command\":\"\"}}}\n";
+        let end = |is_open: bool| format!("{{\"end\":{{\"is_open\":{is_open}}}}}\n");
+        let came = [kernel, &end(false)].concat();
+        let open = [kernel, &end(true)].concat();
+        let (none, two) = (end(false), "QEMU: a machine of 2 processors: a path is that of one");
+        for (code, log, said, console, wanted) in [
+            (Some(0), &*open, "", PANIC, ["within a window", "Fatal exception"]),
+            (Some(0), &*came, "", PANIC, ["before its time", "Fatal exception"]),
+            (None, &*came, "killed", "", ["before its time", "QEMU says: killed"]),
+            (Some(0), &*none, "", "VFS: no root\n", ["first process", "VFS: no root"]),
+            (Some(1), "", two, "", ["the log ends before", "2 processors"]),
+        ] {
+            let error = judged(code, log, said, console).unwrap_err().to_string();
+            assert!(wanted.iter().all(|words| error.contains(words)), "{error}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! with its knobs and its proof. Whatever comes of it is told by a message to whoever emulates the
 //! machine; a first process that gave up would be a panic of the kernel.
 
-use std::{ffi::OsString, fs};
+use std::{ffi::OsString, fs, path::Path, thread, time::Duration};
 
 use pagelab_bench::{
     plan::{Overrides, of_cases},
@@ -39,6 +39,12 @@ const MOUNTS: &[(&str, &str)] = &[
     ("debugfs", "/sys/kernel/debug"),
     ("tracefs", "/sys/kernel/tracing"),
 ];
+/// The machine's disk.
+const DISK: &str = "/dev/nvme0n1";
+/// Where cases have their files: on the disk, where there is one.
+pub(super) const FILES: &str = "/var/tmp";
+/// Milliseconds in which a driver finds it.
+const DISK_MS_MAX: u64 = 5000;
 /// The arm of the window whose length is known.
 pub(super) const ROUTINE: &str = "routine";
 /// Nanoseconds of a step of the clock that has no time.
@@ -49,6 +55,10 @@ const STEP_NS: u64 = 1;
 pub struct Orders {
     /// A case of `fault/latency`.
     pub case: Case,
+    /// Whether the machine has a disk, with an empty file system.
+    pub has_disk: bool,
+    /// Files of modules, in the order of loading.
+    pub load: Vec<String>,
 }
 
 /// The first process; `child` is the hidden word of the process of a case. Never returns.
@@ -69,6 +79,12 @@ fn conduct(child: &str) -> Result<Value, String> {
     let orders = fs::read(ORDERS).map_err(|error| format!("{ORDERS}: {error}"))?;
     let orders: Orders =
         serde_json::from_slice(&orders).map_err(|error| format!("{ORDERS}: {error}"))?;
+    for module in &orders.load {
+        kernel::load_module(Path::new(module), "").map_err(|error| error.to_string())?;
+    }
+    if orders.has_disk {
+        disk()?;
+    }
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let release = read("/proc/sys/kernel/osrelease");
     say(&json!({ "kernel": { "release": release, "command": read("/proc/cmdline") } }).to_string());
@@ -90,6 +106,17 @@ fn conduct(child: &str) -> Result<Value, String> {
         Attempt::Done(record) => Ok(json!({ "record": record })),
         Attempt::Interrupted => Err("it was interrupted".to_owned()),
     }
+}
+
+/// Mounts the disk, once its driver has found it.
+fn disk() -> Result<(), String> {
+    for _ in 0..DISK_MS_MAX {
+        if Path::new(DISK).exists() {
+            return kernel::mount_disk(DISK, "ext4", FILES).map_err(|error| error.to_string());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Err("the kernel found no disk (CONFIG_BLK_DEV_NVME=y, CONFIG_EXT4_FS=y)".to_owned())
 }
 
 /// The functions in what the kernel says of its symbols: address and name, a line each.

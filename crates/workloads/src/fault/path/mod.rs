@@ -11,6 +11,7 @@
 //! what the others did beside it has a name (`classes`).
 
 mod classes;
+mod disk;
 mod emulator;
 mod fold;
 mod follow;
@@ -27,7 +28,10 @@ use pagelab_bench::{
 };
 use pagelab_record::{Case, vocabulary::arm::OURS};
 
-pub(crate) use self::emulator::{EMULATOR, PLUGIN};
+pub(crate) use self::{
+    disk::MKE2FS,
+    emulator::{EMULATOR, PLUGIN},
+};
 use self::{
     emulator::Machine,
     kernel::{Image, KERNELS, Parameters},
@@ -58,6 +62,11 @@ const PAGES: &[&str] =
 /// Kinds that are about two nodes of memory; the machine of the others has one.
 const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
 
+/// What the kernels of distributions have as modules, by the kind that needs it.
+const MODULES: &[(&str, &[&str])] = &[("swap", &["zram", SWAP_BY])];
+/// How what is swapped is compressed: what the zram of every kernel since 6.1 offers.
+const SWAP_BY: &str = "lz4";
+
 /// Touches of a repetition, and bytes that they take at most.
 const TOUCHES: u64 = 2048;
 const SIZE_MAX: u64 = 128 << 20;
@@ -87,6 +96,18 @@ pub const PATH: Described<Asked> = Described {
     .emulated()
 };
 
+/// Reads what a machine's plugin wrote and folds it, as a case does: instructions of the path that
+/// most samples took, in all and by function.
+///
+/// # Errors
+/// Which line is none of a log, or why there is no path.
+pub fn folded(text: &str) -> Result<(u64, Vec<(String, u64)>), String> {
+    let log = log::Log::read(text)?;
+    let boot = fold::fold(&log).map_err(|error| error.to_string())?;
+    let own = boot.mode.own.into_iter().map(|(name, counts)| (name, counts.instructions));
+    Ok((boot.mode.total.instructions, own.collect()))
+}
+
 /// A case, read.
 #[derive(Debug)]
 pub struct Asked {
@@ -95,6 +116,8 @@ pub struct Asked {
     boots: u32,
     size: u64,
     has_two_nodes: bool,
+    has_disk: bool,
+    modules: &'static [&'static str],
     /// The case of `fault/latency` that the machine measures, or why there is none.
     inside: Result<Case, String>,
 }
@@ -103,7 +126,15 @@ impl Asked {
     fn of(case: &Case) -> Self {
         let word = |name| case.get(name).expect("the case is complete");
         let size = case.bytes("size").expect("the case is resolved");
-        let pairs = ["kind", "page", "size", "rounds"].map(|name| (name, word(name)));
+        let mut pairs = ["kind", "page", "size", "rounds"].map(|name| (name, word(name))).to_vec();
+        let has_disk = kinds::kind_of(case).uses_dir;
+        if has_disk {
+            pairs.push(("dir", guest::FILES));
+        }
+        if word("kind") == "swap" {
+            // What is offered here is not what the machine offers.
+            pairs.push(("algorithm", SWAP_BY));
+        }
         let inside = complete(&LATENCY, &pairs);
         Self {
             kernel: Image::of(word("kernel")),
@@ -111,8 +142,15 @@ impl Asked {
             boots: case.number("boots").expect("a number"),
             size,
             has_two_nodes: OF_TWO_NODES.contains(&word("kind")),
+            has_disk,
+            modules: MODULES.iter().find(|row| row.0 == word("kind")).map_or(&[], |row| row.1),
             inside,
         }
+    }
+
+    /// Bytes of its disk: for a file, its file system and the journal of that.
+    fn disk(&self) -> u64 {
+        if self.has_disk { 2 * self.size + (128 << 20) } else { 0 }
     }
 
     /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel.
@@ -123,17 +161,21 @@ impl Asked {
 
 impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
-        vec![
+        let mut needs = vec![
             EMULATOR.needed(),
             PLUGIN.needed(),
             self.kernel.clone().needed(),
             Memory(self.footprint()).needed(),
-        ]
+        ];
+        if self.has_disk {
+            needs.push(MKE2FS.needed());
+        }
+        needs
     }
 
     fn footprint(&self) -> u64 {
         // QEMU takes what the machine touched.
-        (self.memory_mib() << 20) + (256 << 20)
+        (self.memory_mib() << 20) + (256 << 20) + self.disk()
     }
 
     fn seconds(&self) -> f64 {
@@ -147,6 +189,8 @@ impl Experiment for Asked {
             parameters: self.parameters.clone(),
             memory_mib: self.memory_mib(),
             has_two_nodes: self.has_two_nodes,
+            disk: self.disk(),
+            modules: self.modules,
         };
         Ok(vec![Box::new(Booted { machine, inside, boots: self.boots, told: None })])
     }
@@ -169,7 +213,7 @@ impl Trial for Booted {
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let mut all = Vec::new();
         for _ in 0..self.boots {
-            let log = self.machine.run(&guest::Orders { case: self.inside.clone() })?;
+            let log = self.machine.run(&self.inside)?;
             all.push(fold::fold(&log)?);
         }
         let told = Told::of(all)?;
