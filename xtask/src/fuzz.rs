@@ -32,6 +32,7 @@ const TARGETS: &[Target] = &[
     Target { name: "file", memory_mib: 1024, bytes_max: 1024 },
     Target { name: "image", memory_mib: 512, bytes_max: 512 },
     Target { name: "journal", memory_mib: 1024, bytes_max: 1024 },
+    Target { name: "path", memory_mib: 1024, bytes_max: 2048 },
     Target { name: "preset", memory_mib: 1024, bytes_max: 4096 },
     Target { name: "report", memory_mib: 1024, bytes_max: 256 },
     Target { name: "stats", memory_mib: 1024, bytes_max: 256 },
