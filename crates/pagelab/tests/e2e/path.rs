@@ -42,7 +42,7 @@ fn an_image_that_is_none_is_a_failure_with_the_emulators_words() {
     let record = &lab.records("run")[0];
     if !lacks(record) {
         let why = failure(record);
-        assert!(why.contains("before"), "{why}");
+        assert!(why.contains("its first process") && why.contains("QEMU says"), "{why}");
     }
 }
 
