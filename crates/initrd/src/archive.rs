@@ -122,6 +122,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn cpio_reads_what_was_written() {
         let mut archive = Archive::new();
         archive.file("bin/pagelab", b"#!/bin/true\n");

@@ -72,6 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn a_disk_holds_a_file_system() {
         if mke2fs().is_none() {
             eprintln!("skipped: no mke2fs; to run it: {}", MKE2FS.cure);

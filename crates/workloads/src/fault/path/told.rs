@@ -16,6 +16,7 @@ use pagelab_record::{
 use pagelab_sys::loops::marks::ROUTINE;
 
 use super::{
+    classes::Class,
     fold::Boot,
     log::{Counts, PLACES},
 };
@@ -91,7 +92,6 @@ impl Told {
         for (what, count) in disturbed {
             witness.set(&counter::disturbed(what), *count);
         }
-        let columns = |names: &[&str]| names.iter().map(|name| column(name)).collect::<Vec<_>>();
         for (stack, counts) in &mode.stacks {
             witness.table(Table {
                 name: format!("{STACK}{stack}"),
@@ -99,22 +99,7 @@ impl Told {
                 rows: vec![counts.row().map(signed).to_vec()],
             });
         }
-        for class in classes {
-            let [least, middle, most] = class.more;
-            let row = vec![signed(class.samples), least, middle, most, signed(class.period)];
-            witness.table(Table {
-                name: format!("{CLASS}{}", class.name),
-                columns: columns(&["samples", "least", "middle", "most", "period"]),
-                rows: vec![row],
-            });
-            for (function, difference) in &class.differs {
-                witness.table(Table {
-                    name: format!("{DIFFERS}{}/{function}", class.name),
-                    columns: columns(&["instructions"]),
-                    rows: vec![vec![*difference]],
-                });
-            }
-        }
+        testify_classes(classes, witness);
         let mut sorts = PLACES.to_vec();
         sorts.push("kernel-text");
         let mut rows: Vec<Vec<i64>> =
@@ -155,4 +140,28 @@ fn column(name: &str) -> Column {
 
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn columns(names: &[&str]) -> Vec<Column> {
+    names.iter().map(|name| column(name)).collect()
+}
+
+/// What samples do beside the path that most take.
+fn testify_classes(classes: &[Class], witness: &mut Witness) {
+    for class in classes {
+        let [least, middle, most] = class.more;
+        let row = vec![signed(class.samples), least, middle, most, signed(class.period)];
+        witness.table(Table {
+            name: format!("{CLASS}{}", class.name),
+            columns: columns(&["samples", "least", "middle", "most", "period"]),
+            rows: vec![row],
+        });
+        for (function, difference) in &class.differs {
+            witness.table(Table {
+                name: format!("{DIFFERS}{}/{function}", class.name),
+                columns: columns(&["instructions"]),
+                rows: vec![vec![*difference]],
+            });
+        }
+    }
 }
