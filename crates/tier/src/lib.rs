@@ -8,12 +8,14 @@
 //! Nothing here measures, and no number here comes from anybody's table: what a scenario needs to
 //! know about a machine is given to it.
 
+mod driver;
 pub mod map;
 pub mod policy;
 mod random;
 pub mod sim;
 mod spec;
 
+pub use driver::{Driver, Event, Impossible, Run, Start};
 pub use policy::{POLICIES, Policy, PolicySpec};
 pub use sim::{Curve, GENERATORS, Outcome, Scenario, Source, Tiers, Work, WorkSpec, simulate};
 pub use spec::{Parameter, Row, Spec};

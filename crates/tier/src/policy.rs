@@ -11,6 +11,7 @@ mod damon;
 mod ema;
 mod fixed;
 mod histogram;
+mod history;
 mod numab;
 mod pagelab;
 mod pghot;

@@ -1,7 +1,8 @@
 //! The table of policies, in the order that help prints them.
 
 use super::{
-    Kind, Needs, balance, damon, ema, fixed, histogram, numab, pagelab, pghot, reclaim, threshold,
+    Kind, Needs, balance, damon, ema, fixed, histogram, history, numab, pagelab, pghot, reclaim,
+    threshold,
 };
 use crate::spec::Parameter;
 
@@ -107,6 +108,13 @@ pub const POLICIES: &[Kind] = &[
         parameters: histogram::PARAMETERS,
         needs: Needs::Samples,
         build: histogram::build,
+    },
+    Kind {
+        name: "history",
+        summary: "which of the last eight passes saw a page; for sources that look at every page",
+        parameters: history::PARAMETERS,
+        needs: Needs::Samples,
+        build: history::build,
     },
     Kind {
         name: "two-ema",

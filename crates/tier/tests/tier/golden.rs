@@ -12,6 +12,7 @@ fn outcomes_are_the_same_everywhere() {
         ("zipf", "threshold:threshold=1", 0xb5a5_2f58_1eaf_ead1),
         ("gups", "pagelab", 0xa35d_0d11_8a33_d600),
         ("pmbench", "histogram", 0xd66d_c77e_c1a5_705d),
+        ("zipf", "history", 0x6cf3_3310_6dfe_a4ad),
         ("chase", "numab2", 0xc683_f9da_6518_16df),
         ("phases", "two-ema", 0xbd89_0adc_935f_2e54),
         ("stream", "tpp", 0x052f_5f03_5490_01e4),
