@@ -7,6 +7,7 @@ mod blocks;
 pub mod environment;
 pub mod rights;
 pub mod thp;
+pub mod tiers;
 pub mod tlb;
 pub(crate) mod topology;
 pub(crate) mod value;

@@ -13,6 +13,7 @@
 mod advice;
 mod binding;
 mod layout;
+mod nodes;
 
 use std::{fmt, io, os::fd::RawFd};
 

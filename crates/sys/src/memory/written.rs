@@ -1,0 +1,240 @@
+#![expect(unsafe_code, reason = "PAGEMAP_SCAN fills an array through an ioctl")]
+//! Which pages of any process are there, and which of them were written lately: soft-dirty bits.
+//!
+//! The one idea: writing 4 to `/proc/PID/clear_refs` protects every page of the process and clears
+//! its bit; the next store to it faults once and sets the bit again (`CONFIG_MEM_SOFT_DIRTY`,
+//! Linux 3.11). `PAGEMAP_SCAN` (Linux 6.7) tells presence, the bit and huge pages in one walk that
+//! skips holes; before it `/proc/PID/pagemap` has them in bits 63 and 55, eight bytes a page, and
+//! what is mapped huge is told by frames that follow each other.
+//!
+//! A kernel without the option takes the 4 and never sets the bit: [`notes_stores`] asks by doing.
+//!
+//! Rules for the unsafe blocks:
+//! 1. The addresses are another process's: nothing of ours is written but the list of regions.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    ops::Range,
+    os::{fd::AsRawFd, unix::fs::FileExt},
+};
+
+use linux_raw_sys::general as uapi;
+
+use crate::{
+    checked,
+    memory::pagemap::{FRAME, PRESENT},
+};
+
+const PAGE: u64 = 4096;
+/// Pages that one entry of the second level of the page table from below maps.
+const BLOCK: u64 = 512;
+/// Bit 55 of an entry of `/proc/PID/pagemap`.
+const SOFT_DIRTY: u64 = 1 << 55;
+/// Category of `PAGEMAP_SCAN`, which the binding lacks (`include/uapi/linux/fs.h`).
+const IS_SOFT_DIRTY: u64 = 1 << 7;
+/// `_IOWR('f', 16, struct pm_scan_arg)`.
+const PAGEMAP_SCAN: u64 =
+    3 << 30 | (size_of::<uapi::pm_scan_arg>() as u64) << 16 | (b'f' as u64) << 8 | 16;
+/// Regions that one call returns.
+const REGIONS: usize = 2048;
+
+/// Pages that follow each other and are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Address of the first.
+    pub start: u64,
+    /// Address after the last.
+    pub end: u64,
+    /// Its bit was set since the last clearing.
+    pub written: bool,
+    /// Mapped by a PMD.
+    pub huge: bool,
+}
+
+/// The page table of a process, for the time of one walk.
+#[derive(Debug)]
+pub struct Walk {
+    pagemap: File,
+    scans: bool,
+    regions: Vec<uapi::page_region>,
+}
+
+impl Walk {
+    /// Opens that of a process.
+    ///
+    /// # Errors
+    /// When there is no such process, or it may not be looked at.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
+        let none = uapi::page_region { start: 0, end: 0, categories: 0 };
+        let mut walk = Self { pagemap, scans: true, regions: vec![none; REGIONS] };
+        walk.scans = walk.scan(PAGE..2 * PAGE, &mut |_| ()).is_ok();
+        Ok(walk)
+    }
+
+    /// Hands on every stretch of present pages of a range, in rising order.
+    ///
+    /// # Errors
+    /// When the process has ended or runs another program now.
+    pub fn each(&mut self, range: Range<u64>, found: &mut dyn FnMut(Stretch)) -> io::Result<()> {
+        if self.scans { self.scan(range, found) } else { self.read(range, found) }
+    }
+
+    fn scan(&mut self, range: Range<u64>, found: &mut dyn FnMut(Stretch)) -> io::Result<()> {
+        let huge = u64::from(uapi::PAGE_IS_HUGE);
+        let Range { start: mut from, end } = range;
+        while from < end {
+            let mut argument = uapi::pm_scan_arg {
+                size: size_of::<uapi::pm_scan_arg>() as u64,
+                flags: 0,
+                start: from,
+                end,
+                walk_end: 0,
+                vec: self.regions.as_mut_ptr() as u64,
+                vec_len: self.regions.len() as u64,
+                max_pages: 0,
+                category_inverted: 0,
+                category_mask: u64::from(uapi::PAGE_IS_PRESENT),
+                category_anyof_mask: 0,
+                return_mask: huge | IS_SOFT_DIRTY,
+            };
+            let fd = self.pagemap.as_raw_fd();
+            // SAFETY: rule 1: the argument has the size that it announces, `vec` has `vec_len`
+            // entries, and both outlive the call.
+            let filled =
+                unsafe { libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument) };
+            let filled = usize::try_from(checked(filled)?).map_err(io::Error::other)?;
+            for region in self.regions.iter().take(filled) {
+                let is = |category| region.categories & category != 0;
+                let (written, huge) = (is(IS_SOFT_DIRTY), is(huge));
+                found(Stretch { start: region.start, end: region.end, written, huge });
+            }
+            if argument.walk_end <= from {
+                break;
+            }
+            from = argument.walk_end;
+        }
+        Ok(())
+    }
+
+    /// The way of kernels before 6.7: block by block.
+    fn read(&self, range: Range<u64>, found: &mut dyn FnMut(Stretch)) -> io::Result<()> {
+        let mut bytes = [0_u8; (BLOCK * 8) as usize];
+        let Range { start: mut at, end } = range;
+        while at < end {
+            let next = (at / PAGE + 1).next_multiple_of(BLOCK) * PAGE;
+            let pages = (next.min(end) - at) / PAGE;
+            let part = &mut bytes[..usize::try_from(pages * 8).map_err(io::Error::other)?];
+            self.pagemap.read_exact_at(part, at / PAGE * 8)?;
+            let words: Vec<u64> =
+                part.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+            stretches(at, &words, found);
+            at += pages * PAGE;
+        }
+        Ok(())
+    }
+}
+
+/// What entries of `/proc/PID/pagemap` from an address on say.
+fn stretches(at: u64, words: &[u64], found: &mut dyn FnMut(Stretch)) {
+    let huge = is_huge(at, words);
+    let state = |word: &u64| (word & PRESENT != 0, word & SOFT_DIRTY != 0);
+    let mut at = at;
+    for alike in words.chunk_by(|left, right| state(left) == state(right)) {
+        let end = at + alike.len() as u64 * PAGE;
+        let (present, written) = state(&alike[0]);
+        if present {
+            found(Stretch { start: at, end, written, huge });
+        }
+        at = end;
+    }
+}
+
+/// Whether a whole block lies in frames that follow each other from a boundary on: it could be
+/// 512 pages by chance, which then are moved one by one.
+fn is_huge(at: u64, words: &[u64]) -> bool {
+    let first = words.first().map_or(0, |word| word & FRAME);
+    let follows = |(frame, word): (u64, &u64)| word & PRESENT != 0 && word & FRAME == frame;
+    at.is_multiple_of(BLOCK * PAGE)
+        && words.len() as u64 == BLOCK
+        && first != 0
+        && first.is_multiple_of(BLOCK)
+        && (first..).zip(words).all(follows)
+}
+
+/// Clears the soft-dirty bits of all pages of a process.
+///
+/// # Errors
+/// When there is no such process, or it is somebody else's.
+pub fn clear_written(pid: u32) -> io::Result<()> {
+    File::options().write(true).open(format!("/proc/{pid}/clear_refs"))?.write_all(b"4")
+}
+
+/// Whether this kernel notes stores, asked by a store of this process after clearing: every page of
+/// it takes one fault more, once.
+///
+/// # Errors
+/// When `/proc` is not mounted.
+pub fn notes_stores() -> io::Result<bool> {
+    let mut page = vec![0_u8; 2 * PAGE as usize];
+    let pid = std::process::id();
+    std::hint::black_box(&mut page)[PAGE as usize] = 1;
+    clear_written(pid)?;
+    std::hint::black_box(&mut page)[PAGE as usize] = 2;
+    let address = (&raw const page[PAGE as usize]) as u64;
+    let pagemap = File::open("/proc/self/pagemap")?;
+    let mut word = [0; 8];
+    pagemap.read_exact_at(&mut word, address / PAGE * 8)?;
+    Ok(u64::from_ne_bytes(word) & SOFT_DIRTY != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_become_stretches_of_present_pages() {
+        let (here, there) = (PRESENT | 7, PRESENT | SOFT_DIRTY | 9);
+        let mut found = Vec::new();
+        stretches(4 * PAGE, &[0, here, there, there, 0, here], &mut |stretch| found.push(stretch));
+        let stretch = |start: u64, end: u64, written| Stretch {
+            start: start * PAGE,
+            end: end * PAGE,
+            written,
+            huge: false,
+        };
+        assert_eq!(found, [stretch(5, 6, false), stretch(6, 8, true), stretch(9, 10, false)]);
+    }
+
+    #[test]
+    fn a_block_is_huge_where_its_frames_follow_each_other_from_a_boundary() {
+        let block = |first: u64| (first..first + BLOCK).map(|frame| PRESENT | frame);
+        let whole: Vec<u64> = block(1024).collect();
+        assert!(is_huge(BLOCK * PAGE, &whole));
+        assert!(!is_huge(BLOCK * PAGE + PAGE, &whole), "not at a boundary");
+        assert!(!is_huge(0, &block(1025).collect::<Vec<_>>()));
+        assert!(!is_huge(0, &whole[1..]));
+        assert!(!is_huge(0, &vec![PRESENT; 512]), "frames that are not shown");
+    }
+
+    #[test]
+    fn both_ways_find_the_same_pages_of_this_process() {
+        let mut walk = Walk::of(std::process::id()).unwrap();
+        let mut memory = vec![1_u8; 64 << 12];
+        std::hint::black_box(&mut memory).fill(2);
+        let start = (memory.as_ptr() as u64).next_multiple_of(PAGE);
+        let range = start..start + 63 * PAGE;
+        let pages = |walk: &mut Walk| {
+            let mut pages = 0;
+            walk.each(range.clone(), &mut |found| pages += (found.end - found.start) / PAGE)
+                .unwrap();
+            pages
+        };
+        assert_eq!(pages(&mut walk), 63);
+        walk.scans = false;
+        assert_eq!(pages(&mut walk), 63);
+        assert!(Walk::of(u32::MAX).is_err());
+        assert!(clear_written(u32::MAX).is_err());
+    }
+}
