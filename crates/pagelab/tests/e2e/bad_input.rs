@@ -45,6 +45,9 @@ fn an_argument_that_is_not_utf8_is_refused_by_every_command() {
         "trace capture -o",
         "tier",
         "tier simulate",
+        "tier promote --pid",
+        "tier replay",
+        "tier status",
     ] {
         let mut words: Vec<&OsStr> = command.split_whitespace().map(OsStr::new).collect();
         words.push(odd);

@@ -2,11 +2,16 @@
 //!
 //! `simulate` builds the same cases as `pagelab run tier/simulation` and leaves the same records in
 //! the same kind of run; it differs in what it prints, and in that the cases of a grid share the
-//! processors: nothing is measured, so they do not disturb each other.
+//! processors: nothing is measured, so they do not disturb each other. `promote` runs the same
+//! policies on a live process, `replay` decides again what such a run has seen, and `status` says
+//! what is where.
 
 mod grid;
+mod promote;
+mod replay;
 mod rows;
 mod simulate;
+mod status;
 
 use clap::{ArgMatches, Command};
 
@@ -15,8 +20,12 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-const COMMANDS: &[Row] =
-    &[Row { name: "simulate", describe: simulate::describe, run: simulate::simulate }];
+const COMMANDS: &[Row] = &[
+    Row { name: "simulate", describe: simulate::describe, run: simulate::simulate },
+    Row::of::<promote::Promote>("promote"),
+    Row::of::<replay::Replay>("replay"),
+    Row::of::<status::Show>("status"),
+];
 
 /// Adds the commands of `pagelab tier`.
 pub(super) fn describe(command: Command) -> Command {

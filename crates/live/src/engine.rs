@@ -1,0 +1,389 @@
+//! The engine of one process: passes over it, decisions, moves.
+//!
+//! The one idea: everything that is found out becomes a line of the log before the policy hears of
+//! it. Where a page is, is asked of the kernel: when it appears, after a move, and for an eighth of
+//! all pages in each pass, since others may move them too.
+
+use std::{fmt, io, io::Write};
+
+use pagelab_sys::{
+    machine::{
+        Tree, format_list,
+        tiers::{MemoryNode, free_pages},
+    },
+    memory::{move_pages, places},
+    process::interrupted,
+    time::monotonic_raw_ns,
+};
+use pagelab_tier::{
+    Start,
+    policy::{Move, Node},
+};
+
+use crate::{
+    log::{Header, Line, Recorder, SCHEMA},
+    mover::{Hands, Mover, Order, Tally, Went},
+    reason::Reason,
+    source::{Opens, Pages, Source},
+    space::{Space, Unit},
+    target::{self, Memory, Refused},
+};
+
+/// One of so many parts of all pages is looked for again in each pass.
+const PARTS: u32 = 8;
+/// Units that are asked after in one call.
+const ASKED: usize = 16_384;
+/// How long a wait sleeps before it looks for an interrupt.
+const NAP_NS: u64 = 20_000_000;
+
+/// What an engine is told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The policy, complete.
+    pub policy: String,
+    /// Bytes a second that are moved, at most.
+    pub limit: Option<u64>,
+    /// The nodes, top tier first or not, as [`memory_nodes`] gives them.
+    ///
+    /// [`memory_nodes`]: pagelab_sys::machine::tiers::memory_nodes
+    pub nodes: Vec<MemoryNode>,
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pass {
+    /// Pages that are there.
+    pub present: u64,
+    /// Pages that were used since the last pass.
+    pub used: u64,
+    /// Pages that moved to the top tier, and away from it.
+    pub promoted: u64,
+    /// See `promoted`.
+    pub demoted: u64,
+    /// Pages that were to be promoted.
+    pub wanted: u64,
+}
+
+/// Why an engine ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The process ended, or was never there to be had.
+    #[error(transparent)]
+    Target(#[from] Refused),
+    /// The log, the policy or a call failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Source, driver and mover of one process.
+pub struct Engine {
+    pid: u32,
+    source: Box<dyn Pages>,
+    space: Space,
+    recorder: Recorder,
+    mover: Mover,
+    options: Options,
+    tree: Tree,
+    life: String,
+    capacity: u64,
+    began: u64,
+    /// When the last pass ended; before the first there is no window.
+    armed: Option<u64>,
+    passes: u32,
+    memory: Memory,
+    /// Held as long as this is.
+    _claim: std::fs::File,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+/// The machine, as the mover reaches it.
+struct Kernel(u32);
+
+impl Hands for Kernel {
+    fn now(&self) -> u64 {
+        monotonic_raw_ns()
+    }
+
+    fn wait_until(&mut self, then: u64) -> bool {
+        wait_until(then)
+    }
+
+    fn move_pages(
+        &mut self,
+        addresses: &[u64],
+        nodes: &[i32],
+        status: &mut [i32],
+    ) -> io::Result<()> {
+        move_pages(self.0, addresses, nodes, status)
+    }
+
+    fn places(&mut self, addresses: &[u64], nodes: &mut [i32]) -> io::Result<()> {
+        places(self.0, addresses, nodes)
+    }
+}
+
+/// Sleeps until then; `false` when somebody interrupted.
+pub fn wait_until(then: u64) -> bool {
+    loop {
+        if interrupted() {
+            return false;
+        }
+        let left = then.saturating_sub(monotonic_raw_ns());
+        if left == 0 {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(left.min(NAP_NS)));
+    }
+}
+
+impl Engine {
+    /// An engine for a process.
+    ///
+    /// # Errors
+    /// When it may not be the target, or the policy makes no sense.
+    pub fn new(
+        pid: u32,
+        source: &Source,
+        options: Options,
+        log: Option<Box<dyn Write>>,
+    ) -> Result<Self, Ended> {
+        target::check(pid)?;
+        let claim = target::claim(pid)?;
+        let memory = target::memory(pid)?;
+        let Opens::Pages(open) = source.opens else {
+            let why = format!("`{}` knows regions, no pages", source.name);
+            return Err(Ended::Io(io::Error::other(why)));
+        };
+        let capacity = 0;
+        let header = Header {
+            schema: SCHEMA.into(),
+            pid,
+            source: source.name.into(),
+            nodes: options.nodes.iter().map(|node| node.id).collect(),
+        };
+        let recorder = Recorder::new(&header, &start(&options, capacity), log)?;
+        Ok(Self {
+            pid,
+            source: open(pid),
+            space: Space::default(),
+            recorder,
+            mover: Mover::new(options.limit),
+            options,
+            tree: Tree::machine(),
+            life: memory.life.clone(),
+            capacity,
+            began: monotonic_raw_ns(),
+            armed: None,
+            passes: 0,
+            memory,
+            _claim: claim,
+        })
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What the mover did so far.
+    pub fn tally(&self) -> &Tally {
+        self.mover.tally()
+    }
+
+    /// Looks, decides and moves once.
+    ///
+    /// # Errors
+    /// When the process has ended, or the log cannot be written.
+    pub fn pass(&mut self) -> Result<Pass, Ended> {
+        self.memory = target::memory(self.pid)?;
+        let is_another = std::mem::replace(&mut self.life, self.memory.life.clone()) != self.life;
+        if is_another {
+            (self.space, self.capacity) = (Space::default(), 0);
+        }
+        self.space.begin();
+        let space = &mut self.space;
+        let looked = self.source.pass(&self.memory.mappings, &mut |found| space.note(found));
+        if let Err(why) = looked {
+            // A program that was replaced by another meanwhile is there at the next pass.
+            target::check(self.pid)?;
+            return match why {
+                Refused::Other { .. } => Ok(Pass::default()),
+                why => Err(why.into()),
+            };
+        }
+        let now = monotonic_raw_ns();
+        let window = self.armed.map(|before| now - before);
+        self.armed = Some(now);
+        self.grow(is_another)?;
+        self.place()?;
+        let free = self.options.nodes.iter().map(|node| free_pages(&self.tree, node.id)).collect();
+        self.recorder.tell(&Line::World { now: now - self.began, free })?;
+        let mut pass = Pass { present: self.space.present(), ..Pass::default() };
+        if let Some(window) = window.filter(|_| !is_another) {
+            let used = self.space.used();
+            pass.used = used.iter().map(|run| u64::from(run.count)).sum();
+            let pages = used.iter().map(|run| (run.first, run.count)).collect();
+            self.recorder.tell(&Line::Scan { pages, writes: true, window })?;
+            let moves = self.recorder.decide()?;
+            self.carry_out(&moves, &mut pass)?;
+        }
+        self.passes += 1;
+        self.recorder.flush()?;
+        Ok(pass)
+    }
+
+    /// A driver with room for all pages: a new one where there are too many, or another program.
+    fn grow(&mut self, is_another: bool) -> io::Result<()> {
+        let pages = self.space.pages();
+        if pages <= self.capacity && !is_another {
+            return Ok(());
+        }
+        self.capacity = (pages + pages / 2).next_multiple_of(512);
+        self.recorder.restart(&start(&self.options, self.capacity))?;
+        // Nothing that was known counts any more.
+        self.passes = 0;
+        Ok(())
+    }
+
+    /// Finds out where pages are: those that came, and some of the others.
+    fn place(&mut self) -> Result<(), Ended> {
+        let gone = self.space.gone();
+        let is_first = self.passes == 0;
+        let units = if is_first {
+            self.space.fresh(0, 1)
+        } else {
+            self.space.fresh(self.passes % PARTS, PARTS)
+        };
+        let mut placed: Vec<(u32, u32, Option<u8>)> =
+            gone.iter().map(|run| (run.first, run.count, None)).collect();
+        let mut nodes = vec![0; ASKED];
+        for some in units.chunks(ASKED) {
+            let addresses: Vec<u64> = some.iter().map(|unit| unit.address).collect();
+            let nodes = &mut nodes[..some.len()];
+            places(self.pid, &addresses, nodes).map_err(|why| Refused::of(self.pid, why))?;
+            for (unit, node) in some.iter().zip(nodes) {
+                let node = self.index(*node);
+                if self.recorder.node(unit.first) == node {
+                    continue;
+                }
+                let follows = |(first, count, last): &&mut (u32, u32, Option<u8>)| {
+                    *first + *count == unit.first && *last == node
+                };
+                match placed.last_mut().filter(follows) {
+                    Some((_, count, _)) => *count += unit.pages,
+                    None => placed.push((unit.first, unit.pages, node)),
+                }
+            }
+        }
+        if !placed.is_empty() {
+            self.recorder.tell(&Line::Placed(placed))?;
+        }
+        Ok(())
+    }
+
+    /// The place of a node in the list that the policy knows.
+    fn index(&self, node: i32) -> Option<u8> {
+        let at = self.options.nodes.iter().position(|known| i32::try_from(known.id) == Ok(node))?;
+        u8::try_from(at).ok()
+    }
+
+    fn carry_out(&mut self, moves: &[Move], pass: &mut Pass) -> Result<(), Ended> {
+        let nodes = &self.options.nodes;
+        let is_top = |node: u8| nodes.get(usize::from(node)).is_some_and(|node| node.tier == 0);
+        let mut orders: Vec<Order> = Vec::with_capacity(moves.len());
+        let mut taken = std::collections::BTreeSet::new();
+        for &Move { page, to } in moves {
+            let Some(Unit { first, pages, address }) = self.space.unit(page) else { continue };
+            if pages > 1 && !taken.insert(first) {
+                continue;
+            }
+            let Some(node) = nodes.get(usize::from(to)) else { continue };
+            let to_node = i32::try_from(node.id).unwrap_or(-1);
+            pass.wanted += if is_top(to) { u64::from(pages) } else { 0 };
+            orders.push(Order { first, pages, address, to: to_node });
+        }
+        let mut went: Vec<(Order, Went)> = Vec::with_capacity(orders.len());
+        let ran = self.mover.run(&mut Kernel(self.pid), &orders, &mut |order, how| {
+            went.push((*order, how));
+        });
+        let mut moved: Vec<(u32, u32, crate::log::How, u8)> = Vec::new();
+        let mut gone = Vec::new();
+        for (order, Went { how, node }) in went {
+            let Some(node) = node.and_then(|node| self.index(node)) else {
+                gone.push((order.first, order.pages, None));
+                continue;
+            };
+            if how == pagelab_tier::policy::Moved::Done {
+                let count = if is_top(node) { &mut pass.promoted } else { &mut pass.demoted };
+                *count += u64::from(order.pages);
+            }
+            moved.push((order.first, order.pages, how.into(), node));
+        }
+        if !moved.is_empty() {
+            self.recorder.tell(&Line::Moved(moved))?;
+        }
+        if !gone.is_empty() {
+            self.recorder.tell(&Line::Placed(gone))?;
+        }
+        ran.map(drop).map_err(|why| match why.raw_os_error() {
+            // EACCES of the call as a whole is the cpuset, which changed.
+            Some(13) => Ended::Io(io::Error::other(format!(
+                "process {}: its cpuset does not allow the node any more",
+                self.pid
+            ))),
+            _ => Refused::of(self.pid, why).into(),
+        })
+    }
+
+    /// Why nothing moves, as far as this process is concerned, after a pass.
+    pub fn reasons(&self, pass: &Pass) -> Vec<Reason> {
+        let mut found = Vec::new();
+        let Memory { hugetlb, bound, .. } = self.memory;
+        if bound > 0 {
+            found.push(Reason::Bound { bytes: bound });
+        }
+        if hugetlb > 0 {
+            found.push(Reason::Hugetlb { bytes: hugetlb });
+        }
+        found.extend(cpuset(&target::allowed_nodes(self.pid), &self.options.nodes));
+        if pass.wanted > pass.promoted {
+            let top = self.options.nodes.iter().filter(|node| node.tier == 0);
+            if top.map(|node| free_pages(&self.tree, node.id)).sum::<u64>() == 0 {
+                found.push(Reason::NoFreeMemory);
+            }
+        }
+        let waited_ns = self.tally().waited_ns;
+        if waited_ns > 0 {
+            found.push(Reason::RateLimit { waited_ns });
+        }
+        if found.is_empty() && pass.wanted == 0 {
+            found.push(Reason::NothingHot);
+        }
+        found
+    }
+}
+
+/// Whether a cpuset has no node of the top tier.
+fn cpuset(allowed: &[usize], nodes: &[MemoryNode]) -> Option<Reason> {
+    let is_allowed = |node: &&MemoryNode| allowed.is_empty() || allowed.contains(&node.id);
+    let has_top = nodes.iter().filter(is_allowed).any(|node| node.tier == 0);
+    (!has_top).then(|| Reason::Cpuset { allowed: format_list(allowed) })
+}
+
+fn start(options: &Options, pages: u64) -> Start {
+    let node = |node: &MemoryNode| Node {
+        tier: u8::try_from(node.tier).unwrap_or(u8::MAX - 1),
+        pages: node.pages,
+        cpus: node.cpus,
+    };
+    Start {
+        policy: options.policy.clone(),
+        pages: u32::try_from(pages).unwrap_or(u32::MAX),
+        nodes: options.nodes.iter().map(node).collect(),
+    }
+}

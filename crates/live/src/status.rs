@@ -1,0 +1,261 @@
+//! What is where: tiers, the share of each that processes and groups have, and why nothing moves.
+//!
+//! The one idea: it only reads, and through a [`Tree`], so that a test has a machine with tiers.
+//! What a kernel does not count is absent, never 0.
+
+use std::collections::BTreeMap;
+
+use pagelab_sys::machine::{
+    Tree,
+    tiers::{free_pages, memory_nodes},
+};
+use serde::Serialize;
+
+use crate::{PAGE, reason::Reason};
+
+/// A node with memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeStatus {
+    /// The kernel's number of it.
+    pub node: usize,
+    /// Its tier; 0 is the fastest.
+    pub tier: usize,
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes free above its high watermarks.
+    pub free: u64,
+}
+
+/// Bytes that somebody has in each tier.
+pub type Tiers = BTreeMap<usize, u64>;
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessStatus {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its group of version 2.
+    pub group: String,
+    /// Bytes by tier.
+    pub tiers: Tiers,
+}
+
+/// A reason, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Why {
+    /// Which.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// The same as a sentence.
+    pub says: String,
+    /// What to do.
+    pub cure: String,
+}
+
+impl From<Reason> for Why {
+    fn from(reason: Reason) -> Self {
+        Self { says: reason.to_string(), cure: reason.cure().to_owned(), reason }
+    }
+}
+
+/// The machine at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// The nodes.
+    pub nodes: Vec<NodeStatus>,
+    /// Processes, those with most in lower tiers first.
+    pub processes: Vec<ProcessStatus>,
+    /// Bytes of each group by tier.
+    pub groups: BTreeMap<String, Tiers>,
+    /// Pages that the kernel moved since boot, by the names of `/proc/vmstat`.
+    pub moved: BTreeMap<String, u64>,
+    /// Why nothing moves.
+    pub reasons: Vec<Why>,
+}
+
+/// Why nothing moves by itself, as far as the machine is concerned.
+pub fn reasons(tree: &Tree) -> Vec<Reason> {
+    let nodes = memory_nodes(tree);
+    let mut found = Vec::new();
+    if nodes.len() < 2 {
+        found.push(Reason::OneNode);
+    } else if nodes.iter().all(|node| node.tier == 0) {
+        found.push(Reason::SameTier { nodes: nodes.len() });
+    } else {
+        let top = nodes.iter().filter(|node| node.tier == 0);
+        if top.map(|node| free_pages(tree, node.id)).sum::<u64>() == 0 {
+            found.push(Reason::NoFreeMemory);
+        }
+        let mode = tree.number::<u64>("proc/sys/kernel/numa_balancing").unwrap_or(0);
+        // Bit 1 is NUMA_BALANCING_MEMORY_TIERING (Linux 5.18).
+        if mode & 2 == 0 {
+            found.push(Reason::ModeOff);
+        }
+    }
+    let kdamonds = tree.number("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds").unwrap_or(0);
+    if kdamonds > 0 {
+        found.push(Reason::AnotherMonitor { kdamonds });
+    }
+    found
+}
+
+/// Who else looks or moves while an engine of ours does.
+pub fn others(tree: &Tree) -> Vec<Reason> {
+    let mut found: Vec<Reason> = reasons(tree)
+        .into_iter()
+        .filter(|reason| matches!(reason, Reason::AnotherMonitor { .. }))
+        .collect();
+    if tree.number::<u64>("proc/sys/kernel/numa_balancing").unwrap_or(0) != 0 {
+        found.push(Reason::AnotherMover { what: "NUMA balancing of the kernel".into() });
+    }
+    found
+}
+
+impl Status {
+    /// What the files of a tree say.
+    pub fn read(tree: &Tree) -> Self {
+        let all = memory_nodes(tree);
+        let tier = |id: usize| all.iter().find(|node| node.id == id).map(|node| node.tier);
+        let pids = tree.numbered("proc", "").into_iter();
+        let mut processes: Vec<ProcessStatus> = pids
+            .filter_map(|pid| process(tree, u32::try_from(pid).ok()?, &tier))
+            .filter(|process| !process.tiers.is_empty())
+            .collect();
+        let lower = |tiers: &Tiers| tiers.range(1..).map(|(_, bytes)| bytes).sum::<u64>();
+        let whole = |tiers: &Tiers| tiers.values().sum::<u64>();
+        processes.sort_by_key(|one| std::cmp::Reverse((lower(&one.tiers), whole(&one.tiers))));
+        let mut groups: BTreeMap<String, Tiers> = BTreeMap::new();
+        for process in &processes {
+            let group = groups.entry(process.group.clone()).or_default();
+            for (tier, bytes) in &process.tiers {
+                *group.entry(*tier).or_default() += bytes;
+            }
+        }
+        let node = |node: &pagelab_sys::machine::tiers::MemoryNode| NodeStatus {
+            node: node.id,
+            tier: node.tier,
+            bytes: node.pages * PAGE,
+            free: free_pages(tree, node.id) * PAGE,
+        };
+        Self {
+            nodes: all.iter().map(node).collect(),
+            processes,
+            groups,
+            moved: moved(&tree.text("proc/vmstat").unwrap_or_default()),
+            reasons: reasons(tree).into_iter().map(Why::from).collect(),
+        }
+    }
+}
+
+/// What the kernel counts of moves.
+fn moved(vmstat: &str) -> BTreeMap<String, u64> {
+    let is_one = |name: &str| name.starts_with("pgpromote_") || name.starts_with("pgdemote_");
+    let counts = vmstat.lines().filter_map(|line| {
+        let (name, count) = line.split_once(' ')?;
+        Some((name.to_owned(), count.trim().parse().ok()?))
+    });
+    counts.filter(|(name, _)| is_one(name)).collect()
+}
+
+/// A process that has memory and may be looked at.
+fn process(tree: &Tree, pid: u32, tier: &dyn Fn(usize) -> Option<usize>) -> Option<ProcessStatus> {
+    let mut tiers = Tiers::new();
+    for line in tree.text(format!("proc/{pid}/numa_maps"))?.lines() {
+        let mut unit = PAGE;
+        let mut pages = Vec::new();
+        for word in line.split_whitespace().skip(2) {
+            let Some((name, value)) = word.split_once('=') else { continue };
+            let Ok(value) = value.parse::<u64>() else { continue };
+            if name == "kernelpagesize_kB" {
+                unit = value << 10;
+            } else if let Some(Ok(node)) = name.strip_prefix('N').map(str::parse::<usize>) {
+                pages.push((node, value));
+            }
+        }
+        for (node, count) in pages {
+            *tiers.entry(tier(node)?).or_default() += count.saturating_mul(unit);
+        }
+    }
+    let text = |name: &str| tree.text(format!("proc/{pid}/{name}")).unwrap_or_default();
+    let group = text("cgroup").lines().find_map(|line| Some(line.strip_prefix("0::")?.to_owned()));
+    let name = text("comm").trim().to_owned();
+    Some(ProcessStatus { pid, name, group: group.unwrap_or_default(), tiers })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn tree(more: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+        let folder = tempfile::tempdir().unwrap();
+        let node = "sys/devices/system/node";
+        let tier = "sys/devices/virtual/memory_tiering/memory_tier";
+        let files = [
+            (format!("{node}/online"), "0-1\n"),
+            (format!("{node}/node0/meminfo"), "Node 0 MemTotal: 4000 kB\n"),
+            (format!("{node}/node1/meminfo"), "Node 1 MemTotal: 8000 kB\n"),
+            (format!("{node}/node0/cpulist"), "0-1\n"),
+            (format!("{node}/node1/cpulist"), "\n"),
+            (format!("{tier}4/nodelist"), "0\n"),
+            (format!("{tier}22/nodelist"), "1\n"),
+            ("proc/zoneinfo".into(), "Node 0, zone Normal\n  pages free 70\n    high 20\n"),
+            ("proc/sys/kernel/numa_balancing".into(), "2\n"),
+            ("proc/vmstat".into(), "nr_free_pages 7\npgpromote_success 5\npgdemote_kswapd 3\n"),
+        ];
+        let more = more.iter().map(|&(path, text)| (path.to_owned(), text));
+        for (path, text) in files.into_iter().chain(more) {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let tree = Tree::at(folder.path());
+        (folder, tree)
+    }
+
+    #[test]
+    fn processes_and_groups_have_bytes_in_tiers_and_the_kernels_counts_are_its_own() {
+        let (_folder, tree) = tree(&[
+            ("proc/7/numa_maps", "7f00 default anon=3 N0=1 N1=2 kernelpagesize_kB=4\n"),
+            ("proc/7/comm", "hot\n"),
+            ("proc/7/cgroup", "1:memory:/x\n0::/service\n"),
+            ("proc/9/numa_maps", "7f00 default huge anon=1 N1=1 kernelpagesize_kB=2048\nbad\n"),
+            ("proc/9/cgroup", "0::/service\n"),
+            ("proc/10/comm", "kernel\n"),
+        ]);
+        let status = Status::read(&tree);
+        let pids: Vec<u32> = status.processes.iter().map(|one| one.pid).collect();
+        assert_eq!(pids, [9, 7]);
+        assert_eq!(status.processes[1].tiers, Tiers::from([(0, 4096), (1, 8192)]));
+        assert_eq!(status.groups["/service"], Tiers::from([(0, 4096), (1, (2 << 20) + 8192)]));
+        let counts: Vec<_> = status.moved.iter().map(|(name, count)| (&**name, *count)).collect();
+        assert_eq!(counts, [("pgdemote_kswapd", 3), ("pgpromote_success", 5)]);
+        assert_eq!(status.nodes[0].free, 50 * 4096);
+        assert_eq!(status.reasons, []);
+    }
+
+    #[test]
+    fn each_reason_of_the_machine_is_found() {
+        let tier = "sys/devices/virtual/memory_tiering/memory_tier22/nodelist";
+        let top = "sys/devices/virtual/memory_tiering/memory_tier4/nodelist";
+        let kdamonds = "sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+        for (more, expected) in [
+            (&[("sys/devices/system/node/online", "0\n")][..], vec![Reason::OneNode]),
+            (&[(tier, "\n"), (top, "0-1\n")], vec![Reason::SameTier { nodes: 2 }]),
+            (&[("proc/sys/kernel/numa_balancing", "1\n")], vec![Reason::ModeOff]),
+            (
+                &[("proc/zoneinfo", "Node 0, zone Normal\n  pages free 7\n    high 9\n")],
+                vec![Reason::NoFreeMemory],
+            ),
+            (&[(kdamonds, "2\n")], vec![Reason::AnotherMonitor { kdamonds: 2 }]),
+        ] {
+            let (_folder, tree) = tree(more);
+            assert_eq!(reasons(&tree), expected);
+        }
+        let (_folder, tree) = tree(&[(kdamonds, "1\n")]);
+        assert_eq!(others(&tree).len(), 2);
+    }
+}

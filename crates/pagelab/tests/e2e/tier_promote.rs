@@ -1,0 +1,86 @@
+//! `pagelab tier promote` and `tier replay`: what is said of arguments, processes and logs that are
+//! wrong. What they do needs two tiers of memory: cases `tier/` of the lane.
+
+use std::process::Command;
+
+use crate::support::{Lab, is_root, skip};
+
+#[test]
+fn what_makes_no_sense_is_a_mistake_of_the_command_line() {
+    let lab = Lab::new();
+    let own = std::process::id().to_string();
+    for (words, says) in [
+        (&["--limit", "0"][..], "would move nothing"),
+        (&["--policy", "hottest"], "no policy is called `hottest`"),
+        (&["--policy", "history:hot=9"], "outside 1 to 8"),
+        (&["--source", "guess"], "no source is called `guess`"),
+        (&["--to", "4000"], "no memory node 4000"),
+        (&["--from", "4000"], "no memory node 4000"),
+    ] {
+        let ended = lab.pagelab(&[&["tier", "promote", "--pid", &own], words].concat());
+        assert!(ended.exits(2).stderr.contains(says), "{words:?}: {}", ended.stderr);
+    }
+    lab.pagelab(&["tier", "promote"]).exits(2);
+    lab.pagelab(&["tier", "promote", "--pid", "1", "--cgroup", "/"]).exits(2);
+}
+
+#[test]
+fn a_process_that_cannot_be_the_target_is_refused_by_name() {
+    let lab = Lab::new();
+    let mut child = Command::new("true").spawn().unwrap();
+    let gone = child.id().to_string();
+    child.wait().unwrap();
+    let ended = lab.pagelab(&["tier", "promote", "--pid", &gone]);
+    assert!(ended.exits(2).stderr.contains(&format!("no process {gone}")), "{}", ended.stderr);
+    let kernel = std::fs::read_to_string("/proc/2/comm");
+    if kernel.is_ok_and(|name| name.trim() == "kthreadd") {
+        let ended = lab.pagelab(&["tier", "promote", "--pid", "2"]);
+        assert!(ended.exits(2).stderr.contains("a thread of the kernel"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn one_node_has_nowhere_to_move_to_and_says_so() {
+    let nodes = std::fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
+    if nodes.trim() != "0" || !is_root() {
+        return skip("there are two nodes, or no root", "a machine with one, as root");
+    }
+    let lab = Lab::new();
+    let own = std::process::id().to_string();
+    let ended = lab.pagelab(&["tier", "promote", "--pid", &own]);
+    assert!(ended.exits(3).stderr.contains("one node has all memory"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_log_that_is_none_is_refused_by_its_line() {
+    let lab = Lab::new();
+    let head = r#"{"schema":"pagelab.tier-log/1","pid":1,"source":"soft-dirty","nodes":[0,1]}"#;
+    for (text, says) in [
+        (String::new(), "line 1"),
+        ("nonsense\n".to_owned(), "line 1"),
+        (head.replace("log/1", "log/9") + "\n", "pagelab.tier-log/9"),
+        (format!("{head}\n{{\"decided\":[]}}\n"), "line 2: nothing has started yet"),
+        (format!("{head}\n{{\"unheard\":1}}\n"), "line 2"),
+    ] {
+        let log = lab.file("log", &text);
+        let ended = lab.pagelab(&["tier", "replay", &log.to_string_lossy()]);
+        assert!(ended.exits(2).stderr.contains(says), "{text}: {}", ended.stderr);
+    }
+    lab.pagelab(&["tier", "replay", "/nowhere"]).exits(2);
+}
+
+#[test]
+fn status_names_the_nodes_and_why_nothing_moves() {
+    let lab = Lab::new();
+    let ended = lab.pagelab(&["tier", "status", "--once", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&ended.exits(0).stdout).unwrap();
+    let nodes = status["nodes"].as_array().unwrap();
+    assert!(!nodes.is_empty());
+    let reasons = status["reasons"].as_array().unwrap();
+    assert_eq!(nodes.len() == 1, reasons.iter().any(|why| why["reason"] == "one-node"), "{status}");
+    for why in reasons {
+        assert!(!why["says"].as_str().unwrap().is_empty() && why["cure"].is_string(), "{why}");
+    }
+    let shown = lab.pagelab(&["tier", "status", "--once"]);
+    assert!(shown.exits(0).stdout.contains("node 0"), "{}", shown.stdout);
+}
