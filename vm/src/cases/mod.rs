@@ -1,5 +1,6 @@
 //! What the cases of `vm/cases.toml` do; one file for each topic.
 
+mod balancing;
 mod boot;
 mod check;
 mod hugetlb;
@@ -11,7 +12,7 @@ mod numa;
 mod pressure;
 mod reserved;
 mod segments;
-mod tier;
+pub(crate) mod tier;
 pub(crate) mod tries;
 
 use std::sync::LazyLock;
@@ -44,7 +45,10 @@ const RUNS: &[(&str, Run)] = &[
     ("numa/tiers", numa::tiers),
     ("numa/placement", numa::placement),
     ("numa/kinds", numa::kinds),
-    ("tier/promotes", tier::promotes),
+    ("tier/balancing", balancing::promotes),
+    ("tier/promote", tier::promote),
+    ("tier/killed", tier::killed),
+    ("tier/status", tier::status),
     ("reserved/hidden", reserved::hidden),
     ("hugetlb/1g", hugetlb::giant),
     ("pressure/fragmented", pressure::fragmented),
