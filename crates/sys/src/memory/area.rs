@@ -13,7 +13,6 @@
 mod advice;
 mod binding;
 mod layout;
-mod nodes;
 
 use std::{fmt, io, os::fd::RawFd};
 
