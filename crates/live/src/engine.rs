@@ -311,7 +311,7 @@ impl Engine {
         let ran = self.mover.run(&mut Kernel(self.pid), &orders, &mut |order, how| {
             went.push((*order, how));
         });
-        let mut moved: Vec<(u32, u32, crate::log::How, u8)> = Vec::new();
+        let mut told: Vec<(u32, u32, crate::log::How, u8)> = Vec::new();
         let mut gone = Vec::new();
         for (order, Went { how, node }) in went {
             let Some(node) = node.and_then(|node| self.index(node)) else {
@@ -322,10 +322,10 @@ impl Engine {
                 let count = if is_top(node) { &mut pass.promoted } else { &mut pass.demoted };
                 *count += u64::from(order.pages);
             }
-            moved.push((order.first, order.pages, how.into(), node));
+            told.push((order.first, order.pages, how.into(), node));
         }
-        if !moved.is_empty() {
-            self.recorder.tell(&Line::Moved(moved))?;
+        if !told.is_empty() {
+            self.recorder.tell(&Line::Moved(told))?;
         }
         if !gone.is_empty() {
             self.recorder.tell(&Line::Placed(gone))?;

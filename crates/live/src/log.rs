@@ -384,8 +384,7 @@ mod tests {
         }
         recorder.restart(&start).unwrap();
         assert!(moved > 20, "{moved}");
-        let bytes = shared.0.borrow().clone();
-        bytes
+        shared.0.take()
     }
 
     fn line_of(error: &LogError) -> u64 {

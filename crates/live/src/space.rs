@@ -46,7 +46,7 @@ impl Space {
         }
     }
 
-    /// Notes what was found. A page may be found twice, where mappings change under the walk.
+    /// Notes what was found. A page may be found twice, where mappings change between two calls.
     pub(crate) fn note(&mut self, found: Stretch) {
         let mut at = found.start;
         while at < found.end {

@@ -27,8 +27,10 @@ use crate::{
 };
 
 const PAGE: u64 = 4096;
+const PAGE_BYTES: usize = 4096;
 /// Pages that one entry of the second level of the page table from below maps.
 const BLOCK: u64 = 512;
+const BLOCK_ENTRY_BYTES: usize = 512 * 8;
 /// Bit 55 of an entry of `/proc/PID/pagemap`.
 const SOFT_DIRTY: u64 = 1 << 55;
 /// Category of `PAGEMAP_SCAN`, which the binding lacks (`include/uapi/linux/fs.h`).
@@ -110,17 +112,20 @@ impl Walk {
                 let (written, huge) = (is(IS_SOFT_DIRTY), is(huge));
                 found(Stretch { start: region.start, end: region.end, written, huge });
             }
-            if argument.walk_end <= from {
-                break;
+            // Not by `walk_end`: the kernel fills the list by parts of 512 regions, and where a
+            // part was full and the next one ended the walk, it still names the end of the former
+            // (seen on 6.12 and 6.18): what came after it would be found twice.
+            match self.regions.last() {
+                Some(last) if filled == REGIONS => from = last.end,
+                _ => break,
             }
-            from = argument.walk_end;
         }
         Ok(())
     }
 
     /// The way of kernels before 6.7: block by block.
     fn read(&self, range: Range<u64>, found: &mut dyn FnMut(Stretch)) -> io::Result<()> {
-        let mut bytes = [0_u8; (BLOCK * 8) as usize];
+        let mut bytes = [0_u8; BLOCK_ENTRY_BYTES];
         let Range { start: mut at, end } = range;
         while at < end {
             let next = (at / PAGE + 1).next_multiple_of(BLOCK) * PAGE;
@@ -177,12 +182,12 @@ pub fn clear_written(pid: u32) -> io::Result<()> {
 /// # Errors
 /// When `/proc` is not mounted.
 pub fn notes_stores() -> io::Result<bool> {
-    let mut page = vec![0_u8; 2 * PAGE as usize];
+    let mut page = vec![0_u8; 2 * PAGE_BYTES];
     let pid = std::process::id();
-    std::hint::black_box(&mut page)[PAGE as usize] = 1;
+    std::hint::black_box(&mut page)[PAGE_BYTES] = 1;
     clear_written(pid)?;
-    std::hint::black_box(&mut page)[PAGE as usize] = 2;
-    let address = (&raw const page[PAGE as usize]) as u64;
+    std::hint::black_box(&mut page)[PAGE_BYTES] = 2;
+    let address = (&raw const page[PAGE_BYTES]) as u64;
     let pagemap = File::open("/proc/self/pagemap")?;
     let mut word = [0; 8];
     pagemap.read_exact_at(&mut word, address / PAGE * 8)?;
@@ -192,6 +197,7 @@ pub fn notes_stores() -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::{Advice, Area, Backing, Layout};
 
     #[test]
     fn entries_become_stretches_of_present_pages() {
@@ -216,6 +222,35 @@ mod tests {
         assert!(!is_huge(0, &block(1025).collect::<Vec<_>>()));
         assert!(!is_huge(0, &whole[1..]));
         assert!(!is_huge(0, &vec![PRESENT; 512]), "frames that are not shown");
+    }
+
+    #[test]
+    fn every_page_is_found_once_whatever_the_number_of_stretches() {
+        let scans = Walk::of(std::process::id()).unwrap().scans;
+        // About the kernel's own buffer of 512 regions, and about ours.
+        for stretches in [1, 511, 512, 513, 1500, REGIONS - 1, REGIONS, REGIONS + 1, 3 * REGIONS] {
+            let layout = Layout::contiguous(2 * stretches * PAGE_BYTES);
+            let mut area = Area::reserve(layout, Backing::Anonymous, PAGE_BYTES, 0).unwrap();
+            area.open().unwrap();
+            area.map(false).unwrap();
+            area.advise(Advice::NoHugePage).unwrap();
+            for number in 0..stretches {
+                area.set_word(2 * number * PAGE_BYTES, 1);
+            }
+            let base = area.base() as u64;
+            let bytes = 2 * stretches as u64 * PAGE;
+            let expected: Vec<u64> = (base..base + bytes).step_by(2 * PAGE_BYTES).collect();
+            for scans in [scans, false] {
+                let mut walk = Walk::of(std::process::id()).unwrap();
+                walk.scans = scans;
+                let mut found = Vec::new();
+                walk.each(base..base + bytes, &mut |one| {
+                    found.extend((one.start..one.end).step_by(PAGE_BYTES));
+                })
+                .unwrap();
+                assert_eq!(found, expected, "{stretches} stretches, scan: {scans}");
+            }
+        }
     }
 
     #[test]

@@ -224,8 +224,8 @@ mod tests {
             let pages = u32::try_from(place.len()).unwrap();
             let setting = Setting { pages, nodes: &NODES, periods: (0, 0) };
             let spec = PolicySpec::parse("history:low=0.1,high=0.2").unwrap();
-            let on = |node| place.iter().filter(|at| **at == node).count() as u64;
-            let free = [100 - on(0), 1000 - on(1)];
+            let below: u64 = place.iter().map(|at| u64::from(*at)).sum();
+            let free = [100 - (u64::from(pages) - below), 1000 - below];
             Self { policy: spec.build(&setting), place, free }
         }
 

@@ -39,7 +39,7 @@ use crate::{
 /// Move the pages that a running process uses to the fast memory.
 ///
 /// Looks which pages were written since it last looked, lets a policy of `tier simulate` decide,
-/// and moves them with move_pages. Ends with the process, after --for, or by Ctrl-C. Nothing of
+/// and moves them there. Ends with the process, after --for, or by Ctrl-C. Nothing of
 /// the machine is set. Not yet seen on hardware.
 #[derive(Debug, Args)]
 pub(super) struct Promote {
@@ -203,8 +203,11 @@ impl Promote {
 
     fn follow(&self, source: &'static Source, options: &Options) -> Result<Sum, Failure> {
         let begin = monotonic_raw_ns();
-        let seconds = |seconds: f64| std::time::Duration::from_secs_f64(seconds).as_nanos() as u64;
-        let end = self.duration.map(|duration| begin + seconds(duration.get()));
+        let seconds = |seconds: f64| {
+            let nanoseconds = std::time::Duration::from_secs_f64(seconds).as_nanos();
+            u64::try_from(nanoseconds).unwrap_or(u64::MAX)
+        };
+        let end = self.duration.map(|duration| begin.saturating_add(seconds(duration.get())));
         let mut engines: BTreeMap<u32, Engine> = BTreeMap::new();
         let mut known = BTreeSet::new();
         let mut sum = Sum::default();
@@ -247,14 +250,16 @@ impl Promote {
             if is_last || engines.is_empty() && self.pid.is_some() {
                 break;
             }
-            next += seconds(self.interval.get());
+            next = next.saturating_add(seconds(self.interval.get()));
             let wake = end.map_or(next, |end| next.min(end));
             if !wait_until(wake) || end.is_some_and(|end| monotonic_raw_ns() >= end) {
                 break;
             }
             next = next.max(monotonic_raw_ns());
         }
-        engines.values().for_each(|engine| sum.take(engine));
+        for engine in engines.values() {
+            sum.take(engine);
+        }
         Ok(sum)
     }
 }
