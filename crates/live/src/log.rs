@@ -184,11 +184,11 @@ pub enum LogError {
     },
 }
 
-/// Decides everything in a log again.
+/// Decides everything in a log again that speaks of so many pages at most.
 ///
 /// # Errors
 /// With the number of the line that makes no sense.
-pub fn replay(log: &mut dyn BufRead) -> Result<(Header, Replayed), LogError> {
+pub fn replay(log: &mut dyn BufRead, pages_max: u32) -> Result<(Header, Replayed), LogError> {
     let mut number = 0;
     let mut bytes = Vec::new();
     let mut driver: Option<Driver> = None;
@@ -222,7 +222,7 @@ pub fn replay(log: &mut dyn BufRead) -> Result<(Header, Replayed), LogError> {
             Err(why) => return Err(wrong(why.to_string())),
         };
         if let Line::Start { policy, pages, nodes } = line {
-            driver = Some(begun(policy, pages, &nodes).map_err(wrong)?);
+            driver = Some(begun(&start_of(policy, pages, &nodes), pages_max).map_err(wrong)?);
             continue;
         }
         let driver = driver.as_mut().ok_or_else(|| wrong("nothing has started yet".into()))?;
@@ -239,19 +239,22 @@ pub fn replay(log: &mut dyn BufRead) -> Result<(Header, Replayed), LogError> {
     Ok((header, found))
 }
 
-/// Pages of which a log may speak: 64 TiB would be more than a machine has.
-const PAGES_MAX: u32 = 1 << 31;
+/// Pages of which a log may speak, 8 TiB: a policy takes some bytes for each.
+pub const PAGES_MAX: u32 = 1 << 31;
 
-fn begun(policy: String, pages: u32, nodes: &[LoggedNode]) -> Result<Driver, String> {
-    if pages > PAGES_MAX {
-        return Err(format!("{pages} pages"));
+fn begun(start: &Start, pages_max: u32) -> Result<Driver, String> {
+    if start.pages > pages_max {
+        return Err(format!("{} pages; a log may have {pages_max}", start.pages));
     }
+    Driver::new(start).map_err(|why| why.to_string())
+}
+
+fn start_of(policy: String, pages: u32, nodes: &[LoggedNode]) -> Start {
     let node = |node: &LoggedNode| {
         let LoggedNode { tier, pages, cpus } = *node;
         Node { tier, pages, cpus }
     };
-    let start = Start { policy, pages, nodes: nodes.iter().map(node).collect() };
-    Driver::new(&start).map_err(|why| why.to_string())
+    Start { policy, pages, nodes: nodes.iter().map(node).collect() }
 }
 
 /// A driver whose events are written down as they come.
@@ -395,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_replay_makes_every_decision_again() {
-        let (header, found) = replay(&mut &log()[..]).unwrap();
+        let (header, found) = replay(&mut &log()[..], PAGES_MAX).unwrap();
         assert_eq!((header.pid, found.decisions), (7, 5));
         assert!(found.moves > 20 && found.differing.is_empty() && !found.is_torn, "{found:?}");
     }
@@ -405,7 +408,7 @@ mod tests {
         let text = String::from_utf8(log()).unwrap();
         let changed = text.replacen("[[5,0],", "[[4,0],", 1);
         assert_ne!(text, changed);
-        let (_, found) = replay(&mut changed.as_bytes()).unwrap();
+        let (_, found) = replay(&mut changed.as_bytes(), PAGES_MAX).unwrap();
         let at = text.lines().position(|line| line.contains("[[5,0],")).unwrap() as u64 + 1;
         assert_eq!(found.differing, [at]);
     }
@@ -413,7 +416,7 @@ mod tests {
     #[test]
     fn a_log_that_was_cut_off_is_whole_to_its_last_line() {
         let bytes = log();
-        let (_, found) = replay(&mut &bytes[..bytes.len() - 9]).unwrap();
+        let (_, found) = replay(&mut &bytes[..bytes.len() - 9], PAGES_MAX).unwrap();
         assert!(found.is_torn && found.differing.is_empty());
     }
 
@@ -421,7 +424,7 @@ mod tests {
     fn what_is_no_log_is_refused_by_its_line() {
         let text = String::from_utf8(log()).unwrap();
         let of_another = text.replacen("tier-log/1", "tier-log/2", 1);
-        let error = replay(&mut of_another.as_bytes()).unwrap_err();
+        let error = replay(&mut of_another.as_bytes(), PAGES_MAX).unwrap_err();
         assert!(error.to_string().contains("pagelab.tier-log/2"), "{error}");
         for (was, is, line) in [
             ("{\"placed\":[[0,", "{\"placed\":[[4000000000,", 3),
@@ -432,12 +435,12 @@ mod tests {
         ] {
             let wrong = text.replacen(was, is, 1);
             assert_ne!(wrong, text, "{was}");
-            let error = replay(&mut wrong.as_bytes()).unwrap_err();
+            let error = replay(&mut wrong.as_bytes(), PAGES_MAX).unwrap_err();
             assert_eq!(line_of(&error), line, "{error}");
         }
-        assert!(replay(&mut &b""[..]).is_err());
+        assert!(replay(&mut &b""[..], PAGES_MAX).is_err());
         let without_start: String = text.lines().filter(|line| !line.contains("start")).collect();
-        assert!(replay(&mut without_start.as_bytes()).is_err());
+        assert!(replay(&mut without_start.as_bytes(), PAGES_MAX).is_err());
     }
 
     proptest! {
@@ -450,7 +453,7 @@ mod tests {
             let at = at.index(log.len());
             let end = (at + bytes.len()).min(log.len());
             log.splice(at..end, bytes);
-            let _ = replay(&mut &log[..]);
+            let _ = replay(&mut &log[..], 4096);
         }
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use pagelab_bench::{Needed, Plain, plan};
+use pagelab_live::status::{Why, reasons};
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
-    machine::environment,
+    machine::{Tree, environment},
 };
 use pagelab_workloads::{WORKLOADS, catalogue, limit::bulk::STRING_STORE, needs::Memory};
 use serde_json::{Value, json};
@@ -38,6 +39,7 @@ impl Run for Doctor {
         let facts = environment::facts();
         let warnings = environment::warnings(&facts);
         let left = leftovers(&Place::machine());
+        let tiers: Vec<Why> = reasons(&Tree::machine()).into_iter().map(Why::from).collect();
         let printed = if self.format.is_json() {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
             let facts: Vec<Value> = facts
@@ -47,7 +49,8 @@ impl Run for Doctor {
             format!(
                 "{:#}\n",
                 json!({
-                    "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts
+                    "needs": findings, "leftovers": left, "warnings": warnings, "facts": facts,
+                    "tiers": tiers
                 })
             )
         } else {
@@ -64,6 +67,12 @@ impl Run for Doctor {
             }
             for warning in warnings {
                 text.push_str(&format!("  {warning}\n"));
+            }
+            if !tiers.is_empty() {
+                text.push_str("\nwhy nothing moves between tiers of memory\n");
+            }
+            for why in &tiers {
+                text.push_str(&format!("  {}: {}\n", why.says, why.cure));
             }
             text
         };

@@ -142,6 +142,11 @@ fn doctor_gives_every_need_with_its_cure() {
     }
     assert!(found["facts"].as_array().unwrap().len() > 40, "some forty facts are recorded");
     assert!(found["warnings"].is_array());
+    let status = json(&lab.pagelab(&["tier", "status", "--once", "--json"]));
+    assert_eq!(found["tiers"], status["reasons"], "both say why nothing moves");
+    for why in found["tiers"].as_array().unwrap() {
+        assert!(printed.stdout.contains(why["says"].as_str().unwrap()), "{why}");
+    }
 }
 
 #[test]

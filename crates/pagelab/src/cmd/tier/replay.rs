@@ -30,8 +30,8 @@ impl Run for Replay {
         let of_log =
             |why: anyhow::Error| Failure::usage(why.context(self.log.display().to_string()));
         let file = File::open(&self.log).map_err(|why| of_log(why.into()))?;
-        let (header, found) =
-            log::replay(&mut BufReader::new(file)).map_err(|why| of_log(why.into()))?;
+        let (header, found) = log::replay(&mut BufReader::new(file), log::PAGES_MAX)
+            .map_err(|why| of_log(why.into()))?;
         let Replayed { decisions, moves, differing, is_torn } = &found;
         output::drawn(&if self.format.format == "json" {
             format!("{}\n", json!({ "pid": header.pid, "source": header.source, "replay": found }))
