@@ -38,6 +38,7 @@ const TARGETS: &[Target] = &[
     Target { name: "stats", memory_mib: 1024, bytes_max: 256 },
     Target { name: "suite", memory_mib: 1024, bytes_max: 2048 },
     Target { name: "tasks", memory_mib: 512, bytes_max: 2048 },
+    Target { name: "tierlog", memory_mib: 1024, bytes_max: 1024 },
 ];
 
 /// A row of the table of targets: `fuzz/fuzz_targets/<name>.rs`.
