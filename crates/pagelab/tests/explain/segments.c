@@ -165,14 +165,20 @@ static long faults(void) {
 	return usage.ru_minflt;
 }
 
+static __attribute__((noinline)) void stores(volatile char *map, size_t size) {
+	for (size_t i = 0; i < size; i += 4096) map[i] = 1;
+}
+
 static int touch(long mib) {
 	size_t size = (size_t)mib << 20;
-	/* What is looked at here is there before. */
+	/* What is looked at here is there before, and so is the code that looks and stores. */
 	volatile long before = faults();
+	char here[1];
+	stores(here, sizeof here);
 	volatile char *map = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED) fail("mmap", mib);
 	before = faults();
-	for (size_t i = 0; i < size; i += 4096) map[i] = 1;
+	stores(map, size);
 	printf("%ld\n", faults() - before);
 	return 0;
 }

@@ -37,6 +37,15 @@ impl Counters {
         Self(counters)
     }
 
+    /// The same of the whole machine, with what each CPU has not handed on yet: a counter of a zone
+    /// or node, such as `pgpromote_success`, is otherwise up to a second behind and 125 short for
+    /// each CPU (`mm/vmstat.c`). Without root it is as [`Counters::read`] finds it.
+    pub fn read_whole() -> Self {
+        // It acts when it is written, and is no setting.
+        let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
+        Self::read(None)
+    }
+
     /// What moved between `earlier` and this.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -179,7 +179,7 @@ impl Trial for Run {
             // Not before everything else: from here on the kernel may move pages.
             ground.area.unbind()?;
         }
-        let start = Counters::read(None);
+        let start = Counters::read_whole();
         let access = |thread: usize| -> Result<(Span, u64), Error> {
             let pinned = cpus[thread].map(Pinned::to).transpose();
             let draws = if is_short { draws[thread].fewer(2) } else { draws[thread] };
@@ -190,7 +190,7 @@ impl Trial for Run {
             Ok((span, sum))
         };
         let (made, seen) = watch.during(|| threads(draws.len(), access))?;
-        let counted = Counters::read(None).since(&start);
+        let counted = Counters::read_whole().since(&start);
         let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
         let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
         let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
