@@ -136,6 +136,19 @@ fn what_does_not_belong_together_is_told() {
 }
 
 #[test]
+fn one_process_at_a_time_measures_a_shard_into_a_folder() {
+    let lab = Lab::new();
+    planned(&lab, "2");
+    fs::create_dir(lab.path("r")).unwrap();
+    let other = fs::File::create(lab.path("r/.shard-1-of-2.lock")).unwrap();
+    other.lock().unwrap();
+    exec(&lab, "1/2", "r").exits(3).complains(&["another pagelab measures shard 1"]);
+    exec(&lab, "2/2", "r").exits(0);
+    drop(other);
+    exec(&lab, "1/2", "r").exits(0).complains(&["0 of 2 tasks are done here"]);
+}
+
+#[test]
 fn hosts_of_a_fleet_stay_apart() {
     let lab = Lab::new();
     planned(&lab, "1");

@@ -4,7 +4,7 @@
 use std::{
     fs::{File, TryLockError},
     num::NonZeroU32,
-    path::{Path, PathBuf},
+    path::PathBuf,
     str::FromStr,
 };
 
@@ -17,7 +17,7 @@ use pagelab_bench::{
 use pagelab_record::{Record, RunHeader};
 use pagelab_sys::{files::folder::Folder, machine::environment};
 
-use super::{LIST, Origin, boot, list_in, shown};
+use super::{LIST, Origin, boot, list_in};
 use crate::{
     args::{Conduct, Run},
     cmd::resume::planned,
@@ -144,7 +144,7 @@ fn keep(
     let written = folder.create_filled(name, |mut file| {
         std::io::Write::write_all(&mut file, lines.as_bytes()).and_then(|()| file.sync_all())
     });
-    let path = shown(folder.path(), name);
+    let path = folder.path().join(name);
     written.and_then(|written| written).and_then(|()| folder.sync()).map_err(|error| {
         Failure::host(anyhow!(
             "{}: {error}; the results before it are safe: when the disk has room again, the same \
@@ -177,7 +177,7 @@ fn same_list(folder: &Folder, text: &str) -> Result<(), Failure> {
 fn alone(folder: &Folder, shard: Shard) -> Result<File, Failure> {
     let name = format!(".shard-{}-of-{}.lock", shard.number, shard.of);
     let open = folder.create(&name).or_else(|_| folder.append_to(&name));
-    let path: &Path = &shown(folder.path(), &name);
+    let path = folder.path().join(&name);
     let file = open.with_context(|| path.display().to_string()).map_err(Failure::usage)?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -22,7 +22,7 @@ use pagelab_record::{Record, RunHeader, journal};
 use pagelab_sys::files::folder::Folder;
 use serde_json::Value;
 
-use super::{LIST, Origin, boot, list_in, shown};
+use super::{LIST, Origin, boot, list_in};
 use crate::{
     args::{Output, Run},
     exit::{Exit, Failure},
@@ -154,7 +154,7 @@ impl<'l> Found<'l> {
                 if name == LIST || name.starts_with('.') {
                     continue;
                 }
-                let path = shown(folder, &name);
+                let path = folder.join(name.as_ref());
                 let known = Origin::of_file(&name);
                 let known = known.and_then(|(task, origin)| Some((*places.get(task)?, origin)));
                 match known {

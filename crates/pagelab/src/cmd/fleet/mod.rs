@@ -8,7 +8,7 @@ mod exec;
 mod merge;
 mod plan;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Command};
@@ -90,11 +90,6 @@ impl Origin {
 /// A boot's name, as short as a name of a file wants it.
 fn boot(id: &str) -> String {
     id.chars().filter(char::is_ascii_hexdigit).take(8).collect()
-}
-
-/// A path in a message.
-fn shown(path: &Path, name: &str) -> PathBuf {
-    path.join(name)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use pagelab_bench::{
 };
 use pagelab_sys::files::folder::Folder;
 
-use super::{LIST, shown};
+use super::LIST;
 use crate::{
     args::{Clock, Method, Run},
     cmd::run::load,
@@ -54,7 +54,7 @@ impl Run for Plan {
         };
         let list = List::of(&plan, head).map_err(Failure::usage_text)?;
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
-        let path = shown(&self.output, LIST);
+        let path = self.output.join(LIST);
         let written = folder.create_filled(LIST, |file| {
             list.write(std::io::BufWriter::new(&file)).and_then(|()| file.sync_all())
         });

@@ -1,9 +1,11 @@
 //! `pagelab tier replay`: a log of `tier promote`, decided again.
 
-use std::{fs::File, io::BufReader, path::PathBuf};
+use std::{io::BufReader, path::PathBuf};
 
 use clap::Args;
 use pagelab_live::log::{self, Replayed};
+use pagelab_record::input;
+use pagelab_sys::machine::{Topology, Tree};
 use serde_json::json;
 
 use crate::{
@@ -29,8 +31,8 @@ impl Run for Replay {
     fn run(self) -> Result<Exit, Failure> {
         let of_log =
             |why: anyhow::Error| Failure::usage(why.context(self.log.display().to_string()));
-        let file = File::open(&self.log).map_err(|why| of_log(why.into()))?;
-        let (header, found) = log::replay(&mut BufReader::new(file), log::PAGES_MAX)
+        let file = input::open(&self.log).map_err(|why| of_log(why.into()))?;
+        let (header, found) = log::replay(&mut BufReader::new(file), pages_max())
             .map_err(|why| of_log(why.into()))?;
         let Replayed { decisions, moves, differing, is_torn } = &found;
         output::drawn(&if self.format.format == "json" {
@@ -48,4 +50,13 @@ impl Run for Replay {
         })?;
         Ok(if differing.is_empty() { Exit::Good } else { Exit::Invalid })
     }
+}
+
+/// Bytes that a policy and its driver hold for a page, as an upper estimate.
+const BYTES_OF_A_PAGE: u64 = 16;
+
+/// So many pages may a log speak of: what it claims takes memory here, about a quarter at most.
+fn pages_max() -> u32 {
+    let memory = Topology::of(Tree::machine()).memory_budget().bytes;
+    u32::try_from(memory / 4 / BYTES_OF_A_PAGE).unwrap_or(u32::MAX).min(log::PAGES_MAX)
 }
