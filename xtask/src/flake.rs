@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser, value_parser};
 
 use crate::{
-    shell::{self, cargo, run},
+    shell,
     test::{
         binaries::{self, Binary},
         log,
@@ -96,8 +96,6 @@ pub(crate) fn flake(matches: &ArgMatches) -> Result<()> {
         .iter()
         .filter(|condition| asked.is_empty() || asked.iter().any(|name| *name == condition.name))
         .collect();
-    // The default members: the program, and the libraries that others load.
-    run("flake", &mut cargo("build"))?;
     let binaries = binaries::build()?;
     let mut rows = Vec::new();
     for condition in conditions {

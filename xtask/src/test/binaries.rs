@@ -45,10 +45,12 @@ pub(crate) struct Ran {
     pub(crate) failure: String,
 }
 
-/// Builds every test of the workspace.
+/// Builds the workspace, and with it every test: in one, because cargo builds dependencies again for
+/// whatever asks for other features of them.
 pub(crate) fn build() -> Result<Vec<Binary>> {
-    let mut command = cargo("test");
-    command.args(["--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    let mut command = cargo("build");
+    command.args(["--workspace", "--lib", "--bins", "--examples", "--tests"]);
+    command.args(["--message-format", "json-render-diagnostics"]);
     eprintln!("\n[test] {}", shell::line(&command));
     let messages = shell::output(&mut command)?;
     let binaries: Vec<_> = messages.lines().filter_map(binary).collect();
@@ -89,6 +91,8 @@ impl Binary {
             .args(self.is_end_to_end().then(threads).flatten())
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
+            // For tests that would build it themselves, of other features.
+            .env("PAGELAB_BUILT", "1")
             .stdin(Stdio::null())
             .stderr(file.try_clone().context("a second descriptor")?)
             .stdout(file);

@@ -13,13 +13,17 @@ use std::{
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
+    sync::mpsc,
     thread,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use self::summary::{Summary, render};
+use self::{
+    binaries::Binary,
+    summary::{Summary, render},
+};
 use crate::{
     shell::{self, cargo, run},
     vm,
@@ -59,8 +63,16 @@ pub(crate) fn all() -> Result<()> {
     );
     let (outcome, took) = shell::timed(|| {
         thread::scope(|scope| {
-            let machines = scope.spawn(vm::check);
-            let tests = tests();
+            let (say, built) = mpsc::channel();
+            // What they boot is fetched while cargo builds.
+            let built = move || built.recv().context("nothing was built");
+            let machines = scope.spawn(|| vm::check(built));
+            let tests = binaries::build().and_then(|binaries| {
+                // Whoever boots nothing has stopped listening.
+                let _ = say.send(());
+                tests(&binaries)
+            });
+            drop(say);
             (tests, machines.join().unwrap_or_else(|_| Err(anyhow!("a panic"))))
         })
     });
@@ -74,10 +86,10 @@ pub(crate) fn all() -> Result<()> {
     if summary.is_good() { Ok(()) } else { bail!("what was said is in {LOGS} and {}", vm::LOGS) }
 }
 
-/// Builds the tests and runs one binary after the other.
-fn tests() -> Result<Summary> {
+/// Runs one binary after the other.
+fn tests(binaries: &[Binary]) -> Result<Summary> {
     let mut summary = Summary::default();
-    for binary in binaries::build()? {
+    for binary in binaries {
         let log = log(Path::new(LOGS), &binary.name);
         let ran = binary.run(&log)?;
         eprintln!(

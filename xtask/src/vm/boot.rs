@@ -47,8 +47,6 @@ const LIMIT_SOAK: Duration = Duration::from_secs(4 * 3600);
 #[derive(Debug)]
 pub(super) struct Lane {
     programs: Programs,
-    /// Files of the programs that are loaded dynamically, by their place.
-    dynamic: Vec<(String, PathBuf)>,
     supplies: Supplies,
     /// The image of the disk.
     image: PathBuf,
@@ -62,14 +60,13 @@ impl Lane {
     /// A lane whose logs can be written.
     pub(super) fn new(
         programs: Programs,
-        dynamic: Vec<(String, PathBuf)>,
         supplies: Supplies,
         ours: BTreeMap<String, PathBuf>,
         expected: Vec<Expected>,
         options: Options,
     ) -> Result<Self> {
         fs::create_dir_all(LOGS).context(LOGS)?;
-        Ok(Self { programs, dynamic, supplies, image: disk::image()?, ours, expected, options })
+        Ok(Self { programs, supplies, image: disk::image()?, ours, expected, options })
     }
 
     /// Boots them all, as many at once as was asked for, and says what came of each.
@@ -190,12 +187,9 @@ impl Lane {
 
     fn initrd(&self, boot: &Boot, kernel: &Kernel) -> Result<Vec<u8>> {
         let mut archive = Archive::new();
-        archive.copy("init", &self.programs.guest)?;
-        archive.copy("bin/pagelab", &self.programs.pagelab)?;
-        if !boot.programs.is_empty() {
-            for (place, file) in &self.dynamic {
-                archive.copy(place, file)?;
-            }
+        let asked = self.programs.asked.iter().filter(|_| !boot.programs.is_empty());
+        for (place, file) in self.programs.always.iter().chain(asked) {
+            archive.copy(place, file)?;
         }
         let machine = machines::find(&boot.machine)?;
         let asked = boot.modules.iter().map(String::as_str);

@@ -1,56 +1,118 @@
-//! The static programs that a guest runs: its first process and `pagelab`.
+//! What a guest runs: its first process, `pagelab`, and what these are loaded with.
 //!
-//! The one idea: both are built as `cargo xtask dist` builds, for musl, with a profile that is
-//! quick to build. Nothing else goes into a guest, so nothing of this machine can be missing there.
+//! The one idea: they are what the tests are built with, so the machines cost no build of their own.
+//! A guest has no distribution: each program brings along what `ldd` names of this machine, at the
+//! same places. Symbols are left here, because an emulated processor unpacks every byte.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
+use super::table::Boot;
 use crate::{
-    dist,
-    shell::{cargo, run},
+    shell::{program, run},
+    test::binaries,
 };
 
-const FOLDER: &str = "target/x86_64-unknown-linux-musl/vm";
+/// Where everything is built.
+const BUILT: &str = "target/debug";
+/// Where what goes into a guest lies, without its symbols.
+const FOLDER: &str = "target/guest";
+/// The library of segments, which `pagelab` looks for beside itself.
+const LIBRARY: &str = "libpagelab_segment.so";
+/// Where programs that cases bring along have their sources.
+const SOURCES: &str = "crates/pagelab/tests/explain";
 
-/// The programs of a guest.
+/// What guests are packed of.
 #[derive(Debug)]
 pub(super) struct Programs {
-    /// The first process.
-    pub(super) guest: PathBuf,
-    /// What is under test.
+    /// `pagelab` as it was built, which boots machines itself.
     pub(super) pagelab: PathBuf,
+    /// Of every guest: places in it, and files of this machine.
+    pub(super) always: Vec<(String, PathBuf)>,
+    /// Of those whose cases ask for a program.
+    pub(super) asked: Vec<(String, PathBuf)>,
 }
 
-/// Builds both.
-pub(super) fn programs() -> Result<Programs> {
-    build(&["pagelab-vm", "pagelab"])?;
-    let folder = Path::new(FOLDER);
-    Ok(Programs { guest: folder.join("guest"), pagelab: folder.join("pagelab") })
+/// Builds everything that there is: programs, libraries and tests in one, of which each then finds
+/// its part.
+pub(super) fn everything() -> Result<()> {
+    binaries::build().map(drop)
 }
 
-/// Builds the plugin of QEMU, for this host, and puts it beside a program.
-pub(super) fn plugin_beside(program: &Path) -> Result<()> {
-    const PLUGIN: &str = "libpagelab_capture.so";
-    let mut command = cargo("build");
-    command.args(["--quiet", "--profile", "vm", "--package", "pagelab-capture"]);
-    run("vm", &mut command)?;
-    let beside = program.with_file_name(PLUGIN);
-    let built = Path::new("target/vm").join(PLUGIN);
-    fs::copy(&built, &beside).with_context(|| built.display().to_string())?;
+/// What the boots need of what was built.
+pub(super) fn programs(boots: &[Boot]) -> Result<Programs> {
+    fs::create_dir_all(FOLDER).context(FOLDER)?;
+    let mut always = vec![
+        ("init".to_owned(), stripped("guest")?),
+        ("bin/pagelab".to_owned(), stripped("pagelab")?),
+    ];
+    let names: BTreeSet<_> = boots.iter().flat_map(|boot| &boot.programs).collect();
+    let mut asked = Vec::new();
+    if !names.is_empty() {
+        asked.push((format!("bin/{LIBRARY}"), stripped(LIBRARY)?));
+    }
+    for name in names {
+        let (source, program) = (format!("{SOURCES}/{name}.c"), Path::new(FOLDER).join(name));
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-pthread", "-s", "-o"]).arg(&program).arg(source);
+        run("vm", &mut cc).context("to have a compiler: apt-get install gcc libc6-dev")?;
+        asked.push((format!("bin/{name}"), program));
+    }
+    add_loaded(&mut always)?;
+    add_loaded(&mut asked)?;
+    Ok(Programs { pagelab: Path::new(BUILT).join("pagelab"), always, asked })
+}
+
+/// A file that was built, without its symbols: whatever links Rust has the program for it.
+fn stripped(name: &str) -> Result<PathBuf> {
+    let (from, to) = (Path::new(BUILT).join(name), Path::new(FOLDER).join(name));
+    let mut strip = program("strip", ["-o"]);
+    run("vm", strip.arg(&to).arg(&from)).context("to have strip: apt-get install binutils")?;
+    Ok(to)
+}
+
+/// Adds what the loader maps for these files, itself included.
+fn add_loaded(files: &mut Vec<(String, PathBuf)>) -> Result<()> {
+    let mut loaded = BTreeSet::new();
+    for (_, file) in files.iter() {
+        let output = Command::new("ldd").arg(file).output().context("ldd")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found = of_ldd(&text);
+        if found.is_empty() {
+            bail!("ldd {}: {text}", file.display());
+        }
+        loaded.extend(found);
+    }
+    files.extend(loaded.into_iter().map(|file| {
+        let place = file.to_string_lossy().trim_start_matches('/').to_owned();
+        (place, file)
+    }));
     Ok(())
 }
 
-fn build(packages: &[&str]) -> Result<()> {
-    let mut command = cargo("build");
-    command.args(["--quiet", "--profile", "vm", "--target", dist::TARGET]);
-    for package in packages {
-        command.args(["--package", package]);
+/// Paths in what `ldd` says: `libc.so.6 => /lib/libc.so.6 (0x7f)`, `/lib64/ld.so (0x7f)`.
+fn of_ldd(text: &str) -> Vec<PathBuf> {
+    let path =
+        |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+    text.lines().filter_map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loader_and_each_library_are_brought_along() {
+        let text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 \
+                    (0x00007f81)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f82)\n";
+        let paths = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
+        assert_eq!(of_ldd(text), paths.map(PathBuf::from));
+        assert!(of_ldd("\tnot a dynamic executable\n").is_empty());
     }
-    dist::for_musl(&mut command)?;
-    run("vm", &mut command)
 }

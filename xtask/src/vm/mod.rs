@@ -12,7 +12,6 @@ mod apt;
 mod boot;
 mod build;
 mod disk;
-mod dynamic;
 mod fetch;
 mod machines;
 mod ours;
@@ -144,13 +143,14 @@ pub(crate) struct Checked {
     pub(crate) lack: Option<String>,
 }
 
-/// `pagelab check` on every kernel: what `cargo xtask test` boots.
-pub(crate) fn check() -> Result<Checked> {
+/// `pagelab check` on every kernel: what `cargo xtask test` boots, once `built` says that everything
+/// is built.
+pub(crate) fn check(built: impl FnOnce() -> Result<()>) -> Result<Checked> {
     if env::var_os(VARIABLE).is_some_and(|value| value == "off") {
         return Ok(Checked { lack: Some(format!("{VARIABLE}=off")), ..Checked::default() });
     }
     let asked = Asked { filters: vec![CHECK.to_owned()], ..Asked::default() };
-    Ok(match run(&asked, Options::default())? {
+    Ok(match run(&asked, Options::default(), built)? {
         Ok(summary) => Checked { boots: summary.checked(), lack: None },
         Err(lack) => Checked { lack: Some(format!("{lack:#}; {CURE}")), ..Checked::default() },
     })
@@ -188,7 +188,7 @@ fn list(asked: &Asked) -> Result<()> {
 }
 
 fn lane(asked: &Asked, options: Options) -> Result<()> {
-    let (outcome, took) = shell::timed(|| run(asked, options));
+    let (outcome, took) = shell::timed(|| run(asked, options, build::everything));
     match outcome? {
         Ok(summary) => {
             println!("\n[vm] {summary}, {:.0} s", took.as_secs_f64());
@@ -205,8 +205,11 @@ fn lane(asked: &Asked, options: Options) -> Result<()> {
 }
 
 /// Everything, from the build to the summary; the inner error is what the machine lacks.
-fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
-    let programs = build::programs()?;
+fn run(
+    asked: &Asked,
+    options: Options,
+    await_build: impl FnOnce() -> Result<()>,
+) -> Result<Result<Summary>> {
     let mut cases = cases()?;
     let boots = table::boots(&cases, asked);
     let paths = path::selected(asked);
@@ -228,12 +231,10 @@ fn run(asked: &Asked, options: Options) -> Result<Result<Summary>> {
         ));
     }
     let list = fs::read_to_string(skips::FILE).context(skips::FILE)?;
-    let dynamic = dynamic::build(&boots)?;
     let expected = skips::read(&list)?;
-    if !paths.is_empty() {
-        build::plugin_beside(&programs.pagelab)?;
-    }
-    let lane = Lane::new(programs, dynamic, supplies, built.modules, expected, options)?;
+    await_build()?;
+    let programs = build::programs(&boots)?;
+    let lane = Lane::new(programs, supplies, built.modules, expected, options)?;
     let boots = table::boots(&cases, asked);
     let rounds = (0..options.repeat).flat_map(|round| boots.iter().map(move |boot| (round, boot)));
     let mut summary = lane.all(rounds.collect());
