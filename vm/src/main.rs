@@ -1,6 +1,6 @@
 //! `guest`: the test cases that need a real kernel, and the program that conducts them.
 //!
-//! One static binary is the first process of a virtual machine that `cargo xtask vm` boots, and a
+//! One binary is the first process of a virtual machine that `cargo xtask vm` boots, and a
 //! program for this host: `guest list` prints the table of cases as JSON, `guest run NAME…` runs
 //! cases here where the host allows it. A case runs in a process of its own either way, so that
 //! one that dies leaves a verdict.
