@@ -91,8 +91,11 @@ impl Binary {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let file = File::create(log).with_context(|| log.display().to_string())?;
-        let mut command = Command::new(&self.executable);
+        // What runs in the background, or under perf, ignores signals that tests send.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal=HUP,INT,QUIT,USR1,USR2")
+            .arg(&self.executable)
             .arg("--show-output")
             .args(self.is_end_to_end().then(threads).flatten())
             .current_dir(&self.folder)
