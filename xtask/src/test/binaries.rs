@@ -79,12 +79,6 @@ impl Binary {
         self.name == "pagelab/e2e"
     }
 
-    /// Whether its package can: through `pagelab-sys` alone is a setting changed or memory measured.
-    pub(crate) fn reaches_machine(&self) -> bool {
-        let manifest = fs::read_to_string(self.folder.join("Cargo.toml"));
-        manifest.is_ok_and(|text| text.contains("pagelab-sys")) || self.is_end_to_end()
-    }
-
     /// Runs its tests; all that it says goes to `log`.
     pub(crate) fn run(&self, log: &Path) -> Result<Ran> {
         if let Some(folder) = log.parent() {

@@ -21,7 +21,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::{
-    binaries::{Binary, Ran},
+    binaries::Binary,
     summary::{Summary, render},
 };
 use crate::{
@@ -86,18 +86,18 @@ pub(crate) fn all() -> Result<()> {
     if summary.is_good() { Ok(()) } else { bail!("what was said is in {LOGS} and {}", vm::LOGS) }
 }
 
-/// Runs the binaries that can reach the machine one after the other, and the others beside them.
+/// Runs one binary after the other.
 fn tests(binaries: &[Binary]) -> Result<Summary> {
-    let (reach, apart): (Vec<_>, Vec<_>) = binaries.iter().partition(|one| one.reaches_machine());
-    let ran = thread::scope(|scope| -> Result<_> {
-        let apart = scope.spawn(|| each(&apart));
-        let mut ran = each(&reach)?;
-        ran.extend(apart.join().unwrap_or_else(|_| Err(anyhow!("a panic")))?);
-        Ok(ran)
-    })?;
     let mut summary = Summary::default();
-    for (binary, ran) in ran {
+    for binary in binaries {
         let log = log(Path::new(LOGS), &binary.name);
+        let ran = binary.run(&log)?;
+        eprintln!(
+            "[test] {:<24} {:>4} passed {:>8.1} s",
+            binary.name,
+            ran.passed,
+            ran.took.as_secs_f64()
+        );
         if !ran.failed.is_empty() {
             println!("{}\n(all of it: {})", ran.failure, log.display());
         }
@@ -118,17 +118,6 @@ fn tests(binaries: &[Binary]) -> Result<Summary> {
     }
     summary.skips.sort_by(|a, b| b.tests.cmp(&a.tests).then_with(|| a.reason.cmp(&b.reason)));
     Ok(summary)
-}
-
-/// Runs one binary after the other.
-fn each<'b>(binaries: &[&'b Binary]) -> Result<Vec<(&'b Binary, Ran)>> {
-    let run = |binary: &&'b Binary| {
-        let ran = binary.run(&log(Path::new(LOGS), &binary.name))?;
-        let seconds = ran.took.as_secs_f64();
-        eprintln!("[test] {:<24} {:>4} passed {seconds:>8.1} s", binary.name, ran.passed);
-        Ok((*binary, ran))
-    };
-    binaries.iter().map(run).collect()
 }
 
 /// The log of a binary.

@@ -46,8 +46,6 @@ const CURE: &str = "run `cargo xtask vm` once as root, on Debian, with a network
 
 /// Machines that run at once. Each has two processors of which one is busy as a rule.
 const JOBS: usize = 2;
-/// Beside tests, of which the longest binary is the first: none of them is left for the end.
-const JOBS_BESIDE: usize = 3;
 
 /// What the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
@@ -152,8 +150,7 @@ pub(crate) fn check(built: impl FnOnce() -> Result<()>) -> Result<Checked> {
         return Ok(Checked { lack: Some(format!("{VARIABLE}=off")), ..Checked::default() });
     }
     let asked = Asked { filters: vec![CHECK.to_owned()], ..Asked::default() };
-    let options = Options { jobs: JOBS_BESIDE, ..Options::default() };
-    Ok(match run(&asked, options, built)? {
+    Ok(match run(&asked, Options::default(), built)? {
         Ok(summary) => Checked { boots: summary.checked(), lack: None },
         Err(lack) => Checked { lack: Some(format!("{lack:#}; {CURE}")), ..Checked::default() },
     })
