@@ -35,6 +35,7 @@ mod test;
 mod tidy;
 mod try_score;
 mod vm;
+mod workspace;
 
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::summary::Skip;
-use crate::shell::{self, cargo};
+use crate::{shell, workspace};
 
 /// How a test says that it did nothing here.
 const SKIPPED: &str = "skipped: ";
@@ -45,11 +45,9 @@ pub(crate) struct Ran {
     pub(crate) failure: String,
 }
 
-/// Builds the workspace, and with it every test: in one, because cargo builds dependencies again for
-/// whatever asks for other features of them.
+/// Builds the workspace, and with it every test.
 pub(crate) fn build() -> Result<Vec<Binary>> {
-    let mut command = cargo("build");
-    command.args(["--workspace", "--lib", "--bins", "--examples", "--tests"]);
+    let mut command = workspace::build();
     command.args(["--message-format", "json-render-diagnostics"]);
     eprintln!("\n[test] {}", shell::line(&command));
     let messages = shell::output(&mut command)?;

@@ -1,6 +1,6 @@
 //! What a guest runs: its first process, `pagelab`, and what these are loaded with.
 //!
-//! The one idea: they are what the tests are built with, so the machines cost no build of their own.
+//! The one idea: they are built as the tests are, so the machines cost no build of their own.
 //! A guest has no distribution: each program brings along what `ldd` names of this machine, at the
 //! same places. Symbols are left here, because an emulated processor unpacks every byte.
 
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::table::Boot;
 use crate::{
     shell::{program, run},
-    test::binaries,
+    workspace,
 };
 
 /// Where everything is built.
@@ -39,10 +39,9 @@ pub(super) struct Programs {
     pub(super) asked: Vec<(String, PathBuf)>,
 }
 
-/// Builds everything that there is: programs, libraries and tests in one, of which each then finds
-/// its part.
+/// Builds them, with everything else that there is.
 pub(super) fn everything() -> Result<()> {
-    binaries::build().map(drop)
+    run("vm", workspace::build().arg("--quiet"))
 }
 
 /// What the boots need of what was built.

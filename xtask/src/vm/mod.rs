@@ -143,8 +143,7 @@ pub(crate) struct Checked {
     pub(crate) lack: Option<String>,
 }
 
-/// `pagelab check` on every kernel: what `cargo xtask test` boots, once `built` says that everything
-/// is built.
+/// `pagelab check` on every kernel: what `cargo xtask test` boots, once `built` says that all is.
 pub(crate) fn check(built: impl FnOnce() -> Result<()>) -> Result<Checked> {
     if env::var_os(VARIABLE).is_some_and(|value| value == "off") {
         return Ok(Checked { lack: Some(format!("{VARIABLE}=off")), ..Checked::default() });
