@@ -15,7 +15,7 @@ use crate::{
     shell::{self, cargo, find, output, program, run},
 };
 
-pub(crate) const TARGET: &str = "x86_64-unknown-linux-musl";
+const TARGET: &str = "x86_64-unknown-linux-musl";
 /// The variable by which the `cc` crate is told the C compiler of [`TARGET`].
 const CC: &str = "CC_x86_64_unknown_linux_musl";
 const BUILT: &str = "target/x86_64-unknown-linux-musl/dist/pagelab";
@@ -54,7 +54,7 @@ fn library(package: &str) -> Result<()> {
 }
 
 /// Makes sure that a build for [`TARGET`] finds what it needs.
-pub(crate) fn for_musl(build: &mut Command) -> Result<()> {
+fn for_musl(build: &mut Command) -> Result<()> {
     add_target()?;
     if let Some(compiler) = c_compiler() {
         build.env(CC, compiler);
