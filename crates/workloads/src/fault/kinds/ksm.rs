@@ -1,8 +1,8 @@
 //! A store to a page that KSM merged with others: it is copied out of the shared one.
 //!
 //! All pages are filled alike, with a word that no other process has, and offered to `ksmd`. They
-//! are merged once nobody maps any of them alone. Merging is waited for off the clock, 30 s at
-//! most; `ksmd` goes on looking at the pages while they are touched, on whatever CPU it gets, which
+//! are merged once nobody maps any of them alone. Merging is waited for off the clock, by the scans
+//! that `ksmd` makes: a busy machine gives it less time, not worse chances. It goes on looking at the pages while they are touched, on whatever CPU it gets, which
 //! is part of what KSM costs. The settings that make it look at all pages in each pass are knobs.
 //!
 //! The stable page is shared by at most `max_page_sharing` (256) others. The touched pages are kept
@@ -14,7 +14,7 @@ use pagelab_bench::{Error, Need, Witness};
 use pagelab_sys::{
     Area,
     counts::Counters,
-    machine::rights,
+    machine::{Tree, rights},
     memory::{Ranges, account::Frames},
     time::monotonic_raw_ns,
 };
@@ -39,8 +39,12 @@ const SETTINGS: &[(&str, &str)] = &[
 /// What makes it run at all; last, so that it is put back first.
 const RUN: Setting = Setting::new("/sys/kernel/mm/ksm/run", "1");
 
-/// How long one attempt waits, nanoseconds.
-const WAIT_NS_MAX: u64 = 6_000_000_000;
+/// How often `ksmd` has been through everything.
+const SCANS: &str = "/sys/kernel/mm/ksm/full_scans";
+/// An attempt ends after so many scans that merged nothing; a page needs two, to be seen unchanged.
+const SCANS_IN_VAIN: u64 = 4;
+/// How long not one scan may come to its end, nanoseconds.
+const SCAN_NS_MAX: u64 = 60_000_000_000;
 /// How often all pages start again.
 const ATTEMPTS: u64 = 5;
 
@@ -77,18 +81,36 @@ pub(super) const KSM: FaultKind = FaultKind {
 };
 
 impl Merged {
-    /// Waits until no page is left that nobody else maps; `false` when that takes too long.
+    /// Waits until no page is left that nobody else maps; `false` when scans no longer merge any.
     fn is_merged(&mut self) -> Result<bool, Error> {
-        let deadline = monotonic_raw_ns() + WAIT_NS_MAX;
+        let tree = Tree::machine();
+        let scans = || tree.number::<u64>(SCANS).unwrap_or(0);
+        let (mut fewest, mut fruitful) = (u64::MAX, scans());
+        let (mut last, mut since) = (fruitful, monotonic_raw_ns());
         loop {
+            // Before the look: what a scan merges while we look is its own.
+            let scan = scans();
             self.alone = Frames::read(&self.ranges)?.exclusive();
             if self.alone == 0 {
                 // The scan that merged the last page comes to its end.
                 std::thread::sleep(Duration::from_millis(100));
                 return Ok(true);
             }
-            if monotonic_raw_ns() > deadline {
+            if self.alone < fewest {
+                (fewest, fruitful) = (self.alone, scan);
+            }
+            if scan != last {
+                (last, since) = (scan, monotonic_raw_ns());
+            }
+            if scan > fruitful + SCANS_IN_VAIN {
                 return Ok(false);
+            }
+            if monotonic_raw_ns() > since + SCAN_NS_MAX {
+                return Err(Error::Case(format!(
+                    "ksmd ended no scan for {} s: start it with 1 in /sys/kernel/mm/ksm/run, or \
+                     raise /sys/kernel/mm/ksm/pages_to_scan",
+                    SCAN_NS_MAX / 1_000_000_000
+                )));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -123,10 +145,9 @@ impl Stage for Merged {
             self.ranges.keep_apart()?;
         }
         Err(Error::Case(format!(
-            "ksmd left {} pages unmerged for {} s: choose a smaller --size, or raise \
-             /sys/kernel/mm/ksm/pages_to_scan",
-            self.alone,
-            ATTEMPTS * WAIT_NS_MAX / 1_000_000_000
+            "ksmd left {} pages unmerged in {ATTEMPTS} attempts: choose a smaller --size, or raise \
+             /sys/kernel/mm/ksm/max_page_sharing",
+            self.alone
         )))
     }
 
