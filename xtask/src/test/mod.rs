@@ -58,7 +58,7 @@ pub(crate) fn test(_: &ArgMatches) -> Result<()> {
 pub(crate) fn all() -> Result<()> {
     eprintln!(
         "[test] units, the program end to end, `pagelab check` on Linux 6.1, 6.12 and the newest: \
-         eight to twelve minutes on two processors, by their speed.\n[test] {}",
+         six to twelve minutes on two processors, by their speed.\n[test] {}",
         vm::needs()
     );
     let (outcome, took) = shell::timed(|| {
