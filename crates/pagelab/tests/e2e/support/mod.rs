@@ -252,6 +252,15 @@ pub(crate) fn failure(record: &Record) -> &str {
     }
 }
 
+/// What it was skipped for, where a test is about that.
+#[track_caller]
+pub(crate) fn lacked(record: &Record) -> &str {
+    match &record.outcome {
+        Outcome::Skipped { need, .. } => need,
+        other => panic!("{} was not skipped: {other:?}", record.workload),
+    }
+}
+
 /// Says so when the machine skipped a record for want of something.
 pub(crate) fn is_skipped(record: &Record) -> bool {
     if let Outcome::Skipped { need, cure } = &record.outcome {

@@ -4,12 +4,15 @@ use std::fs;
 
 use pagelab_record::{
     Record,
-    vocabulary::{tried, workload::UNITS},
+    vocabulary::{
+        tried,
+        workload::{PROGRAM, UNITS},
+    },
 };
 use pagelab_sys::process::preload::PACKAGE;
 
 use super::{MIB, compiled, rungs, values};
-use crate::support::{Lab, build_library, is_skipped, measured, skip};
+use crate::support::{Lab, build_library, is_skipped, lacked, measured, skip};
 
 /// What a record says of its units, the one with most faults first: by column.
 fn units(record: &Record) -> Vec<impl Fn(&str) -> i64> {
@@ -33,13 +36,13 @@ fn fitted(lab: &Lab, way: &str) -> Option<Record> {
     let ended = lab.pagelab(&[&flags[..], &words].concat());
     let said = ended.exits(0).stdout.clone();
     let records: Vec<Record> = lab.records("run");
+    let watched = records.iter().find(|record| record.workload == PROGRAM).unwrap();
+    if is_skipped(watched) {
+        return None;
+    }
+    // Whoever dies of being watched lacks nothing.
+    measured(watched);
     if is_skipped(&rungs(lab, "run")[tried::FIT]) {
-        let unseen = said.contains("no prediction") || said.contains("it needs");
-        assert!(unseen, "{said}");
-        skip(
-            "perf events or huge pages are not for us here",
-            "sysctl kernel.perf_event_paranoid=2",
-        );
         return None;
     }
     assert!(said.contains("Which mappings are worth it"), "{said}");
@@ -100,7 +103,7 @@ fn what_cannot_be_fit_says_why() {
     build_library(PACKAGE);
     let flags = ["try", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
     let ended = lab.pagelab(&[&flags[..], &[script.to_str().unwrap()]].concat());
-    assert!(is_skipped(&rungs(&lab, "run")[tried::FIT]));
+    lacked(&rungs(&lab, "run")[tried::FIT]);
     ended.exits(0).shows(&["mappings were chosen, and nothing was shown: it needs"]);
     lab.pagelab(&["try", "--fit", "--no-prediction", "--", "true"]).exits(2);
 }

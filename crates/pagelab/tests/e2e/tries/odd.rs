@@ -12,7 +12,7 @@ use super::{rungs, values};
 use crate::{
     edges::SmallDisk,
     explain::compiled,
-    support::{Lab, binary, is_root, is_skipped, measured, skip, state},
+    support::{Lab, binary, is_root, is_skipped, lacked, measured, skip, state},
 };
 
 const NOBODY: u32 = 65_534;
@@ -85,7 +85,7 @@ fn a_setuid_program_ignores_tunables_and_is_told_so() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     super::tried(&lab, "malloc-thp", &["./other", "0.05"]).exits(0);
     let rungs = rungs(&lab, "run");
-    assert!(is_skipped(&rungs["malloc-thp"]));
+    lacked(&rungs["malloc-thp"]);
     assert_eq!(values(&rungs[tried::PLAIN], tried::ELAPSED).len(), 2);
 }
 
@@ -104,7 +104,7 @@ fn a_program_of_32_bits_is_tried_as_far_as_it_can_be() {
         return skip("this kernel runs nothing of 32 bits", "CONFIG_IA32_EMULATION");
     }
     super::tried(&lab, "malloc-thp", &["./small"]).exits(0);
-    assert!(is_skipped(&rungs(&lab, "run")["malloc-thp"]));
+    lacked(&rungs(&lab, "run")["malloc-thp"]);
 }
 
 #[test]
@@ -146,6 +146,6 @@ fn whoever_is_not_root_is_offered_what_needs_nothing() {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(0), "{said}");
     let rungs = rungs(&lab, "run");
-    assert!(is_skipped(&rungs["thp-always"]), "{said}");
+    lacked(&rungs["thp-always"]);
     assert_eq!(values(&rungs[tried::PLAIN], tried::ELAPSED).len(), 2);
 }

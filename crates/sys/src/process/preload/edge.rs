@@ -107,8 +107,10 @@ pub fn size(file: c_int) -> Result<i64, Errno> {
 pub fn shared(file: c_int, length: usize) -> Result<*mut c_void, Errno> {
     let access = c_long::from(libc::PROT_READ | libc::PROT_WRITE);
     let [flags, file] = [libc::MAP_SHARED, file].map(c_long::from);
+    // A whole word: it goes by the stack, where the upper half of an `int` is whatever was there.
+    let start: c_long = 0;
     // SAFETY: a new place, which the kernel chooses.
-    let answer = unsafe { libc::syscall(libc::SYS_mmap, 0, length, access, flags, file, 0) };
+    let answer = unsafe { libc::syscall(libc::SYS_mmap, 0, length, access, flags, file, start) };
     checked(answer).map(|at| at as *mut c_void)
 }
 
