@@ -8,12 +8,12 @@ use pagelab_fuzz::sow;
 
 fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let Ok(text) = str::from_utf8(input) else { return };
-    match List::parse(text) {
+    match List::parse(text, "0") {
         Err((line, why)) => assert!(line > 0 && !why.is_empty()),
         Ok(list) => {
             let mut written = Vec::new();
             list.write(&mut written).expect("memory takes it");
-            let again = List::parse(str::from_utf8(&written).expect("JSON is text"));
+            let again = List::parse(str::from_utf8(&written).expect("JSON is text"), "0");
             assert_eq!(again.as_ref(), Ok(&list));
             let all = (1..=list.head.shards.get().min(64)).filter_map(std::num::NonZeroU32::new);
             let count: usize = all.map(|shard| list.shard(shard).count()).sum();

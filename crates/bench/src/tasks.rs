@@ -163,16 +163,24 @@ impl List {
         self.tasks.iter().try_for_each(|task| line(serde_json::to_vec(task)))
     }
 
-    /// Reads it.
+    /// Reads it, where a pagelab of this version wrote it.
     ///
     /// # Errors
     /// The number of the line that is not as it should be, and why.
-    pub fn parse(text: &str) -> Result<Self, (usize, String)> {
+    pub fn parse(text: &str, version: &str) -> Result<Self, (usize, String)> {
         let mut lines = (1..).zip(text.lines());
         let (_, first) = lines.next().ok_or((1, "the file is empty".to_owned()))?;
         let head: Head = parsed(first).map_err(|why| (1, why))?;
         if head.schema != SCHEMA {
             let why = format!("its schema is `{}`, this version reads `{SCHEMA}`", head.schema);
+            return Err((1, why));
+        }
+        // Asked first: what the tasks of another version say is for that one to read.
+        if head.pagelab != version {
+            let theirs = &head.pagelab;
+            let why = format!(
+                "it was planned by pagelab {theirs}, this is {version}: use one version everywhere"
+            );
             return Err((1, why));
         }
         let mut tasks = Vec::new();
@@ -266,19 +274,27 @@ mod tests {
         ) {
             let list = list(tasks, 3);
             let text = text(&list);
-            prop_assert_eq!(List::parse(&text).unwrap(), list);
+            prop_assert_eq!(List::parse(&text, "0.1").unwrap(), list);
             // The last byte ends a line that says what it says without it.
             let cut = cut % (text.len() - 1);
-            prop_assert!(List::parse(&text[..cut]).is_err());
+            prop_assert!(List::parse(&text[..cut], "0.1").is_err());
         }
     }
 
     #[test]
     fn a_task_that_was_changed_is_named_with_its_line() {
         let text = text(&list(3, 1)).replace("\"1k\"", "\"7k\"");
-        let (line, why) = List::parse(&text).unwrap_err();
+        let (line, why) = List::parse(&text, "0.1").unwrap_err();
         assert_eq!(line, 3);
         assert!(why.contains("was changed"), "{why}");
+    }
+
+    #[test]
+    fn what_another_version_planned_is_not_read_further() {
+        let text = text(&list(3, 1)).replace("\"case\"", "\"instance\"");
+        let (line, why) = List::parse(&text, "0.2").unwrap_err();
+        assert_eq!(line, 1);
+        assert!(why.contains("planned by pagelab 0.1, this is 0.2"), "{why}");
     }
 
     #[test]

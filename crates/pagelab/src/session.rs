@@ -353,8 +353,19 @@ pub(crate) fn default_of(workload: &str, parameter: &str) -> Option<&'static str
 /// # Errors
 /// When it is no run.
 pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
+    select(path, |_| true)
+}
+
+/// The same, of the records that are wanted: a run of many hosts may be longer than what is held.
+///
+/// # Errors
+/// When it is no run.
+pub(crate) fn select(
+    path: &Path,
+    wanted: impl FnMut(&Record) -> bool,
+) -> Result<Contents, Failure> {
     let path = history::find(path)?;
-    let mut contents = journal::read(&path).map_err(Failure::usage)?;
+    let mut contents = journal::select(&path, wanted).map_err(Failure::usage)?;
     tidy_up(&path, &mut contents);
     Ok(contents)
 }

@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
@@ -26,8 +27,8 @@ pub const FILE: &str = "journal.jsonl";
 /// A line longer than this is not one of ours: it bounds what a hostile file can make us hold.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// The longest journal that is read: its records are held in memory. A case leaves some KiB, so
-/// that this is a hundred thousand cases and more.
+/// The longest lines of a journal, taken together, that are held in memory. A case leaves some KiB,
+/// so that this is a hundred thousand cases and more.
 const BYTES_MAX: u64 = 2 << 30;
 
 /// What can go wrong with a journal; every text names the file.
@@ -122,7 +123,7 @@ impl Journal {
         let mut journal = Self { file, path: path.to_owned(), good_bytes: 0 };
         journal.lock()?;
         let failed = io_error(path);
-        let contents = read_open(&journal.file, path)?;
+        let contents = read_whole(&journal.file, path)?;
         journal.good_bytes = contents.good_bytes;
         if contents.damage.is_some() {
             // What stands behind the damage may still be of use to a person.
@@ -151,8 +152,7 @@ impl Journal {
     }
 
     fn append_line(&mut self, document: &impl serde::Serialize) -> Result<(), JournalError> {
-        let mut line = serde_json::to_vec(document).expect("our documents have text keys");
-        line.push(b'\n');
+        let line = ended(document);
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
         if written.is_ok() {
             self.good_bytes += line.len() as u64;
@@ -170,7 +170,28 @@ impl Journal {
 /// When it cannot be opened, or its first line is no header.
 pub fn read(path: &Path) -> Result<Contents, JournalError> {
     let (file, path) = opened(path)?;
-    read_open(&file, &path)
+    read_whole(&file, &path)
+}
+
+/// The same, of the records that are wanted: of a journal of many machines no more is held at once
+/// than is asked for.
+///
+/// # Errors
+/// When it cannot be opened, or its first line is no header.
+pub fn select(path: &Path, wanted: impl FnMut(&Record) -> bool) -> Result<Contents, JournalError> {
+    let (file, path) = opened(path)?;
+    read_open(&file, &path, wanted)
+}
+
+/// The line of a record, with its end.
+pub fn line(record: &Record) -> Vec<u8> {
+    ended(record)
+}
+
+fn ended(document: &impl serde::Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(document).expect("our documents have text keys");
+    line.push(b'\n');
+    line
 }
 
 /// Reads the first line of a journal, given its path or that of its directory.
@@ -188,24 +209,41 @@ fn opened(path: &Path) -> Result<(File, PathBuf), JournalError> {
     Ok((file, path))
 }
 
-fn read_open(file: &File, path: &Path) -> Result<Contents, JournalError> {
+fn read_whole(file: &File, path: &Path) -> Result<Contents, JournalError> {
     let length = file.metadata().map_err(io_error(path))?.len();
     if length > BYTES_MAX {
-        return Err(JournalError::Io { path: path.to_owned(), source: input::too_long(BYTES_MAX) });
+        return Err(io_error(path)(input::too_long(BYTES_MAX)));
     }
+    read_open(file, path, |_| true)
+}
+
+fn read_open(
+    file: &File,
+    path: &Path,
+    mut wanted: impl FnMut(&Record) -> bool,
+) -> Result<Contents, JournalError> {
+    let length = file.metadata().map_err(io_error(path))?.len();
     // It may grow meanwhile: what was there when it was opened is read.
     let mut lines = Lines::of(file, length);
     let header = lines.header(path)?;
     let mut records = Vec::new();
     let mut damage = None;
+    let mut held = lines.good_bytes;
     let mut good_bytes = lines.good_bytes;
-    while let Some(line) = lines.next_document().map_err(io_error(path))? {
-        match line.and_then(record) {
-            Ok(record) => records.push(record),
+    while let Some(line) = lines.next_line().map_err(io_error(path))? {
+        match line.and_then(|line| record(&line)) {
+            Ok(record) if wanted(&record) => {
+                records.push(record);
+                held += lines.good_bytes - good_bytes;
+            }
+            Ok(_) => {}
             Err(why) => {
                 damage = Some(Damage { line: lines.number, why });
                 break;
             }
+        }
+        if held > BYTES_MAX {
+            return Err(io_error(path)(input::too_long(BYTES_MAX)));
         }
         good_bytes = lines.good_bytes;
     }
@@ -219,12 +257,7 @@ fn read_open(file: &File, path: &Path) -> Result<Contents, JournalError> {
 pub fn read_records(text: &str) -> Result<Vec<Record>, Damage> {
     let numbered = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     numbered
-        .map(|(line, text)| {
-            serde_json::from_str(text)
-                .map_err(|error| error.to_string())
-                .and_then(record)
-                .map_err(|why| Damage { line, why })
-        })
+        .map(|(line, text)| record(text.as_bytes()).map_err(|why| Damage { line, why }))
         .collect()
 }
 
@@ -242,15 +275,15 @@ impl<'f> Lines<'f> {
     /// The first line.
     fn header(&mut self, path: &Path) -> Result<RunHeader, JournalError> {
         let not_a_journal = |why: String| JournalError::NotAJournal { path: path.to_owned(), why };
-        match self.next_document().map_err(io_error(path))? {
-            Some(Ok(value)) => document(value, RUN_SCHEMA).map_err(not_a_journal),
+        match self.next_line().map_err(io_error(path))? {
+            Some(Ok(line)) => document(&line, RUN_SCHEMA).map_err(not_a_journal),
             Some(Err(why)) => Err(not_a_journal(why)),
             None => Err(not_a_journal("the file is empty".to_owned())),
         }
     }
 
-    /// The next line as JSON; `Err` inside for a torn or foreign line, `None` at the end.
-    fn next_document(&mut self) -> io::Result<Option<Result<Value, String>>> {
+    /// The next line; `Err` inside for a torn one, `None` at the end.
+    fn next_line(&mut self) -> io::Result<Option<Result<Vec<u8>, String>>> {
         let mut line = Vec::new();
         self.reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         if line.is_empty() {
@@ -261,24 +294,30 @@ impl<'f> Lines<'f> {
         if line.last() != Some(&b'\n') {
             return Ok(Some(Err("the line is cut short".to_owned())));
         }
-        Ok(Some(serde_json::from_slice(&line).map_err(|error| error.to_string())))
+        Ok(Some(Ok(line)))
     }
 }
 
 /// A record of any version, as this one would have written it.
-fn record(value: Value) -> Result<Record, String> {
-    let mut record: Record = document(value, SCHEMA)?;
+fn record(line: &[u8]) -> Result<Record, String> {
+    let mut record: Record = document(line, SCHEMA)?;
     if let Outcome::Measured(measured) = &mut record.outcome {
         measured.witness.iter_mut().for_each(Claim::upgrade);
     }
     Ok(record)
 }
 
-fn document<T: serde::de::DeserializeOwned>(value: Value, schema: &str) -> Result<T, String> {
-    match value.get("schema").and_then(Value::as_str) {
-        Some(found) if found == schema => {
-            serde_json::from_value(value).map_err(|error| error.to_string())
-        }
+/// What every document begins with; the rest is looked at when it is known to be ours.
+#[derive(Deserialize)]
+struct Named {
+    schema: Option<Value>,
+}
+
+fn document<T: serde::de::DeserializeOwned>(line: &[u8], schema: &str) -> Result<T, String> {
+    let failed = |error: serde_json::Error| error.to_string();
+    let named: Named = serde_json::from_slice(line).map_err(failed)?;
+    match named.schema.as_ref().and_then(Value::as_str) {
+        Some(found) if found == schema => serde_json::from_slice(line).map_err(failed),
         Some(found) => Err(format!("schema is `{found}`, this version reads `{schema}`")),
         None => Err(format!("no `schema` field, expected `{schema}`")),
     }
@@ -366,6 +405,18 @@ mod tests {
         let (mut journal, _) = resume(directory.path()).unwrap();
         journal.append(&failed("two")).unwrap();
         assert_eq!(journal.good_bytes, length());
+    }
+
+    #[test]
+    fn of_what_is_read_only_what_is_wanted_is_held() {
+        let (directory, _) = written(3);
+        let mut seen = 0;
+        let contents = select(directory.path(), |record| {
+            seen += 1;
+            *record == failed("1")
+        });
+        let contents = contents.unwrap();
+        assert_eq!((seen, contents.records, contents.damage), (3, vec![failed("1")], None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use pagelab_record::{Case, Claim, Measured, Nature, Outcome, Record};
 use crate::{At, Block, Cell, Note, Numbers, Tone, parameters::display};
 
 /// What a record is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
     /// Every claim holds.
     Valid,

@@ -36,7 +36,7 @@ mod views;
 mod visible;
 
 pub use compare::{
-    Asked, Comparison, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
+    Asked, Comparison, Fleet, Hosts, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
 };
 pub use metric::Statistic;
 pub use published::{

@@ -1,12 +1,14 @@
 //! `pagelab compare`: what became faster, what slower, and what cannot be said.
 
+mod hosts;
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueHint};
-use pagelab_record::{Record, RunHeader, journal::Damage};
+use pagelab_record::{Host, Record, RunHeader, journal::Damage};
 use pagelab_report::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
 use pagelab_sys::machine::environment;
 
@@ -26,7 +28,8 @@ pub(super) struct Compare {
     /// What the others are set against: one of the runs, or with --by a value (default the first).
     #[arg(long, value_name = "RUN")]
     baseline: Option<String>,
-    /// Set the cases of one run against each other along a parameter or a fact: page, kernel.
+    /// Set the cases of one run against each other along a parameter or a fact: page, kernel; of
+    /// hosts (fleet merge), how each number lies over them and which lie apart.
     #[arg(long, value_name = "AXIS")]
     by: Option<String>,
     /// A difference of less is none (default 3 %, or the noise floor of --floor where that is
@@ -163,25 +166,23 @@ impl Run for Compare {
 
 impl Compare {
     fn compare(mut self) -> Result<Exit, Failure> {
+        if self.by.as_deref() == Some("host") && self.baseline.is_none() {
+            return self.hosts();
+        }
         self.choose_base()?;
         let out = self.file.as_deref().map(output::create).transpose()?;
         let opened: Vec<Opened> =
             self.run.iter().map(|path| Opened::side_of(path)).collect::<Result<_, _>>()?;
         let opened = told_apart(opened, &self.run);
         refuse_twice(&self.run)?;
-        known_facts(&self.allow, &opened)?;
-        let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
-        // A threshold is on what is compared.
-        let mut statistics = self.metric.clone();
-        for threshold in &self.fail_on {
-            if let Threshold::Share(statistic, _) = threshold
-                && !statistics.contains(statistic)
-            {
-                statistics.push(*statistic);
-            }
+        if !self.allow.is_empty() {
+            let mut facts = BTreeSet::new();
+            let records = opened.iter().flat_map(|run| &run.records);
+            records.for_each(|record| keys_of(record, &mut facts));
+            known_facts(&self.allow, facts)?;
         }
-        let floor = self.floor.as_deref().map(floor).transpose()?;
-        let asked = Asked { delta: self.delta, floor, statistics, allow: self.allow.clone() };
+        let sides: Vec<Side<'_>> = opened.iter().map(Opened::side).collect();
+        let asked = self.asked()?;
         let comparison = match &self.by {
             Some(axis) => Comparison::along(&sides, axis, self.baseline.as_deref(), &asked)
                 .map_err(Failure::usage_text)?,
@@ -210,6 +211,21 @@ impl Compare {
         } else {
             exit_of(comparison.outcome(&self.fail_on))
         })
+    }
+
+    /// How it is to be compared.
+    fn asked(&self) -> Result<Asked, Failure> {
+        // A threshold is on what is compared.
+        let mut statistics = self.metric.clone();
+        for threshold in &self.fail_on {
+            if let Threshold::Share(statistic, _) = threshold
+                && !statistics.contains(statistic)
+            {
+                statistics.push(*statistic);
+            }
+        }
+        let floor = self.floor.as_deref().map(floor).transpose()?;
+        Ok(Asked { delta: self.delta, floor, statistics, allow: self.allow.clone() })
     }
 
     /// Puts the run that the others are set against first.
@@ -269,18 +285,21 @@ fn refuse_twice(sides: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The facts that a record names.
+fn keys_of(record: &Record, to: &mut BTreeSet<String>) {
+    let Host { identity, settings, volatile } = &record.host;
+    for key in [identity, settings, volatile].into_iter().flat_map(|facts| facts.keys()) {
+        if !to.contains(key) {
+            to.insert(key.clone());
+        }
+    }
+}
+
 /// What may differ must be something that is known: by these runs, or by this program.
-fn known_facts(allowed: &[String], opened: &[Opened]) -> Result<(), Failure> {
+fn known_facts(allowed: &[String], mut known: BTreeSet<String>) -> Result<(), Failure> {
     const OTHERS: [&str; 6] = ["identity", "nature", "pagelab", "planted", "settings", "volatile"];
-    if allowed.is_empty() {
-        return Ok(());
-    }
-    let mut known: BTreeSet<String> = OTHERS.iter().map(ToString::to_string).collect();
+    known.extend(OTHERS.iter().map(ToString::to_string));
     known.extend(environment::facts().iter().map(|fact| fact.key.to_owned()));
-    for Record { host, .. } in opened.iter().flat_map(|run| &run.records) {
-        let classes = [&host.identity, &host.settings, &host.volatile];
-        known.extend(classes.into_iter().flat_map(|facts| facts.keys().cloned()));
-    }
     let is_known = |name: &&String| {
         known.contains(name.as_str()) || name.split('.').next().is_some_and(|n| known.contains(n))
     };

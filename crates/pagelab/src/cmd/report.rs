@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{ArgAction, Args, ValueHint};
-use pagelab_record::Record;
+use pagelab_record::journal::Contents;
 use pagelab_report::{Publication, Report};
 
 use crate::{
@@ -72,8 +72,7 @@ fn whole(
 ) -> Result<String, Failure> {
     let mut whole = String::new();
     for run in runs {
-        let mut contents = session::read(run)?;
-        of_one_host(run, &mut contents.records, host)?;
+        let contents = of_one_host(run, host)?;
         let damage = contents.damage.as_ref();
         let beside = published::beside(&contents.header, more);
         let report =
@@ -92,10 +91,17 @@ fn whole(
     Ok(whole)
 }
 
-/// Keeps the records of a host. A page is about one machine: of several, somebody says which.
-fn of_one_host(run: &Path, records: &mut Vec<Record>, asked: Option<&str>) -> Result<(), Failure> {
-    let names: BTreeSet<String> =
-        records.iter().filter_map(|record| record.host.name()).map(ToOwned::to_owned).collect();
+/// The records of a host. A page is about one machine: of several, somebody says which.
+fn of_one_host(run: &Path, asked: Option<&str>) -> Result<Contents, Failure> {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    let contents = session::select(run, |record| {
+        let name = record.host.name();
+        if let Some(name) = name.filter(|name| !names.contains(*name)) {
+            names.insert(name.to_owned());
+        }
+        // Of several hosts nothing is shown together, so nothing is held.
+        asked.map_or(names.len() < 2, |asked| name == Some(asked))
+    })?;
     let known = || names.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
     match asked {
         None if names.len() > 1 => Err(Failure::usage_text(format!(
@@ -110,10 +116,6 @@ fn of_one_host(run: &Path, records: &mut Vec<Record>, asked: Option<&str>) -> Re
             run.display(),
             known()
         ))),
-        Some(asked) => {
-            records.retain(|record| record.host.name() == Some(asked));
-            Ok(())
-        }
-        None => Ok(()),
+        _ => Ok(contents),
     }
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use pagelab_record::journal;
+use pagelab_record::{Data, Outcome, Record, journal};
 
 use crate::support::{Ended, Lab, binary, skip};
 
@@ -108,6 +108,10 @@ fn what_does_not_belong_together_is_told() {
     refused(&["exec", "short", "-o", "r"], &["short/tasks.jsonl:4", "2 tasks of 4"]);
     other("schema", &text.replacen("pagelab.tasks/1", "pagelab.tasks/9", 1));
     refused(&["exec", "schema", "-o", "r"], &["schema/tasks.jsonl:1", "`pagelab.tasks/9`"]);
+    let ours = format!("\"pagelab\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    other("older", &text.replacen(&ours, "\"pagelab\":\"0.0.1\"", 1));
+    let why = "older/tasks.jsonl:1: it was planned by pagelab 0.0.1";
+    refused(&["exec", "older", "-o", "r"], &[why, "use one version everywhere"]);
     // Results of another plan.
     exec(&lab, "1/2", "r").exits(0);
     let words = ["fleet", "plan", "mine.toml", "--shards", "2", "--forks", "2", "-o", "forks"];
@@ -174,11 +178,119 @@ fn hosts_of_a_fleet_stay_apart() {
     compared.exits(0).shows(&["host=other"]);
 }
 
+/// The results in a folder as if those of a host of another name, each record changed.
+fn as_of(lab: &Lab, from: &str, into: &str, host: &str, change: impl Fn(&mut Record)) {
+    fs::create_dir_all(lab.path(into)).unwrap();
+    fs::copy(lab.path(from).join("tasks.jsonl"), lab.path(into).join("tasks.jsonl")).unwrap();
+    for path in results(&lab.path(from)) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (task, _) = name.split_once('.').unwrap();
+        let (_, boot) = name.strip_suffix(".jsonl").unwrap().rsplit_once('.').unwrap();
+        let mut contents = journal::read(&path).unwrap();
+        let record = &mut contents.records[0];
+        record.host.volatile.insert("host_name".to_owned(), host.into());
+        change(record);
+        let header = serde_json::to_string(&contents.header).unwrap();
+        let line = String::from_utf8(journal::line(record)).unwrap();
+        lab.file(&format!("{into}/{task}.{host}.{boot}.jsonl"), &format!("{header}\n{line}"));
+    }
+}
+
+#[test]
+fn a_host_that_lies_about_itself_is_told() {
+    let lab = Lab::new();
+    planned(&lab, "1");
+    exec(&lab, "1/1", "r").exits(0);
+    let there = results(&lab.path("r"));
+    let change = |path: &Path, from: &str, to: &str| {
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains(from), "{from}");
+        fs::write(path, text.replace(from, to)).unwrap();
+    };
+    // Another machine under the same name and boot, another boot than the file's name says, and
+    // what another pagelab measured.
+    change(&there[1], "\"architecture\":\"", "\"architecture\":\"not-");
+    change(&there[2], "\"boot\":\"", "\"boot\":\"00000000");
+    change(&there[3], "\"pagelab\":\"", "\"pagelab\":\"9");
+    let ended = lab.pagelab(&["fleet", "merge", "r", "-o", "m"]);
+    ended.exits(1).shows(&["1 records of 4 tasks"]).complains(&[
+        "another machine gives this name and boot as its own: architecture differs",
+        "its record is of ",
+        "boot 00000000",
+        "it is of pagelab 9",
+    ]);
+    assert_eq!(lab.records("m").len(), 1);
+}
+
+#[test]
+fn hosts_are_a_distribution_and_who_lies_apart_is_named() {
+    let lab = Lab::new();
+    planned(&lab, "1");
+    exec(&lab, "1/1", "r").exits(0);
+    for host in 0..6 {
+        as_of(&lab, "r", "all", &format!("h{host}"), |_| ());
+    }
+    as_of(&lab, "r", "all", "slow", |record| {
+        let Outcome::Measured(measured) = &mut record.outcome else { panic!() };
+        for series in &mut measured.series {
+            series.data = Data::Values(vec![u64::from(u32::MAX); 3]);
+        }
+        record.host.settings.insert("aslr".to_owned(), "another".into());
+    });
+    let merged = lab.pagelab(&["fleet", "merge", "all", "-o", "run"]);
+    merged.exits(0).shows(&["28 records of 4 tasks from 7 hosts"]);
+    let by_host = ["compare", "run", "--by", "host"];
+    lab.pagelab(&by_host).exits(0).shows(&["7  hosts (in 1 group)", "slow", "aslr", "(6 hosts)"]);
+    for format in ["json", "csv", "markdown"] {
+        let words = [&by_host[..], &["--format", format]].concat();
+        lab.pagelab(&words).exits(0).shows(&["slow"]);
+    }
+    let page = [&by_host[..], &["--format", "html", "-o", "page.html"]].concat();
+    lab.pagelab(&page).exits(0);
+    lab.pagelab(&[&by_host[..], &["--fail-on", "p50:10%"]].concat()).exits(1);
+    let refused = lab.pagelab(&[&by_host[..], &["--format", "lkml"]].concat());
+    refused.exits(2).complains(&["two sides", "--baseline"]);
+    lab.pagelab(&[&by_host[..], &["--allow", "nothing"]].concat()).exits(2).complains(&["no fact"]);
+    lab.pagelab(&["report", "run", "--host", "h3"]).exits(0).shows(&["4  valid"]);
+    // Another kernel is another machine, until somebody says that it is not.
+    as_of(&lab, "r", "all", "newer", |record| {
+        record.host.identity.insert("kernel_release".to_owned(), "9".into());
+    });
+    lab.pagelab(&["fleet", "merge", "all", "-o", "more"]).exits(0);
+    let by_host = ["compare", "more", "--by", "host"];
+    let refused = lab.pagelab(&by_host);
+    refused.exits(5).shows(&["newer is like no other host", "--allow kernel_release"]);
+    let allowed = lab.pagelab(&[&by_host[..], &["--allow", "kernel_release"]].concat());
+    allowed.exits(0).shows(&["8  hosts (in 1 group)"]);
+    // One host is no fleet.
+    lab.pagelab(&["fleet", "merge", "r", "-o", "one"]).exits(0);
+    lab.pagelab(&["compare", "one", "--by", "host"]).exits(2).complains(&["name runs of several"]);
+}
+
+#[test]
+fn a_machine_whose_name_is_no_part_of_a_path_is_told_before_anything_is_measured() {
+    let lab = Lab::new();
+    planned(&lab, "1");
+    let mut other = Command::new("unshare");
+    let script =
+        "printf ../x > /proc/sys/kernel/hostname && exec \"$0\" fleet exec plan -q -o there";
+    other.args(["--uts", "sh", "-c", script]).arg(binary()).current_dir(lab.path("."));
+    let ended = other.output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if !said.contains("this machine is called") {
+        return skip("no machine of another name can be had", "run the tests as root");
+    }
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert!(!lab.path("there").exists());
+}
+
 #[test]
 fn an_array_of_a_batch_system_runs_every_shard_once() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/slurm/fleet.sbatch");
     let lab = Lab::new();
     planned(&lab, "2");
+    let syntax = Command::new("sh").args(["-n", script]).output().unwrap();
+    assert!(syntax.status.success(), "{}", String::from_utf8_lossy(&syntax.stderr));
     // What a scheduler would set: every element of the array is started like this.
     for element in ["1", "2"] {
         let mut shell = Command::new("sh");

@@ -7,7 +7,8 @@
 //! not the same are none of each other's business unless somebody allows the facts in which they
 //! differ by name. What only one side has is shown as that.
 //!
-//! Cells of one run are set against each other in the same way, along a parameter ([`pairs`]).
+//! Cells of one run are set against each other in the same way, along a parameter ([`pairs`]). Of a
+//! fleet there are too many sides for that: its hosts are a distribution ([`hosts`]).
 
 mod arms;
 mod counted;
@@ -15,6 +16,7 @@ mod data;
 mod drawn;
 mod facts;
 mod headings;
+mod hosts;
 mod judged;
 mod lkml;
 mod pairs;
@@ -37,6 +39,7 @@ use self::{
     judged::{Against, Cell, against, delta_of},
 };
 pub use self::{
+    hosts::{Fleet, Hosts},
     power::{Power, Question, Taken},
     twice::{Pair, Twice},
 };

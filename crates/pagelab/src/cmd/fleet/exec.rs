@@ -77,11 +77,10 @@ impl Run for Exec {
                 list.head.shards
             )));
         }
+        let origin = origin()?;
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         same_list(&folder, &text)?;
         let _turn = alone(&folder, self.shard)?;
-        let boot_id = environment::boot_id();
-        let origin = Origin { host: environment::hostname(), boot: boot(&boot_id) };
         let all: Vec<&Task> = list.shard(number).collect();
         let left: Vec<&Task> =
             all.iter().copied().filter(|task| !folder.has(origin.file(&task.id))).collect();
@@ -124,6 +123,19 @@ impl Exec {
         })?;
         Ok(end.min(session::verdict(&kept)))
     }
+}
+
+/// Of whom results made here are. The kernel takes any name for a machine.
+fn origin() -> Result<Origin, Failure> {
+    let host = environment::hostname();
+    let is_odd = |character: char| character == '/' || character.is_control();
+    if host.is_empty() || host.contains(is_odd) {
+        return Err(Failure::host(anyhow!(
+            "this machine is called {host:?}, which can be no part of a file's name: give it \
+             another (hostname NAME)"
+        )));
+    }
+    Ok(Origin { host, boot: boot(&environment::boot_id()) })
 }
 
 /// Leaves the result of a task: a run of one case, whole or not at all.

@@ -6,7 +6,7 @@
 //! and so is what is missing.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs::{self, File},
     io::{BufWriter, ErrorKind, Write},
     path::{Path, PathBuf},
@@ -33,6 +33,8 @@ use crate::{
 
 /// How many lines say what is missing.
 const LINES: usize = 20;
+/// Records come by the thousand, some KiB each.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
 
 /// Put the results of shards and hosts together, as one run.
 #[derive(Debug, Args)]
@@ -192,15 +194,14 @@ impl<'l> Found<'l> {
 
     /// Writes the header and every result that is one.
     fn write(&mut self, header: &RunHeader, file: &File) -> std::io::Result<()> {
-        let mut to = BufWriter::new(file);
+        let mut to = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
         serde_json::to_writer(&mut to, header)?;
         to.write_all(b"\n")?;
         for (at, files) in std::mem::take(&mut self.files) {
             for (origin, path) in files {
                 match self.read(&self.list.tasks[at], &origin, &path) {
                     Ok(record) => {
-                        serde_json::to_writer(&mut to, &record)?;
-                        to.write_all(b"\n")?;
+                        to.write_all(&journal::line(&record))?;
                         self.kept.entry(at).or_default().insert(origin);
                     }
                     Err(why) => self.left_out.push(format!("{}: {why}", path.display())),
@@ -216,6 +217,10 @@ impl<'l> Found<'l> {
         let contents = journal::read(path).map_err(|error| error.to_string())?;
         if let Some(damage) = contents.damage {
             return Err(format!("line {} cannot be read: {}", damage.line, damage.why));
+        }
+        let (theirs, ours) = (&contents.header.pagelab, &self.list.head.pagelab);
+        if theirs != ours {
+            return Err(format!("it is of pagelab {theirs}, and the plan of {ours}"));
         }
         let [record] = <[Record; 1]>::try_from(contents.records)
             .map_err(|records| format!("{} records and not one", records.len()))?;
@@ -256,8 +261,9 @@ impl<'l> Found<'l> {
                 }
                 continue;
             }
-            let has = |host: &str| there.is_some_and(|all| all.iter().any(|one| one.host == host));
-            for host in hosts.iter().filter(|host| !has(host)) {
+            let there: HashSet<&str> =
+                there.into_iter().flatten().map(|origin| origin.host.as_str()).collect();
+            for host in hosts.iter().filter(|host| !there.contains(host.as_str())) {
                 missing.push(format!("task {id} on {host}: {what}"));
             }
         }

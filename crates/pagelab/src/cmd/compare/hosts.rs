@@ -1,0 +1,59 @@
+//! `pagelab compare --by host`: the hosts of a fleet, of which no more is held than their numbers.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use pagelab_record::journal;
+use pagelab_report::Hosts;
+
+use super::{Compare, exit_of, keys_of, known_facts, parts, refuse_twice};
+use crate::{
+    exit::{Exit, Failure},
+    history, output, session,
+};
+
+impl Compare {
+    /// The hosts of some runs, of which no more is held than their numbers.
+    pub(super) fn hosts(&self) -> Result<Exit, Failure> {
+        if self.bisect || matches!(self.format.as_str(), "lkml" | "folded") {
+            let what = if self.bisect { "--bisect" } else { "--format lkml and folded" };
+            return Err(Failure::usage_text(format!(
+                "{what} is for two sides: name the host that the others are set against \
+                 (--baseline NAME)"
+            )));
+        }
+        let out = self.file.as_deref().map(output::create).transpose()?;
+        refuse_twice(&self.run)?;
+        let mut facts = BTreeSet::new();
+        let mut hosts = Hosts::new(&self.asked()?);
+        let runs: Vec<PathBuf> = self.run.iter().flat_map(|run| parts(run)).collect();
+        for run in &runs {
+            let version = journal::header(&history::find(run)?).map_err(Failure::usage)?.pagelab;
+            let mut said = None;
+            session::select(run, |record| {
+                keys_of(record, &mut facts);
+                if let Err(why) = hosts.add(&version, record) {
+                    said = said.take().or(Some(why));
+                }
+                false
+            })?;
+            if let Some(why) = said {
+                return Err(Failure::usage_text(format!("{}: {why}", run.display())));
+            }
+        }
+        known_facts(&self.allow, facts)?;
+        let names: Vec<String> = runs.iter().map(|run| run.display().to_string()).collect();
+        let fleet = hosts.fleet(&names.join(", ")).map_err(Failure::usage_text)?;
+        let drawn = match self.format.as_str() {
+            "markdown" => fleet.markdown(),
+            "json" => fleet.json(),
+            "csv" => fleet.csv(),
+            "html" => fleet.html(),
+            _ => fleet.terminal(output::style()),
+        };
+        match out.zip(self.file.as_deref()) {
+            Some((out, path)) => output::write(out, path, &drawn)?,
+            None => output::drawn(&drawn)?,
+        }
+        Ok(exit_of(fleet.outcome(&self.fail_on)))
+    }
+}
