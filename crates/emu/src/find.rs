@@ -23,10 +23,21 @@ impl Absent {
     #[inline]
     pub(crate) fn answer<T>(self) -> Result<Option<T>, Missing> {
         match self {
-            Self::Zero => Ok(None),
+            Self::Zero | Self::Make => Ok(None),
             Self::Fault => Err(Missing),
         }
     }
+}
+
+/// How often what stands in front of a map knew a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Looked {
+    /// It had the page.
+    pub hits: u64,
+    /// It knew that the page is absent.
+    pub absent_hits: u64,
+    /// It had to ask the map.
+    pub misses: u64,
 }
 
 /// How a backend finds its pages. Implementations should be `#[inline]` where they find.
@@ -49,11 +60,28 @@ pub trait Pages: Send {
         fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
     ) -> Result<&mut Page, Fault>;
 
+    /// Makes a page that was just looked for and not found.
+    ///
+    /// # Errors
+    /// What `fresh` says; then there is no page more than before.
+    fn make(
+        &mut self,
+        number: u64,
+        fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
+    ) -> Result<(), Fault> {
+        self.find_or_insert(number, fresh).map(drop)
+    }
+
     /// Whether there is a page of that number.
     fn has(&self, number: u64) -> bool;
 
     /// How many pages there are.
     fn count(&self) -> usize;
+
+    /// How often a cache in front of the map knew a page, where there is one and it counts.
+    fn looked(&self) -> Option<Looked> {
+        None
+    }
 }
 
 impl<S: BuildHasher + Send> Pages for PageMap<S> {

@@ -187,6 +187,11 @@ pub trait Memory: Send {
         Ok(())
     }
 
+    /// How often what stands in front of its pages knew one, where it counts.
+    fn looked(&self) -> Option<crate::paged::Looked> {
+        None
+    }
+
     /// Reads bytes from `addr` on.
     ///
     /// # Errors

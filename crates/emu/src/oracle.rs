@@ -70,7 +70,7 @@ impl<B: Bytes> Oracle<B> {
     fn get(&self, addr: u64, kind: Kind) -> Result<u8, Fault> {
         match (self.bytes.get(addr), self.policy.absent) {
             (Some(byte), _) => Ok(byte),
-            (None, Absent::Zero) => Ok(0),
+            (None, Absent::Zero | Absent::Make) => Ok(0),
             (None, Absent::Fault) => Err(Fault::Absent { addr, kind }),
         }
     }

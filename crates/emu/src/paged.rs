@@ -12,11 +12,11 @@ use std::{collections::hash_map::RandomState, fmt};
 use rustc_hash::FxBuildHasher;
 
 use crate::{
-    Fault, Kind, Memory, Policy,
+    Absent, Fault, Kind, Memory, Policy,
     memory::{OFFSET_MASK, PAGE_BYTES, page_of},
 };
 pub use crate::{
-    find::{Missing, Page, PageMap, Pages},
+    find::{Looked, Missing, Page, PageMap, Pages},
     raw::cache::PageCache,
 };
 
@@ -26,16 +26,21 @@ pub type PagedSip = Paged<PageMap<RandomState>>;
 #[cfg(feature = "hashers")]
 pub type PagedAhash = Paged<AhashMap>;
 #[cfg(feature = "hashers")]
-pub(crate) type AhashMap = PageMap<std::hash::BuildHasherDefault<ahash::AHasher>>;
+pub(crate) type AhashMap = PageMap<Ahash>;
 /// `paged-fx`: a map with `FxHash`.
 pub type PagedFx = Paged<PageMap<FxBuildHasher>>;
 /// `paged-nohash`: a map whose hash is the page number.
 #[cfg(feature = "hashers")]
 pub type PagedNohash = Paged<NohashMap>;
 #[cfg(feature = "hashers")]
-pub(crate) type NohashMap = PageMap<nohash_hasher::BuildNoHashHasher<u64>>;
+pub(crate) type NohashMap = PageMap<Nohash>;
 /// `paged-last`: remembers the last page that it found.
 pub type PagedLast = Paged<PageCache<1, false>>;
+/// The hashers that fast-mem compares, by what they are called here.
+#[cfg(feature = "hashers")]
+pub(crate) type Ahash = std::hash::BuildHasherDefault<ahash::AHasher>;
+#[cfg(feature = "hashers")]
+pub(crate) type Nohash = nohash_hasher::BuildNoHashHasher<u64>;
 /// `paged-cache-N`: remembers `N` pages, direct-mapped.
 pub type PagedCache<const N: usize> = Paged<PageCache<N, false>>;
 /// `paged-cache-N-neg`: remembers `N` absent pages, too.
@@ -72,7 +77,7 @@ impl<P: Pages> Paged<P> {
         let mut value = [0; N];
         match self.pages.find(page_of(addr), &self.policy) {
             Ok(Some(page)) => value.copy_from_slice(&page[offset..offset + N]),
-            Ok(None) => {}
+            Ok(None) => self.made(addr)?,
             Err(Missing) => return Err(Fault::Absent { addr, kind }),
         }
         Ok(value)
@@ -85,6 +90,16 @@ impl<P: Pages> Paged<P> {
         Ok(value)
     }
 
+    /// Makes the page of `addr`, which is absent, where that is the policy.
+    #[inline]
+    fn made(&mut self, addr: u64) -> Result<(), Fault> {
+        if self.policy.absent == Absent::Make {
+            let policy = &self.policy;
+            self.pages.make(page_of(addr), |count| fresh(policy, count, addr))?;
+        }
+        Ok(())
+    }
+
     fn read_as(&mut self, addr: u64, to: &mut [u8], kind: Kind) -> Result<(), Fault> {
         self.check_range(addr, to.len() as u64, kind)?;
         let (mut addr, mut rest) = (addr, to);
@@ -94,7 +109,10 @@ impl<P: Pages> Paged<P> {
             let (piece, later) = rest.split_at_mut(here);
             match self.pages.find(page_of(addr), &self.policy) {
                 Ok(Some(page)) => piece.copy_from_slice(&page[offset..][..here]),
-                Ok(None) => piece.fill(0),
+                Ok(None) => {
+                    piece.fill(0);
+                    self.made(addr)?;
+                }
                 Err(Missing) => return Err(Fault::Absent { addr, kind }),
             }
             (addr, rest) = (addr.wrapping_add(here as u64), later);
@@ -166,6 +184,9 @@ impl<P: Pages> Memory for Paged<P> {
                 (addr, left) = (addr.wrapping_add(N as u64), left - 1);
                 continue;
             }
+            if self.policy.absent == Absent::Make && !self.pages.has(page_of(addr)) {
+                self.made(addr)?;
+            }
             let page = match self.pages.find(page_of(addr), &self.policy) {
                 Ok(page) => page.unwrap_or(&ZEROS),
                 Err(Missing) => return Err(Fault::Absent { addr, kind: Kind::Load }),
@@ -196,6 +217,68 @@ impl<P: Pages> Memory for Paged<P> {
 
     fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
         self.policy.edge.check(addr, bytes, kind)
+    }
+
+    fn looked(&self) -> Option<Looked> {
+        self.pages.looked()
+    }
+}
+
+/// The first memory of fast-mem: every access is a slice of any length, which is copied page by
+/// page; no width has a path of its own.
+pub struct Sliced<P>(Paged<P>);
+
+impl<P: Pages> fmt::Debug for Sliced<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sliced").field(&self.0).finish()
+    }
+}
+
+impl<P: Pages + Default> Sliced<P> {
+    /// An empty memory.
+    pub fn new(policy: &Policy) -> Self {
+        Self(Paged::new(policy))
+    }
+}
+
+impl<P: Pages> Memory for Sliced<P> {
+    #[inline]
+    fn load<const N: usize>(&mut self, addr: u64) -> Result<[u8; N], Fault> {
+        let mut value = [0; N];
+        self.0.read_as(addr, &mut value, Kind::Load)?;
+        Ok(value)
+    }
+
+    #[inline]
+    fn fetch<const N: usize>(&mut self, addr: u64) -> Result<[u8; N], Fault> {
+        let mut value = [0; N];
+        self.0.read_as(addr, &mut value, Kind::Fetch)?;
+        Ok(value)
+    }
+
+    #[inline]
+    fn store<const N: usize>(&mut self, addr: u64, value: [u8; N]) -> Result<(), Fault> {
+        // A store makes all of its pages or none, which is asked for where there are two.
+        if offset_of(addr) > PAGE_BYTES - N {
+            return self.0.store_straddling(addr, &value);
+        }
+        self.0.write(addr, &value)
+    }
+
+    fn read(&mut self, addr: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.0.read(addr, to)
+    }
+
+    fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), Fault> {
+        self.0.write(addr, from)
+    }
+
+    fn check_range(&self, addr: u64, bytes: u64, kind: Kind) -> Result<(), Fault> {
+        self.0.check_range(addr, bytes, kind)
+    }
+
+    fn looked(&self) -> Option<Looked> {
+        self.0.looked()
     }
 }
 

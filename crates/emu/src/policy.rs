@@ -31,6 +31,9 @@ pub enum Absent {
     /// Zero, without making a page; fast-mem's way.
     #[default]
     Zero,
+    /// Zero, of a page that exists from then on. A memory without a map of pages makes none: what
+    /// loads say is the same.
+    Make,
     /// A fault.
     Fault,
 }

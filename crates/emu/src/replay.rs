@@ -7,6 +7,7 @@ use pagelab_trace::{Halt, Visit, decode, op::wide, raw};
 
 use crate::{
     Fault, Memory,
+    paged::Looked,
     verify::{Checked, Verifier},
 };
 
@@ -45,6 +46,9 @@ pub trait Replay: Send {
 
     /// Digest of the values of all loads so far, in order: equal digests mean equal loads.
     fn digest(&self) -> u64;
+
+    /// How often a cache of pages knew one, where the memory counts.
+    fn looked(&self) -> Option<Looked>;
 
     /// Writes bytes, as if the program had been loaded before the trace starts.
     ///
@@ -105,6 +109,10 @@ impl<M: Memory> Replay for Player<M> {
 
     fn digest(&self) -> u64 {
         self.digest
+    }
+
+    fn looked(&self) -> Option<Looked> {
+        self.memory.looked()
     }
 
     fn preload(&mut self, addr: u64, bytes: &[u8]) -> Result<(), Fault> {

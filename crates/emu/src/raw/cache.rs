@@ -19,6 +19,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     fmt,
+    hash::BuildHasher,
     ptr::NonNull,
 };
 
@@ -26,7 +27,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{
     Absent, Fault, Policy,
-    find::{Missing, Page, Pages},
+    find::{Looked, Missing, Page, Pages},
 };
 
 /// No page has this number: there are 2^52.
@@ -48,32 +49,54 @@ impl Drop for Owned {
     }
 }
 
-/// A map of pages behind `N` slots; with `NEGATIVE`, slots remember absent pages, too.
-pub struct PageCache<const N: usize, const NEGATIVE: bool> {
-    map: HashMap<u64, Owned, FxBuildHasher>,
+/// A map of pages behind `N` slots; with `NEGATIVE`, slots remember absent pages, too. With `COUNTS`
+/// it says how often they knew: counting takes time, so that what is timed does not.
+pub struct PageCache<
+    const N: usize,
+    const NEGATIVE: bool,
+    S = FxBuildHasher,
+    const COUNTS: bool = false,
+> {
+    map: HashMap<u64, Owned, S>,
     ids: [u64; N],
     pages: [Option<NonNull<Page>>; N],
     absent: [u64; N],
+    looked: Looked,
 }
 
 // SAFETY: rules 1 and 2: all pointers are to pages that the cache owns and nobody else knows.
-unsafe impl<const N: usize, const NEGATIVE: bool> Send for PageCache<N, NEGATIVE> {}
+unsafe impl<const N: usize, const NEGATIVE: bool, S: Send, const COUNTS: bool> Send
+    for PageCache<N, NEGATIVE, S, COUNTS>
+{
+}
 
-impl<const N: usize, const NEGATIVE: bool> Default for PageCache<N, NEGATIVE> {
+impl<const N: usize, const NEGATIVE: bool, S: Default, const COUNTS: bool> Default
+    for PageCache<N, NEGATIVE, S, COUNTS>
+{
     fn default() -> Self {
         const { assert!(N.is_power_of_two()) };
-        Self { map: HashMap::default(), ids: [NONE; N], pages: [None; N], absent: [NONE; N] }
+        Self {
+            map: HashMap::default(),
+            ids: [NONE; N],
+            pages: [None; N],
+            absent: [NONE; N],
+            looked: Looked::default(),
+        }
     }
 }
 
-impl<const N: usize, const NEGATIVE: bool> fmt::Debug for PageCache<N, NEGATIVE> {
+impl<const N: usize, const NEGATIVE: bool, S, const COUNTS: bool> fmt::Debug
+    for PageCache<N, NEGATIVE, S, COUNTS>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { map, .. } = self;
         f.debug_struct("PageCache").field("pages", &map.len()).finish_non_exhaustive()
     }
 }
 
-impl<const N: usize, const NEGATIVE: bool> PageCache<N, NEGATIVE> {
+impl<const N: usize, const NEGATIVE: bool, S: BuildHasher, const COUNTS: bool>
+    PageCache<N, NEGATIVE, S, COUNTS>
+{
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "only the low bits are used")]
     fn slot(number: u64) -> usize {
@@ -92,6 +115,14 @@ impl<const N: usize, const NEGATIVE: bool> PageCache<N, NEGATIVE> {
         let slot = Self::slot(number);
         self.ids[slot] = number;
         self.pages[slot] = Some(page);
+    }
+
+    /// Counts a look-up of a kind, where it is to count.
+    #[inline(always)]
+    fn look(&mut self, of: fn(&mut Looked) -> &mut u64) {
+        if COUNTS {
+            *of(&mut self.looked) += 1;
+        }
     }
 
     /// Asks the map, and remembers what it says. That a page is absent is not remembered where
@@ -132,16 +163,21 @@ impl<const N: usize, const NEGATIVE: bool> PageCache<N, NEGATIVE> {
     }
 }
 
-impl<const N: usize, const NEGATIVE: bool> Pages for PageCache<N, NEGATIVE> {
+impl<const N: usize, const NEGATIVE: bool, S: BuildHasher + Send, const COUNTS: bool> Pages
+    for PageCache<N, NEGATIVE, S, COUNTS>
+{
     #[inline]
     fn find(&mut self, number: u64, policy: &Policy) -> Result<Option<&Page>, Missing> {
         if let Some(page) = self.remembered(number) {
+            self.look(|looked| &mut looked.hits);
             // SAFETY: rules 2 and 3.
             return Ok(Some(unsafe { page.as_ref() }));
         }
         if NEGATIVE && self.absent[Self::slot(number)] == number {
+            self.look(|looked| &mut looked.absent_hits);
             return Ok(None);
         }
+        self.look(|looked| &mut looked.misses);
         self.find_in_map(number, policy)
     }
 
@@ -152,10 +188,20 @@ impl<const N: usize, const NEGATIVE: bool> Pages for PageCache<N, NEGATIVE> {
         fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
     ) -> Result<&mut Page, Fault> {
         if let Some(mut page) = self.remembered(number) {
+            self.look(|looked| &mut looked.hits);
             // SAFETY: rules 2 and 3.
             return Ok(unsafe { page.as_mut() });
         }
+        self.look(|looked| &mut looked.misses);
         self.find_or_insert_in_map(number, fresh)
+    }
+
+    fn make(
+        &mut self,
+        number: u64,
+        fresh: impl FnOnce(usize) -> Result<Box<Page>, Fault>,
+    ) -> Result<(), Fault> {
+        self.find_or_insert_in_map(number, fresh).map(drop)
     }
 
     fn has(&self, number: u64) -> bool {
@@ -164,5 +210,9 @@ impl<const N: usize, const NEGATIVE: bool> Pages for PageCache<N, NEGATIVE> {
 
     fn count(&self) -> usize {
         self.map.len()
+    }
+
+    fn looked(&self) -> Option<Looked> {
+        COUNTS.then_some(self.looked)
     }
 }

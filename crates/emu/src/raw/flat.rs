@@ -40,9 +40,9 @@ impl Flat {
     /// # Errors
     /// When the policy needs to know which pages exist, or the host does not grant the window.
     pub fn new(policy: Policy, bits: u32) -> Result<Self, Unfit> {
-        if policy.absent == Absent::Fault || policy.page_limit != u64::MAX {
-            let why = "flat cannot tell which pages exist, so absent loads cannot fault and pages \
-                       cannot be limited: use tlb";
+        if policy.absent != Absent::Zero || policy.page_limit != u64::MAX {
+            let why = "flat cannot tell which pages exist, so absent loads cannot fault or make \
+                       them, and pages cannot be limited: use tlb";
             return Err(Unfit(why.to_owned()));
         }
         if !(20..=46).contains(&bits) {

@@ -1,6 +1,13 @@
 //! What fast-mem's own test asks of a memory, and the edge that its loop gets wrong.
 
-use pagelab_emu::{Absent, Edge, Fault, Kind, Memory, Policy, memory::PAGE_BYTES};
+use pagelab_emu::{
+    Absent, Edge, Fault, Kind, Memory, Policy,
+    memory::PAGE_BYTES,
+    paged::{self, PagedLast},
+    replay::Decoder,
+    table,
+};
+use pagelab_trace::{Op, Width, raw::encode};
 
 use crate::list::{Job, every};
 
@@ -143,6 +150,47 @@ fn an_absent_page_faults_until_it_is_stored_to() {
         assert_eq!(memory.load_u8(0x1234), Ok(0), "{name}");
         assert_eq!(memory.load_u64(0x1ffd), Err(absent(0x2000, Kind::Load)), "{name}");
     });
+}
+
+#[test]
+fn a_load_makes_its_page_where_that_is_the_policy() {
+    let page_limit = 2 * PAGE_BYTES as u64;
+    let policy = Policy { absent: Absent::Make, page_limit, ..Policy::default() };
+    let mut memory = PagedLast::new(&policy);
+    assert_eq!(memory.load_u64(0x1ffc), Ok(0));
+    assert_eq!(memory.load_u64(0x1000), Ok(0));
+    let full = |addr| Fault::PageLimit { addr, limit: page_limit };
+    assert_eq!(memory.load_u8(0x3000), Err(full(0x3000)));
+    let mut sum = 0;
+    let read = memory.load_seq::<8>(0x1ff0, 4, |values| sum += values.len());
+    assert_eq!((read, sum), (Ok(()), 4));
+    let mut bytes = [7; 2];
+    assert_eq!(memory.read(0x2fff, &mut bytes), Err(full(0x3000)));
+}
+
+#[test]
+fn a_cache_of_pages_says_how_often_it_knew_one() {
+    let counted = |name: &str| {
+        let row = table::backend(name).unwrap();
+        let mut memory = row.counting.expect("it has a cache")(&Policy::default());
+        let mut bytes = Vec::new();
+        for addr in [0x5000, 0x5008, 0x6000, 0x5000] {
+            encode(Op::load(addr, Width::W8), &mut bytes);
+        }
+        encode(Op::store(0x5000, Width::W8, 1), &mut bytes);
+        encode(Op::load(0x5000, Width::W8), &mut bytes);
+        memory.replay(&bytes, 0, Decoder::Fast).unwrap();
+        let mut plain = (row.make)(&Policy::default()).unwrap();
+        plain.replay(&bytes, 0, Decoder::Safe).unwrap();
+        assert_eq!((memory.digest(), plain.looked()), (plain.digest(), None), "{name}");
+        let paged::Looked { hits, absent_hits, misses } = memory.looked().unwrap();
+        (hits, absent_hits, misses)
+    };
+    // Pages that are not there are asked of the map each time, unless they are made or remembered.
+    assert_eq!(counted("paged-last"), (1, 0, 5));
+    assert_eq!(counted("paged-last:any-width"), (1, 0, 5));
+    assert_eq!(counted("paged-last:any-width-creating"), (3, 0, 3));
+    assert_eq!(counted("paged-cache-4-neg"), (1, 2, 3));
 }
 
 #[test]

@@ -3,9 +3,18 @@
 use pagelab_emu::{
     Flat, Memory, Policy, Tlb,
     oracle::Quick,
-    paged::{PagedAhash, PagedCache, PagedCacheNeg, PagedFx, PagedLast, PagedNohash, PagedSip},
+    paged::{
+        PageCache, PageMap, Paged, PagedAhash, PagedCache, PagedCacheNeg, PagedFx, PagedLast,
+        PagedNohash, PagedSip, Sliced,
+    },
     table::MEMORIES,
 };
+
+type Sip = std::collections::hash_map::RandomState;
+type Ahash = std::hash::BuildHasherDefault<ahash::AHasher>;
+type Nohash = nohash_hasher::BuildNoHashHasher<u64>;
+type Fx = rustc_hash::FxBuildHasher;
+type Last<S> = PageCache<1, false, S>;
 
 /// What is done with each memory.
 pub(crate) trait Job {
@@ -24,6 +33,7 @@ pub(crate) fn every(job: &mut impl Job) {
     job.full("tlb", |policy| Tlb::<1024>::new(*policy, false));
     job.full("Tlb<2>", |policy| Tlb::<2>::new(*policy, false));
     job.full("paged-last", PagedLast::new);
+    job.full("paged-last:any-width", Sliced::<Last<Fx>>::new);
     job.full("paged-cache-4", PagedCache::<4>::new);
     job.full("paged-cache-4-neg", PagedCacheNeg::<4>::new);
     job.full("paged-cache-32-neg", PagedCacheNeg::<32>::new);
@@ -43,10 +53,20 @@ pub(crate) fn every(job: &mut impl Job) {
     job.full("paged-cache-32", PagedCache::<32>::new);
     job.full("paged-cache-8-neg", PagedCacheNeg::<8>::new);
     job.full("paged-cache-16-neg", PagedCacheNeg::<16>::new);
+    job.full("paged-last-sip", Paged::<Last<Sip>>::new);
+    job.full("paged-last-ahash", Paged::<Last<Ahash>>::new);
+    job.full("paged-last-nohash", Paged::<Last<Nohash>>::new);
+    job.full("paged-sip:any-width", Sliced::<PageMap<Sip>>::new);
+    job.full("paged-ahash:any-width", Sliced::<PageMap<Ahash>>::new);
+    job.full("paged-fx:any-width", Sliced::<PageMap<Fx>>::new);
+    job.full("paged-nohash:any-width", Sliced::<PageMap<Nohash>>::new);
+    job.full("paged-last-sip:any-width", Sliced::<Last<Sip>>::new);
+    job.full("paged-last-ahash:any-width", Sliced::<Last<Ahash>>::new);
+    job.full("paged-last-nohash:any-width", Sliced::<Last<Nohash>>::new);
 }
 
-/// Rows that are in no line above: their address space is smaller.
-const EXCUSED: &[&str] = &["peer-vm-memory"];
+/// Rows that are in no line above: their address space is smaller, or loads make pages.
+const EXCUSED: &[&str] = &["peer-vm-memory", "paged-last:any-width-creating"];
 
 #[test]
 #[cfg_attr(miri, ignore = "under Miri not every memory is in the list")]

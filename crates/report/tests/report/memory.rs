@@ -72,7 +72,7 @@ fn every_arm_of_a_replay_has_its_time_and_its_ratios_in_json_and_csv() {
     let hashers = published.iter().find(|case| {
         case["case"]["generation"] == "hashers" && case["case"]["trace"] == "exec-block"
     });
-    let time = number(hashers.unwrap(), "paged-fx:any-width", "elapsed", "ns_per_op");
+    let time = number(hashers.unwrap(), "paged-fx:any-width/safe", "elapsed", "ns_per_op");
     assert!((time["value"].as_f64().unwrap() - 35.639_297_503 / 4.160_787_522).abs() < 1e-6);
 }
 
@@ -162,7 +162,7 @@ fn a_published_result_stands_beside_its_like_only() {
     // Three implementations were published, and one of them is ours.
     let pairs = rows.iter().filter(|row| row.contains("exec-block") && row.contains("6.12 ns"));
     assert_eq!(pairs.count(), 1, "{rows:?}");
-    let other = rows.iter().find(|row| row.contains("paged-fx:any-width")).unwrap();
+    let other = rows.iter().find(|row| row.contains("paged-fx:any-width/safe")).unwrap();
     assert!(other.ends_with('–'), "{other}");
 }
 

@@ -10,6 +10,7 @@
 mod data;
 mod drawn;
 mod facts;
+mod left;
 mod rule;
 mod sections;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use pagelab_record::{Case, Nature, Outcome as Came, Record, stats, verdict::Bett
 
 use self::{
     facts::{Apart, Facts, Kept, Told},
+    left::Left,
     rule::{NUMBERS_MIN, SCORE_MAX, Spread},
 };
 use super::{Asked, Outcome, Threshold, judged::delta_of, sections::machine};
@@ -76,14 +78,6 @@ struct Sample {
     told: Told,
 }
 
-/// What is not compared of a case.
-#[derive(Debug)]
-struct Left {
-    hosts: BTreeSet<usize>,
-    /// What was said by the first of them.
-    why: String,
-}
-
 impl Hosts {
     /// None yet.
     pub fn new(asked: &Asked) -> Self {
@@ -113,8 +107,7 @@ impl Hosts {
         let standing = Standing::of(record);
         if standing != Standing::Valid || record.nature == Nature::Published {
             let left = self.left.entry((case, standing));
-            let why = || Left { hosts: BTreeSet::new(), why: why(record, standing) };
-            left.or_insert_with(why).hosts.insert(host);
+            left.or_insert_with(|| Left::of(record, standing)).hosts.insert(host);
             return Ok(());
         }
         let Came::Measured(measured) = &record.outcome else { return Ok(()) };
@@ -184,24 +177,6 @@ impl Hosts {
             return Err(format!("--by host: all records are of {name}; name runs of several"));
         }
         Ok(Fleet::of(self, title))
-    }
-}
-
-/// Why a record is left out.
-fn why(record: &Record, standing: Standing) -> String {
-    match &record.outcome {
-        Came::Skipped { need, .. } => format!("skipped: it needs {need}"),
-        Came::Failed { reason } => format!("failed: {reason}"),
-        Came::Measured(_) if standing == Standing::Emulated => {
-            "times of an emulated machine mean nothing".to_owned()
-        }
-        Came::Measured(measured) => {
-            let broken = measured.witness.iter().find(|claim| !claim.holds);
-            broken.map_or_else(
-                || "published, and of no host".to_owned(),
-                |claim| format!("a claim fails: {}", claim.claim),
-            )
-        }
     }
 }
 

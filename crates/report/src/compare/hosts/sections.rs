@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::{
     Fleet,
     facts::{Apart, differing},
+    left::Left,
     rule::{NUMBERS_MIN, SCORE_MAX, quantile},
 };
 use crate::{
@@ -250,7 +251,7 @@ fn left(fleet: &Fleet) -> Option<Section> {
     if fleet.left.is_empty() {
         return None;
     }
-    let row = |((case, standing), left): (&(usize, Standing), &super::Left)| -> Vec<Cell> {
+    let row = |((case, standing), left): (&(usize, Standing), &Left)| -> Vec<Cell> {
         let hosts = left.hosts.iter().map(|host| fleet.names[*host].as_str());
         let tone = if *standing == Standing::Skipped { Tone::Quiet } else { Tone::Bad };
         vec![
