@@ -5,7 +5,7 @@
 //! inherited by every process, so that a process measures and does nothing else. [`Supply`] is what
 //! a workload asks for, [`Inputs`] what its trials are made from.
 
-use std::{fs::File, rc::Rc};
+use std::{fs::File, io, rc::Rc};
 
 use pagelab_sys::{
     SysError,
@@ -110,6 +110,18 @@ impl Inputs {
         let pulse = Pulse::of(take(pulse)?).map_err(|error| error.to_string())?;
         let files: Result<Vec<File>, String> = files.into_iter().map(take).collect();
         Ok(Self { pulse: Rc::new(pulse), files: files?, facts, spent_ns, belongings })
+    }
+
+    /// What was made, in the process that made it; nobody watches.
+    ///
+    /// # Errors
+    /// When there are too many descriptors, or there is no memory for a page.
+    pub(crate) fn here(loaded: Option<&Loaded>) -> Result<Self, String> {
+        let none = Self::none().map_err(|error| error.to_string())?;
+        let Some(loaded) = loaded else { return Ok(none) };
+        let files: io::Result<Vec<File>> = loaded.files.iter().map(Heirloom::file).collect();
+        let files = files.map_err(|error| error.to_string())?;
+        Ok(Self { files, facts: loaded.facts.clone(), ..none })
     }
 
     /// Nothing, and nobody watches.

@@ -91,14 +91,16 @@ pub fn measure(
     process: u32,
     inputs: &Inputs,
 ) -> Result<(Measured, BTreeMap<String, u64>), Error> {
-    // No loop takes a fault for its own code, whichever is run first.
-    make_code_present()?;
+    let is_one_pass = workload.about().is_one_pass;
+    if !is_one_pass {
+        // No loop takes a fault for its own code, whichever is run first.
+        make_code_present()?;
+    }
     let asked = workload.read(case);
     let mut trials = asked.prepare(inputs)?;
     let mut meter = Meter::new(Clock::new(method.clock), process);
     meter.plant(method.planted);
     let mut witness = Witness::default();
-    let is_one_pass = workload.about().is_one_pass;
     let fixed = if is_one_pass { Some(1) } else { asked.repetitions() };
     let (fewest, most) =
         fixed.map_or((method.repetitions_min, method.repetitions_max), |fixed| (fixed, fixed));

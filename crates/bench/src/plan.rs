@@ -15,7 +15,7 @@ use crate::{
     need::{Need, Needed},
     remedy::Remedy,
     suite::{Entry, Suite},
-    workload::{Experiment, Row},
+    workload::{Experiment, Row, Table, find},
 };
 
 /// A case and how it will be measured.
@@ -125,6 +125,29 @@ pub fn of_cases(entry: &Entry, clock: ClockChoice, over: Overrides) -> Result<Pl
     let mut planner = Planner::new(clock, over);
     planner.add(entry)?;
     Ok(planner.finish())
+}
+
+/// A case that was planned by this version or another, on this machine or another: a scripted clock
+/// is part of what was asked for, any other is that of this machine.
+///
+/// # Errors
+/// A sentence that says what this version cannot measure.
+pub fn again(
+    table: Table,
+    workload: &str,
+    case: &Case,
+    method: Method,
+    clock: ClockChoice,
+) -> Result<Planned, String> {
+    let checked = find(table, workload).and_then(|row| check(row, case).map(|()| row));
+    let row = checked.map_err(|why| {
+        format!("this version cannot measure {why}; go on with the version that began it")
+    })?;
+    let clock = match method.clock {
+        scripted @ ClockChoice::Scripted { .. } => scripted,
+        _ => clock,
+    };
+    Ok(Planned::new(row, case.clone(), Method { clock, ..method }))
 }
 
 /// A plan that grows entry by entry.

@@ -90,11 +90,16 @@ pub fn case_main(table: Table) -> Result<(), String> {
     let workload = find(table, &task.workload)?;
     let Task { case, method, process, handed, .. } = *task;
     let inputs = Inputs::take(handed)?;
-    answer(&match measure(workload, &case, &method, process, &inputs) {
+    answer(&came(measure(workload, &case, &method, process, &inputs)))
+}
+
+/// What came of a process's part of a case.
+pub(crate) fn came(result: Result<(Measured, BTreeMap<String, u64>), Error>) -> Answer {
+    match result {
         Ok((measured, constants)) => Answer::Measured { measured: Box::new(measured), constants },
         Err(Error::Lacks { need, cure }) => Answer::Settled(Outcome::Skipped { need, cure }),
         Err(error) => Answer::Settled(Outcome::Failed { reason: error.to_string() }),
-    })
+    }
 }
 
 fn answer(what: &impl Serialize) -> Result<(), String> {

@@ -314,7 +314,11 @@ impl Runner {
 
     /// Checks what the case needs, sets the knobs and makes the things that help, and says what is
     /// still missing. What only some of its arms need is met as far as it can be.
-    fn meet_needs<'k>(&'k self, planned: &Planned, guards: &mut Guards<'k>) -> Option<Outcome> {
+    pub(crate) fn meet_needs<'k>(
+        &'k self,
+        planned: &Planned,
+        guards: &mut Guards<'k>,
+    ) -> Option<Outcome> {
         let setting = planned.arm.as_deref().and_then(InForce::of);
         let mut meet =
             |need: &Needed| guards.meet(&**need, self.knobs.as_deref(), setting.as_ref());

@@ -16,7 +16,7 @@ use std::{
     path::Path,
 };
 
-use pagelab_record::{Case, schema::Word};
+use pagelab_record::{Case, input, schema::Word};
 use pagelab_sys::time::ClockChoice;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,10 @@ use crate::{
 pub const SCHEMA: &str = "pagelab.tasks/1";
 /// The longest list that is read, bytes: some hundred thousand tasks.
 pub const BYTES_MAX: u64 = 256 << 20;
+/// The file of a list, in the folder of a plan and in that of its results.
+pub const FILE: &str = "tasks.jsonl";
+/// The version of the tool: it carries out no other's list.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Hexadecimal digits of a task's name.
 const DIGITS: usize = 32;
 
@@ -161,6 +165,20 @@ impl List {
         };
         line(serde_json::to_vec(&self.head))?;
         self.tasks.iter().try_for_each(|task| line(serde_json::to_vec(task)))
+    }
+
+    /// The list in a folder, as text and read.
+    ///
+    /// # Errors
+    /// A sentence, when there is none, it is damaged, or it is of another version.
+    pub fn read(folder: &Path) -> Result<(String, Self), String> {
+        let path = folder.join(FILE);
+        let text = input::text(&path, BYTES_MAX).map_err(|error| {
+            format!("{} (pagelab fleet plan makes one): {error}", path.display())
+        })?;
+        let list = Self::parse(&text, VERSION)
+            .map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))?;
+        Ok((text, list))
     }
 
     /// Reads it, where a pagelab of this version wrote it.

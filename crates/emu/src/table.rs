@@ -63,10 +63,7 @@ pub const MEMORIES: &[Backend] = &[
     cached::<4, true, FxBuildHasher>("paged-cache-4-neg", "paged-cache-4, and 4 absent pages"),
     cached::<8, true, FxBuildHasher>("paged-cache-8-neg", "paged-cache-8, and 8 absent pages"),
     cached::<16, true, FxBuildHasher>("paged-cache-16-neg", "paged-cache-16, and 16 absent pages"),
-    cached::<32, true, FxBuildHasher>(
-        BASE,
-        "paged-cache-32, and 32 absent pages: fast-mem's best",
-    ),
+    cached::<32, true, FxBuildHasher>(BASE, "paged-cache-32, and 32 absent pages: fast-mem's best"),
     sliced::<PageMap<RandomState>>("paged-sip:any-width", "paged-sip, all by slices: the first"),
     #[cfg(feature = "hashers")]
     sliced::<crate::paged::AhashMap>("paged-ahash:any-width", "paged-ahash, all by slices"),
@@ -151,10 +148,7 @@ const fn sliced<P: Pages + Default + 'static>(
     name: &'static str,
     summary: &'static str,
 ) -> Backend {
-    Backend {
-        make: |policy| Ok(playing(Sliced::<P>::new(policy))),
-        ..paged::<P>(name, summary)
-    }
+    Backend { make: |policy| Ok(playing(Sliced::<P>::new(policy))), ..paged::<P>(name, summary) }
 }
 
 /// The same behind the last page, slice by slice.

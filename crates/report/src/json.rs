@@ -16,6 +16,7 @@ use crate::{
     Entry, Limits, Run,
     findings::{Cell, Compared, Finding},
     fit::Fit,
+    numbers::Number,
     views::{Fitted, Foretold, tried},
 };
 
@@ -153,35 +154,108 @@ fn fit_value(fit: &Fit) -> Value {
     json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line})
 }
 
-/// One line for each number, with a column for each parameter that varies; a case without numbers
-/// has one line. `docs/csv.md` describes it.
-pub(crate) fn csv(run: &Run) -> String {
+/// A number with everything that says of what it is, in base units; a case without numbers has one
+/// line that says so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The run.
+    pub run: String,
+    /// The host that its record is of, where that says it.
+    pub host: Option<String>,
+    /// `collection/name`.
+    pub workload: String,
+    /// The value of each parameter that varies in the run, in the order of [`Lines::axes`]; `None`
+    /// where the workload has no such parameter.
+    pub parameters: Vec<Option<String>>,
+    /// `valid`, `emulated`, `invalid`, `skipped` or `failed`.
+    pub standing: &'static str,
+    /// `measured`, `emulated`, `simulated` or `published`.
+    pub nature: &'static str,
+    /// The number; `None` where the standing is not `valid`.
+    pub number: Option<Told>,
+}
+
+/// A number of a [`Line`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// Which of the things compared inside a case.
+    pub arm: String,
+    /// What was observed.
+    pub series: String,
+    /// `elapsed`, `cpu`, or `none` for what is no time.
+    pub time: &'static str,
+    /// `p50`, `bandwidth`, …
+    pub statistic: &'static str,
+    /// The number, and the ends of its interval.
+    pub value: [f64; 3],
+    /// `ns`, `ticks`, `1/s`, `B/s`, `share`, `ratio` or `count`.
+    pub unit: &'static str,
+}
+
+/// The numbers of a run as a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lines {
+    /// The parameters in which two cases of one workload differ.
+    pub axes: Vec<String>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// One line for each number of each case. `docs/csv.md` describes them.
+pub(crate) fn lines(run: &Run) -> Lines {
     let entries: Vec<&Entry> = run.all().chain(&run.published).collect();
     let axes = axes(&entries);
+    let mut lines = Vec::new();
+    for entry in entries {
+        let record = &entry.record;
+        let value = |axis: &&str| record.case.get(axis).map(|value| base_value(axis, value));
+        let line = |number| Line {
+            run: record.run.clone(),
+            host: record.host.name().map(ToOwned::to_owned),
+            workload: record.workload.clone(),
+            parameters: axes.iter().map(|axis| value(axis)).collect(),
+            standing: entry.standing.name(),
+            nature: record.nature.name(),
+            number,
+        };
+        if entry.numbers.0.is_empty() {
+            lines.push(line(None));
+        }
+        let told = |number: &Number| Told {
+            arm: number.arm.clone(),
+            series: number.series.clone(),
+            time: number.time.name(),
+            statistic: number.statistic,
+            value: [number.quantity.value, number.quantity.low, number.quantity.high],
+            unit: number.quantity.unit.name(),
+        };
+        lines.extend(entry.numbers.0.iter().map(|number| line(Some(told(number)))));
+    }
+    Lines { axes: axes.into_iter().map(ToOwned::to_owned).collect(), lines }
+}
+
+/// The same as text, with a heading line.
+pub(crate) fn csv(run: &Run) -> String {
+    let Lines { axes, lines } = lines(run);
     let mut text = "run,workload,".to_owned();
     for axis in &axes {
         text += &format!("{},", quoted(axis));
     }
     text += "standing,nature,arm,series,time,statistic,value,low,high,unit\n";
-    for entry in entries {
-        let record = &entry.record;
-        let value = |axis: &&str| record.case.get(axis).map(|value| base_value(axis, value));
-        let mut case = vec![quoted(&record.run), quoted(&record.workload)];
-        case.extend(axes.iter().map(|axis| quoted(&value(axis).unwrap_or_default())));
-        case.extend([entry.standing.name(), record.nature.name()].map(str::to_owned));
+    for line in lines {
+        let mut case = vec![quoted(&line.run), quoted(&line.workload)];
+        case.extend(line.parameters.iter().map(|value| quoted(value.as_deref().unwrap_or(""))));
+        case.extend([line.standing, line.nature].map(str::to_owned));
         let case = case.join(",");
-        if entry.numbers.0.is_empty() {
+        let Some(Told { arm, series, time, statistic, value: [value, low, high], unit }) =
+            line.number
+        else {
             let _ = writeln!(text, "{case},,,,,,,,");
-        }
-        for number in &entry.numbers.0 {
-            let (arm, series) = (quoted(&number.arm), quoted(&number.series));
-            let (time, statistic) = (number.time.name(), number.statistic);
-            let quantity = number.quantity;
-            let (value, low, high) = (quantity.value, quantity.low, quantity.high);
-            let unit = quantity.unit.name();
-            let _ = write!(text, "{case},{arm},{series},{time},{statistic},");
-            let _ = writeln!(text, "{value},{low},{high},{unit}");
-        }
+            continue;
+        };
+        let (arm, series) = (quoted(&arm), quoted(&series));
+        let _ = write!(text, "{case},{arm},{series},{time},{statistic},");
+        let _ = writeln!(text, "{value},{low},{high},{unit}");
     }
     text
 }

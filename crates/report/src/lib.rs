@@ -38,6 +38,7 @@ mod visible;
 pub use compare::{
     Asked, Comparison, Fleet, Hosts, Outcome, Pair, Power, Question, Side, Taken, Threshold, Twice,
 };
+pub use json::{Line, Lines, Told};
 pub use metric::Statistic;
 pub use published::{
     Publication,

@@ -8,7 +8,9 @@ use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 use crate::{
     Document, Note, Run, Tone,
     compare::{Asked, Comparison, Side},
-    html, json, markdown,
+    html,
+    json::{self, Lines},
+    markdown,
     published::Publication,
     terminal::{self, Style},
     views::{self, Defaults},
@@ -81,7 +83,12 @@ impl Report {
         visible(&views::folded(&self.run))
     }
 
-    /// One line for each case, arm, series and statistic, with a heading line.
+    /// One line for each case, arm, series and statistic, for programs that want no text.
+    pub fn lines(&self) -> Lines {
+        json::lines(&self.run)
+    }
+
+    /// The same as text, with a heading line.
     pub fn csv(&self) -> String {
         visible(&json::csv(&self.run))
     }

@@ -11,6 +11,7 @@ mod compression;
 mod encode;
 mod error;
 mod output;
+mod span;
 #[cfg(feature = "zst")]
 mod zst;
 
@@ -26,6 +27,7 @@ pub use self::{
     encode::{Encoder, Writer},
     error::{FileError, StreamError},
     output::{Output, create},
+    span::{Span, SpanError, Start, span},
 };
 use crate::{
     decode,

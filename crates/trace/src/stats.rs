@@ -11,6 +11,7 @@
 
 mod direct;
 mod pages;
+mod part;
 mod report;
 mod reuse;
 mod runs;
@@ -18,6 +19,7 @@ mod stack;
 mod text;
 mod uses;
 mod values;
+mod whole;
 
 use std::{convert::Infallible, fmt};
 
@@ -30,10 +32,12 @@ use crate::{
 };
 
 pub use direct::DirectMapped;
+pub use part::Part;
 pub use report::{Absent, PageOps, Reuse, Stats};
 pub use reuse::{REUSE_SHIFTS, Reused, Uses};
 pub use stack::{Point, Reach, StackDistances, TLB_ENTRIES, TLB_SHIFTS, TlbMisses};
 pub use values::Bucket;
+pub use whole::{Misfit, Whole};
 
 /// How LRU stack distances are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -96,6 +100,22 @@ impl fmt::Display for BadOption {
     }
 }
 
+impl Options {
+    /// Whether each of them makes sense.
+    fn check(&self) -> Result<(), BadOption> {
+        if self.page_shift >= u64::BITS {
+            return Err(BadOption::PageShift(self.page_shift));
+        }
+        if self.caches.contains(&0) {
+            return Err(BadOption::Cache);
+        }
+        if self.stack == (Stack::Sampled { one_in: 0 }) {
+            return Err(BadOption::OneIn);
+        }
+        Ok(())
+    }
+}
+
 /// Collects the statistics of a trace.
 ///
 /// ```
@@ -128,6 +148,8 @@ pub struct Collector {
 /// What only those operations look at that leave their granule.
 #[derive(Debug)]
 struct Rest {
+    /// The address of the first operation.
+    start: u64,
     shift: u32,
     /// The bits of an address that are an offset in its granule, the smallest page in use.
     offset: u64,
@@ -146,16 +168,8 @@ impl Collector {
     /// # Errors
     /// When an option makes no sense.
     pub fn new(options: &Options) -> Result<Self, BadOption> {
+        options.check()?;
         let Options { page_shift: shift, top, ref caches, stack, tlb } = *options;
-        if shift >= u64::BITS {
-            return Err(BadOption::PageShift(shift));
-        }
-        if caches.contains(&0) {
-            return Err(BadOption::Cache);
-        }
-        if stack == (Stack::Sampled { one_in: 0 }) {
-            return Err(BadOption::OneIn);
-        }
         let trackers = Trackers::new(shift, stack, tlb);
         let smallest = trackers.as_ref().map_or(shift, |trackers| trackers.shift_min().min(shift));
         let (offset, runs) = ((1 << smallest) - 1, Runs::new(caches));
@@ -165,7 +179,7 @@ impl Collector {
             ops: 0,
             first_write: NO_WRITE,
             counts: [[0; 4]; 2],
-            rest: Box::new(Rest { shift, offset, straddles: 0, runs, trackers, top }),
+            rest: Box::new(Rest { start: 0, shift, offset, straddles: 0, runs, trackers, top }),
         })
     }
 
@@ -177,6 +191,7 @@ impl Collector {
         self.counts[usize::from(WRITES)][width] += 1;
         if addr.wrapping_sub(self.granule) >= self.rooms[width] {
             if self.ops == 0 {
+                self.rest.start = addr;
                 self.rooms = self.rest.rooms();
             }
             let beyond = const { N as u64 - 1 };
@@ -214,7 +229,7 @@ impl Collector {
             straddles,
             transitions: run_count.saturating_sub(1),
             runs: runs.lengths.buckets(),
-            top_pages: top_pages(&runs, top),
+            top_pages: top_pages(runs.ops_of_pages(), top),
             reuse: runs.all.reuse(ops, runs.pages()),
             absent: Absent {
                 reads: absent_reads,
@@ -276,9 +291,8 @@ pub fn raw_bytes(reads: u64, write_widths: [u64; 4]) -> u64 {
 }
 
 /// The `count` pages with most operations.
-fn top_pages(runs: &Runs, count: usize) -> Vec<PageOps> {
-    let mut pages: Vec<PageOps> =
-        runs.ops_of_pages().map(|(page, ops)| PageOps { page, ops }).collect();
+fn top_pages(pages: impl Iterator<Item = PageOps>, count: usize) -> Vec<PageOps> {
+    let mut pages: Vec<PageOps> = pages.collect();
     let rank = |page: &PageOps| (std::cmp::Reverse(page.ops), page.page);
     if count < pages.len() {
         pages.select_nth_unstable_by_key(count, rank);

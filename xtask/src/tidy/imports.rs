@@ -36,6 +36,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("segment", &["sys"]),
     ("capture", &["trace"]),
     ("fuzz", &["record", "trace", "tier", "sys", "live", "bench", "workloads", "report"]),
+    ("python", &["record", "trace", "sys", "bench", "workloads", "report"]),
     ("vm", &["record", "sys"]),
     ("xtask", &["initrd"]),
 ];

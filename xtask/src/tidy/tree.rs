@@ -30,8 +30,8 @@ pub(crate) struct Package {
     pub(crate) imports: Vec<String>,
 }
 
-/// Folders of our workspaces: what nightly compiles has one of its own.
-const WORKSPACES: &[&str] = &["", "fuzz/"];
+/// Folders of our workspaces: what nightly compiles has one of its own, and what Python loads.
+const WORKSPACES: &[&str] = &["", "fuzz/", "python/"];
 
 impl Tree {
     /// The tree in the working directory: what git tracks, and what it would if asked.

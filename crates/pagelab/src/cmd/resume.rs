@@ -9,10 +9,11 @@ use clap::Args;
 use pagelab_advisor::explain;
 use pagelab_bench::{
     measure::Method,
-    plan::{self, Plan, Planned},
+    plan::{self, Plan},
 };
 use pagelab_record::{Arm, Asked, Case, Record, RunHeader};
 use pagelab_sys::{machine::environment, time::ClockChoice};
+use pagelab_workloads::WORKLOADS;
 
 use crate::{
     args::{Conduct, Run},
@@ -104,29 +105,6 @@ fn other_boot(last: &Record) -> Option<String> {
     })
 }
 
-/// A case that was planned by this version or another, on this machine or another: a scripted clock
-/// is part of what was asked for, any other is that of this machine.
-///
-/// # Errors
-/// A sentence that says what this version cannot measure.
-pub(super) fn planned(
-    workload: &str,
-    case: &Case,
-    method: Method,
-    clock: ClockChoice,
-) -> Result<Planned, String> {
-    let known = pagelab_workloads::workload(workload);
-    let checked = known.and_then(|row| plan::check(row, case).map(|()| row));
-    let row = checked.map_err(|why| {
-        format!("this version cannot measure {why}; go on with the version that began it")
-    })?;
-    let clock = match method.clock {
-        scripted @ ClockChoice::Scripted { .. } => scripted,
-        _ => clock,
-    };
-    Ok(Planned::new(row, case.clone(), Method { clock, ..method }))
-}
-
 /// What of the plan has no record yet, and of how many cases in all. The clock is calibrated anew:
 /// the machine may have rebooted.
 ///
@@ -154,7 +132,7 @@ fn remaining(
             let why = "the program was not watched to an end: start again with pagelab explain";
             return Err(why.to_owned());
         }
-        plan.cases.push(planned(workload, case, method, clock)?);
+        plan.cases.push(plan::again(WORKLOADS, workload, case, method, clock)?);
     }
     // What prices the faults of a program is no part of the header: it follows from what was seen.
     let mut prices = explain::prices::of_run(header, records, clock).cases;

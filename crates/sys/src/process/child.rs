@@ -87,6 +87,14 @@ impl Heirloom {
     pub fn number(&self) -> RawFd {
         self.0.as_raw_fd()
     }
+
+    /// The same file for this process, which has no child to hand it to.
+    ///
+    /// # Errors
+    /// When there are too many descriptors.
+    pub fn file(&self) -> io::Result<File> {
+        self.0.try_clone().map(File::from)
+    }
 }
 
 /// In a child: takes a file that the parent handed down, once.

@@ -45,6 +45,13 @@ impl Pages {
         (number, number == fresh)
     }
 
+    /// Every page, in the order of the numbers.
+    pub(super) fn in_order(&self) -> Vec<u64> {
+        let mut pages = vec![0; self.len()];
+        self.iter().for_each(|(page, number)| pages[number] = page);
+        pages
+    }
+
     /// Every page with its number, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
         self.numbers.iter().map(|(page, number)| (*page, *number))

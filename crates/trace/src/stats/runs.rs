@@ -5,13 +5,14 @@
 //! page: such reads need no distances of their own, only to be told apart.
 
 use super::{
+    PageOps,
     pages::Pages,
     uses::{BATCH, Uses},
     values::Values,
 };
 
 /// Reads before its first write of a page that was never written.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// A run, without its end.
 #[derive(Debug, Clone, Copy)]
@@ -26,12 +27,14 @@ struct Run {
 /// What is kept for a page.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))] // No page is on two cache lines.
-struct Page {
-    ops: u64,
+pub(super) struct Page {
+    pub(super) ops: u64,
+    /// Index of its first operation.
+    pub(super) first: u64,
     /// Index of its last operation.
-    last: u64,
+    pub(super) last: u64,
     /// Reads before its first write, or [`NEVER`].
-    absent_reads: u64,
+    pub(super) absent_reads: u64,
 }
 
 /// The statistics of all runs.
@@ -128,7 +131,7 @@ impl Runs {
         let (number, new) = self.pages.number(page);
         if new {
             // A distance of 0 is not counted: nothing is used again.
-            self.of_page.push(Page { ops: 0, last: start, absent_reads: NEVER });
+            self.of_page.push(Page { ops: 0, first: start, last: start, absent_reads: NEVER });
         }
         number
     }
@@ -139,8 +142,23 @@ impl Runs {
     }
 
     /// Every page with its operations, in no order.
-    pub(super) fn ops_of_pages(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.pages.iter().map(|(page, number)| (page, self.of_page[number].ops))
+    pub(super) fn ops_of_pages(&self) -> impl Iterator<Item = PageOps> + '_ {
+        self.pages.iter().map(|(page, number)| PageOps { page, ops: self.of_page[number].ops })
+    }
+
+    /// Every page with what is kept for it, in the order of first use.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (u64, &Page)> {
+        self.pages.in_order().into_iter().zip(&self.of_page)
+    }
+
+    /// The page of the last operation.
+    pub(super) fn last_page(&self) -> u64 {
+        self.run.page
+    }
+
+    /// Length of the run that goes on, after so many operations.
+    pub(super) fn last_run(&self, ops: u64) -> u64 {
+        ops - self.run.start
     }
 
     /// Of each page the reads before its first write.

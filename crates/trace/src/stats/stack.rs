@@ -9,10 +9,13 @@
 //! distance, here 1: of distance 0 nothing needs an estimate.
 
 mod lru;
+mod tracked;
 
 use super::{Stack, pages::Pages, values::share};
 use crate::synth::mix;
 use lru::Lru;
+
+pub(super) use tracked::Tracked;
 
 /// Sizes of the TLBs, in entries.
 pub const TLB_ENTRIES: [u64; 7] = [16, 64, 512, 1024, 1536, 2048, 4096];
@@ -256,9 +259,6 @@ impl Tracker {
             return;
         }
         let Some(distance) = self.recency.touch(page).1 else { return };
-        if distance >= self.distances.len() {
-            self.distances.resize(distance + 1, 0);
-        }
-        self.distances[distance] += 1;
+        self.count(distance, 1);
     }
 }

@@ -72,6 +72,11 @@ impl Uses {
         others
     }
 
+    /// The distances that were counted.
+    pub(super) const fn distances(&self) -> &Values {
+        &self.distances
+    }
+
     /// How many uses are kept.
     pub(super) const fn kept(&self) -> usize {
         self.count

@@ -62,6 +62,33 @@ impl Values {
         self.0[0] += count;
     }
 
+    /// Counts one value; zeros are not counted.
+    pub(super) fn add_one(&mut self, value: u64) {
+        if let Some(bucket) = value.checked_ilog2() {
+            self.0[bucket as usize] += 1;
+        }
+    }
+
+    /// Takes one value back, where there is one like it.
+    pub(super) fn take_one(&mut self, value: u64) {
+        if let Some(bucket) = value.checked_ilog2() {
+            let count = &mut self.0[bucket as usize];
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Counts by power of two, from the zeroth on.
+    pub(super) const fn by_power(&self) -> &[u64; 64] {
+        &self.0
+    }
+
+    /// Adds such counts.
+    pub(super) fn add_all(&mut self, by_power: &[u64]) {
+        for (count, more) in self.0.iter_mut().zip(by_power) {
+            *count = count.saturating_add(*more);
+        }
+    }
+
     /// How many values were counted.
     pub(super) fn total(&self) -> u64 {
         self.0.iter().sum()

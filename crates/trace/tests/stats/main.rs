@@ -3,6 +3,7 @@
 mod differential;
 mod identities;
 mod oracle;
+mod parts;
 mod reuse;
 mod stacks;
 mod text;

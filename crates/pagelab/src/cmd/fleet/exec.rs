@@ -11,16 +11,17 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
 use pagelab_bench::{
-    plan::Plan,
-    tasks::{List, Task},
+    plan::{self, Plan},
+    results::{self, Origin},
+    tasks::{FILE as LIST, List, Task},
 };
 use pagelab_record::{Record, RunHeader};
-use pagelab_sys::{files::folder::Folder, machine::environment};
+use pagelab_sys::files::folder::Folder;
+use pagelab_workloads::WORKLOADS;
 
-use super::{LIST, Origin, boot, list_in};
+use super::list_in;
 use crate::{
     args::{Conduct, Run},
-    cmd::resume::planned,
     exit::{Exit, Failure},
     output, session, settings,
 };
@@ -77,7 +78,7 @@ impl Run for Exec {
                 list.head.shards
             )));
         }
-        let origin = origin()?;
+        let origin = Origin::here().map_err(|why| Failure::host(anyhow!(why)))?;
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         same_list(&folder, &text)?;
         let _turn = alone(&folder, self.shard)?;
@@ -107,10 +108,12 @@ impl Exec {
         for task in left {
             let of_task = |why| Failure::usage_text(format!("task {}: {why}", task.id));
             task.check_files().map_err(of_task)?;
-            let case = planned(&task.workload, &task.case, task.method, clock).map_err(of_task)?;
+            let (case, method) = (&task.case, task.method);
+            let case =
+                plan::again(WORKLOADS, &task.workload, case, method, clock).map_err(of_task)?;
             plan.cases.push(case);
         }
-        let run = format!("{}.{}", origin.host, origin.boot);
+        let run = origin.run();
         let runner = settings::runner(&run, &plan.cases, self.conduct.wait.patience())?;
         let header = session::header(&run, &list.head.suite, &list.head.published, &plan);
         let mut tasks = left.iter();
@@ -125,19 +128,6 @@ impl Exec {
     }
 }
 
-/// Of whom results made here are. The kernel takes any name for a machine.
-fn origin() -> Result<Origin, Failure> {
-    let host = environment::hostname();
-    let is_odd = |character: char| character == '/' || character.is_control();
-    if host.is_empty() || host.contains(is_odd) {
-        return Err(Failure::host(anyhow!(
-            "this machine is called {host:?}, which can be no part of a file's name: give it \
-             another (hostname NAME)"
-        )));
-    }
-    Ok(Origin { host, boot: boot(&environment::boot_id()) })
-}
-
 /// Leaves the result of a task: a run of one case, whole or not at all.
 fn keep(
     folder: &Folder,
@@ -146,13 +136,7 @@ fn keep(
     task: &Task,
     record: &Record,
 ) -> Result<(), Failure> {
-    let header = RunHeader {
-        plan: vec![(task.workload.clone(), task.case.clone())],
-        method: serde_json::json!([task.method]),
-        ..of_shard.clone()
-    };
-    let lines = [serde_json::to_string(&header), serde_json::to_string(record)];
-    let lines = lines.map(|line| line.expect("our documents have text keys") + "\n").concat();
+    let lines = results::text(of_shard, task, record);
     let written = folder.create_filled(name, |mut file| {
         std::io::Write::write_all(&mut file, lines.as_bytes()).and_then(|()| file.sync_all())
     });

@@ -16,13 +16,14 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
 use pagelab_bench::{
     plan::Plan,
-    tasks::{List, Task},
+    results::{Origin, boot},
+    tasks::{FILE as LIST, List, Task},
 };
 use pagelab_record::{Record, RunHeader, journal};
 use pagelab_sys::files::folder::Folder;
 use serde_json::Value;
 
-use super::{LIST, Origin, boot, list_in};
+use super::list_in;
 use crate::{
     args::{Output, Run},
     exit::{Exit, Failure},

@@ -6,11 +6,10 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
 use pagelab_bench::{
     plan,
-    tasks::{Head, List, SCHEMA},
+    tasks::{FILE as LIST, Head, List, SCHEMA, VERSION},
 };
 use pagelab_sys::files::folder::Folder;
 
-use super::LIST;
 use crate::{
     args::{Clock, Method, Run},
     cmd::run::load,
@@ -46,7 +45,7 @@ impl Run for Plan {
         }
         let head = Head {
             schema: SCHEMA.to_owned(),
-            pagelab: env!("CARGO_PKG_VERSION").to_owned(),
+            pagelab: VERSION.to_owned(),
             suite: suite.name,
             published: suite.published,
             shards: self.shards,

@@ -58,6 +58,13 @@ impl Lru {
         above
     }
 
+    /// Every page, from the bottom to the top.
+    pub(super) fn from_bottom(&self) -> Vec<usize> {
+        let is_taken = |place: &usize| self.taken[place / WORD] >> (place % WORD) & 1 == 1;
+        let places = (0..self.next).filter(is_taken);
+        places.map(|place| self.owner[place]).collect()
+    }
+
     /// Taken places after `place`; none is at or after `next`.
     fn above(&self, place: usize, next: usize) -> usize {
         let word = place / WORD;
