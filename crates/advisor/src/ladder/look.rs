@@ -13,7 +13,7 @@ use std::{
 
 use pagelab_sys::{memory::Folios, process::tree, time::monotonic_raw_ns};
 
-use super::maps::{self, Holding, Mapped, Weight, anonymous, is_there, rollup};
+use super::maps::{self, Holding, Library, Mapped, Weight, anonymous, is_there, rollup};
 
 /// Cheap looks cost at most one of so many parts of the time.
 const SHARE: u64 = 200;
@@ -270,8 +270,8 @@ impl Eyes {
                 seen.find_folios(folios, size, &all);
             }
             if expected.preload {
-                seen.unloaded
-                    .extend(all.iter().filter(|pid| maps::has_library(**pid) == Some(false)));
+                let lacks = |pid: &&u32| maps::library(**pid) == Some(Library::Missing);
+                seen.unloaded.extend(all.iter().filter(lacks));
             }
         });
         if is_dear {

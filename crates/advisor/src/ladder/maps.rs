@@ -4,7 +4,7 @@
 //! writes is taken as it comes, and a map that never ends is read up to a bound.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead, BufReader, Read},
     ops::Range,
@@ -119,23 +119,57 @@ pub fn code(pid: u32) -> Vec<Range<u64>> {
 }
 
 fn ranges(pid: u32, fits: impl Fn(&str, &str) -> bool) -> Vec<Range<u64>> {
+    found(pid, |range, access, name| fits(access, name).then_some(range))
+}
+
+/// What is found in the lines of `/proc/PID/maps`: a range, its access and its name.
+fn found<T>(pid: u32, of: impl Fn(Range<u64>, &str, &str) -> Option<T>) -> Vec<T> {
     let Ok(file) = fs::File::open(format!("/proc/{pid}/maps")) else { return Vec::new() };
     let lines = BufReader::new(file.take(MAP_BYTES)).split(b'\n').map_while(Result::ok);
     let found = lines.filter_map(|line| {
         let line = String::from_utf8_lossy(&line);
         let (low, high, access, name) = parts(&line)?;
-        fits(access, &name).then_some(low..high)
+        of(low..high, access, &name)
     });
     found.collect()
 }
 
+/// Whether our library is among the mappings of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// It is.
+    There,
+    /// It is not, and may still come: the process has not executed its program yet, or has the
+    /// program and a loader only, which maps what is preloaded before anything else.
+    NotYet,
+    /// It is not, though other libraries are, or there is no loader.
+    Missing,
+}
+
 /// Whether our library is among the mappings of a process; `None` where nobody may look, or it is
 /// ending.
-pub fn has_library(pid: u32) -> Option<bool> {
+pub fn library(pid: u32) -> Option<Library> {
+    let files = found(pid, |_, access, name| {
+        name.starts_with('/').then(|| (access.contains('x'), name.to_owned()))
+    });
+    let ours = fs::read_link("/proc/self/exe").unwrap_or_default();
+    let is_ours = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == ours);
+    in_files(&files, is_ours)
+}
+
+/// The same of the mappings of files of a process, each with whether it is code.
+fn in_files(files: &[(bool, String)], is_ours: bool) -> Option<Library> {
     let file = format!("/lib{}.so", PACKAGE.replace('-', "_"));
-    let all = ranges(pid, |access, _| access.contains('x'));
-    let of_it = ranges(pid, |_, name| name.ends_with(&file));
-    (!all.is_empty()).then_some(!of_it.is_empty())
+    let code: BTreeSet<&str> =
+        files.iter().filter(|(is_code, _)| *is_code).map(|(_, name)| name.as_str()).collect();
+    if code.is_empty() {
+        return None;
+    }
+    Some(match files.iter().any(|(_, name)| name.ends_with(&file)) {
+        true => Library::There,
+        false if is_ours || code.len() == 2 => Library::NotYet,
+        false => Library::Missing,
+    })
 }
 
 /// Whether a process has memory still: not one that is ending.
@@ -289,6 +323,24 @@ THPeligible:           0
             hugetlb: 4 << 20,
         };
         assert_eq!((holding, holding.large() >> 20), (expected, 36));
+    }
+
+    #[test]
+    fn a_library_may_still_come_while_only_the_loader_is_there() {
+        let of = |names: &[&str]| {
+            let files: Vec<_> = names.iter().map(|name| (true, (*name).to_owned())).collect();
+            in_files(&files, false)
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&["/a", "/ld.so"]), Some(Library::NotYet));
+        assert_eq!(of(&["/a", "/ld.so", "/x/libpagelab_preload.so"]), Some(Library::There));
+        assert_eq!(of(&["/a", "/ld.so", "/libc.so"]), Some(Library::Missing));
+        assert_eq!(of(&["/static"]), Some(Library::Missing));
+        // Mapped, but not its code yet.
+        let begun = [(true, "/a".to_owned()), (false, "/x/libpagelab_preload.so".to_owned())];
+        assert_eq!(in_files(&begun, false), Some(Library::There));
+        let forked = ["/pagelab", "/ld.so", "/libc.so"].map(|name| (true, name.to_owned()));
+        assert_eq!(in_files(&forked, true), Some(Library::NotYet));
     }
 
     #[test]
