@@ -20,7 +20,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
 fn seeds() -> Vec<Vec<u8>> {
     let at = |offset: u64| (1_u64 << 63) + offset;
     let run =
-        |offset: u64, count: u64, end: u64| format!("[{},4,{count},1,1,0,0,{end}]", at(offset));
+        |offset: u64, count: u64, end: u64| format!("[{},4,{count},1,1,0,0,{end},1]", at(offset));
     let path = |number: usize, runs: &[String]| {
         format!("{{\"path\":{{\"number\":{number},\"runs\":[{}]}}}}\n", runs.join(","))
     };
@@ -29,7 +29,7 @@ fn seeds() -> Vec<Vec<u8>> {
         format!("{{\"sample\":{{\"path\":{number},\"places\":{places}}}}}\n")
     };
     let symbols: String = [(0, "asm_exc_page_fault"), (256, "a"), (512, "asm_sysvec_timer")]
-        .map(|(offset, name)| format!("{:x} {name};", at(offset)))
+        .map(|(offset, name)| format!("{:x} T {name};", at(offset)))
         .concat();
     let record = [
         r#"{"say":{"record":{"schema":"pagelab.record/1","run":"r","boot":"","#,

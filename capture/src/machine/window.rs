@@ -47,6 +47,9 @@ pub(super) struct Run {
     /// Bytes that its string instructions stored.
     pub(super) string: u64,
     pub(super) end: End,
+    /// The stack that its call pushed to: numbers from 1, in the order in which the window came to
+    /// them; 0 where it calls nothing.
+    pub(super) stack: u32,
 }
 
 /// Sorts of memory, in the order of [`Window::places`].
@@ -76,6 +79,8 @@ pub(super) struct Window {
     /// Pages that were ever reached by way of GS, and stacks that a call ever pushed to.
     of_cpu: HashSet<u64>,
     stacks: HashSet<u64>,
+    /// Stacks of this window.
+    pushed: Vec<u64>,
 }
 
 impl Window {
@@ -85,6 +90,7 @@ impl Window {
         self.lines.clear();
         self.last = None;
         self.halted.clear();
+        self.pushed.clear();
     }
 
     /// An instruction is about to be executed.
@@ -126,6 +132,7 @@ impl Window {
                 locked: u32::from(insn.shape.locks),
                 string: 0,
                 end,
+                stack: 0,
             }),
             _ => (),
         }
@@ -144,7 +151,14 @@ impl Window {
             self.of_cpu.insert(at >> PAGE);
         }
         if insn.shape.calls && writes {
-            self.stacks.insert(at >> STACK);
+            let stack = at >> STACK;
+            self.stacks.insert(stack);
+            let known = self.pushed.iter().position(|one| *one == stack);
+            let number = known.unwrap_or(self.pushed.len());
+            if known.is_none() {
+                self.pushed.push(stack);
+            }
+            run.stack = u32::try_from(number + 1).unwrap_or(u32::MAX);
         }
         let line = at >> LINE;
         if self.lines.last() != Some(&line) {
@@ -262,6 +276,23 @@ mod tests {
         window.access(&plain, 0xFFFF_FFFF_8200_0000, 8, true, false);
         assert_eq!(window.places(), [[1, 1], [2, 2], [2, 1], [2, 2], [1, 1], [1, 1]]);
         assert_eq!((window.runs()[0].loads, window.runs()[0].stores), (7, 3));
+    }
+
+    #[test]
+    fn a_call_tells_the_stack_that_it_pushes_to() {
+        let mut window = Window::default();
+        let call = insn(0, Shape { calls: true, ..PLAIN });
+        for at in [0x1_7FF8, 0x2_3FF8, 0x1_7F00] {
+            window.execute(&call);
+            window.access(&call, at, 8, false, true);
+        }
+        window.execute(&insn(2, PLAIN));
+        let stacks = window.runs().iter().map(|run| run.stack);
+        assert_eq!(stacks.collect::<Vec<_>>(), [1, 2, 1, 0]);
+        window.clear();
+        window.execute(&call);
+        window.access(&call, 0x2_3FF8, 8, false, true);
+        assert_eq!(window.runs()[0].stack, 1);
     }
 
     #[test]

@@ -179,7 +179,8 @@ impl Meter {
         self.draft.clear();
         if matches!(self.clock, Clock::Scripted { .. }) {
             // To whoever emulates this machine and looks at what is marked.
-            say(&json!({ "repetition": { "arm": arm, "number": repetition } }).to_string());
+            let begins = json!({ "repetition": { "arm": arm, "number": repetition } });
+            say(begins.to_string().as_bytes());
         }
     }
 

@@ -26,7 +26,7 @@ const JOURNAL: &str = "journal.jsonl";
 /// How wide the reports in pages are: what most places show without a scroll bar.
 const COLUMNS: &str = "110";
 /// Facts of a host that describe how a laboratory is operated and explain no number.
-const PRIVATE: &[&str] = &["kernel_command_line", "kernel_build"];
+const PRIVATE: &[&str] = &["kernel_command_line", "kernel_build", "cgroup_path"];
 
 /// Reports of the runs in `records/`, each made once.
 pub(super) struct Records {
@@ -98,6 +98,12 @@ fn public(journal: &str) -> Result<String> {
     let mut lines = String::with_capacity(journal.len());
     for line in journal.lines() {
         let mut line: Value = serde_json::from_str(line).context("a line is not JSON")?;
+        // The program by its name: where it was built is nobody's business.
+        if let Some(Value::String(program)) = line.pointer_mut("/command/0")
+            && let Some((_, name)) = program.rsplit_once('/')
+        {
+            *program = name.to_owned();
+        }
         if let Some(host) = line.get_mut("host").and_then(Value::as_object_mut) {
             for facts in host.values_mut().filter_map(Value::as_object_mut) {
                 facts.retain(|fact, _| !PRIVATE.contains(&fact.as_str()));
@@ -130,6 +136,8 @@ mod tests {
         let line = r#"{"host":{"settings":{"aslr":2,"kernel_command_line":"x"}},"mean":0.1}"#;
         let kept = public(line).unwrap();
         assert_eq!(kept, "{\"host\":{\"settings\":{\"aslr\":2}},\"mean\":0.1}\n");
+        let header = r#"{"command":["/home/me/target/release/pagelab","run","/a/b"]}"#;
+        assert_eq!(public(header).unwrap(), "{\"command\":[\"pagelab\",\"run\",\"/a/b\"]}\n");
     }
 
     #[test]

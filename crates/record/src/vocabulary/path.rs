@@ -27,6 +27,10 @@ pub mod counter {
     pub const SAMPLES_INTERRUPTED: &str = "samples_interrupted";
     /// Instructions that were cut out, of all samples.
     pub const INTERRUPTED: &str = "interrupted_instructions";
+    /// In which the task waited for another, whose part is cut out of them.
+    pub const SAMPLES_AWAY: &str = "samples_that_waited";
+    /// Instructions of other tasks, of all samples.
+    pub const AWAY: &str = "instructions_of_other_tasks";
     pub const BOOTS: &str = "boots";
 
     /// What the path that most samples took has of something.

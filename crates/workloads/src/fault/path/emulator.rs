@@ -14,13 +14,14 @@ use std::{
 
 use pagelab_bench::{Error, Plain};
 use pagelab_initrd::Modules;
-use pagelab_record::Case;
 use pagelab_sys::{files::beside::library, memory::memfd, process::child};
 
 use super::{
+    debugger::{Debugger, Steps, Target},
     disk::{self, named},
     guest::{COMMAND, Orders},
     initrd,
+    inside::Inside,
     kernel::{Found, cache},
     log::Log,
 };
@@ -32,7 +33,7 @@ const VERSION_MIN: (u32, u32) = (9, 2);
 
 /// What the kernel is told in every machine.
 const PARAMETERS: &str =
-    "console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr noreplace-smp audit=0 no_timer_check";
+    "console=ttyS0 loglevel=4 panic=-1 oops=panic noreplace-smp norandmaps audit=0 no_timer_check";
 
 /// An emulator that loads plugins.
 pub(crate) const EMULATOR: Plain = Plain {
@@ -108,14 +109,20 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Boots it, waits for its end, and reads what the plugin wrote.
+    /// Boots it, waits for its end, and reads what the plugin wrote. A debugger steps through the
+    /// window that is its target, where there is one.
     ///
     /// # Errors
-    /// When it does not boot, its kernel panics, or what it was told cannot be done.
-    pub(super) fn run(&self, case: &Case) -> Result<Log, Error> {
+    /// When it does not boot, its kernel panics, what it was told cannot be done, or the debugger
+    /// does not come to its target.
+    pub(super) fn run(
+        &self,
+        inside: &Inside,
+        target: Option<&Target>,
+    ) -> Result<(Log, Option<Steps>), Error> {
         let modules = self.modules()?;
         let load = modules.iter().map(|(path, _)| path.clone()).collect();
-        let orders = Orders { case: case.clone(), has_disk: self.disk > 0, load };
+        let orders = Orders { inside: inside.clone(), has_disk: self.disk > 0, load };
         let orders = serde_json::to_vec(&orders).expect("orders have text keys");
         let archive = initrd::archive(&orders, &modules)?;
         let mut given = memfd::create("pagelab-initrd")?;
@@ -132,11 +139,22 @@ impl Machine {
         }
         child::dies_with_us(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        if target.is_some() {
+            command.args(["-S", "-gdb", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        }
         let line = command.get_program().display().to_string();
-        let ended = command.spawn().and_then(std::process::Child::wait_with_output);
-        let ended = ended.map_err(|error| Error::Case(format!("cannot start {line}: {error}")))?;
+        let failed = |error| Error::Case(format!("cannot start {line}: {error}"));
+        let mut emulator = command.spawn().map_err(failed)?;
+        let steps = target.and_then(|target| Some(Debugger::of(&mut emulator)?.step(target)));
+        let steps = steps.transpose().or_else(|error| {
+            // It may be waiting for the next step.
+            emulator.kill().and_then(|()| emulator.wait()).map_err(failed)?;
+            Err(Error::Case(format!("stepping through a window: {error}")))
+        })?;
+        let ended = emulator.wait_with_output().map_err(failed)?;
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        judged(ended.status.code(), &text(log), &said, &text(console))
+        let log = judged(ended.status.code(), &text(log), &said, &text(console))?;
+        Ok((log, steps))
     }
 
     /// The paths of its modules in the machine, and what they are, in the order of loading.
@@ -177,7 +195,9 @@ impl Machine {
         command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(named(initrd));
         // Where the kernel lies is the same in every boot, unless somebody asks for another; and
         // with one processor it would take the locks off its locked instructions.
-        let words = format!("{PARAMETERS} {} -- {COMMAND}", self.parameters);
+        let asks = |word| self.parameters.split(' ').any(|one| one == word);
+        let nokaslr = if asks("kaslr") { "" } else { "nokaslr " };
+        let words = format!("{PARAMETERS} {nokaslr}{} -- {COMMAND}", self.parameters);
         command.arg("-append").arg(words);
         let plugin = plugin.display().to_string().replace(',', ",,");
         command.arg("-plugin").arg(format!("{plugin},log={}", named(log)));

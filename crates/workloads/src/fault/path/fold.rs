@@ -11,9 +11,9 @@ use pagelab_record::{Record, vocabulary::arm::OURS};
 
 use super::{
     classes::{self, Class},
-    follow::{Folded, follow},
+    follow::{Folded, WAITS, follow},
     guest::ROUTINE,
-    log::{Counts, Kernel, Log, PLACES},
+    log::{Counts, Kernel, Log, PLACES, Sample},
 };
 
 /// What a boot found.
@@ -33,6 +33,8 @@ pub(super) struct Boot {
     pub(super) disturbed: BTreeMap<&'static str, u64>,
     /// How many of the samples an interrupt came into, and what was cut out of them.
     pub(super) interrupted: [u64; 2],
+    /// How many of them another task took part in, and what it did.
+    pub(super) away: [u64; 2],
     /// How many samples took as many instructions as the path that most took.
     pub(super) in_mode: u64,
     /// That path.
@@ -54,16 +56,23 @@ pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
     for sample in &all {
         paths.entry(sample.path).or_insert_with(|| follow(&log.paths[sample.path], &log.symbols));
     }
+    let by = |sample: &Sample| paths[&sample.path].disturbed();
+    // What waits for another task in most samples does so whoever runs beside it.
+    let waits = all.iter().filter(|sample| by(sample) == Some(WAITS)).count();
+    let waits = 2 * waits > all.len();
     let mut disturbed = BTreeMap::new();
     let mut quiet = Vec::new();
     for sample in &all {
-        match paths[&sample.path].disturbed() {
+        match by(sample).filter(|what| !waits || *what != WAITS) {
             Some(what) => *disturbed.entry(what).or_default() += 1,
             None => quiet.push(*sample),
         }
     }
-    let of_others = quiet.iter().map(|sample| paths[&sample.path].interrupted.instructions);
-    let of_others: Vec<u64> = of_others.filter(|instructions| *instructions > 0).collect();
+    let cut_out = |of: fn(&Folded) -> Counts| {
+        let all = quiet.iter().map(|sample| of(&paths[&sample.path]).instructions);
+        all.filter(|instructions| *instructions > 0)
+            .fold([0, 0], |[samples, sum], instructions| [samples + 1, sum + instructions])
+    };
     let total = |path: usize| paths[&path].total.instructions;
     let most = most_often(quiet.iter().map(|sample| total(sample.path)));
     let most = most.filter(|instructions| *instructions > 0);
@@ -90,7 +99,8 @@ pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
         windows: all.len() as u64,
         samples: quiet.iter().map(|sample| total(sample.path)).collect(),
         disturbed,
-        interrupted: [of_others.len() as u64, of_others.iter().sum()],
+        interrupted: cut_out(|path| path.interrupted),
+        away: cut_out(|path| path.away),
         in_mode: in_mode.len() as u64,
         classes: classes::sort(&mode, apart),
         mode,
@@ -147,7 +157,7 @@ mod tests {
             vec![format!("{{\"say\":{{\"symbols\":\"{symbols}\"}}}}"), begin.to_owned()];
         for (number, runs) in paths.iter().enumerate() {
             let runs = runs.iter().map(|(offset, count, end)| {
-                format!("[{},4,{count},1,1,0,0,{end}]", (1_u64 << 63) + offset)
+                format!("[{},4,{count},1,1,0,0,{end},1]", (1_u64 << 63) + offset)
             });
             let runs = runs.collect::<Vec<_>>().join(",");
             lines.push(format!("{{\"path\":{{\"number\":{number},\"runs\":[{runs}]}}}}"));
@@ -159,7 +169,8 @@ mod tests {
         Log::read(&lines.join("\n")).unwrap()
     }
 
-    const NAMES: &str = "8000000000000000 entry;8000000000000100 a;8000000000000200 asm_sysvec_x;";
+    const NAMES: &str =
+        "8000000000000000 T entry;8000000000000100 t a;8000000000000200 T asm_sysvec_x;";
     const PLAIN: &[(u64, u64, u64)] = &[(0, 3, 1), (0x100, 2, 0), (4, 1, 2)];
 
     #[test]

@@ -5,7 +5,8 @@
 //! returned; where they lie in another function without a call, the function went on there (a tail
 //! call, a thunk). Counts are exclusive, by stack, so that they add up to the whole. What lies
 //! between the entry of an interrupt and its return is cut out and filed apart: whatever it came
-//! into goes on behind it as if nothing had been.
+//! into goes on behind it as if nothing had been. So is what other tasks did meanwhile, which are
+//! told by their stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,7 +29,11 @@ const ENTRIES: &[&str] = &["irq_entries_start", "asm_sysvec_", "asm_exc_nmi"];
 const EXCEPTION: &str = "asm_exc_";
 /// How the names of functions begin that somebody else's business goes through.
 const DISTURBS: &[(&str, &str)] =
-    &[("handle_softirqs", "softirq"), ("__do_softirq", "softirq"), ("__schedule", "reschedule")];
+    &[("handle_softirqs", "softirq"), ("__do_softirq", "softirq"), ("__schedule", WAITS)];
+/// The task gave the processor away.
+pub(super) const WAITS: &str = "reschedule";
+/// The function that changes from the stack of a task to that of another, and returns there.
+const SWITCH: &str = "__switch_to_asm";
 
 /// A path, by function.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +50,9 @@ pub(super) struct Folded {
     pub(super) text_lines: u64,
     /// Of the interrupts that came into it.
     pub(super) interrupted: Counts,
-    /// Whether what an interrupt did is no end of it: another task ran, or the window ended.
+    /// Of other tasks, while this one waited.
+    pub(super) away: Counts,
+    /// Whether the window ended within an interrupt or another task.
     is_lost: bool,
 }
 
@@ -69,12 +76,33 @@ struct Frame {
     back: Option<u64>,
 }
 
+/// Which runs are another task's. A stack is known by the calls that push to it, so whose a piece
+/// between two switches is shows in its first call.
+fn away(runs: &[Run], symbols: &Symbols) -> Vec<bool> {
+    let mut away = vec![false; runs.len()];
+    let is_switch = |run: &Run| {
+        run.start >= KERNEL && symbols.name(run.start) == SWITCH && symbols.begins(run.start)
+    };
+    let switches: Vec<usize> = (0..runs.len()).filter(|at| is_switch(&runs[*at])).collect();
+    let stack = |run: &&Run| run.start >= KERNEL && run.stack != 0;
+    let Some(first) = switches.first() else { return away };
+    let mine = runs[..*first].iter().rev().find(stack).map(|run| run.stack);
+    for (index, switch) in switches.iter().enumerate() {
+        let end = switches.get(index + 1).copied().unwrap_or(runs.len() - 1);
+        let piece = *switch + 1..end + 1;
+        let theirs = runs[piece.clone()].iter().find(stack).map(|run| run.stack);
+        if theirs != mine {
+            away[piece].fill(true);
+        }
+    }
+    away
+}
+
 /// What tells the runs of interrupts from those that they came into.
 #[derive(Debug, Default)]
 struct Cut {
     /// Interrupts and exceptions that are open.
     depth: usize,
-    is_lost: bool,
 }
 
 impl Cut {
@@ -86,7 +114,6 @@ impl Cut {
             let enters = ENTRIES.iter().any(|start| name.starts_with(start))
                 || (self.depth > 0 && name.starts_with(EXCEPTION));
             self.depth += usize::from(is_entry && enters);
-            self.is_lost |= self.depth > 0 && name == "__schedule";
         }
         let is_mine = self.depth > 0;
         if run.end == End::Resumes {
@@ -107,7 +134,12 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
     let mut lines = BTreeSet::new();
     let mut before: Option<&Run> = None;
     let mut cut = Cut::default();
-    for run in runs {
+    let away = away(runs, symbols);
+    for (run, is_away) in runs.iter().zip(&away) {
+        if *is_away {
+            folded.away += run.counts;
+            continue;
+        }
         if cut.takes(run, symbols) {
             folded.interrupted += run.counts;
             continue;
@@ -151,7 +183,7 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
     folded.own =
         own.into_iter().map(|(function, counts)| (names[function].clone(), counts)).collect();
     folded.text_lines = lines.len() as u64;
-    folded.is_lost = cut.is_lost || cut.depth > 0;
+    folded.is_lost = cut.depth > 0 || away.last() == Some(&true);
     folded
 }
 
@@ -164,11 +196,11 @@ mod tests {
     fn run(start: u64, instructions: u64, calls: bool) -> Run {
         let counts = Counts { instructions, ..Counts::default() };
         let end = if calls { End::Calls } else { End::Plain };
-        Run { start: BASE + start, bytes: 4, counts, end }
+        Run { start: BASE + start, bytes: 4, counts, end, stack: u64::from(calls) }
     }
 
     fn symbols() -> Symbols {
-        let at = |offset: u64, name: &str| format!("{:x} {name};", BASE + offset);
+        let at = |offset: u64, name: &str| format!("{:x} T {name};", BASE + offset);
         Symbols::read(
             &[at(0, "entry"), at(100, "a"), at(200, "b"), at(300, "thunk"), at(400, "c")].concat(),
         )
@@ -232,7 +264,7 @@ mod tests {
         let more = ["300 asm_exc_int3", "400 __schedule"];
         let text = names.iter().chain(&more).map(|name| {
             let (at, name) = name.split_once(' ').unwrap();
-            format!("{:x} {name};", BASE + u64::from_str_radix(at, 16).unwrap())
+            format!("{:x} T {name};", BASE + u64::from_str_radix(at, 16).unwrap())
         });
         let symbols = Symbols::read(&text.collect::<String>());
         let resume = |start| Run { end: End::Resumes, ..run(start, 1, false) };
@@ -253,8 +285,31 @@ mod tests {
         assert_eq!(whole.disturbed(), None);
         let open = follow(&all[..4], &symbols);
         assert_eq!(open.disturbed(), Some("interrupt"));
-        let left = [run(0x200, 5, true), run(0x400, 7, false), resume(0x210)];
-        assert_eq!(follow(&left, &symbols).disturbed(), Some("interrupt"));
+        let waits = [run(0, 1, true), run(0x400, 7, false)];
+        assert_eq!(follow(&waits, &symbols).disturbed(), Some(WAITS));
         assert_eq!(follow(&[run(0x280, 1, true)], &symbols).disturbed(), Some("softirq"));
+    }
+
+    #[test]
+    fn what_other_tasks_do_is_cut_out_and_the_task_goes_on_where_it_waited() {
+        let names =
+            [(0, "entry"), (0x100, "a"), (0x200, "__switch_to_asm"), (0x300, "asm_sysvec_x")];
+        let symbols: String =
+            names.iter().map(|(at, name)| format!("{:x} T {name};", BASE + at)).collect();
+        let symbols = Symbols::read(&symbols);
+        let on = |stack, run: Run| Run { stack, ..run };
+        let there = [
+            on(3, run(0, 1, true)),
+            on(1, run(0x100, 2, true)),
+            run(0x200, 10, false),
+            run(0x110, 20, false),
+            on(2, run(0x120, 20, true)),
+            run(0x300, 20, false),
+        ];
+        let back = [run(0x200, 10, false), on(1, run(0x104, 4, true)), run(4, 8, false)];
+        let whole = follow(&[&there[..], &back].concat(), &symbols);
+        assert_eq!((whole.total.instructions, whole.away.instructions), (25, 70));
+        assert_eq!(whole.disturbed(), None);
+        assert_eq!(follow(&there, &symbols).disturbed(), Some("interrupt"));
     }
 }

@@ -11,12 +11,14 @@ use super::symbols::Symbols;
 
 /// Instructions that lie one behind the other, as they were executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "[u64; 8]")]
+#[serde(try_from = "[u64; 9]")]
 pub(super) struct Run {
     pub(super) start: u64,
     pub(super) bytes: u64,
     pub(super) counts: Counts,
     pub(super) end: End,
+    /// The stack that its call pushed to, by a number from 1; 0 where it calls nothing.
+    pub(super) stack: u64,
 }
 
 /// How the last instruction of a run goes elsewhere.
@@ -32,11 +34,11 @@ pub(super) enum End {
 /// Bytes of a run at most: no code goes on for longer without a jump.
 const RUN_BYTES_MAX: u64 = 1 << 20;
 
-impl TryFrom<[u64; 8]> for Run {
+impl TryFrom<[u64; 9]> for Run {
     type Error = String;
 
-    fn try_from(row: [u64; 8]) -> Result<Self, String> {
-        let [start, bytes, instructions, loads, stores, locked, string, end] = row;
+    fn try_from(row: [u64; 9]) -> Result<Self, String> {
+        let [start, bytes, instructions, loads, stores, locked, string, end, stack] = row;
         let counts = Counts { instructions, loads, stores, locked, string };
         let end = match end {
             0 => End::Plain,
@@ -47,7 +49,7 @@ impl TryFrom<[u64; 8]> for Run {
         if bytes > RUN_BYTES_MAX {
             return Err(format!("a run of {bytes} bytes"));
         }
-        Ok(Self { start, bytes, counts, end })
+        Ok(Self { start, bytes, counts, end, stack })
     }
 }
 
@@ -92,6 +94,9 @@ pub(super) struct Sample {
     /// The number of its path.
     pub(super) path: usize,
     pub(super) places: Places,
+    /// Its place among all windows of the machine.
+    #[serde(skip)]
+    pub(super) place: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -137,6 +142,8 @@ pub(super) struct Log {
     /// What the case came to inside.
     pub(super) record: Option<Box<Record>>,
     pub(super) paths: Vec<Vec<Run>>,
+    /// The path of each window, in the order of the machine.
+    pub(super) windows: Vec<usize>,
     /// Whether a window was open when the machine ended.
     pub(super) is_open: bool,
     repetitions: Vec<Repetition>,
@@ -166,7 +173,9 @@ impl Log {
         match line {
             Line::Path { number, runs } if number == self.paths.len() => self.paths.push(runs),
             Line::Path { number, .. } => return Err(format!("path {number} comes out of turn")),
-            Line::Sample(sample) if sample.path < self.paths.len() => {
+            Line::Sample(mut sample) if sample.path < self.paths.len() => {
+                sample.place = self.windows.len();
+                self.windows.push(sample.path);
                 let last = self.repetitions.last_mut();
                 last.ok_or("a sample before any repetition")?.samples.push(sample);
             }
@@ -214,7 +223,7 @@ mod tests {
 
     const BEGIN: &str = "{\"say\":{\"repetition\":{\"arm\":\"a\",\"number\":0}}}\n";
     const WARM: &str = "{\"say\":{\"repetition\":{\"arm\":\"a\",\"number\":null}}}\n";
-    const PATH: &str = "{\"path\":{\"number\":0,\"runs\":[[1,2,3,4,5,6,7,1]]}}\n";
+    const PATH: &str = "{\"path\":{\"number\":0,\"runs\":[[1,2,3,4,5,6,7,1,1]]}}\n";
     const SAMPLE: &str =
         "{\"sample\":{\"path\":0,\"places\":[[1,1],[0,0],[0,0],[0,0],[0,0],[0,0]]}}\n";
     const END: &str = "{\"end\":{\"is_open\":false}}\n";
@@ -239,9 +248,9 @@ mod tests {
             (&[PATH, SAMPLE, END], "before any repetition"),
             (&[PATH, PATH, END], "line 2 of the log: path 0 comes out of turn"),
             (&["{\"path\":{\"number\":0,\"runs\":[[1]]}}\n", END], "line 1"),
-            (&["{\"path\":{\"number\":0,\"runs\":[[1,2,3,4,5,6,7,9]]}}\n", END], "ends with 9"),
+            (&["{\"path\":{\"number\":0,\"runs\":[[1,2,3,4,5,6,7,9,0]]}}\n", END], "ends with 9"),
             (
-                &["{\"path\":{\"number\":0,\"runs\":[[1,9999999,3,4,5,6,7,0]]}}\n", END],
+                &["{\"path\":{\"number\":0,\"runs\":[[1,9999999,3,4,5,6,7,0,0]]}}\n", END],
                 "9999999 bytes",
             ),
             (&["{\"unheard\":true}\n", END], "could not be read"),

@@ -11,12 +11,14 @@
 //! what the others did beside it has a name (`classes`).
 
 mod classes;
+mod debugger;
 mod disk;
 mod emulator;
 mod fold;
 mod follow;
 pub mod guest;
 mod initrd;
+mod inside;
 mod kernel;
 mod log;
 mod symbols;
@@ -24,27 +26,28 @@ mod told;
 
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Trial, Witness,
-    plan::complete,
 };
 use pagelab_record::{Case, vocabulary::arm::OURS};
 
+use self::{
+    debugger::{Steps, Target},
+    emulator::Machine,
+    inside::{Inside, Parts},
+    kernel::{Image, KERNELS, Parameters},
+    told::Told,
+};
 pub(crate) use self::{
     disk::MKE2FS,
     emulator::{EMULATOR, PLUGIN},
 };
-use self::{
-    emulator::Machine,
-    kernel::{Image, KERNELS, Parameters},
-    told::Told,
-};
-use super::{kinds, latency::LATENCY, space};
+use super::space;
 use crate::needs::Memory;
 
 const PARAMS: &[Param] = &[
     Param::axis("kernel", Kind::Own(&KERNELS), "6.12").help(
         "the kernel that is booted: one that `cargo xtask vm` fetched, or an image (./bzImage)",
     ),
-    kinds::PARAM,
+    inside::KIND,
     Param::axis("page", Kind::Choice(PAGES), "4k").help("page size under test"),
     Param::axis("parameters", Kind::Own(&Parameters), "mitigations=off")
         .help("words for the kernel's command line, or none"),
@@ -53,19 +56,13 @@ const PARAMS: &[Param] = &[
         .help("repetitions after the one that warms up"),
     Param::axis("boots", Kind::Count { max: 1000, auto: false }, "1")
         .help("how often the machine is booted: every boot must find the same path"),
+    Param::axis("stepped", Kind::Choice(&["off", "on"]), "off")
+        .help("on: a debugger steps through a window of one more boot, which must be as long"),
 ];
 
 /// Page sizes: those of the guest, which nobody knows before it runs.
 const PAGES: &[&str] =
     &["4k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "2m", "hugetlb-2m"];
-
-/// Kinds that are about two nodes of memory; the machine of the others has one.
-const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
-
-/// What the kernels of distributions have as modules, by the kind that needs it.
-const MODULES: &[(&str, &[&str])] = &[("swap", &["zram", SWAP_BY])];
-/// How what is swapped is compressed: what the zram of every kernel since 6.1 offers.
-const SWAP_BY: &str = "lz4";
 
 /// Touches of a repetition, and bytes that they take at most.
 const TOUCHES: u64 = 2048;
@@ -83,7 +80,7 @@ pub const PATH: Described<Asked> = Described {
     },
     refuse: |asked| asked.inside.as_ref().map(drop).map_err(Clone::clone),
     refuses: &[(
-        "a kind and a page that fault/latency turns away",
+        "a kind and a page that fault/latency or fault/userfaultfd turns away",
         "the machine measures that very case: see `list fault/latency`",
     )],
     ..Described::new(
@@ -114,43 +111,30 @@ pub struct Asked {
     kernel: Image,
     parameters: String,
     boots: u32,
+    is_stepped: bool,
     size: u64,
-    has_two_nodes: bool,
-    has_disk: bool,
-    modules: &'static [&'static str],
-    /// The case of `fault/latency` that the machine measures, or why there is none.
-    inside: Result<Case, String>,
+    parts: Parts,
+    /// The case that the machine measures, or why there is none.
+    inside: Result<Inside, String>,
 }
 
 impl Asked {
     fn of(case: &Case) -> Self {
         let word = |name| case.get(name).expect("the case is complete");
-        let size = case.bytes("size").expect("the case is resolved");
-        let mut pairs = ["kind", "page", "size", "rounds"].map(|name| (name, word(name))).to_vec();
-        let has_disk = kinds::kind_of(case).uses_dir;
-        if has_disk {
-            pairs.push(("dir", guest::FILES));
-        }
-        if word("kind") == "swap" {
-            // What is offered here is not what the machine offers.
-            pairs.push(("algorithm", SWAP_BY));
-        }
-        let inside = complete(&LATENCY, &pairs);
         Self {
             kernel: Image::of(word("kernel")),
             parameters: kernel::words(word("parameters")).to_owned(),
             boots: case.number("boots").expect("a number"),
-            size,
-            has_two_nodes: OF_TWO_NODES.contains(&word("kind")),
-            has_disk,
-            modules: MODULES.iter().find(|row| row.0 == word("kind")).map_or(&[], |row| row.1),
-            inside,
+            is_stepped: case.is("stepped", "on"),
+            size: case.bytes("size").expect("the case is resolved"),
+            parts: Parts::of(word("kind")),
+            inside: Inside::of(case),
         }
     }
 
     /// Bytes of its disk: for a file, its file system and the journal of that.
     fn disk(&self) -> u64 {
-        if self.has_disk { 2 * self.size + (128 << 20) } else { 0 }
+        if self.parts.has_disk { 2 * self.size + (128 << 20) } else { 0 }
     }
 
     /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel.
@@ -167,7 +151,7 @@ impl Experiment for Asked {
             self.kernel.clone().needed(),
             Memory(self.footprint()).needed(),
         ];
-        if self.has_disk {
+        if self.parts.has_disk {
             needs.push(MKE2FS.needed());
         }
         needs
@@ -179,7 +163,7 @@ impl Experiment for Asked {
     }
 
     fn seconds(&self) -> f64 {
-        f64::from(self.boots) * (6.0 + self.size as f64 / 32e6)
+        f64::from(self.boots + u32::from(self.is_stepped)) * (6.0 + self.size as f64 / 32e6)
     }
 
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
@@ -188,11 +172,12 @@ impl Experiment for Asked {
             kernel: self.kernel.find().map_err(Error::Case)?,
             parameters: self.parameters.clone(),
             memory_mib: self.memory_mib(),
-            has_two_nodes: self.has_two_nodes,
+            has_two_nodes: self.parts.has_two_nodes,
             disk: self.disk(),
-            modules: self.modules,
+            modules: self.parts.modules,
         };
-        Ok(vec![Box::new(Booted { machine, inside, boots: self.boots, told: None })])
+        let Self { boots, is_stepped, .. } = *self;
+        Ok(vec![Box::new(Booted { machine, inside, boots, is_stepped, told: None })])
     }
 }
 
@@ -200,9 +185,20 @@ impl Experiment for Asked {
 #[derive(Debug)]
 struct Booted {
     machine: Machine,
-    inside: Case,
+    inside: Inside,
     boots: u32,
+    is_stepped: bool,
     told: Option<Told>,
+}
+
+impl Booted {
+    /// What the plugin and a debugger count of one window.
+    fn step(&self, target: Option<Target>) -> Result<[Steps; 2], Error> {
+        let none = || Error::Case("no window to step through".to_owned());
+        let target = target.ok_or_else(none)?;
+        let (log, steps) = self.machine.run(&self.inside, Some(&target))?;
+        Ok([target.counted(&log).ok_or_else(none)?, steps.ok_or_else(none)?])
+    }
 }
 
 impl Trial for Booted {
@@ -211,12 +207,17 @@ impl Trial for Booted {
     }
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
-        let mut all = Vec::new();
+        let (mut all, mut target) = (Vec::new(), None);
         for _ in 0..self.boots {
-            let log = self.machine.run(&self.inside)?;
-            all.push(fold::fold(&log)?);
+            let (log, _) = self.machine.run(&self.inside, None)?;
+            let boot = fold::fold(&log)?;
+            target = Target::of(&log, OURS, &boot.mode);
+            all.push(boot);
         }
-        let told = Told::of(all)?;
+        let mut told = Told::of(all)?;
+        if self.is_stepped {
+            told.stepped = Some(self.step(target)?);
+        }
         told.observe(meter);
         self.told = Some(told);
         Ok(())

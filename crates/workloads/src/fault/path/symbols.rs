@@ -8,10 +8,15 @@
 pub(super) struct Symbols(Vec<(u64, String)>);
 
 impl Symbols {
-    /// Reads `ADDRESS NAME;` …; of several names of one address the first is kept.
+    /// Reads `ADDRESS KIND NAME;` …, as the kernel's file has them in lines, and keeps functions; of
+    /// several names of one address the first.
     pub(super) fn read(text: &str) -> Self {
         let functions = text.split(';').filter_map(|entry| {
-            let (address, name) = entry.split_once(' ')?;
+            let mut words = entry.split_whitespace();
+            let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+            if !matches!(kind, "t" | "T" | "w" | "W") {
+                return None;
+            }
             // Padding in front of a function, for tracers and call thunks.
             let is_code = !name.starts_with("__pfx_");
             let address = u64::from_str_radix(address, 16).ok()?;
@@ -54,11 +59,13 @@ mod tests {
 
     #[test]
     fn an_address_is_in_the_function_that_begins_before_it() {
-        let symbols = Symbols::read("30 b;10 __pfx_a;20 a;20 alias;40 a.cold;0 zero;x y;");
+        let symbols = Symbols::read(
+            "30 t b [of];10 t __pfx_a;20 T a;20 W alias;28 d data;40 t a.cold;0 T zero;x t y;z;",
+        );
         let names = [0x20, 0x2f, 0x30, 0x41].map(|at| symbols.name(at));
         assert_eq!(names, ["a", "a", "b", "a"]);
         assert_eq!(symbols.name(8), "0x0");
         assert!(symbols.begins(0x20) && !symbols.begins(0x21));
-        assert!(Symbols::read("0 a;").is_empty());
+        assert!(Symbols::read("0 T a;").is_empty());
     }
 }

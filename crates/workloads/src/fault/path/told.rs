@@ -17,6 +17,7 @@ use pagelab_sys::loops::marks::ROUTINE;
 
 use super::{
     classes::Class,
+    debugger::Steps,
     fold::Boot,
     log::{Counts, PLACES},
 };
@@ -28,6 +29,8 @@ pub(super) struct Told {
     /// How many boots there were, and how many of them found another mode than the first.
     boots: u64,
     others: u64,
+    /// What the plugin and a debugger counted of one window.
+    pub(super) stepped: Option<[Steps; 2]>,
 }
 
 impl Told {
@@ -45,7 +48,7 @@ impl Told {
             }
             others += u64::from(boot.mode.total.instructions != first.mode.total.instructions);
         }
-        Ok(Self { first, boots, others })
+        Ok(Self { first, boots, others, stepped: None })
     }
 
     pub(super) fn observe(&self, meter: &mut Meter) {
@@ -54,7 +57,7 @@ impl Told {
 
     pub(super) fn testify(&self, witness: &mut Witness) {
         let Boot { mode, record, windows, samples, disturbed, interrupted, .. } = &self.first;
-        let Boot { in_mode, places, classes, .. } = &self.first;
+        let Boot { in_mode, places, classes, away, .. } = &self.first;
         let taken = samples.len() as u64;
         let sum = |of: fn(&Counts) -> u64| mode.stacks.values().map(of).sum::<u64>();
         let whole = mode.total;
@@ -70,6 +73,14 @@ impl Told {
             windows - taken - disturbed.values().sum::<u64>()
         });
         witness.expect("boots whose path is another than that of the first", 0, self.others);
+        if let Some([counted, stepped]) = self.stepped {
+            for (whose, (counted, stepped)) in
+                ["kernel", "program"].into_iter().zip(counted.into_iter().zip(stepped))
+            {
+                let claim = format!("instructions of the {whose} in a window, as a debugger steps");
+                witness.expect(&claim, stepped, counted);
+            }
+        }
         if let Outcome::Measured(inside) = &record.outcome {
             let counter = |name: &str| inside.counters.get(name).copied().unwrap_or(0);
             let touches = counter("samples_per_repetition") * counter("repetitions");
@@ -89,6 +100,9 @@ impl Told {
         let [samples, instructions] = interrupted;
         witness.set(counter::SAMPLES_INTERRUPTED, *samples);
         witness.set(counter::INTERRUPTED, *instructions);
+        let [samples, instructions] = away;
+        witness.set(counter::SAMPLES_AWAY, *samples);
+        witness.set(counter::AWAY, *instructions);
         for (what, count) in disturbed {
             witness.set(&counter::disturbed(what), *count);
         }

@@ -1,0 +1,150 @@
+//! Which case the machine measures, and what the machine has for it.
+//!
+//! The one idea: whatever a workload of this program measures touch by touch can be counted, so a
+//! kind is a case of another workload: of `fault/latency`, or of `fault/userfaultfd` where the
+//! program resolves its faults itself, in its signal handler, so that no other task takes part.
+
+use pagelab_bench::{Kind, Param, Read, Workload, plan::complete};
+use pagelab_record::Case;
+use serde::{Deserialize, Serialize};
+
+use super::guest;
+use crate::fault::{
+    kinds::{self, KINDS},
+    latency::LATENCY,
+    userfaultfd::USERFAULTFD,
+};
+
+/// Kinds that the program resolves: what `fault/userfaultfd` calls the handler and the operation.
+const RESOLVED: &[(&str, [&str; 2])] = &[
+    ("userfaultfd-copy", ["sigbus", "copy"]),
+    ("userfaultfd-zeropage", ["sigbus", "zeropage"]),
+    ("userfaultfd-continue", ["sigbus", "continue"]),
+    ("userfaultfd-wp", ["sigbus", "wp"]),
+    ("userfaultfd-wp-async", ["none", "wp-async"]),
+    ("userfaultfd-move", ["sigbus", "move"]),
+];
+
+/// Kinds that are about two nodes of memory; the machine of the others has one.
+const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
+
+/// What the kernels of distributions have as modules, by the kind that needs it.
+const MODULES: &[(&str, &[&str])] = &[("swap", &["zram", SWAP_BY])];
+/// How what is swapped is compressed: what the zram of every kernel since 6.1 offers.
+const SWAP_BY: &str = "lz4";
+
+const NAMES: &[&str] = &{
+    let mut names = [""; KINDS.len() + RESOLVED.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = if at < KINDS.len() { KINDS[at].name } else { RESOLVED[at - KINDS.len()].0 };
+        at += 1;
+    }
+    names
+};
+
+/// The parameter.
+pub(super) const KIND: Param = Param::axis("kind", Kind::Choice(NAMES), "write")
+    .help("what the touch finds, as in fault/latency; or who resolves it, as in fault/userfaultfd");
+
+/// A case of another workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inside {
+    workload: String,
+    case: Case,
+}
+
+/// What a machine has beside a processor and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) has_two_nodes: bool,
+    pub(super) has_disk: bool,
+    /// Modules that it loads, where the kernel came with some.
+    pub(super) modules: &'static [&'static str],
+}
+
+impl Parts {
+    /// Those for a kind.
+    pub(super) fn of(kind: &str) -> Self {
+        Self {
+            has_two_nodes: OF_TWO_NODES.contains(&kind),
+            has_disk: KINDS.iter().any(|row| row.name == kind && row.uses_dir),
+            modules: MODULES.iter().find(|row| row.0 == kind).map_or(&[], |row| row.1),
+        }
+    }
+}
+
+impl Inside {
+    /// The case that a case of ours stands for.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn of(asked: &Case) -> Result<Self, String> {
+        let word = |name| asked.get(name).expect("the case is complete");
+        let kind = word("kind");
+        let mut pairs = ["page", "size", "rounds"].map(|name| (name, word(name))).to_vec();
+        let resolved = RESOLVED.iter().find(|row| row.0 == kind);
+        let workload: &dyn Workload = if let Some((_, [handler, op])) = resolved {
+            pairs.extend([("handler", *handler), ("op", *op)]);
+            &USERFAULTFD
+        } else {
+            pairs.push(("kind", kind));
+            if kinds::kind_of(asked).uses_dir {
+                pairs.push(("dir", guest::FILES));
+            }
+            if kind == "swap" {
+                // What is offered here is not what the machine offers.
+                pairs.push(("algorithm", SWAP_BY));
+            }
+            &LATENCY
+        };
+        let case = complete(workload, &pairs)?;
+        Ok(Self { workload: workload.about().name.to_owned(), case })
+    }
+
+    /// The workload, and what its case says.
+    ///
+    /// # Errors
+    /// When it is of another build.
+    pub(super) fn entry(&self) -> Result<(&'static dyn Workload, &Case), String> {
+        let all: [&'static dyn Workload; 2] = [&LATENCY, &USERFAULTFD];
+        let found = all.into_iter().find(|one| one.about().name == self.workload);
+        let workload = found.ok_or_else(|| format!("no workload is called {}", self.workload))?;
+        Ok((workload, &self.case))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::path::PATH;
+
+    fn inside(pairs: &[(&str, &str)]) -> Result<Inside, String> {
+        Inside::of(&complete(&PATH, pairs)?)
+    }
+
+    #[test]
+    fn a_kind_is_a_case_of_the_workload_that_knows_it() {
+        let copy = inside(&[("kind", "userfaultfd-copy")]).unwrap();
+        let (workload, case) = copy.entry().unwrap();
+        assert_eq!(workload.about().name, "fault/userfaultfd");
+        assert!(case.is("handler", "sigbus") && case.is("op", "copy") && case.is("size", "8m"));
+        let (workload, case) = (inside(&[("kind", "swap")]).unwrap(), "lz4");
+        let (workload, found) = workload.entry().map(|(w, c)| (w.about().name, c.clone())).unwrap();
+        assert!(workload == "fault/latency" && found.is("algorithm", case));
+    }
+
+    #[test]
+    fn what_the_workload_refuses_is_refused() {
+        let error = inside(&[("kind", "userfaultfd-copy"), ("page", "64k")]).unwrap_err();
+        assert!(error.contains("page"), "{error}");
+        assert!(inside(&[("kind", "read"), ("page", "64k")]).is_err());
+    }
+
+    #[test]
+    fn every_kind_has_its_parts() {
+        assert!(Parts::of("mkwrite").has_disk && Parts::of("migrate").has_two_nodes);
+        assert_eq!(Parts::of("userfaultfd-copy").modules, [""; 0]);
+        assert_eq!(Parts::of("swap").modules, ["zram", "lz4"]);
+    }
+}
