@@ -9,7 +9,7 @@ use std::{
     fs::File,
     io::{Read as _, Seek as _, Write as _},
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use pagelab_bench::{Error, Plain};
@@ -31,9 +31,13 @@ const QEMU: &str = "qemu-system-x86_64";
 /// The first QEMU whose plugins may read memory.
 const VERSION_MIN: (u32, u32) = (9, 2);
 
-/// What the kernel is told in every machine.
-const PARAMETERS: &str =
-    "console=ttyS0 loglevel=4 panic=-1 oops=panic noreplace-smp norandmaps audit=0 no_timer_check";
+/// What the kernel is told in every machine. Addresses of programs are the same in every boot; with
+/// one processor a kernel would take the locks off its locked instructions; and an eighth of all
+/// that is executed before the first process would be a test of a source of random numbers.
+const PARAMETERS: &str = "console=ttyS0 loglevel=4 panic=-1 oops=panic noreplace-smp norandmaps \
+                          initcall_blacklist=jent_mod_init audit=0 no_timer_check";
+/// Where the kernel lies is the same in every boot, too, unless somebody asks for another.
+const IN_PLACE: [&str; 2] = ["nokaslr", "kaslr"];
 
 /// An emulator that loads plugins.
 pub(crate) const EMULATOR: Plain = Plain {
@@ -109,28 +113,57 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Boots it, waits for its end, and reads what the plugin wrote. A debugger steps through the
-    /// window that is its target, where there is one.
+    /// Boots it, waits for its end, and reads what the plugin wrote.
     ///
     /// # Errors
-    /// When it does not boot, its kernel panics, what it was told cannot be done, or the debugger
-    /// does not come to its target.
-    pub(super) fn run(
-        &self,
-        inside: &Inside,
-        target: Option<&Target>,
-    ) -> Result<(Log, Option<Steps>), Error> {
+    /// When it does not boot, its kernel panics, or what it was told cannot be done.
+    pub(super) fn run(&self, inside: &Inside) -> Result<Log, Error> {
+        let Prepared { command, console, .. } = &mut self.prepared(inside)?;
+        let plugin = plugin().ok_or_else(|| lacks(&PLUGIN))?;
+        let plugin = plugin.display().to_string().replace(',', ",,");
+        let mut log = memfd::create("pagelab-log")?;
+        command.arg("-plugin").arg(format!("{plugin},log={}", named(&log)));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let ended = command.spawn().and_then(Child::wait_with_output);
+        let ended = ended.map_err(|error| cannot_start(command, &error))?;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        judged(ended.status.code(), &text(&mut log), &said, &text(console))
+    }
+
+    /// Boots it without the plugin, and steps through a window.
+    ///
+    /// # Errors
+    /// When it does not boot, or does not come to the window.
+    pub(super) fn step(&self, inside: &Inside, target: &Target) -> Result<Steps, Error> {
+        let Prepared { command, console, .. } = &mut self.prepared(inside)?;
+        command.args(["-S", "-gdb", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut emulator = command.spawn().map_err(|error| cannot_start(command, &error))?;
+        let steps = Debugger::of(&mut emulator).expect("both are pipes").step(target);
+        // It is about to go on, or waits for the next step.
+        let ended = emulator.kill().and_then(|()| emulator.wait_with_output());
+        let said = ended.map_err(|error| cannot_start(command, &error))?.stderr;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        steps.map_err(|error| {
+            Error::Case(whole(
+                &format!("stepping through a window: {error}"),
+                &said,
+                &text(console),
+            ))
+        })
+    }
+
+    /// All but what looks at it.
+    fn prepared(&self, inside: &Inside) -> Result<Prepared, Error> {
         let modules = self.modules()?;
         let load = modules.iter().map(|(path, _)| path.clone()).collect();
         let orders = Orders { inside: inside.clone(), has_disk: self.disk > 0, load };
         let orders = serde_json::to_vec(&orders).expect("orders have text keys");
         let archive = initrd::archive(&orders, &modules)?;
-        let mut given = memfd::create("pagelab-initrd")?;
-        given
-            .write_all(&archive)
-            .map_err(|error| Error::Case(format!("the initramfs: {error}")))?;
-        let (log, console) = (memfd::create("pagelab-log")?, memfd::create("pagelab-console")?);
-        let mut command = self.command(&given, &log, &console)?;
+        let mut initrd = memfd::create("pagelab-initrd")?;
+        let written = initrd.write_all(&archive);
+        written.map_err(|error| Error::Case(format!("the initramfs: {error}")))?;
+        let console = memfd::create("pagelab-console")?;
+        let mut command = self.command(&initrd, &console)?;
         let disk = if self.disk > 0 { Some(disk::image(self.disk)?) } else { None };
         if let Some(disk) = &disk {
             // A driver of it is in the kernels of most distributions, and no module.
@@ -138,23 +171,8 @@ impl Machine {
             command.args(["-drive", &drive, "-device", "nvme,drive=disk,serial=path"]);
         }
         child::dies_with_us(&mut command);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        if target.is_some() {
-            command.args(["-S", "-gdb", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        }
-        let line = command.get_program().display().to_string();
-        let failed = |error| Error::Case(format!("cannot start {line}: {error}"));
-        let mut emulator = command.spawn().map_err(failed)?;
-        let steps = target.and_then(|target| Some(Debugger::of(&mut emulator)?.step(target)));
-        let steps = steps.transpose().or_else(|error| {
-            // It may be waiting for the next step.
-            emulator.kill().and_then(|()| emulator.wait()).map_err(failed)?;
-            Err(Error::Case(format!("stepping through a window: {error}")))
-        })?;
-        let ended = emulator.wait_with_output().map_err(failed)?;
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        let log = judged(ended.status.code(), &text(log), &said, &text(console))?;
-        Ok((log, steps))
+        command.stderr(Stdio::piped());
+        Ok(Prepared { command, console, _others: (initrd, disk) })
     }
 
     /// The paths of its modules in the machine, and what they are, in the order of loading.
@@ -167,10 +185,8 @@ impl Machine {
         Ok(found.into_iter().map(|(name, file)| (format!("/modules/{name}"), file)).collect())
     }
 
-    fn command(&self, initrd: &File, log: &File, console: &File) -> Result<Command, Error> {
-        let lacks = |need: &Plain| Error::Case(format!("{}: {}", need.name, need.cure));
+    fn command(&self, initrd: &File, console: &File) -> Result<Command, Error> {
         let emulator = Emulator::find().ok_or_else(|| lacks(&EMULATOR))?;
-        let plugin = plugin().ok_or_else(|| lacks(&PLUGIN))?;
         let mut command = Command::new(&emulator.program);
         for folder in &emulator.data {
             command.arg("-L").arg(folder);
@@ -193,16 +209,29 @@ impl Machine {
         command.arg("-serial").arg(format!("file:{}", named(console)));
         command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
         command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(named(initrd));
-        // Where the kernel lies is the same in every boot, unless somebody asks for another; and
-        // with one processor it would take the locks off its locked instructions.
-        let asks = |word| self.parameters.split(' ').any(|one| one == word);
-        let nokaslr = if asks("kaslr") { "" } else { "nokaslr " };
-        let words = format!("{PARAMETERS} {nokaslr}{} -- {COMMAND}", self.parameters);
+        let [in_place, anywhere] = IN_PLACE;
+        let is_anywhere = self.parameters.split(' ').any(|word| word == anywhere);
+        let place = if is_anywhere { anywhere } else { in_place };
+        let words = format!("{PARAMETERS} {place} {} -- {COMMAND}", self.parameters);
         command.arg("-append").arg(words);
-        let plugin = plugin.display().to_string().replace(',', ",,");
-        command.arg("-plugin").arg(format!("{plugin},log={}", named(log)));
         Ok(command)
     }
+}
+
+/// An emulator that is about to start, with the files that it is given and writes.
+#[derive(Debug)]
+struct Prepared {
+    command: Command,
+    console: File,
+    _others: (File, Option<File>),
+}
+
+fn lacks(need: &Plain) -> Error {
+    Error::Case(format!("{}: {}", need.name, need.cure))
+}
+
+fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
+    Error::Case(format!("cannot start {}: {error}", command.get_program().display()))
 }
 
 /// What a machine left, with what its emulator and its kernel said; or why it is nothing.
@@ -225,7 +254,7 @@ fn judged(code: Option<i32>, log: &str, said: &str, console: &str) -> Result<Log
     }
 }
 
-fn text(mut file: File) -> String {
+fn text(file: &mut File) -> String {
     let mut bytes = Vec::new();
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()

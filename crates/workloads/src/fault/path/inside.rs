@@ -4,7 +4,7 @@
 //! kind is a case of another workload: of `fault/latency`, or of `fault/userfaultfd` where the
 //! program resolves its faults itself, in its signal handler, so that no other task takes part.
 
-use pagelab_bench::{Kind, Param, Read, Workload, plan::complete};
+use pagelab_bench::{Kind, Param, Workload, plan::complete};
 use pagelab_record::Case;
 use serde::{Deserialize, Serialize};
 

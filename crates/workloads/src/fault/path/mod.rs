@@ -30,7 +30,7 @@ use pagelab_bench::{
 use pagelab_record::{Case, vocabulary::arm::OURS};
 
 use self::{
-    debugger::{Steps, Target},
+    debugger::Target,
     emulator::Machine,
     inside::{Inside, Parts},
     kernel::{Image, KERNELS, Parameters},
@@ -191,16 +191,6 @@ struct Booted {
     told: Option<Told>,
 }
 
-impl Booted {
-    /// What the plugin and a debugger count of one window.
-    fn step(&self, target: Option<Target>) -> Result<[Steps; 2], Error> {
-        let none = || Error::Case("no window to step through".to_owned());
-        let target = target.ok_or_else(none)?;
-        let (log, steps) = self.machine.run(&self.inside, Some(&target))?;
-        Ok([target.counted(&log).ok_or_else(none)?, steps.ok_or_else(none)?])
-    }
-}
-
 impl Trial for Booted {
     fn arm(&self) -> &'static str {
         OURS
@@ -209,14 +199,16 @@ impl Trial for Booted {
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let (mut all, mut target) = (Vec::new(), None);
         for _ in 0..self.boots {
-            let (log, _) = self.machine.run(&self.inside, None)?;
+            let log = self.machine.run(&self.inside)?;
             let boot = fold::fold(&log)?;
             target = Target::of(&log, OURS, &boot.mode);
             all.push(boot);
         }
         let mut told = Told::of(all)?;
         if self.is_stepped {
-            told.stepped = Some(self.step(target)?);
+            let target = target.ok_or_else(|| Error::Case("no window is the mode's".to_owned()))?;
+            let steps = self.machine.step(&self.inside, &target)?;
+            told.stepped = Some([target.counted, steps]);
         }
         told.observe(meter);
         self.told = Some(told);
