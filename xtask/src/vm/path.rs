@@ -19,38 +19,88 @@ use crate::shell;
 /// What stands for the machine in the list of expected skips: they make their own.
 pub(super) const MACHINE: &str = "path";
 /// The kernels.
-const KERNELS: [&str; 3] = ["6.1", "6.12", "newest"];
-/// What is asked of each: the name of the case, and the kinds and pages of its run.
-const CASES: &[(&str, &[&str])] = &[
-    (
-        "path/4k",
-        &["--kind", "write,read,zero-write,fork-cow,reuse,dontneed,zap,protect", "--size", "4m"],
-    ),
-    ("path/shmem", &["--kind", "shmem-write,shmem-minor", "--size", "4m"]),
-    ("path/file", &["--kind", "mkwrite", "--size", "2m"]),
-    ("path/nodes", &["--kind", "numa-hint", "--size", "2m"]),
-    ("path/2m", &["--kind", "write", "--page", "2m", "--size", "16m"]),
+const KERNELS: &[&str] = &["6.1", "6.12", "newest"];
+/// The one that is asked what any kernel would say.
+const ONE: &[&str] = &["6.12"];
+
+/// A run of the lane.
+struct Row {
+    name: &'static str,
+    kernels: &'static [&'static str],
+    /// What is asked: kinds, pages, and the rest of the command.
+    words: &'static [&'static str],
+    wanted: Wanted,
+}
+
+/// What a run comes to when all is well.
+enum Wanted {
+    /// Every claim holds.
+    Paths,
+    /// A failure, in these words.
+    Failure(&'static str),
+    /// Between its two cases one of these functions differs, and all that do add up to the whole.
+    Difference(&'static [&'static str]),
+}
+
+/// The runs.
+const ROWS: &[Row] = &[
+    Row {
+        name: "path/4k",
+        words: &[
+            "--kind",
+            "read,fork-cow,zap,protect,swap,userfaultfd-copy,shmem-minor",
+            "--size",
+            "2m",
+        ],
+        ..PATHS
+    },
+    // As long as a debugger finds it, step by step.
+    Row { name: "path/stepped", words: &["--size", "2m", "--stepped", "on"], ..PATHS },
+    Row { name: "path/file", words: &["--kind", "mkwrite,file-minor", "--size", "2m"], ..PATHS },
+    Row { name: "path/nodes", words: &["--kind", "numa-hint,migrate", "--size", "1m"], ..PATHS },
+    Row { name: "path/large", words: &["--page", "64k,2m,hugetlb-2m", "--size", "16m"], ..PATHS },
+    Row {
+        name: "path/planted",
+        kernels: ONE,
+        words: &["--size", "256k", "--parameters", "none,init_on_alloc=0"],
+        wanted: Wanted::Difference(&["__rmqueue_pcplist"]),
+    },
+    Row {
+        name: "path/no-fault",
+        kernels: ONE,
+        words: &["--kind", "mprotect", "--size", "64k"],
+        wanted: Wanted::Failure("takes no fault"),
+    },
+    Row {
+        name: "path/anywhere",
+        kernels: ONE,
+        words: &["--size", "64k", "--parameters", "kaslr"],
+        wanted: Wanted::Paths,
+    },
 ];
 
-/// What of it was asked for: a kernel, and a row of [`CASES`].
+/// What most rows are.
+const PATHS: Row = Row { name: "", kernels: KERNELS, words: &[], wanted: Wanted::Paths };
+
+/// What of it was asked for: a kernel, and a place in [`ROWS`].
 pub(super) fn selected(asked: &Asked) -> Vec<(&'static str, usize)> {
-    let rows = |kernel| (0..CASES.len()).map(move |row| (kernel, row));
-    let all = KERNELS.into_iter().flat_map(rows);
-    all.filter(|(kernel, row)| asked.takes(CASES[*row].0, kernel)).collect()
+    let kernels = |row: usize| ROWS[row].kernels.iter().map(move |kernel| (*kernel, row));
+    let all = (0..ROWS.len()).flat_map(kernels);
+    all.filter(|(kernel, row)| asked.takes(ROWS[*row].name, kernel)).collect()
 }
 
 /// Names of all, for a list.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    CASES.iter().map(|(name, _)| *name)
+    ROWS.iter().map(|row| row.name)
 }
 
 /// Runs a row on a kernel.
 pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Result<Booted> {
-    let (name, words) = CASES[row];
+    let Row { name, words, wanted, .. } = &ROWS[row];
     let folder = logs.join(format!("{kernel}-{}", name.replace('/', "-")));
     let _ = fs::remove_dir_all(&folder);
     let mut command = shell::program(&program.to_string_lossy(), ["run", "fault/path", "--quiet"]);
-    command.args(["--kernel", kernel]).args(words).arg("--output").arg(&folder);
+    command.args(["--kernel", kernel]).args(*words).arg("--output").arg(&folder);
     let (ran, took) = shell::timed(|| command.output());
     let ran = ran.with_context(|| shell::line(&command))?;
     let journal = folder.join("journal.jsonl");
@@ -62,8 +112,12 @@ pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Resu
         }
         let part = ["kind", "page"].map(|name| record["case"][name].as_str().unwrap_or("?"));
         let part = Some(part.join(" "));
-        let outcome = outcome(&record["outcome"]);
-        judged.findings.push(Finding { case: name.to_owned(), part, outcome });
+        let outcome = match (outcome(&record["outcome"]), wanted) {
+            (Outcome::Fail(why), Wanted::Failure(words)) if why.contains(words) => Outcome::Ok(why),
+            (Outcome::Ok(_), Wanted::Failure(words)) => Outcome::Fail(format!("not: {words}")),
+            (outcome, _) => outcome,
+        };
+        judged.findings.push(Finding { case: (*name).to_owned(), part, outcome });
         if judged.release.is_empty() {
             judged.release = release(&record["outcome"]).unwrap_or_default();
         }
@@ -73,8 +127,11 @@ pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Resu
         failures.push(String::from_utf8_lossy(&ran.stderr).trim().to_owned());
     } else {
         let seen = format!("{} kinds", judged.findings.len());
-        let whole = Finding { case: name.to_owned(), part: None, outcome: Outcome::Ok(seen) };
+        let whole = Finding { case: (*name).to_owned(), part: None, outcome: Outcome::Ok(seen) };
         judged.findings.insert(0, whole);
+    }
+    if let Wanted::Difference(functions) = wanted {
+        failures.extend(not_found(program, &folder, functions)?);
     }
     let mut booted = Booted {
         judged,
@@ -90,6 +147,22 @@ pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Resu
         }
     }
     Ok(booted)
+}
+
+/// What the comparison of a run's two cases does not show of what was planted.
+fn not_found(program: &Path, folder: &Path, functions: &[&str]) -> Result<Option<String>> {
+    let mut command = shell::program(&program.to_string_lossy(), ["compare"]);
+    command.arg(folder).args(["--by", "parameters", "--format", "json"]);
+    let said = command.output().with_context(|| shell::line(&command))?;
+    let said: Value =
+        serde_json::from_slice(&said.stdout).with_context(|| shell::line(&command))?;
+    let path = &said["paths"][0];
+    let found = path["functions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let number = |of: &Value, name: &str| of[name].as_i64().unwrap_or(0);
+    let sum: i64 = found.iter().map(|one| number(one, "b") - number(one, "a")).sum();
+    let is_there = found.iter().any(|one| functions.iter().any(|name| one["function"] == *name));
+    let is_whole = sum == number(path, "difference") && sum != 0;
+    Ok((!(is_there && is_whole)).then(|| format!("{functions:?} is not what differs: {path}")))
 }
 
 /// What came of a record. A machine that cannot show a kind is a skip, which the lane lists.
@@ -153,8 +226,9 @@ mod tests {
             kernels: vec![kernel.to_owned()],
             machines: vec![],
         };
-        assert_eq!(selected(&asked("path/", "6.12")).len(), CASES.len());
-        assert_eq!(selected(&asked("path/shmem", "6.1")), [("6.1", 1)]);
+        assert_eq!(selected(&asked("path/", "6.12")).len(), ROWS.len());
+        assert_eq!(selected(&asked("path/stepped", "6.1")), [("6.1", 1)]);
+        assert_eq!(selected(&asked("path/planted", "6.1")), []);
         assert!(selected(&asked("numa/", "6.12")).is_empty());
         assert!(names().all(|name| name.starts_with("path/")));
     }

@@ -3,7 +3,7 @@
 
 use pagelab_record::{Outcome, vocabulary::table::STACK};
 
-use crate::support::{Lab, build_library, failure, is_skipped, measured, skip};
+use crate::support::{Lab, binary, build_library, failure, is_skipped, measured, skip};
 
 /// The plugin is there, as beside a binary that was built whole.
 fn with_plugin() -> Lab {
@@ -32,6 +32,23 @@ fn a_kernel_that_is_not_there_is_a_skip_with_its_cure() {
     lab.pagelab(&["run", "fault/path", "--kind", "read", "--page", "64k"])
         .exits(2)
         .complains(&["kind=read"]);
+}
+
+#[test]
+fn an_emulator_that_loads_no_plugins_is_a_skip_that_says_so() {
+    let lab = with_plugin();
+    let says =
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo 'QEMU emulator version 10.0.2' || echo -smp\n";
+    lab.program(lab.file("script", says), "qemu-system-x86_64");
+    lab.file("image", "");
+    let mut command = assert_cmd::Command::new(binary());
+    command.args(["run", "fault/path", "--kernel", "./image", "-o", "run"]);
+    // Neither the system's emulator nor that of the lane.
+    command.env("PATH", lab.path(".")).env("XDG_CACHE_HOME", lab.path("."));
+    lab.ended(&mut command).exits(4);
+    let records = lab.records("run");
+    let Outcome::Skipped { need, cure } = &records[0].outcome else { panic!("{records:?}") };
+    assert!(need.contains("loads plugins") && cure.contains("-plugin"), "{need}; {cure}");
 }
 
 #[test]
