@@ -3,7 +3,10 @@
 //!
 //! The one idea: by number, never by the names that this library itself has.
 
-use std::ffi::{CStr, c_int, c_long, c_void};
+use std::{
+    ffi::{CStr, c_int, c_long, c_void},
+    ptr,
+};
 
 use pagelab_sys::process::preload::edge::checked;
 pub(crate) use pagelab_sys::process::preload::edge::{
@@ -74,6 +77,20 @@ pub(crate) fn now_ns() -> u64 {
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut now) };
     let [seconds, rest] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
     seconds * 1_000_000_000 + rest
+}
+
+/// Sleeps; nothing interrupts a thread that has all signals blocked.
+pub(crate) fn sleep_ns(ns: u64) {
+    let rest = libc::timespec { tv_sec: 0, tv_nsec: i64::try_from(ns).unwrap_or(0) };
+    // SAFETY: reads one `struct timespec`.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const rest, ptr::null::<c_void>()) };
+}
+
+/// Says who may access memory; what it holds stays.
+pub(crate) fn protect(at: *mut c_void, length: usize, access: c_int) -> Result<(), Errno> {
+    // SAFETY: rule 1, or what is opened and closed here again, which nothing of ours points into.
+    let answer = unsafe { libc::syscall(libc::SYS_mprotect, at, length, c_long::from(access)) };
+    checked(answer).map(drop)
 }
 
 /// Advises the kernel; no advice that is given here changes what memory holds.
@@ -148,4 +165,34 @@ pub(crate) fn replace(old: c_int, new: c_int, flags: c_int) -> Result<(), Errno>
 
 fn number(answer: c_long) -> Result<c_int, Errno> {
     checked(answer).map(|number| c_int::try_from(number).unwrap_or(-1))
+}
+
+/// A new map, of memory that nothing points into yet.
+#[cfg(test)]
+pub(crate) fn map_new(asked: &Map) -> *mut c_void {
+    assert_eq!(asked.address, 0, "a place that the kernel chooses");
+    // SAFETY: nothing lies there.
+    unsafe { map(asked, asked.flags) }
+}
+
+/// Whether the kernel reaches a byte.
+#[cfg(test)]
+pub(crate) fn is_readable(at: *const c_void) -> bool {
+    let mut vector = libc::iovec { iov_base: at.cast_mut(), iov_len: 1 };
+    let mut byte = 0_u8;
+    let mut own = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let pid = process();
+    // SAFETY: one vector of each process, which are both this one; one byte of ours is written.
+    let read = unsafe {
+        libc::syscall(
+            libc::SYS_process_vm_readv,
+            pid,
+            &raw mut own,
+            1_u64,
+            &raw mut vector,
+            1_u64,
+            0_u64,
+        )
+    };
+    read == 1
 }

@@ -14,7 +14,7 @@ use pagelab_sys::process::preload::{Counted, Order, log::Way};
 
 use crate::{
     calls::{self, Errno, Map},
-    is_ordered, pool_page, sheet, units,
+    is_ordered, places, pool_page, sheet, units,
 };
 
 /// Memory that somebody knows how it shall be.
@@ -67,6 +67,9 @@ pub(crate) unsafe fn made(map: &Map) -> *mut c_void {
     if let Some(at) = page.and_then(|page| calls::aside(|| in_pool(map, page))) {
         return at;
     }
+    if map.has(libc::MAP_FIXED) {
+        places::forget(map.address, map.length);
+    }
     // SAFETY: rule 1.
     let at = unsafe { calls::map(map, map.flags) };
     if at != libc::MAP_FAILED {
@@ -92,6 +95,9 @@ fn follow(map: &Map, at: *mut c_void) {
     let Map { length, .. } = *map;
     if units::is_large(length) && map.is_own() {
         units::begin(Way::Map, at, length);
+        if map.is_used() && map.access == libc::PROT_READ | libc::PROT_WRITE {
+            units::looked_at(at, length);
+        }
     }
     if is_ordered(Order::Huge, length) && map.is_own() {
         sheet::add(Counted::Asked, 1);

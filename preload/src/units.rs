@@ -17,8 +17,10 @@ use pagelab_sys::process::preload::{
     log::{Entry, UNITS, UNITS_MAX, Way, listed},
 };
 
-use crate::{calls, is_ordered, log, real, sheet, site};
+use crate::{calls, heat, is_ordered, log, places, real, sampler, sheet, site};
 
+/// Orders for which it matters who asked.
+const ABOUT_SITES: [Order; 3] = [Order::Watch, Order::Units, Order::Spare];
 /// The least that any order is about.
 static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
 /// What is listed.
@@ -30,7 +32,9 @@ pub(crate) fn follow(least: u64) {
     if least == u64::MAX {
         return;
     }
-    site::prepare();
+    if ABOUT_SITES.iter().any(|order| is_ordered(*order, usize::MAX)) {
+        site::prepare();
+    }
     let text = calls::variable(UNITS).map_or(&[][..], |text| text.to_bytes());
     for (key, place) in listed(text).zip(&LISTED) {
         place.store(key, Ordering::Relaxed);
@@ -48,6 +52,12 @@ pub(crate) fn is_large(bytes: usize) -> bool {
 #[cold]
 pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
     if at.is_null() {
+        return;
+    }
+    if way == Way::Malloc {
+        looked_at(at, length);
+    }
+    if !ABOUT_SITES.iter().any(|order| is_ordered(*order, length)) {
         return;
     }
     let site = site::here();
@@ -75,6 +85,13 @@ pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
     }
 }
 
+/// Memory that may be looked at for loads, which the program reads and writes.
+pub(crate) fn looked_at(at: *mut c_void, length: usize) {
+    if is_ordered(Order::Sample, length) && heat::is_open() {
+        sampler::begin(at.addr(), length);
+    }
+}
+
 /// Memory that begins there is given back, where that is noted.
 pub(crate) fn end(at: *mut c_void) {
     if !at.is_null() && is_ordered(Order::Watch, usize::MAX) {
@@ -82,6 +99,8 @@ pub(crate) fn end(at: *mut c_void) {
         log::add(&Entry::End { time_ns, pid, address });
     }
 }
+
+const PAGE: usize = 4096;
 
 /// Whether memory of glibc's malloc is a map of its own, which is unmapped when it is given back.
 fn is_map(at: *mut c_void) -> bool {
@@ -104,6 +123,8 @@ fn had(at: *mut c_void, bytes: usize) -> *mut c_void {
 }
 
 fn given_back(at: *mut c_void) {
+    // Not whole pages begin a place: the first of it lies behind the address.
+    places::forget(at.addr(), PAGE + 1);
     if is_large(usize::MAX) && is_map(at) {
         calls::aside(|| end(at));
     }
@@ -167,6 +188,7 @@ unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: u
 /// `munmap(2)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
+    places::forget(at.addr(), length);
     if is_large(length) {
         calls::aside(|| end(at));
     }

@@ -1,5 +1,6 @@
 #![expect(unsafe_code, reason = "PAGEMAP_SCAN fills an array through an ioctl")]
-//! Which pages of any process are there, and which of them were written lately: soft-dirty bits.
+//! Which pages of any process are there, and which of them were written lately: soft-dirty bits,
+//! or a protection that the kernel takes away.
 //!
 //! The one idea: writing 4 to `/proc/PID/clear_refs` protects every page of the process and clears
 //! its bit; the next store to it faults once and sets the bit again (`CONFIG_MEM_SOFT_DIRTY`,
@@ -8,6 +9,10 @@
 //! what is mapped huge is told by frames that follow each other.
 //!
 //! A kernel without the option takes the 4 and never sets the bit: [`notes_stores`] asks by doing.
+//!
+//! Where the process has registered its memory with userfaultfd for asynchronous write protection
+//! (`UFFD_FEATURE_WP_ASYNC`, Linux 6.7), the same walk tells which pages have lost theirs and
+//! protects those again, without a moment between the two ([`Walk::protecting`]).
 //!
 //! Rules for the unsafe blocks:
 //! 1. The addresses are another process's: nothing of ours is written but the list of regions.
@@ -38,6 +43,7 @@ const IS_SOFT_DIRTY: u64 = 1 << 7;
 /// `_IOWR('f', 16, struct pm_scan_arg)`.
 const PAGEMAP_SCAN: u64 =
     3 << 30 | (size_of::<uapi::pm_scan_arg>() as u64) << 16 | (b'f' as u64) << 8 | 16;
+const ENOTTY: rustix::io::Errno = rustix::io::Errno::NOTTY;
 /// Regions that one call returns.
 const REGIONS: usize = 2048;
 
@@ -59,6 +65,7 @@ pub struct Stretch {
 pub struct Walk {
     pagemap: File,
     scans: bool,
+    protects: bool,
     regions: Vec<uapi::page_region>,
 }
 
@@ -70,9 +77,20 @@ impl Walk {
     pub fn of(pid: u32) -> io::Result<Self> {
         let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
         let none = uapi::page_region { start: 0, end: 0, categories: 0 };
-        let mut walk = Self { pagemap, scans: true, regions: vec![none; REGIONS] };
+        let regions = vec![none; REGIONS];
+        let mut walk = Self { pagemap, scans: true, protects: false, regions };
         walk.scans = walk.scan(PAGE..2 * PAGE, &mut |_| ()).is_ok();
         Ok(walk)
+    }
+
+    /// One that tells which pages are not write-protected, and protects them: it skips memory that
+    /// is not registered for that.
+    ///
+    /// # Errors
+    /// As [`Walk::of`]; `ENOTTY` before Linux 6.7.
+    pub fn protecting(pid: u32) -> io::Result<Self> {
+        let walk = Self::of(pid)?;
+        if walk.scans { Ok(Self { protects: true, ..walk }) } else { Err(ENOTTY.into()) }
     }
 
     /// Hands on every stretch of present pages of a range, in rising order.
@@ -85,11 +103,16 @@ impl Walk {
 
     fn scan(&mut self, range: Range<u64>, found: &mut dyn FnMut(Stretch)) -> io::Result<()> {
         let huge = u64::from(uapi::PAGE_IS_HUGE);
+        let (bit, flags) = if self.protects {
+            (u64::from(uapi::PAGE_IS_WRITTEN), u64::from(uapi::PM_SCAN_WP_MATCHING))
+        } else {
+            (IS_SOFT_DIRTY, 0)
+        };
         let Range { start: mut from, end } = range;
         while from < end {
             let mut argument = uapi::pm_scan_arg {
                 size: size_of::<uapi::pm_scan_arg>() as u64,
-                flags: 0,
+                flags,
                 start: from,
                 end,
                 walk_end: 0,
@@ -99,7 +122,7 @@ impl Walk {
                 category_inverted: 0,
                 category_mask: u64::from(uapi::PAGE_IS_PRESENT),
                 category_anyof_mask: 0,
-                return_mask: huge | IS_SOFT_DIRTY,
+                return_mask: huge | bit,
             };
             let fd = self.pagemap.as_raw_fd();
             // SAFETY: rule 1: the argument has the size that it announces, `vec` has `vec_len`
@@ -109,7 +132,7 @@ impl Walk {
             let filled = usize::try_from(checked(filled)?).map_err(io::Error::other)?;
             for region in self.regions.iter().take(filled) {
                 let is = |category| region.categories & category != 0;
-                let (written, huge) = (is(IS_SOFT_DIRTY), is(huge));
+                let (written, huge) = (is(bit), is(huge));
                 found(Stretch { start: region.start, end: region.end, written, huge });
             }
             // Not by `walk_end`: the kernel fills the list by parts of 512 regions, and where a

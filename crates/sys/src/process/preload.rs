@@ -6,6 +6,7 @@
 //! them; counts are words of a page that all its processes share.
 
 pub mod edge;
+pub mod heat;
 pub mod log;
 
 use std::{fmt, str};
@@ -37,12 +38,14 @@ listed! {
         Units,
         /// What malloc gives of another unit is to have none (`MADV_NOHUGEPAGE`).
         Spare,
+        /// Maps and what malloc gives are looked at for loads ([`heat`]).
+        Sample,
     }
 }
 
 impl Order {
     /// Those that are about units.
-    pub const OF_UNITS: [Self; 3] = [Self::Watch, Self::Units, Self::Spare];
+    pub const OF_UNITS: [Self; 4] = [Self::Watch, Self::Units, Self::Spare, Self::Sample];
 
     /// Its name in the variable.
     pub const fn name(self) -> &'static str {
@@ -54,6 +57,7 @@ impl Order {
             Self::Watch => "watch",
             Self::Units => "units",
             Self::Spare => "spare",
+            Self::Sample => "sample",
         }
     }
 }
@@ -169,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 7]>()) {
+        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 8]>()) {
             let orders = Orders { from };
             prop_assert_eq!(Orders::parse(orders.to_string().as_bytes()), orders);
         }

@@ -233,7 +233,7 @@ pub(super) const fn request<T>(number: u32) -> u64 {
 }
 
 const API: u64 = request::<uapi::uffdio_api>(uapi::_UFFDIO_API);
-const REGISTER: u64 = request::<uapi::uffdio_register>(uapi::_UFFDIO_REGISTER);
+pub(super) const REGISTER: u64 = request::<uapi::uffdio_register>(uapi::_UFFDIO_REGISTER);
 pub(super) const WRITEPROTECT: u64 =
     request::<uapi::uffdio_writeprotect>(uapi::_UFFDIO_WRITEPROTECT);
 /// `_IOR(UFFDIO, 1, struct uffdio_range)`.

@@ -6,6 +6,8 @@
 //! messages, [`Armed`] the handler of the signal. What was resolved is counted where it happens
 //! ([`Tally`]).
 //!
+//! [`Theirs`] is another process's, which registers that one's memory from outside.
+//!
 //! A descriptor is always non-blocking: `poll` of a blocking one reports `POLLERR` at once. It asks
 //! for faults of user mode only, which needs no privilege since Linux 5.11.
 
@@ -17,6 +19,7 @@ mod sigbus;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod theirs;
 
 pub use content::{differing, fill, write_protected};
 pub use descriptor::{Ability, Mode, Uffd};
@@ -24,3 +27,4 @@ pub use resolver::{Op, Resolver};
 pub use serve::{Stop, Wait, serve};
 pub use sigbus::Armed;
 pub use tally::{Counts, Tally};
+pub use theirs::Theirs;

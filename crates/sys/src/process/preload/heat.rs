@@ -1,0 +1,373 @@
+#![expect(unsafe_code, reason = "userfaultfd is opened without allocating; rules below")]
+//! The yard: where programs that are watched for hot pages and whoever watches them meet.
+//!
+//! The one idea: a file in memory that all of them map or read. Each program that is loaded has a
+//! row with its number and its descriptor of faults; what the library in a program sees of loads
+//! is an entry of a ring, two words, which whoever watches takes out. Whatever stands there was
+//! written by somebody's program: it is bounded, and nothing is believed but that it was said.
+//!
+//! Rules for the unsafe blocks:
+//! 1. A number is only a number, and a struct has the size that its request carries.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{c_int, c_long},
+    fs::File,
+    io,
+    ops::Range,
+    os::{fd::AsRawFd, unix::fs::FileExt},
+};
+
+use linux_raw_sys::general as uapi;
+
+use super::edge::{Errno, checked, close};
+use crate::memory::memfd;
+
+/// The variable that names the file of the yard.
+pub const HEAT: &str = "PAGELAB_PRELOAD_HEAT";
+/// Programs that have a row; further ones are only counted.
+pub const ROWS: usize = 1024;
+/// Entries of the ring.
+pub const RING: usize = 1 << 19;
+/// Where in the yard rows begin, in words.
+pub const ROWS_AT: usize = 8;
+/// Words of a row.
+pub const ROW_WORDS: usize = 8;
+/// Where the ring begins, in words.
+pub const RING_AT: usize = ROWS_AT + ROWS * ROW_WORDS;
+/// Words of an entry.
+pub const ENTRY_WORDS: usize = 2;
+/// Words of the yard.
+pub const WORDS: usize = RING_AT + RING * ENTRY_WORDS;
+/// Bytes of the file.
+pub const HEAT_BYTES: usize = WORDS * size_of::<u64>();
+/// Room of the ring for entries that threads begin at the same time.
+pub const SPARE: usize = 1024;
+/// An entry that is not whole while so many later ones are there is nobody's any more.
+const LATE: u64 = 4096;
+
+/// A word at the head of the yard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// Programs that were loaded.
+    Programs,
+    /// Entries that were begun.
+    Begun,
+    /// Entries that were taken out.
+    Taken,
+    /// The sweep that is asked for.
+    Asked,
+    /// Entries that there was no room for.
+    Lost,
+}
+
+/// A word of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// The process; written last.
+    Pid,
+    /// The number of its descriptor of faults, and 1; 0 for none.
+    Descriptor,
+    /// Why it has none.
+    Errno,
+    /// The last sweep that is done.
+    Swept,
+    /// Places that were left out of sweeps for good: a lock lies in them.
+    LeftOut,
+}
+
+/// What an entry is, in the lowest bits of the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Pages were looked at, all of them for the same time.
+    Looked = 1,
+    /// A page was accessed meanwhile.
+    Seen = 2,
+}
+
+const PAGE: u64 = 4096;
+
+/// The words of an entry; the first is never 0.
+pub const fn entry(kind: Kind, address: u64, pages: u32, pid: u32) -> [u64; ENTRY_WORDS] {
+    [(address / PAGE * PAGE) | kind as u64, (pages as u64) << 32 | pid as u64]
+}
+
+/// Opens a descriptor for asynchronous write protection, high enough to be in nobody's way.
+///
+/// # Errors
+/// With the number of the error: `EINVAL` before Linux 6.7.
+pub fn descriptor() -> Result<c_int, Errno> {
+    const HIGH: c_long = 700;
+    let user_only = c_long::from(uapi::UFFD_USER_MODE_ONLY);
+    let flags = c_long::from(libc::O_CLOEXEC | libc::O_NONBLOCK) | user_only;
+    // SAFETY: rule 1.
+    let opened = checked(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })?;
+    let features = uapi::UFFD_FEATURE_PAGEFAULT_FLAG_WP
+        | uapi::UFFD_FEATURE_WP_ASYNC
+        | uapi::UFFD_FEATURE_WP_UNPOPULATED;
+    let (api, features) = (u64::from(uapi::UFFD_API), u64::from(features));
+    let mut argument = uapi::uffdio_api { api, features, ioctls: 0 };
+    // SAFETY: rule 1.
+    let spoke = checked(unsafe { libc::syscall(libc::SYS_ioctl, opened, API, &raw mut argument) });
+    let file = c_int::try_from(opened).unwrap_or(-1);
+    if let Err(errno) = spoke {
+        close(file);
+        return Err(errno);
+    }
+    let duplicate = c_long::from(libc::F_DUPFD_CLOEXEC);
+    // SAFETY: rule 1.
+    match checked(unsafe { libc::syscall(libc::SYS_fcntl, opened, duplicate, HIGH) }) {
+        Ok(high) => {
+            close(file);
+            Ok(c_int::try_from(high).unwrap_or(-1))
+        }
+        // No room up there: the low one does it as well.
+        Err(_) => Ok(file),
+    }
+}
+
+/// `_IOWR(0xAA, 0x3F, struct uffdio_api)`.
+const API: u64 = 3 << 30 | (size_of::<uapi::uffdio_api>() as u64) << 16 | 0xAA << 8 | 0x3F;
+
+/// A program that was loaded with the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// The process.
+    pub pid: u32,
+    /// Its row: another program of the same process has another.
+    pub row: usize,
+    /// Its descriptor of faults, or why it has none.
+    pub descriptor: Result<i32, i32>,
+    /// The last sweep that it has done.
+    pub swept: u64,
+    /// Places that it leaves out.
+    pub left_out: u64,
+}
+
+/// What was said of pages of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Ranges that were looked at.
+    pub looked: Vec<Range<u64>>,
+    /// Pages that were accessed, by address.
+    pub seen: Vec<u64>,
+}
+
+/// The yard, as whoever watches has it.
+#[derive(Debug)]
+pub struct Yard {
+    file: File,
+    taken: u64,
+    asked: u64,
+    said: BTreeMap<u32, Said>,
+}
+
+impl Yard {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When there can be no file in memory.
+    pub fn new() -> io::Result<Self> {
+        let file = memfd::create("pagelab-heat").map_err(io::Error::other)?;
+        file.set_len(HEAT_BYTES as u64)?;
+        Ok(Self { file, taken: 0, asked: 0, said: BTreeMap::new() })
+    }
+
+    /// The variable that leads to it, for as long as it is there.
+    pub fn variable(&self) -> (&'static str, String) {
+        (HEAT, format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
+
+    /// The last program of each process.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn programs(&self) -> io::Result<Vec<Program>> {
+        let count = usize::try_from(self.head(Head::Programs)?).unwrap_or(ROWS).min(ROWS);
+        let words = self.words(ROWS_AT, count * ROW_WORDS)?;
+        let mut last: BTreeMap<u32, Program> = BTreeMap::new();
+        for (row, words) in words.chunks_exact(ROW_WORDS).enumerate() {
+            let of = |which: Of| words.get(which as usize).copied().unwrap_or(0);
+            let Some(pid) = u32::try_from(of(Of::Pid)).ok().filter(|pid| *pid != 0) else {
+                continue;
+            };
+            let number = |word: u64| i32::try_from(word).unwrap_or(i32::MAX);
+            let descriptor = match of(Of::Descriptor) {
+                0 => Err(number(of(Of::Errno))),
+                above => Ok(number(above - 1)),
+            };
+            let (swept, left_out) = (of(Of::Swept), of(Of::LeftOut));
+            last.insert(pid, Program { pid, row, descriptor, swept, left_out });
+        }
+        Ok(last.into_values().collect())
+    }
+
+    /// Programs that found no row.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn without_row(&self) -> io::Result<u64> {
+        Ok(self.head(Head::Programs)?.saturating_sub(ROWS as u64))
+    }
+
+    /// Entries that there was no room for.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn lost(&self) -> io::Result<u64> {
+        self.head(Head::Lost)
+    }
+
+    /// Asks all programs for one more sweep; its number.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn ask(&mut self) -> io::Result<u64> {
+        self.asked += 1;
+        self.set(Head::Asked, self.asked)?;
+        Ok(self.asked)
+    }
+
+    /// Takes what was said of a process since this was last asked.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn take(&mut self, pid: u32) -> io::Result<Said> {
+        self.drain()?;
+        Ok(self.said.remove(&pid).unwrap_or_default())
+    }
+
+    /// Takes out all that is whole.
+    fn drain(&mut self) -> io::Result<()> {
+        let begun = self.head(Head::Begun)?;
+        // No more than there is room for, whatever stands there.
+        let most = begun.saturating_sub(self.taken).min(RING as u64);
+        let mut left = most;
+        while left > 0 {
+            let slot = usize::try_from(self.taken % RING as u64).unwrap_or(0);
+            let count = usize::try_from(left).unwrap_or(RING).min(RING - slot).min(1 << 14);
+            let at = RING_AT + slot * ENTRY_WORDS;
+            let words = self.words(at, count * ENTRY_WORDS)?;
+            let mut whole = 0;
+            for words in words.chunks_exact(ENTRY_WORDS) {
+                let later = left - whole as u64;
+                if words[0] == 0 && later < LATE {
+                    break;
+                }
+                whole += 1;
+                self.note([words[0], words[1]]);
+            }
+            let zeroes = vec![0_u8; whole * ENTRY_WORDS * 8];
+            self.file.write_all_at(&zeroes, at as u64 * 8)?;
+            self.taken += whole as u64;
+            left -= whole as u64;
+            self.set(Head::Taken, self.taken)?;
+            if whole < count {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, [first, second]: [u64; ENTRY_WORDS]) {
+        let (address, kind) = (first / PAGE * PAGE, first % PAGE);
+        let (pages, pid) = (second >> 32, u32::try_from(second & u64::from(u32::MAX)));
+        let Some(end) = address.checked_add(pages * PAGE) else { return };
+        let said = self.said.entry(pid.unwrap_or(0)).or_default();
+        if kind == Kind::Looked as u64 && pages > 0 {
+            said.looked.push(address..end);
+        } else if kind == Kind::Seen as u64 {
+            said.seen.push(address);
+        }
+    }
+
+    fn head(&self, which: Head) -> io::Result<u64> {
+        Ok(self.words(which as usize, 1)?[0])
+    }
+
+    fn set(&self, which: Head, value: u64) -> io::Result<()> {
+        self.file.write_all_at(&value.to_ne_bytes(), which as u64 * 8)
+    }
+
+    fn words(&self, at: usize, count: usize) -> io::Result<Vec<u64>> {
+        let mut bytes = vec![0; count * 8];
+        self.file.read_exact_at(&mut bytes, at as u64 * 8)?;
+        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a library does.
+    fn add(yard: &Yard, words: [u64; 2]) {
+        let nth = yard.head(Head::Begun).unwrap();
+        yard.set(Head::Begun, nth + 1).unwrap();
+        let at = (RING_AT as u64 + nth % RING as u64 * 2) * 8;
+        yard.file.write_all_at(&words[1].to_ne_bytes(), at + 8).unwrap();
+        yard.file.write_all_at(&words[0].to_ne_bytes(), at).unwrap();
+    }
+
+    #[test]
+    fn what_each_process_said_is_taken_once() {
+        let mut yard = Yard::new().unwrap();
+        add(&yard, entry(Kind::Looked, 0x7000, 3, 9));
+        add(&yard, entry(Kind::Seen, 0x8123, 1, 9));
+        add(&yard, entry(Kind::Seen, 0x5000, 1, 8));
+        add(&yard, [0; 2]);
+        add(&yard, entry(Kind::Seen, 0x9000, 1, 9));
+        let Said { looked, seen } = yard.take(9).unwrap();
+        assert_eq!(
+            looked.iter().map(|one| (one.start, one.end)).collect::<Vec<_>>(),
+            [(0x7000, 0xa000)]
+        );
+        assert_eq!(seen, [0x8000]);
+        assert_eq!(yard.take(9).unwrap(), Said::default(), "one before it is not whole yet");
+        assert_eq!(yard.take(8).unwrap().seen, [0x5000]);
+        let late = RING_AT as u64 * 8 + 3 * 16;
+        yard.file.write_all_at(&(0xb000_u64 | 2).to_ne_bytes(), late).unwrap();
+        yard.file.write_all_at(&9_u64.to_ne_bytes(), late + 8).unwrap();
+        assert_eq!(yard.take(9).unwrap().seen, [0xb000, 0x9000]);
+    }
+
+    #[test]
+    fn a_process_is_what_its_last_row_says() {
+        let mut yard = Yard::new().unwrap();
+        let row = |nth: usize, of: Of, value: u64| {
+            let at = (ROWS_AT + nth * ROW_WORDS + of as usize) * 8;
+            yard.file.write_all_at(&value.to_ne_bytes(), at as u64).unwrap();
+        };
+        row(0, Of::Pid, 7);
+        row(0, Of::Descriptor, 701);
+        row(1, Of::Errno, 22);
+        row(2, Of::Pid, 7);
+        row(2, Of::Errno, 22);
+        yard.set(Head::Programs, 5000).unwrap();
+        let programs = yard.programs().unwrap();
+        assert_eq!(programs.len(), 1);
+        assert_eq!((programs[0].row, programs[0].descriptor), (2, Err(22)));
+        assert_eq!(yard.without_row().unwrap(), 5000 - 1024);
+        assert_eq!(yard.ask().unwrap(), 1);
+    }
+
+    proptest! {
+        // Each case may read a whole ring.
+        #![proptest_config(ProptestConfig::with_cases(8))]
+        #[test]
+        fn no_words_of_a_program_make_a_yard_panic(
+            words in prop::collection::vec(any::<u64>(), 0..64),
+            head in any::<[u64; 8]>(),
+        ) {
+            let mut yard = Yard::new().unwrap();
+            for (at, words) in [(0, &head[..]), (ROWS_AT, &words), (RING_AT, &words)] {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                yard.file.write_all_at(&bytes, at as u64 * 8).unwrap();
+            }
+            yard.programs().unwrap();
+            yard.take(1).unwrap();
+        }
+    }
+}

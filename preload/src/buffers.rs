@@ -1,0 +1,155 @@
+#![expect(unsafe_code, reason = "the program's own calls; the rules are in lib.rs")]
+//! Calls by which a program hands memory to the kernel: it stays open for as long as they last.
+//!
+//! The one idea: the kernel does not wait for a handler; it answers `EFAULT` where memory is
+//! closed. So the calls that programs make by name are listed here with what they reach. A call
+//! that is not listed, or that no name leads to, may still fail: docs/tier-promote.md says which.
+//! Locks are reached by calls without a name; memory with one in it is looked at no more.
+
+use std::{
+    ffi::{c_char, c_int, c_long, c_void},
+    mem, ptr,
+};
+
+use crate::{
+    calls,
+    places::{self, Busy},
+    real::Later,
+    sampler,
+};
+
+/// Calls with what they reach: an address and its bytes.
+macro_rules! reaching {
+    ($(
+        fn $name:ident($($argument:ident: $type:ty),+) -> $answer:ty, $at:expr, $bytes:expr;
+    )+) => {$(
+        /// The call of this name, with what it reaches open.
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name($($argument: $type),+) -> $answer {
+            type Call = unsafe extern "C-unwind" fn($($type),+) -> $answer;
+            static NEXT: Later = Later::new(crate::real::name(concat!(stringify!($name), "\0")));
+            let _busy = Busy::with($at.addr(), $bytes);
+            // SAFETY: the loader found it by the name of this type.
+            let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.must()) };
+            // SAFETY: rule 1.
+            unsafe { call($($argument),+) }
+        }
+    )+};
+}
+
+reaching! {
+    fn read(file: c_int, at: *mut c_void, bytes: usize) -> isize, at, bytes;
+    fn __read_chk(file: c_int, at: *mut c_void, bytes: usize, room: usize) -> isize, at, bytes;
+    fn pread(file: c_int, at: *mut c_void, bytes: usize, from: i64) -> isize, at, bytes;
+    fn pread64(file: c_int, at: *mut c_void, bytes: usize, from: i64) -> isize, at, bytes;
+    fn __pread_chk(file: c_int, at: *mut c_void, bytes: usize, from: i64, room: usize) -> isize,
+        at, bytes;
+    fn __pread64_chk(file: c_int, at: *mut c_void, bytes: usize, from: i64, room: usize) -> isize,
+        at, bytes;
+    fn write(file: c_int, at: *const c_void, bytes: usize) -> isize, at, bytes;
+    fn pwrite(file: c_int, at: *const c_void, bytes: usize, from: i64) -> isize, at, bytes;
+    fn pwrite64(file: c_int, at: *const c_void, bytes: usize, from: i64) -> isize, at, bytes;
+    fn recv(file: c_int, at: *mut c_void, bytes: usize, flags: c_int) -> isize, at, bytes;
+    fn __recv_chk(file: c_int, at: *mut c_void, bytes: usize, room: usize, flags: c_int) -> isize,
+        at, bytes;
+    fn send(file: c_int, at: *const c_void, bytes: usize, flags: c_int) -> isize, at, bytes;
+    fn recvfrom(file: c_int, at: *mut c_void, bytes: usize, flags: c_int, who: *mut c_void,
+        length: *mut c_void) -> isize, at, bytes;
+    fn sendto(file: c_int, at: *const c_void, bytes: usize, flags: c_int, who: *const c_void,
+        length: u32) -> isize, at, bytes;
+    fn fread(at: *mut c_void, each: usize, count: usize, file: *mut c_void) -> usize,
+        at, each.saturating_mul(count);
+    fn __fread_chk(at: *mut c_void, room: usize, each: usize, count: usize, file: *mut c_void)
+        -> usize, at, each.saturating_mul(count);
+    fn fwrite(at: *const c_void, each: usize, count: usize, file: *mut c_void) -> usize,
+        at, each.saturating_mul(count);
+    fn poll(at: *mut libc::pollfd, count: libc::nfds_t, patience: c_int) -> c_int,
+        at, usize::try_from(count).unwrap_or(0).saturating_mul(size_of::<libc::pollfd>());
+    fn epoll_wait(file: c_int, at: *mut c_void, count: c_int, patience: c_int) -> c_int,
+        at, usize::try_from(count).unwrap_or(0).saturating_mul(size_of::<libc::epoll_event>());
+    fn open(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, path, 1;
+    fn open64(path: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int, path, 1;
+    fn readv(file: c_int, parts: *const libc::iovec, count: c_int) -> isize,
+        anything(parts), usize::MAX;
+    fn writev(file: c_int, parts: *const libc::iovec, count: c_int) -> isize,
+        anything(parts), usize::MAX;
+    fn recvmsg(file: c_int, message: *mut c_void, flags: c_int) -> isize,
+        anything(message), usize::MAX;
+    fn sendmsg(file: c_int, message: *const c_void, flags: c_int) -> isize,
+        anything(message), usize::MAX;
+}
+
+/// What is reached stands in memory itself: all there is.
+fn anything<T>(_: *const T) -> *const T {
+    ptr::null()
+}
+
+/// Locks: where one lies is looked at no more.
+macro_rules! locking {
+    ($(fn $name:ident;)+) => {$(
+        /// The call of this name; memory with a lock in it is left out.
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(lock: *mut c_void) -> c_int {
+            type Call = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+            static NEXT: Later = Later::new(crate::real::name(concat!(stringify!($name), "\0")));
+            sampler::leave_out(lock.addr());
+            // SAFETY: the loader found it by the name of this type.
+            let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.must()) };
+            // SAFETY: rule 1.
+            unsafe { call(lock) }
+        }
+    )+};
+}
+
+locking! {
+    fn pthread_mutex_lock;
+    fn pthread_rwlock_rdlock;
+    fn pthread_rwlock_wrlock;
+    fn sem_wait;
+    fn sem_post;
+}
+
+/// `mprotect(2)`: what the program protects itself is looked at no more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> c_int {
+    places::forget(at.addr(), length);
+    if calls::protect(at, length, access).is_ok() { 0 } else { -1 }
+}
+
+/// `madvise(2)`: some advice reaches the memory.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
+    let _busy = Busy::with(at.addr(), length);
+    if calls::advise(at, length, advice).is_ok() { 0 } else { -1 }
+}
+
+/// `mremap(2)`: memory that lies elsewhere is another place, which is looked at no more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mremap(
+    at: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    places::forget(at.addr(), old);
+    if flags & libc::MREMAP_FIXED != 0 {
+        places::forget(to.addr(), new);
+    }
+    let flags = c_long::from(flags);
+    // SAFETY: rule 1.
+    let answer = unsafe { libc::syscall(libc::SYS_mremap, at, old, new, flags, to) };
+    answer as *mut c_void
+}
+
+/// `sigaltstack(2)`: a signal's own stack cannot be closed.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    // SAFETY: null, or the program's own.
+    if let Some(stack) = unsafe { new.as_ref() } {
+        places::forget(stack.ss_sp.addr(), stack.ss_size);
+    }
+    // SAFETY: rule 1.
+    let answer = unsafe { libc::syscall(libc::SYS_sigaltstack, new, old) };
+    c_int::try_from(answer).unwrap_or(-1)
+}

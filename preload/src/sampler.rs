@@ -1,0 +1,141 @@
+#![expect(unsafe_code, reason = "a thread without the library of threads; the rules are in lib.rs")]
+//! The thread that looks for loads: it closes a window of memory for a moment and opens it again.
+//!
+//! The one idea: it does so once over all places each time that somebody asks for a sweep, and
+//! sleeps otherwise, so that what it costs is in the hands of whoever asks. It has every signal
+//! blocked, and starts with the first memory that is looked at: a program without any has no thread
+//! more. A fork finds the window open and leaves the child alone: it has no such thread.
+
+use std::{
+    ffi::c_void,
+    mem, ptr,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use pagelab_sys::process::preload::heat::{Kind, Of};
+
+use crate::{calls, heat, places, signals};
+
+const PAGE: usize = 4096;
+/// Pages of a window, at least and at most: each page that is touched in one is a map for as long,
+/// of which a process may have 65530 (`vm.max_map_count`).
+const WINDOW: (usize, usize) = (1024, 16 << 10);
+/// A sweep has so many windows, where that is possible.
+const WINDOWS: usize = 128;
+/// How long a window is closed.
+const CLOSED_NS: u64 = 10_000_000;
+/// Between two looks whether a sweep is asked for.
+const PAUSE_NS: u64 = 10_000_000;
+/// How often a window is tried that was opened by somebody.
+const TRIES: usize = 3;
+
+/// 0: none yet. 1: starting or there.
+static THREAD: AtomicU32 = AtomicU32::new(0);
+static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
+/// Sampling was ordered, and can be.
+static READY: AtomicU32 = AtomicU32::new(0);
+
+/// Takes the signal over, before the program has its first instruction.
+pub(crate) fn prepare() {
+    extern "C" fn before() {
+        places::hold();
+    }
+    extern "C" fn after() {
+        places::release();
+    }
+    extern "C" fn child() {
+        READY.store(0, Ordering::Release);
+        places::release();
+    }
+    // SAFETY: three functions that make plain system calls only.
+    let follows = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) } == 0;
+    if follows && signals::take_over() {
+        READY.store(1, Ordering::Release);
+    }
+}
+
+/// Whether memory is looked at.
+pub(crate) fn is_ready() -> bool {
+    READY.load(Ordering::Acquire) != 0
+}
+
+/// The program has memory that is to be looked at.
+pub(crate) fn begin(at: usize, length: usize) {
+    if !is_ready() || !places::begin(at, length) {
+        return;
+    }
+    if THREAD.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() && !start() {
+        THREAD.store(0, Ordering::Release);
+    }
+}
+
+/// A place is left out from now on, since a lock lies in it: the kernel may reach for that without
+/// anybody having called it by a name that is known here.
+pub(crate) fn leave_out(at: usize) {
+    let count = places::forget(at, 1);
+    if count > 0 {
+        let all = LEFT_OUT.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+        heat::set(Of::LeftOut, all);
+    }
+}
+
+fn start() -> bool {
+    // SAFETY: a set is a plain array of words.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { mem::zeroed() };
+    let mut thread: libc::pthread_t = 0;
+    // SAFETY: fills one set.
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY: reads one set and fills the other; a thread inherits what is blocked.
+    unsafe { signals::mask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
+    // SAFETY: `run` takes nothing, and ends with the process.
+    let failed =
+        unsafe { libc::pthread_create(&raw mut thread, ptr::null(), run, ptr::null_mut()) };
+    if failed == 0 {
+        // SAFETY: it was just made, and nobody joins it.
+        unsafe { libc::pthread_detach(thread) };
+    }
+    // SAFETY: reads one set.
+    unsafe { signals::mask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+    failed == 0
+}
+
+extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    let mut done = 0;
+    loop {
+        let asked = heat::asked();
+        if asked > done {
+            sweep();
+            done = asked;
+            heat::set(Of::Swept, asked);
+        } else {
+            calls::sleep_ns(PAUSE_NS);
+        }
+    }
+}
+
+/// Looks at all places once.
+fn sweep() {
+    let all: usize = places::all().map(|(_, start, end)| end - start).sum();
+    let (least, most) = WINDOW;
+    let window = (all / PAGE / WINDOWS).clamp(least, most) * PAGE;
+    for (number, start, end) in places::all() {
+        let mut from = start;
+        while from < end {
+            let to = end.min(from.saturating_add(window));
+            for _ in 0..TRIES {
+                if is_looked_at(number, start, from, to) {
+                    heat::say(Kind::Looked, from, (to - from) / PAGE);
+                    break;
+                }
+            }
+            from = to;
+        }
+    }
+}
+
+/// Closes a window for a moment; whether nobody but those who touched it opened it.
+fn is_looked_at(number: usize, start: usize, from: usize, to: usize) -> bool {
+    let closed = places::close(number, start, from, to);
+    calls::sleep_ns(CLOSED_NS);
+    closed && places::reopen(number, start)
+}
