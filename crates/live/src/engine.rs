@@ -4,11 +4,13 @@
 //! it. Where a page is, is asked of the kernel: when it appears, after a move, and for an eighth of
 //! all pages in each pass, since others may move them too.
 
+mod why;
+
 use std::{fmt, io, io::Write};
 
 use pagelab_sys::{
     machine::{
-        Tree, format_list,
+        Tree,
         tiers::{MemoryNode, free_pages},
     },
     memory::{move_pages, places},
@@ -21,10 +23,10 @@ use pagelab_tier::{
 };
 
 use crate::{
+    heat::{Heat, HotRange},
     log::{Header, Line, Recorder, SCHEMA},
     mover::{Hands, Mover, Order, Tally, Went},
-    reason::Reason,
-    source::{Opens, Pages, Source},
+    source::{Pages, Sees, Shared, Source},
     space::{Space, Unit},
     target::{self, Memory, Refused},
 };
@@ -62,6 +64,8 @@ pub struct Pass {
     pub demoted: u64,
     /// Pages that were to be promoted.
     pub wanted: u64,
+    /// Looks at all pages that ended in this pass, 0 or 1.
+    pub looks: u64,
 }
 
 /// Why an engine ended.
@@ -79,7 +83,11 @@ pub enum Ended {
 pub struct Engine {
     pid: u32,
     source: Box<dyn Pages>,
+    sees: Sees,
     space: Space,
+    heat: Heat,
+    /// Blocks of the space that the log knows.
+    logged: usize,
     recorder: Recorder,
     mover: Mover,
     options: Options,
@@ -149,16 +157,17 @@ impl Engine {
     pub fn new(
         pid: u32,
         source: &Source,
+        yard: Option<&Shared>,
         options: Options,
         log: Option<Box<dyn Write>>,
     ) -> Result<Self, Ended> {
         target::check(pid)?;
         let claim = target::claim(pid)?;
         let memory = target::memory(pid)?;
-        let Opens::Pages(open) = source.opens else {
-            let why = format!("`{}` knows regions, no pages", source.name);
-            return Err(Ended::Io(io::Error::other(why)));
-        };
+        let pages = source.open(pid, yard).ok_or_else(|| {
+            let why = format!("`{}` says nothing of pages of process {pid}", source.name);
+            Ended::Io(io::Error::other(why))
+        })?;
         let capacity = 0;
         let header = Header {
             schema: SCHEMA.into(),
@@ -169,8 +178,11 @@ impl Engine {
         let recorder = Recorder::new(&header, &start(&options, capacity), log)?;
         Ok(Self {
             pid,
-            source: open(pid),
+            source: pages,
+            sees: source.sees,
             space: Space::default(),
+            heat: Heat::default(),
+            logged: 0,
             recorder,
             mover: Mover::new(options.limit),
             options,
@@ -203,7 +215,11 @@ impl Engine {
         self.memory = target::memory(self.pid)?;
         let is_another = std::mem::replace(&mut self.life, self.memory.life.clone()) != self.life;
         if is_another {
-            (self.space, self.capacity) = (Space::default(), 0);
+            (self.space, self.heat) = (Space::default(), Heat::default());
+            (self.capacity, self.logged, self.armed) = (0, 0, None);
+        }
+        if !self.source.is_ready()? {
+            return Ok(Pass::default());
         }
         self.space.begin();
         let space = &mut self.space;
@@ -219,16 +235,20 @@ impl Engine {
         let now = monotonic_raw_ns();
         let window = self.armed.map(|before| now - before);
         self.armed = Some(now);
-        self.grow(is_another)?;
+        self.grow()?;
+        self.log_blocks()?;
         self.place()?;
         let free = self.options.nodes.iter().map(|node| free_pages(&self.tree, node.id)).collect();
         self.recorder.tell(&Line::World { now: now - self.began, free })?;
         let mut pass = Pass { present: self.space.present(), ..Pass::default() };
-        if let Some(window) = window.filter(|_| !is_another) {
+        if let Some(window) = window {
             let used = self.space.used();
             pass.used = used.iter().map(|run| u64::from(run.count)).sum();
+            self.heat.look(self.space.pages(), &used);
             let pages = used.iter().map(|run| (run.first, run.count)).collect();
-            self.recorder.tell(&Line::Scan { pages, writes: true, window })?;
+            let writes = self.sees == Sees::Stores;
+            self.recorder.tell(&Line::Scan { pages, writes, window })?;
+            pass.looks = 1;
             let moves = self.recorder.decide()?;
             self.carry_out(&moves, &mut pass)?;
         }
@@ -238,9 +258,9 @@ impl Engine {
     }
 
     /// A driver with room for all pages: a new one where there are too many, or another program.
-    fn grow(&mut self, is_another: bool) -> io::Result<()> {
+    fn grow(&mut self) -> io::Result<()> {
         let pages = self.space.pages();
-        if pages <= self.capacity && !is_another {
+        if pages <= self.capacity {
             return Ok(());
         }
         self.capacity = (pages + pages / 2).next_multiple_of(512);
@@ -248,6 +268,19 @@ impl Engine {
         // Nothing that was known counts any more.
         self.passes = 0;
         Ok(())
+    }
+
+    /// Where the blocks lie that came in this pass.
+    fn log_blocks(&mut self) -> io::Result<()> {
+        let starts = self.space.starts();
+        let new = (0_u32..).zip(starts.iter().copied()).skip(self.logged).collect::<Vec<_>>();
+        self.logged = starts.len();
+        if new.is_empty() { Ok(()) } else { self.recorder.tell(&Line::Blocks(new)) }
+    }
+
+    /// Pages that are hot, and the ranges that have most of them, so many at most.
+    pub fn hottest(&self, most: usize) -> (u64, Vec<HotRange>) {
+        self.heat.hottest(&self.space.starts(), most)
     }
 
     /// Finds out where pages are: those that came, and some of the others.
@@ -339,40 +372,6 @@ impl Engine {
             _ => Refused::of(self.pid, why).into(),
         })
     }
-
-    /// Why nothing moves, as far as this process is concerned, after a pass.
-    pub fn reasons(&self, pass: &Pass) -> Vec<Reason> {
-        let mut found = Vec::new();
-        let Memory { hugetlb, bound, .. } = self.memory;
-        if bound > 0 {
-            found.push(Reason::Bound { bytes: bound });
-        }
-        if hugetlb > 0 {
-            found.push(Reason::Hugetlb { bytes: hugetlb });
-        }
-        found.extend(cpuset(&target::allowed_nodes(self.pid), &self.options.nodes));
-        if pass.wanted > pass.promoted {
-            let top = self.options.nodes.iter().filter(|node| node.tier == 0);
-            if top.map(|node| free_pages(&self.tree, node.id)).sum::<u64>() == 0 {
-                found.push(Reason::NoFreeMemory);
-            }
-        }
-        let waited_ns = self.tally().waited_ns;
-        if waited_ns > 0 {
-            found.push(Reason::RateLimit { waited_ns });
-        }
-        if found.is_empty() && pass.wanted == 0 {
-            found.push(Reason::NothingHot);
-        }
-        found
-    }
-}
-
-/// Whether a cpuset has no node of the top tier.
-fn cpuset(allowed: &[usize], nodes: &[MemoryNode]) -> Option<Reason> {
-    let is_allowed = |node: &&MemoryNode| allowed.is_empty() || allowed.contains(&node.id);
-    let has_top = nodes.iter().filter(is_allowed).any(|node| node.tier == 0);
-    (!has_top).then(|| Reason::Cpuset { allowed: format_list(allowed) })
 }
 
 fn start(options: &Options, pages: u64) -> Start {

@@ -8,6 +8,7 @@
 //! Nothing here decides what is hot. What a kernel lacks is said with what to do about it.
 
 pub mod engine;
+pub mod heat;
 pub mod log;
 pub mod mover;
 pub mod reason;

@@ -12,7 +12,7 @@ use pagelab_tier::{
 use serde::{Deserialize, Serialize};
 
 /// What the first line names; the number rises when the meaning of a line changes.
-pub const SCHEMA: &str = "pagelab.tier-log/1";
+pub const SCHEMA: &str = "pagelab.tier-log/2";
 /// Bytes of a line, at most: a pass over 64 GiB of scattered pages has fewer.
 const LINE_MAX: u64 = 1 << 30;
 
@@ -62,6 +62,8 @@ pub enum Line {
         /// The nodes.
         nodes: Vec<LoggedNode>,
     },
+    /// Where pages lie: a block of 512 by its number, and its address. The policy is not told.
+    Blocks(Vec<(u32, u64)>),
     /// [`Event::World`].
     World {
         /// Nanoseconds since the start.
@@ -125,6 +127,7 @@ pub fn apply(driver: &mut Driver, line: &Line) -> Result<Option<Vec<Move>>, Stri
     let mut tell = |event: Event| driver.apply(&event).map_err(|why| why.to_string());
     match line {
         Line::Start { .. } => return Err("a driver that runs does not start".into()),
+        Line::Blocks(_) => {}
         Line::World { now, free } => {
             tell(Event::World { now: *now, free: free.clone() })?;
         }
@@ -374,6 +377,7 @@ mod tests {
         let out: Box<dyn Write> = Box::new(shared.clone());
         let mut recorder = Recorder::new(&header, &start, Some(out)).unwrap();
         recorder.tell(&Line::Placed(vec![(0, 1000, Some(1))])).unwrap();
+        recorder.tell(&Line::Blocks(vec![(0, 7 << 21), (1, 9 << 21)])).unwrap();
         let mut moved = 0;
         for now in 1..6 {
             recorder.tell(&Line::World { now, free: vec![4000, 10] }).unwrap();
@@ -423,12 +427,12 @@ mod tests {
     #[test]
     fn what_is_no_log_is_refused_by_its_line() {
         let text = String::from_utf8(log()).unwrap();
-        let of_another = text.replacen("tier-log/1", "tier-log/2", 1);
+        let of_another = text.replacen("tier-log/2", "tier-log/1", 1);
         let error = replay(&mut of_another.as_bytes(), PAGES_MAX).unwrap_err();
-        assert!(error.to_string().contains("pagelab.tier-log/2"), "{error}");
+        assert!(error.to_string().contains("pagelab.tier-log/1"), "{error}");
         for (was, is, line) in [
             ("{\"placed\":[[0,", "{\"placed\":[[4000000000,", 3),
-            ("{\"world\":{\"now\":1,\"free\":[4000,", "{\"world\":{\"now\":1,\"free\":[", 4),
+            ("{\"world\":{\"now\":1,\"free\":[4000,", "{\"world\":{\"now\":1,\"free\":[", 5),
             ("\"pages\":1024", "\"pages\":4294967295", 2),
             ("\"history\"", "\"nonsense\"", 2),
             ("{\"start\"", "{\"stop\"", 2),

@@ -4,12 +4,14 @@
 //! source only blocks of 2 MiB or regions of any size, and an engine that moves pages takes the
 //! first kind: no row of the table can say that it is finer than what it hands out.
 
+mod inside;
 mod soft_dirty;
 
 use std::ops::Range;
 
 use pagelab_sys::{machine::Tree, memory::Stretch};
 
+pub use self::inside::Shared;
 use crate::target::Refused;
 
 /// What a source can see of memory.
@@ -26,7 +28,7 @@ pub enum Sees {
 pub enum Reach {
     /// Of any process that may be looked at.
     Foreign,
-    /// Of the process that the source runs in.
+    /// Of a program that pagelab starts, with a library in it.
     Own,
 }
 
@@ -47,6 +49,15 @@ impl Lack {
 
 /// A pass over a process, page by page.
 pub trait Pages: std::fmt::Debug {
+    /// Whether there is anything new to be known. A source that looks at its own pace says no until
+    /// it has looked at everything, and is asked again.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    fn is_ready(&mut self) -> Result<bool, Refused> {
+        Ok(true)
+    }
+
     /// Hands on every stretch of present pages of the mappings, in rising order; those whose
     /// `written` is set were used since the last pass. The next pass begins with this one's end.
     ///
@@ -82,6 +93,8 @@ pub trait Blocks: std::fmt::Debug {
 pub enum Opens {
     /// For a process.
     Pages(fn(u32) -> Box<dyn Pages>),
+    /// For a process that was started with the library.
+    Inside(fn(&Shared, u32) -> Box<dyn Pages>),
     /// For a process.
     Blocks(fn(u32) -> Box<dyn Blocks>),
 }
@@ -116,36 +129,126 @@ impl Source {
     /// What it tells apart.
     pub fn granularity(&self) -> &'static str {
         match self.opens {
-            Opens::Pages(_) => "pages",
+            Opens::Pages(_) | Opens::Inside(_) => "pages",
             Opens::Blocks(_) => "regions",
         }
+    }
+
+    /// Begins it for a process; `None` where it knows no pages, or needs a library that the process
+    /// was not started with.
+    pub fn open(&self, pid: u32, yard: Option<&Shared>) -> Option<Box<dyn Pages>> {
+        match self.opens {
+            Opens::Pages(open) => Some(open(pid)),
+            Opens::Inside(open) => Some(open(yard?, pid)),
+            Opens::Blocks(_) => None,
+        }
+    }
+
+    /// Whether an engine can have it: it names pages, of a process like that.
+    pub fn serves(&self, reach: Reach) -> bool {
+        let names_pages = !matches!(self.opens, Opens::Blocks(_));
+        names_pages && (self.reach == Reach::Foreign || reach == Reach::Own)
     }
 }
 
 /// Every source, in the order in which an engine tries them.
-pub const SOURCES: &[Source] = &[Source {
-    name: "soft-dirty",
-    summary: "stores fault once after their bit was cleared (clear_refs 4)",
-    sees: Sees::Stores,
-    reach: Reach::Foreign,
-    privilege: "the process's own user; root for huge pages before Linux 6.7",
-    cost: "a fault for each page that is written in a pass; a walk over the page table",
-    probe: soft_dirty::probe,
-    opens: Opens::Pages(soft_dirty::open),
-}];
+pub const SOURCES: &[Source] = &[
+    Source {
+        name: "write-protect",
+        summary: "stores take a protection away that each look puts back (userfaultfd, WP_ASYNC)",
+        sees: Sees::Stores,
+        reach: Reach::Own,
+        privilege: "the program's own user",
+        cost: "a fault inside the kernel for each page that is written in a look",
+        probe: inside::probe_protection,
+        opens: Opens::Inside(inside::open_protection),
+    },
+    Source {
+        name: "soft-dirty",
+        summary: "stores fault once after their bit was cleared (clear_refs 4)",
+        sees: Sees::Stores,
+        reach: Reach::Foreign,
+        privilege: "the process's own user; root for huge pages before Linux 6.7",
+        cost: "a fault for each page that is written in a pass; a walk over the page table",
+        probe: soft_dirty::probe,
+        opens: Opens::Pages(soft_dirty::open),
+    },
+    Source {
+        name: "prot-none",
+        summary: "large memory is closed for moments; what is accessed meanwhile is a signal",
+        sees: Sees::Accesses,
+        reach: Reach::Own,
+        privilege: "the program's own user",
+        cost: "a signal for each page that is accessed in a look; huge pages are mapped small",
+        probe: inside::probe_closing,
+        opens: Opens::Inside(inside::open_closing),
+    },
+];
 
-/// The source of a name, or the first that can be had here.
+/// The source of a name, or the first that can be had here, for a process like that.
 ///
 /// # Errors
 /// What is missing for the one that was named, or for each of them all.
-pub fn choose(name: Option<&str>, tree: &Tree) -> Result<&'static Source, Vec<(String, Lack)>> {
+pub fn choose(
+    name: Option<&str>,
+    reach: Reach,
+    tree: &Tree,
+) -> Result<&'static Source, Vec<(String, Lack)>> {
     let asked = SOURCES.iter().filter(|source| name.is_none_or(|name| name == source.name));
     let mut lacks = Vec::new();
     for source in asked {
+        if !source.serves(reach) {
+            let lack = match source.opens {
+                Opens::Blocks(_) => {
+                    Lack::new("it names regions, and pages are what moves", "another source")
+                }
+                _ => Lack::new(
+                    "it is for programs that pagelab starts",
+                    "pagelab tier promote -- PROGRAM",
+                ),
+            };
+            lacks.push((source.name.to_owned(), lack));
+            continue;
+        }
         match (source.probe)(tree) {
             Ok(()) => return Ok(source),
             Err(lack) => lacks.push((source.name.to_owned(), lack)),
         }
     }
     Err(lacks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_has_one_name_and_says_everything_of_itself() {
+        let mut names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SOURCES.len());
+        for source in SOURCES {
+            for text in [source.summary, source.privilege, source.cost] {
+                assert!(!text.is_empty() && !text.ends_with('.'), "{}: {text}", source.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_of_regions_is_not_chosen_for_pages() {
+        for source in SOURCES.iter().filter(|source| source.granularity() != "pages") {
+            for reach in [Reach::Own, Reach::Foreign] {
+                assert!(!source.serves(reach), "{}", source.name);
+                assert!(choose(Some(source.name), reach, &Tree::machine()).is_err());
+            }
+            assert!(source.open(1, None).is_none(), "{}", source.name);
+        }
+    }
+
+    #[test]
+    fn a_source_inside_is_not_for_a_process_that_runs_already() {
+        let lacks = choose(Some("prot-none"), Reach::Foreign, &Tree::machine()).unwrap_err();
+        assert_eq!(lacks[0].1.cure, "pagelab tier promote -- PROGRAM");
+    }
 }

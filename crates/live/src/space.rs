@@ -79,6 +79,11 @@ impl Space {
         self.slots.len() as u64 * u64::from(BLOCK_PAGES)
     }
 
+    /// The address of each block of pages, in the order of their numbers.
+    pub(crate) fn starts(&self) -> Vec<u64> {
+        self.slots.iter().map(|slot| slot.start).collect()
+    }
+
     /// Pages that are there.
     pub(crate) fn present(&self) -> u64 {
         let bits = self.slots.iter().flat_map(|slot| slot.present);

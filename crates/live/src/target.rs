@@ -25,6 +25,12 @@ pub enum Refused {
     /// Another engine has it.
     #[error("another pagelab promotes process {0}: two would undo each other's work")]
     Taken(u32),
+    /// It has no library of ours in it.
+    #[error("process {0} was not started with the library: it is static, or of another user")]
+    NotLoaded(u32),
+    /// It has closed the descriptor of its faults.
+    #[error("process {0} has closed all of its files, and with them what pagelab knows it by")]
+    Closed(u32),
     /// Anything else.
     #[error("process {pid}: {why}")]
     Other {
@@ -50,7 +56,7 @@ impl Refused {
 /// What a process is made of, at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Whose pages may move, in rising order.
+    /// Whose pages may move, each as it was mapped, in rising order.
     pub mappings: Vec<Range<u64>>,
     /// Bytes in hugetlb pages.
     pub hugetlb: u64,
@@ -141,9 +147,6 @@ fn parsed(maps: &str, policies: &str) -> Memory {
             found.bound += bytes;
         } else if flags.starts_with("---") || SPECIAL.contains(&name) {
             // Nothing that could be moved.
-        } else if let Some(last) = found.mappings.last_mut().filter(|last| last.end == range.start)
-        {
-            last.end = range.end;
         } else {
             found.mappings.push(range);
         }
@@ -218,7 +221,7 @@ mod tests {
             20000000 bind:1 anon=4 N1=4\n\
             30000000 prefer:1 anon=2\n";
         let found = parsed(maps, policies);
-        let expected = [0x40_0000..0x40_3000_u64, 0x3000_0000..0x3000_2000];
+        let expected = [0x40_0000..0x40_1000_u64, 0x40_1000..0x40_3000, 0x3000_0000..0x3000_2000];
         assert_eq!(found.mappings, expected);
         assert_eq!((found.hugetlb, found.bound), (2 << 20, 0x4000));
     }

@@ -39,6 +39,7 @@ mod stages;
 mod support;
 mod throughput;
 mod tier;
+mod tier_program;
 mod tier_promote;
 mod tlb;
 mod trace;

@@ -54,11 +54,11 @@ fn one_node_has_nowhere_to_move_to_and_says_so() {
 #[test]
 fn a_log_that_is_none_is_refused_by_its_line() {
     let lab = Lab::new();
-    let head = r#"{"schema":"pagelab.tier-log/1","pid":1,"source":"soft-dirty","nodes":[0,1]}"#;
+    let head = r#"{"schema":"pagelab.tier-log/2","pid":1,"source":"soft-dirty","nodes":[0,1]}"#;
     for (text, says) in [
         (String::new(), "line 1"),
         ("nonsense\n".to_owned(), "line 1"),
-        (head.replace("log/1", "log/9") + "\n", "pagelab.tier-log/9"),
+        (head.replace("log/2", "log/9") + "\n", "pagelab.tier-log/9"),
         (format!("{head}\n{{\"decided\":[]}}\n"), "line 2: nothing has started yet"),
         (format!("{head}\n{{\"unheard\":1}}\n"), "line 2"),
     ] {

@@ -3,19 +3,17 @@
 //! The one idea: it promises nothing. It looks every `--interval`, moves what the policy asks for,
 //! and says at the end what moved, what did not and why; a log that is asked for has all of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io::{BufWriter, Write},
-    path::PathBuf,
-};
+mod follow;
+mod program;
+mod sum;
+
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::Args;
 use pagelab_bench::asked::Seconds;
 use pagelab_live::{
-    Engine, Options, Pass, Reason,
-    engine::{Ended, wait_until},
-    source::{self, SOURCES, Source},
+    Options, Reason,
+    source::{self, Reach, SOURCES, Source},
     status,
     target::{self, Refused},
 };
@@ -25,29 +23,30 @@ use pagelab_sys::{
         Tree,
         tiers::{MemoryNode, memory_nodes},
     },
-    process::{catch_interrupts, interrupted},
-    time::monotonic_raw_ns,
+    process::{catch_interrupts, interrupted, relay},
 };
-use serde_json::json;
 
+use self::{program::Started, sum::Sum};
 use crate::{
     args::{Format, Run},
     exit::{Exit, Failure},
     output,
 };
 
-/// Move the pages that a running process uses to the fast memory.
+/// Move the pages that a process uses to the fast memory.
 ///
-/// Looks which pages were written since it last looked, lets a policy of `tier simulate` decide,
+/// Looks which pages were used since it last looked, lets a policy of `tier simulate` decide,
 /// and moves them there. Ends with the process, after --for, or by Ctrl-C. Nothing of
-/// the machine is set. Not yet seen on hardware.
+/// the machine is set. A program after -- is started with a library in it, and all that it starts
+/// is followed; what came of it follows on stderr. Not yet seen on hardware.
 #[derive(Debug, Args)]
 pub(super) struct Promote {
     /// The process.
-    #[arg(long, value_name = "PID", required_unless_present = "cgroup", conflicts_with = "cgroup")]
+    #[arg(long, value_name = "PID", required_unless_present_any = ["cgroup", "program"])]
+    #[arg(conflicts_with_all = ["cgroup", "program"])]
     pid: Option<u32>,
     /// All processes of a group of version 2 and of those below it.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "program")]
     cgroup: Option<PathBuf>,
     #[arg(long, value_name = "NAME", help = format!("Who says which pages are used [{}]", names()))]
     source: Option<String>,
@@ -77,25 +76,14 @@ pub(super) struct Promote {
     log: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
+    /// A program to start, and its arguments, after --.
+    #[arg(last = true, num_args = 1.., value_name = "PROGRAM")]
+    program: Vec<OsString>,
 }
 
 fn names() -> String {
     let names: Vec<&str> = SOURCES.iter().map(|source| source.name).collect();
     names.join(", ")
-}
-
-/// What came of all processes together.
-#[derive(Debug, Default)]
-struct Sum {
-    passes: u64,
-    promoted: u64,
-    demoted: u64,
-    calls: u64,
-    waited_ns: u64,
-    failed: BTreeMap<i32, u64>,
-    last: BTreeMap<u32, Pass>,
-    reasons: Vec<Reason>,
-    ended: Vec<String>,
 }
 
 impl Run for Promote {
@@ -123,17 +111,42 @@ impl Run for Promote {
         for other in status::others(&tree) {
             output::warn(&format!("{other}; {}", other.cure()));
         }
-        catch_interrupts();
-        let sum = self.follow(source, &options)?;
-        output::drawn(&match self.format.format.as_str() {
-            "json" => format!("{}\n", sum.json()),
-            _ => sum.text(),
-        })?;
-        Ok(if interrupted() { Exit::Interrupted } else { Exit::Good })
+        if self.program.is_empty() {
+            catch_interrupts();
+            let sum = self.follow(source, &options, &mut None)?;
+            output::drawn(&self.drawn(&sum))?;
+            return Ok(if interrupted() { Exit::Interrupted } else { Exit::Good });
+        }
+        let mut started = Some(Started::new(&self.program, source)?);
+        let followed = self.follow(source, &options, &mut started);
+        // Whatever became of the engine, the program runs to its end.
+        let Some(started) = started else { return Ok(Exit::Good) };
+        let complaints = started.complaints();
+        let ended = started.end()?;
+        let sum = followed?;
+        for complaint in &complaints {
+            output::warn(complaint);
+        }
+        if !sum.has_looked() {
+            output::warn("the program ended before anything could be known of it");
+        }
+        self.drawn(&sum).lines().for_each(output::warn);
+        if let Some(signal) = ended.signal() {
+            relay::end_as(signal);
+        }
+        let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
+        Ok(Exit::Program(code.unwrap_or(u8::MAX)))
     }
 }
 
 impl Promote {
+    fn drawn(&self, sum: &Sum) -> String {
+        match self.format.format.as_str() {
+            "json" => format!("{}\n", sum.json()),
+            _ => sum.text(),
+        }
+    }
+
     /// The nodes that pages move between.
     fn nodes(&self, tree: &Tree) -> Result<Vec<MemoryNode>, Failure> {
         let all = memory_nodes(tree);
@@ -145,6 +158,11 @@ impl Promote {
                 let text = format!("there is no memory node {id}; there are {there}");
                 return Err(Failure::usage_text(text));
             }
+        }
+        // A program that is started says where it is hot also where nothing can move.
+        let may_stay = !self.program.is_empty() && self.from.is_none() && self.to.is_none();
+        if may_stay && all.iter().all(|node| node.tier == 0) {
+            return Ok(all);
         }
         if all.len() < 2 {
             return Err(nothing(&Reason::OneNode));
@@ -172,7 +190,8 @@ impl Promote {
     }
 
     fn source(&self, tree: &Tree) -> Result<&'static Source, Failure> {
-        source::choose(self.source.as_deref(), tree).map_err(|lacks| {
+        let reach = if self.program.is_empty() { Reach::Foreign } else { Reach::Own };
+        source::choose(self.source.as_deref(), reach, tree).map_err(|lacks| {
             let lack = |(name, lack): &(String, source::Lack)| {
                 format!("{name}: {}; to have it: {}", lack.what, lack.cure)
             };
@@ -180,143 +199,6 @@ impl Promote {
             let text = format!("nothing here says which pages are used: {}", lacks.join("; "));
             Failure::host(anyhow::anyhow!(text))
         })
-    }
-
-    fn log(&self) -> Result<Option<Box<dyn Write>>, Failure> {
-        let Some(path) = &self.log else { return Ok(None) };
-        let file = File::create_new(path).map_err(|why| {
-            Failure::usage(anyhow::Error::new(why).context(format!("--log {}", path.display())))
-        })?;
-        Ok(Some(Box::new(BufWriter::new(file))))
-    }
-
-    /// The processes that are there now.
-    fn pids(&self) -> Result<BTreeSet<u32>, String> {
-        match (&self.pid, &self.cgroup) {
-            (Some(pid), _) => Ok(BTreeSet::from([*pid])),
-            (None, Some(folder)) => target::of_group(folder)
-                .map(|pids| pids.into_iter().collect())
-                .map_err(|why| format!("{}: {why}", folder.display())),
-            (None, None) => Ok(BTreeSet::new()),
-        }
-    }
-
-    fn follow(&self, source: &'static Source, options: &Options) -> Result<Sum, Failure> {
-        let begin = monotonic_raw_ns();
-        let seconds = |seconds: f64| {
-            let nanoseconds = std::time::Duration::from_secs_f64(seconds).as_nanos();
-            u64::try_from(nanoseconds).unwrap_or(u64::MAX)
-        };
-        let end = self.duration.map(|duration| begin.saturating_add(seconds(duration.get())));
-        let mut engines: BTreeMap<u32, Engine> = BTreeMap::new();
-        let mut known = BTreeSet::new();
-        let mut sum = Sum::default();
-        let mut next = begin;
-        loop {
-            let pids = match self.pids() {
-                Ok(pids) => pids,
-                Err(why) if sum.passes == 0 => return Err(Failure::usage_text(why)),
-                Err(why) => {
-                    sum.ended.push(why);
-                    break;
-                }
-            };
-            for &pid in pids.iter().filter(|pid| !known.contains(*pid)) {
-                match Engine::new(pid, source, options.clone(), self.log()?) {
-                    Ok(engine) => _ = engines.insert(pid, engine),
-                    Err(Ended::Target(why)) if self.pid.is_some() => return Err(refused(why)),
-                    Err(Ended::Io(why)) => return Err(Failure::host(why)),
-                    // One of a group: the others go on.
-                    Err(Ended::Target(why)) => sum.ended.push(why.to_string()),
-                }
-            }
-            known = pids;
-            sum.passes += 1;
-            let mut ended = Vec::new();
-            for (pid, engine) in &mut engines {
-                match engine.pass() {
-                    Ok(pass) => sum.add(*pid, pass, engine),
-                    Err(Ended::Target(why)) => ended.push((*pid, why.to_string())),
-                    Err(Ended::Io(why)) => return Err(Failure::host(why)),
-                }
-            }
-            for (pid, why) in ended {
-                if let Some(engine) = engines.remove(&pid) {
-                    sum.take(&engine);
-                }
-                sum.ended.push(why);
-            }
-            let is_last = self.passes.is_some_and(|passes| sum.passes >= passes);
-            if is_last || engines.is_empty() && self.pid.is_some() {
-                break;
-            }
-            next = next.saturating_add(seconds(self.interval.get()));
-            let wake = end.map_or(next, |end| next.min(end));
-            if !wait_until(wake) || end.is_some_and(|end| monotonic_raw_ns() >= end) {
-                break;
-            }
-            next = next.max(monotonic_raw_ns());
-        }
-        for engine in engines.values() {
-            sum.take(engine);
-        }
-        Ok(sum)
-    }
-}
-
-impl Sum {
-    fn add(&mut self, pid: u32, pass: Pass, engine: &Engine) {
-        self.promoted += pass.promoted;
-        self.demoted += pass.demoted;
-        self.reasons = engine.reasons(&pass);
-        self.last.insert(pid, pass);
-    }
-
-    fn take(&mut self, engine: &Engine) {
-        let tally = engine.tally();
-        self.calls += tally.calls;
-        self.waited_ns += tally.waited_ns;
-        for (errno, pages) in &tally.failed {
-            *self.failed.entry(*errno).or_default() += pages;
-        }
-    }
-
-    fn json(&self) -> serde_json::Value {
-        let reasons: Vec<_> = self.reasons.iter().map(|why| json!(why)).collect();
-        let last: BTreeMap<String, _> = self
-            .last
-            .iter()
-            .map(|(pid, pass)| {
-                let Pass { present, used, promoted, demoted, .. } = *pass;
-                let pass = json!({ "present": present, "used": used, "promoted": promoted,
-                    "demoted": demoted });
-                (pid.to_string(), pass)
-            })
-            .collect();
-        json!({ "passes": self.passes, "promoted": self.promoted, "demoted": self.demoted,
-            "calls": self.calls, "waited_ns": self.waited_ns, "failed": self.failed,
-            "last": last, "reasons": reasons, "ended": self.ended })
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!(
-            "{} pages promoted, {} demoted, in {} passes and {} calls\n",
-            self.promoted, self.demoted, self.passes, self.calls
-        );
-        for (errno, pages) in &self.failed {
-            let why = match errno {
-                0 => "for no reason that the kernel named".to_owned(),
-                errno => std::io::Error::from_raw_os_error(*errno).to_string(),
-            };
-            text.push_str(&format!("{pages} pages stayed: {why}\n"));
-        }
-        for reason in &self.reasons {
-            text.push_str(&format!("{reason}; {}\n", reason.cure()));
-        }
-        for why in &self.ended {
-            text.push_str(&format!("ended: {why}\n"));
-        }
-        text
     }
 }
 

@@ -1,0 +1,124 @@
+//! The loop: an engine for each process, a pass of each in turn, until the end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{BufWriter, Write},
+    time::Duration,
+};
+
+use pagelab_live::{
+    Engine, Options,
+    engine::{Ended, wait_until},
+    source::Source,
+    target,
+};
+use pagelab_sys::time::monotonic_raw_ns;
+
+use super::{Promote, program::Started, refused, sum::Sum};
+use crate::exit::Failure;
+
+/// A program that was just started has its memory soon.
+const FIRST: Duration = Duration::from_millis(100);
+
+impl Promote {
+    /// Runs until the end; `started` is the program, where one was.
+    pub(super) fn follow(
+        &self,
+        source: &'static Source,
+        options: &Options,
+        started: &mut Option<Started>,
+    ) -> Result<Sum, Failure> {
+        let begin = monotonic_raw_ns();
+        let nanoseconds = |seconds: f64| {
+            u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX)
+        };
+        let interval = nanoseconds(self.interval.get());
+        let end = self.duration.map(|length| begin.saturating_add(nanoseconds(length.get())));
+        let mut engines: BTreeMap<u32, Engine> = BTreeMap::new();
+        let mut known = BTreeSet::new();
+        let mut sum = Sum::default();
+        let mut next = begin;
+        if let Some(started) = started {
+            started.runs_for(FIRST)?;
+        }
+        loop {
+            let pids = match self.pids(started.as_ref()) {
+                Ok(pids) => pids,
+                Err(why) if sum.passes == 0 => return Err(Failure::usage_text(why)),
+                Err(why) => {
+                    sum.end(why);
+                    break;
+                }
+            };
+            let yard = started.as_ref().and_then(Started::yard);
+            for &pid in pids.iter().filter(|pid| !known.contains(*pid)) {
+                let is_first = started.as_ref().is_none_or(|program| program.pid() == pid);
+                let log = if is_first { self.log()? } else { None };
+                match Engine::new(pid, source, yard, options.clone(), log) {
+                    Ok(engine) => _ = engines.insert(pid, engine),
+                    Err(Ended::Target(why)) if self.pid.is_some() => return Err(refused(why)),
+                    Err(Ended::Io(why)) => return Err(Failure::host(why)),
+                    // One of several: the others go on.
+                    Err(Ended::Target(why)) => sum.end(why.to_string()),
+                }
+            }
+            known = pids;
+            sum.passes += 1;
+            let mut ended = Vec::new();
+            for (pid, engine) in &mut engines {
+                match engine.pass() {
+                    Ok(pass) => sum.add(*pid, pass, engine),
+                    Err(Ended::Target(why)) => ended.push((*pid, why.to_string())),
+                    Err(Ended::Io(why)) => return Err(Failure::host(why)),
+                }
+            }
+            for (pid, why) in ended {
+                if let Some(engine) = engines.remove(&pid) {
+                    sum.take(&engine);
+                }
+                sum.end(why);
+            }
+            let is_last = self.passes.is_some_and(|passes| sum.passes >= passes);
+            if is_last || engines.is_empty() && self.pid.is_some() {
+                break;
+            }
+            next = next.saturating_add(interval).max(monotonic_raw_ns());
+            let wake = end.map_or(next, |end| next.min(end));
+            let goes_on = match started {
+                Some(started) => {
+                    let left = wake.saturating_sub(monotonic_raw_ns());
+                    started.runs_for(Duration::from_nanos(left))?
+                }
+                None => wait_until(wake),
+            };
+            if !goes_on || end.is_some_and(|end| monotonic_raw_ns() >= end) {
+                break;
+            }
+        }
+        for engine in engines.values() {
+            sum.take(engine);
+        }
+        Ok(sum)
+    }
+
+    /// The processes that are there now.
+    fn pids(&self, started: Option<&Started>) -> Result<BTreeSet<u32>, String> {
+        match (&self.pid, &self.cgroup, started) {
+            (Some(pid), _, _) => Ok(BTreeSet::from([*pid])),
+            (None, Some(folder), _) => target::of_group(folder)
+                .map(|pids| pids.into_iter().collect())
+                .map_err(|why| format!("{}: {why}", folder.display())),
+            (None, None, Some(started)) => started.pids(),
+            (None, None, None) => Ok(BTreeSet::new()),
+        }
+    }
+
+    fn log(&self) -> Result<Option<Box<dyn Write>>, Failure> {
+        let Some(path) = &self.log else { return Ok(None) };
+        let file = File::create_new(path).map_err(|why| {
+            Failure::usage(anyhow::Error::new(why).context(format!("--log {}", path.display())))
+        })?;
+        Ok(Some(Box::new(BufWriter::new(file))))
+    }
+}

@@ -1,0 +1,158 @@
+//! A program that is started to be promoted, with the library in it where the source wants that.
+//!
+//! The one idea: it keeps terminal, input and output, and gets the signals that are sent to us; it
+//! ends when it does, and its exit code is ours. All programs that it starts are followed, as long
+//! as they load the library.
+
+use std::{cell::RefCell, collections::BTreeSet, env, ffi::OsString, rc::Rc, time::Duration};
+
+use anyhow::{Context, anyhow};
+use pagelab_live::source::{Opens, Shared, Source};
+use pagelab_sys::{
+    files::beside,
+    process::{
+        launch::{Ended, Running, Waiting},
+        preload::{ORDERS, Order, Orders, PACKAGE, heat::Yard},
+        relay,
+    },
+};
+
+use crate::exit::Failure;
+
+/// What the loader loads before anything else.
+const PRELOAD: &str = "LD_PRELOAD";
+/// The least memory that is looked at for loads.
+const SAMPLED: u64 = 1 << 20;
+
+/// A program that was started.
+#[derive(Debug)]
+pub(super) struct Started {
+    pid: u32,
+    running: Running,
+    yard: Option<Shared>,
+    ended: Option<Ended>,
+}
+
+impl Started {
+    /// Starts it, for a source.
+    ///
+    /// # Errors
+    /// When there is no such program, or no library.
+    pub(super) fn new(words: &[OsString], source: &Source) -> Result<Self, Failure> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(Failure::usage_text("no program after --"));
+        };
+        let name = || program.to_string_lossy().into_owned();
+        let mut command = std::process::Command::new(program);
+        command.args(arguments);
+        let yard = match source.opens {
+            Opens::Inside(_) => Some(prepare(&mut command, source)?),
+            _ => None,
+        };
+        relay::begin();
+        let waiting = Waiting::prepare(command).with_context(name).map_err(Failure::host)?;
+        relay::to(waiting.pid());
+        let pid = waiting.pid();
+        let running = waiting.go().with_context(name).map_err(Failure::usage)?;
+        Ok(Self { pid, running, yard, ended: None })
+    }
+
+    /// The process that it began as.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where the library speaks, where there is one.
+    pub(super) fn yard(&self) -> Option<&Shared> {
+        self.yard.as_ref()
+    }
+
+    /// The processes that can be looked at.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(super) fn pids(&self) -> Result<BTreeSet<u32>, String> {
+        let Some(yard) = &self.yard else { return Ok(BTreeSet::from([self.pid])) };
+        let programs = yard.borrow().programs().map_err(|why| format!("the yard: {why}"))?;
+        let is_there = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).is_dir();
+        Ok(programs.into_iter().map(|program| program.pid).filter(is_there).collect())
+    }
+
+    /// Waits so long, or to its end; whether it runs.
+    ///
+    /// # Errors
+    /// When it is not our child any more.
+    pub(super) fn runs_for(&mut self, at_most: Duration) -> Result<bool, Failure> {
+        if self.ended.is_none() {
+            self.ended = self.running.wait(at_most).map_err(Failure::internal)?;
+        }
+        Ok(self.ended.is_none())
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When it is not our child any more.
+    pub(super) fn end(mut self) -> Result<Ended, Failure> {
+        loop {
+            self.runs_for(Duration::from_secs(1))?;
+            if let Some(ended) = self.ended {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// What the library could not do.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let Some(yard) = &self.yard else { return Vec::new() };
+        let yard = yard.borrow();
+        let mut found = Vec::new();
+        let programs = yard.programs().unwrap_or_default();
+        if programs.is_empty() {
+            let why = "no program loaded the library: it is static, of another libc, or setuid";
+            found.push(why.to_owned());
+        }
+        for program in programs {
+            if program.left_out > 0 {
+                found.push(format!(
+                    "process {}: {} large allocations have locks in them and were left out",
+                    program.pid, program.left_out
+                ));
+            }
+        }
+        for (count, what) in [
+            (yard.without_row().unwrap_or(0), "programs were started after the first thousand"),
+            (yard.lost().unwrap_or(0), "pages were accessed that there was no room to note"),
+        ] {
+            if count > 0 {
+                found.push(format!("{count} {what}"));
+            }
+        }
+        found
+    }
+}
+
+/// Has the library loaded into a program; where it will speak.
+fn prepare(command: &mut std::process::Command, source: &Source) -> Result<Shared, Failure> {
+    let found = beside::library(PACKAGE).context("its own place").map_err(Failure::internal)?;
+    let library =
+        found.map_err(|missing| Failure::host(anyhow!("no {missing}: {}", missing.cure)))?;
+    // The loader takes both for the end of a path.
+    if library.to_string_lossy().contains([' ', ':']) {
+        let path = library.display();
+        return Err(Failure::host(anyhow!("{path}: a blank or a colon in its path: move it")));
+    }
+    let mut libraries = library.into_os_string();
+    if let Some(before) = env::var_os(PRELOAD).filter(|before| !before.is_empty()) {
+        libraries.push(":");
+        libraries.push(before);
+    }
+    let yard = Yard::new().context("memory to share").map_err(Failure::host)?;
+    let (variable, path) = yard.variable();
+    command.env(PRELOAD, libraries).env(variable, path);
+    if source.sees == pagelab_live::source::Sees::Accesses {
+        let orders = Orders::default().with(Order::Sample, SAMPLED);
+        command.env(ORDERS, orders.to_string());
+    }
+    Ok(Rc::new(RefCell::new(yard)))
+}

@@ -1,0 +1,124 @@
+//! `pagelab tier promote -- PROGRAM`: what a library in the program and asynchronous write
+//! protection find of pages that the program drew itself, on one node, where nothing can move. The
+//! program does meanwhile what a watcher must not break, and says whether it was.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use pagelab_sys::{process::preload::PACKAGE, uffd::Ability};
+use serde_json::Value;
+
+use crate::{
+    explain::compiled,
+    support::{Ended, Lab, build_library, skip},
+};
+
+const PAGE: u64 = 4096;
+const SEED: &str = "4711";
+
+/// How often each page was used, by address, and how many looks there were.
+fn looks(log: &str) -> (u64, BTreeMap<u64, u64>) {
+    let (mut blocks, mut looks, mut used) = (BTreeMap::new(), 0, BTreeMap::new());
+    for line in log.lines().skip(1) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let pairs = |of: &Value| -> Vec<(u64, u64)> {
+            serde_json::from_value(of.clone()).unwrap_or_default()
+        };
+        blocks.extend(pairs(&line["blocks"]));
+        looks += u64::from(!line["scan"].is_null());
+        for (first, count) in pairs(&line["scan"]["pages"]) {
+            for page in first..first + count {
+                *used.entry(blocks[&(page / 512)] + page % 512 * PAGE).or_default() += 1;
+            }
+        }
+    }
+    (looks, used)
+}
+
+/// Runs the program under a source; what it said, its hot pages, and what the log has.
+fn promoted(source: &str, what: &str) -> Option<(Lab, Ended, BTreeSet<u64>)> {
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let program = compiled(&lab, "hot")?;
+    let (pages, log) = (lab.path("pages"), lab.path("log"));
+    let [program, pages, log] = [&program, &pages, &log].map(|path| path.to_str().unwrap());
+    let words = ["tier", "promote", "--source", source, "--interval", "0.2", "--log", log];
+    let rest = ["--format", "json", "--", program, "48", SEED, "8000", what, pages];
+    let ended = lab.pagelab(&[&words[..], &rest].concat());
+    let hot = fs::read_to_string(pages).unwrap_or_default();
+    let hot = hot.lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect();
+    Some((lab, ended, hot))
+}
+
+fn finds_what_is_hot(source: &str, what: &str) {
+    let Some((lab, ended, hot)) = promoted(source, what) else { return };
+    assert_eq!(ended.exits(0).stdout, "correct\n", "{}", ended.stderr);
+    let (looks, used) = looks(&fs::read_to_string(lab.path("log")).unwrap());
+    assert!(looks >= 3, "{looks} looks: {}", ended.stderr);
+    let found: BTreeSet<u64> =
+        used.iter().filter(|(_, times)| **times * 2 >= looks).map(|(page, _)| *page).collect();
+    let both = hot.intersection(&found).count();
+    assert!(both * 100 >= hot.len() * 99, "{both} of {} in {looks} looks", hot.len());
+    let (first, last) = (hot.first().unwrap(), hot.last().unwrap());
+    let others = found.range(first..last).filter(|page| !hot.contains(page)).count() as u64;
+    assert!(others * 100 <= (last - first) / PAGE - hot.len() as u64, "{others} others");
+    lab.pagelab(&["tier", "replay", lab.path("log").to_str().unwrap()]).exits(0);
+    // The ranges that are shown are of hot pages.
+    let json = ended.stderr.lines().find(|line| line.starts_with('{')).unwrap();
+    let json: Value = serde_json::from_str(json).unwrap();
+    let process = json["hottest"].as_object().unwrap().values().next().unwrap();
+    assert!(process["hot"].as_u64().unwrap() >= hot.len() as u64 * 99 / 100, "{json}");
+    assert!(process["ranges"][0]["hot"].as_u64().unwrap() > 0, "{json}");
+    let one_node =
+        json["reasons"].as_array().unwrap().iter().any(|why| why["reason"] == "one-node");
+    let nodes = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
+    assert_eq!(one_node, nodes.trim() == "0", "{json}");
+}
+
+#[test]
+fn loads_are_seen_where_memory_is_closed_for_moments_and_the_program_is_as_it_was() {
+    finds_what_is_hot("prot-none", "load");
+}
+
+#[test]
+fn stores_are_seen_by_write_protection_that_the_kernel_takes_away() {
+    if !Ability::WriteProtectAsync.is_here() {
+        return skip("the kernel has no asynchronous write protection", "Linux 6.7");
+    }
+    finds_what_is_hot("write-protect", "store");
+}
+
+#[test]
+fn a_program_keeps_its_exit_code_its_output_and_its_faults() {
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let promote = |source: &str, script: &str| {
+        let words = ["tier", "promote", "--source", source, "--", "sh", "-c", script];
+        lab.pagelab(&words)
+    };
+    for source in ["prot-none", "write-protect"] {
+        if source == "write-protect" && !Ability::WriteProtectAsync.is_here() {
+            continue;
+        }
+        let ended = promote(source, "echo told; exit 7");
+        assert_eq!((ended.exits(7).stdout.as_str()), "told\n");
+    }
+    let none = lab.pagelab(&["tier", "promote", "--", "/no/such/program"]);
+    assert!(none.exits(2).stderr.contains("/no/such/program"), "{}", none.stderr);
+    lab.pagelab(&["tier", "promote", "--pid", "1", "--", "true"]).exits(2);
+}
+
+#[test]
+fn a_source_inside_programs_is_refused_for_a_process_that_runs() {
+    let lab = Lab::new();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = child.id().to_string();
+    let ended = lab.pagelab(&["tier", "promote", "--pid", &pid, "--source", "prot-none"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let nodes = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
+    let says = if nodes.trim() == "0" { "one node" } else { "tier promote -- PROGRAM" };
+    assert!(ended.exits(3).stderr.contains(says), "{}", ended.stderr);
+}
