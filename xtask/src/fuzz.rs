@@ -35,6 +35,7 @@ const TARGETS: &[Target] = &[
     Target { name: "path", memory_mib: 1024, bytes_max: 2048 },
     Target { name: "preset", memory_mib: 1024, bytes_max: 4096 },
     Target { name: "report", memory_mib: 1024, bytes_max: 256 },
+    Target { name: "ring", memory_mib: 512, bytes_max: 512 },
     Target { name: "stats", memory_mib: 1024, bytes_max: 256 },
     Target { name: "suite", memory_mib: 1024, bytes_max: 2048 },
     Target { name: "tasks", memory_mib: 512, bytes_max: 2048 },

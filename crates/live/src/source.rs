@@ -4,15 +4,20 @@
 //! source only blocks of 2 MiB or regions of any size, and an engine that moves pages takes the
 //! first kind: no row of the table can say that it is finer than what it hands out.
 
+pub mod damon;
+pub mod hardware;
+mod hint_faults;
 mod inside;
+pub mod page_idle;
 mod soft_dirty;
 
 use std::ops::Range;
 
 use pagelab_sys::{machine::Tree, memory::Stretch};
 
+use self::hardware::{Access, BadRing, Ring};
 pub use self::inside::Shared;
-use crate::target::Refused;
+use crate::{PAGE, target::Refused};
 
 /// What a source can see of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,15 +93,37 @@ pub trait Blocks: std::fmt::Debug {
     fn regions(&mut self) -> Result<Vec<Region>, Refused>;
 }
 
+/// Hands on a stretch in parts: pages that were seen, and pages that were not.
+fn split(stretch: Stretch, seen: &[u64], found: &mut dyn FnMut(Stretch)) {
+    let mut at = stretch.start;
+    let first = seen.partition_point(|page| *page < stretch.start);
+    let mut part = |start, end, written| {
+        if start < end {
+            found(Stretch { start, end, written, huge: stretch.huge });
+        }
+    };
+    for &page in seen[first..].iter().take_while(|page| **page < stretch.end) {
+        part(at, page, false);
+        part(page.max(at), page + PAGE, true);
+        at = page + PAGE;
+    }
+    part(at, stretch.end, false);
+}
+
+/// How a ring is read between two positions.
+pub type Read = fn(&[u8], u64, u64, &mut dyn FnMut(Access)) -> Result<Ring, BadRing>;
+
 /// How a source is begun.
 #[derive(Debug, Clone, Copy)]
 pub enum Opens {
     /// For a process.
-    Pages(fn(u32) -> Box<dyn Pages>),
+    Pages(fn(&Tree, u32) -> Box<dyn Pages>),
     /// For a process that was started with the library.
     Inside(fn(&Shared, u32) -> Box<dyn Pages>),
     /// For a process.
-    Blocks(fn(u32) -> Box<dyn Blocks>),
+    Blocks(fn(&Tree, u32) -> Box<dyn Blocks>),
+    /// It samples some accesses, and is read from a ring that somebody recorded.
+    Recorded(Read),
 }
 
 /// A row of [`SOURCES`].
@@ -131,6 +158,7 @@ impl Source {
         match self.opens {
             Opens::Pages(_) | Opens::Inside(_) => "pages",
             Opens::Blocks(_) => "regions",
+            Opens::Recorded(_) => "single accesses",
         }
     }
 
@@ -138,15 +166,15 @@ impl Source {
     /// was not started with.
     pub fn open(&self, pid: u32, yard: Option<&Shared>) -> Option<Box<dyn Pages>> {
         match self.opens {
-            Opens::Pages(open) => Some(open(pid)),
+            Opens::Pages(open) => Some(open(&Tree::machine(), pid)),
             Opens::Inside(open) => Some(open(yard?, pid)),
-            Opens::Blocks(_) => None,
+            Opens::Blocks(_) | Opens::Recorded(_) => None,
         }
     }
 
     /// Whether an engine can have it: it names pages, of a process like that.
     pub fn serves(&self, reach: Reach) -> bool {
-        let names_pages = !matches!(self.opens, Opens::Blocks(_));
+        let names_pages = matches!(self.opens, Opens::Pages(_) | Opens::Inside(_));
         names_pages && (self.reach == Reach::Foreign || reach == Reach::Own)
     }
 }
@@ -183,6 +211,56 @@ pub const SOURCES: &[Source] = &[
         probe: inside::probe_closing,
         opens: Opens::Inside(inside::open_closing),
     },
+    Source {
+        name: "hint-faults",
+        summary: "the kernel's own hint faults of NUMA balancing, told by perf",
+        sees: Sees::Accesses,
+        reach: Reach::Foreign,
+        privilege: "kernel.numa_balancing on; root, or perf_event_paranoid of 2 or less",
+        cost: "a record for each minor fault; the faults are there anyway",
+        probe: hint_faults::probe,
+        opens: Opens::Pages(hint_faults::open),
+    },
+    Source {
+        name: "page-idle",
+        summary: "bits of page frames that an access clears (page_idle/bitmap)",
+        sees: Sees::Accesses,
+        reach: Reach::Foreign,
+        privilege: "root, and a kernel with CONFIG_IDLE_PAGE_TRACKING",
+        cost: "a walk over the page table and the bitmap; accessed bits that others use, too",
+        probe: page_idle::probe,
+        opens: Opens::Pages(page_idle::open),
+    },
+    Source {
+        name: "damon",
+        summary: "regions of a monitor that somebody runs; read, never disturbed",
+        sees: Sees::Accesses,
+        reach: Reach::Foreign,
+        privilege: "root, and a monitor that shows its regions",
+        cost: "nothing beside what the monitor costs",
+        probe: damon::probe,
+        opens: Opens::Blocks(damon::open),
+    },
+    Source {
+        name: "ibs",
+        summary: "accesses that a processor of AMD samples (ibs_op)",
+        sees: Sees::Accesses,
+        reach: Reach::Foreign,
+        privilege: "perf_event_paranoid of 1 or less; CAP_PERFMON for page frames",
+        cost: "an interrupt for each sample, about a microsecond",
+        probe: hardware::probe_ibs,
+        opens: Opens::Recorded(hardware::read),
+    },
+    Source {
+        name: "pebs",
+        summary: "accesses that a processor of Intel samples (mem-loads, mem-stores)",
+        sees: Sees::Accesses,
+        reach: Reach::Foreign,
+        privilege: "perf_event_paranoid of 1 or less; CAP_PERFMON for page frames",
+        cost: "200 to 300 ns for each sample",
+        probe: hardware::probe_pebs,
+        opens: Opens::Recorded(hardware::read),
+    },
 ];
 
 /// The source of a name, or the first that can be had here, for a process like that.
@@ -201,6 +279,9 @@ pub fn choose(
             let lack = match source.opens {
                 Opens::Blocks(_) => {
                     Lack::new("it names regions, and pages are what moves", "another source")
+                }
+                Opens::Recorded(_) => {
+                    Lack::new("only rings that somebody recorded are read", "another source")
                 }
                 _ => Lack::new(
                     "it is for programs that pagelab starts",

@@ -20,8 +20,8 @@ use pagelab_sys::{
     uffd::{Ability, Theirs},
 };
 
-use super::{Lack, Pages};
-use crate::{PAGE, target::Refused};
+use super::{Lack, Pages, split};
+use crate::target::Refused;
 
 /// A yard that several sources stand in.
 pub type Shared = Rc<RefCell<Yard>>;
@@ -171,26 +171,10 @@ fn both(left: &Range<u64>, right: &Range<u64>) -> Option<Range<u64>> {
     (!both.is_empty()).then_some(both)
 }
 
-/// Hands on a stretch in parts: pages that were seen, and pages that were not.
-fn split(stretch: Stretch, seen: &[u64], found: &mut dyn FnMut(Stretch)) {
-    let mut at = stretch.start;
-    let first = seen.partition_point(|page| *page < stretch.start);
-    let mut part = |start, end, written| {
-        if start < end {
-            found(Stretch { start, end, written, huge: stretch.huge });
-        }
-    };
-    for &page in seen[first..].iter().take_while(|page| **page < stretch.end) {
-        part(at, page, false);
-        part(page.max(at), page + PAGE, true);
-        at = page + PAGE;
-    }
-    part(at, stretch.end, false);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PAGE;
 
     #[test]
     fn a_stretch_falls_into_what_was_seen_and_what_was_not() {

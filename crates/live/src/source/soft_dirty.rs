@@ -30,7 +30,7 @@ pub(super) fn probe(_: &Tree) -> Result<(), Lack> {
     }
 }
 
-pub(super) fn open(pid: u32) -> Box<dyn Pages> {
+pub(super) fn open(_: &Tree, pid: u32) -> Box<dyn Pages> {
     Box::new(SoftDirty { pid, is_armed: false })
 }
 

@@ -70,6 +70,27 @@ fn a_log_that_is_none_is_refused_by_its_line() {
 }
 
 #[test]
+fn every_source_says_what_it_sees_and_what_is_missing() {
+    let lab = Lab::new();
+    let ended = lab.pagelab(&["tier", "sources", "--format", "json"]);
+    let sources: serde_json::Value = serde_json::from_str(&ended.exits(0).stdout).unwrap();
+    let sources = sources.as_array().unwrap();
+    assert!(sources.len() >= 8, "{sources:?}");
+    for source in sources {
+        for key in ["name", "summary", "sees", "of", "granularity", "privilege", "cost"] {
+            assert!(!source[key].as_str().unwrap().is_empty(), "{key} of {source}");
+        }
+        assert_eq!(source["lack"].is_string(), source["cure"].is_string(), "{source}");
+    }
+    let shown = lab.pagelab(&["tier", "sources"]);
+    assert!(shown.exits(0).stdout.contains("damon: regions of a monitor"), "{}", shown.stdout);
+    // Regions are no pages, whoever asks for them.
+    let words = ["tier", "promote", "--source", "damon", "--", "true"];
+    let refused = lab.pagelab(&words);
+    assert!(refused.exits(3).stderr.contains("it names regions"), "{}", refused.stderr);
+}
+
+#[test]
 fn status_names_the_nodes_and_why_nothing_moves() {
     let lab = Lab::new();
     let ended = lab.pagelab(&["tier", "status", "--once", "--json"]);

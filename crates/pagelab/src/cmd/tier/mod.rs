@@ -3,14 +3,15 @@
 //! `simulate` builds the same cases as `pagelab run tier/simulation` and leaves the same records in
 //! the same kind of run; it differs in what it prints, and in that the cases of a grid share the
 //! processors: nothing is measured, so they do not disturb each other. `promote` runs the same
-//! policies on a live process, `replay` decides again what such a run has seen, and `status` says
-//! what is where.
+//! policies on a live process, `replay` decides again what such a run has seen, `sources` says who
+//! can say what is used, and `status` what is where.
 
 mod grid;
 mod promote;
 mod replay;
 mod rows;
 mod simulate;
+mod sources;
 mod status;
 
 use clap::{ArgMatches, Command};
@@ -24,6 +25,7 @@ const COMMANDS: &[Row] = &[
     Row { name: "simulate", describe: simulate::describe, run: simulate::simulate },
     Row::of::<promote::Promote>("promote"),
     Row::of::<replay::Replay>("replay"),
+    Row::of::<sources::Sources>("sources"),
     Row::of::<status::Show>("status"),
 ];
 

@@ -1,0 +1,147 @@
+//! NUMA hint faults: accesses to pages that the kernel has marked, told by perf.
+//!
+//! The one idea: where NUMA balancing is on, the kernel marks the pages of a process in turn, and
+//! the next access to one, load or store, is a minor fault, which perf tells with its address. The
+//! faults are the kernel's own; nothing is added but the telling. What was not marked is not known
+//! to be idle, so a look ends when the kernel has marked everything once (`numa_scan_seq`).
+
+use std::{fs, ops::Range};
+
+use pagelab_sys::{
+    counts::perf::{Body, Event, Plan, Session, Source, Target, When},
+    machine::Tree,
+    memory::{Stretch, Walk},
+};
+
+use super::{Lack, Pages, split};
+use crate::{PAGE, target::Refused};
+
+const BALANCING: &str = "proc/sys/kernel/numa_balancing";
+const RING_BYTES: usize = 1 << 20;
+
+#[derive(Debug)]
+struct HintFaults {
+    pid: u32,
+    session: Option<Session>,
+    seen: Vec<u64>,
+    /// Passes of the kernel over the memory, when the last look ended.
+    marked: u64,
+}
+
+pub(super) fn probe(tree: &Tree) -> Result<(), Lack> {
+    match tree.number::<u64>(BALANCING) {
+        None => Err(Lack::new("the kernel has no NUMA balancing", "CONFIG_NUMA_BALANCING")),
+        Some(0) => {
+            let cure = "sysctl kernel.numa_balancing=1 (2 promotes by itself)";
+            Err(Lack::new("the kernel marks no pages", cure))
+        }
+        Some(_) => match passes(std::process::id()) {
+            Some(_) => Ok(()),
+            None => Err(Lack::new("/proc/PID/sched has no numa_scan_seq", "CONFIG_SCHED_DEBUG")),
+        },
+    }
+}
+
+pub(super) fn open(_: &Tree, pid: u32) -> Box<dyn Pages> {
+    Box::new(HintFaults { pid, session: None, seen: Vec::new(), marked: 0 })
+}
+
+/// How often the kernel has marked the whole memory of a process.
+fn passes(pid: u32) -> Option<u64> {
+    passes_in(&fs::read_to_string(format!("/proc/{pid}/sched")).ok()?)
+}
+
+fn passes_in(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("mm->numa_scan_seq"))?;
+    line.split(':').nth(1)?.trim().parse().ok()
+}
+
+impl HintFaults {
+    fn begin(&self) -> Result<Session, Refused> {
+        let refused = |why| Refused::of(self.pid, why);
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).map_err(refused)?;
+        let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+        let threads = tasks.filter_map(|entry| number(entry.ok()?)).collect();
+        let faults = Source {
+            when: When::Always,
+            event: Event::MinorFaults,
+            chain: false,
+            mappings: false,
+            ring_bytes: RING_BYTES,
+            required: true,
+        };
+        let plan = Plan { target: Target::Threads(threads), sources: vec![faults] };
+        let other = |why| refused(std::io::Error::other(why));
+        let mut session = Session::open(&plan).map_err(other)?;
+        session.start().map_err(other)?;
+        Ok(session)
+    }
+}
+
+impl Pages for HintFaults {
+    fn is_ready(&mut self) -> Result<bool, Refused> {
+        if self.session.is_none() {
+            self.session = Some(self.begin()?);
+            self.marked = passes(self.pid).unwrap_or(0);
+        }
+        let (pid, seen) = (self.pid, &mut self.seen);
+        if let Some(session) = &mut self.session {
+            session.drain(&mut |record| {
+                if let Body::Sample { addr, .. } = record.body
+                    && record.pid == pid
+                {
+                    seen.push(addr / PAGE * PAGE);
+                }
+            });
+        }
+        // The pass that was under way when the last look ended says nothing of what it had marked
+        // before that.
+        let marked = passes(self.pid).ok_or(Refused::Gone(self.pid))?;
+        let is_whole = marked >= self.marked + 2;
+        if is_whole {
+            self.marked = marked;
+        }
+        Ok(is_whole)
+    }
+
+    fn pass(
+        &mut self,
+        mappings: &[Range<u64>],
+        found: &mut dyn FnMut(Stretch),
+    ) -> Result<(), Refused> {
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.sort_unstable();
+        let refused = |why| Refused::of(self.pid, why);
+        let mut walk = Walk::of(self.pid).map_err(refused)?;
+        for range in mappings {
+            walk.each(range.clone(), &mut |stretch| split(stretch, &seen, found))
+                .map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_of_the_kernel_are_read_where_they_are_told() {
+        let text = "cat (7, #threads: 1)\n-----\nse.exec_start   :  1.5\n\
+            mm->numa_scan_seq                            :                   12\n";
+        assert_eq!(passes_in(text), Some(12));
+        assert_eq!(passes_in("mm->numa_scan_seq\n"), None);
+        assert_eq!(passes_in(""), None);
+    }
+
+    #[test]
+    fn what_a_machine_lacks_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::at(folder.path());
+        assert!(probe(&tree).unwrap_err().what.contains("no NUMA balancing"));
+        let path = folder.path().join(BALANCING);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "0\n").unwrap();
+        assert!(probe(&tree).unwrap_err().cure.contains("sysctl"));
+    }
+}
