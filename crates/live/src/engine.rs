@@ -238,7 +238,7 @@ impl Engine {
         self.grow()?;
         self.log_blocks()?;
         self.place()?;
-        let free = self.options.nodes.iter().map(|node| free_pages(&self.tree, node.id)).collect();
+        let free = self.free();
         self.recorder.tell(&Line::World { now: now - self.began, free })?;
         let mut pass = Pass { present: self.space.present(), ..Pass::default() };
         if let Some(window) = window {
@@ -268,6 +268,16 @@ impl Engine {
         // Nothing that was known counts any more.
         self.passes = 0;
         Ok(())
+    }
+
+    /// Free pages of each node; a node that the process may not have memory on has none.
+    fn free(&self) -> Vec<u64> {
+        let allowed = target::allowed_nodes(self.pid);
+        let of = |node: &MemoryNode| {
+            let is_allowed = target::allows(&allowed, node.id);
+            if is_allowed { free_pages(&self.tree, node.id) } else { 0 }
+        };
+        self.options.nodes.iter().map(of).collect()
     }
 
     /// Where the blocks lie that came in this pass.
@@ -328,6 +338,7 @@ impl Engine {
     fn carry_out(&mut self, moves: &[Move], pass: &mut Pass) -> Result<(), Ended> {
         let nodes = &self.options.nodes;
         let is_top = |node: u8| nodes.get(usize::from(node)).is_some_and(|node| node.tier == 0);
+        let allowed = target::allowed_nodes(self.pid);
         let mut orders: Vec<Order> = Vec::with_capacity(moves.len());
         let mut taken = std::collections::BTreeSet::new();
         for &Move { page, to } in moves {
@@ -336,6 +347,10 @@ impl Engine {
                 continue;
             }
             let Some(node) = nodes.get(usize::from(to)) else { continue };
+            // A policy may ask for a node that has nothing free.
+            if !target::allows(&allowed, node.id) {
+                continue;
+            }
             let to_node = i32::try_from(node.id).unwrap_or(-1);
             pass.wanted += if is_top(to) { u64::from(pages) } else { 0 };
             orders.push(Order { first, pages, address, to: to_node });
@@ -363,14 +378,11 @@ impl Engine {
         if !gone.is_empty() {
             self.recorder.tell(&Line::Placed(gone))?;
         }
-        ran.map(drop).map_err(|why| match why.raw_os_error() {
-            // EACCES of the call as a whole is the cpuset, which changed.
-            Some(13) => Ended::Io(io::Error::other(format!(
-                "process {}: its cpuset does not allow the node any more",
-                self.pid
-            ))),
-            _ => Refused::of(self.pid, why).into(),
-        })
+        match ran {
+            // EACCES of the call as a whole is the cpuset: the next pass sees what has changed.
+            Err(why) if why.raw_os_error() != Some(13) => Err(Refused::of(self.pid, why).into()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Reason {
         /// Its kdamonds.
         kdamonds: u64,
     },
-    /// Memory of the process is bound to nodes below the top tier.
+    /// Memory of the process is bound to nodes, or spread over them, by its policy.
     Bound {
         /// Bytes.
         bytes: u64,
@@ -69,7 +69,7 @@ impl Reason {
             Self::AnotherMonitor { .. } => {
                 "stop it, or take its results; pagelab does not touch it"
             }
-            Self::Bound { .. } => "start the program without numactl --membind",
+            Self::Bound { .. } => "start the program without numactl --membind or --interleave",
             Self::Cpuset { .. } => "write the fast nodes to cpuset.mems of its group",
             Self::NoFreeMemory => "free memory there, or let demotion: numa/demotion_enabled",
             Self::Hugetlb { .. } => "start the program with transparent huge pages instead",
@@ -90,7 +90,7 @@ impl fmt::Display for Reason {
                 write!(f, "somebody uses DAMON ({kdamonds} kdamonds)")
             }
             Self::Bound { bytes } => {
-                write!(f, "{} MiB are bound to other nodes by their policy", bytes >> 20)
+                write!(f, "{} MiB are bound to nodes, or spread, by their policy", bytes >> 20)
             }
             Self::Cpuset { allowed } => {
                 write!(f, "its cpuset allows the nodes {allowed}, none of the top tier")

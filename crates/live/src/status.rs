@@ -11,7 +11,11 @@ use pagelab_sys::machine::{
 };
 use serde::Serialize;
 
-use crate::{PAGE, reason::Reason};
+use crate::{
+    PAGE,
+    reason::Reason,
+    source::{Region, damon},
+};
 
 /// A node with memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,6 +64,26 @@ impl From<Reason> for Why {
     }
 }
 
+/// A range that somebody who watches calls hot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HotRegion {
+    /// The process; absent where addresses are those of the machine.
+    pub pid: Option<u32>,
+    /// Its addresses.
+    pub start: u64,
+    /// See `start`.
+    pub end: u64,
+    /// What was counted.
+    pub accesses: u64,
+    /// Who says so.
+    pub by: &'static str,
+    /// What is told apart: a hot region need not be hot in every page.
+    pub granularity: &'static str,
+}
+
+/// Regions that are shown, at most.
+const REGIONS: usize = 16;
+
 /// The machine at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
@@ -71,8 +95,35 @@ pub struct Status {
     pub groups: BTreeMap<String, Tiers>,
     /// Pages that the kernel moved since boot, by the names of `/proc/vmstat`.
     pub moved: BTreeMap<String, u64>,
+    /// The hottest ranges, by whoever watches already; nobody is made to.
+    pub hottest: Vec<HotRegion>,
     /// Why nothing moves.
     pub reasons: Vec<Why>,
+}
+
+/// The hottest regions of monitors that somebody runs.
+fn hottest(tree: &Tree) -> Vec<HotRegion> {
+    let mut found = Vec::new();
+    for monitor in damon::monitors(tree) {
+        // With several targets nobody says whose a region is.
+        let pid = match monitor.targets.as_slice() {
+            [pid] if monitor.operations.ends_with("vaddr") => Some(*pid),
+            _ if monitor.operations == "paddr" => None,
+            _ => continue,
+        };
+        let region = |region: Region| HotRegion {
+            pid,
+            start: region.range.start,
+            end: region.range.end,
+            accesses: region.accesses,
+            by: "damon",
+            granularity: "regions",
+        };
+        found.extend(monitor.regions.into_iter().filter(|one| one.accesses > 0).map(region));
+    }
+    found.sort_by_key(|one| (std::cmp::Reverse(one.accesses), one.start));
+    found.truncate(REGIONS);
+    found
 }
 
 /// Why nothing moves by itself, as far as the machine is concerned.
@@ -144,6 +195,7 @@ impl Status {
             processes,
             groups,
             moved: moved(&tree.text("proc/vmstat").unwrap_or_default()),
+            hottest: hottest(tree),
             reasons: reasons(tree).into_iter().map(Why::from).collect(),
         }
     }
@@ -235,6 +287,29 @@ mod tests {
         assert_eq!(counts, [("pgdemote_kswapd", 3), ("pgpromote_success", 5)]);
         assert_eq!(status.nodes[0].free, 50 * 4096);
         assert_eq!(status.reasons, []);
+    }
+
+    #[test]
+    fn the_hottest_regions_are_those_of_monitors_that_run() {
+        let context = "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0";
+        let region =
+            |nth: usize, name: &str| format!("{context}/schemes/0/tried_regions/{nth}/{name}");
+        let mut files = vec![
+            ("sys/kernel/mm/damon/admin/kdamonds/0/state".to_owned(), "on\n".to_owned()),
+            (format!("{context}/operations"), "vaddr\n".into()),
+            (format!("{context}/targets/0/pid_target"), "7\n".into()),
+        ];
+        for (nth, accesses) in [3, 0, 9].into_iter().enumerate() {
+            files.push((region(nth, "start"), format!("{}\n", nth << 21)));
+            files.push((region(nth, "end"), format!("{}\n", (nth + 1) << 21)));
+            files.push((region(nth, "nr_accesses"), format!("{accesses}\n")));
+        }
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (&**path, &**text)).collect();
+        let (_folder, tree) = tree(&files);
+        let found = Status::read(&tree).hottest;
+        let told: Vec<_> = found.iter().map(|one| (one.pid, one.start, one.accesses)).collect();
+        assert_eq!(told, [(Some(7), 2 << 21, 9), (Some(7), 0, 3)]);
     }
 
     #[test]

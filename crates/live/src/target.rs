@@ -60,7 +60,7 @@ pub struct Memory {
     pub mappings: Vec<Range<u64>>,
     /// Bytes in hugetlb pages.
     pub hugetlb: u64,
-    /// Bytes that are bound to nodes by their policy.
+    /// Bytes that are bound to nodes, or spread over them, by their policy.
     pub bound: u64,
     /// Another program has another one.
     pub life: String,
@@ -171,7 +171,10 @@ struct Policy {
 fn policy(line: &str) -> Option<Policy> {
     let mut words = line.split_whitespace();
     let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let bound = words.next()?.starts_with("bind");
+    // Who spreads memory over nodes by a policy wants it spread.
+    let policies = ["bind", "interleave", "weighted"];
+    let policy = words.next()?;
+    let bound = policies.iter().any(|one| policy.starts_with(one));
     Some(Policy { start, bound, huge: words.any(|word| word == "huge") })
 }
 
@@ -179,6 +182,11 @@ fn policy(line: &str) -> Option<Policy> {
 pub fn allowed_nodes(pid: u32) -> Vec<usize> {
     let field = Tree::machine().field(format!("proc/{pid}/status"), "Mems_allowed_list");
     field.and_then(|list| parse_list(&list)).unwrap_or_default()
+}
+
+/// Whether a node is among those that a process may have memory on.
+pub fn allows(allowed: &[usize], node: usize) -> bool {
+    allowed.is_empty() || allowed.contains(&node)
 }
 
 /// The processes of a group and of those below it.
@@ -212,6 +220,7 @@ mod tests {
             20000000-20004000 rw-p 00000000 00:00 0 \n\
             30000000-30002000 rw-p 00000000 00:00 0 \n\
             40000000-40002000 ---p 00000000 00:00 0 \n\
+            50000000-50001000 rw-p 00000000 00:00 0 \n\
             nonsense\n\
             7ffe00000000-7ffe00001000 r-xp 00000000 00:00 0 [vdso]\n";
         let policies = "\
@@ -219,11 +228,12 @@ mod tests {
             00401000 default heap anon=2 dirty=2 N0=2\n\
             10000000 default file=/anon_hugepage huge anon=1 N0=1\n\
             20000000 bind:1 anon=4 N1=4\n\
-            30000000 prefer:1 anon=2\n";
+            30000000 prefer:1 anon=2\n\
+            50000000 weighted interleave:0-1 anon=1\n";
         let found = parsed(maps, policies);
         let expected = [0x40_0000..0x40_1000_u64, 0x40_1000..0x40_3000, 0x3000_0000..0x3000_2000];
         assert_eq!(found.mappings, expected);
-        assert_eq!((found.hugetlb, found.bound), (2 << 20, 0x4000));
+        assert_eq!((found.hugetlb, found.bound), (2 << 20, 0x5000));
     }
 
     #[test]

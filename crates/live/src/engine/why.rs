@@ -49,7 +49,7 @@ impl Engine {
 
 /// Whether a cpuset has no node of the top tier.
 fn cpuset(allowed: &[usize], nodes: &[MemoryNode]) -> Option<Reason> {
-    let is_allowed = |node: &&MemoryNode| allowed.is_empty() || allowed.contains(&node.id);
+    let is_allowed = |node: &&MemoryNode| target::allows(allowed, node.id);
     let has_top = nodes.iter().filter(is_allowed).any(|node| node.tier == 0);
     (!has_top).then(|| Reason::Cpuset { allowed: format_list(allowed) })
 }

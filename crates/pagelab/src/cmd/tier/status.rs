@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::IsTerminal, time::Duration};
 use clap::Args;
 use pagelab_live::{
     engine::wait_until,
-    status::{Status, Tiers},
+    status::{HotRegion, Status, Tiers},
 };
 use pagelab_sys::{
     machine::Tree,
@@ -91,6 +91,13 @@ fn drawn(status: &Status, before: Option<&BTreeMap<String, u64>>) -> String {
             format!(" ({} a second)", count.saturating_sub(*since) / PAUSE.as_secs())
         });
         text.push_str(&format!("{name}  {count} since boot{rate}\n"));
+    }
+    for hot in &status.hottest {
+        let whose = hot.pid.map_or("the machine".to_owned(), |pid| format!("process {pid}"));
+        let HotRegion { start, end, accesses, by, granularity, .. } = hot;
+        text.push_str(&format!(
+            "hot, of {whose}: {start:x}-{end:x}  {accesses} accesses, by {granularity} of {by}\n"
+        ));
     }
     for why in &status.reasons {
         text.push_str(&format!("nothing moves: {}; {}\n", why.says, why.cure));
