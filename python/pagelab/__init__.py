@@ -57,7 +57,7 @@ def simulate(scenario: str | PathLike[str] = "plain", **parameters: Value) -> li
 
     Raises ValueError for what makes no sense, RuntimeError where pages or accesses do not add up.
     """
-    return _native.simulate([{"scenario": fspath(scenario), **parameters}])[0]
+    return _native.simulate({"scenario": fspath(scenario), **parameters})
 
 
 def trace_stats(trace: str | PathLike[str], **parameters: Value) -> dict[str, Any]:

@@ -49,8 +49,10 @@ class Plan:
     def shards(self) -> int: ...
     def tasks(self) -> list[tuple[str, bool, float]]:
         """Of each task its name, whether it is measured, and seconds that it takes, roughly."""
-    def carry_out(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Carries out tasks here; of each the name of its file and what belongs into it."""
+    def part(self, names: Sequence[str]) -> str:
+        """The plan of some of its tasks, as text."""
+    def carry_out(self) -> list[tuple[str, str]]:
+        """Carries out all tasks here; of each the name of its file and what belongs into it."""
     @staticmethod
     def of_file(name: str) -> tuple[str, str] | None:
         """The task, and the host with its boot, whose result a file of this name would be."""
@@ -61,13 +63,21 @@ class Plan:
 Parameters = Mapping[str, Any]
 StatsOptions = tuple[int, int, Sequence[int], int, bool]
 
-def simulate(points: Sequence[Parameters]) -> list[list[dict[str, Any]]]: ...
+@final
+class Merger:
+    """Puts shards of a trace together, in their order."""
+
+    def __new__(cls, options: StatsOptions) -> Merger: ...
+    def append(self, shard: bytes) -> int | None:
+        """Adds the next one, or says at which byte it must begin."""
+    def finish(self) -> str:
+        """The statistics, as JSON."""
+
+def simulate(point: Parameters) -> list[dict[str, Any]]: ...
+def simulate_all(points: Sequence[Parameters]) -> list[list[dict[str, Any]] | str]: ...
 def trace_stats(parameters: Parameters) -> str: ...
 def replay(parameters: Parameters, budget: float) -> Run: ...
 def sobol(dimensions: int, count: int) -> list[list[float]]: ...
 def part_of_trace(
     path: str, start: int, end: int, exact: bool, options: StatsOptions
 ) -> bytes: ...
-def merged(
-    shards: Sequence[bytes], options: StatsOptions
-) -> tuple[str | None, tuple[int, int] | None]: ...

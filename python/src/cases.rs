@@ -32,44 +32,37 @@ use crate::{
 /// What came of an arm: its name, and counts by name.
 type Outcomes = Vec<(String, Vec<(String, u64)>)>;
 
-/// Simulates cases, one after the other; of each a list with a dictionary for each of its arms.
+/// Simulates a case; a dictionary for each of its arms.
 #[pyfunction]
-pub(crate) fn simulate<'py>(
+pub(crate) fn simulate<'py>(point: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyList>> {
+    let pairs = pairs(point)?;
+    let arms = point.py().detach(|| simulated(&pairs))?;
+    rows(point.py(), arms)
+}
+
+/// Simulates many, one after the other; what came of one that makes no sense is why.
+#[pyfunction]
+pub(crate) fn simulate_all<'py>(
     py: Python<'py>,
     points: Vec<Bound<'py, PyDict>>,
-) -> PyResult<Vec<Bound<'py, PyList>>> {
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let texts = points.iter().map(pairs).collect::<PyResult<Vec<_>>>()?;
-    let came = py.detach(|| {
-        let numbered = texts.iter().enumerate();
-        let of = |(place, pairs): (usize, &Vec<(String, String)>)| {
-            simulated(pairs).map_err(|why| (place, why))
-        };
-        numbered.map(of).collect::<Result<Vec<_>, _>>()
-    });
-    let came = came.map_err(|(place, error)| match texts.len() {
-        1 => error,
-        _ => {
-            let said: Vec<String> =
-                texts[place].iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let what = format!("point {place} ({}): {error}", said.join(" "));
-            if error.is_instance_of::<PyValueError>(py) {
-                PyValueError::new_err(what)
-            } else {
-                PyRuntimeError::new_err(what)
-            }
-        }
-    })?;
-    came.into_iter()
-        .map(|arms| {
-            let rows = arms.into_iter().map(|(arm, counts)| {
-                let row = PyDict::new(py);
-                row.set_item("arm", arm)?;
-                counts.into_iter().try_for_each(|(name, count)| row.set_item(name, count))?;
-                Ok(row)
-            });
-            PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
-        })
-        .collect()
+    let came: Vec<_> = py.detach(|| texts.iter().map(|pairs| simulated(pairs)).collect());
+    let row = |arms: PyResult<Outcomes>| match arms {
+        Ok(arms) => Ok(rows(py, arms)?.into_any()),
+        Err(error) => Ok(error.value(py).str()?.into_any()),
+    };
+    came.into_iter().map(row).collect()
+}
+
+fn rows(py: Python<'_>, arms: Outcomes) -> PyResult<Bound<'_, PyList>> {
+    let row = |(arm, counts): (String, Vec<(String, u64)>)| {
+        let row = PyDict::new(py);
+        row.set_item("arm", arm)?;
+        counts.into_iter().try_for_each(|(name, count)| row.set_item(name, count))?;
+        Ok(row)
+    };
+    PyList::new(py, arms.into_iter().map(row).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// One case without a record: to find out what a machine is takes longer than a small simulation.

@@ -10,15 +10,12 @@ use pagelab_bench::{
     plan::{Planned, again},
     results::{self, Origin},
     runner::Runner,
-    tasks::{List, Task, VERSION},
+    tasks::{Head, List, Task, VERSION},
 };
 use pagelab_record::{RunHeader, schema::RUN_SCHEMA};
 use pagelab_sys::time::ClockChoice;
-use pagelab_workloads::{WORKLOADS, tier::simulation::SIMULATION, trace::stats::STATS};
+use pagelab_workloads::{WORKLOADS, is_no_measurement};
 use pyo3::{exceptions::PyValueError, prelude::*};
-
-/// What is carried out in the process of whoever asks: a model, and counts.
-const HERE: [&str; 2] = [SIMULATION.about.name, STATS.about.name];
 
 /// A plan that was read.
 #[pyclass(frozen, module = "pagelab")]
@@ -59,29 +56,39 @@ impl Plan {
     fn tasks(&self, py: Python<'_>) -> PyResult<Vec<(String, bool, f64)>> {
         let of = |task: &Task| {
             let planned = planned(task, ClockChoice::Raw)?;
-            let is_measured = !HERE.contains(&planned.workload.name());
+            let is_measured = !is_no_measurement(planned.workload.name());
             Ok((task.id.clone(), is_measured, planned.estimated_seconds()))
         };
         let all: Result<_, String> = py.detach(|| self.list.tasks.iter().map(of).collect());
         all.map_err(PyValueError::new_err)
     }
 
-    /// Carries out tasks in this process; of each the name of its file and what belongs into it.
-    fn carry_out(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Vec<(String, String)>> {
+    /// The plan of some of its tasks, as text.
+    fn part(&self, names: Vec<String>) -> PyResult<String> {
+        let is_wanted = |task: &&Task| names.contains(&task.id);
+        let tasks: Vec<Task> = self.list.tasks.iter().filter(is_wanted).cloned().collect();
+        let head = Head { tasks: tasks.len(), ..self.list.head.clone() };
+        let mut text = Vec::new();
+        let written = List { head, tasks }.write(&mut text);
+        let text = written.and_then(|()| String::from_utf8(text).map_err(std::io::Error::other));
+        text.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Carries out all tasks in this process; of each the name of its file and what belongs into
+    /// it.
+    fn carry_out(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let came: Result<Vec<_>, String> = py.detach(|| {
             let origin = Origin::here()?;
             let runner = Runner::new(&origin.run(), &[], &[]);
             let header = self.header(&origin);
-            let one = |name: &String| {
-                let task = self.list.tasks.iter().find(|task| task.id == *name);
-                let task = task.ok_or_else(|| format!("the plan has no task {name}"))?;
-                let named = |why| format!("task {name}: {why}");
+            let one = |task: &Task| {
+                let named = |why| format!("task {}: {why}", task.id);
                 task.check_files().map_err(named)?;
                 let planned = planned(task, ClockChoice::of_this_machine()).map_err(named)?;
                 let record = runner.run_here(&planned);
-                Ok((origin.file(name), results::text(&header, task, &record)))
+                Ok((origin.file(&task.id), results::text(&header, task, &record)))
             };
-            names.iter().map(one).collect()
+            self.list.tasks.iter().map(one).collect()
         });
         came.map_err(PyValueError::new_err)
     }

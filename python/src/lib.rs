@@ -22,11 +22,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<arrow::Table>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<fleet::Plan>()?;
+    module.add_class::<shards::Merger>()?;
     module.add_function(wrap_pyfunction!(cases::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(cases::simulate_all, module)?)?;
     module.add_function(wrap_pyfunction!(cases::trace_stats, module)?)?;
     module.add_function(wrap_pyfunction!(cases::replay, module)?)?;
     module.add_function(wrap_pyfunction!(cases::sobol, module)?)?;
     module.add_function(wrap_pyfunction!(shards::part_of_trace, module)?)?;
-    module.add_function(wrap_pyfunction!(shards::merged, module)?)?;
     Ok(())
 }

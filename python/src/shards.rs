@@ -61,31 +61,42 @@ pub(crate) fn part_of_trace<'py>(
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// Puts shards together that follow each other; the first one that does not meet the one before is
-/// told by its place and the byte where it must begin, and nothing else is done.
-///
-/// Returns the statistics as JSON, or that place and that byte.
-#[pyfunction]
-pub(crate) fn merged(
-    py: Python<'_>,
-    shards: Vec<Bound<'_, PyBytes>>,
-    asked: Asked,
-) -> PyResult<(Option<String>, Option<(usize, u64)>)> {
-    let mut whole = Whole::new(&options(asked)).map_err(bad)?;
-    let (mut at, mut trailing) = (0, 0);
-    for (place, bytes) in shards.iter().enumerate() {
-        let shard: Shard = postcard::from_bytes(bytes.as_bytes())
-            .map_err(|error| bad(format!("shard {place}: {error}")))?;
-        // A shard may be all inside a record of the one before.
-        if shard.part.ops > 0 && shard.from != at {
-            return Ok((None, Some((place, at))));
-        }
-        py.detach(|| whole.append(&shard.part))
-            .map_err(|misfit| bad(format!("shard {place}: {misfit}")))?;
-        at = at.max(shard.to);
-        trailing = shard.trailing;
+/// Puts shards together, in their order.
+#[pyclass(module = "pagelab")]
+#[derive(Debug)]
+pub(crate) struct Merger {
+    whole: Whole,
+    at: u64,
+    trailing: u64,
+}
+
+#[pymethods]
+impl Merger {
+    #[new]
+    fn new(asked: Asked) -> PyResult<Self> {
+        Ok(Self { whole: Whole::new(&options(asked)).map_err(bad)?, at: 0, trailing: 0 })
     }
-    let stats = py.detach(|| whole.finish(trailing));
-    let text = serde_json::to_string(&stats);
-    text.map(|text| (Some(text), None)).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+
+    /// Adds the next shard. Where it does not begin at the end of the one before, nothing is added,
+    /// and the byte is returned where it must begin.
+    fn append(&mut self, py: Python<'_>, shard: &Bound<'_, PyBytes>) -> PyResult<Option<u64>> {
+        let Shard { from, to, trailing, part } =
+            postcard::from_bytes(shard.as_bytes()).map_err(bad)?;
+        // A shard may lie inside a record of the one before.
+        if part.ops > 0 && from != self.at {
+            return Ok(Some(self.at));
+        }
+        py.detach(|| self.whole.append(&part)).map_err(bad)?;
+        self.at = self.at.max(to);
+        self.trailing = trailing;
+        Ok(None)
+    }
+
+    /// The statistics of all shards so far, as JSON; nothing can be added then.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
+        let empty = Whole::new(&Options::default()).map_err(bad)?;
+        let whole = std::mem::replace(&mut self.whole, empty);
+        let stats = py.detach(|| whole.finish(self.trailing));
+        serde_json::to_string(&stats).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
 }

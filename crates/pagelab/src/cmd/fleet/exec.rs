@@ -17,7 +17,7 @@ use pagelab_bench::{
 };
 use pagelab_record::{Record, RunHeader};
 use pagelab_sys::files::folder::Folder;
-use pagelab_workloads::WORKLOADS;
+use pagelab_workloads::{WORKLOADS, is_no_measurement};
 
 use super::list_in;
 use crate::{
@@ -38,6 +38,9 @@ pub(super) struct Exec {
     /// The folder of the results; several shards may share one.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: PathBuf,
+    /// Leave out models and counts, which whoever drives this carries out elsewhere.
+    #[arg(long)]
+    only_measured: bool,
     #[command(flatten)]
     conduct: Conduct,
 }
@@ -82,7 +85,8 @@ impl Run for Exec {
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         same_list(&folder, &text)?;
         let _turn = alone(&folder, self.shard)?;
-        let all: Vec<&Task> = list.shard(number).collect();
+        let is_wanted = |task: &&Task| !(self.only_measured && is_no_measurement(&task.workload));
+        let all: Vec<&Task> = list.shard(number).filter(is_wanted).collect();
         let left: Vec<&Task> =
             all.iter().copied().filter(|task| !folder.has(origin.file(&task.id))).collect();
         let done = all.len() - left.len();
