@@ -1,14 +1,10 @@
 //! A case whose process dies, hangs or is killed for memory: a record says so, and the run goes on.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::process::Command;
 
 use pagelab_record::Outcome;
 
-use crate::support::{Ended, Lab, Live, failure, is_root, measured, signal, skip, state, until};
+use crate::support::{Ended, Lab, Live, MemoryGroup, failure, measured, signal, state, until};
 
 /// More rounds than any test waits for.
 const ENDLESS: &str = "fault/throughput size=64m rounds=1000000";
@@ -96,49 +92,6 @@ fn a_case_that_is_killed_for_memory_says_so() {
     let case = run.case();
     group.take(case);
     failed_and_went_on(&lab, &run.end(), "out of memory (choose a smaller --size)");
-}
-
-/// A memory cgroup of the test's own, removed with it.
-struct MemoryGroup(PathBuf);
-
-impl MemoryGroup {
-    /// Makes one with a limit, or says why it cannot.
-    fn of(bytes: u64) -> Option<Self> {
-        let cure = "run the tests as root where a memory cgroup is mounted and may be changed";
-        let v1 = Path::new("/sys/fs/cgroup/memory");
-        let (root, limit) = if v1.join("memory.limit_in_bytes").exists() {
-            (v1, "memory.limit_in_bytes")
-        } else {
-            (Path::new("/sys/fs/cgroup"), "memory.max")
-        };
-        let group = Self(root.join(format!("pagelab-e2e-{}", std::process::id())));
-        let made = is_root()
-            && fs::create_dir(&group.0).is_ok()
-            && fs::write(group.0.join(limit), bytes.to_string()).is_ok();
-        if !made {
-            skip("no memory cgroup can be made", cure);
-            return None;
-        }
-        // With swap the group would be slow instead of short of memory.
-        for file in ["memory.swappiness", "memory.swap.max"] {
-            let _ = fs::write(group.0.join(file), "0");
-        }
-        Some(group)
-    }
-
-    /// Moves a process into it.
-    fn take(&self, pid: u32) {
-        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
-    }
-}
-
-impl Drop for MemoryGroup {
-    fn drop(&mut self) {
-        // Busy until the kernel has let go of its last process.
-        if self.0.exists() {
-            until("the cgroup to be empty", || fs::remove_dir(&self.0).ok());
-        }
-    }
 }
 
 #[test]

@@ -2,12 +2,33 @@
 
 mod refusals;
 
-use std::fs;
+use std::{fs, process::Command};
 
 use pagelab_record::{Clock, Data, Measured, Outcome};
 use serde_json::Value;
 
-use crate::support::{Ended, Lab, Live, failure, measured, signal, until};
+use crate::support::{Ended, Lab, Live, MemoryGroup, binary, failure, measured, signal, until};
+
+#[test]
+fn a_trace_longer_than_memory_is_mapped_and_the_record_says_so() {
+    let lab = Lab::new();
+    synth(&lab, &["fib", "--ops", "8m", "-o", "long.bin"]);
+    // Less than the 80 MB of the trace, and enough for the program.
+    let Some(group) = MemoryGroup::of(48 << 20) else { return };
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.processes());
+    limited.arg(binary()).args(["run", "emu/replay", "--trace", "long.bin", "--backend", "noop"]);
+    limited.args(["--rounds", "1", "--forks", "1", "--wait", "-q", "-o", "run"]);
+    let ended = limited.current_dir(lab.path(".")).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    let replays = lab.records("run").into_iter().filter(|r| r.workload == "emu/replay");
+    let [record] = <[_; 1]>::try_from(replays.collect::<Vec<_>>()).unwrap();
+    assert_eq!(record.case.get("reader"), Some("mmap"));
+    let warnings = measured(&record).warnings.join("; ");
+    assert!(warnings.contains("the trace has 76.3 MiB"), "{warnings}");
+    assert!(warnings.contains("read as it is replayed"), "{warnings}");
+}
 
 /// The record of a read.
 fn load(addr: u64, width: u8) -> Vec<u8> {

@@ -13,7 +13,8 @@ use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, Param, Read, Refusal, Trial,
     inputs::Supplied, words_of,
 };
-use pagelab_sys::process::Pinned;
+use pagelab_record::Case;
+use pagelab_sys::{machine::Topology, process::Pinned};
 
 use super::{
     arm::{Arm, Backends},
@@ -72,7 +73,7 @@ const PAGES_BYTES: u64 = 64 << 20;
 
 /// See the module's documentation.
 pub const REPLAY: Described<Asked> = Described {
-    resolve: |case| Arm::resolve(trace::resolve(case), |_| true),
+    resolve: |case| mapped_where_longer(Arm::resolve(trace::resolve(case), |_| true)),
     refusals: REFUSALS,
     parts: &[&Over { of: |asked: &Asked| &asked.trace, tables: trace::OVER_IMAGES }],
     ..Described::new(
@@ -90,6 +91,15 @@ pub const REPLAY: Described<Asked> = Described {
         },
     )
 };
+
+/// A trace that lies in a file and is longer than what memory holds is mapped, not copied; the
+/// record says so.
+fn mapped_where_longer(case: Case) -> Case {
+    let asked = trace::Asked::of(&case);
+    let copied = case.is("reader", "memory") && !asked.source.is_made();
+    let is_longer = || asked.bytes() > Topology::machine().memory_budget().bytes;
+    if copied && is_longer() { case.with("reader", "mmap") } else { case }
+}
 
 impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {

@@ -2,6 +2,7 @@
 
 mod live;
 mod machine;
+mod memory_group;
 
 use std::{
     collections::BTreeSet,
@@ -18,6 +19,7 @@ use std::{
 pub(crate) use live::{Live, signal, state};
 use machine::let_in;
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
+pub(crate) use memory_group::MemoryGroup;
 use pagelab_record::{Measured, Outcome, Record, journal};
 use pagelab_sys::time::monotonic_raw_ns;
 use tempfile::TempDir;

@@ -12,7 +12,7 @@ mod readers;
 
 use pagelab_record::{
     Case, Measured, units,
-    vocabulary::{claim, counter, series},
+    vocabulary::{arm_counter, claim, counter, series},
 };
 
 use crate::{
@@ -110,7 +110,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          of 32 present and 32 absent pages, decoded with bounds checks. Ratios within {:.0} % of 1 \
          are ties and grey, because the layout of the code alone moves a loop that much. \
          Operations and bytes a second are by elapsed time. Digest: of the value and order of \
-         every load; noop forgets, so its digest differs.",
+         every load; noop forgets, so its digest differs. Page cache: look-ups that the pages in \
+         front of the map answered, counted in a replay that is not timed.",
         TIE * 100.0
     )));
     Some(section)
@@ -141,6 +142,7 @@ fn table(entry: &Entry) -> Table {
         .number("× base", 0, |arm| against(of(cpu(arm, REPLAY), AGAINST[1])))
         .number("user", 7, |arm| of(cpu(arm, SPLIT[0]), "p50"))
         .number("system", 7, |arm| of(cpu(arm, SPLIT[1]), "p50"))
+        .number("page cache", 4, |arm| knew(entry, arm))
         .number("reads", 9, |arm| count(entry, arm, series::READ_CALLS))
         .number("minor faults", 8, |arm| count(entry, arm, series::MINOR_FAULTS))
         .number("major", 9, |arm| count(entry, arm, series::MAJOR_FAULTS))
@@ -153,6 +155,14 @@ fn table(entry: &Entry) -> Table {
 /// User and system time of one operation; calls of read, minor and major faults of one replay.
 fn count(entry: &Entry, arm: &str, series: &str) -> Option<String> {
     entry.numbers.get(tally(arm, series), "p50").map(|q| group_thousands(q.value))
+}
+
+/// The share of its look-ups that a cache of pages answered.
+fn knew(entry: &Entry, arm: &str) -> Option<String> {
+    let counts = counter::PAGE_CACHE.map(|name| entry.counter(&arm_counter(name, arm)));
+    let [Some(hits), absent, Some(misses)] = counts else { return None };
+    let known = (hits + absent.unwrap_or(0)) as f64;
+    Some(format!("{:.2} %", known / (known + misses as f64) * 100.0))
 }
 
 /// A ratio to another arm; ties are grey.
