@@ -185,9 +185,27 @@ pub struct Counts {
     pub recorded: u64,
     /// Recorded accesses to pages that were already on their way.
     pub duplicates: u64,
-    /// What pghot's map counts by source, before its filters: `pghot_recorded_hintfaults` and
-    /// `pghot_recorded_hwhints`. Other policies have no such map.
+    /// What pghot's map and daemon count; other policies have neither.
+    pub hot: Hot,
+}
+
+/// What pghot's map and its daemon count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hot {
+    /// By source, before the map's filters: `pghot_recorded_hintfaults` and
+    /// `pghot_recorded_hwhints`.
     pub by_source: [u64; 2],
+    /// Samples of the hardware among them that passed all filters and were recorded:
+    /// `hwhint_useful_events`.
+    pub useful_hw: u64,
+    /// Pages that asked the rate limit: `pgpromote_candidate`.
+    pub candidates: u64,
+    /// Pages that went without a limit, for the target had room: `pgpromote_candidate_nrl`.
+    pub candidates_unlimited: u64,
+    /// Pages of the largest batch that was handed over for moving: `kmigrated_batch_nr` and one.
+    pub flush_pages: u64,
+    /// Bytes of the map for each TiB of memory that it is about.
+    pub map_bytes_per_tib: u64,
 }
 
 /// Whether a page was accessed since this was last asked.

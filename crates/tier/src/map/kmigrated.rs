@@ -25,6 +25,9 @@ pub struct Kmigrated {
     /// Candidates that were let go without a limit, for the target had room:
     /// `pgpromote_candidate_nrl`.
     pub unlimited: u64,
+    /// Candidates that asked the limit: `pgpromote_candidate`, which counts those, too, that it
+    /// turned away.
+    pub limited: u64,
     /// Pages that were consumed and then refused.
     pub refused: u64,
 }
@@ -58,6 +61,7 @@ impl Kmigrated {
             keeps: false,
             limit: Limit::new(1000, map.tunables.window_ms),
             unlimited: 0,
+            limited: 0,
             refused: 0,
         }
     }
@@ -137,6 +141,7 @@ impl Kmigrated {
         self.limit.adjust(default_ms, self.rate_pages, now.ms);
         let latency = map.tunables.mode.latency(now.jiffies, record.time);
         let is_recent = latency * 1000 / map.tunables.hz < self.limit.threshold;
+        self.limited += u64::from(is_recent);
         is_recent && self.limit.admits(self.rate_pages, now.ms)
     }
 }

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use super::{
-    Counts, Fault, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young,
+    Counts, Fault, Hot, Move, Moved, Policy, PolicySpec, Sample, Scan, Setting, World, Young,
     reclaim::Reclaim,
 };
 use crate::{
@@ -113,6 +113,8 @@ impl Pghot {
         let jiffies = self.jiffies;
         let pages = Pages(*world, &self.isolated);
         let step = self.map.record_access(page, node.into(), source, jiffies, &pages);
+        let is_recorded = matches!(step, Step::Recorded | Step::Ready { .. });
+        self.counts.hot.useful_hw += u64::from(is_recorded && source == Source::HwHint);
         self.counts.duplicates += u64::from(step == Step::Ready { again: true });
     }
 }
@@ -150,7 +152,9 @@ impl Policy for Pghot {
         let keeps = self.daemon.keeps;
         let pages = Pages(*world, &self.isolated);
         let first = moves.len();
+        let mut flushed = self.counts.hot.flush_pages;
         self.counts.walked = self.daemon.pass(&mut self.map, &pages, now, |batch, target| {
+            flushed = flushed.max(batch.len() as u64);
             let to = u8::try_from(target).unwrap_or(0);
             for candidate in batch {
                 if keeps {
@@ -159,6 +163,7 @@ impl Policy for Pghot {
                 moves.push(Move { page: candidate.pfn, to });
             }
         });
+        self.counts.hot.flush_pages = flushed;
         for order in &moves[first..] {
             self.isolated[order.page as usize / 64] |= 1 << (order.page % 64);
         }
@@ -177,6 +182,13 @@ impl Policy for Pghot {
 
     fn counts(&self) -> Counts {
         let Counters { accesses, hint_faults, hw_hints } = self.map.counters;
-        Counts { recorded: accesses, by_source: [hint_faults, hw_hints], ..self.counts }
+        let hot = Hot {
+            by_source: [hint_faults, hw_hints],
+            candidates: self.daemon.limited,
+            candidates_unlimited: self.daemon.unlimited,
+            map_bytes_per_tib: self.map.tunables.mode.map_bytes(1 << 40),
+            ..self.counts.hot
+        };
+        Counts { recorded: accesses, hot, ..self.counts }
     }
 }

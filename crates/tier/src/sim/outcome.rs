@@ -2,6 +2,8 @@
 //!
 //! The one idea: plain values, and a digest over all of them, so that a change of any bit is seen.
 
+use crate::policy::Hot;
+
 /// The result of a simulation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
@@ -35,9 +37,9 @@ pub struct Outcome {
     pub recorded: u64,
     /// Recorded accesses to a page that was already on its way.
     pub duplicates: u64,
-    /// What pghot's map counted by source, before its filters: `pghot_recorded_hintfaults` and
-    /// `pghot_recorded_hwhints`; both follow from the rest, and are in no digest.
-    pub by_source: [u64; 2],
+    /// What pghot's map and daemon counted, where there were any; it follows from the rest, and is
+    /// in no digest.
+    pub hot: Hot,
     /// Promotions of a page that had been demoted not long before.
     pub ping_pongs: u64,
     /// Promotions that cost the program more than they saved it.

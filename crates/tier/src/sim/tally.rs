@@ -153,9 +153,9 @@ impl Tally {
         self.outcome.series.push(row);
         self.outcome.accesses = whole(machine.done);
         self.outcome.top_share = self.top / machine.done.max(1.0);
-        let Counts { recorded, duplicates, by_source, .. } = policy.counts();
+        let Counts { recorded, duplicates, hot, .. } = policy.counts();
         (self.outcome.recorded, self.outcome.duplicates) = (recorded, duplicates);
-        self.outcome.by_source = by_source;
+        self.outcome.hot = hot;
         self.outcome.placed = machine.places.placed();
     }
 }

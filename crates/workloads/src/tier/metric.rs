@@ -29,9 +29,16 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::published("recorded_not_promoted", "count", |outcome| {
         outcome.recorded.saturating_sub(outcome.promoted) as f64
     }),
-    Metric::published("pghot_recorded_hintfaults", "count", |outcome| outcome.by_source[0] as f64),
-    Metric::published("pghot_recorded_hwhints", "count", |outcome| outcome.by_source[1] as f64),
+    Metric::published("pghot_recorded_hintfaults", "count", |outcome| {
+        outcome.hot.by_source[0] as f64
+    }),
+    Metric::published("pghot_recorded_hwhints", "count", |outcome| outcome.hot.by_source[1] as f64),
     Metric::always("hwhint_total_events", "count", |outcome| outcome.hw_events as f64),
+    Metric::published("hwhint_useful_events", "count", |outcome| outcome.hot.useful_hw as f64),
+    Metric::published("pgpromote_candidate", "pages", |outcome| outcome.hot.candidates as f64),
+    Metric::published("pgpromote_candidate_nrl", "pages", |outcome| {
+        outcome.hot.candidates_unlimited as f64
+    }),
 ];
 
 impl Metric {

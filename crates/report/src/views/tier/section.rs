@@ -5,10 +5,10 @@
 
 use pagelab_record::units;
 
-use super::{COUNTS, RUN, WORKLOAD, arms, charts, policies, title, titles, with_regret};
+use super::{COUNTS, RUN, WORKLOAD, arms, charts, count, policies, title, titles, with_regret};
 use crate::{
-    Block, Cell, Column, Entry, Quantity, Run, Section, Table, Tone, elapsed, group_thousands,
-    tally,
+    Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, elapsed,
+    group_thousands, tally,
 };
 
 /// What every simulation of a run came to.
@@ -28,6 +28,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     for entry in mine {
         section.blocks.push(Block::Heading(title(entry.case())));
         section.blocks.push(Block::Table(arms_table(entry)));
+        section.blocks.extend(hot(entry));
         if let Some(measured) = entry.measured().filter(|_| entry.is_valid()) {
             section.blocks.extend(charts::blocks(measured));
         }
@@ -68,6 +69,39 @@ fn arms_table(entry: &Entry) -> Table {
         row
     };
     Table::of(columns, names.iter().map(row).collect())
+}
+
+/// What the map and the daemon of pghot did, where an arm has them.
+fn hot(entry: &Entry) -> Option<Block> {
+    let measured = entry.measured().filter(|_| entry.is_valid())?;
+    let of = |what: &str, arm: &&str| count(measured, what, arm).unwrap_or_default();
+    let text = |what: &'static str| move |arm: &&str| group_thousands(of(what, arm) as f64);
+    let names = arms(measured);
+    let mine = names.iter().copied().filter(|arm| of("pghot_map_bytes_per_tib", arm) > 0);
+    let mine: Vec<&str> = mine.collect();
+    if mine.is_empty() {
+        return None;
+    }
+    let useful = |arm: &&str| {
+        let hints = of("pghot_recorded_hintfaults", arm) + of("pghot_recorded_hwhints", arm);
+        let used = of("pghot_recorded_accesses", arm) as f64 / hints as f64;
+        (hints > 0).then(|| format!("{:.1} %", used * 100.0))
+    };
+    let grid = Grid::new()
+        .words("pghot's map", 0, |arm: &&str| *arm)
+        .number("hints", 2, move |arm| {
+            let hints = of("pghot_recorded_hintfaults", arm) + of("pghot_recorded_hwhints", arm);
+            group_thousands(hints as f64)
+        })
+        .number("of use", 0, useful)
+        .number("useful samples", 3, text("hwhint_useful_events"))
+        .number("candidates", 0, text("pgpromote_candidate"))
+        .number("candidates_nrl", 0, text("pgpromote_candidate_nrl"))
+        .number("pages a flush", 0, text("kmigrated_flush_pages"))
+        .number("map of a TiB", 0, move |arm| {
+            units::display_bytes(of("pghot_map_bytes_per_tib", arm) as f64)
+        });
+    Some(Block::Table(grid.table(mine)))
 }
 
 fn counted_as(what: &str, count: Quantity) -> String {

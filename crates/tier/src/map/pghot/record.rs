@@ -27,6 +27,11 @@ pub struct Record {
 }
 
 impl Mode {
+    /// Bytes of the records of so much memory: one for each base page.
+    pub const fn map_bytes(self, memory: u64) -> u64 {
+        memory / crate::PAGE_BYTES * (self.bits() as u64 / 8)
+    }
+
     pub(in crate::map) const fn bits(self) -> u32 {
         match self {
             Self::Default => 8,
