@@ -79,6 +79,16 @@ pub(crate) fn beside(header: &RunHeader, more: &[Publication]) -> Vec<Publicatio
     all
 }
 
+/// Every publication there is, and some more.
+///
+/// # Errors
+/// A sentence, where one cannot be read.
+pub(crate) fn all(more: &[Publication]) -> Result<Vec<Publication>, String> {
+    let known = NAMES.iter().filter(|name| more.iter().all(|other| other.name() != **name));
+    let known = known.map(|name| publication(name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(known.into_iter().chain(more.iter().cloned()).collect())
+}
+
 /// Anybody's own publication: a folder with `records.jsonl` and `claims.toml`.
 ///
 /// # Errors

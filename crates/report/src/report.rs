@@ -6,7 +6,7 @@
 use pagelab_record::{Nature, Record, RunHeader, journal::Damage};
 
 use crate::{
-    Document, Note, Run, Tone,
+    Block, Document, Note, Run, Section, Tone,
     compare::{Asked, Comparison, Side},
     html,
     json::{self, Lines},
@@ -54,6 +54,20 @@ impl Report {
     /// For a terminal, or a log where `style` has no colour.
     pub fn terminal(&self, style: Style) -> String {
         terminal::render(&self.document, style)
+    }
+
+    /// What the programs of the publications beside it would have printed of it; empty where none of
+    /// them has a form of its own.
+    pub fn frames(&self) -> String {
+        let is_published = |section: &&Section| {
+            self.run.publications.iter().any(|publication| publication.name() == section.id)
+        };
+        let sections = self.document.sections.iter().filter(is_published);
+        let frames = sections.flat_map(|section| &section.blocks).filter_map(|block| match block {
+            Block::Frame(text) => Some(format!("{text}\n")),
+            _ => None,
+        });
+        frames.collect::<Vec<_>>().join("\n")
     }
 
     /// Every derived number with its interval, unit and validity, as one JSON document.

@@ -30,11 +30,16 @@ pub(super) struct Reported {
     /// Of a run of several hosts (fleet merge), the one to report.
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// Print what the program of a publication would have printed, and nothing else.
+    #[arg(long, conflicts_with = "format")]
+    frame: bool,
     /// Write to a file that does not exist yet, instead of stdout.
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
+/// The form of `--frame`.
+const FRAME: &str = "frame";
 const FORMATS: [&str; 5] = ["terminal", "html", "json", "csv", "markdown"];
 
 impl Run for Reported {
@@ -53,7 +58,8 @@ impl Run for Reported {
             }
             super::compare::page(&self.run)?
         } else {
-            whole(&self.run, &self.format, &more, self.host.as_deref())?
+            let form = if self.frame { FRAME } else { self.format.as_str() };
+            whole(&self.run, form, &more, self.host.as_deref())?
         };
         match out.zip(self.file) {
             Some((out, path)) => output::write(out, &path, &whole)?,
@@ -74,7 +80,11 @@ fn whole(
     for run in runs {
         let contents = of_one_host(run, host)?;
         let damage = contents.damage.as_ref();
-        let beside = published::beside(&contents.header, more);
+        let mut beside = published::beside(&contents.header, more);
+        if format == FRAME {
+            // Whoever asks for a frame need not have run the suite that names its publication.
+            beside = published::all(more).map_err(Failure::usage_text)?;
+        }
         let report =
             Report::of(&contents.header, &contents.records, damage, &beside, session::default_of);
         whole.push_str(&match format {
@@ -82,6 +92,7 @@ fn whole(
             "json" => report.json(),
             "csv" => report.csv(),
             "markdown" => report.markdown(),
+            FRAME => framed(run, &report)?,
             _ => report.terminal(output::style()),
         });
         if !whole.ends_with('\n') {
@@ -89,6 +100,17 @@ fn whole(
         }
     }
     Ok(whole)
+}
+
+/// What the programs of publications would have printed of a run.
+fn framed(run: &Path, report: &Report) -> Result<String, Failure> {
+    Some(report.frames()).filter(|frames| !frames.is_empty()).ok_or_else(|| {
+        Failure::usage_text(format!(
+            "--frame: {} has no case that the program of a publication would have printed; run: \
+             pagelab run fault/throughput, or memtype/bandwidth",
+            run.display()
+        ))
+    })
 }
 
 /// The records of a host. A page is about one machine: of several, somebody says which.

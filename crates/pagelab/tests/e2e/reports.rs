@@ -160,3 +160,22 @@ fn anybodys_own_publication_stands_beside_a_run_and_a_mistake_in_it_is_named() {
     let refused = lab.pagelab(&["report", "run", "--published", "nosuch"]);
     refused.exits(2).complains(&["nosuch/records.jsonl", "a folder with records.jsonl"]);
 }
+
+#[test]
+fn a_run_is_printed_as_the_program_of_a_publication_would_have() {
+    let lab = Lab::new();
+    let suite = lab.suite(&[
+        "fault/throughput page=4k size=4m rounds=2 touch=8@4k",
+        "fault/throughput page=4k size=4m rounds=2 touch=8@4k populate=madvise-populate",
+        "fault/throughput page=4k size=4m rounds=2 touch=8@4k align=ragged page=2m",
+        "limit/timer",
+    ]);
+    lab.pagelab(&["run", "--suite", &suite, "--wait", "-q", "-o", "run"]).exits(0);
+    let frame = lab.pagelab(&["report", "run", "--frame"]);
+    frame.exits(0).shows(&["Populate  Mode   :      1", "Populate  Mode   :      0", "ragged"]);
+    assert!(!frame.stdout.contains("Witness"), "{}", frame.stdout);
+    lab.pagelab(&["report", "run", "--frame", "--format", "json"]).exits(2);
+    let other = lab.suite(&["limit/timer"]);
+    lab.pagelab(&["run", "--suite", &other, "--wait", "-q", "-o", "other"]).exits(0);
+    lab.pagelab(&["report", "other", "--frame"]).exits(2).complains(&["no case"]);
+}

@@ -6,7 +6,10 @@
 
 use pagelab_record::vocabulary::{series::TEST, workload::MEMTYPE_BANDWIDTH as BANDWIDTH};
 
-use super::figure::{Both, THEIRS};
+use super::{
+    figure::{Both, THEIRS},
+    memory_log,
+};
 use crate::{Block, Cell, Column, Entry, Grid, Table, Tone, cases::test_of, elapsed};
 
 const TYPES: [&str; 3] = ["wb", "uc", "wc"];
@@ -18,10 +21,11 @@ const CLOSE: f64 = 0.02;
 /// How far a figure in thousands, of two digits, may be rounded.
 const TWO_DIGITS: f64 = 0.05;
 
-/// Sums that were read, and the author's prose beside his own table.
+/// Its log, sums that were read, and the author's prose beside his own table.
 pub(super) fn blocks(both: &Both) -> Vec<Block> {
-    let mut blocks =
-        vec![Block::Heading("Sums of the read test".to_owned()), Block::Table(sums(both))];
+    let mut blocks: Vec<Block> =
+        TYPES.iter().filter_map(|name| memory_log::frame(both, name)).map(Block::Frame).collect();
+    blocks.extend([Block::Heading("Sums of the read test".to_owned()), Block::Table(sums(both))]);
     let prose = both.published.iter().filter(|entry| entry.parameter("part") == "analysis");
     let rows: Vec<Vec<Cell>> = prose.filter_map(|entry| figure(both, entry)).collect();
     let columns = ["Memory type", "test"].map(Column::words).into_iter();

@@ -25,6 +25,8 @@ use crate::{Block, Entry, Quantity, Unit, cpu, distinct, entry::display_claim, n
 const ROUNDS: &str = "rounds";
 /// What a published total is called: of all rounds of one variant.
 const TOTALS: [&str; 2] = ["total", PROCESS];
+/// What its -p is here: memory that is there before it is touched.
+const POPULATED: [&str; 3] = ["map-populate", "madvise-populate", "populate-read"];
 /// The original counts its rate over base pages, whatever it maps.
 const BASE_PAGE: f64 = 4096.0;
 
@@ -164,7 +166,8 @@ pub(super) fn blocks(both: &Both) -> Vec<Block> {
 fn frame(entry: &Entry) -> String {
     let has = |name: &str, value: &str| u8::from(entry.parameter(name) == value);
     let (brk, fixed) = (has("backing", "brk"), has("backing", "fixed"));
-    let populate = has("populate", "map-populate");
+    // Its -p; with -t that is to populate after the advice, as it was meant.
+    let populate = u8::from(POPULATED.contains(&entry.parameter("populate")));
     let (giant, large) = (has("page", "hugetlb-1g"), has("page", "hugetlb-2m"));
     let thp = has("page", "2m");
     let published = entry.record.host.identity.get("source").and_then(|source| source.as_str());

@@ -9,6 +9,7 @@ mod claims;
 pub(crate) mod compared;
 mod figure;
 mod functions;
+mod memory_log;
 mod memory_types;
 mod micro_pagefault;
 mod table;
