@@ -25,11 +25,11 @@
 
 static uint size_mb;
 module_param(size_mb, uint, 0444);
-MODULE_PARM_DESC(size_mb, "MiB behind each of /dev/memcache_{wb,uc,wc} (0: no such nodes)");
+MODULE_PARM_DESC(size_mb, "MiB behind each of /dev/memcache_{wb,uc,wc} (16 where not given)");
 
-static bool legacy;
+static bool legacy = true;
 module_param(legacy, bool, 0444);
-MODULE_PARM_DESC(legacy, "Make the nodes /dev/memcache_*, of 16 MiB where size_mb is not given");
+MODULE_PARM_DESC(legacy, "Make the nodes /dev/memcache_* without size_mb and numa_node, too");
 
 static int legacy_nid = NUMA_NO_NODE;
 module_param_named(numa_node, legacy_nid, int, 0444);

@@ -11,7 +11,7 @@ use super::{
     abi::{Device, MIB, PAGE, TYPES, UC_MINUS, WB, WC},
     door::mode,
     frames::{Recorded, parameter},
-    load, refused,
+    load, load_bare, refused,
 };
 use crate::{guest::Guest, kernel_log::KernelLog, verdict::Verdict};
 
@@ -19,7 +19,8 @@ const NODES: [(Door, u32); 3] =
     [(Door::LegacyWb, WB), (Door::LegacyUc, UC_MINUS), (Door::LegacyWc, WC)];
 
 pub(super) fn run(guest: &Guest) -> Result<Verdict> {
-    guest.part("without parameters", none(guest));
+    guest.part("without parameters", given(guest, "", 16 * MIB));
+    guest.part("legacy=0", none(guest));
     for (parameters, mib) in
         [("legacy=1", 16), ("size_mb=3", 3), ("size_mb=5 numa_node=0", 5), ("numa_node=0", 16)]
     {
@@ -51,7 +52,7 @@ fn none(guest: &Guest) -> Result<Verdict> {
 
 fn given(guest: &Guest, parameters: &str, bytes: usize) -> Result<Verdict> {
     let mut log = KernelLog::from_now()?;
-    let loaded = load(guest, parameters)?;
+    let loaded = load_bare(guest, parameters)?;
     let told = log.news();
     for (door, memtype) in NODES {
         let name = door.path();

@@ -47,8 +47,14 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("kmod/hostile", hostile::run),
 ];
 
-/// Loads the module; on machines that hide memory from the kernel, with that memory.
+/// Loads the module as DKMS has it, without the nodes of the older driver unless they are asked for;
+/// on machines that hide memory from the kernel, with that memory.
 pub(super) fn load(guest: &Guest, more: &str) -> Result<Loaded> {
+    load_bare(guest, &format!("legacy=0 {more}"))
+}
+
+/// The same without `legacy=0`.
+fn load_bare(guest: &Guest, more: &str) -> Result<Loaded> {
     let bytes: u64 = match guest.machine() {
         "reserved" => 1 << 30,
         "reserved-6g" => 3 << 30,
