@@ -287,6 +287,23 @@ fn decode(query: &PagelabQuery) -> Leaf {
     }
 }
 
+/// A node of the older driver, which this module has, too.
+const LEGACY_NODE: &str = "/dev/memcache_wb";
+
+/// Bytes behind each node of the older driver, asked for as its program does.
+///
+/// # Errors
+/// When there is no such node, or it does not answer.
+pub fn legacy_bytes() -> Result<u64, SysError> {
+    let file = File::open(LEGACY_NODE).called("open", LEGACY_NODE)?;
+    let mut bytes = 0_u64;
+    // SAFETY: the number is raw, and stands for writing a u64, which the argument is.
+    let call = unsafe { Updater::<0, u64>::new(&mut bytes) };
+    // SAFETY: as above; the argument is a plain number, and lives as long as the call.
+    unsafe { ioctl(&file, call) }.map_err(io::Error::from).called("ioctl 0", LEGACY_NODE)?;
+    Ok(bytes)
+}
+
 /// One ioctl whose argument is the structure that its number announces.
 fn call<const NUMBER: Opcode, T>(file: &File, argument: &mut T) -> io::Result<()> {
     const { assert!(NUMBER as usize >> 16 & 0x3fff == size_of::<T>(), "another structure") };

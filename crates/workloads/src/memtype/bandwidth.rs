@@ -73,7 +73,7 @@ const PARAMS: &[Param] = &[
         "bytes of a store or load; auto: 8, and 32 or 16 for non-temporal ones (with AVX2 or \
                without); what an nt store wrote, plain loads read back by 8",
     ),
-    Param::axis("size", Kind::Size, "16m").help("memory that a round covers, all threads together"),
+    params::SIZE,
     Param::axis("iterations", Kind::Count { max: 100_000, auto: false }, "50")
         .help("rounds in a repetition; a repetition with uc takes 3 s for 50 rounds of 16m"),
     Param::axis("threads", Kind::Count { max: 4096, auto: false }, "1")

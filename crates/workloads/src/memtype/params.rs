@@ -1,8 +1,37 @@
 //! The parameters that the three workloads of memory types share, and what they stand for.
 
-use pagelab_bench::{Kind, Param, words_of};
-use pagelab_sys::memtype::MemoryType;
+use pagelab_bench::{Kind, Param, Values, words_of};
+use pagelab_record::units::{format_bytes, parse_bytes};
+use pagelab_sys::memtype::{self, MemoryType};
 
+/// Sizes: a number of bytes, or what the module says that its nodes for older programs have.
+#[derive(Debug)]
+struct Bytes;
+
+/// Asks the module, as memcachetest does without `-s`.
+const MODULE: &str = "module";
+
+impl Values for Bytes {
+    fn canonical(&self, value: &str) -> Result<String, String> {
+        let bytes = if value == MODULE {
+            memtype::legacy_bytes()
+                .map_err(|error| format!("{error}; load the module without legacy=0"))?
+        } else {
+            parse_bytes(value)?
+        };
+        if bytes == 0 { Err("a size is not 0".to_owned()) } else { Ok(format_bytes(bytes)) }
+    }
+
+    fn choices(&self) -> Vec<String> {
+        vec![MODULE.to_owned()]
+    }
+}
+
+/// How much memory.
+pub(super) const SIZE: Param = Param::axis("size", Kind::Own(&Bytes), "16m").help(
+    "memory that a round covers, all threads together; module: what /dev/memcache_wb says by \
+     its ioctl",
+);
 /// Memory types by the kernel's names.
 pub(super) const TYPES: [(&str, MemoryType); 4] = [
     ("wb", MemoryType::Wb),
