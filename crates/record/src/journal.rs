@@ -292,7 +292,12 @@ impl<'f> Lines<'f> {
         self.number += 1;
         self.good_bytes += line.len() as u64;
         if line.last() != Some(&b'\n') {
-            return Ok(Some(Err("the line is cut short".to_owned())));
+            let why = if line.len() as u64 == LINE_BYTES_MAX {
+                input::too_long(LINE_BYTES_MAX).to_string()
+            } else {
+                "the line is cut short".to_owned()
+            };
+            return Ok(Some(Err(why)));
         }
         Ok(Some(Ok(line)))
     }

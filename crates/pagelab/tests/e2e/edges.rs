@@ -70,7 +70,7 @@ fn every_reader_has_a_bound_and_names_the_file() {
     refused(&["tier", "simulate", "--scenario", "./sparse"], &["sparse", "longer than 1.00 MiB"]);
     refused(&["report", "pipe"], &["pipe", odd]);
     refused(&["report", "/dev/zero"], &["/dev/zero", odd]);
-    refused(&["report", "sparse"], &["sparse", "longer than 2.00 GiB"]);
+    refused(&["report", "sparse"], &["sparse", "line 1", "longer than 256 MiB"]);
     refused(&["trace", "stats", "pipe"], &["pipe", "must be a regular file"]);
     refused(&["trace", "replay", "fib", "--ops", "10", "--image", "sparse"], &["sparse", "4 GiB"]);
     refused(&["trace", "replay", "fib", "--ops", "10", "--image", "pipe"], &["pipe", "regular"]);

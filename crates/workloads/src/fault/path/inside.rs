@@ -116,6 +116,8 @@ impl Inside {
 
 #[cfg(test)]
 mod tests {
+    use pagelab_bench::words::Read as _;
+
     use super::*;
     use crate::fault::path::PATH;
 
