@@ -23,8 +23,11 @@ const TWO_DIGITS: f64 = 0.05;
 
 /// Its log, sums that were read, and the author's prose beside his own table.
 pub(super) fn blocks(both: &Both) -> Vec<Block> {
-    let mut blocks: Vec<Block> =
-        TYPES.iter().filter_map(|name| memory_log::frame(both, name)).map(Block::Frame).collect();
+    let lines = TYPES.iter().filter_map(|name| memory_log::frame(both, name)).map(Block::Frame);
+    let mut blocks: Vec<Block> = lines.collect();
+    if !blocks.is_empty() {
+        blocks.insert(0, Block::Heading("As its program prints it".to_owned()));
+    }
     blocks.extend([Block::Heading("Sums of the read test".to_owned()), Block::Table(sums(both))]);
     let prose = both.published.iter().filter(|entry| entry.parameter("part") == "analysis");
     let rows: Vec<Vec<Cell>> = prose.filter_map(|entry| figure(both, entry)).collect();

@@ -24,7 +24,7 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("pghot-v7/scan-100ms", include_str!("../../../../presets/pghot-v7/scan-100ms.toml")),
     ("pghot-v7/overcommit", include_str!("../../../../presets/pghot-v7/overcommit.toml")),
     ("pghot-v7/graph500", include_str!("../../../../presets/pghot-v7/graph500.toml")),
-    ("pghot-v7/graph500-nps2", include_str!("../../../../presets/pghot-v7/graph500-nps2.toml")),
+    ("pghot-v7-nps2/graph500", include_str!("../../../../presets/pghot-v7-nps2/graph500.toml")),
     ("pghot-v6/graph500", include_str!("../../../../presets/pghot-v6/graph500.toml")),
     ("pghot-v3/mode-1", include_str!("../../../../presets/pghot-v3/mode-1.toml")),
     ("pghot-v3/mode-2", include_str!("../../../../presets/pghot-v3/mode-2.toml")),
