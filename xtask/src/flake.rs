@@ -5,7 +5,7 @@
 //! again: a test that failed once in a condition does not hold in it.
 
 use std::{
-    fs,
+    env, fs,
     io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -30,6 +30,9 @@ use crate::{
 
 /// What each binary said, where it failed.
 const LOGS: &str = "target/flake";
+/// The cache of the tests: without QEMU and kernels, since to boot a machine takes a minute of a
+/// processor and is the lane's.
+const EMPTY: &str = "target/flake/no-machines";
 /// The program that runs beside.
 const PAGELAB: &str = "target/debug/pagelab";
 /// How often the page cache is dropped.
@@ -120,11 +123,13 @@ pub(crate) fn flake(matches: &ArgMatches) -> Result<()> {
 /// Every binary once; what failed.
 fn round(condition: &str, time: u32, binaries: &[Binary]) -> Result<Vec<String>> {
     let folder = Path::new(LOGS).join(format!("{condition}-{time}"));
+    let no_machines = env::current_dir().context("reading the working directory")?.join(EMPTY);
+    fs::create_dir_all(&no_machines).with_context(|| no_machines.display().to_string())?;
     let mut failed = Vec::new();
     let (done, took) = shell::timed(|| -> Result<()> {
         for binary in binaries {
             let log = log(&folder, &binary.name);
-            let ran = binary.run(&log)?;
+            let ran = binary.run(&log, Some(&no_machines))?;
             if ran.failed.is_empty() {
                 fs::remove_file(&log).with_context(|| log.display().to_string())?;
                 continue;

@@ -77,8 +77,9 @@ impl Binary {
         self.name == "pagelab/e2e"
     }
 
-    /// Runs its tests; all that it says goes to `log`.
-    pub(crate) fn run(&self, log: &Path) -> Result<Ran> {
+    /// Runs its tests; all that it says goes to `log`. Its cache is `cache`, where that is said: in an
+    /// empty one there is nothing to boot a machine with.
+    pub(crate) fn run(&self, log: &Path, cache: Option<&Path>) -> Result<Ran> {
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
@@ -94,6 +95,7 @@ impl Binary {
             .env("CARGO_MANIFEST_DIR", &self.folder)
             // For tests that would build it themselves, of other features.
             .env("PAGELAB_BUILT", "1")
+            .envs(cache.map(|cache| ("XDG_CACHE_HOME", cache)))
             .stdin(Stdio::null())
             .stderr(file.try_clone().context("a second descriptor")?)
             .stdout(file);

@@ -91,7 +91,7 @@ fn tests(binaries: &[Binary]) -> Result<Summary> {
     let mut summary = Summary::default();
     for binary in binaries {
         let log = log(Path::new(LOGS), &binary.name);
-        let ran = binary.run(&log)?;
+        let ran = binary.run(&log, None)?;
         eprintln!(
             "[test] {:<24} {:>4} passed {:>8.1} s",
             binary.name,
