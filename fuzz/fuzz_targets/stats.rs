@@ -17,7 +17,7 @@ use pagelab_trace::{
     Op, Visit, Width, decode,
     op::wide,
     raw,
-    stats::{Collector, Options, Stack, StackDistances, Stats},
+    stats::{Collector, Options, Stack, StackDistances, Stats, Whole},
 };
 
 use oracle::Oracle;
@@ -117,6 +117,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
     let mut stats = one.finish(3);
     assert_eq!(stats, other.finish(3));
     assert!(!stats.text("a trace").is_empty());
+    assert_eq!(in_parts(&ops, &options, &stats), stats);
 
     stacks(&mut stats, &options, &ops);
     if options.caches.iter().all(|entries| *entries <= CACHE_MAX) {
@@ -127,6 +128,21 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
         assert_eq!(stats, oracle.finish(3));
     }
 });
+
+/// The same from parts, with what those cannot know.
+fn in_parts(ops: &[Op], options: &Options, stats: &Stats) -> Stats {
+    let mut whole = Whole::new(options).expect("they were good before");
+    for ops in ops.chunks(ops.len() / 3 + 1) {
+        let mut part = Collector::new(options).expect("they were good before");
+        for op in ops {
+            let Ok(()) = op.visit(&mut part);
+        }
+        whole.append(&part.into_part()).expect("a part of this whole");
+    }
+    let mut parts = whole.finish(3);
+    parts.absent.reuse = stats.absent.reuse.clone();
+    parts
+}
 
 /// Checks, and takes out, what the oracle does not know.
 fn stacks(stats: &mut Stats, options: &Options, ops: &[Op]) {

@@ -24,10 +24,10 @@ from os import PathLike, fspath
 from typing import Any
 
 from . import _native
-from ._native import Run, Table
 from ._native import VERSION as __version__
+from ._native import Run, Table
 
-__all__ = ["Run", "Table", "load", "replay", "simulate", "trace_stats", "__version__"]
+__all__ = ["Run", "Table", "__version__", "load", "replay", "simulate", "trace_stats"]
 
 Value = str | int | float | Sequence["str | int | float"]
 
@@ -52,8 +52,8 @@ def simulate(scenario: str | PathLike[str] = "plain", **parameters: Value) -> li
     Returns a dictionary for each policy (or run of the scenario), in their order: ``arm`` is its
     name, ``time_ns`` the model's time, all else counts that are named as the kernel's counters:
     ``pgpromote_success`` and ``pgdemote`` in pages, ``fast_accesses`` of ``accesses``,
-    ``migrated_bytes``, ``stall_ns`` and ``daemon_ns``, … ``digest`` is of everything: equal digests
-    are equal simulations. The same parameters give the same numbers on every machine.
+    ``migrated_bytes``, ``stall_ns`` and ``daemon_ns``, … ``digest`` is of everything: equal
+    digests are equal simulations. The same parameters give the same numbers on every machine.
 
     Raises ValueError for what makes no sense, RuntimeError where pages or accesses do not add up.
     """

@@ -55,7 +55,7 @@ fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
         || value.hasattr("__index__")?
         || value.hasattr("__float__")?;
     if is_known {
-        return Ok(value.str()?.extract()?);
+        return value.str()?.extract();
     }
     let kind = value.get_type().name()?;
     Err(PyTypeError::new_err(format!("expected text, a number or a list of those, not {kind}")))

@@ -42,14 +42,14 @@ fn bad(error: impl std::fmt::Display) -> PyErr {
 /// Collects the operations that begin in a range of bytes, as a shard; `exact` says that a record
 /// begins at the first byte.
 #[pyfunction]
-pub(crate) fn part_of_trace<'py>(
-    py: Python<'py>,
+pub(crate) fn part_of_trace(
+    py: Python<'_>,
     path: PathBuf,
     from: u64,
     end: u64,
     exact: bool,
     asked: Asked,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Bound<'_, PyBytes>> {
     let bytes = py.detach(|| {
         let mut collector = Collector::new(&options(asked)).map_err(bad)?;
         let start = if exact { Start::At(from) } else { Start::Near(from) };

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pagelab
 import pytest
+
+import pagelab
 from pagelab import distributed
 from pagelab._native import Plan
 
@@ -95,7 +96,7 @@ def test_a_plan_of_another_version_and_a_changed_one_are_refused(binary, plan, t
     listed.write_text(text.replace('"10k"', '"11k"'))
     with pytest.raises(ValueError, match="was changed"):
         distributed.fleet(tmp_path / "plan", tmp_path / "out", on=0, binary=binary)
-    head, _, rest = text.partition("\n")
+    head, _, _ = text.partition("\n")
     listed.write_text(json.dumps({**json.loads(head), "pagelab": "0.0.1", "tasks": 0}) + "\n")
     with pytest.raises(ValueError, match="use one version everywhere"):
         distributed.fleet(tmp_path / "plan", tmp_path / "out", on=0, binary=binary)
@@ -116,8 +117,11 @@ def test_a_binary_that_is_not_there_or_fails_is_told(plan, tmp_path):
     broken = tmp_path / "broken"
     broken.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('it is broken')\n")
     broken.chmod(0o755)
-    broken.write_text(broken.read_text().replace("sys.exit('", "sys.stderr.write('").replace(
-        "broken')", "broken'), sys.exit(70)"))
+    broken.write_text(
+        broken.read_text()
+        .replace("sys.exit('", "sys.stderr.write('")
+        .replace("broken')", "broken'), sys.exit(70)")
+    )
     with pytest.raises(distributed.Lost, match="exit 70: it is broken"):
         distributed.fleet(tmp_path / "plan", tmp_path / "out", on=0, binary=str(broken))
 

@@ -8,8 +8,9 @@ import sys
 import threading
 import time
 
-import pagelab
 import pytest
+
+import pagelab
 
 
 def test_the_version_is_that_of_the_wheel():

@@ -42,8 +42,8 @@ fn failure((name, check): &Check) -> Option<&'static str> {
 fn fmt() -> Result<()> {
     // Not by `cargo()`: fmt resolves nothing, so it knows no `--locked`.
     let fmt = |more: &[&str]| run("fmt", shell::program("cargo", ["fmt", "--check"]).args(more));
-    let (ours, fuzz) = (fmt(&["--all"]), fmt(&["--manifest-path", "fuzz/Cargo.toml"]));
-    ours.and(fuzz)
+    let of = |manifest| fmt(&["--manifest-path", manifest]);
+    fmt(&["--all"]).and(of("fuzz/Cargo.toml")).and(of("python/Cargo.toml"))
 }
 
 fn clippy() -> Result<()> {
@@ -54,7 +54,9 @@ fn clippy() -> Result<()> {
     fuzz::lock_as_shipped()?;
     let mut fuzz = shell::program("cargo", ["clippy", "--manifest-path", "fuzz/Cargo.toml"]);
     fuzz.args(["--no-default-features", "--target-dir", "target", "--", "--deny", "warnings"]);
-    ours.and(run("clippy", &mut fuzz))
+    let mut python = shell::program("cargo", ["clippy", "--manifest-path", "python/Cargo.toml"]);
+    python.args(["--target-dir", "target", "--", "--deny", "warnings"]);
+    ours.and(run("clippy", &mut fuzz)).and(run("clippy", &mut python))
 }
 
 fn doc() -> Result<()> {

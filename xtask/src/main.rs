@@ -27,6 +27,7 @@ mod mutants;
 mod nightly;
 mod portable;
 mod programs;
+mod python;
 mod segment_score;
 mod shell;
 mod splice;
@@ -108,6 +109,12 @@ const TASKS: &[Task] = &[
         about: "Put the reports of records/ into the pages that show them",
         arguments: splice::arguments,
         run: splice::splice,
+    },
+    Task {
+        name: "python",
+        about: "Build the wheel, and use it alone and with all that it is tested with",
+        arguments: python::arguments,
+        run: python::python,
     },
     Task::plain("dist", "Build dist/pagelab, one static binary", |_| dist::dist()),
     Task {

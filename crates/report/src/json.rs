@@ -213,7 +213,7 @@ pub(crate) fn lines(run: &Run) -> Lines {
             run: record.run.clone(),
             host: record.host.name().map(ToOwned::to_owned),
             workload: record.workload.clone(),
-            parameters: axes.iter().map(|axis| value(axis)).collect(),
+            parameters: axes.iter().map(value).collect(),
             standing: entry.standing.name(),
             nature: record.nature.name(),
             number,

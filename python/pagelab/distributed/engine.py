@@ -76,7 +76,7 @@ class _Now(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments, **keywords))
-        except Exception as error:  # noqa: BLE001 - handed on, as every executor does
+        except Exception as error:  # handed on, as every executor does
             future.set_exception(error)
         return future
 
@@ -133,7 +133,9 @@ class Cluster:
 
     def executor(self) -> Executor:
         """Dask's own, by which keys follow from what is asked."""
-        only = {} if self.workers is None else {"workers": self.workers, "allow_other_workers": False}
+        only = (
+            {} if self.workers is None else {"workers": self.workers, "allow_other_workers": False}
+        )
         return self.client.get_executor(pure=False, **only)
 
     def gone(self) -> str | None:
@@ -232,7 +234,7 @@ def _results(
         executor = on.executor()
         if on.slots == 0:
             warn("the cluster has no workers: it waits for some")
-        # One more than there are slots: a worker never waits for the driver, and a death costs little.
+        # One more than there are slots: nobody waits for the driver, and a death costs little.
         most = max(1, on.slots) + 1 if not isinstance(on, Here) else 1
         try:
             broken = False
@@ -259,7 +261,7 @@ def _results(
                     except CancelledError as error:
                         _still_there(on, folder, error)
                         suspects.append(task)
-                    except Exception as error:  # noqa: BLE001 - told by name at the end
+                    except Exception as error:  # told by name at the end
                         if judged(task, error):
                             waiting.append(task)
                         else:
@@ -290,7 +292,7 @@ def _alone(
             return
         except on.deaths:
             warn(f"{task.what or task.name}: its worker died, {attempt + 1} times")
-        except Exception as error:  # noqa: BLE001 - told by name at the end
+        except Exception as error:  # told by name at the end
             yield task, error
             return
         finally:
@@ -311,7 +313,9 @@ def _still_there(
 ) -> None:
     gone = on.gone()
     if gone:
-        raise Gone(f"{gone} went away; what is done is in {folder.path}: the same call goes on") from error
+        raise Gone(
+            f"{gone} went away; what is done is in {folder.path}: the same call goes on"
+        ) from error
 
 
 class _Told:

@@ -66,7 +66,7 @@ class Folder:
         """
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.path / LOCK, "w")
+        self._lock = (self.path / LOCK).open("w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -97,10 +97,14 @@ class Folder:
                     "go on with that one, or choose another folder"
                 )
             if known != job:
-                raise ValueError(f"{self.path} holds results of something else: choose another folder")
+                raise ValueError(
+                    f"{self.path} holds results of something else: choose another folder"
+                )
         else:
             if any(self.path.glob(f"*{ENDING}")):
-                raise ValueError(f"{self.path} holds results without a {JOB}: choose another folder")
+                raise ValueError(
+                    f"{self.path} holds results without a {JOB}: choose another folder"
+                )
             self.cut = None
         self._job = job
 

@@ -1,8 +1,9 @@
 """A plan of `pagelab fleet plan` over workers: what is measured, and what is not.
 
-The one idea: results are the files of `pagelab fleet exec`, in one folder, for `pagelab fleet merge`.
-What is measured is measured by the static binary, one command a host and nothing of ours beside it;
-models and counts follow, in the workers' processes, so many at once that they take a second.
+The one idea: results are the files of `pagelab fleet exec`, in one folder, for
+`pagelab fleet merge`. What is measured is measured by the static binary, one command a host and
+nothing of ours beside it; models and counts follow, in the workers' processes, so many at once that
+they take a second.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def fleet(
     lost: dict[str, str] = {}
     if is_fleet or any(is_measured for _, is_measured, _ in tasks):
         if shutil.which(binary) is None and not isinstance(who, Cluster):
-            raise FileNotFoundError(f"{binary}: measuring is the binary's; say where it is: binary=…")
+            raise FileNotFoundError(
+                f"{binary}: measuring is the binary's; say where it is: binary=…"
+            )
         command = [binary, "fleet", "exec", os.fspath(plan_folder), "--quiet"]
         command += ["--output", os.fspath(folder)]
         if not is_fleet:
@@ -130,16 +133,15 @@ def _measure(
             host, shard, tries = held.pop(future)
             try:
                 code, words = future.result()
-            except Exception as error:  # noqa: BLE001 - the worker died, or is no longer there
+            except Exception as error:  # the worker died, or is no longer there
                 code, words = HOST, str(error) or type(error).__name__
             if code in MEASURED:
                 continue
             what = f"shard {shard} of {shards} on {host}"
-            if code == HOST or code < 0:
-                if tries < retries:
-                    warn(f"{what}: {words}; it is tried again")
-                    queues[host].append((shard, tries + 1))
-                    continue
+            if (code == HOST or code < 0) and tries < retries:
+                warn(f"{what}: {words}; it is tried again")
+                queues[host].append((shard, tries + 1))
+                continue
             lost[what] = f"exit {code}: {words}"
 
 
@@ -161,7 +163,9 @@ def _model(
     done = {known[0] for known in there if known}
     chunks: list[list[str]] = []
     seconds = SECONDS
-    left = [(name, took) for name, is_measured, took in tasks if not is_measured and name not in done]
+    left = [
+        (name, took) for name, is_measured, took in tasks if not is_measured and name not in done
+    ]
     for name, took in left:
         if seconds >= SECONDS:
             chunks.append([])

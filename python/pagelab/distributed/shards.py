@@ -1,8 +1,8 @@
 """The statistics of one big trace, in shards.
 
 The one idea: a shard's statistics can be put together exactly, by its pages (`pagelab_trace`'s
-`Whole`), LRU stacks too. Where records begin is guessed near the cut and proven by the shard before:
-one that was guessed wrong is collected again.
+`Whole`), LRU stacks too. Where records begin is guessed near the cut and proven by the shard
+before: one that was guessed wrong is collected again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -50,8 +51,9 @@ def trace_stats(
     how far the sampled miss ratio of the first shard is from its exact one, at most, anywhere on
     the curve.
 
-    `shards` is how many; by default each takes a second or more. `folder` is where results are kept:
-    the same call goes on after whatever happened. The trace is known again by its size and time.
+    `shards` is how many; by default each takes a second or more. `folder` is where results are
+    kept: the same call goes on after whatever happened. The trace is known again by its size and
+    time.
 
     Raises ValueError for a trace that is damaged, compressed, or another one than the folder's.
     """
@@ -67,7 +69,7 @@ def trace_stats(
         bytes_each = STACK_BYTES if one_in or tlb else BYTES
         kept.settle(shards or max(1, -(-size // bytes_each)))
         bounds = [size * place // kept.cut for place in range(kept.cut + 1)]
-        cuts = list(zip(bounds, bounds[1:], strict=False))
+        cuts = list(pairwise(bounds))
         tasks = [_task(asked, path, start, end, options) for start, end in cuts]
         if one_in > 1:
             exact = (page_shift, 0, [], 1, False)
@@ -86,7 +88,9 @@ def trace_stats(
         for unknown in ("distances", "caches"):
             stats["absent"]["reuse"][unknown] = None
         if one_in > 1:
-            stats["stack"]["error"] = _error(_read(kept, tasks[0]), options, _read(kept, tasks[-1]), exact)
+            stats["stack"]["error"] = _error(
+                _read(kept, tasks[0]), options, _read(kept, tasks[-1]), exact
+            )
         return stats
 
 

@@ -79,7 +79,8 @@ class Swept:
 
     def front(self) -> list[dict[str, Any]]:
         """The Pareto front: rows that no other one beats in one objective without losing in the
-        other; both are better when they are smaller. Rising in the first."""
+        other; both are better when they are smaller. Rising in the first.
+        """
         first, second = self.objectives
         best: list[dict[str, Any]] = []
         for row in sorted(self.rows, key=lambda row: (row[first], row[second], row["point"])):
@@ -106,11 +107,11 @@ def sweep(
     ``"policy.NAME"`` is a parameter of the one policy that `fixed` names. `fixed` are parameters
     that do not vary. `objectives` are two counts of `pagelab.simulate`, both better when smaller.
 
-    Leaves in `folder` a file for each task, ``points.csv``, and ``report.html``: heat map and Pareto
-    front. The same call goes on after whatever happened, with the same rows to the last bit.
+    Leaves in `folder` a file for each task, ``points.csv``, and ``report.html``: heat map and
+    Pareto front. The same call goes on after whatever happened, with the same rows to the last bit.
 
-    Raises ValueError for axes that make no sense; `Lost`, after all others, for tasks that could not
-    be done. A point that the simulator refuses is no error: it is in `refused`.
+    Raises ValueError for axes that make no sense; `Lost`, after all others, for tasks that could
+    not be done. A point that the simulator refuses is no error: it is in `refused`.
     """
     fixed = dict(fixed or {})
     asked = {
@@ -151,9 +152,7 @@ def simulate(cases: list[dict[str, Any]]) -> bytes:
     return json.dumps(_native.simulate_all(cases), separators=(",", ":")).encode()
 
 
-def _points(
-    axes: Mapping[str, Axis], sample: int | None
-) -> Iterator[dict[str, tuple[Any, Value]]]:
+def _points(axes: Mapping[str, Axis], sample: int | None) -> Iterator[dict[str, tuple[Any, Value]]]:
     """The points: of each axis its value, for people, and what is told to the simulator."""
     if not axes:
         raise ValueError("a sweep needs an axis")
@@ -176,9 +175,7 @@ def _points(
         raise ValueError(f"sample={sample}: from 1 to {POINTS_MAX} points")
     for shares in _native.sobol(len(axes), sample):
         yield {
-            name: axis.at(share)
-            if isinstance(axis, Range)
-            else (axis[int(share * len(axis))],) * 2
+            name: axis.at(share) if isinstance(axis, Range) else (axis[int(share * len(axis))],) * 2
             for (name, axis), share in zip(axes.items(), shares, strict=True)
         }
 

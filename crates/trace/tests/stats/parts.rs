@@ -1,6 +1,6 @@
 //! Parts: put together they are the whole, wherever it is cut.
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, path::Path};
 
 use pagelab_trace::{
     Op,
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::{collect, differential::traces};
 
 fn part(ops: &[Op], options: &Options) -> Part {
-    let mut collector = Collector::new(options).unwrap();
+    let mut collector = Collector::new(options).expect("good options");
     for op in ops {
         let Ok(()) = op.visit(&mut collector);
     }
@@ -83,8 +83,10 @@ proptest! {
 
 fn write(path: &Path, ops: &[Op]) -> u64 {
     let mut bytes = Vec::new();
-    ops.iter().for_each(|op| raw::encode(*op, &mut bytes));
-    fs::File::create(path).unwrap().write_all(&bytes).unwrap();
+    for op in ops {
+        raw::encode(*op, &mut bytes);
+    }
+    fs::write(path, &bytes).expect("a folder of our own");
     bytes.len() as u64
 }
 

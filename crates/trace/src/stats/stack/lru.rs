@@ -59,7 +59,7 @@ impl Lru {
     }
 
     /// Every page, from the bottom to the top.
-    pub(super) fn from_bottom(&self) -> Vec<usize> {
+    pub(super) fn bottom_up(&self) -> Vec<usize> {
         let is_taken = |place: &usize| self.taken[place / WORD] >> (place % WORD) & 1 == 1;
         let places = (0..self.next).filter(is_taken);
         places.map(|place| self.owner[place]).collect()

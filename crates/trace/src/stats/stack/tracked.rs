@@ -54,7 +54,7 @@ impl Trackers {
             last_page: tracker.page,
             distances: tracker.distances,
             pages: tracker.recency.pages.in_order(),
-            recent: tracker.recency.stack.from_bottom(),
+            recent: tracker.recency.stack.bottom_up(),
         };
         self.all.into_iter().map(tracked).collect()
     }

@@ -1,0 +1,127 @@
+//! `cargo xtask python`: the wheel, built and used in environments that have what they need and no
+//! more.
+//!
+//! The one idea: three environments below `target/python`. One builds; one has the wheel alone, so
+//! that nothing is needed in silence; one has what the tests take it with (pandas, polars,
+//! Dask, a notebook).
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::shell::{cargo, program, run};
+
+/// Where everything is made.
+const FOLDER: &str = "target/python";
+/// What builds wheels.
+const MATURIN: &str = "maturin>=1.9,<2";
+/// Bytes of a wheel at most.
+const BYTES_MAX: u64 = 10_000_000;
+/// A run for the environment that has nothing to make one with.
+const RECORDS: &str = "records/pages.jsonl.xz";
+
+/// Whether to test what is built.
+pub(crate) fn arguments(command: clap::Command) -> clap::Command {
+    let only = Arg::new("only-build").long("only-build").action(ArgAction::SetTrue);
+    command.arg(only.help("Leave the wheel in target/python/wheels and test nothing"))
+}
+
+/// Builds the wheel, then uses it alone, then with everything that it is tested with.
+pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
+    let wheel = build()?;
+    if matches.get_flag("only-build") {
+        return Ok(());
+    }
+    run("python", cargo("build").args(["--package", "pagelab"]))?;
+    let alone = Environment::fresh("alone")?;
+    run("python", alone.pip(["--no-index"]).arg(&wheel))?;
+    let journal = Path::new(FOLDER).join("journal.jsonl");
+    let unpack = "import lzma, sys; open(sys.argv[2], 'wb').write(lzma.open(sys.argv[1]).read())";
+    run("python", alone.python(["-c", unpack, RECORDS]).arg(&journal))?;
+    run("python", alone.python(["python/tests/bare.py"]).arg(&journal))?;
+    let tests = Environment::known("tests")?;
+    let mut wanted = wheel.clone().into_os_string();
+    wanted.push("[test]");
+    // The same version may be another wheel.
+    run("python", tests.pip(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
+    run("python", tests.pip([]).arg(wanted))?;
+    for words in [&["check"][..], &["format", "--check"]] {
+        let mut ruff = tests.python(["-m", "ruff"]);
+        ruff.args(words).args(["--quiet", "--no-cache", "--config", "python/pyproject.toml"]);
+        run("python", ruff.args(["python/pagelab", "python/tests"]))?;
+    }
+    let mut pytest = tests.python(["-m", "pytest", "--quiet", "--durations=5", "-p"]);
+    pytest.args(["no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"]);
+    let binary = std::path::absolute("target/debug/pagelab")?;
+    run("python", pytest.env("PAGELAB", binary).env_remove("MPLBACKEND"))
+}
+
+/// The wheel, and nothing else in its folder.
+fn build() -> Result<PathBuf> {
+    let builds = Environment::known("build")?;
+    run("python", builds.pip([]).arg(MATURIN))?;
+    let wheels = Path::new(FOLDER).join("wheels");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels).context("removing old wheels")?;
+    }
+    let mut maturin = builds.python(["-m", "maturin", "build", "--release", "--locked"]);
+    maturin.args(["--manifest-path", "python/Cargo.toml", "--target-dir", FOLDER, "--out"]);
+    run("python", maturin.arg(&wheels))?;
+    let mut made = fs::read_dir(&wheels).context("reading the wheels")?;
+    let wheel = made.next().context("maturin left no wheel")??.path();
+    let bytes = fs::metadata(&wheel)?.len();
+    if bytes > BYTES_MAX {
+        bail!("{} is {bytes} bytes: {BYTES_MAX} are enough", wheel.display());
+    }
+    eprintln!("[python] {}: {:.1} MB", wheel.display(), bytes as f64 / 1e6);
+    Ok(wheel)
+}
+
+/// A virtual environment.
+struct Environment(PathBuf);
+
+impl Environment {
+    /// One of that name, made where it is not there yet.
+    fn known(name: &str) -> Result<Self> {
+        let folder = Path::new(FOLDER).join(format!("environment-{name}"));
+        let environment = Self(folder);
+        if !environment.interpreter().exists() {
+            let mut make = program("python3", ["-m", "venv"]);
+            run("python", make.arg(&environment.0))
+                .context("cure: apt install python3-venv (Python 3.10 or newer)")?;
+        }
+        Ok(environment)
+    }
+
+    /// The same, empty.
+    fn fresh(name: &str) -> Result<Self> {
+        let folder = Path::new(FOLDER).join(format!("environment-{name}"));
+        if folder.exists() {
+            fs::remove_dir_all(&folder).context("removing an old environment")?;
+        }
+        Self::known(name)
+    }
+
+    fn interpreter(&self) -> PathBuf {
+        self.0.join("bin/python")
+    }
+
+    /// A command of its Python, which sees nothing of anybody's own.
+    fn python<const N: usize>(&self, words: [&str; N]) -> Command {
+        let mut command = Command::new(self.interpreter());
+        command.args(words).env_remove("PYTHONPATH").env_remove("PYTHONHOME");
+        command
+    }
+
+    /// A command that installs.
+    fn pip<const N: usize>(&self, words: [&str; N]) -> Command {
+        let mut command = self.python(["-m", "pip", "install", "--quiet"]);
+        command.args(["--disable-pip-version-check", "--no-compile"]).args(words);
+        command
+    }
+}
