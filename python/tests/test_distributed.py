@@ -160,8 +160,9 @@ def test_a_cluster_that_goes_away_is_told_with_what_to_do(tmp_path):
     assert len(carry_out(jobs.echo, tasks(30), tmp_path, 0)) == 30
 
 
-def test_nobody_at_an_address_is_told(tmp_path):
+def test_nobody_at_an_address_is_told(monkeypatch):
     pytest.importorskip("distributed")
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
     with pytest.raises(distributed.Gone, match="no scheduler answers"):
         engine.workers("tcp://127.0.0.1:9")
 

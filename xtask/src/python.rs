@@ -52,7 +52,7 @@ pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
     run("python", tests.pip([]).arg(wanted))?;
     for words in [&["check"][..], &["format", "--check"]] {
         let mut ruff = tests.python(["-m", "ruff"]);
-        ruff.args(words).args(["--quiet", "--no-cache", "--config", "python/pyproject.toml"]);
+        ruff.args(words).args(["--quiet", "--no-cache"]);
         run("python", ruff.args(["python/pagelab", "python/tests"]))?;
     }
     let mut pytest = tests.python(["-m", "pytest", "--quiet", "--durations=5", "-p"]);

@@ -31,6 +31,8 @@ from typing import Any
 from .folder import Folder, warn
 
 Progress = Callable[[int, int], None]
+# How long a scheduler may take to answer.
+CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def workers(on: Any) -> Here | Processes | Cluster:
         ) from None
     if isinstance(on, str):
         try:
-            on = Client(on, timeout=10)
+            on = Client(on, timeout=CONNECT_SECONDS)
         except OSError as error:
             raise Gone(f"no scheduler answers at {on}: {error}") from error
     if not isinstance(on, Client):
