@@ -7,7 +7,7 @@ use std::{
     hash::BuildHasher,
 };
 
-use crate::{Absent, Fault, Policy, memory::PAGE_BYTES};
+use crate::{Absent, Fault, Policy, looked::Looked, memory::PAGE_BYTES};
 
 /// The bytes of one page.
 pub type Page = [u8; PAGE_BYTES];
@@ -27,17 +27,6 @@ impl Absent {
             Self::Fault => Err(Missing),
         }
     }
-}
-
-/// How often what stands in front of a map knew a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Looked {
-    /// It had the page.
-    pub hits: u64,
-    /// It knew that the page is absent.
-    pub absent_hits: u64,
-    /// It had to ask the map.
-    pub misses: u64,
 }
 
 /// How a backend finds its pages. Implementations should be `#[inline]` where they find.

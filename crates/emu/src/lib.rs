@@ -131,6 +131,7 @@
 
 pub mod builder;
 mod find;
+mod looked;
 pub mod memory;
 pub mod noop;
 pub mod oracle;

@@ -8,6 +8,8 @@ use std::fmt;
 
 use pagelab_trace::image::Image;
 
+use crate::looked::Looked;
+
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
 /// The offset inside a page.
@@ -188,7 +190,7 @@ pub trait Memory: Send {
     }
 
     /// How often what stands in front of its pages knew one, where it counts.
-    fn looked(&self) -> Option<crate::paged::Looked> {
+    fn looked(&self) -> Option<Looked> {
         None
     }
 

@@ -16,7 +16,8 @@ use crate::{
     memory::{OFFSET_MASK, PAGE_BYTES, page_of},
 };
 pub use crate::{
-    find::{Looked, Missing, Page, PageMap, Pages},
+    find::{Missing, Page, PageMap, Pages},
+    looked::Looked,
     raw::cache::PageCache,
 };
 

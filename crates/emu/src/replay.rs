@@ -7,7 +7,7 @@ use pagelab_trace::{Halt, Visit, decode, op::wide, raw};
 
 use crate::{
     Fault, Memory,
-    paged::Looked,
+    looked::Looked,
     verify::{Checked, Verifier},
 };
 

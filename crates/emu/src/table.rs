@@ -29,8 +29,11 @@ pub struct Backend {
     /// Makes an empty one.
     pub make: fn(&Policy) -> Result<Box<dyn Replay>, Unfit>,
     /// Makes an empty one that counts what its cache of pages knew, where it has one: slower.
-    pub counting: Option<fn(&Policy) -> Box<dyn Replay>>,
+    pub counting: Option<Counting>,
 }
+
+/// Makes an empty memory that counts.
+pub type Counting = fn(&Policy) -> Box<dyn Replay>;
 
 /// fast-mem's best configuration, decoded as fast-mem does: what others are compared with.
 pub const BASE: &str = "paged-cache-32-neg";

@@ -27,7 +27,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{
     Absent, Fault, Policy,
-    find::{Looked, Missing, Page, Pages},
+    find::{Missing, Page, Pages},
+    looked::Looked,
 };
 
 /// No page has this number: there are 2^52.

@@ -167,7 +167,7 @@ fn a_run_is_printed_as_the_program_of_a_publication_would_have() {
     let suite = lab.suite(&[
         "fault/throughput page=4k size=4m rounds=2 touch=8@4k",
         "fault/throughput page=4k size=4m rounds=2 touch=8@4k populate=madvise-populate",
-        "fault/throughput page=4k size=4m rounds=2 touch=8@4k align=ragged page=2m",
+        "fault/throughput page=2m size=4m rounds=2 touch=8@4k align=ragged",
         "limit/timer",
     ]);
     lab.pagelab(&["run", "--suite", &suite, "--wait", "-q", "-o", "run"]).exits(0);

@@ -12,9 +12,9 @@ use crate::support::{Ended, Lab, Live, MemoryGroup, binary, failure, measured, s
 #[test]
 fn a_trace_longer_than_memory_is_mapped_and_the_record_says_so() {
     let lab = Lab::new();
-    synth(&lab, &["fib", "--ops", "8m", "-o", "long.bin"]);
-    // Less than the 80 MB of the trace, and enough for the program.
-    let Some(group) = MemoryGroup::of(48 << 20) else { return };
+    synth(&lab, &["fib", "--ops", "20m", "-o", "long.bin"]);
+    // Less than the 200 MB of the trace, and enough for the limits beside it.
+    let Some(group) = MemoryGroup::of(160 << 20) else { return };
     let mut limited = Command::new("sh");
     limited.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.processes());
     limited.arg(binary()).args(["run", "emu/replay", "--trace", "long.bin", "--backend", "noop"]);
@@ -26,7 +26,7 @@ fn a_trace_longer_than_memory_is_mapped_and_the_record_says_so() {
     let [record] = <[_; 1]>::try_from(replays.collect::<Vec<_>>()).unwrap();
     assert_eq!(record.case.get("reader"), Some("mmap"));
     let warnings = measured(&record).warnings.join("; ");
-    assert!(warnings.contains("the trace has 76.3 MiB"), "{warnings}");
+    assert!(warnings.contains("the trace has 191 MiB"), "{warnings}");
     assert!(warnings.contains("read as it is replayed"), "{warnings}");
 }
 

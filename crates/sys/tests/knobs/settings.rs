@@ -39,6 +39,32 @@ fn a_value_that_is_tried_is_put_back_and_one_that_is_not_kept_is_told() {
 }
 
 #[test]
+fn governors_and_turbo_are_settings_that_are_put_back() {
+    let machine = Machine::new();
+    let cpu = "sys/devices/system/cpu";
+    let files = [
+        (format!("{cpu}/cpufreq/policy0/scaling_governor"), "powersave", "performance"),
+        (format!("{cpu}/cpufreq/policy1/scaling_governor"), "schedutil", "performance"),
+        (format!("{cpu}/intel_pstate/no_turbo"), "0", "1"),
+    ];
+    for (file, old, _) in &files {
+        let path = machine.knob(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{old}\n")).unwrap();
+    }
+    let knobs = machine.acquire("a steady clock").unwrap();
+    let set = |(file, _, new): &(String, &str, &str)| knobs.set(machine.knob(file), new).unwrap();
+    let guards: Vec<_> = files.iter().map(set).collect();
+    for (file, _, new) in &files {
+        assert_eq!(machine.read(file), *new);
+    }
+    drop(guards);
+    for (file, old, _) in &files {
+        assert_eq!(machine.read(file), *old);
+    }
+}
+
+#[test]
 fn a_directory_that_cannot_be_made_is_told_by_what_failed() {
     let machine = Machine::new();
     let long = machine.root.path().join("x".repeat(300));
