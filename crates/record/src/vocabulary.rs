@@ -207,8 +207,8 @@ pub mod counter {
     pub const LOADS: &str = "loads";
     /// Of every load of a replay; `digest/ARM`.
     pub const DIGEST: &str = "digest";
-    /// Look-ups of pages in one replay that a cache in front of the map answered with the page, with
-    /// that there is none, and not at all; `page_cache_hits/ARM`.
+    /// Look-ups of pages in one replay that a cache in front of the map answered with the page,
+    /// with that there is none, and not at all; `page_cache_hits/ARM`.
     pub const PAGE_CACHE: [&str; 3] =
         ["page_cache_hits", "page_cache_absent_hits", "page_cache_misses"];
     pub const STALLS: &str = "stalls";

@@ -56,8 +56,8 @@ impl Report {
         terminal::render(&self.document, style)
     }
 
-    /// What the programs of the publications beside it would have printed of it; empty where none of
-    /// them has a form of its own.
+    /// What the programs of the publications beside it would have printed of it; empty where none
+    /// of them has a form of its own.
     pub fn frames(&self) -> String {
         let is_published = |section: &&Section| {
             self.run.publications.iter().any(|publication| publication.name() == section.id)

@@ -50,8 +50,8 @@ impl Drop for Owned {
     }
 }
 
-/// A map of pages behind `N` slots; with `NEGATIVE`, slots remember absent pages, too. With `COUNTS`
-/// it says how often they knew: counting takes time, so that what is timed does not.
+/// A map of pages behind `N` slots; with `NEGATIVE`, slots remember absent pages, too. With
+/// `COUNTS` it says how often they knew: counting takes time, so that what is timed does not.
 pub struct PageCache<
     const N: usize,
     const NEGATIVE: bool,

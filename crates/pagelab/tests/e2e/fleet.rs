@@ -192,7 +192,7 @@ fn as_of(lab: &Lab, from: &str, into: &str, host: &str, change: impl Fn(&mut Rec
         change(record);
         let header = serde_json::to_string(&contents.header).unwrap();
         let line = String::from_utf8(journal::line(record)).unwrap();
-        lab.file(&format!("{into}/{task}.{host}.{boot}.jsonl"), &format!("{header}\n{line}"));
+        lab.file(&format!("{into}/{task}.{host}.{boot}.jsonl"), format!("{header}\n{line}"));
     }
 }
 

@@ -47,8 +47,8 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("kmod/hostile", hostile::run),
 ];
 
-/// Loads the module as DKMS has it, without the nodes of the older driver unless they are asked for;
-/// on machines that hide memory from the kernel, with that memory.
+/// Loads the module as DKMS has it, without the nodes of the older driver unless they are asked
+/// for; on machines that hide memory from the kernel, with that memory.
 pub(super) fn load(guest: &Guest, more: &str) -> Result<Loaded> {
     load_bare(guest, &format!("legacy=0 {more}"))
 }

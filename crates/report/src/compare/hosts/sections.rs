@@ -183,8 +183,8 @@ fn cells(fleet: &Fleet, several: bool) -> Section {
         "A host is one number, the median of its processes; percentiles are of hosts. Spread: the \
          median distance of the logarithms from their median, scaled to a standard deviation. \
          Apart: hosts whose modified z-score (Iglewicz and Hoaglin 1993) of the logarithm is \
-         beyond {SCORE_MAX} and that are off by more than a tie, {}. Of hosts that differ by chance \
-         alone, normally, one number in 2,150 has such a score.",
+         beyond {SCORE_MAX} and that are off by more than a tie, {}. Of hosts that differ by \
+         chance alone, normally, one number in 2,150 has such a score.",
         share(fleet.delta)
     )))
 }
