@@ -30,6 +30,7 @@ pub mod workload {
     pub const TRACE: &str = "trace/stats";
     pub const SIMULATION: &str = "tier/simulation";
     pub const MICRO: &str = "tier/micro";
+    pub const CURVE: &str = "tier/curve";
     pub const MEMTYPE_BANDWIDTH: &str = "memtype/bandwidth";
     pub const MEMTYPE_LATENCY: &str = "memtype/latency";
     pub const MEMTYPE_ORDER: &str = "memtype/order";
@@ -45,7 +46,7 @@ pub mod workload {
     pub const SYSCALL: &str = "limit/syscall";
 
     /// Those that measure; a program is watched.
-    pub const ALL: [&str; 20] = [
+    pub const ALL: [&str; 21] = [
         THROUGHPUT,
         LATENCY,
         STAGES,
@@ -57,6 +58,7 @@ pub mod workload {
         TRACE,
         SIMULATION,
         MICRO,
+        CURVE,
         MEMTYPE_BANDWIDTH,
         MEMTYPE_LATENCY,
         MEMTYPE_ORDER,

@@ -42,6 +42,7 @@ pub const WORKLOADS: Table = &[
     &memtype::latency::LATENCY,
     &memtype::order::ORDER,
     &tlb::chase::CHASE,
+    &tier::curve::CURVE,
     &tier::micro::MICRO,
     &tier::simulation::SIMULATION,
 ];

@@ -63,6 +63,7 @@ fn accesses_that_were_not_made_are_noticed_by_the_words_that_they_would_have_lef
     comes_out_invalid("tier/micro accesses=10k", "fewer", words);
     let digest = "digest of the loads, as the asked accesses make it";
     comes_out_invalid("tier/micro accesses=10k kind=file", "fewer", digest);
+    comes_out_invalid("tier/curve accesses=10k", "fewer", words);
 }
 
 #[test]

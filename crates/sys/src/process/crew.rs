@@ -178,6 +178,14 @@ pub(crate) fn fork(body: impl FnOnce() -> u8) -> Result<Pid, SysError> {
 /// A flag that a signal sets.
 static INTERRUPTED: AtomicU32 = AtomicU32::new(0);
 
+/// Asks a process to end, as Ctrl-C does; one that has ended is not asked.
+pub fn interrupt(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, Signal::INT);
+    }
+}
+
 /// Whether SIGINT or SIGTERM came since [`catch_interrupts`].
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed) > 0

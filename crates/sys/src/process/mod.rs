@@ -14,6 +14,6 @@ pub mod segment;
 pub mod tree;
 
 pub use child::Heirloom;
-pub use crew::{Barrier, catch_interrupts, forget_interrupts, interrupted};
+pub use crew::{Barrier, catch_interrupts, forget_interrupts, interrupt, interrupted};
 pub use pulse::{Beat, Pulse};
 pub use sched::{Fifo, Pinned, current_cpu, disable_thp, thread_id};

@@ -58,12 +58,21 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
     ("memtype/latency", MEMTYPE_LATENCY),
     ("memtype/order", ORDER),
     (
+        "tier/curve",
+        &[
+            (&[("size", "1m")], &[("size", "4m")]),
+            (&[("size", "16t")], &[("size", "8t")]),
+            (&[("accesses", "all")], &[("accesses", "1k")]),
+        ],
+    ),
+    (
         "tier/micro",
         &[
             (&[("size", "1m")], &[("size", "4m")]),
             (&[("size", "16t")], &[("size", "8t")]),
             (&[("accesses", "all")], &[("accesses", "1k")]),
             (&[("kind", "file"), ("page", "2m")], &[("kind", "file")]),
+            (&[("mode", "ours"), ("kind", "file")], &[("mode", "ours")]),
             (&[("scan", "hurried")], &[("mode", "numab2"), ("scan", "hurried")]),
         ],
     ),

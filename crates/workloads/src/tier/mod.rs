@@ -1,5 +1,6 @@
 //! Tiering: measured on the kernel's own modes, and simulated: scenario files, the workload that
-//! runs them, and what was published beside. [`micro`] is what is measured; the rest is the model.
+//! runs them, and what was published beside. [`micro`] and [`curve`] are what is measured; the rest
+//! is the model.
 //!
 //! [`preset`] reads a file, [`scenario`](mod@scenario) makes of each of its runs what the simulator
 //! takes, [`simulation`] is the workload, `compare` says what each result is worth, `tables`
@@ -10,6 +11,7 @@ mod chance;
 mod choice;
 mod compare;
 pub mod constant;
+pub mod curve;
 mod metric;
 pub mod micro;
 pub mod params;

@@ -80,8 +80,13 @@ pub(super) const REFUSALS: &[Refusal<Asked>] = &[
         "the page cache of most file systems has no such pages; use kind=anon",
     ),
     Refusal::new(
-        |asked| asked.mode == Mode::None && asked.is_hurried,
-        "mode=none with scan=hurried",
+        |asked| asked.mode == Mode::Ours && asked.memory == Memory::File,
+        "mode=ours with kind=file",
+        "it sees stores, and there are none; use kind=anon",
+    ),
+    Refusal::new(
+        |asked| matches!(asked.mode, Mode::None | Mode::Ours) && asked.is_hurried,
+        "mode=none|ours with scan=hurried",
         "nothing is scanned; use mode=numab2",
     ),
 ];
@@ -161,7 +166,7 @@ impl Asked {
 }
 
 /// Those of these CPUs that are on the fast node; all where none is.
-fn on_near(cpus: Vec<usize>) -> Vec<usize> {
+pub(in crate::tier) fn on_near(cpus: Vec<usize>) -> Vec<usize> {
     let nodes = Topology::machine().nodes();
     let near = near_node().and_then(|near| nodes.into_iter().find(|node| node.id == near));
     let Some(near) = near else { return cpus };

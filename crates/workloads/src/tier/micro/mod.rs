@@ -15,6 +15,7 @@
 mod asked;
 mod ground;
 mod mode;
+mod ours;
 mod watch;
 
 use pagelab_bench::{
@@ -37,10 +38,12 @@ use pagelab_sys::{
     time::Span,
 };
 
+pub(super) use self::asked::on_near;
 use self::{
     asked::{Asked, Lie, Memory, REFUSALS},
     ground::Ground,
     mode::Mode,
+    ours::Engine,
     watch::{Watch, demoted},
 };
 use crate::{
@@ -48,9 +51,15 @@ use crate::{
     needs::{far_node, near_node},
 };
 
+/// What keeps every page where it is.
+pub(super) fn still() -> Vec<Needed> {
+    Mode::None.needs(false)
+}
+
 const PARAMS: &[Param] = &[
-    Param::axis("mode", Kind::Choice(Mode::WORDS), "none")
-        .help("what moves pages: nothing, NUMA balancing 1 or 2, pghot by hint faults or samples"),
+    Param::axis("mode", Kind::Choice(Mode::WORDS), "none").help(
+        "what moves pages: nothing, NUMA balancing 1 or 2, pghot by hint faults or samples, ours",
+    ),
     Param::axis("kind", Kind::Choice(Memory::WORDS), "anon")
         .help("anonymous memory, half of the accesses stores; or loads of a mapped file"),
     Param::axis("page", Kind::Choice(&["4k", "2m"]), "4k").help("page size: 4k, or 2m (THP)"),
@@ -179,6 +188,7 @@ impl Trial for Run {
             // Not before everything else: from here on the kernel may move pages.
             ground.area.unbind()?;
         }
+        let engine = if self.asked.mode == Mode::Ours { Some(Engine::start()?) } else { None };
         let start = Counters::read_whole();
         let access = |thread: usize| -> Result<(Span, u64), Error> {
             let pinned = cpus[thread].map(Pinned::to).transpose();
@@ -190,6 +200,7 @@ impl Trial for Run {
             Ok((span, sum))
         };
         let (made, seen) = watch.during(|| threads(draws.len(), access))?;
+        engine.map_or(Ok(()), Engine::stop)?;
         let counted = Counters::read_whole().since(&start);
         let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
         let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();

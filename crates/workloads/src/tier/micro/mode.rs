@@ -8,6 +8,7 @@
 use pagelab_bench::{Need, Needed, Plain, words};
 use pagelab_sys::machine::Tree;
 
+use super::ours;
 use crate::needs::{Node, Setting, far_node, near_node};
 
 words! {
@@ -23,6 +24,8 @@ words! {
         Pghot = "pghot",
         /// pghot fed by the processor's samples: HWHINTS.
         Hwhints = "pghot-hwhints",
+        /// Our own engine, by soft-dirty bits.
+        Ours = "ours",
     }
 }
 
@@ -96,6 +99,8 @@ impl Mode {
         match self {
             // It counts as promotion what comes from a lower tier since Linux 6.7 only.
             Self::Numab1 => "numa_pages_migrated",
+            // It moves by a call; the kernel counts whatever moves.
+            Self::Ours => "pgmigrate_success",
             _ => "pgpromote_success",
         }
     }
@@ -103,7 +108,8 @@ impl Mode {
     /// The settings that it consists of.
     fn settings(self, tree: &Tree, is_hurried: bool) -> Vec<Setting> {
         let (balancing, demotes) = match self {
-            Self::None | Self::Hwhints => ("0", self != Self::None),
+            Self::None | Self::Ours => ("0", false),
+            Self::Hwhints => ("0", true),
             Self::Numab1 => ("1", false),
             Self::Numab2 | Self::Pghot => ("2", true),
         };
@@ -139,6 +145,9 @@ impl Mode {
         }
         if matches!(self, Self::Pghot | Self::Hwhints) {
             needs.push(PGHOT.needed());
+        }
+        if self == Self::Ours {
+            needs.extend([ours::ROOT.needed(), ours::SOURCE.needed()]);
         }
         let settings = self.settings(&Tree::machine(), is_hurried).into_iter();
         needs.into_iter().chain(settings.map(Need::needed)).collect()

@@ -1,0 +1,231 @@
+//! `pagelab tier calibrate`: the curve C(u) of this machine, as a scenario that `tier simulate`
+//! takes.
+//!
+//! The one idea: it is a run of `tier/curve` with another ending. What was measured goes into a
+//! scenario file, each number with where it comes from; the exponent that the simulator would need
+//! beside the two ends is fitted, and how far it is off is said.
+
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Args, Command};
+use pagelab_bench::{Read, Workload, runner::Runner, suite::Entry};
+use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples, units::display_bytes};
+use pagelab_workloads::tier::curve::CURVE;
+use serde_json::json;
+
+use crate::{
+    args::{self, Format, Short},
+    cmd::run::plan_of_cases,
+    exit::{Exit, Failure},
+    output,
+    session::{self, Run},
+    settings,
+};
+
+/// The flags, beside those of the workload's parameters.
+#[derive(Debug, Args)]
+struct Flags {
+    /// Write a scenario for tier simulate to this file, which must not exist yet.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    #[command(flatten)]
+    short: Short,
+}
+
+/// Adds the flags of `tier calibrate`.
+pub(super) fn describe(command: Command) -> Command {
+    let command = Flags::augment_args(command)
+        .about("Measure what a share of accesses to slow memory costs, for tier simulate")
+        .long_about(
+            "Measure what a share of accesses to slow memory costs, for tier simulate.\n\n\
+             The same accesses over eleven placements, in which nothing moves. On a machine with \
+             one node there is one point, everything fast. Not yet seen on hardware with two.",
+        );
+    Format::of(command, &["terminal", "json"]).args(args::flags(&CURVE, ""))
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When a parameter is wrong, the host cannot, or the output cannot be written.
+pub(super) fn calibrate(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let flags: Flags = args::of(matches)?;
+    let target = flags.write.as_deref().map(output::create).transpose()?;
+    let plan = plan_of_cases(&Entry::new(&CURVE, args::axes(&CURVE, matches)), &flags.short)?;
+    let place = flags.short.output.place();
+    let quiet = flags.short.quiet.quiet;
+    let runner: Runner = settings::runner(&place.run, &plan.cases, std::time::Duration::ZERO)?;
+    let run = Run::start(&place, session::header(&place.run, "", &[], &plan))?;
+    let done = session::carry_out(runner, run, &plan, quiet)?;
+    let curve = done.records.iter().find_map(Curve::of);
+    output::drawn(&match (flags.short.format.format.as_str(), &curve) {
+        ("json", curve) => format!("{}\n", json!(curve.as_ref().map(Curve::json))),
+        (_, None) => done.report.terminal(output::style()),
+        (_, Some(curve)) => curve.text(),
+    })?;
+    if let Some((target, path)) = target.zip(flags.write.as_deref()) {
+        let curve = curve.as_ref().ok_or_else(|| {
+            Failure::host(anyhow::anyhow!("there is no curve: no record of it is valid"))
+        })?;
+        output::write(target, path, &curve.scenario())?;
+    }
+    done.tell();
+    Ok(done.exit)
+}
+
+/// A measured curve.
+#[derive(Debug, Clone, PartialEq)]
+struct Curve {
+    run: String,
+    size: u64,
+    threads: u64,
+    accesses: u64,
+    /// Share of the slow node, from 0 to 1, and seconds.
+    points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// Of a record that is valid.
+    fn of(record: &Record) -> Option<Self> {
+        let Outcome::Measured(measured) = &record.outcome else { return None };
+        if record.workload != CURVE.name() || !measured.is_valid() {
+            return None;
+        }
+        let (size, threads) = (record.case.bytes("size")?, record.case.count("threads")?);
+        let accesses = record.case.count("accesses")?;
+        let mut points: Vec<(f64, f64)> = (0..=10_u32)
+            .filter_map(|tenth| {
+                let seconds = seconds(measured, &(tenth * 10).to_string())?;
+                Some((f64::from(tenth) / 10.0, seconds))
+            })
+            .collect();
+        points.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let run = record.run.clone();
+        (!points.is_empty()).then_some(Self { run, size, threads, accesses, points })
+    }
+
+    fn end(&self, share: f64) -> Option<f64> {
+        self.points.iter().find(|point| (point.0 - share).abs() < 1e-9).map(|point| point.1)
+    }
+
+    /// The exponent of C(u) = F + (S − F) u^g that fits best, and by how much it is off at most, as
+    /// a share of the measured; `None` without two ends of which the slow one is slower.
+    fn exponent(&self) -> Option<(f64, f64)> {
+        let (fast, slow) = (self.end(0.0)?, self.end(1.0)?);
+        if slow <= fast || self.points.len() < 3 {
+            return None;
+        }
+        let model = |g: f64, u: f64| fast + (slow - fast) * u.powf(g);
+        let off = |g: f64| -> f64 {
+            self.points.iter().map(|&(u, c)| ((model(g, u) - c) / c).powi(2)).sum()
+        };
+        // One valley: the sum of squares falls to the best exponent and rises behind it.
+        let (mut low, mut high) = (0.1_f64, 10.0_f64);
+        for _ in 0..100 {
+            let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            if off(left) < off(right) { high = right } else { low = left }
+        }
+        let g = f64::midpoint(low, high);
+        let worst = self.points.iter().map(|&(u, c)| ((model(g, u) - c) / c).abs());
+        Some((g, worst.fold(0.0, f64::max)))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let fit = self.exponent();
+        json!({ "size": self.size, "threads": self.threads, "accesses": self.accesses,
+            "points": self.points, "exponent": fit.map(|fit| fit.0), "off": fit.map(|fit| fit.1) })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} by {} threads, {} accesses each; not yet seen on hardware with two tiers\n",
+            display_bytes(self.size as f64),
+            self.threads,
+            self.accesses
+        );
+        for (share, seconds) in &self.points {
+            text.push_str(&format!("{:>4.0} %  {seconds:.4} s\n", share * 100.0));
+        }
+        text.push_str(&match self.exponent() {
+            Some((g, off)) => format!("g = {g:.2}, off by {:.1} % at most\n", off * 100.0),
+            None => "no curve: it takes two nodes, of which one is slower\n".to_owned(),
+        });
+        text
+    }
+
+    /// As a scenario, each number with where it comes from.
+    fn scenario(&self) -> String {
+        let from = format!("tier/curve, run {}", self.run);
+        let measured = |value: &str| format!("{{ value = {value}, measured = \"{from}\" }}");
+        let points: Vec<String> =
+            self.points.iter().map(|(share, seconds)| format!("[{share}, {seconds:e}]")).collect();
+        let points = match self.points.as_slice() {
+            // A curve has two ends; with one node both are the same.
+            [(_, seconds)] => format!("[0.0, {seconds:e}], [1.0, {seconds:e}]"),
+            _ => points.join(", "),
+        };
+        let all = self.accesses * self.threads;
+        format!(
+            "# {from}: what a share of the accesses in slow memory costs.\n\
+             name = \"calibrated\"\n\
+             summary = \"a measured curve, uniform accesses, policies with their defaults\"\n\
+             seed = 1\n\
+             generator = \"uniform\"\n\
+             start = \"slow\"\n\
+             points = [{points}]\n\n\
+             [memory]\nsize = {}\nfast = {}\n\n\
+             [work]\naccesses = {}\nthreads = {}\nstores = 0.5\n\n\
+             [[run]]\nsource = \"none\"\npolicy = \"none\"\n\n\
+             [[run]]\nsource = \"numab2\"\npolicy = \"numab2\"\n\n\
+             [[run]]\nsource = \"oracle\"\npolicy = \"oracle\"\n",
+            measured(&format!("\"{}k\"", self.size >> 10)),
+            measured(&format!("\"{}k\"", self.size >> 10)),
+            measured(&all.to_string()),
+            measured(&self.threads.to_string()),
+        )
+    }
+}
+
+/// The median of an arm, in seconds.
+fn seconds(measured: &Measured, arm: &str) -> Option<f64> {
+    [Clock::Tsc, Clock::Wall, Clock::Scripted]
+        .into_iter()
+        .map(|clock| Samples::of(&measured.series, "score", arm, clock))
+        .find_map(|samples| samples.estimate(0.5))
+        .map(|estimate| estimate.value / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use pagelab_workloads::tier::preset;
+
+    use super::*;
+
+    fn curve(of: impl Fn(f64) -> f64) -> Curve {
+        let points = (0..=10).map(|tenth| f64::from(tenth) / 10.0).map(|u| (u, of(u))).collect();
+        Curve { run: "run".into(), size: 64 << 20, threads: 2, accesses: 1_000_000, points }
+    }
+
+    #[test]
+    fn the_exponent_of_a_curve_that_has_one_is_found() {
+        for g in [1.0, 1.5, 2.57] {
+            let (found, off) = curve(|u| 2.0 + 5.0 * u.powf(g)).exponent().unwrap();
+            assert!((found - g).abs() < 1e-3 && off < 1e-3, "{g}: {found}, {off}");
+        }
+        let (_, off) = curve(|u| if u < 0.5 { 2.0 } else { 7.0 }).exponent().unwrap();
+        assert!(off > 0.2, "a step is no power: {off}");
+        assert_eq!(curve(|_| 3.0).exponent(), None);
+    }
+
+    #[test]
+    fn a_scenario_is_one_that_the_simulator_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = Curve { points: vec![(0.0, 0.25)], ..curve(|_| 1.0) };
+        for (name, curve) in [("two", curve(|u| 1.0 + u * u)), ("one", one)] {
+            let path = folder.path().join(format!("{name}.toml"));
+            std::fs::write(&path, curve.scenario()).unwrap();
+            let path = path.to_str().unwrap();
+            preset::load(path).unwrap_or_else(|why| panic!("{why}:\n{}", curve.scenario()));
+        }
+    }
+}

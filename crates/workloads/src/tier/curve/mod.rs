@@ -1,0 +1,353 @@
+//! `tier/curve`: what the same accesses take with a share of their pages on the slow node.
+//!
+//! The one idea: nothing moves while it is measured. One memory lies in eleven placements, one
+//! after the other, and the same draws are made over each: what differs is where pages are. So the
+//! curve C(u) that the simulator builds on is measured, not assumed.
+//!
+//! Draws are uniform, so that a share of the pages is that share of the accesses. Pages on the slow
+//! node are spread evenly. Each placement is asked of the kernel before the clock starts and after
+//! it stopped, page by page. On one node there is one placement, and the others are left out.
+
+mod places;
+
+use std::rc::Rc;
+
+use pagelab_bench::{
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Refusal, Trial,
+    Witness, words,
+};
+use pagelab_record::{
+    Case, LeftOut,
+    vocabulary::{counter::PAGES, series::SCORE},
+};
+use pagelab_sys::{
+    Area,
+    loops::{
+        Stride,
+        draws::{DRAWERS_MAX, Draws},
+    },
+    memory::{Advice, Backing, Layout},
+    process::{
+        Pinned,
+        crew::{Barrier, threads},
+    },
+    time::Span,
+};
+
+use super::micro::{on_near, still};
+use crate::{
+    cpus::Chosen,
+    fault::space,
+    needs::{self, Node, far_node, near_node},
+};
+
+words! {
+    /// The share of the pages on the slow node, in percent.
+    pub enum Share {
+        /// None.
+        S0 = "0",
+        /// A tenth, and so on.
+        S10 = "10",
+        /// Of a hundred.
+        S20 = "20",
+        /// Of a hundred.
+        S30 = "30",
+        /// Of a hundred.
+        S40 = "40",
+        /// Half of them.
+        S50 = "50",
+        /// Of a hundred.
+        S60 = "60",
+        /// Of a hundred.
+        S70 = "70",
+        /// Of a hundred.
+        S80 = "80",
+        /// Of a hundred.
+        S90 = "90",
+        /// All of them.
+        S100 = "100",
+    }
+}
+
+impl Share {
+    /// In percent.
+    pub fn percent(self) -> u64 {
+        self.name().parse().unwrap_or(0)
+    }
+}
+
+words! {
+    /// What is done against what the case says.
+    pub enum Lie {
+        /// Nothing.
+        None = "none",
+        /// Every thread makes two accesses less.
+        Fewer = "fewer",
+    }
+}
+
+const PARAMS: &[Param] = &[
+    Param::arms("share", Kind::Choice(Share::WORDS), "0,10,20,30,40,50,60,70,80,90,100")
+        .help("percent of the pages on the slow node"),
+    Param::axis("size", Kind::Size, "64m").help("memory that is accessed"),
+    Param::axis("threads", Kind::Count { max: DRAWERS_MAX as u64, auto: true }, "auto")
+        .help("threads, on CPUs of the fast node; auto: one for each of them"),
+    Param::axis("accesses", Kind::Ops, "1m").help("accesses of each thread, an even number"),
+    Param::axis("seed", Kind::Count { max: 1 << 32, auto: false }, "1")
+        .help("where the draws begin: pages and their order follow from it"),
+    space::CPU,
+    Param { default: "3", ..space::ROUNDS }.help("repetitions in each process, all of them kept"),
+    Param { kind: Kind::Choice(Lie::WORDS), ..space::LIE },
+];
+
+/// A case, read.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    shares: Vec<Share>,
+    size: u64,
+    threads: usize,
+    accesses: Option<u64>,
+    seed: u64,
+    cpus: Chosen,
+    rounds: Option<u32>,
+    lie: Lie,
+}
+
+const REFUSALS: &[Refusal<Asked>] = &[
+    Refusal::new(
+        |asked| asked.size == 0 || !asked.size.is_multiple_of(2 << 20),
+        "size not divisible by 2m",
+        "shares are of whole pages, of which a few would be no curve; use size=64m",
+    ),
+    Refusal::new(
+        |asked| asked.size / 4096 > u64::from(u32::MAX),
+        "size of 16t and more",
+        "pages are drawn by 32 bits; use size=8g",
+    ),
+    Refusal::new(
+        |asked| asked.accesses.is_none_or(|accesses| accesses < 4 || accesses % 2 == 1),
+        "accesses=all|auto, an odd number, or less than 4",
+        "every second access is a store; use accesses=1m",
+    ),
+];
+
+/// See the module's documentation.
+pub const CURVE: Described<Asked> = Described {
+    resolve,
+    refusals: REFUSALS,
+    ..Described::new(
+        "tier/curve",
+        "the same accesses over eleven placements: what a share of slow memory costs, C(u)",
+        PARAMS,
+        &[("size", "4m"), ("accesses", "20k"), ("threads", "2"), ("rounds", "2")],
+        of,
+    )
+};
+
+fn of(case: &Case) -> Asked {
+    Asked {
+        shares: case.words("share"),
+        size: case.bytes("size").unwrap_or(0),
+        threads: usize::try_from(case.count("threads").unwrap_or(1)).unwrap_or(1).min(DRAWERS_MAX),
+        accesses: case.count("accesses"),
+        seed: case.count("seed").unwrap_or(1),
+        cpus: Chosen::of(case, "cpu"),
+        rounds: case.count("rounds").and_then(|rounds| u32::try_from(rounds).ok()),
+        lie: case.word("lie"),
+    }
+}
+
+fn resolve(case: Case) -> Case {
+    if !case.is("threads", "auto") {
+        return case;
+    }
+    let cpus = on_near(Chosen::of(&case, "cpu").all()).len();
+    case.with("threads", &cpus.clamp(1, DRAWERS_MAX).to_string())
+}
+
+impl Asked {
+    fn pages(&self) -> u32 {
+        u32::try_from(self.size / 4096).unwrap_or(u32::MAX)
+    }
+
+    /// What a placement lacks here.
+    fn lacks(share: Share) -> Option<Node> {
+        Some(Node::Far).filter(|far| share != Share::S0 && !far.check())
+    }
+}
+
+impl Experiment for Asked {
+    fn needs(&self) -> Vec<Needed> {
+        let mut needs = vec![needs::Memory(self.footprint()).needed()];
+        needs.extend(self.cpus.needs());
+        needs.extend(still());
+        // The first arm is what the others stand beside.
+        if self.shares.first().is_some_and(|share| *share != Share::S0) {
+            needs.push(Node::Far.needed());
+        }
+        needs
+    }
+
+    fn wishes(&self) -> Vec<Needed> {
+        let more = self.shares.iter().skip(1).any(|share| *share != Share::S0);
+        if more { vec![Node::Far.needed()] } else { Vec::new() }
+    }
+
+    fn footprint(&self) -> u64 {
+        self.size + self.size / 256
+    }
+
+    fn seconds(&self) -> f64 {
+        let accesses = self.accesses.unwrap_or(0) as f64;
+        let moved = self.size as f64 / 4096.0 * 3e-6;
+        (accesses * 150e-9 + moved) * self.shares.len() as f64 + 0.01
+    }
+
+    fn repetitions(&self) -> Option<u32> {
+        self.rounds
+    }
+
+    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+        let slow = far_node();
+        let area = Area::mapped(
+            Layout::contiguous(usize::try_from(self.size).expect("addresses have 64 bits")),
+            Backing::Anonymous,
+            2 << 20,
+        )?;
+        area.advise(Advice::NoHugePage)?;
+        area.touch(0, area.layout().bytes(), Stride { step: 4096, bytes: 8 });
+        let cpus = on_near(self.cpus.all());
+        let (pages, accesses) = (self.pages(), self.accesses.unwrap_or(0));
+        let ground = Rc::new(Ground {
+            area,
+            near: near_node().unwrap_or(0),
+            slow,
+            pages,
+            draws: (0..self.threads)
+                .map(|thread| Draws::of(self.seed, thread, pages, accesses, true))
+                .collect(),
+            cpus: (0..self.threads).map(|nth| cpus.get(nth % cpus.len().max(1)).copied()).collect(),
+            lie: self.lie,
+        });
+        let mut left_out: Vec<LeftOut> = Vec::new();
+        let mut trials: Vec<Box<dyn Trial>> = Vec::new();
+        for share in &self.shares {
+            match Self::lacks(*share) {
+                Some(need) => left_out.push(LeftOut {
+                    arm: share.name().to_owned(),
+                    need: need.name(),
+                    cure: need.cure(),
+                }),
+                None => trials.push(Box::new(Placement {
+                    share: *share,
+                    ground: Rc::clone(&ground),
+                    left_out: Vec::new(),
+                    found: None,
+                })),
+            }
+        }
+        if let Some(share) = self.shares.iter().find(|share| Self::lacks(**share).is_none()) {
+            trials[0] = Box::new(Placement { share: *share, ground, left_out, found: None });
+        }
+        Ok(trials)
+    }
+}
+
+/// What all placements share.
+#[derive(Debug)]
+struct Ground {
+    area: Area,
+    near: usize,
+    slow: Option<usize>,
+    pages: u32,
+    draws: Vec<Draws>,
+    cpus: Vec<Option<usize>>,
+    lie: Lie,
+}
+
+/// One placement.
+#[derive(Debug)]
+struct Placement {
+    share: Share,
+    ground: Rc<Ground>,
+    left_out: Vec<LeftOut>,
+    found: Option<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    /// Pages on the slow node before the accesses and after them.
+    slow: [u64; 2],
+    /// What the loads of each thread added up to.
+    sums: Vec<u64>,
+}
+
+impl Trial for Placement {
+    fn arm(&self) -> &'static str {
+        self.share.name()
+    }
+
+    fn reset(&mut self) -> Result<(), Error> {
+        let Ground { area, near, slow, .. } = &*self.ground;
+        area.fill(|| 0);
+        places::lay(area, *near, *slow, self.share.percent())
+    }
+
+    fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
+        let ground = &*self.ground;
+        let before = places::on_slow(&ground.area, ground.slow)?;
+        let barrier = Barrier::new(u32::try_from(ground.draws.len()).unwrap_or(1))?;
+        let clock = meter.clock();
+        let access = |thread: usize| -> Result<(Span, u64), Error> {
+            let pinned = ground.cpus[thread].map(Pinned::to).transpose()?;
+            let draws = ground.draws[thread];
+            let draws = if ground.lie == Lie::Fewer { draws.fewer(2) } else { draws };
+            let mut sum = 0;
+            barrier.wait();
+            let span = clock.span(|| sum = ground.area.draw(&draws));
+            drop(pinned);
+            Ok((span, sum))
+        };
+        let made = threads(ground.draws.len(), access);
+        let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
+        let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();
+        let (ns, elapsed) = (clock.elapsed_ns(whole), meter.elapsed());
+        meter.observe(SCORE, elapsed, 1, 0, ns);
+        let after = places::on_slow(&ground.area, ground.slow)?;
+        let sums = made.into_iter().map(|(_, sum)| sum).collect();
+        self.found = Some(Found { slow: [before, after], sums });
+        Ok(())
+    }
+
+    fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
+        let Found { slow, sums } = self.found.take().expect("run comes before verify");
+        let ground = &*self.ground;
+        let expected = places::slow_pages(ground.pages, self.share.percent());
+        let share = self.share.name();
+        for (when, found) in ["before", "after"].into_iter().zip(slow) {
+            let claim = format!("base pages on the slow node, {share} %, {when} the accesses");
+            witness.expect(&claim, expected, found);
+        }
+        let (mut wanted, mut observed, mut wrong) = (0_u64, 0_u64, 0_u64);
+        for (draws, sum) in ground.draws.iter().zip(sums) {
+            let mut words = vec![0; ground.pages as usize];
+            wanted = wanted.rotate_left(7) ^ draws.replay(&mut words);
+            observed = observed.rotate_left(7) ^ sum;
+            let at = |page: usize| ground.area.word(page * 4096 + draws.slot());
+            wrong +=
+                words.iter().enumerate().filter(|(page, word)| at(*page) != **word).count() as u64;
+        }
+        witness.expect("words that are not what the asked accesses leave", 0, wrong);
+        let claim = "digest of the loads, as the asked accesses make it";
+        witness.expect_digest(claim, wanted, observed);
+        witness.set(PAGES, u64::from(ground.pages));
+        if ground.slow.is_none() {
+            witness.warn(
+                "this machine has one memory node: the curve has one point, everything fast"
+                    .to_owned(),
+            );
+        }
+        self.left_out.iter().cloned().for_each(|one| witness.leave_out(one));
+        Ok(())
+    }
+}
