@@ -13,12 +13,12 @@ use crate::support::{Ended, Lab, Live, MemoryGroup, binary, failure, measured, s
 fn a_trace_longer_than_memory_is_mapped_and_the_record_says_so() {
     let lab = Lab::new();
     synth(&lab, &["fib", "--ops", "20m", "-o", "long.bin"]);
-    // Less than the 200 MB of the trace, and enough for the limits beside it.
+    // Less than the 200 MB of the trace, and enough for the program.
     let Some(group) = MemoryGroup::of(160 << 20) else { return };
     let mut limited = Command::new("sh");
     limited.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.processes());
-    limited.arg(binary()).args(["run", "emu/replay", "--trace", "long.bin", "--backend", "noop"]);
-    limited.args(["--rounds", "1", "--forks", "1", "--wait", "-q", "-o", "run"]);
+    limited.arg(binary()).args(["trace", "replay", "long.bin", "--backend", "noop"]);
+    limited.args(["--rounds", "1", "--forks", "1", "-q", "-o", "run"]);
     let ended = limited.current_dir(lab.path(".")).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(0), "{said}");

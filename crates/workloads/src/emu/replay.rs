@@ -135,7 +135,7 @@ impl Experiment for Asked {
         let trace = Trace::of(inputs)?;
         let (arms, left_out) = Arm::fitting(self.arms.clone())?;
         let mut stage = Stage::new(&trace, self.reader, self.is_cold, &inputs.pulse, pinned)?;
-        stage.warnings = left_out;
+        stage.warnings.extend(left_out);
         let stage = Rc::new(stage);
         Ok(arms
             .into_iter()
