@@ -136,7 +136,7 @@ mod tests {
         let line = r#"{"host":{"settings":{"aslr":2,"kernel_command_line":"x"}},"mean":0.1}"#;
         let kept = public(line).unwrap();
         assert_eq!(kept, "{\"host\":{\"settings\":{\"aslr\":2}},\"mean\":0.1}\n");
-        let header = r#"{"command":["/home/me/target/release/pagelab","run","/a/b"]}"#;
+        let header = r#"{"command":["/build/release/pagelab","run","/a/b"]}"#;
         assert_eq!(public(header).unwrap(), "{\"command\":[\"pagelab\",\"run\",\"/a/b\"]}\n");
     }
 

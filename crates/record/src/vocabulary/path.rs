@@ -27,9 +27,9 @@ pub mod counter {
     pub const SAMPLES_INTERRUPTED: &str = "samples_interrupted";
     /// Instructions that were cut out, of all samples.
     pub const INTERRUPTED: &str = "interrupted_instructions";
-    /// In which the task waited for another, whose part is cut out of them.
+    /// In which the task gave the processor away: what others did meanwhile is cut out of them.
     pub const SAMPLES_AWAY: &str = "samples_that_waited";
-    /// Instructions of other tasks, of all samples.
+    /// Instructions of the scheduler and of other tasks, of all samples.
     pub const AWAY: &str = "instructions_of_other_tasks";
     pub const BOOTS: &str = "boots";
 

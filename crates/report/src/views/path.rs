@@ -33,8 +33,8 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
             "{}Counts of an emulated machine: they hold, and nothing is a time. Instructions of \
              the kernel from the exception to its return, on the path that most samples took; mode \
              is the share that did, named what is on it or in a class with a name, of those \
-             that no other task took part in (disturbed). What an interrupt did is cut out of \
-             those that it came into (interrupted). A repeated string instruction is one \
+             that nothing else took part in (disturbed). What an interrupt did is cut out of \
+             those that it came into (interrupted), and so is what other tasks did. A repeated string instruction is one \
              instruction; what it stored is under bytes.",
             all_rows(&mine, &shown)
         )));

@@ -11,9 +11,9 @@ use pagelab_record::{Record, vocabulary::arm::OURS};
 
 use super::{
     classes::{self, Class},
-    follow::{Folded, WAITS, follow},
+    follow::{Folded, follow},
     guest::ROUTINE,
-    log::{Counts, Kernel, Log, PLACES, Sample},
+    log::{Counts, Kernel, Log, PLACES},
 };
 
 /// What a boot found.
@@ -33,7 +33,8 @@ pub(super) struct Boot {
     pub(super) disturbed: BTreeMap<&'static str, u64>,
     /// How many of the samples an interrupt came into, and what was cut out of them.
     pub(super) interrupted: [u64; 2],
-    /// How many of them another task took part in, and what it did.
+    /// In how many of them the task gave the processor away, and what was cut out until it had it
+    /// again.
     pub(super) away: [u64; 2],
     /// How many samples took as many instructions as the path that most took.
     pub(super) in_mode: u64,
@@ -56,14 +57,10 @@ pub(super) fn fold(log: &Log) -> Result<Boot, Error> {
     for sample in &all {
         paths.entry(sample.path).or_insert_with(|| follow(&log.paths[sample.path], &log.symbols));
     }
-    let by = |sample: &Sample| paths[&sample.path].disturbed();
-    // What waits for another task in most samples does so whoever runs beside it.
-    let waits = all.iter().filter(|sample| by(sample) == Some(WAITS)).count();
-    let waits = 2 * waits > all.len();
     let mut disturbed = BTreeMap::new();
     let mut quiet = Vec::new();
     for sample in &all {
-        match by(sample).filter(|what| !waits || *what != WAITS) {
+        match paths[&sample.path].disturbed() {
             Some(what) => *disturbed.entry(what).or_default() += 1,
             None => quiet.push(*sample),
         }

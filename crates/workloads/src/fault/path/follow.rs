@@ -5,8 +5,8 @@
 //! returned; where they lie in another function without a call, the function went on there (a tail
 //! call, a thunk). Counts are exclusive, by stack, so that they add up to the whole. What lies
 //! between the entry of an interrupt and its return is cut out and filed apart: whatever it came
-//! into goes on behind it as if nothing had been. So is what other tasks did meanwhile, which are
-//! told by their stacks.
+//! into goes on behind it as if nothing had been. So is what the scheduler did to give the
+//! processor to other tasks, and what those did, which are told by their stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,10 +28,9 @@ const ENTRIES: &[&str] = &["irq_entries_start", "asm_sysvec_", "asm_exc_nmi"];
 /// How those begin that other exceptions enter by.
 const EXCEPTION: &str = "asm_exc_";
 /// How the names of functions begin that somebody else's business goes through.
-const DISTURBS: &[(&str, &str)] =
-    &[("handle_softirqs", "softirq"), ("__do_softirq", "softirq"), ("__schedule", WAITS)];
-/// The task gave the processor away.
-pub(super) const WAITS: &str = "reschedule";
+const DISTURBS: &[(&str, &str)] = &[("handle_softirqs", "softirq"), ("__do_softirq", "softirq")];
+/// The function that chooses the next task, and returns when this one is chosen again.
+const SCHEDULES: &str = "__schedule";
 /// The function that changes from the stack of a task to that of another, and returns there.
 const SWITCH: &str = "__switch_to_asm";
 
@@ -50,7 +49,7 @@ pub(super) struct Folded {
     pub(super) text_lines: u64,
     /// Of the interrupts that came into it.
     pub(super) interrupted: Counts,
-    /// Of other tasks, while this one waited.
+    /// Of the scheduler and of other tasks, from giving the processor away to having it again.
     pub(super) away: Counts,
     /// Whether the window ended within an interrupt or another task.
     is_lost: bool,
@@ -166,12 +165,16 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
             Some(top) => top.function = function,
             None => frames.push(Frame { function, back: None }),
         }
+        before = Some(run);
+        if frames.iter().any(|frame| names[frame.function] == SCHEDULES) {
+            folded.away += run.counts;
+            continue;
+        }
         let stack = frames.iter().map(|frame| frame.function).collect();
         *stacks.entry(stack).or_default() += run.counts;
         *own.entry(function).or_default() += run.counts;
         folded.total += run.counts;
         lines.extend(run.start >> LINE..=(run.start.wrapping_add(run.bytes.max(1) - 1)) >> LINE);
-        before = Some(run);
     }
     let joined = |stack: Vec<usize>| {
         let names: Vec<&str> = stack.into_iter().map(|function| names[function].as_str()).collect();
@@ -285,8 +288,10 @@ mod tests {
         assert_eq!(whole.disturbed(), None);
         let open = follow(&all[..4], &symbols);
         assert_eq!(open.disturbed(), Some("interrupt"));
-        let waits = [run(0, 1, true), run(0x400, 7, false)];
-        assert_eq!(follow(&waits, &symbols).disturbed(), Some(WAITS));
+        let waits = [run(0, 1, true), run(0x400, 7, true), run(0x100, 2, false), run(4, 3, false)];
+        let waits = follow(&waits, &symbols);
+        assert_eq!((waits.total.instructions, waits.away.instructions), (4, 9));
+        assert_eq!(waits.disturbed(), None);
         assert_eq!(follow(&[run(0x280, 1, true)], &symbols).disturbed(), Some("softirq"));
     }
 

@@ -27,7 +27,10 @@ use pagelab_sys::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{initrd::ORDERS, inside::Inside};
+use super::{
+    initrd::ORDERS,
+    inside::{FILES, Inside},
+};
 
 /// The hidden word that the first process is called with.
 pub(super) const COMMAND: &str = "__path-guest";
@@ -46,8 +49,6 @@ const MOUNTS: &[(&str, &str)] = &[
 ];
 /// The machine's disk.
 const DISK: &str = "/dev/nvme0n1";
-/// Where cases have their files: on the disk, where there is one.
-pub(super) const FILES: &str = "/var/tmp";
 /// Milliseconds in which a driver finds it.
 const DISK_MS_MAX: u64 = 5000;
 /// The arm of the window whose length is known.

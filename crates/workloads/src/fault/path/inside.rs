@@ -8,7 +8,6 @@ use pagelab_bench::{Kind, Param, Workload, plan::complete};
 use pagelab_record::Case;
 use serde::{Deserialize, Serialize};
 
-use super::guest;
 use crate::fault::{
     kinds::{self, KINDS},
     latency::LATENCY,
@@ -24,6 +23,9 @@ const RESOLVED: &[(&str, [&str; 2])] = &[
     ("userfaultfd-wp-async", ["none", "wp-async"]),
     ("userfaultfd-move", ["sigbus", "move"]),
 ];
+
+/// Where cases of the machine have their files: on its disk, where there is one.
+pub(super) const FILES: &str = "/var/tmp";
 
 /// Kinds that are about two nodes of memory; the machine of the others has one.
 const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
@@ -90,7 +92,7 @@ impl Inside {
         } else {
             pairs.push(("kind", kind));
             if kinds::kind_of(asked).uses_dir {
-                pairs.push(("dir", guest::FILES));
+                pairs.push(("dir", FILES));
             }
             if kind == "swap" {
                 // What is offered here is not what the machine offers.

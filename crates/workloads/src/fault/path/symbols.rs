@@ -8,8 +8,8 @@
 pub(super) struct Symbols(Vec<(u64, String)>);
 
 impl Symbols {
-    /// Reads `ADDRESS KIND NAME;` …, as the kernel's file has them in lines, and keeps functions; of
-    /// several names of one address the first.
+    /// Reads `ADDRESS KIND NAME;` …, as lines of the kernel's file, and keeps functions; of several
+    /// names of one address the first.
     pub(super) fn read(text: &str) -> Self {
         let functions = text.split(';').filter_map(|entry| {
             let mut words = entry.split_whitespace();
