@@ -144,18 +144,25 @@ def test_results_come_as_they_are_done(tmp_path):
     assert len(came) == 20 and told[0] == (0, 20) and told[-1] == (20, 20)
 
 
-def test_a_cluster_that_goes_away_is_told_with_what_to_do(tmp_path):
-    dask = pytest.importorskip("distributed")
-    cluster = dask.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
-    client = dask.Client(cluster)
+def test_a_cluster_that_is_killed_is_told_with_what_to_do(monkeypatch, tmp_path):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 5)
+    script = (
+        "import time\nfrom distributed import LocalCluster\n"
+        "cluster = LocalCluster(1, threads_per_worker=1, processes=False, protocol='tcp://',"
+        " host='127.0.0.1', dashboard_address=':0')\n"
+        "print(cluster.scheduler_address, flush=True)\ntime.sleep(600)\n"
+    )
+    cluster = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    address = cluster.stdout.readline().strip()
 
-    def close_at_two(done, _):
+    def kill_at_two(done, _):
         if done == 2:
-            cluster.close()
+            cluster.kill()
 
-    with pytest.raises(distributed.Gone, match="the same call goes on"):
-        carry_out(jobs.sleeps, tasks(30), tmp_path, client, progress=close_at_two)
-    client.close()
+    with pytest.raises(distributed.Gone, match=f"{address} went away.*the same call goes on"):
+        carry_out(jobs.sleeps, tasks(30), tmp_path, address, progress=kill_at_two)
+    cluster.wait()
     assert 2 <= len(results(tmp_path)) < 30
     assert len(carry_out(jobs.echo, tasks(30), tmp_path, 0)) == 30
 

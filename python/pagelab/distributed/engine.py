@@ -117,11 +117,13 @@ class Cluster:
     client: Any
     workers: list[str] | None = None
     deaths: tuple[type[BaseException], ...] = field(init=False)
+    address: str = field(init=False)
 
     def __post_init__(self) -> None:
         from distributed.scheduler import KilledWorker
 
         self.deaths = (KilledWorker,)
+        self.address = self.client.scheduler.addr if self.client.scheduler else "nowhere"
 
     @property
     def slots(self) -> int:
@@ -147,7 +149,7 @@ class Cluster:
             time.sleep(0.1)
         if self.client.status == "running":
             return None
-        return f"the cluster at {self.client.scheduler.addr if self.client.scheduler else '?'}"
+        return f"the cluster at {self.address}"
 
 
 def workers(on: Any) -> Here | Processes | Cluster:
