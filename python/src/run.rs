@@ -173,7 +173,7 @@ impl Run {
     /// Columns: record (place in `records()`), host, workload, case (what is not as by default, as
     /// text), arm, series, clock (tsc, wall, cpu, scripted), unit (ns, ticks, bytes, pages, count),
     /// process, repetition, ops and bytes that one observation covers, value (uint64, in `unit`),
-    /// and count: how many observations have it. Values of histograms are rounded up by 1 % at most.
+    /// and count: how many observations have it. Those of histograms are at most 1 % too large.
     /// Raises ValueError where a histogram cannot be read.
     fn observations(&self, py: Python<'_>) -> PyResult<Table> {
         let all = py.detach(|| {
