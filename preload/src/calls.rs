@@ -79,6 +79,15 @@ pub(crate) fn now_ns() -> u64 {
     seconds * 1_000_000_000 + rest
 }
 
+/// Nanoseconds that all threads of this process have computed for.
+pub(crate) fn computed_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one `struct timespec`.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    let [seconds, rest] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    seconds * 1_000_000_000 + rest
+}
+
 /// Sleeps; nothing interrupts a thread that has all signals blocked.
 pub(crate) fn sleep_ns(ns: u64) {
     let rest = libc::timespec { tv_sec: 0, tv_nsec: i64::try_from(ns).unwrap_or(0) };

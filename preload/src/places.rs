@@ -47,6 +47,9 @@ static TO: AtomicUsize = AtomicUsize::new(0);
 /// While it is not 0 nothing is closed.
 static HELD: AtomicU32 = AtomicU32::new(0);
 
+/// Pages that were opened by whoever touched them.
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+
 /// The last address that faulted for no reason that is known here, and how often.
 static STRAY: AtomicUsize = AtomicUsize::new(0);
 static STRAYS: AtomicU32 = AtomicU32::new(0);
@@ -210,6 +213,16 @@ pub(crate) fn reopen(number: usize, start: usize) -> bool {
     is_mine
 }
 
+/// Whether the window is still closed.
+pub(crate) fn is_closed() -> bool {
+    TO.load(SeqCst) != 0
+}
+
+/// How many pages were opened so far by whoever touched them.
+pub(crate) fn seen() -> usize {
+    SEEN.load(SeqCst)
+}
+
 /// What a fault is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -229,7 +242,11 @@ pub(crate) fn faulted(address: usize) -> Fault {
     let (from, to) = (FROM.load(SeqCst), TO.load(SeqCst));
     let page = address / PAGE * PAGE;
     if to != 0 && (from..to).contains(&address) {
-        return if protect(page, page + PAGE, OPEN) { Fault::Seen } else { whole(from, to) };
+        if !protect(page, page + PAGE, OPEN) {
+            return whole(from, to);
+        }
+        SEEN.fetch_add(1, SeqCst);
+        return Fault::Seen;
     }
     let is_place = among(address, 1).next().is_some() || CHANGING.load(SeqCst) != 0;
     if !is_place {

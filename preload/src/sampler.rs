@@ -22,8 +22,17 @@ const PAGE: usize = 4096;
 const WINDOW: (usize, usize) = (1024, 16 << 10);
 /// A sweep has so many windows, where that is possible.
 const WINDOWS: usize = 128;
-/// How long a window is closed.
-const CLOSED_NS: u64 = 10_000_000;
+/// A window is closed until the program has computed for so long without touching a page of it
+/// that it had not touched before, and for half as long as it took to touch those: a program that
+/// waits, or has no processor, touches nothing.
+const QUIET_NS: u64 = 4_000_000;
+/// Between two looks whether that is so.
+const ROUND_NS: u64 = 5_000_000;
+/// Looks, at most: a window is closed for a quarter of a second and no longer.
+const ROUNDS: u32 = 50;
+/// A program that computes for less than a tenth of so many of them in a row waits for something
+/// else than a processor.
+const IDLE_ROUNDS: u32 = 10;
 /// Between two looks whether a sweep is asked for.
 const PAUSE_NS: u64 = 10_000_000;
 /// How often a window is tried that was opened by somebody.
@@ -135,7 +144,24 @@ fn sweep() {
 
 /// Closes a window for a moment; whether nobody but those who touched it opened it.
 fn is_looked_at(number: usize, start: usize, from: usize, to: usize) -> bool {
-    let closed = places::close(number, start, from, to);
-    calls::sleep_ns(CLOSED_NS);
-    closed && places::reopen(number, start)
+    if !places::close(number, start, from, to) {
+        calls::sleep_ns(ROUND_NS);
+        return false;
+    }
+    let (mut seen, begun) = (places::seen(), calls::computed_ns());
+    let (mut since, mut last, mut idle) = (begun, begun, 0);
+    for _ in 0..ROUNDS {
+        calls::sleep_ns(ROUND_NS);
+        let (seen_now, now) = (places::seen(), calls::computed_ns());
+        idle = if now - last < ROUND_NS / 10 { idle + 1 } else { 0 };
+        last = now;
+        if seen_now != seen {
+            (seen, since) = (seen_now, now);
+        }
+        let is_quiet = now - since >= QUIET_NS.max((since - begun) / 2);
+        if is_quiet || idle == IDLE_ROUNDS || !places::is_closed() {
+            break;
+        }
+    }
+    places::reopen(number, start)
 }

@@ -4,6 +4,7 @@
 //! it. Where a page is, is asked of the kernel: when it appears, after a move, and for an eighth of
 //! all pages in each pass, since others may move them too.
 
+mod kernel;
 mod why;
 
 use std::{fmt, io, io::Write};
@@ -13,8 +14,7 @@ use pagelab_sys::{
         Tree,
         tiers::{MemoryNode, free_pages},
     },
-    memory::{move_pages, places},
-    process::interrupted,
+    memory::places,
     time::monotonic_raw_ns,
 };
 use pagelab_tier::{
@@ -22,21 +22,23 @@ use pagelab_tier::{
     policy::{Move, Node},
 };
 
+use self::kernel::Kernel;
+pub use self::kernel::wait_until;
 use crate::{
     heat::{Heat, HotRange},
     log::{Header, Line, Recorder, SCHEMA},
-    mover::{Hands, Mover, Order, Tally, Went},
+    mover::{Mover, Order, Tally, Went},
     source::{Pages, Sees, Shared, Source},
     space::{Space, Unit},
     target::{self, Memory, Refused},
 };
 
-/// One of so many parts of all pages is looked for again in each pass.
+/// One of so many parts of all pages is looked for again in each pass, where any was used.
 const PARTS: u32 = 8;
+/// And no more pages than so many: a question takes a fifth of a microsecond.
+const AGAIN: u64 = 65_536;
 /// Units that are asked after in one call.
 const ASKED: usize = 16_384;
-/// How long a wait sleeps before it looks for an interrupt.
-const NAP_NS: u64 = 20_000_000;
 
 /// What an engine is told.
 #[derive(Debug, Clone)]
@@ -106,46 +108,6 @@ pub struct Engine {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("pid", &self.pid).finish_non_exhaustive()
-    }
-}
-
-/// The machine, as the mover reaches it.
-struct Kernel(u32);
-
-impl Hands for Kernel {
-    fn now(&self) -> u64 {
-        monotonic_raw_ns()
-    }
-
-    fn wait_until(&mut self, then: u64) -> bool {
-        wait_until(then)
-    }
-
-    fn move_pages(
-        &mut self,
-        addresses: &[u64],
-        nodes: &[i32],
-        status: &mut [i32],
-    ) -> io::Result<()> {
-        move_pages(self.0, addresses, nodes, status)
-    }
-
-    fn places(&mut self, addresses: &[u64], nodes: &mut [i32]) -> io::Result<()> {
-        places(self.0, addresses, nodes)
-    }
-}
-
-/// Sleeps until then; `false` when somebody interrupted.
-pub fn wait_until(then: u64) -> bool {
-    loop {
-        if interrupted() {
-            return false;
-        }
-        let left = then.saturating_sub(monotonic_raw_ns());
-        if left == 0 {
-            return true;
-        }
-        std::thread::sleep(std::time::Duration::from_nanos(left.min(NAP_NS)));
     }
 }
 
@@ -237,12 +199,12 @@ impl Engine {
         self.armed = Some(now);
         self.grow()?;
         self.log_blocks()?;
-        self.place()?;
+        let used = self.space.used();
+        self.place(!used.is_empty())?;
         let free = self.free();
         self.recorder.tell(&Line::World { now: now - self.began, free })?;
         let mut pass = Pass { present: self.space.present(), ..Pass::default() };
         if let Some(window) = window {
-            let used = self.space.used();
             pass.used = used.iter().map(|run| u64::from(run.count)).sum();
             self.heat.look(self.space.pages(), &used);
             let pages = used.iter().map(|run| (run.first, run.count)).collect();
@@ -293,14 +255,18 @@ impl Engine {
         self.heat.hottest(&self.space.starts(), most)
     }
 
-    /// Finds out where pages are: those that came, and some of the others.
-    fn place(&mut self) -> Result<(), Ended> {
+    /// Finds out where pages are: those that came, and some of the others, in case that somebody
+    /// moved them; of a process that uses nothing that does not matter.
+    fn place(&mut self, is_in_use: bool) -> Result<(), Ended> {
         let gone = self.space.gone();
         let is_first = self.passes == 0;
         let units = if is_first {
             self.space.fresh(0, 1)
         } else {
-            self.space.fresh(self.passes % PARTS, PARTS)
+            let parts = u32::try_from(self.space.pages() / AGAIN).unwrap_or(PARTS).max(PARTS);
+            // No part has the number of all of them.
+            let part = if is_in_use { self.passes % parts } else { parts };
+            self.space.fresh(part, parts)
         };
         let mut placed: Vec<(u32, u32, Option<u8>)> =
             gone.iter().map(|run| (run.first, run.count, None)).collect();
@@ -308,7 +274,7 @@ impl Engine {
         for some in units.chunks(ASKED) {
             let addresses: Vec<u64> = some.iter().map(|unit| unit.address).collect();
             let nodes = &mut nodes[..some.len()];
-            places(self.pid, &addresses, nodes).map_err(|why| Refused::of(self.pid, why))?;
+            places(self.pid, &addresses, nodes).map_err(|why| self.refused(why))?;
             for (unit, node) in some.iter().zip(nodes) {
                 let node = self.index(*node);
                 if self.recorder.node(unit.first) == node {
@@ -327,6 +293,11 @@ impl Engine {
             self.recorder.tell(&Line::Placed(placed))?;
         }
         Ok(())
+    }
+
+    /// What an error of a call about the process means: of one that has just ended it may be any.
+    fn refused(&self, why: io::Error) -> Refused {
+        target::check(self.pid).err().unwrap_or_else(|| Refused::of(self.pid, why))
     }
 
     /// The place of a node in the list that the policy knows.
@@ -380,7 +351,7 @@ impl Engine {
         }
         match ran {
             // EACCES of the call as a whole is the cpuset: the next pass sees what has changed.
-            Err(why) if why.raw_os_error() != Some(13) => Err(Refused::of(self.pid, why).into()),
+            Err(why) if why.raw_os_error() != Some(13) => Err(self.refused(why).into()),
             _ => Ok(()),
         }
     }

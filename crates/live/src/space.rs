@@ -55,10 +55,10 @@ impl Space {
             let number = self.slot(start);
             let Some(slot) = self.slots.get_mut(number as usize) else { return };
             let (first, last) = ((at - start) / PAGE, (end - start) / PAGE);
-            for page in first..last {
-                let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
-                slot.present[word] |= bit;
-                slot.used[word] |= if found.written { bit } else { 0 };
+            for (word, from) in (0..8).zip((0..u64::from(BLOCK_PAGES)).step_by(64)) {
+                let bits = below(last, from) & !below(first, from);
+                slot.present[word] |= bits;
+                slot.used[word] |= if found.written { bits } else { 0 };
             }
             slot.huge |= found.huge && last - first == u64::from(BLOCK_PAGES);
             at = end;
@@ -152,6 +152,14 @@ impl Space {
             }
         }
         runs
+    }
+}
+
+/// The bits of pages below one, in a word whose first page is `from`.
+fn below(page: u64, from: u64) -> u64 {
+    match page.saturating_sub(from) {
+        count @ 0..64 => (1 << count) - 1,
+        _ => u64::MAX,
     }
 }
 

@@ -1,8 +1,10 @@
 /* Pages that are used again and again, and others that are not:
- * hot MIB SEED MILLISECONDS load|store FILE. An eighth of all pages is drawn by the seed; their
- * addresses go to FILE. Meanwhile it does what programs do that a watcher must not break: it has a
- * handler for SIGSEGV, reads a file into memory, blocks all signals, takes locks that lie in large
- * memory, and forks. Says "correct", or what was not. */
+ * hot MIB SEED MILLISECONDS load|store FILE [NODE]. An eighth of all pages is drawn by the seed;
+ * their addresses go to FILE; all lie on the memory node that is named, and it says in the end how
+ * many hot ones and others are on node 0. Meanwhile it does what programs do that a watcher must
+ * not break: it has a handler for SIGSEGV, reads a file into memory, blocks all signals, takes
+ * locks that lie in large memory, has 64 GiB with almost nothing in them, and forks. Says
+ * "correct", or what was not. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096ul
 #define SPARE (4ul << 20)
+#define HOLE (64ul << 30)
 
 static volatile char *guard;
 static volatile sig_atomic_t caught;
@@ -55,6 +59,29 @@ static volatile char *memory(size_t bytes)
     return at;
 }
 
+/* MPOL_BIND of the UAPI, or MPOL_DEFAULT without a node. */
+static void bind_to(volatile char *at, size_t bytes, int node)
+{
+    unsigned long mask = node < 0 ? 0 : 1ul << node;
+    unsigned long *nodes = node < 0 ? NULL : &mask;
+    if (syscall(SYS_mbind, at, bytes, node < 0 ? 0 : 2, nodes, node < 0 ? 0ul : 64ul, 0ul))
+        die("mbind");
+}
+
+static void say_places(volatile char *at, size_t pages, const char *is_hot)
+{
+    size_t on_fast[2] = {0}, all[2] = {0};
+    for (size_t page = 0; page < pages; page++) {
+        const volatile void *address = at + page * PAGE;
+        int node = -1, hot = is_hot[page];
+        if (syscall(SYS_move_pages, 0ul, 1ul, &address, NULL, &node, 0ul))
+            die("move_pages");
+        on_fast[hot] += node == 0;
+        all[hot]++;
+    }
+    printf("%zu %zu %zu %zu\n", on_fast[1], all[1], on_fast[0], all[0]);
+}
+
 struct shared {
     pthread_mutex_t lock;
     uint64_t count;
@@ -74,7 +101,7 @@ static void *contend(void *with)
 
 int main(int argc, char **argv)
 {
-    if (argc != 6)
+    if (argc != 6 && argc != 7)
         return 2;
     size_t pages = ((size_t)atol(argv[1]) << 20) / PAGE, hot = pages / 8;
     uint64_t draw = 88172645463325252ull ^ (uint64_t)atol(argv[2]) * 0x9e3779b97f4a7c15ull;
@@ -82,10 +109,19 @@ int main(int argc, char **argv)
     int stores = strcmp(argv[4], "store") == 0;
     volatile char *all = memory(pages * PAGE), *spare = memory(SPARE);
     struct shared *shared = (void *)memory(SPARE);
+    char *hole = mmap(NULL, HOLE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (hole == MAP_FAILED)
+        die("mmap of a hole");
+    hole[HOLE / 2] = 1;
     char *is_hot = calloc(pages, 1);
     size_t *list = calloc(hot, sizeof *list);
+    if (argc == 7)
+        bind_to(all, pages * PAGE, atoi(argv[6]));
     for (size_t page = 0; page < pages; page++)
         *(volatile uint64_t *)(all + page * PAGE) = page;
+    if (argc == 7)
+        bind_to(all, pages * PAGE, -1);
     FILE *out = fopen(argv[5], "w");
     if (!out)
         die("the file");
@@ -148,6 +184,8 @@ int main(int argc, char **argv)
         if (word[0] != page || word[1] != (is_hot[page] && stores ? turns : 0))
             die("memory has changed");
     }
+    if (argc == 7)
+        say_places(all, pages, is_hot);
     puts("correct");
     return 0;
 }

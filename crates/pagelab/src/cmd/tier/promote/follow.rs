@@ -11,13 +11,16 @@ use pagelab_live::{
     Engine, Options,
     engine::{Ended, wait_until},
     source::Source,
-    target,
+    target::{self, Refused},
 };
 use pagelab_sys::time::monotonic_raw_ns;
 
 use super::{Promote, program::Started, refused, sum::Sum};
 use crate::exit::Failure;
 
+/// A look at what was not used the last time comes twice as late, so often at most: a process that
+/// does nothing costs a look in eight intervals.
+const REST_MAX: u32 = 3;
 /// A program that was just started has its memory soon.
 const FIRST: Duration = Duration::from_millis(100);
 
@@ -38,7 +41,7 @@ impl Promote {
         let mut engines: BTreeMap<u32, Engine> = BTreeMap::new();
         let mut known = BTreeSet::new();
         let mut sum = Sum::default();
-        let mut next = begin;
+        let (mut next, mut rest) = (begin, 0);
         if let Some(started) = started {
             started.runs_for(FIRST)?;
         }
@@ -65,25 +68,13 @@ impl Promote {
             }
             known = pids;
             sum.passes += 1;
-            let mut ended = Vec::new();
-            for (pid, engine) in &mut engines {
-                match engine.pass() {
-                    Ok(pass) => sum.add(*pid, pass, engine),
-                    Err(Ended::Target(why)) => ended.push((*pid, why.to_string())),
-                    Err(Ended::Io(why)) => return Err(Failure::host(why)),
-                }
-            }
-            for (pid, why) in ended {
-                if let Some(engine) = engines.remove(&pid) {
-                    sum.take(&engine);
-                }
-                sum.end(why);
-            }
+            let is_in_use = pass(&mut engines, &mut sum, started.is_some())?;
+            rest = if is_in_use { 0 } else { REST_MAX.min(rest + 1) };
             let is_last = self.passes.is_some_and(|passes| sum.passes >= passes);
             if is_last || engines.is_empty() && self.pid.is_some() {
                 break;
             }
-            next = next.saturating_add(interval).max(monotonic_raw_ns());
+            next = next.saturating_add(interval.saturating_mul(1 << rest)).max(monotonic_raw_ns());
             let wake = end.map_or(next, |end| next.min(end));
             let goes_on = match started {
                 Some(started) => {
@@ -121,4 +112,36 @@ impl Promote {
         })?;
         Ok(Some(Box::new(BufWriter::new(file))))
     }
+}
+
+/// A pass of each engine; whether any page was used, or it is not known yet.
+///
+/// Programs that were started end, and nothing is said of that; that a process ended which somebody
+/// named is worth a word.
+fn pass(
+    engines: &mut BTreeMap<u32, Engine>,
+    sum: &mut Sum,
+    are_started: bool,
+) -> Result<bool, Failure> {
+    let (mut ended, mut is_in_use) = (Vec::new(), false);
+    for (pid, engine) in &mut *engines {
+        match engine.pass() {
+            Ok(pass) => {
+                is_in_use |= pass.used > 0 || pass.looks == 0;
+                sum.add(*pid, pass, engine);
+            }
+            Err(Ended::Target(why)) => ended.push((*pid, why)),
+            Err(Ended::Io(why)) => return Err(Failure::host(why)),
+        }
+    }
+    for (pid, why) in ended {
+        if let Some(engine) = engines.remove(&pid) {
+            sum.take(&engine);
+        }
+        if !are_started || !matches!(why, Refused::Gone(_) | Refused::Kernel(_)) {
+            sum.end(why.to_string());
+        }
+    }
+    // Where there is nobody yet, somebody may come.
+    Ok(is_in_use || engines.is_empty())
 }
