@@ -16,6 +16,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::{
     Area,
+    machine::{Tree, tiers::free_pages},
     memory::{Advice, Backing, Layout, nodes_of},
 };
 
@@ -24,7 +25,8 @@ use crate::{
     verdict::Verdict,
 };
 
-/// The word that makes this program the target: then bytes, the seed, and `huge` or `base`.
+/// The word that makes this program the target: then bytes, the seed, and `huge`, `base`, or `full`
+/// for base pages beside memory that fills the fast node and is never used again.
 pub(crate) const HEAT: &str = "__heat";
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
@@ -46,6 +48,7 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
     for at in (0..bytes).step_by(PAGE) {
         area.set_word(at, at as u64);
     }
+    let _cold = if pages == "full" { Some(fill()?) } else { None };
     area.unbind()?;
     let hot = hot(bytes / unit, seed);
     let told = lines();
@@ -67,6 +70,25 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
     ensure!(hot.iter().all(|number| area.word(number * unit + 8) == turn), "a store was lost");
     println!("correct");
     Ok(())
+}
+
+/// Pages of the fast node that filling it leaves above the watermarks: fewer than are hot.
+const LEFT: u64 = 512;
+
+/// Takes what is free of the fast node.
+fn fill() -> Result<Area> {
+    let free = free_pages(&Tree::machine(), 0).saturating_sub(LEFT);
+    let bytes = usize::try_from(free)? * PAGE / HUGE * HUGE;
+    let mut area = Area::reserve(Layout::contiguous(bytes), Backing::Anonymous, HUGE, 0)?;
+    area.open()?;
+    area.map(false)?;
+    area.advise(Advice::NoHugePage)?;
+    area.bind(0)?;
+    for at in (0..bytes).step_by(PAGE) {
+        area.set_word(at, 1);
+    }
+    area.unbind()?;
+    Ok(area)
 }
 
 /// An eighth of so many units.
@@ -175,6 +197,86 @@ fn promoted(guest: &Guest, pages: &str, seed: u64) -> Result<Verdict> {
     let _ = fs::remove_file(&log);
     ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
     Verdict::ok(format!("{found}; {}", again.stdout.trim()))
+}
+
+/// Each source inside a program that this kernel has: loads alone, and stores.
+pub(super) fn program(guest: &Guest) -> Result<Verdict> {
+    let listed = guest.run(&["tier", "sources", "--format", "json"])?;
+    let sources: serde_json::Value = serde_json::from_str(&listed.stdout)?;
+    let has = |name: &str| {
+        let rows = sources.as_array().into_iter().flatten();
+        rows.filter(|row| row["name"] == name).any(|row| row["lack"].is_null())
+    };
+    ensure!(has("prot-none"), "no library: {}", listed.stdout);
+    for (source, what) in [("prot-none", "load"), ("write-protect", "store")] {
+        if source == "prot-none" || has(source) {
+            guest.part(source, inside(guest, source, what));
+        }
+    }
+    Verdict::ok("what was used is on the fast node")
+}
+
+fn inside(guest: &Guest, source: &str, what: &str) -> Result<Verdict> {
+    let (pages, log) = (scratch(), scratch());
+    let [pages, log] = [pages, log].map(|path| path.to_string_lossy().into_owned());
+    let seed = SEEDS[1].to_string();
+    let words = ["tier", "promote", "--source", source, "--interval", "0.5", "--log", &log, "--"];
+    let hot = ["/bin/hot", "16", &seed, "12000", what, &pages, "1"];
+    let ran = guest.run(&[&words[..], &hot].concat())?;
+    ensure!(ran.code == 0, "exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
+    let mut lines = ran.stdout.lines();
+    let counts: Vec<usize> =
+        lines.next().unwrap_or_default().split(' ').flat_map(str::parse).collect();
+    ensure!(lines.next() == Some("correct"), "the program says: {}", ran.stdout);
+    let [hot, all_hot, cold, all_cold] = counts[..] else { anyhow::bail!("{}", ran.stdout) };
+    let found = format!("{hot} of {all_hot} hot, {cold} of {all_cold} others");
+    guest.note(format!("{source}: {found}; {}", ran.stderr));
+    ensure!(hot * 100 >= all_hot * 99, "{found}");
+    ensure!(cold * 100 <= all_cold, "{found}");
+    let again = guest.run(&["tier", "replay", &log])?;
+    let _ = (fs::remove_file(&log), fs::remove_file(&pages));
+    ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
+    Verdict::ok(found)
+}
+
+/// Passes of the engine over a full fast node.
+const PASSES: &str = "40";
+
+pub(super) fn full(guest: &Guest) -> Result<Verdict> {
+    let mut target = Target::start(BYTES, SEEDS[1], "full")?;
+    let pid = target.process.id().to_string();
+    let log = scratch();
+    let path = log.to_string_lossy().into_owned();
+    let words = ["tier", "promote", "--pid", &pid, "--passes", PASSES, "--interval", "0.5"];
+    let ran = guest.run(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
+    ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+    let [hot, all_hot, cold, all_cold] = target.places()?;
+    let (moves, seconds, pages) = at_rest(&fs::read_to_string(&log)?)?;
+    let _ = fs::remove_file(&log);
+    let found = format!("{hot} of {all_hot} hot, {cold} of {all_cold} others of the same area");
+    guest.note(format!("{found}; {moves} of {pages} pages in {seconds} s; {}", ran.stdout));
+    target.end()?;
+    ensure!(hot * 100 >= all_hot * 95, "{found}");
+    // No more than a hundredth of all pages in a minute.
+    ensure!(moves as f64 * 60.0 <= seconds * pages as f64 / 100.0, "{moves} in {seconds} s");
+    Verdict::ok(format!("{found}; {moves} moves in the last {seconds:.0} s"))
+}
+
+/// What moved in the last quarter of a log's passes, their seconds, and pages that were placed.
+fn at_rest(log: &str) -> Result<(u64, f64, u64)> {
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let counts = |line: &serde_json::Value, key: &str| -> u64 {
+        let of = |entry: &serde_json::Value| entry[1].as_u64().unwrap_or(0);
+        line[key].as_array().map_or(0, |entries| entries.iter().map(of).sum())
+    };
+    let times: Vec<u64> = lines.iter().filter_map(|line| line["world"]["now"].as_u64()).collect();
+    let late = *times.get(times.len() * 3 / 4).context("no passes")?;
+    let from = lines.iter().position(|line| line["world"]["now"] == late).unwrap_or(0);
+    let moves = lines[from..].iter().map(|line| counts(line, "moved")).sum();
+    let pages = lines.iter().map(|line| counts(line, "placed")).max().unwrap_or(0);
+    let last = times.last().copied().unwrap_or(late);
+    Ok((moves, (last - late) as f64 / 1e9, pages))
 }
 
 /// Machine, target and reasons, as they are.

@@ -23,8 +23,8 @@ use crate::{
 const BUILT: &str = "target/debug";
 /// Where what goes into a guest lies, without its symbols.
 const FOLDER: &str = "target/guest";
-/// The library of segments, which `pagelab` looks for beside itself.
-const LIBRARY: &str = "libpagelab_segment.so";
+/// The libraries that programs are loaded with, which `pagelab` looks for beside itself.
+const LIBRARIES: [&str; 2] = ["libpagelab_segment.so", "libpagelab_preload.so"];
 /// Where programs that cases bring along have their sources.
 const SOURCES: &str = "crates/pagelab/tests/explain";
 
@@ -54,7 +54,9 @@ pub(super) fn programs(boots: &[Boot]) -> Result<Programs> {
     let names: BTreeSet<_> = boots.iter().flat_map(|boot| &boot.programs).collect();
     let mut asked = Vec::new();
     if !names.is_empty() {
-        asked.push((format!("bin/{LIBRARY}"), stripped(LIBRARY)?));
+        for library in LIBRARIES {
+            asked.push((format!("bin/{library}"), stripped(library)?));
+        }
     }
     for name in names {
         let (source, program) = (format!("{SOURCES}/{name}.c"), Path::new(FOLDER).join(name));
