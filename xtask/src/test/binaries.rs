@@ -77,8 +77,8 @@ impl Binary {
         self.name == "pagelab/e2e"
     }
 
-    /// Runs its tests; all that it says goes to `log`. Its cache is `cache`, where that is said: in an
-    /// empty one there is nothing to boot a machine with.
+    /// Runs its tests; all that it says goes to `log`. Its cache is `cache`, where that is said: in
+    /// an empty one there is nothing to boot a machine with.
     pub(crate) fn run(&self, log: &Path, cache: Option<&Path>) -> Result<Ran> {
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

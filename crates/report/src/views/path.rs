@@ -34,8 +34,8 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
              the kernel from the exception to its return, on the path that most samples took; mode \
              is the share that did, named what is on it or in a class with a name, of those \
              that nothing else took part in (disturbed). What an interrupt did is cut out of \
-             those that it came into (interrupted), and so is what other tasks did. A repeated string instruction is one \
-             instruction; what it stored is under bytes.",
+             those that it came into (interrupted), and so is what other tasks did. A repeated \
+             string instruction is one instruction; what it stored is under bytes.",
             all_rows(&mine, &shown)
         )));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));

@@ -2,8 +2,9 @@
 //!
 //! All pages are filled alike, with a word that no other process has, and offered to `ksmd`. They
 //! are merged once nobody maps any of them alone. Merging is waited for off the clock, by the scans
-//! that `ksmd` makes: a busy machine gives it less time, not worse chances. It goes on looking at the pages while they are touched, on whatever CPU it gets, which
-//! is part of what KSM costs. The settings that make it look at all pages in each pass are knobs.
+//! that `ksmd` makes: a busy machine gives it less time, not worse chances. It goes on looking at
+//! the pages while they are touched, on whatever CPU it gets, which is part of what KSM costs. The
+//! settings that make it look at all pages in each pass are knobs.
 //!
 //! The stable page is shared by at most `max_page_sharing` (256) others. The touched pages are kept
 //! apart afterwards, so that the control walks over pages that nobody merges again.
