@@ -76,7 +76,8 @@ def trace_stats(trace: str | PathLike[str], **parameters: Value) -> dict[str, An
     Raises ValueError for a trace that cannot be read, with the byte at fault.
     """
     parameters["trace"] = fspath(trace)
-    return json.loads(_native.trace_stats(parameters))
+    stats: dict[str, Any] = json.loads(_native.trace_stats(parameters))
+    return stats
 
 
 def replay(trace: str | PathLike[str], budget: float = 5.0, **parameters: Value) -> Run:

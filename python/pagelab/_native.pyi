@@ -3,6 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
+__all__ = [
+    "VERSION",
+    "Merger",
+    "Plan",
+    "Run",
+    "Table",
+    "part_of_trace",
+    "replay",
+    "simulate",
+    "simulate_all",
+    "sobol",
+    "trace_stats",
+]
+
 VERSION: str
 
 @final
@@ -60,22 +74,22 @@ class Plan:
     def here() -> str:
         """This host with its boot, as names of results say it."""
 
-Parameters = Mapping[str, Any]
-StatsOptions = tuple[int, int, Sequence[int], int, bool]
+_Parameters = Mapping[str, Any]
+_Options = tuple[int, int, Sequence[int], int, bool]
 
 @final
 class Merger:
     """Puts shards of a trace together, in their order."""
 
-    def __new__(cls, options: StatsOptions) -> Merger: ...
+    def __new__(cls, asked: _Options) -> Merger: ...
     def append(self, shard: bytes) -> int | None:
         """Adds the next one, or says at which byte it must begin."""
     def finish(self) -> str:
         """The statistics, as JSON."""
 
-def simulate(point: Parameters) -> list[dict[str, Any]]: ...
-def simulate_all(points: Sequence[Parameters]) -> list[list[dict[str, Any]] | str]: ...
-def trace_stats(parameters: Parameters) -> str: ...
-def replay(parameters: Parameters, budget: float) -> Run: ...
+def simulate(point: _Parameters) -> list[dict[str, Any]]: ...
+def simulate_all(points: Sequence[_Parameters]) -> list[list[dict[str, Any]] | str]: ...
+def trace_stats(keywords: _Parameters) -> str: ...
+def replay(keywords: _Parameters, budget: float) -> Run: ...
 def sobol(dimensions: int, count: int) -> list[list[float]]: ...
-def part_of_trace(path: str, start: int, end: int, exact: bool, options: StatsOptions) -> bytes: ...
+def part_of_trace(path: str, start: int, end: int, exact: bool, options: _Options) -> bytes: ...

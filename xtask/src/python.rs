@@ -55,6 +55,13 @@ pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
         ruff.args(words).args(["--quiet", "--no-cache"]);
         run("python", ruff.args(["python/pagelab", "python/tests"]))?;
     }
+    // What is declared is what is there: of our own sources, and of what is compiled.
+    for words in [&["mypy", "--strict", "-p", "pagelab"][..], &["mypy.stubtest", "pagelab._native"]]
+    {
+        let mut mypy = tests.python(["-m"]);
+        mypy.args(words).env("MYPY_CACHE_DIR", Path::new(FOLDER).join("mypy"));
+        run("python", &mut mypy)?;
+    }
     let mut pytest = tests.python(["-m", "pytest", "--quiet", "--durations=5", "-p"]);
     pytest.args(["no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"]);
     let binary = std::path::absolute("target/debug/pagelab")?;

@@ -26,6 +26,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 from .folder import Folder, warn
@@ -74,7 +75,9 @@ class Here:
 
 
 class _Now(Executor):
-    def submit(self, function, /, *arguments, **keywords):
+    def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any
+    ) -> Future[Any]:
         future: Future[Any] = Future()
         try:
             future.set_result(function(*arguments, **keywords))
@@ -140,7 +143,8 @@ class Cluster:
         only = (
             {} if self.workers is None else {"workers": self.workers, "allow_other_workers": False}
         )
-        return self.client.get_executor(pure=False, **only)
+        executor: Executor = self.client.get_executor(pure=False, **only)
+        return executor
 
     def gone(self) -> str | None:
         """Why nothing more can come, where that is so."""
@@ -169,7 +173,8 @@ def workers(on: Any) -> Here | Processes | Cluster:
         ) from None
     if isinstance(on, str):
         try:
-            on = Client(on, timeout=CONNECT_SECONDS)
+            connect: Any = Client
+            on = connect(on, timeout=CONNECT_SECONDS)
         except OSError as error:
             raise Gone(f"no scheduler answers at {on}: {error}") from error
     if not isinstance(on, Client):
@@ -204,7 +209,7 @@ def carry_out(
     if not left:
         return
     lost: dict[str, str] = {}
-    for task, came in _results(function, left, workers(on), retries, folder):
+    for task, came in _results(function, left, workers(on), retries, folder.path):
         if isinstance(came, BaseException):
             lost[task.name] = f"{task.what}: {came}" if task.what else str(came)
             continue
@@ -217,12 +222,12 @@ def carry_out(
 
 
 def _results(
-    function: Callable[..., bytes],
+    function: Callable[..., Any],
     tasks: Iterable[Task],
     on: Here | Processes | Cluster,
     retries: int,
-    folder: Folder,
-) -> Iterator[tuple[Task, bytes | BaseException]]:
+    folder: Path,
+) -> Iterator[tuple[Task, Any]]:
     tries: dict[str, int] = {}
     suspects: deque[Task] = deque()
 
@@ -277,12 +282,12 @@ def _results(
 
 
 def _alone(
-    function: Callable[..., bytes],
+    function: Callable[..., Any],
     task: Task,
     on: Here | Processes | Cluster,
     retries: int,
-    folder: Folder,
-) -> Iterator[tuple[Task, bytes | BaseException]]:
+    folder: Path,
+) -> Iterator[tuple[Task, Any]]:
     """A task whose worker may have died of it, with nothing beside it."""
     alone = Processes(1) if isinstance(on, Processes) else on
     for attempt in range(retries + 1):
@@ -313,12 +318,12 @@ def _end(executor: Executor, held: Iterable[Future[Any]]) -> None:
 
 
 def _still_there(
-    on: Here | Processes | Cluster, folder: Folder, error: BaseException | None = None
+    on: Here | Processes | Cluster, folder: Path, error: BaseException | None = None
 ) -> None:
     gone = on.gone()
     if gone:
         raise Gone(
-            f"{gone} went away; what is done is in {folder.path}: the same call goes on"
+            f"{gone} went away; what is done is in {folder}: the same call goes on"
         ) from error
 
 

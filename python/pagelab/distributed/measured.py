@@ -177,7 +177,7 @@ def _model(
         for names in chunks
     ]
     tell, count, lost = progress or _Told(), 0, {}
-    for task, came in _results(carried_out, work, who, retries, _Named(folder)):
+    for task, came in _results(carried_out, work, who, retries, folder):
         if isinstance(came, BaseException):
             lost[task.what] = str(came)
             continue
@@ -186,10 +186,3 @@ def _model(
         count += len(came)
         tell(count, len(left))
     return lost
-
-
-class _Named:
-    """A folder that is only named."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path

@@ -54,7 +54,7 @@ class Scale:
             self.names.sort()
         self.is_binned = numbers and len(self.names) > BINS
         if self.is_binned:
-            self.low, self.high = self.names[0], self.names[-1]
+            self.low, self.high = float(self.names[0]), float(self.names[-1])
             self.is_log = self.low > 0 and self.high / self.low >= 100
             edges = [self._at(bin / BINS) for bin in range(BINS)]
             self.names = [f"{edge:.3g}" for edge in edges]
@@ -62,7 +62,7 @@ class Scale:
 
     def _at(self, share: float) -> float:
         if self.is_log:
-            return self.low * (self.high / self.low) ** share
+            return self.low * math.pow(self.high / self.low, share)
         return self.low + share * (self.high - self.low)
 
     def place(self, value: Any) -> int:
@@ -100,11 +100,11 @@ def _heat(rows: Sequence[dict[str, Any]], across: str, up: str, of: str) -> list
         )
     every_x, every_y = max(1, len(x.names) // 8), max(1, len(y.names) // 8)
     for place in range(0, len(x.names), every_x):
-        at = MARGIN + (place + 0.5) * wide
-        drawn.append(_text(at, HEIGHT - MARGIN + 16, str(x.names[place])))
+        along = MARGIN + (place + 0.5) * wide
+        drawn.append(_text(along, HEIGHT - MARGIN + 16, str(x.names[place])))
     for place in range(0, len(y.names), every_y):
-        at = HEIGHT - MARGIN - (place + 0.5) * tall + 4
-        drawn.append(_text(MARGIN - 6, at, str(y.names[place]), "end"))
+        along = HEIGHT - MARGIN - (place + 0.5) * tall + 4
+        drawn.append(_text(MARGIN - 6, along, str(y.names[place]), "end"))
     drawn.append(_text(MARGIN + (WIDTH - MARGIN) / 2, HEIGHT - MARGIN + 36, across))
     drawn.append(_text(MARGIN, 12, up, "end"))
     return [

@@ -63,6 +63,7 @@ def trace_stats(
         raise ValueError(f"stack={stack!r}: one of {', '.join(STACKS)}")
     one_in = STACKS[stack]
     options = (page_shift, top_k, list(cache_sizes), one_in, tlb)
+    exact: tuple[int, int, list[int], int, bool] = (page_shift, 0, [], 1, False)
     size = status.st_size
     asked = [path, size, status.st_mtime_ns, options]
     with Folder(folder, "trace-stats", asked) as kept:
@@ -72,7 +73,6 @@ def trace_stats(
         cuts = list(pairwise(bounds))
         tasks = [_task(asked, path, start, end, options) for start, end in cuts]
         if one_in > 1:
-            exact = (page_shift, 0, [], 1, False)
             tasks.append(_task(asked, path, *cuts[0], exact))
         for _ in carry_out(_native.part_of_trace, tasks, kept, on, retries, progress):
             pass
@@ -84,7 +84,7 @@ def trace_stats(
                 again = _native.part_of_trace(path, begin, max(begin, end), True, options)
                 kept.keep(task.name, again)
                 merger.append(again)
-        stats = json.loads(merger.finish())
+        stats: dict[str, Any] = json.loads(merger.finish())
         for unknown in ("distances", "caches"):
             stats["absent"]["reuse"][unknown] = None
         if one_in > 1:
