@@ -118,7 +118,7 @@ impl Inside {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_bench::words::Read as _;
+    use pagelab_bench::Read as _;
 
     use super::*;
     use crate::fault::path::PATH;
