@@ -160,9 +160,8 @@ mod tests {
     use super::*;
 
     fn stepped(answers: &[String], target: &Target) -> (io::Result<Steps>, String) {
-        let said = answers.iter().map(|one| format!("${one}#00")).collect::<String>();
         let mut asked = Vec::new();
-        let said = format!("+{said}");
+        let said = answers.iter().fold("+".to_owned(), |said, one| said + "$" + one + "#00");
         let debugger = Debugger { to: &mut asked, from: said.as_bytes() };
         let steps = debugger.step(target);
         (steps, String::from_utf8(asked).unwrap())

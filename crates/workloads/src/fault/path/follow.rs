@@ -299,8 +299,9 @@ mod tests {
     fn what_other_tasks_do_is_cut_out_and_the_task_goes_on_where_it_waited() {
         let names =
             [(0, "entry"), (0x100, "a"), (0x200, "__switch_to_asm"), (0x300, "asm_sysvec_x")];
-        let symbols: String =
-            names.iter().map(|(at, name)| format!("{:x} T {name};", BASE + at)).collect();
+        let symbols = names
+            .iter()
+            .fold(String::new(), |text, (at, name)| text + &format!("{:x} T {name};", BASE + at));
         let symbols = Symbols::read(&symbols);
         let on = |stack, run: Run| Run { stack, ..run };
         let there = [
