@@ -28,8 +28,8 @@ const WINDOWS: usize = 128;
 const QUIET_NS: u64 = 4_000_000;
 /// Between two looks whether that is so.
 const ROUND_NS: u64 = 5_000_000;
-/// Looks, at most: a window is closed for a quarter of a second and no longer.
-const ROUNDS: u32 = 50;
+/// Looks, at most: a window is closed for a second and no longer.
+const ROUNDS: u32 = 200;
 /// A program that computes for less than a tenth of so many of them in a row waits for something
 /// else than a processor.
 const IDLE_ROUNDS: u32 = 10;
