@@ -27,7 +27,7 @@ fuzz_target!(init: sow(seeds()), |input: &[u8]| {
 /// A ring of 256 bytes with two samples and a loss, from its beginning and over its end.
 fn seeds() -> Vec<Vec<u8>> {
     let record = |kind: u32, body: &[u64]| {
-        let size = 8 + body.len() as u16 * 8;
+        let size = u16::try_from(8 + body.len() * 8).expect("a short record");
         let mut bytes = kind.to_ne_bytes().to_vec();
         bytes.extend([0, 0]);
         bytes.extend(size.to_ne_bytes());
@@ -43,7 +43,8 @@ fn seeds() -> Vec<Vec<u8>> {
                 ring[(tail + nth) % 256] = *byte;
             }
             let mut seed = (tail as u64).to_ne_bytes().to_vec();
-            seed.extend((records.len() as u16).to_ne_bytes());
+            let length = u16::try_from(records.len()).expect("two records and a loss");
+            seed.extend(length.to_ne_bytes());
             seed.extend(ring);
             seed
         })
