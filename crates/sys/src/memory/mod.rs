@@ -20,6 +20,7 @@ pub mod outside;
 pub(crate) mod pagemap;
 mod populate;
 mod residency;
+mod scan;
 mod written;
 
 pub(crate) use area::word_at;

@@ -1,18 +1,17 @@
-#![expect(unsafe_code, reason = "PAGEMAP_SCAN fills an array through an ioctl")]
+#![expect(unsafe_code, reason = "move_pages and mincore fill arrays of ours")]
 //! What is really mapped: read back from the page table, never from what was asked for.
 //!
 //! `PAGEMAP_SCAN` (since Linux 6.7) answers for any range; before it, `/proc/self/pagemap` gives
 //! presence and `smaps` the huge part. Both count base pages.
 
-use std::os::fd::AsRawFd;
-
 use linux_raw_sys::general as uapi;
 
 use crate::{
-    Area, SysError,
+    Area, Called, SysError,
     memory::{
         account::sum_in_smaps,
         pagemap::{FILE, PRESENT, Pagemap, SWAPPED},
+        scan::{NOWHERE, Question, regions},
     },
 };
 
@@ -142,49 +141,20 @@ impl Scanner {
         let mut found = Residency { zero: Some(0), ..Residency::default() };
         let own = self.of_this_process()?;
         let pagemap = own.as_ref().unwrap_or(&self.pagemap);
-        let mut regions = [uapi::page_region { start: 0, end: 0, categories: 0 }; 64];
-        let wanted = u64::from(uapi::PAGE_IS_PRESENT);
+        let mut room = [NOWHERE; 64];
         let (huge, zero) = (u64::from(uapi::PAGE_IS_HUGE), u64::from(uapi::PAGE_IS_PFNZERO));
         let file = u64::from(uapi::PAGE_IS_FILE);
-        let (mut from, end) = (start as u64, end as u64);
-        while from < end {
-            let mut argument = uapi::pm_scan_arg {
-                size: size_of::<uapi::pm_scan_arg>() as u64,
-                flags: 0,
-                start: from,
-                end,
-                walk_end: 0,
-                vec: regions.as_mut_ptr() as u64,
-                vec_len: regions.len() as u64,
-                max_pages: 0,
-                category_inverted: 0,
-                category_mask: wanted,
-                category_anyof_mask: 0,
-                return_mask: wanted | huge | zero | file,
-            };
-            // SAFETY: the argument has the size that it announces, `vec` has `vec_len` entries,
-            // and both outlive the call.
-            let filled = unsafe {
-                // Not libc::ioctl: glibc and musl disagree about the type of a request.
-                let fd = pagemap.0.as_raw_fd();
-                libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument)
-            };
-            let Ok(filled) = usize::try_from(filled) else {
-                return Err(SysError::last("ioctl", "PAGEMAP_SCAN"));
-            };
-            for region in &regions[..filled] {
-                let pages = (region.end - region.start) / BASE_PAGE;
-                found.present += pages;
-                found.huge += if region.categories & huge != 0 { pages } else { 0 };
-                found.file += if region.categories & file != 0 { pages } else { 0 };
-                let zeros = if region.categories & zero != 0 { pages } else { 0 };
-                found.zero = found.zero.map(|zero| zero + zeros);
-            }
-            if argument.walk_end <= from {
-                break;
-            }
-            from = argument.walk_end;
-        }
+        let question = Question { bits: huge | zero | file, flags: 0 };
+        let range = start as u64..end as u64;
+        regions(&pagemap.0, range, question, &mut room, |region| {
+            let pages = (region.end - region.start) / BASE_PAGE;
+            let of = |category| if region.categories & category != 0 { pages } else { 0 };
+            found.present += pages;
+            found.huge += of(huge);
+            found.file += of(file);
+            found.zero = found.zero.map(|pages| pages + of(zero));
+        })
+        .called("ioctl", "PAGEMAP_SCAN")?;
         Ok(found)
     }
 
@@ -209,10 +179,6 @@ fn pages_in_smaps(start: usize, end: usize, fields: &[&str]) -> Result<u64, SysE
     let kib = sum_in_smaps(fields, |low, high| start <= low && high <= end)?;
     Ok(kib * 1024 / BASE_PAGE)
 }
-
-/// `_IOWR('f', 16, struct pm_scan_arg)`.
-const PAGEMAP_SCAN: u64 =
-    3 << 30 | (size_of::<uapi::pm_scan_arg>() as u64) << 16 | (b'f' as u64) << 8 | 16;
 
 /// Writes the memory node of each page to `nodes`; a negative number for a page not present.
 ///

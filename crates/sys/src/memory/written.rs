@@ -1,4 +1,3 @@
-#![expect(unsafe_code, reason = "PAGEMAP_SCAN fills an array through an ioctl")]
 //! Which pages of any process are there, and which of them were written lately: soft-dirty bits,
 //! or a protection that the kernel takes away.
 //!
@@ -13,22 +12,19 @@
 //! Where the process has registered its memory with userfaultfd for asynchronous write protection
 //! (`UFFD_FEATURE_WP_ASYNC`, Linux 6.7), the same walk tells which pages have lost theirs and
 //! protects those again, without a moment between the two ([`Walk::protecting`]).
-//!
-//! Rules for the unsafe blocks:
-//! 1. The addresses are another process's: nothing of ours is written but the list of regions.
 
 use std::{
     fs::File,
     io::{self, Write},
     ops::Range,
-    os::{fd::AsRawFd, unix::fs::FileExt},
+    os::unix::fs::FileExt,
 };
 
 use linux_raw_sys::general as uapi;
 
-use crate::{
-    checked,
-    memory::pagemap::{FRAME, PRESENT},
+use crate::memory::{
+    pagemap::{FRAME, PRESENT},
+    scan::{NOWHERE, Question, regions},
 };
 
 const PAGE: u64 = 4096;
@@ -40,9 +36,6 @@ const BLOCK_ENTRY_BYTES: usize = 512 * 8;
 const SOFT_DIRTY: u64 = 1 << 55;
 /// Category of `PAGEMAP_SCAN`, which the binding lacks (`include/uapi/linux/fs.h`).
 const IS_SOFT_DIRTY: u64 = 1 << 7;
-/// `_IOWR('f', 16, struct pm_scan_arg)`.
-const PAGEMAP_SCAN: u64 =
-    3 << 30 | (size_of::<uapi::pm_scan_arg>() as u64) << 16 | (b'f' as u64) << 8 | 16;
 const ENOTTY: rustix::io::Errno = rustix::io::Errno::NOTTY;
 /// Regions that one call returns.
 const REGIONS: usize = 2048;
@@ -76,8 +69,7 @@ impl Walk {
     /// When there is no such process, or it may not be looked at.
     pub fn of(pid: u32) -> io::Result<Self> {
         let pagemap = File::open(format!("/proc/{pid}/pagemap"))?;
-        let none = uapi::page_region { start: 0, end: 0, categories: 0 };
-        let regions = vec![none; REGIONS];
+        let regions = vec![NOWHERE; REGIONS];
         let mut walk = Self { pagemap, scans: true, protects: false, regions };
         walk.scans = walk.scan(PAGE..2 * PAGE, &mut |_| ()).is_ok();
         Ok(walk)
@@ -108,42 +100,12 @@ impl Walk {
         } else {
             (IS_SOFT_DIRTY, 0)
         };
-        let Range { start: mut from, end } = range;
-        while from < end {
-            let mut argument = uapi::pm_scan_arg {
-                size: size_of::<uapi::pm_scan_arg>() as u64,
-                flags,
-                start: from,
-                end,
-                walk_end: 0,
-                vec: self.regions.as_mut_ptr() as u64,
-                vec_len: self.regions.len() as u64,
-                max_pages: 0,
-                category_inverted: 0,
-                category_mask: u64::from(uapi::PAGE_IS_PRESENT),
-                category_anyof_mask: 0,
-                return_mask: huge | bit,
-            };
-            let fd = self.pagemap.as_raw_fd();
-            // SAFETY: rule 1: the argument has the size that it announces, `vec` has `vec_len`
-            // entries, and both outlive the call.
-            let filled =
-                unsafe { libc::syscall(libc::SYS_ioctl, fd, PAGEMAP_SCAN, &raw mut argument) };
-            let filled = usize::try_from(checked(filled)?).map_err(io::Error::other)?;
-            for region in self.regions.iter().take(filled) {
-                let is = |category| region.categories & category != 0;
-                let (written, huge) = (is(bit), is(huge));
-                found(Stretch { start: region.start, end: region.end, written, huge });
-            }
-            // Not by `walk_end`: the kernel fills the list by parts of 512 regions, and where a
-            // part was full and the next one ended the walk, it still names the end of the former
-            // (seen on 6.12 and 6.18): what came after it would be found twice.
-            match self.regions.last() {
-                Some(last) if filled == REGIONS => from = last.end,
-                _ => break,
-            }
-        }
-        Ok(())
+        let question = Question { bits: huge | bit, flags };
+        regions(&self.pagemap, range, question, &mut self.regions, |region| {
+            let is = |category| region.categories & category != 0;
+            let (written, huge) = (is(bit), is(huge));
+            found(Stretch { start: region.start, end: region.end, written, huge });
+        })
     }
 
     /// The way of kernels before 6.7: block by block.
