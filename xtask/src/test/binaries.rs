@@ -84,11 +84,8 @@ impl Binary {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let file = File::create(log).with_context(|| log.display().to_string())?;
-        // What runs in the background, or under perf, ignores signals that tests send.
-        let mut command = Command::new("env");
+        let mut command = with_default_signals(&self.executable);
         command
-            .arg("--default-signal=HUP,INT,QUIT,USR1,USR2")
-            .arg(&self.executable)
             .arg("--show-output")
             .args(self.is_end_to_end().then(threads).flatten())
             .current_dir(&self.folder)
@@ -104,6 +101,14 @@ impl Binary {
         let text = fs::read(log).with_context(|| log.display().to_string())?;
         Ok(read(&String::from_utf8_lossy(&text), status.success(), took))
     }
+}
+
+/// A program that ignores no signal. What runs in the background, or under perf, does, and so
+/// would every process below: one that a test ends by INT would stay.
+fn with_default_signals(executable: &Path) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,QUIT,USR1,USR2").arg(executable);
+    command
 }
 
 /// A test of the program waits more than it computes: for its turn at the settings of the machine,
@@ -198,5 +203,25 @@ mod tests {
         };
         assert_eq!(binary(&line(true)).unwrap().name, "sys/knobs");
         assert!(binary(&line(false)).is_none() && binary("{}").is_none());
+    }
+
+    #[test]
+    fn what_a_script_ignores_is_not_ignored_by_the_tests_that_it_starts() {
+        let ignored = |command: &Command| {
+            let script = "trap '' HUP INT QUIT USR1 USR2; exec \"$@\"";
+            let out = Command::new("sh")
+                .args(["-c", script, "sh"])
+                .arg(command.get_program())
+                .args(command.get_args())
+                .args(["SigIgn", "/proc/self/status"])
+                .output()
+                .unwrap();
+            let text = String::from_utf8(out.stdout).unwrap();
+            let mask = text.trim_start_matches("SigIgn:").trim();
+            u64::from_str_radix(mask, 16).unwrap()
+        };
+        let sent = [1, 2, 3, 10, 12].map(|signal| 1_u64 << (signal - 1)).iter().sum::<u64>();
+        assert_eq!(ignored(&Command::new("grep")) & sent, sent, "the script ignores them");
+        assert_eq!(ignored(&with_default_signals(Path::new("grep"))) & sent, 0);
     }
 }
