@@ -106,6 +106,16 @@ impl Guest {
         verdict::say(&verdict::Line::Note(text.to_string()));
     }
 
+    /// Says how far a long case is, where somebody who waits can read it: on a guest's console,
+    /// by way of the kernel's log. Nobody needs it afterwards.
+    pub(crate) fn progress(&self, text: impl std::fmt::Display) {
+        // A warning, since the lane's kernels keep what is less off the console.
+        const LEVEL: &str = "<4>";
+        if self.is_ours() {
+            let _ = fs::write("/dev/kmsg", format!("{LEVEL}guest: {text}\n"));
+        }
+    }
+
     /// A command that runs `pagelab` with these words.
     pub(crate) fn pagelab(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.pagelab);

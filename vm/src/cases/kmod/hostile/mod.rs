@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 use pagelab_sys::{
     process::{Barrier, crew},
+    time::monotonic_raw_ns,
     vm::hostile::{End, Errno, Ground, Tally, adopt_orphans, fork, wait_for_all},
 };
 
@@ -55,10 +56,14 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     generation(first, reserved, &tally).with_context(|| format!("generation {first:#x}"))?;
     let before = free_kb()?;
     let mut seed = SEED;
+    let mut progress = Progress::begin(calls);
     while tally.get(worker::CALLED) < calls {
         generation(seed, reserved, &tally).with_context(|| format!("generation {seed:#x}"))?;
         all_back().with_context(|| format!("after generation {seed:#x}"))?;
         seed += 16;
+        if let Some(text) = progress.after(tally.get(worker::CALLED)) {
+            guest.progress(format!("kmod/hostile: {text}"));
+        }
     }
     let after = free_kb()?;
     ensure!(after + NOISE_KB >= before, "{before} kB were free, {after} kB are");
@@ -75,6 +80,35 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     }
     let done = tally.get(worker::CALLED);
     Verdict::ok(format!("{done} calls, seeds {SEED:#x} to {seed:#x}"))
+}
+
+/// How far a run is, worth saying each 5 %.
+#[derive(Debug)]
+struct Progress {
+    calls: u64,
+    begun_ns: u64,
+    said: u64,
+}
+
+impl Progress {
+    /// Steps in which it is said.
+    const STEPS: u64 = 20;
+
+    fn begin(calls: u64) -> Self {
+        Self { calls, begun_ns: monotonic_raw_ns(), said: 0 }
+    }
+
+    /// What to say after so many calls, if it is more than what was said last.
+    fn after(&mut self, done: u64) -> Option<String> {
+        let step = (done * Self::STEPS / self.calls).min(Self::STEPS);
+        if step == self.said {
+            return None;
+        }
+        self.said = step;
+        let seconds = (monotonic_raw_ns() - self.begun_ns) / 1_000_000_000;
+        let percent = step * 100 / Self::STEPS;
+        Some(format!("{percent} % of {} calls in {seconds} s", self.calls))
+    }
 }
 
 /// Some processes over the same files; all have ended when it returns.
@@ -150,4 +184,21 @@ fn process(
         worker.run(calls)
     });
     codes.into_iter().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_said_each_twentieth_and_once() {
+        let mut progress = Progress::begin(1000);
+        assert_eq!(progress.after(49), None);
+        assert!(progress.after(50).unwrap().starts_with("5 % of 1000 calls in "));
+        assert_eq!(progress.after(99), None);
+        // A generation may be longer than a step.
+        assert!(progress.after(270).unwrap().starts_with("25 % "));
+        assert!(progress.after(2000).unwrap().starts_with("100 % "));
+        assert_eq!(progress.after(3000), None);
+    }
 }
