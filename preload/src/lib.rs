@@ -7,9 +7,8 @@
 //! counted on a sheet that whoever ordered reads. What the kernel refuses of an order is counted
 //! too, and the program gets what it would have got. Without orders nothing is done.
 //!
-//! Where somebody watches for hot pages it also opens a descriptor of faults, and where it is
-//! ordered looks for loads itself (`sampler`), before which it stands before signals and before the
-//! calls that hand memory to the kernel.
+//! It stands before no other call than these, because each costs a program something on the rungs
+//! that it is loaded for: what `tier promote` needs inside a program is another library, `heat`.
 //!
 //! It is no allocator: what malloc maps for itself glibc does not call by these names, and malloc
 //! and its kin (`units`) go on to whatever the program has. And nothing here allocates or prints,
@@ -22,17 +21,11 @@
 //! 2. What is done beside a call leaves `errno` as the call left it.
 //! 3. A sheet is [`pagelab_sys::process::preload::SHEET_BYTES`] long, and mapped for good.
 
-mod buffers;
 mod calls;
-mod heat;
 mod log;
 mod maps;
-mod places;
 mod pool;
-mod real;
-mod sampler;
 mod sheet;
-mod signals;
 mod site;
 mod units;
 
@@ -41,9 +34,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::{ORDERS, Order, Orders};
-
-use crate::calls::Map;
+use pagelab_sys::process::preload::{Map, ORDERS, Order, Orders};
 
 /// From how many bytes on each order holds; before they are read there are none.
 static FROM: [AtomicU64; Order::ALL.len()] = [const { AtomicU64::new(u64::MAX) }; Order::ALL.len()];
@@ -58,10 +49,6 @@ static BEGIN: extern "C" fn() = {
         }
         sheet::open();
         log::open();
-        heat::open();
-        if heat::is_open() && is_ordered(Order::Sample, usize::MAX) {
-            sampler::prepare();
-        }
         let least = Order::OF_UNITS.map(|order| FROM[order as usize].load(Ordering::Relaxed));
         units::follow(least.into_iter().min().unwrap_or(u64::MAX));
     }

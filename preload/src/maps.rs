@@ -6,56 +6,25 @@
 //! first, and had as it was asked for where there are none.
 
 use std::{
-    ffi::{c_int, c_void},
+    ffi::c_void,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::{Counted, Order, log::Way};
+use pagelab_sys::process::preload::{Counted, Map, Order, log::Way};
 
 use crate::{
-    calls::{self, Errno, Map},
-    is_ordered, places, pool_page, sheet, units,
+    calls::{self, Errno},
+    is_ordered, pool_page, sheet, units,
 };
 
-/// Memory that somebody knows how it shall be.
-const CHOSEN: c_int = libc::MAP_HUGETLB
-    | libc::MAP_POPULATE
-    | libc::MAP_LOCKED
-    | libc::MAP_STACK
-    | libc::MAP_GROWSDOWN;
-
-impl Map {
-    fn has(&self, flags: c_int) -> bool {
-        self.flags & flags == flags
-    }
-
-    /// Private anonymous memory that may have huge pages.
-    fn is_own(&self) -> bool {
-        self.has(libc::MAP_ANONYMOUS)
-            && self.flags & libc::MAP_TYPE == libc::MAP_PRIVATE
-            && self.flags & CHOSEN == 0
-    }
-
-    /// The same where it is meant to be used: no address space that is set aside, and no more than
-    /// half of the machine's memory.
-    fn is_used(&self) -> bool {
-        self.is_own()
-            && self.flags & libc::MAP_NORESERVE == 0
-            && self.access & libc::PROT_WRITE != 0
-            && self.length as u64 <= calls::memory_bytes() / 2
-    }
-
-    /// Shared anonymous memory that lies anywhere, in whole pages of so many bytes, and is no
-    /// address space that is set aside: what is of the pool can be cut at its pages only.
-    fn is_shared(&self, page: usize) -> bool {
-        self.has(libc::MAP_ANONYMOUS)
-            && self.flags & libc::MAP_TYPE == libc::MAP_SHARED
-            && self.flags & CHOSEN == 0
-            && self.flags & libc::MAP_NORESERVE == 0
-            && self.access & libc::PROT_WRITE != 0
-            && self.address == 0
-            && self.length.is_multiple_of(page)
-    }
+/// Shared anonymous memory that lies anywhere, in whole pages of so many bytes, and is no address
+/// space that is set aside: what is of the pool can be cut at its pages only.
+fn is_shared(map: &Map, page: usize) -> bool {
+    map.is_plain(libc::MAP_SHARED)
+        && map.flags & libc::MAP_NORESERVE == 0
+        && map.access & libc::PROT_WRITE != 0
+        && map.address == 0
+        && map.length.is_multiple_of(page)
 }
 
 /// Makes a map as asked, and does what is ordered.
@@ -63,12 +32,9 @@ impl Map {
 /// # Safety
 /// As `mmap(2)`.
 pub(crate) unsafe fn made(map: &Map) -> *mut c_void {
-    let page = pool_page(map.length).filter(|page| map.is_shared(*page));
+    let page = pool_page(map.length).filter(|page| is_shared(map, *page));
     if let Some(at) = page.and_then(|page| calls::aside(|| in_pool(map, page))) {
         return at;
-    }
-    if map.has(libc::MAP_FIXED) {
-        places::forget(map.address, map.length);
     }
     // SAFETY: rule 1.
     let at = unsafe { calls::map(map, map.flags) };
@@ -95,9 +61,6 @@ fn follow(map: &Map, at: *mut c_void) {
     let Map { length, .. } = *map;
     if units::is_large(length) && map.is_own() {
         units::begin(Way::Map, at, length);
-        if map.is_used() && map.access == libc::PROT_READ | libc::PROT_WRITE {
-            units::looked_at(at, length);
-        }
     }
     if is_ordered(Order::Huge, length) && map.is_own() {
         sheet::add(Counted::Asked, 1);
@@ -138,33 +101,16 @@ mod tests {
     };
 
     #[test]
-    fn only_memory_that_is_meant_to_be_used_is_made_present() {
-        assert!(USED.is_own() && USED.is_used());
-        let aside = Map { access: libc::PROT_NONE, ..USED };
-        let unreserved = Map { flags: USED.flags | libc::MAP_NORESERVE, ..USED };
-        let vast = Map { length: usize::MAX / 2, ..USED };
-        for map in [aside, unreserved, vast] {
-            assert!(map.is_own() && !map.is_used(), "{map:?}");
-        }
-        let stack = Map { flags: USED.flags | libc::MAP_STACK, ..USED };
-        let file = Map { flags: libc::MAP_PRIVATE, file: 3, ..USED };
-        let shared = Map { flags: libc::MAP_SHARED | libc::MAP_ANONYMOUS, ..USED };
-        for map in [stack, file, shared] {
-            assert!(!map.is_own(), "{map:?}");
-        }
-    }
-
-    #[test]
     fn shared_memory_is_of_the_pool_in_whole_pages_and_anywhere() {
         let shared = Map { flags: libc::MAP_SHARED | libc::MAP_ANONYMOUS, ..USED };
-        assert!(shared.is_shared(2 << 20) && !USED.is_shared(2 << 20));
-        assert!(!Map { length: 3 << 20, ..shared }.is_shared(2 << 20));
-        assert!(!Map { address: 1 << 40, ..shared }.is_shared(2 << 20));
+        assert!(is_shared(&shared, 2 << 20) && !is_shared(&USED, 2 << 20));
+        assert!(!is_shared(&Map { length: 3 << 20, ..shared }, 2 << 20));
+        assert!(!is_shared(&Map { address: 1 << 40, ..shared }, 2 << 20));
         let unreserved = Map { flags: shared.flags | libc::MAP_NORESERVE, ..shared };
-        assert!(!unreserved.is_shared(2 << 20));
-        assert!(!Map { access: libc::PROT_NONE, ..shared }.is_shared(2 << 20));
+        assert!(!is_shared(&unreserved, 2 << 20));
+        assert!(!is_shared(&Map { access: libc::PROT_NONE, ..shared }, 2 << 20));
         let known = Map { flags: libc::MAP_SHARED_VALIDATE | libc::MAP_ANONYMOUS, ..USED };
-        assert!(!known.is_shared(2 << 20), "whoever has it validated asks for what it is");
+        assert!(!is_shared(&known, 2 << 20), "whoever has it validated asks for what it is");
     }
 
     #[test]

@@ -14,13 +14,12 @@ use std::{
 
 use pagelab_sys::process::preload::{
     Counted, Order,
+    behind::BEHIND,
     log::{Entry, UNITS, UNITS_MAX, Way, listed},
 };
 
-use crate::{calls, heat, is_ordered, log, places, real, sampler, sheet, site};
+use crate::{calls, is_ordered, log, sheet, site};
 
-/// Orders for which it matters who asked.
-const ABOUT_SITES: [Order; 3] = [Order::Watch, Order::Units, Order::Spare];
 /// The least that any order is about.
 static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
 /// What is listed.
@@ -32,9 +31,7 @@ pub(crate) fn follow(least: u64) {
     if least == u64::MAX {
         return;
     }
-    if ABOUT_SITES.iter().any(|order| is_ordered(*order, usize::MAX)) {
-        site::prepare();
-    }
+    site::prepare();
     let text = calls::variable(UNITS).map_or(&[][..], |text| text.to_bytes());
     for (key, place) in listed(text).zip(&LISTED) {
         place.store(key, Ordering::Relaxed);
@@ -52,12 +49,6 @@ pub(crate) fn is_large(bytes: usize) -> bool {
 #[cold]
 pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
     if at.is_null() {
-        return;
-    }
-    if way == Way::Malloc {
-        looked_at(at, length);
-    }
-    if !ABOUT_SITES.iter().any(|order| is_ordered(*order, length)) {
         return;
     }
     let site = site::here();
@@ -85,13 +76,6 @@ pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
     }
 }
 
-/// Memory that may be looked at for loads, which the program reads and writes.
-pub(crate) fn looked_at(at: *mut c_void, length: usize) {
-    if is_ordered(Order::Sample, length) && heat::is_open() {
-        sampler::begin(at.addr(), length);
-    }
-}
-
 /// Memory that begins there is given back, where that is noted.
 pub(crate) fn end(at: *mut c_void) {
     if !at.is_null() && is_ordered(Order::Watch, usize::MAX) {
@@ -99,8 +83,6 @@ pub(crate) fn end(at: *mut c_void) {
         log::add(&Entry::End { time_ns, pid, address });
     }
 }
-
-const PAGE: usize = 4096;
 
 /// Whether memory of glibc's malloc is a map of its own, which is unmapped when it is given back.
 fn is_map(at: *mut c_void) -> bool {
@@ -123,8 +105,6 @@ fn had(at: *mut c_void, bytes: usize) -> *mut c_void {
 }
 
 fn given_back(at: *mut c_void) {
-    // Not whole pages begin a place: the first of it lies behind the address.
-    places::forget(at.addr(), PAGE + 1);
     if is_large(usize::MAX) && is_map(at) {
         calls::aside(|| end(at));
     }
@@ -133,15 +113,13 @@ fn given_back(at: *mut c_void) {
 /// `malloc(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    // SAFETY: rule 1.
-    had(unsafe { real::malloc(bytes) }, bytes)
+    had((BEHIND.malloc)(bytes), bytes)
 }
 
 /// `calloc(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
-    // SAFETY: rule 1.
-    had(unsafe { real::calloc(count, each) }, count.saturating_mul(each))
+    had((BEHIND.calloc)(count, each), count.saturating_mul(each))
 }
 
 /// `realloc(3)`.
@@ -149,7 +127,7 @@ unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
 unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     given_back(old);
     // SAFETY: rule 1.
-    had(unsafe { real::realloc(old, bytes) }, bytes)
+    had(unsafe { (BEHIND.realloc)(old, bytes) }, bytes)
 }
 
 /// `free(3)`.
@@ -157,28 +135,26 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
 unsafe extern "C" fn free(at: *mut c_void) {
     given_back(at);
     // SAFETY: rule 1.
-    unsafe { real::free(at) }
+    unsafe { (BEHIND.free)(at) }
 }
 
 /// `aligned_alloc(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn aligned_alloc(to: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: rule 1.
-    had(unsafe { real::aligned(to, bytes, false) }, bytes)
+    had((BEHIND.aligned_alloc)(to, bytes), bytes)
 }
 
 /// `memalign(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memalign(to: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: rule 1.
-    had(unsafe { real::aligned(to, bytes, true) }, bytes)
+    had((BEHIND.memalign)(to, bytes), bytes)
 }
 
 /// `posix_memalign(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: usize) -> c_int {
     // SAFETY: rule 1.
-    let answer = unsafe { real::posix_memalign(place, to, bytes) };
+    let answer = unsafe { (BEHIND.posix_memalign)(place, to, bytes) };
     // SAFETY: rule 1: it was just written.
     let at = if answer == 0 { unsafe { place.read() } } else { ptr::null_mut() };
     had(at, bytes);
@@ -188,7 +164,6 @@ unsafe extern "C" fn posix_memalign(place: *mut *mut c_void, to: usize, bytes: u
 /// `munmap(2)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(at: *mut c_void, length: usize) -> c_int {
-    places::forget(at.addr(), length);
     if is_large(length) {
         calls::aside(|| end(at));
     }

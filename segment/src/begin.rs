@@ -81,7 +81,8 @@ fn reserve(wish: &Wish) {
     }
     if wish.zero == Zero::Release && wish.mmap > 0 && !maps::AREA.is_set_aside() {
         // Without, what is given back goes to the kernel: told as a segment that is not there.
-        if let Err(errno) = kept::begin(&maps::AREA.range(), kernel::memory() / KEPT_SHARE) {
+        let most = usize::try_from(edge::memory_bytes() / KEPT_SHARE).unwrap_or(usize::MAX);
+        if let Err(errno) = kept::begin(&maps::AREA.range(), most) {
             count::add(Counted::Unreserved, 1);
             count::refused(Counted::Errno, errno);
         }
@@ -92,7 +93,7 @@ fn reserve(wish: &Wish) {
 }
 
 /// Of the machine's memory so large a part is kept at most.
-const KEPT_SHARE: usize = 2;
+const KEPT_SHARE: u64 = 2;
 
 /// Makes a segment present.
 fn ahead(range: &Range<usize>) {

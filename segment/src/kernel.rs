@@ -5,18 +5,8 @@
 
 use std::ffi::{CStr, c_int, c_long, c_void};
 
+pub(crate) use pagelab_sys::process::preload::Map;
 use pagelab_sys::process::preload::edge::{self, Errno, checked};
-
-/// How a map was asked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Map {
-    pub(crate) address: usize,
-    pub(crate) length: usize,
-    pub(crate) access: c_int,
-    pub(crate) flags: c_int,
-    pub(crate) file: c_int,
-    pub(crate) offset: i64,
-}
 
 /// Memory that may be read and written.
 pub(crate) const USABLE: c_int = libc::PROT_READ | libc::PROT_WRITE;
@@ -94,16 +84,6 @@ pub(crate) fn present(at: usize, length: usize, answer: &mut [u8]) -> bool {
     debug_assert!(answer.len() * 4096 >= length, "a byte for each page");
     // SAFETY: as many bytes as the call writes.
     checked(unsafe { libc::syscall(libc::SYS_mincore, at, length, answer.as_mut_ptr()) }).is_ok()
-}
-
-/// Bytes of memory that this machine has.
-pub(crate) fn memory() -> usize {
-    // SAFETY: numbers and padding: zeroes are one.
-    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
-    // SAFETY: writes one `struct sysinfo`.
-    unsafe { libc::syscall(libc::SYS_sysinfo, &raw mut about) };
-    let bytes = about.totalram.saturating_mul(about.mem_unit.into());
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// The same file by a number that is at least so large, where there may be one.

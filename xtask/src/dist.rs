@@ -1,10 +1,10 @@
 //! `cargo xtask dist`: what a user downloads, in `dist/`.
 //!
 //! One static executable that runs on every x86-64 Linux, whatever its C library, with its shell
-//! completions and man pages; beside it the plugin of `trace capture` and the libraries that `try`
-//! and `segment run` preload, which need glibc. What the
-//! build needs beyond Rust (the musl target, a C compiler that knows musl's headers) is installed
-//! where that is possible, and named where it is not.
+//! completions and man pages; beside it the plugin of `trace capture` and the libraries that `try`,
+//! `segment run` and `tier promote` preload, which need glibc. What the build needs beyond Rust (the
+//! musl target, a C compiler that knows musl's headers) is installed where that is possible, and
+//! named where it is not.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -22,7 +22,8 @@ const BUILT: &str = "target/x86_64-unknown-linux-musl/dist/pagelab";
 const SHIPPED: &str = "dist/pagelab";
 /// Libraries that others load, qemu-user and the programs that are tried: they link the C library
 /// of the host.
-const LIBRARIES: [&str; 3] = ["pagelab-capture", "pagelab-preload", "pagelab-segment"];
+const LIBRARIES: [&str; 4] =
+    ["pagelab-capture", "pagelab-heat", "pagelab-preload", "pagelab-segment"];
 const SIZE_MAX_BYTES: usize = 8 << 20;
 
 /// Builds, checks and describes `dist/pagelab`.

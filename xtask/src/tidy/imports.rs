@@ -32,6 +32,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "report",
         ],
     ),
+    ("heat", &["sys"]),
     ("preload", &["sys"]),
     ("segment", &["sys"]),
     ("capture", &["trace"]),

@@ -14,6 +14,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "crates/sys/",
     "crates/trace/src/decode.rs",
     "crates/emu/src/raw/",
+    "heat/",
     "preload/",
     "segment/",
     "capture/",

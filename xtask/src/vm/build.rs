@@ -24,7 +24,8 @@ const BUILT: &str = "target/debug";
 /// Where what goes into a guest lies, without its symbols.
 const FOLDER: &str = "target/guest";
 /// The libraries that programs are loaded with, which `pagelab` looks for beside itself.
-const LIBRARIES: [&str; 2] = ["libpagelab_segment.so", "libpagelab_preload.so"];
+const LIBRARIES: [&str; 3] =
+    ["libpagelab_heat.so", "libpagelab_preload.so", "libpagelab_segment.so"];
 /// Where programs that cases bring along have their sources.
 const SOURCES: &str = "crates/pagelab/tests/explain";
 

@@ -13,10 +13,7 @@ use pagelab_sys::{
     files::beside,
     machine::Tree,
     memory::{Stretch, Walk},
-    process::preload::{
-        PACKAGE,
-        heat::{Program, Said, Yard},
-    },
+    process::heat::{PACKAGE, Program, Said, Yard},
     uffd::{Ability, Theirs},
 };
 

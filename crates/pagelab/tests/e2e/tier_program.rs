@@ -7,7 +7,7 @@ use std::{
     fs,
 };
 
-use pagelab_sys::{process::preload::PACKAGE, uffd::Ability};
+use pagelab_sys::{process::heat::PACKAGE, uffd::Ability};
 use serde_json::Value;
 
 use crate::{

@@ -4,6 +4,7 @@
 
 pub mod child;
 pub mod crew;
+pub mod heat;
 pub mod launch;
 pub mod minder;
 pub mod preload;

@@ -5,11 +5,14 @@
 //! anything. Orders are a variable of the environment, so that what the program starts inherits
 //! them; counts are words of a page that all its processes share.
 
+pub mod behind;
 pub mod edge;
-pub mod heat;
 pub mod log;
+mod map;
 
 use std::{fmt, str};
+
+pub use map::Map;
 
 /// The package whose library it is.
 pub const PACKAGE: &str = "pagelab-preload";
@@ -38,14 +41,12 @@ listed! {
         Units,
         /// What malloc gives of another unit is to have none (`MADV_NOHUGEPAGE`).
         Spare,
-        /// Maps and what malloc gives are looked at for loads ([`heat`]).
-        Sample,
     }
 }
 
 impl Order {
     /// Those that are about units.
-    pub const OF_UNITS: [Self; 4] = [Self::Watch, Self::Units, Self::Spare, Self::Sample];
+    pub const OF_UNITS: [Self; 3] = [Self::Watch, Self::Units, Self::Spare];
 
     /// Its name in the variable.
     pub const fn name(self) -> &'static str {
@@ -57,7 +58,6 @@ impl Order {
             Self::Watch => "watch",
             Self::Units => "units",
             Self::Spare => "spare",
-            Self::Sample => "sample",
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 8]>()) {
+        fn orders_are_read_as_they_were_written(from in any::<[Option<u64>; 7]>()) {
             let orders = Orders { from };
             prop_assert_eq!(Orders::parse(orders.to_string().as_bytes()), orders);
         }

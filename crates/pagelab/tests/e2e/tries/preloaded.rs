@@ -1,7 +1,8 @@
 //! Rungs by the library that is preloaded: what it does, and that it says where it could not.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
+use elf::{ElfBytes, endian::AnyEndian};
 use pagelab_sys::process::{
     preload::{Counted, Counts, ORDERS, Order, Orders, PACKAGE, SHEET, SHEET_BYTES},
     segment,
@@ -14,6 +15,34 @@ use crate::support::{Lab, Machine, Saved, build_library, is_skipped, measured, s
 fn maps(lab: &Lab) -> Option<String> {
     build_library(PACKAGE);
     Some(compiled(lab, "maps")?.to_str().unwrap().to_owned())
+}
+
+/// All that the library stands before; each costs a program something on every rung with it.
+const STOOD_BEFORE: [&str; 13] = [
+    "aligned_alloc",
+    "calloc",
+    "free",
+    "ftruncate",
+    "ftruncate64",
+    "malloc",
+    "memalign",
+    "mmap",
+    "mmap64",
+    "munmap",
+    "posix_memalign",
+    "realloc",
+    "shmget",
+];
+
+#[test]
+fn the_library_stands_before_no_call_that_no_rung_needs() {
+    let file = fs::read(build_library(PACKAGE)).unwrap();
+    let elf = ElfBytes::<AnyEndian>::minimal_parse(&file).unwrap();
+    let (symbols, names) = elf.dynamic_symbol_table().unwrap().unwrap();
+    let own = symbols.iter().filter(|symbol| !symbol.is_undefined());
+    let own: BTreeSet<_> =
+        own.map(|symbol| names.get(symbol.st_name.try_into().unwrap()).unwrap()).collect();
+    assert_eq!(own, BTreeSet::from(STOOD_BEFORE));
 }
 
 #[test]

@@ -100,6 +100,22 @@ pub fn size(file: c_int) -> Result<i64, Errno> {
     checked(answer).map(|_| about.st_size)
 }
 
+/// This process.
+pub fn process() -> u64 {
+    // SAFETY: rule 1.
+    let pid = unsafe { libc::syscall(libc::SYS_getpid) };
+    u64::try_from(pid).unwrap_or(0)
+}
+
+/// Bytes of memory that this machine has; 0 where the kernel does not say.
+pub fn memory_bytes() -> u64 {
+    // SAFETY: numbers and padding: zeroes are one.
+    let mut about: libc::sysinfo = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one `struct sysinfo`.
+    let answer = unsafe { libc::syscall(libc::SYS_sysinfo, &raw mut about) };
+    if answer == 0 { about.totalram.saturating_mul(about.mem_unit.into()) } else { 0 }
+}
+
 /// A map of a file that was made for all to write, or of nothing but memory where there is none.
 ///
 /// # Errors

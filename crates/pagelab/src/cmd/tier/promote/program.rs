@@ -7,12 +7,12 @@
 use std::{cell::RefCell, collections::BTreeSet, env, ffi::OsString, rc::Rc, time::Duration};
 
 use anyhow::{Context, anyhow};
-use pagelab_live::source::{Opens, Shared, Source};
+use pagelab_live::source::{Opens, Sees, Shared, Source};
 use pagelab_sys::{
     files::beside,
     process::{
+        heat::{PACKAGE, Yard},
         launch::{Ended, Running, Waiting},
-        preload::{ORDERS, Order, Orders, PACKAGE, heat::Yard},
         relay,
     },
 };
@@ -147,12 +147,10 @@ fn prepare(command: &mut std::process::Command, source: &Source) -> Result<Share
         libraries.push(":");
         libraries.push(before);
     }
-    let yard = Yard::new().context("memory to share").map_err(Failure::host)?;
+    let is_sampled = source.sees == Sees::Accesses;
+    let yard = Yard::new(is_sampled.then_some(SAMPLED));
+    let yard = yard.context("memory to share").map_err(Failure::host)?;
     let (variable, path) = yard.variable();
     command.env(PRELOAD, libraries).env(variable, path);
-    if source.sees == pagelab_live::source::Sees::Accesses {
-        let orders = Orders::default().with(Order::Sample, SAMPLED);
-        command.env(ORDERS, orders.to_string());
-    }
     Ok(Rc::new(RefCell::new(yard)))
 }

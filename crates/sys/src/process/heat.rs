@@ -20,11 +20,13 @@ use std::{
 
 use linux_raw_sys::general as uapi;
 
-use super::edge::{Errno, checked, close};
+use super::preload::edge::{Errno, checked, close};
 use crate::memory::memfd;
 
+/// The package whose library it is.
+pub const PACKAGE: &str = "pagelab-heat";
 /// The variable that names the file of the yard.
-pub const HEAT: &str = "PAGELAB_PRELOAD_HEAT";
+pub const HEAT: &str = "PAGELAB_HEAT";
 /// Programs that have a row; further ones are only counted.
 pub const ROWS: usize = 1024;
 /// Entries of the ring.
@@ -59,6 +61,8 @@ pub enum Head {
     Asked,
     /// Entries that there was no room for.
     Lost,
+    /// From how many bytes on memory is looked at for loads; 0 where none is.
+    Sampled,
 }
 
 /// A word of a row.
@@ -163,14 +167,16 @@ pub struct Yard {
 }
 
 impl Yard {
-    /// A new one.
+    /// A new one, of programs that look for loads in memory of so many bytes and more, if anywhere.
     ///
     /// # Errors
     /// When there can be no file in memory.
-    pub fn new() -> io::Result<Self> {
+    pub fn new(sampled: Option<u64>) -> io::Result<Self> {
         let file = memfd::create("pagelab-heat").map_err(io::Error::other)?;
         file.set_len(HEAT_BYTES as u64)?;
-        Ok(Self { file, taken: 0, asked: 0, said: BTreeMap::new() })
+        let yard = Self { file, taken: 0, asked: 0, said: BTreeMap::new() };
+        yard.set(Head::Sampled, sampled.unwrap_or(0))?;
+        Ok(yard)
     }
 
     /// The variable that leads to it, for as long as it is there.
@@ -313,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_each_process_said_is_taken_once() {
-        let mut yard = Yard::new().unwrap();
+        let mut yard = Yard::new(None).unwrap();
         add(&yard, entry(Kind::Looked, 0x7000, 3, 9));
         add(&yard, entry(Kind::Seen, 0x8123, 1, 9));
         add(&yard, entry(Kind::Seen, 0x5000, 1, 8));
@@ -335,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_process_is_what_its_last_row_says() {
-        let mut yard = Yard::new().unwrap();
+        let mut yard = Yard::new(None).unwrap();
         let row = |nth: usize, of: Of, value: u64| {
             let at = (ROWS_AT + nth * ROW_WORDS + of as usize) * 8;
             yard.file.write_all_at(&value.to_ne_bytes(), at as u64).unwrap();
@@ -361,7 +367,7 @@ mod tests {
             words in prop::collection::vec(any::<u64>(), 0..64),
             head in any::<[u64; 8]>(),
         ) {
-            let mut yard = Yard::new().unwrap();
+            let mut yard = Yard::new(None).unwrap();
             for (at, words) in [(0, &head[..]), (ROWS_AT, &words), (RING_AT, &words)] {
                 let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
                 yard.file.write_all_at(&bytes, at as u64 * 8).unwrap();

@@ -12,9 +12,9 @@ use std::{
     sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering},
 };
 
-use pagelab_sys::process::preload::heat::Kind;
+use pagelab_sys::process::{heat::Kind, preload::edge::aside};
 
-use crate::{calls, heat, places, real::Later};
+use crate::{later::Later, places, yard};
 
 type Action = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
 type Signal = unsafe extern "C" fn(c_int, libc::sighandler_t) -> libc::sighandler_t;
@@ -114,7 +114,7 @@ pub(crate) fn take_over() -> bool {
 const NOT_LIKE_THAT: c_int = 2;
 
 extern "C" fn on_fault(signal: c_int, about: *mut libc::siginfo_t, context: *mut c_void) {
-    calls::aside(|| {
+    aside(|| {
         // SAFETY: the kernel passes what it filled.
         let Some(told) = (unsafe { about.as_ref() }) else { return };
         let code = told.si_code;
@@ -122,7 +122,7 @@ extern "C" fn on_fault(signal: c_int, about: *mut libc::siginfo_t, context: *mut
         let address = unsafe { told.si_addr() }.addr();
         if code == NOT_LIKE_THAT {
             match places::faulted(address) {
-                places::Fault::Seen => return heat::say(Kind::Seen, address, 1),
+                places::Fault::Seen => return yard::say(Kind::Seen, address, 1),
                 places::Fault::Again => return,
                 places::Fault::Theirs => {}
             }

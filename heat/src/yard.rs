@@ -6,15 +6,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pagelab_sys::process::preload::{
-    edge::Words,
+use pagelab_sys::process::{
     heat::{
         ENTRY_WORDS, HEAT, HEAT_BYTES, Head, Kind, Of, RING, RING_AT, ROW_WORDS, ROWS, ROWS_AT,
         SPARE, WORDS, descriptor, entry,
     },
+    preload::edge::{Words, process},
 };
-
-use crate::calls;
 
 static YARD: Words<WORDS> = Words::new();
 /// Where the words of this program's row begin; 0 before it has one.
@@ -33,12 +31,13 @@ pub(crate) fn open() {
         Ok(number) => set(Of::Descriptor, u64::from(number.unsigned_abs()) + 1),
         Err(errno) => set(Of::Errno, errno.unsigned_abs().into()),
     }
-    set(Of::Pid, calls::process());
+    set(Of::Pid, process());
 }
 
-/// Whether there is somebody to tell.
-pub(crate) fn is_open() -> bool {
-    ROW.load(Ordering::Acquire) != 0
+/// From how many bytes on memory is to be looked at for loads, where this program has a row.
+pub(crate) fn sampled() -> Option<u64> {
+    let yard = YARD.get().filter(|_| ROW.load(Ordering::Acquire) != 0)?;
+    Some(yard[Head::Sampled as usize].load(Ordering::Acquire)).filter(|least| *least != 0)
 }
 
 /// Sets a word of the row.
@@ -69,7 +68,7 @@ pub(crate) fn say(kind: Kind, address: usize, pages: usize) {
     }
     let nth = word(Head::Begun).fetch_add(1, Ordering::AcqRel);
     let slot = usize::try_from(nth % RING as u64).unwrap_or(0);
-    let [pid, pages] = [calls::process(), pages as u64].map(|n| u32::try_from(n).unwrap_or(0));
+    let [pid, pages] = [process(), pages as u64].map(|n| u32::try_from(n).unwrap_or(0));
     let [first, second] = entry(kind, address as u64, pages, pid);
     let at = RING_AT + slot * ENTRY_WORDS;
     yard[at + 1].store(second, Ordering::Relaxed);

@@ -12,9 +12,9 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::preload::heat::{Kind, Of};
+use pagelab_sys::process::heat::{Kind, Of};
 
-use crate::{calls, heat, places, signals};
+use crate::{calls, places, signals, yard};
 
 const PAGE: usize = 4096;
 /// Pages of a window, at least and at most: each page that is touched in one is a map for as long,
@@ -44,8 +44,8 @@ static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 /// Sampling was ordered, and can be.
 static READY: AtomicU32 = AtomicU32::new(0);
 
-/// Takes the signal over, before the program has its first instruction.
-pub(crate) fn prepare() {
+/// Takes the signal over, before the program has its first instruction; whether it could.
+pub(crate) fn prepare() -> bool {
     extern "C" fn before() {
         places::hold();
     }
@@ -58,19 +58,14 @@ pub(crate) fn prepare() {
     }
     // SAFETY: three functions that make plain system calls only.
     let follows = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(child)) } == 0;
-    if follows && signals::take_over() {
-        READY.store(1, Ordering::Release);
-    }
-}
-
-/// Whether memory is looked at.
-pub(crate) fn is_ready() -> bool {
-    READY.load(Ordering::Acquire) != 0
+    let is_ready = follows && signals::take_over();
+    READY.store(is_ready.into(), Ordering::Release);
+    is_ready
 }
 
 /// The program has memory that is to be looked at.
 pub(crate) fn begin(at: usize, length: usize) {
-    if !is_ready() || !places::begin(at, length) {
+    if READY.load(Ordering::Acquire) == 0 || !places::begin(at, length) {
         return;
     }
     if THREAD.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok() && !start() {
@@ -84,7 +79,7 @@ pub(crate) fn leave_out(at: usize) {
     let count = places::forget(at, 1);
     if count > 0 {
         let all = LEFT_OUT.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
-        heat::set(Of::LeftOut, all);
+        yard::set(Of::LeftOut, all);
     }
 }
 
@@ -111,11 +106,11 @@ fn start() -> bool {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let mut done = 0;
     loop {
-        let asked = heat::asked();
+        let asked = yard::asked();
         if asked > done {
             sweep();
             done = asked;
-            heat::set(Of::Swept, asked);
+            yard::set(Of::Swept, asked);
         } else {
             calls::sleep_ns(PAUSE_NS);
         }
@@ -133,7 +128,7 @@ fn sweep() {
             let to = end.min(from.saturating_add(window));
             for _ in 0..TRIES {
                 if is_looked_at(number, start, from, to) {
-                    heat::say(Kind::Looked, from, (to - from) / PAGE);
+                    yard::say(Kind::Looked, from, (to - from) / PAGE);
                     break;
                 }
             }

@@ -272,7 +272,7 @@ fn whole(from: usize, to: usize) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Map;
+    use pagelab_sys::process::preload::Map;
 
     /// Tests share the window.
     fn alone() -> std::sync::MutexGuard<'static, ()> {

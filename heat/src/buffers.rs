@@ -13,8 +13,8 @@ use std::{
 
 use crate::{
     calls,
+    later::Later,
     places::{self, Busy},
-    real::Later,
     sampler,
 };
 
@@ -27,7 +27,7 @@ macro_rules! reaching {
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($argument: $type),+) -> $answer {
             type Call = unsafe extern "C-unwind" fn($($type),+) -> $answer;
-            static NEXT: Later = Later::new(crate::real::name(concat!(stringify!($name), "\0")));
+            static NEXT: Later = Later::new(crate::later::name(concat!(stringify!($name), "\0")));
             let _busy = Busy::with($at.addr(), $bytes);
             // SAFETY: the loader found it by the name of this type.
             let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.must()) };
@@ -91,7 +91,7 @@ macro_rules! locking {
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(lock: *mut c_void) -> c_int {
             type Call = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
-            static NEXT: Later = Later::new(crate::real::name(concat!(stringify!($name), "\0")));
+            static NEXT: Later = Later::new(crate::later::name(concat!(stringify!($name), "\0")));
             sampler::leave_out(lock.addr());
             // SAFETY: the loader found it by the name of this type.
             let call = unsafe { mem::transmute::<*mut c_void, Call>(NEXT.must()) };
@@ -120,7 +120,9 @@ unsafe extern "C" fn mprotect(at: *mut c_void, length: usize, access: c_int) -> 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int {
     let _busy = Busy::with(at.addr(), length);
-    if calls::advise(at, length, advice).is_ok() { 0 } else { -1 }
+    // SAFETY: rule 1.
+    let answer = unsafe { libc::syscall(libc::SYS_madvise, at, length, c_long::from(advice)) };
+    c_int::try_from(answer).unwrap_or(-1)
 }
 
 /// `mremap(2)`: memory that lies elsewhere is another place, which is looked at no more.
