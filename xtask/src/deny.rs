@@ -12,22 +12,26 @@ use crate::shell::{self, in_ci, program, run};
 /// The versions that read our `deny.toml` as it is meant.
 const VERSION: &str = "^0.20";
 
+/// The workspaces that are shipped, each with a lock of its own.
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "python/Cargo.toml"];
+
 /// Installs `cargo-deny` where it is missing, then runs it.
 pub(crate) fn deny() -> Result<()> {
-    let present = cargo_deny(&["--version"]).output();
+    let present = program("cargo", ["deny", "--version"]).output();
     if !present.is_ok_and(|output| output.status.success()) {
         install()?;
     }
-    let local =
-        ["--all-features", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
-    run("deny", &mut cargo_deny(&local))?;
-    advisories()
+    for workspace in WORKSPACES {
+        run("deny", check(workspace).args(["licenses", "bans", "sources"]))?;
+    }
+    WORKSPACES.iter().try_for_each(|workspace| advisories(workspace))
 }
 
-/// By way of cargo, which also looks where it installs, whether or not that is in `PATH`.
-fn cargo_deny(arguments: &[&str]) -> Command {
-    let mut command = program("cargo", ["deny"]);
-    command.args(arguments);
+/// A check of a workspace, by way of cargo, which also looks where it installs, whether or not that
+/// is in `PATH`.
+fn check(workspace: &str) -> Command {
+    let mut command = program("cargo", ["deny", "--all-features", "--manifest-path", workspace]);
+    command.args(["--config", "deny.toml", "check", "--hide-inclusion-graph"]);
     command
 }
 
@@ -43,8 +47,9 @@ fn install() -> Result<()> {
     Ok(())
 }
 
-fn advisories() -> Result<()> {
-    let mut command = cargo_deny(&["check", "--hide-inclusion-graph", "advisories"]);
+fn advisories(workspace: &str) -> Result<()> {
+    let mut command = check(workspace);
+    command.arg("advisories");
     // A network that swallows packets is an unreachable network.
     command.env("GIT_HTTP_LOW_SPEED_LIMIT", "1000").env("GIT_HTTP_LOW_SPEED_TIME", "20");
     let output = command.output().context("starting cargo-deny")?;
@@ -59,7 +64,9 @@ fn advisories() -> Result<()> {
     }
     eprint!("{said}");
     if !output.status.success() {
-        bail!("advisories failed: update the crate, or give the reason in deny.toml");
+        bail!(
+            "advisories of {workspace} failed: update the crate, or give the reason in deny.toml"
+        );
     }
     Ok(())
 }
@@ -72,6 +79,18 @@ fn unreachable(said: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_lock_that_is_kept_is_looked_at() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let listed =
+            program("git", ["ls-files", "*Cargo.lock"]).current_dir(&root).output().unwrap();
+        let kept = String::from_utf8(listed.stdout).unwrap().replace(".lock", ".toml");
+        if kept.is_empty() {
+            return; // sources without their history
+        }
+        assert_eq!(kept.lines().collect::<Vec<_>>(), WORKSPACES);
+    }
 
     #[test]
     fn only_an_unreachable_database_excuses() {
