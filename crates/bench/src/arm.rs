@@ -9,10 +9,7 @@ use std::{
     process::Command,
 };
 
-use pagelab_record::{
-    Claim,
-    ab::{Arm, Change},
-};
+use pagelab_record::ab::{Arm, Change};
 use pagelab_sys::{machine::selected, process::child};
 
 use crate::{need::Need, program, remedy::Remedy};
@@ -49,7 +46,8 @@ impl InForce {
     /// Whether a remedy would set the same file.
     pub(crate) fn is_overruled_by(&self, remedy: &Remedy) -> bool {
         let real = |path: &PathBuf| fs::canonicalize(path).ok();
-        matches!(remedy, Remedy::Set(path, _) if real(path) == real(&self.path))
+        let is_mine = |path: &PathBuf| real(path) == real(&self.path);
+        matches!(remedy, Remedy::Set(paths, _) if paths.iter().any(is_mine))
     }
 
     /// What stands in the way of a need that the same setting meets.
@@ -59,14 +57,6 @@ impl InForce {
         format!(
             "the arm holds {path} at {value}, and {need} takes another value: choose other cases"
         )
-    }
-
-    /// That it was in force: as many readings of those at both ends of a process say so.
-    pub(crate) fn claim(&self, readings: [bool; 2]) -> Claim {
-        let Self { path, value } = self;
-        let claim = format!("readings of the arm's setting {} that were {value}", path.display());
-        let held = readings.into_iter().map(i64::from).sum();
-        Claim::check(&claim, "", 2, held, 0)
     }
 }
 
@@ -84,8 +74,13 @@ impl Need for InForce {
         by_hand.unwrap_or_else(|| format!("use a kernel that has {}", self.path.display()))
     }
 
+    fn lasting(&self) -> Option<String> {
+        let Self { path, value } = self;
+        Some(format!("readings of the arm's setting {} that were {value}", path.display()))
+    }
+
     fn remedy(&self) -> Option<Remedy> {
-        self.path.is_file().then(|| Remedy::Set(self.path.clone(), self.value.clone()))
+        self.path.is_file().then(|| Remedy::set(self.path.clone(), &*self.value))
     }
 }
 

@@ -46,13 +46,17 @@ impl<'k> Guards<'k> {
         let Some(knobs) = knobs else { return Err(need.cure()) };
         let cpu_ns = || process_cpu_ns(std::process::id()).unwrap_or(0);
         let before_ns = cpu_ns();
-        let guard = match &remedy {
-            Remedy::Set(path, value) => knobs.set(path, value).map(Guard::Knob),
-            Remedy::Create(belonging) => knobs.create(belonging).map(Guard::Belonging),
+        let made = match &remedy {
+            Remedy::Set(paths, value) => paths.iter().try_for_each(|path| {
+                knobs.set(path, value).map(|guard| self.all.push(Guard::Knob(guard)))
+            }),
+            Remedy::Create(belonging) => {
+                knobs.create(belonging).map(|guard| self.all.push(Guard::Belonging(guard)))
+            }
         };
         // A pool grows in the call that asks for it.
         self.spent_ns += cpu_ns().saturating_sub(before_ns);
-        self.all.push(guard.map_err(|error| error.to_string())?);
+        made.map_err(|error| error.to_string())?;
         // It may have grown by less than was asked for.
         if matches!(remedy, Remedy::Set(..)) && !need.check() {
             return Err(need.cure());

@@ -33,6 +33,18 @@ pub trait Need: Same + Send + Sync {
         None
     }
 
+    /// What is claimed of a need that a setting meets and nothing in the process of a case proves:
+    /// that it is met at both ends of the process.
+    fn lasting(&self) -> Option<String> {
+        None
+    }
+
+    /// The fact of the machine that the case has its own way with: of its value for others nobody
+    /// is warned.
+    fn overrules(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What a run with root does to meet it, where there is something.
     fn remedy(&self) -> Option<Remedy> {
         None

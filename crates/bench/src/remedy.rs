@@ -10,26 +10,42 @@ use pagelab_sys::knobs::Belonging;
 /// What a run with root does about a need, and undoes after the case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// Sets this knob to this value; where the need is met already, nothing.
-    Set(PathBuf, String),
+    /// Sets each of these knobs, of which there is one at least, to this value; where the need is
+    /// met already, nothing.
+    Set(Vec<PathBuf>, String),
     /// Makes something, for each case anew.
     Create(Belonging),
 }
 
 impl Remedy {
-    /// The command that sets the knob by hand.
+    /// Sets one knob.
+    pub fn set(path: PathBuf, value: impl Into<String>) -> Self {
+        Self::Set(vec![path], value.into())
+    }
+
+    /// The command that sets the knobs by hand.
     pub fn by_hand(&self) -> Option<String> {
         match self {
-            Self::Set(path, value) => Some(format!("echo {value} | sudo tee {}", path.display())),
+            Self::Set(paths, value) => {
+                let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+                Some(format!("echo {value} | sudo tee {}", paths.join(" ")))
+            }
             Self::Create(_) => None,
         }
     }
 }
 
+/// What knobs are called together: the first, and how many more there are.
+pub fn knobs(paths: &[PathBuf]) -> String {
+    let [first, rest @ ..] = paths else { return String::new() };
+    let first = first.display();
+    if rest.is_empty() { first.to_string() } else { format!("{first} and {} more", rest.len()) }
+}
+
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Set(path, value) => write!(f, "{} = {value}", path.display()),
+            Self::Set(paths, value) => write!(f, "{} = {value}", knobs(paths)),
             Self::Create(belonging) => belonging.fmt(f),
         }
     }

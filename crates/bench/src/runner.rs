@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, ops::Range, path::Path, rc::Rc};
 
-use pagelab_record::{Arm, Host, Nature, Outcome, Record, ab::Change, schema};
+use pagelab_record::{Arm, Claim, Host, Nature, Outcome, Record, ab::Change, schema};
 use pagelab_sys::{
     SysError, arch,
     counts::Counters,
@@ -26,7 +26,7 @@ use crate::{
     arm::{self, InForce},
     guards::Guards,
     inputs::{Handed, Loaded, Stopped, Supplied},
-    need::{Need, Needed},
+    need::Needed,
     partial::Partial,
     plan::{Planned, told, unique},
     program::{self, Program},
@@ -220,10 +220,12 @@ impl Runner {
         };
         let oom_before = Counters::read(None);
         let mut partial = Partial::default();
-        let setting = planned.arm.as_deref().and_then(InForce::of);
+        let lasting: Vec<(&Needed, String)> =
+            planned.needs().iter().filter_map(|need| Some((need, need.lasting()?))).collect();
+        let held = || lasting.iter().map(|(need, _)| i64::from(need.check())).collect::<Vec<_>>();
         for process in numbers {
             progress(Step::Process(process));
-            let before = setting.as_ref().map(InForce::check);
+            let before = held();
             let arm = planned.arm.as_deref();
             if let Some(why) = self.changed(arm) {
                 return failed(why);
@@ -237,8 +239,10 @@ impl Runner {
                 Ended::Answered(bytes) => match serde_json::from_slice(&bytes) {
                     Ok(Answer::Measured { measured, constants }) => {
                         partial.add(*measured, constants);
-                        if let Some((setting, before)) = setting.as_ref().zip(before) {
-                            partial.prove(setting.claim([before, setting.check()]));
+                        for ((_, claim), (before, after)) in
+                            lasting.iter().zip(before.into_iter().zip(held()))
+                        {
+                            partial.prove(Claim::check(claim, "", 2, before + after, 0));
                         }
                     }
                     Ok(Answer::Settled(outcome)) => return Ok(Came::Settled(outcome)),
@@ -344,6 +348,10 @@ impl Runner {
             // What disturbs times says nothing where there are none, or only scripted ones.
             let is_scripted = matches!(planned.method.clock, ClockChoice::Scripted { .. });
             if !planned.is_one_pass() && !is_scripted {
+                let overruled: Vec<_> =
+                    planned.needs().iter().filter_map(|need| need.overrules()).collect();
+                let told = |fact: &&Fact| !overruled.contains(&fact.key);
+                let facts: Vec<Fact> = facts.iter().filter(told).cloned().collect();
                 measured.warnings.extend(environment::warnings(&facts));
             }
         }

@@ -9,6 +9,7 @@ mod catalogue;
 mod cpus;
 pub mod emu;
 pub mod fault;
+pub mod frequency;
 pub mod limit;
 pub mod memtype;
 pub mod needs;

@@ -112,7 +112,7 @@ impl Need for Transparent {
             Policy::Never => "never",
         };
         let path = HugePages::machine().enabled_path(self.page.bytes())?;
-        Some(Remedy::Set(path, value.to_owned()))
+        Some(Remedy::set(path, value))
     }
 
     fn is_alike(&self, other: &dyn Need) -> bool {
@@ -154,7 +154,7 @@ impl Need for Pool {
         let pools = HugePages::machine().pools();
         let pool = pools.into_iter().find(|pool| pool.page_size == 1 << self.shift)?;
         let missing = self.pages.saturating_sub(pool.free.saturating_sub(pool.reserved));
-        Some(Remedy::Set(pool.path, (pool.pages + missing).to_string()))
+        Some(Remedy::set(pool.path, (pool.pages + missing).to_string()))
     }
 
     fn is_alike(&self, other: &dyn Need) -> bool {
@@ -313,7 +313,7 @@ impl Need for Setting {
 
     fn remedy(&self) -> Option<Remedy> {
         let path = PathBuf::from(self.path);
-        path.is_file().then(|| Remedy::Set(path, self.value.to_owned()))
+        path.is_file().then(|| Remedy::set(path, self.value))
     }
 }
 

@@ -147,6 +147,8 @@ fn affected(need: &Needed) -> Vec<String> {
         for (name, value) in [
             ("page", "all"),
             ("fifo", "on"),
+            ("governor", "performance"),
+            ("turbo", "off"),
             ("populate", "mlock"),
             ("kind", "swap"),
             ("threads", "2"),

@@ -8,6 +8,7 @@ use pagelab_bench::{
     Need, Needed, Remedy,
     asked::Seconds,
     plan::{self, Outlook, Overrides, Plan},
+    remedy,
     suite::{self, Entry, Suite},
     workload::Row,
 };
@@ -59,6 +60,12 @@ struct Flags {
     ops: Option<String>,
     #[arg(long, help = "Run measured threads of a suite under SCHED_FIFO")]
     fifo: bool,
+    /// Frequency governor of every processor during a suite's faults, put back afterwards.
+    #[arg(long)]
+    governor: Option<String>,
+    /// Turbo during a suite's faults (off or on), put back afterwards.
+    #[arg(long)]
+    turbo: Option<String>,
 }
 
 fn suite_help() -> String {
@@ -148,11 +155,13 @@ impl Flags {
     }
 
     /// What the flags say of the cases of a suite.
-    fn of_suite(&self) -> [(&'static str, Option<&str>); 4] {
+    fn of_suite(&self) -> [(&'static str, Option<&str>); 6] {
         [
             ("size", self.size.as_deref()),
             ("rounds", self.rounds.as_deref()),
             ("fifo", self.fifo.then_some("on")),
+            ("governor", self.governor.as_deref()),
+            ("turbo", self.turbo.as_deref()),
             ("ops", self.ops.as_deref()),
         ]
     }
@@ -295,7 +304,9 @@ fn note(need: &dyn Need) -> (u8, String) {
         return (0, format!("   [skipped, needs {need}]"));
     }
     match need.pending() {
-        Some(Remedy::Set(path, value)) => (1, format!("   [sets {} to {value}]", path.display())),
+        Some(Remedy::Set(paths, value)) => {
+            (1, format!("   [sets {} to {value}]", remedy::knobs(&paths)))
+        }
         Some(Remedy::Create(what)) => (1, format!("   [makes {what}]")),
         None => (2, String::new()),
     }

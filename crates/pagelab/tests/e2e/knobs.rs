@@ -3,6 +3,8 @@
 //! These tests change the machine they run on (64 KiB folios, the pool of 2 MiB pages), so they
 //! need root, take turns, and put back what a failure would leave.
 
+mod frequency;
+
 use std::{fs, path::Path};
 
 use pagelab_sys::knobs::Place;
@@ -107,17 +109,19 @@ fn a_pool_is_as_it_was_after_the_whole_process_group_was_killed() {
 
 /// A run in the middle of a case that needs a folio size, killed with its watchdog.
 fn left_by_a_run_and_its_watchdog(lab: &Lab, folio: &Saved) {
-    let run = endless(lab, "run", ENDLESS_FOLIO, folio);
-    let watchdog = watchdog_of(run.pid());
-    signal("KILL", watchdog);
+    left_unattended(endless(lab, "run", ENDLESS_FOLIO, folio));
+    assert_ne!(folio.now(), folio.found());
+}
+
+/// Kills a run with its watchdog: nobody is left to put anything back.
+fn left_unattended(run: Live) {
+    signal("KILL", watchdog_of(run.pid()));
     run.kill_group();
     run.end();
-    // Nobody is left to do it.
     until("the lock to be free", || {
         let lock = fs::File::open(Path::new(Place::MACHINE).join("knobs.lock")).unwrap();
         lock.try_lock().ok()
     });
-    assert_ne!(folio.now(), folio.found());
 }
 
 #[test]

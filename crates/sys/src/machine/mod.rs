@@ -5,6 +5,7 @@
 
 mod blocks;
 pub mod environment;
+pub mod frequency;
 pub mod rights;
 pub mod thp;
 pub mod tiers;

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     cpus::Chosen,
+    frequency,
     needs::{Memory, Node, Pool, SCHED_FIFO, Transparent},
 };
 
@@ -72,6 +73,8 @@ pub struct Asked {
     pub is_cold: bool,
     /// Under `SCHED_FIFO`.
     pub fifo: bool,
+    /// What the processors' frequency is to be like.
+    pub frequency: frequency::Asked,
 }
 
 impl Asked {
@@ -113,6 +116,7 @@ impl Asked {
             divides: case.is("vmas", "each"),
             is_cold: case.is("host", "cold"),
             fifo: case.is("fifo", "on"),
+            frequency: frequency::Asked::of(case),
         }
     }
 
@@ -218,6 +222,7 @@ impl Asked {
             PageSize::Base | PageSize::Thp => (),
         }
         needs.extend(self.fifo.then(|| SCHED_FIFO.needed()));
+        needs.extend(self.frequency.needs());
         needs.extend(self.cpus.needs());
         needs.extend(self.mem_node.map(Need::needed));
         needs

@@ -33,7 +33,10 @@ use super::{
     samples::{Host, Setup},
     space,
 };
-use crate::fault::needs::{PAGE_REPORTING, TSC};
+use crate::{
+    fault::needs::{PAGE_REPORTING, TSC},
+    frequency,
+};
 
 const PARAMS: &[Param] = &[
     kinds::PARAM,
@@ -60,6 +63,8 @@ const PARAMS: &[Param] = &[
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
+    frequency::GOVERNOR,
+    frequency::TURBO,
     Param::axis("host", Kind::Choice(&["warm", "cold"]), "warm").help(
         "warm: memory as it comes; cold: after the host took it back (kept apart either way)",
     ),

@@ -34,7 +34,7 @@ use super::{
     space,
     workers::{self, SharedStages, random_list},
 };
-use crate::needs::Cpus;
+use crate::{frequency, needs::Cpus};
 
 const PARAMS: &[Param] = &[
     kinds::PARAM,
@@ -59,6 +59,8 @@ const PARAMS: &[Param] = &[
     space::SIZE,
     space::ROUNDS,
     space::FIFO,
+    frequency::GOVERNOR,
+    frequency::TURBO,
     Param::arms("arms", Kind::Choice(&["pagelab", "c", "page-fault1", "pft"]), "pagelab")
         .help("c: a minimal C loop; page-fault1, pft: those tools' loops in C; all in one process"),
     swap::PARAMS[0],

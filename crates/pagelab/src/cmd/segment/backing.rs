@@ -160,8 +160,10 @@ pub(super) fn held<T>(
     let mut guards: Vec<KnobGuard<'_>> = Vec::new();
     for need in lacking {
         // What another one changed meanwhile is not set again.
-        let Some(Remedy::Set(path, value)) = need.pending() else { continue };
-        guards.push(knobs.set(path, &value).map_err(Failure::host)?);
+        let Some(Remedy::Set(paths, value)) = need.pending() else { continue };
+        for path in paths {
+            guards.push(knobs.set(path, &value).map_err(Failure::host)?);
+        }
         if !need.check() {
             let found = found(need.as_ref());
             return Err(Failure::host(anyhow!(

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Own, boot_parameter, by_pool, map_of, on_or_off, switch};
+use super::{Own, boot_parameter, by_pool, map_of, on_or_off};
 use crate::machine::{
     Topology, Tree, format_list,
+    frequency::Frequency,
     topology::{cgroup, memory},
 };
 
@@ -33,7 +34,7 @@ pub(super) const OWN: &[Own] = own! { |t|
     "hugetlb_pools" => by_pool(t, |pool| pool.pages);
     "swap_devices" => swaps(t);
     "governor" => governors(t);
-    "turbo" => turbo(t);
+    "turbo" => Frequency::of(t.clone()).turbo().map(|turbo| turbo.is_on);
     "allowed_cpus" => format_list(&Topology::of(t.clone()).cpus().allowed);
     "memlock_bytes" => {
         let limits = t.text("proc/self/limits").unwrap_or_default();
@@ -81,21 +82,11 @@ fn preemption(tree: &Tree) -> Value {
 
 /// The distinct governors of all frequency policies.
 fn governors(tree: &Tree) -> Value {
-    let policies = tree.names(format!("{CPU}/cpufreq")).into_iter();
-    let mut governors: Vec<String> = policies
-        .filter_map(|policy| tree.text(format!("{CPU}/cpufreq/{policy}/scaling_governor")))
-        .collect();
+    let policies = Frequency::of(tree.clone()).governors().into_iter();
+    let mut governors: Vec<String> = policies.map(|governor| governor.now).collect();
     governors.sort();
     governors.dedup();
     if governors.is_empty() { Value::Null } else { governors.join(",").into() }
-}
-
-fn turbo(tree: &Tree) -> Value {
-    let no_turbo = tree.text(format!("{CPU}/intel_pstate/no_turbo"));
-    match no_turbo.and_then(|text| on_or_off(&text)) {
-        Some(no_turbo) => (!no_turbo).into(),
-        None => switch(tree, &format!("{CPU}/cpufreq/boost")),
-    }
 }
 
 /// Type and size of every swap device; its use is a volatile fact.

@@ -137,7 +137,7 @@ impl Need for Mappings {
     }
 
     fn remedy(&self) -> Option<Remedy> {
-        Some(Remedy::Set(PathBuf::from(scratch::MAPPINGS), self.0.to_string()))
+        Some(Remedy::set(PathBuf::from(scratch::MAPPINGS), self.0.to_string()))
     }
 }
 
