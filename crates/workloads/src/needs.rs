@@ -3,7 +3,7 @@
 //! A need that one workload has lives with it. The `catalogue` lists those that `doctor` goes
 //! through.
 
-use std::{fmt, mem::discriminant, path::PathBuf};
+use std::{borrow::Cow, fmt, mem::discriminant, path::PathBuf};
 
 use pagelab_bench::{Need, PageSize, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
@@ -279,7 +279,7 @@ pub struct Setting {
     /// The file.
     pub path: &'static str,
     /// What it must hold.
-    pub value: &'static str,
+    pub value: Cow<'static, str>,
     /// What that is called, where the path says too little.
     pub called: Option<&'static str>,
     /// Whether a kernel without the file is fine.
@@ -289,7 +289,7 @@ pub struct Setting {
 impl Setting {
     /// This value in this file.
     pub const fn new(path: &'static str, value: &'static str) -> Self {
-        Self { path, value, called: None, may_lack: false }
+        Self { path, value: Cow::Borrowed(value), called: None, may_lack: false }
     }
 }
 
@@ -313,7 +313,7 @@ impl Need for Setting {
 
     fn remedy(&self) -> Option<Remedy> {
         let path = PathBuf::from(self.path);
-        path.is_file().then(|| Remedy::set(path, self.value))
+        path.is_file().then(|| Remedy::set(path, &*self.value))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod made;
 
-use std::{io::ErrorKind, path::PathBuf};
+use std::{borrow::Cow, io::ErrorKind, path::PathBuf};
 
 use pagelab_bench::{Need, Plain, Remedy};
 use pagelab_record::units::{display_bytes, format_bytes};
@@ -182,14 +182,19 @@ impl Need for Uffd {
 
 /// zswap is off: it would keep in memory what is to leave it.
 pub const ZSWAP_OFF: Setting = Setting {
+    path: "/sys/module/zswap/parameters/enabled",
+    value: Cow::Borrowed("N"),
     called: Some("zswap switched off"),
     may_lack: true,
-    ..Setting::new("/sys/module/zswap/parameters/enabled", "N")
 };
 
 /// The kernel reads no page ahead from swap.
-pub const NO_READAHEAD: Setting =
-    Setting { called: Some("page-cluster 0"), ..Setting::new("/proc/sys/vm/page-cluster", "0") };
+pub const NO_READAHEAD: Setting = Setting {
+    path: "/proc/sys/vm/page-cluster",
+    value: Cow::Borrowed("0"),
+    called: Some("page-cluster 0"),
+    may_lack: false,
+};
 
 /// A directory on a disk with so many bytes free, whose files' pages can be reclaimed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

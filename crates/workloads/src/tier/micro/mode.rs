@@ -50,6 +50,8 @@ struct Generation {
     sources: &'static str,
     /// Accesses that make a page hot.
     threshold: &'static str,
+    /// The node that pages go to: 0 unless it is told another, whichever is the fast one.
+    target: &'static str,
 }
 
 /// v7 of the series, then what came after it.
@@ -57,11 +59,21 @@ const GENERATIONS: [Generation; 2] = [
     Generation {
         sources: "/sys/kernel/debug/pghot/enabled_sources",
         threshold: "/sys/kernel/debug/pghot/freq_threshold",
+        target: "/sys/kernel/debug/pghot/target_nid",
     },
     Generation {
         sources: "/proc/sys/vm/pghot_enabled_sources",
         threshold: "/proc/sys/vm/pghot_freq_threshold",
+        target: "/proc/sys/vm/pghot_target_nid",
     },
+];
+
+/// How often and how much pghot's daemon moves, in both generations: its defaults, with which the
+/// published numbers were made.
+const DAEMON: [(&str, &str); 3] = [
+    ("/sys/kernel/debug/pghot/kmigrated_sleep_ms", "100"),
+    ("/sys/kernel/debug/pghot/kmigrated_batch_nr", "512"),
+    ("/proc/sys/vm/pghot_promote_rate_limit_MBps", "65536"),
 ];
 
 /// The generation whose files are there.
@@ -127,6 +139,11 @@ impl Mode {
             settings.push(Setting::new(there.sources, source));
             // What the published numbers follow from: one access is enough.
             settings.push(Setting::new(there.threshold, "1"));
+            let fast = near_node().unwrap_or(0).to_string();
+            settings.push(Setting { value: fast.into(), ..Setting::new(there.target, "") });
+            settings.extend(
+                DAEMON.map(|(path, value)| Setting { may_lack: true, ..Setting::new(path, value) }),
+            );
         }
         if self == Self::Hwhints {
             settings.push(Setting::new(SAMPLER, "1"));
@@ -172,8 +189,13 @@ mod tests {
         (root, tree)
     }
 
-    fn values(mode: Mode, tree: &Tree) -> Vec<(&'static str, &'static str)> {
-        mode.settings(tree, false).iter().map(|setting| (setting.path, setting.value)).collect()
+    fn values(mode: Mode, tree: &Tree) -> Vec<(&'static str, String)> {
+        let settings = mode.settings(tree, false).into_iter();
+        settings.map(|setting| (setting.path, setting.value.into_owned())).collect()
+    }
+
+    fn has(values: &[(&str, String)], path: &str, value: &str) -> bool {
+        values.iter().any(|(file, set)| *file == path && set == value)
     }
 
     #[test]
@@ -181,13 +203,21 @@ mod tests {
         for (nth, generation) in GENERATIONS.iter().enumerate() {
             let (_root, tree) = tree(&[(generation.sources, "3\n"), (generation.threshold, "2\n")]);
             let hints = values(Mode::Pghot, &tree);
-            assert!(hints.contains(&(BALANCING, "2")), "generation {nth}: {hints:?}");
-            assert!(hints.contains(&(generation.sources, "1")), "generation {nth}: {hints:?}");
-            assert!(hints.contains(&(generation.threshold, "1")), "generation {nth}: {hints:?}");
+            let fast = near_node().unwrap_or(0).to_string();
+            for (path, value) in [
+                (BALANCING, "2"),
+                (generation.sources, "1"),
+                (generation.threshold, "1"),
+                (generation.target, &*fast),
+                ("/sys/kernel/debug/pghot/kmigrated_batch_nr", "512"),
+            ] {
+                assert!(has(&hints, path, value), "generation {nth}: {path} in {hints:?}");
+            }
             let samples = values(Mode::Hwhints, &tree);
-            assert!(samples.contains(&(BALANCING, "0")) && samples.contains(&(SAMPLER, "1")));
-            assert!(samples.contains(&(generation.sources, "2")), "generation {nth}");
-            assert_eq!(values(Mode::Numab2, &tree), [(BALANCING, "2"), (DEMOTION, "true")]);
+            assert!(has(&samples, BALANCING, "0") && has(&samples, SAMPLER, "1"));
+            assert!(has(&samples, generation.sources, "2"), "generation {nth}");
+            let plain = [(BALANCING, "2".to_owned()), (DEMOTION, "true".to_owned())];
+            assert_eq!(values(Mode::Numab2, &tree), plain);
         }
         let (_root, without) = tree(&[(BALANCING, "0\n")]);
         assert_eq!(generation(&without), None);
@@ -196,7 +226,8 @@ mod tests {
     #[test]
     fn nothing_moves_where_nothing_is_asked_for() {
         let (_root, tree) = tree(&[]);
-        assert_eq!(values(Mode::None, &tree), [(BALANCING, "0"), (DEMOTION, "false")]);
+        let off = [(BALANCING, "0".to_owned()), (DEMOTION, "false".to_owned())];
+        assert_eq!(values(Mode::None, &tree), off);
         assert!(Mode::None.settings(&tree, true).iter().all(|setting| setting.may_lack));
     }
 
