@@ -193,7 +193,8 @@ const FOR_EVER: &str = "for-ever";
 /// For the commands that take the knobs.
 #[derive(Debug, Args)]
 pub(crate) struct Wait {
-    /// Where another pagelab holds the machine's settings, wait until it ends, or for so long.
+    /// Where another pagelab holds what is needed, such as the machine's settings, wait until it
+    /// ends, or for so long.
     #[arg(long, value_name = "SECONDS", global = true, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = FOR_EVER, value_parser = patience)]
     wait: Option<Duration>,

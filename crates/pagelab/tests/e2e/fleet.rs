@@ -8,7 +8,7 @@ use std::{
 
 use pagelab_record::{Data, Outcome, Record, journal};
 
-use crate::support::{Ended, Lab, Machine, binary, skip};
+use crate::support::{Ended, Lab, Live, Machine, binary, skip, until};
 
 const SUITE: &str = "name = 'mine'\nsummary = 'mine'\nforks = 1\n\
     [[case]]\nworkload = 'fault/latency'\npage = '4k'\nsize = ['1m', '2m', '3m']\nrounds = 2\n\
@@ -144,12 +144,24 @@ fn one_process_at_a_time_measures_a_shard_into_a_folder() {
     let lab = Lab::new();
     planned(&lab, "2");
     fs::create_dir(lab.path("r")).unwrap();
-    let other = fs::File::create(lab.path("r/.shard-1-of-2.lock")).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let lock = lab.path(format!("r/.shard-1-of-2.{}.lock", &boot[..8]));
+    let other = fs::File::create(lock).unwrap();
     other.lock().unwrap();
-    exec(&lab, "1/2", "r").exits(3).complains(&["another pagelab measures shard 1"]);
+    let held = "another pagelab of this machine measures shard 1";
+    for patience in [&[][..], &["--wait=0.1"]] {
+        let words = ["fleet", "exec", "plan", "-q", "--shard", "1/2", "-o", "r"];
+        lab.pagelab(&[&words[..], patience].concat()).exits(3).complains(&[held, "--wait waits"]);
+    }
+    // What another machine measures is no hindrance: of a fleet each does all of it.
+    let elsewhere = fs::File::create(lab.path("r/.shard-2-of-2.00000000.lock")).unwrap();
+    elsewhere.lock().unwrap();
     exec(&lab, "2/2", "r").exits(0);
+    let words = ["fleet", "exec", "plan", "--wait", "-q", "--shard", "1/2", "-o", "r"];
+    let waiting = Live::start(&lab, &words);
+    until("it to say whom it waits for", || waiting.said().contains(held).then_some(()));
     drop(other);
-    exec(&lab, "1/2", "r").exits(0).complains(&["0 of 2 tasks are done here"]);
+    waiting.end().exits(0).complains(&["0 of 2 tasks are done here"]);
 }
 
 #[test]

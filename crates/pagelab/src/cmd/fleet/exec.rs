@@ -6,6 +6,8 @@ use std::{
     num::NonZeroU32,
     path::PathBuf,
     str::FromStr,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, anyhow};
@@ -25,6 +27,9 @@ use crate::{
     exit::{Exit, Failure},
     output, session, settings,
 };
+
+/// Between two looks at a lock that somebody else holds.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Measure the tasks of a shard that have no result here yet.
 #[derive(Debug, Args)]
@@ -84,7 +89,7 @@ impl Run for Exec {
         let origin = Origin::here().map_err(|why| Failure::host(anyhow!(why)))?;
         let folder = Folder::make(&self.output).map_err(Failure::usage)?;
         same_list(&folder, &text)?;
-        let _turn = alone(&folder, self.shard)?;
+        let _turn = alone(&folder, self.shard, &origin, self.conduct.wait.patience())?;
         let is_wanted = |task: &&Task| !(self.only_measured && is_no_measurement(&task.workload));
         let all: Vec<&Task> = list.shard(number).filter(is_wanted).collect();
         let left: Vec<&Task> =
@@ -173,21 +178,40 @@ fn same_list(folder: &Folder, text: &str) -> Result<(), Failure> {
         .map_err(Failure::usage)
 }
 
-/// Keeps a second process of the same shard away from the folder, for as long as it is open.
-fn alone(folder: &Folder, shard: Shard) -> Result<File, Failure> {
-    let name = format!(".shard-{}-of-{}.lock", shard.number, shard.of);
+/// Keeps a second process of this machine away from the same shard in the folder, for as long as it
+/// is open. Other machines measure the same shard at the same time where all do everything.
+fn alone(
+    folder: &Folder,
+    shard: Shard,
+    origin: &Origin,
+    patience: Duration,
+) -> Result<File, Failure> {
+    let name = format!(".shard-{}-of-{}.{}.lock", shard.number, shard.of, origin.boot);
     let open = folder.create(&name).or_else(|_| folder.append_to(&name));
     let path = folder.path().join(&name);
     let file = open.with_context(|| path.display().to_string()).map_err(Failure::usage)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Failure::host(anyhow!(
-            "{}: another pagelab measures shard {} into this folder; wait for it to end",
-            path.display(),
-            shard.number
-        ))),
-        Err(TryLockError::Error(error)) => {
-            Err(Failure::host(anyhow!("{}: {error}", path.display())))
+    let held = || {
+        let (path, number) = (path.display(), shard.number);
+        format!("{path}: another pagelab of this machine measures shard {number} into this folder")
+    };
+    let begin = Instant::now();
+    let mut is_told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begin.elapsed() >= patience => {
+                return Err(Failure::host(anyhow!("{}: --wait waits for it to end", held())));
+            }
+            Err(TryLockError::WouldBlock) => {
+                if !is_told {
+                    output::warn(&format!("waiting: {}", held()));
+                }
+                is_told = true;
+                thread::sleep(PAUSE);
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(Failure::host(anyhow!("{}: {error}", path.display())));
+            }
         }
     }
 }
