@@ -43,6 +43,11 @@ def fails(number):
     raise OSError(f"no luck with {number}")
 
 
+def cannot():
+    """What a worker without this wheel says."""
+    raise ImportError("no wheel here")
+
+
 def slowly(cases):
     """The task of a sweep, slow enough for somebody to kill it."""
     time.sleep(0.2)

@@ -115,10 +115,11 @@ class Processes:
 
 @dataclass
 class Cluster:
-    """The workers of a Dask cluster."""
+    """The workers of a Dask cluster, or some of them, by what a task takes of their resources."""
 
     client: Any
     workers: list[str] | None = None
+    takes: dict[str, int] | None = None
     deaths: tuple[type[BaseException], ...] = field(init=False)
     address: str = field(init=False)
 
@@ -140,9 +141,9 @@ class Cluster:
 
     def executor(self) -> Executor:
         """Dask's own, by which keys follow from what is asked."""
-        only = (
-            {} if self.workers is None else {"workers": self.workers, "allow_other_workers": False}
-        )
+        only: dict[str, Any] = {} if self.takes is None else {"resources": self.takes}
+        if self.workers is not None:
+            only |= {"workers": self.workers, "allow_other_workers": False}
         executor: Executor = self.client.get_executor(pure=False, **only)
         return executor
 

@@ -1,0 +1,282 @@
+"""A plan over several hosts, and while something is killed that measures.
+
+Two machines on one: namespaces give each a name and a boot of its own, which is what tells hosts
+apart.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import jobs
+import pytest
+
+import pagelab
+from pagelab import distributed
+from pagelab._native import Plan
+from pagelab.distributed import measured
+
+SUITE = "name = 'mine'\nsummary = 'measured'\nforks = 1\nbudget = 0.2\n" + "".join(
+    f"[[case]]\nworkload = 'limit/{workload}'\nlevel = ['l1', 'l2']\n"
+    for workload in ("clear", "copy", "read")
+)
+TASKS = 6
+ALONE = 'hostname "$1" && mount --bind "$2" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@"'
+
+
+@pytest.fixture
+def plan(binary, tmp_path):
+    """A plan of six tasks, all of them measured, in so many shards."""
+
+    def make(shards):
+        (tmp_path / "mine.toml").write_text(SUITE)
+        words = ["fleet", "plan", tmp_path / "mine.toml", "--shards", str(shards)]
+        subprocess.run([binary, *words, "-o", tmp_path / "plan"], check=True, capture_output=True)
+        return tmp_path / "plan"
+
+    return make
+
+
+def results(folder):
+    return {
+        path: path.stat().st_mtime_ns for path in folder.glob("*.jsonl") if Plan.of_file(path.name)
+    }
+
+
+def until(what, answer, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not (found := answer()):
+        assert time.monotonic() < deadline, f"in vain waited for {what}"
+        time.sleep(0.01)
+    return found
+
+
+def measuring(folder):
+    """The processes of the binary that measure into a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+        except OSError:
+            continue
+        if b"exec" in words and os.fsencode(folder) in words:
+            found.append(int(entry.name))
+    return found
+
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def same_afterwards(before, folder, binary, into):
+    after = results(folder)
+    assert before and before.items() <= after.items(), "what was there was measured again"
+    assert len(after) == TASKS
+    merged = subprocess.run([binary, "fleet", "merge", folder, "-o", into], capture_output=True)
+    assert merged.returncode == 0, merged.stderr
+    assert len(pagelab.load(into)) == TASKS
+
+
+def test_a_worker_that_is_killed_while_it_measures_costs_what_it_was_at(
+    client, binary, plan, tmp_path
+):
+    output, came = tmp_path / "out", []
+    folder = plan(1)
+    driver = threading.Thread(
+        target=lambda: came.extend(distributed.fleet(folder, output, on=client, binary=binary))
+    )
+    driver.start()
+    until("a result", lambda: output.exists() and len(results(output)) >= 2)
+    before = results(output)
+    (busy,) = until("the binary", lambda: measuring(output))
+    os.kill(parent(busy), signal.SIGKILL)
+    until("the binary to die with its worker", lambda: not Path(f"/proc/{busy}").exists())
+    driver.join()
+    assert len(came) == TASKS
+    same_afterwards(before, output, binary, tmp_path / "run")
+
+
+@pytest.mark.parametrize("where", ["processes", "cluster"])
+def test_a_driver_that_is_killed_while_it_measures_goes_on(where, request, binary, plan, tmp_path):
+    on = 2 if where == "processes" else request.getfixturevalue("client").scheduler.address
+    folder, output = plan(1), tmp_path / "out"
+    call = f"fleet({str(folder)!r}, {str(output)!r}, on={on!r}, binary={binary!r})"
+    script = f"from pagelab.distributed import fleet\nif __name__ == '__main__':\n    {call}\n"
+    (tmp_path / "driver.py").write_text(script)
+    driver = subprocess.Popen([sys.executable, tmp_path / "driver.py"])
+    until("a result", lambda: output.exists() and len(results(output)) >= 2)
+    driver.kill()
+    driver.wait()
+    before = results(output)
+    assert len(before) < TASKS, "it was over before it could be killed"
+    # On a cluster the binary goes on: the next call waits for it.
+    assert len(distributed.fleet(folder, output, on=on, binary=binary)) == TASKS
+    same_afterwards(before, output, binary, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    """A cluster of two hosts that measure; one has a worker beside that does not."""
+    dask = pytest.importorskip("distributed")
+    folder = tmp_path_factory.mktemp("hosts")
+    workers = []
+    with dask.LocalCluster(n_workers=0, dashboard_address=":0", protocol="tcp://") as cluster:
+        for name, host, more in [
+            ("alpha", "alpha", ["--resources", "bench=1"]),
+            ("beside", "alpha", ["--no-nanny"]),
+            ("beta", "beta", ["--resources", "bench=1"]),
+        ]:
+            boot, told = {"alpha": "a", "beta": "b"}[host], folder / f"boot-{host}"
+            told.write_text(f"{boot * 8}-{boot * 4}-{boot * 4}-{boot * 4}-{boot * 12}\n")
+            command = ["unshare", "--uts", "--mount", "sh", "-c", ALONE, "sh", host, told]
+            command += [sys.executable, "-m", "distributed.cli.dask_worker"]
+            command += [cluster.scheduler_address, "--nthreads", "1", "--no-dashboard"]
+            command += ["--name", name, "--local-directory", folder, *more]
+            log = (folder / f"{name}.log").open("w")
+            workers.append(subprocess.Popen(command, stdout=log, stderr=log))
+        with dask.Client(cluster) as client:
+            while len(client.scheduler_info(n_workers=-1)["workers"]) < len(workers):
+                if any(worker.poll() is not None for worker in workers):
+                    pytest.skip("no machine of another name can be had; to run it: be root")
+                time.sleep(0.05)
+            yield client
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            worker.wait()
+
+
+def test_every_host_of_a_fleet_has_one_slot(hosts, plan, tmp_path):
+    # In place of the binary: each waits for the other host to have begun, too.
+    said = tmp_path / "said"
+    stands_in = tmp_path / "pagelab"
+    stands_in.write_text(
+        f"#!{sys.executable}\n"
+        "import os, socket, time\n"
+        f"log = os.open({str(said)!r}, os.O_CREAT | os.O_APPEND | os.O_WRONLY)\n"
+        "host = socket.gethostname()\n"
+        "os.write(log, f'{host} begin\\n'.encode())\n"
+        "both = {'alpha begin', 'beta begin'}\n"
+        f"while not both <= set(open({str(said)!r}).read().splitlines()):\n"
+        "    time.sleep(0.01)\n"
+        "time.sleep(0.2)\n"
+        "os.write(log, f'{host} end\\n'.encode())\n"
+    )
+    stands_in.chmod(0o755)
+    folder = plan(6)
+    found = measured._hosts(distributed.engine.Cluster(hosts))
+    known = hosts.scheduler_info(n_workers=-1)["workers"]
+    names = {host.name: known[host.address]["name"] for host in found.values()}
+    assert names == {"alpha.aaaaaaaa": "alpha", "beta.bbbbbbbb": "beta"}
+    distributed.fleet(folder, tmp_path / "out", on=hosts, binary=str(stands_in))
+    lines = said.read_text().splitlines()
+    assert len(lines) == 2 * 6, "six shards, each once, by whichever host was free"
+    for host in ("alpha", "beta"):
+        own = [line.split()[1] for line in lines if line.startswith(host)]
+        assert own and own == ["begin", "end"] * (len(own) // 2)
+
+
+def test_a_fleet_of_two_hosts_is_measured_at_the_same_time_into_one_folder(
+    hosts, binary, plan, tmp_path
+):
+    output, came = tmp_path / "out", []
+    folder = plan(1)
+    driver = threading.Thread(
+        target=lambda: came.extend(distributed.fleet(folder, output, on=hosts, binary=binary))
+    )
+    driver.start()
+    busy = until("both hosts", lambda: len(now := measuring(output)) == 2 and now)
+    until("a result of each", lambda: len({Plan.of_file(p.name)[1] for p in results(output)}) == 2)
+    before = results(output)
+    # One of the two dies in the middle of it; the other one's slot is not touched.
+    os.kill(parent(busy[0]), signal.SIGKILL)
+    driver.join()
+    assert len(came) == 2 * TASKS
+    assert before.items() <= results(output).items()
+    command = [binary, "fleet", "merge", output, "-o", tmp_path / "run"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert pagelab.load(tmp_path / "run").hosts == ["alpha", "beta"]
+    command = [binary, "compare", tmp_path / "run", "--by", "host"]
+    compared = subprocess.run(command, capture_output=True, text=True)
+    assert compared.returncode == 0, compared.stderr
+    assert "2 hosts" in compared.stdout
+
+
+def test_a_shard_that_kills_its_worker_each_time_is_named_and_the_rest_is_done(
+    client, plan, tmp_path
+):
+    # In place of the binary: what starts it for the second shard dies.
+    stands_in, said = tmp_path / "pagelab", tmp_path / "said"
+    stands_in.write_text(
+        f"#!{sys.executable}\n"
+        "import os, signal, sys\n"
+        f"log = os.open({str(said)!r}, os.O_CREAT | os.O_APPEND | os.O_WRONLY)\n"
+        "shard = sys.argv[sys.argv.index('--shard') + 1]\n"
+        "os.write(log, f'{shard}\\n'.encode())\n"
+        "if shard == '2/3':\n"
+        "    os.kill(os.getppid(), signal.SIGKILL)\n"
+    )
+    stands_in.chmod(0o755)
+    with pytest.raises(distributed.Lost) as lost:
+        distributed.fleet(plan(3), tmp_path / "out", on=client, binary=str(stands_in), retries=1)
+    assert [what.split(" on ")[0] for what in lost.value.tasks] == ["shard 2 of 3"]
+    assert sorted(said.read_text().split()) == ["1/3", "2/3", "2/3", "3/3"]
+
+
+def test_a_cluster_that_goes_away_while_it_measures_is_told(binary, plan, tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed.engine, "CONNECT_SECONDS", 5)
+    script = (
+        "import time\nfrom distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        "    cluster = LocalCluster(1, threads_per_worker=1, processes=False, protocol='tcp://',"
+        " host='127.0.0.1', dashboard_address=':0')\n"
+        "    print(cluster.scheduler_address, flush=True)\n    time.sleep(600)\n"
+    )
+    cluster = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    address = cluster.stdout.readline().strip()
+    folder, output = plan(1), tmp_path / "out"
+
+    def kill():
+        until("a result", lambda: output.exists() and results(output))
+        cluster.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(distributed.Gone, match=f"{address} went away.*the same call goes on"):
+        distributed.fleet(folder, output, on=address, binary=binary)
+    killer.join()
+    cluster.wait()
+    until("the binary to die with its worker", lambda: not measuring(output))
+    before = results(output)
+    assert len(distributed.fleet(folder, output, on=0, binary=binary)) == TASKS
+    same_afterwards(before, output, binary, tmp_path / "run")
+
+
+def test_workers_that_cannot_measure_are_named(client, monkeypatch, plan, tmp_path, capfd):
+    monkeypatch.setattr(measured, "identity", jobs.cannot)
+    with pytest.raises(distributed.Gone, match="no worker that could measure"):
+        distributed.fleet(plan(1), tmp_path / "out", on=client, binary="pagelab")
+    assert capfd.readouterr().err.count("measures nothing: no wheel here") == 2
+
+
+def test_a_host_that_does_not_come_back_is_named_and_the_other_goes_on(
+    hosts, monkeypatch, plan, tmp_path
+):
+    monkeypatch.setattr(measured, "AWAY", 2.0)
+    stands_in = tmp_path / "pagelab"
+    stands_in.write_text(
+        f"#!{sys.executable}\n"
+        "import os, signal, socket\n"
+        "if socket.gethostname() == 'beta':\n"
+        "    stat = open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()\n"
+        "    for pid in (int(stat[1]), os.getppid()):\n"
+        "        os.kill(pid, signal.SIGKILL)\n"
+    )
+    stands_in.chmod(0o755)
+    with pytest.raises(distributed.Lost, match=r"shard 1 of 1 on beta.*no worker of it came back"):
+        distributed.fleet(plan(1), tmp_path / "out", on=hosts, binary=str(stands_in))
