@@ -9,6 +9,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use anyhow::{Context, Result, bail};
@@ -32,40 +33,76 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
 }
 
 /// Builds the wheel, then uses it alone, then with everything that it is tested with.
+///
+/// What the tests take comes over the network while the wheel is compiled, and sources are checked
+/// while tests wait for what they killed: two processors have something to do throughout.
 pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
-    let wheel = build()?;
     if matches.get_flag("only-build") {
-        return Ok(());
+        return build().map(drop);
     }
-    run("python", cargo("build").args(["--package", "pagelab"]))?;
-    let alone = Environment::fresh("alone")?;
+    let (wheel, environments) = thread::scope(|scope| {
+        let environments = scope.spawn(environments);
+        let wheel = build().and_then(|wheel| {
+            run("python", cargo("build").args(["--package", "pagelab"]))?;
+            Ok(wheel)
+        });
+        (wheel, joined(environments))
+    });
+    let (wheel, (alone, tests)) = (wheel?, environments?);
     run("python", alone.pip(["--no-index"]).arg(&wheel))?;
     let journal = Path::new(FOLDER).join("journal.jsonl");
     let unpack = "import lzma, sys; open(sys.argv[2], 'wb').write(lzma.open(sys.argv[1]).read())";
     run("python", alone.python(["-c", unpack, RECORDS]).arg(&journal))?;
     run("python", alone.python(["python/tests/bare.py"]).arg(&journal))?;
-    let tests = Environment::known("tests")?;
-    let mut wanted = wheel.clone().into_os_string();
-    wanted.push("[test]");
     // The same version may be another wheel.
     run("python", tests.pip(["--force-reinstall", "--no-deps"]).arg(&wheel))?;
-    run("python", tests.pip([]).arg(wanted))?;
+    thread::scope(|scope| {
+        let checked = scope.spawn(|| check(&tests));
+        let mut pytest = tests.python(["-m", "pytest", "--quiet", "--durations=5", "-p"]);
+        pytest.args(["no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"]);
+        let binary = std::path::absolute("target/debug/pagelab")?;
+        let tested = run("python", pytest.env("PAGELAB", binary).env_remove("MPLBACKEND"));
+        joined(checked).and(tested)
+    })
+}
+
+/// What a thread came to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The environments that the wheel comes into: an empty one, and one that has all that it is tested
+/// with but the wheel.
+fn environments() -> Result<(Environment, Environment)> {
+    let (alone, tests) = (Environment::fresh("alone")?, Environment::known("tests")?);
+    let text = fs::read_to_string("python/pyproject.toml").context("reading pyproject.toml")?;
+    run("python", tests.pip([]).args(test_packages(&text)?))?;
+    Ok((alone, tests))
+}
+
+/// The packages that the tests need, as the project names them.
+fn test_packages(project: &str) -> Result<Vec<String>> {
+    let project: toml::Table = project.parse().context("python/pyproject.toml")?;
+    let groups = project.get("project").and_then(|project| project.get("optional-dependencies"));
+    let named = groups.and_then(|groups| groups.get("test")?.as_array());
+    let named = named.context("python/pyproject.toml names no packages for `test`")?;
+    Ok(named.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
+}
+
+/// Checks sources: that what is declared is what is there, of our own and of what is compiled.
+fn check(tests: &Environment) -> Result<()> {
     for words in [&["check"][..], &["format", "--check"]] {
         let mut ruff = tests.python(["-m", "ruff"]);
         ruff.args(words).args(["--quiet", "--no-cache"]);
         run("python", ruff.args(["python/pagelab", "python/tests"]))?;
     }
-    // What is declared is what is there: of our own sources, and of what is compiled.
     for words in [&["mypy", "--strict", "-p", "pagelab"][..], &["mypy.stubtest", "pagelab._native"]]
     {
         let mut mypy = tests.python(["-m"]);
         mypy.args(words).env("MYPY_CACHE_DIR", Path::new(FOLDER).join("mypy"));
         run("python", &mut mypy)?;
     }
-    let mut pytest = tests.python(["-m", "pytest", "--quiet", "--durations=5", "-p"]);
-    pytest.args(["no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"]);
-    let binary = std::path::absolute("target/debug/pagelab")?;
-    run("python", pytest.env("PAGELAB", binary).env_remove("MPLBACKEND"))
+    Ok(())
 }
 
 /// The wheel, and nothing else in its folder.
@@ -130,5 +167,17 @@ impl Environment {
         let mut command = self.python(["-m", "pip", "install", "--quiet"]);
         command.args(["--disable-pip-version-check", "--no-compile"]).args(words);
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_names_what_its_tests_need() {
+        let packages = test_packages(include_str!("../../python/pyproject.toml")).unwrap();
+        assert!(packages.iter().any(|package| package.starts_with("dask[distributed]")));
+        assert!(packages.contains(&"pytest".to_owned()));
     }
 }
