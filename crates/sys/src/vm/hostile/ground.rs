@@ -82,6 +82,14 @@ impl Ground {
         Ok(Self { start, bytes: how.bytes, hole: RwLock::new(()), pipe })
     }
 
+    /// Has a pipe of its own in a child of `fork`. Without, the two would read each other's copies,
+    /// and one that is killed in the middle of a copy would leave it to the other.
+    pub fn renew(&self) -> Result<(), Errno> {
+        let new = pipe().map_err(|_| Errno::MFILE)?;
+        *self.pipe.lock().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
     /// Its first address.
     pub fn start(&self) -> usize {
         self.start
@@ -279,5 +287,31 @@ fn reserve_if_hole(start: usize, bytes: usize) {
     let flags = RESERVATION | libc::MAP_FIXED_NOREPLACE;
     if bytes > 0 {
         let _ = map(start, bytes.next_multiple_of(4096), libc::PROT_NONE, flags, -1, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_another_process_has_in_its_pipe_is_in_no_copy() {
+        let ground = Ground::reserve(4096, 4096).unwrap();
+        ground.protect(0, 4096, READ | WRITE).unwrap();
+        // As a child of fork has it, in the middle of a copy.
+        let (_other, mut inherited) = {
+            let pipe = ground.pipe.lock().unwrap();
+            (pipe.0.try_clone().unwrap(), pipe.1.try_clone().unwrap())
+        };
+        inherited.write_all(&[7; 8]).unwrap();
+        let mut bytes = [1; 8];
+        ground.copy_out(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 8], "a pipe is what two that share it read");
+        ground.renew().unwrap();
+        inherited.write_all(&[7; 8]).unwrap();
+        ground.copy_out(0, &mut bytes).unwrap();
+        assert_eq!(bytes, [0; 8]);
     }
 }

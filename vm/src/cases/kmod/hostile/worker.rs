@@ -252,7 +252,7 @@ impl<'a> Worker<'a> {
         for slot in self.slots.iter_mut().flatten() {
             (slot.is_own, slot.mark) = (false, None);
         }
-        let child = fork(|| self.run(calls))?;
+        let child = fork(|| if self.ground.renew().is_ok() { self.run(calls) } else { 0 })?;
         self.child = Some(child);
         Ok(())
     }
