@@ -3,7 +3,7 @@
 //!
 //! The one idea: the dynamic loader of glibc loads it before all others (`LD_PRELOAD`). It opens a
 //! descriptor of faults, with which somebody else sees stores. Where it is asked to it looks for
-//! loads itself (`sampler`): it closes memory for a moment, and whoever touches that opens it again.
+//! loads itself (`sampler`): it closes memory for a moment, and whoever touches it opens it again.
 //! Therefore it stands before the calls that make memory (`memory`), before signals, and before
 //! those that hand memory to the kernel (`buffers`). Each goes on to the kernel or to whatever the
 //! program has. Without a yard nothing is done.

@@ -1,8 +1,8 @@
 #![expect(unsafe_code, reason = "the program's own memory; the rules are in lib.rs")]
 //! Memory that the program has and gives back: what of it is looked at.
 //!
-//! The one idea: large memory that it asks for by name is a place, from the call on that makes it to
-//! the one that takes it away. What is small, or asked for otherwise, passes through.
+//! The one idea: large memory that it asks for by name is a place, from the call that makes it on
+//! to the one that takes it away. What is small, or asked for otherwise, passes through.
 
 use std::{
     ffi::{c_int, c_void},

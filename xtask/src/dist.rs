@@ -2,9 +2,9 @@
 //!
 //! One static executable that runs on every x86-64 Linux, whatever its C library, with its shell
 //! completions and man pages; beside it the plugin of `trace capture` and the libraries that `try`,
-//! `segment run` and `tier promote` preload, which need glibc. What the build needs beyond Rust (the
-//! musl target, a C compiler that knows musl's headers) is installed where that is possible, and
-//! named where it is not.
+//! `segment run` and `tier promote` preload, which need glibc. What the build needs beyond Rust
+//! (the musl target, a C compiler that knows musl's headers) is installed where that is possible,
+//! and named where it is not.
 
 use std::{env, fs, path::Path, process::Command};
 

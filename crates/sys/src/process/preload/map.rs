@@ -34,7 +34,7 @@ impl Map {
         self.flags & flags == flags
     }
 
-    /// Anonymous memory of a type (`MAP_PRIVATE`, `MAP_SHARED`) of which nobody said how it shall be.
+    /// Anonymous memory of a type (`MAP_PRIVATE`, `MAP_SHARED`) that nobody chose more of.
     pub const fn is_plain(&self, of: c_int) -> bool {
         self.has(libc::MAP_ANONYMOUS)
             && self.flags & libc::MAP_TYPE == of
