@@ -128,13 +128,16 @@ impl Tally {
 
     fn count(&mut self, once: &Once) {
         let seen = &once.seen;
-        let fallbacks = ["thp_fault_fallback", "anon_fault_fallback"];
-        let fallbacks = fallbacks.iter().filter_map(|name| once.counters.get(name)).sum();
+        let fallbacks = |why: &str| {
+            let names = ["thp", "anon"].map(|of| format!("{of}_fault_fallback{why}"));
+            names.iter().filter_map(|name| once.counters.get(name)).sum::<u64>()
+        };
         let added = [
             (tried::SAMPLES, seen.looks),
             (tried::BLIND, seen.blind),
             (tried::STRIPPED, seen.stripped.len() as u64),
-            (tried::FALLBACKS, fallbacks),
+            (tried::FALLBACKS, fallbacks("")),
+            (tried::UNCHARGED, fallbacks("_charge")),
             (tried::LEFT, once.left as u64),
             (tried::COLLAPSED, once.collapsed.blocks),
             (tried::REFUSED, once.collapsed.refused),

@@ -10,6 +10,7 @@ mod prediction;
 mod told;
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs::File,
     hash::{BuildHasher, RandomState},
@@ -243,9 +244,14 @@ fn carry_out(
     asked: &climb::Asked,
     (patience, quiet): (Duration, bool),
 ) -> Result<session::Done, Failure> {
-    let changes = |offer: &Offer| !offer.start.settings.is_empty() || offer.start.pool.is_some();
-    let mut offers = subject.1.iter().filter(|offer| offer.rung.lacks.is_empty());
-    let knobs = if asked.limit.is_some() || offers.any(changes) {
+    let changes = changes(&subject.1);
+    if !changes.is_empty() && !quiet {
+        output::warn(&format!(
+            "set for one run of the program at a time, for everybody, and put back: {}",
+            changes.join(", ")
+        ));
+    }
+    let knobs = if asked.limit.is_some() || !changes.is_empty() {
         Some(Rc::new(settings::knobs(&run.header.run, patience)?))
     } else {
         None
@@ -256,6 +262,17 @@ fn carry_out(
     // Puts the settings back before anything slow is drawn.
     drop(knobs);
     run.conclude(end)
+}
+
+/// The settings of the machine that some rungs change, each once.
+fn changes(offers: &[Offer]) -> Vec<String> {
+    let offers = offers.iter().filter(|offer| offer.rung.lacks.is_empty());
+    let paths = offers.flat_map(|offer| {
+        let settings = offer.start.settings.iter().map(|(path, _)| path);
+        settings.chain(offer.start.pool.as_ref().map(|(_, path)| path))
+    });
+    let paths: BTreeSet<_> = paths.map(|path| path.display().to_string()).collect();
+    paths.into_iter().collect()
 }
 
 /// The files of a rung in the run's directory.

@@ -1,7 +1,5 @@
 //! A program that was tried: what is named, what did not take, and when nothing is to be done.
 
-use std::collections::BTreeMap;
-
 use pagelab_record::{
     Asked, Case, Clock, Data, Measured, Nature, Outcome, Record, RunHeader, Series, Table, Unit,
     asked::{Around, Reach, Rung, Try},
@@ -17,6 +15,8 @@ use crate::explain::with_density;
 
 const PLAIN: Style = Style { color: false, width: 120 };
 const MIB: u64 = 1 << 20;
+/// A rung in a memory cgroup that is full.
+const FULL: &str = "full";
 
 /// A rung as it came out: nanoseconds of a typical round, its peak and its large pages in MiB.
 struct Came {
@@ -66,6 +66,8 @@ fn record(came: &Came) -> Record {
         (tried::OUTPUT_STEADY, 1),
         (tried::OUTPUT_DIGEST, if came.name == "mthp-64k" { 8 } else { 7 }),
     ];
+    let full = [(tried::FALLBACKS, 10), (tried::UNCHARGED, 9)].into_iter();
+    let counters = counters.into_iter().chain(full.filter(|_| came.name == FULL));
     let counters = counters.map(|(name, count)| (name.to_owned(), count));
     let mapping = |name: &str, mib: [u64; 4]| Table {
         name: format!("{}{name}", tried::MAPPING),
@@ -78,7 +80,7 @@ fn record(came: &Came) -> Record {
             mapping("anonymous", [600, came.peak - 2, came.large.unwrap_or(0), 0]),
             mapping("/usr/bin/sort (code)", [1, 1, 0, 0]),
         ],
-        counters: BTreeMap::from(counters),
+        counters: counters.collect(),
         ..Measured::default()
     };
     Record {
@@ -161,6 +163,28 @@ fn the_best_rungs_are_named_with_their_price_and_what_did_not_take_is_not_compar
         screened,
     ]);
     insta::assert_snapshot!("tried", text);
+}
+
+#[test]
+fn a_cgroup_without_room_is_why_no_large_page_came() {
+    let all = [
+        came(tried::PLAIN, Reach::Program, 2_000_000_000, 600, 0),
+        came(tried::AS_SET_UP, Reach::Program, 2_000_000_000, 600, 0),
+        came(FULL, Reach::Program, 1_500_000_000, 600, 0),
+    ];
+    let text = report(&all);
+    let why = "full: a memory cgroup had no room for 2.00 MiB: 10 faults of the machine fell back";
+    assert!(text.contains("did not take") && text.contains(why), "{text}");
+}
+
+#[test]
+fn where_what_is_set_up_did_not_end_nobody_is_told_to_leave_it() {
+    let rung = |name, rounds| Came { rounds, ..came(name, Reach::Program, 1_000_000_000, 480, 0) };
+    let text = report(&[rung(tried::PLAIN, 12), rung(tried::AS_SET_UP, 0)]);
+    assert!(text.contains("it does on these rungs: plain.") && !text.contains("Leave"), "{text}");
+    let text = report(&[rung(tried::PLAIN, 0), rung(tried::AS_SET_UP, 0)]);
+    let nothing = text.contains("nothing to compare") && !text.contains("Leave");
+    assert!(nothing && !text.contains("differs from run to run"), "{text}");
 }
 
 #[test]

@@ -29,9 +29,10 @@ impl Counters {
         }
         if let Some(kib) = folio_kib {
             let directory = format!("/sys/kernel/mm/transparent_hugepage/hugepages-{kib}kB/stats");
-            for name in ["anon_fault_alloc", "anon_fault_fallback"] {
+            for name in ["alloc", "fallback", "fallback_charge"] {
+                let name = format!("anon_fault_{name}");
                 let value = Tree::machine().number(format!("{directory}/{name}"));
-                counters.extend(value.map(|value| (name.to_owned(), value)));
+                counters.extend(value.map(|value| (name, value)));
             }
         }
         Self(counters)

@@ -9,6 +9,9 @@ use crate::output;
 
 /// Tells of a step.
 pub(super) fn say(step: &Step<'_>, rounds: u32) {
+    if matches!(step, Step::Round(_, [])) {
+        return;
+    }
     let seconds = |ns: u64| ns as f64 / 1e9;
     output::warn(&match step {
         Step::Probed(ns) => format!("[first run] {:.2} s, which counts for nothing", seconds(*ns)),

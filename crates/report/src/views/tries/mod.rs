@@ -200,6 +200,11 @@ impl<'r> Tried<'r> {
         self.rows.iter().find(|row| row.rung.name == name)
     }
 
+    /// The rungs on which it came to its end.
+    fn ran(&self) -> impl Iterator<Item = &Row<'r>> {
+        self.rows.iter().filter(|row| row.took != Took::NotRun)
+    }
+
     /// The fastest of those that are faster than what is set up, and that reach no farther.
     fn best(&self, reach: &[Reach]) -> Option<&Row<'r>> {
         let faster = self.rows.iter().filter_map(|row| {

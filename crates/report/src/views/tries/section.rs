@@ -25,7 +25,20 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     for row in &tried.rows {
         section.blocks.extend(row.entry.notes().filter(|_| !row.entry.is_valid()));
     }
-    section.blocks.extend(answers(&tried));
+    let ran: Vec<&str> = tried.ran().map(|row| row.rung.name.as_str()).collect();
+    if ran.is_empty() {
+        let text = "No run of it came to its end on any rung: there is nothing to compare.";
+        section.blocks.push(Block::Text(text.to_owned()));
+        return Some(section);
+    }
+    if ran.contains(&tried::AS_SET_UP) {
+        section.blocks.extend(answers(&tried));
+    } else {
+        section.blocks.push(Block::Text(format!(
+            "As it is set up it does not come to its end here; it does on these rungs: {}.",
+            ran.join(", ")
+        )));
+    }
     section.blocks.extend(beside::caveat(&tried));
     section.blocks.extend(drawings(&tried));
     section.blocks.push(Block::Table(ladder(&tried)));
@@ -153,8 +166,15 @@ fn ladder(tried: &Tried<'_>) -> Table {
         Column::number("more"),
         Column::number("in large pages").rank(2),
     ]);
-    let rows = tried.rows.iter().filter(|row| row.took != Took::NotRun);
-    Table::of(columns, rows.map(|row| cells(tried, row)).collect())
+    if has_groups(tried) {
+        columns.push(Column::number("peak of its cgroup").rank(2));
+    }
+    Table::of(columns, tried.ran().map(|row| cells(tried, row)).collect())
+}
+
+/// Whether the program ran in memory cgroups of its own.
+fn has_groups(tried: &Tried<'_>) -> bool {
+    tried.rows.iter().any(|row| middle(row.entry, tried::GROUP_PEAK, Clock::Wall).is_some())
 }
 
 fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
@@ -180,6 +200,9 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
         Cell::maybe(more),
         bytes(middle(row.entry, tried::LARGE, Clock::Wall)),
     ]);
+    if has_groups(tried) {
+        cells.push(bytes(middle(row.entry, tried::GROUP_PEAK, Clock::Wall)));
+    }
     cells
 }
 
@@ -285,15 +308,14 @@ const MAPPINGS: usize = 8;
 
 /// Whether the program said the same on every rung.
 fn output(tried: &Tried<'_>) -> Option<Block> {
-    let ran: Vec<&Row<'_>> = tried.rows.iter().filter(|row| row.took != Took::NotRun).collect();
     let digest = |row: &&Row<'_>| row.entry.counter(tried::OUTPUT_DIGEST);
-    let plain = tried.named(tried::PLAIN)?;
+    let plain = tried.ran().find(|row| row.rung.name == tried::PLAIN)?;
     let steady = |row: &Row<'_>| row.entry.counter(tried::OUTPUT_STEADY) == Some(1);
     if !steady(plain) {
         let text = "its output differs from run to run on one rung: it says nothing of the rungs";
         return Some(Block::Text(capital(text)));
     }
-    let others = ran.iter().filter(|row| !steady(row) || digest(row) != digest(&plain));
+    let others = tried.ran().filter(|row| !steady(row) || digest(row) != digest(&plain));
     let others: Vec<&str> = others.map(|row| row.rung.name.as_str()).collect();
     Some(if others.is_empty() {
         Block::Text("Its output was the same in every run.".to_owned())

@@ -104,11 +104,14 @@ fn why_not(rung: &Rung, entry: &Entry) -> String {
     if counter(tried::STRIPPED) > 0 {
         return "what is put into its environment did not reach its processes".to_owned();
     }
-    if counter(tried::FALLBACKS) > 0 {
-        return format!(
-            "no free block was found: {} faults of the machine fell back",
-            counter(tried::FALLBACKS)
-        );
+    let [fallbacks, uncharged] = [tried::FALLBACKS, tried::UNCHARGED].map(counter);
+    if fallbacks > 0 {
+        let why = if uncharged * 2 > fallbacks {
+            format!("a memory cgroup had no room for {page}")
+        } else {
+            "no free block was found".to_owned()
+        };
+        return format!("{why}: {fallbacks} faults of the machine fell back");
     }
     if counter(tried::ELIGIBLE) == 0 {
         return format!("no mapping of it may have {page}: they are too small, or it did not ask");
