@@ -4,7 +4,8 @@
 //! interval, or no farther from it than 15 % of the time in faults. The rule is that of the report,
 //! which says so for each rung; here it is counted. What is open counts as not right.
 //!
-//! The programs are those of [`crate::programs`].
+//! The programs are those of [`crate::programs`]. Each is kept when it ends: who is interrupted
+//! goes on.
 
 mod score;
 
@@ -14,7 +15,10 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, value_parser};
 
 use self::score::{Score, table};
-use crate::{programs, shell::enter_root};
+use crate::{
+    programs::{self, Failures, kept},
+    shell::enter_root,
+};
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
@@ -65,29 +69,24 @@ pub(crate) fn explain_score(matches: &ArgMatches) -> Result<()> {
     let rung = matches.get_one::<String>("rung");
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
     let only = matches.get_one::<String>("only");
-    let mut scores = Vec::new();
-    let programs = programs::of(programs::Score::Explain)?;
-    for program in programs.iter().filter(|one| only.is_none_or(|only| *only == one.name)) {
-        let file = dir.join(format!("{}.json", program.name));
-        if !file.exists() {
-            if !program.is_here(&work) {
-                scores.push(Score::skipped(&program.name, &program.cure));
-                continue;
-            }
-            println!("{} ({})", program.name, program.kind);
+    let (here, missing) = programs::here(programs::Score::Explain, only, &work)?;
+    let (mut scores, mut failures) = (Vec::new(), Failures::default());
+    for program in &here {
+        let report = kept(&dir.join(format!("{}.json", program.name)), || {
             program.prepared(&work)?;
-            let report = program.tried(&binary, &work, &dir.join(&program.name), &flags)?;
-            fs::write(&file, report)?;
-        }
-        let report = fs::read_to_string(&file)?;
-        let report = serde_json::from_str(&report).with_context(|| file.display().to_string())?;
-        scores.push(Score::of(&program.name, &report));
+            program.tried(&binary, &work, &dir.join(&program.name), &flags)
+        });
+        let Some(report) = failures.passed(program, report) else { continue };
+        let score = Score::of(&program.name, &report);
+        print!("{}", score.lines());
+        scores.push(score);
     }
+    scores.extend(missing.iter().map(|program| Score::skipped(&program.name, &program.cure)));
     let told = table(&scores);
     print!("\n{told}");
     if matches.get_flag("keep") {
         fs::write(RECORD, told).context(RECORD)?;
         println!("\n{RECORD}: cargo xtask splice puts it into docs/explain.md");
     }
-    Ok(())
+    failures.end()
 }

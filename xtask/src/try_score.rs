@@ -4,19 +4,18 @@
 //! repeated where both runs decide, and say the same: leave it as it is, or faster, with no rung
 //! named by one that the other calls anything else. What is open counts as not repeated, and what
 //! was planted must be found. With `--beside`, the rung of malloc's tunable is timed by `hyperfine`
-//! as well, with the same environment.
+//! as well, with the same environment. Each run is kept when it ends: who is interrupted goes on.
 
 mod verdict;
 
 use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use serde_json::Value;
 
-use self::verdict::{Beside, Repeated, table};
+use self::verdict::{Beside, HEADING, Repeated, table};
 use crate::{
-    programs::{self, Planted, Program, Score},
+    programs::{self, Failures, Planted, Program, Score, kept},
     shell::{enter_root, find, line},
 };
 
@@ -49,49 +48,42 @@ pub(crate) fn try_score(matches: &ArgMatches) -> Result<()> {
         ["--no-prediction", "--budget", &budget.to_string()].map(str::to_owned).to_vec();
     let rung = matches.get_one::<String>("rung");
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
+    let is_beside = matches.get_flag("beside");
+    ensure!(!is_beside || find("hyperfine").is_some(), "hyperfine: apt install hyperfine");
     let only = matches.get_one::<String>("only");
-    let (mut repeated, mut beside) = (Vec::new(), Vec::new());
-    let programs = programs::of(Score::Try)?;
-    for program in programs.iter().filter(|one| only.is_none_or(|only| *only == one.name)) {
-        if !program.is_here(&work) {
-            println!("skipped: {} is not here: {}", program.name, program.cure);
-            continue;
-        }
-        let [one, other] = ["1", "2"].map(|nth| {
-            let name = format!("{}-{nth}", program.name);
-            kept(&dir.join(format!("{name}.json")), || {
-                println!("{name} ({})", program.kind);
+    let (here, _) = programs::here(Score::Try, only, &work)?;
+    let (mut repeated, mut beside, mut failures) = (Vec::new(), Vec::new(), Failures::default());
+    println!("{HEADING}");
+    for program in &here {
+        let file = |what: &str| dir.join(format!("{}-{what}", program.name));
+        let run = |nth: &str| {
+            kept(&file(&format!("{nth}.json")), || {
                 program.prepared(&work)?;
-                program.tried(&binary, &work, &dir.join(&name), &flags)
+                program.tried(&binary, &work, &file(nth), &flags)
             })
-        });
-        let (one, other) = (one?, other?);
+        };
+        let both = run("1").and_then(|one| Ok([one, run("2")?]));
+        let Some(both) = failures.passed(program, both) else { continue };
         let wanted = program.planted.map(|planted| planted == Planted::Gain);
-        repeated.push(Repeated::of(&program.name, [&one, &other], wanted));
-        if matches.get_flag("beside") && program.serves.is_none() {
-            let file = dir.join(format!("{}-hyperfine.json", program.name));
-            let timed = kept(&file, || hyperfine(program, &work))?;
-            beside.extend(Beside::of(&program.name, [&one, &other], &timed));
+        let said = Repeated::of(&program.name, both.each_ref(), wanted);
+        println!("{}", said.line());
+        repeated.push(said);
+        if is_beside && program.serves.is_none() {
+            let timed = kept(&file("hyperfine.json"), || hyperfine(program, &work));
+            let Some(timed) = failures.passed(program, timed) else { continue };
+            let one = Beside::of(&program.name, both.each_ref(), &timed);
+            if let Some(one) = &one {
+                println!("{}", one.line());
+            }
+            beside.extend(one);
         }
     }
     print!("\n{}", table(&repeated, &beside));
-    Ok(())
-}
-
-/// What a file holds, or is made to hold.
-fn kept(file: &Path, make: impl FnOnce() -> Result<String>) -> Result<Value> {
-    if !file.exists() {
-        fs::write(file, make()?)?;
-    }
-    let text = fs::read_to_string(file)?;
-    serde_json::from_str(&text).with_context(|| file.display().to_string())
+    failures.end()
 }
 
 /// What `hyperfine` measures of a program as it is set up and with malloc's tunable, as JSON.
 fn hyperfine(program: &Program, work: &Path) -> Result<String> {
-    if find("hyperfine").is_none() {
-        bail!("hyperfine is not here: apt install hyperfine");
-    }
     let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
     let words: Vec<String> = program.words()?.iter().map(quoted).collect();
     let words = words.join(" ");

@@ -46,6 +46,18 @@ impl Score {
         let rows = predictions.map(|prediction| Row::of(prediction, plain)).collect();
         Self { program: program.to_owned(), cure: None, rows }
     }
+
+    /// What came of it, a line for each prediction.
+    pub(super) fn lines(&self) -> String {
+        match self.rows[..] {
+            [] => format!("{}: no prediction\n", self.program),
+            _ => aligned(&self.cells()),
+        }
+    }
+
+    fn cells(&self) -> Vec<[String; 6]> {
+        self.rows.iter().map(|row| row.cells(&self.program)).collect()
+    }
 }
 
 /// The CPU time of a run with base pages.
@@ -117,20 +129,21 @@ fn spanned([value, low, high]: [f64; 3]) -> String {
 pub(super) fn table(scores: &[Score]) -> String {
     let heading = ["program", "rung", "predicted, ms", "came, ms", "off by", "so"];
     let mut lines = vec![heading.map(ToOwned::to_owned)];
-    for score in scores {
-        lines.extend(score.rows.iter().map(|row| row.cells(&score.program)));
-    }
+    lines.extend(scores.iter().flat_map(Score::cells));
+    aligned(&lines) + "\n" + &summed(scores)
+}
+
+/// Lines of cells, one below the other.
+fn aligned(lines: &[[String; 6]]) -> String {
     let width = |column: usize| {
         lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
     };
     let widths: [usize; 6] = std::array::from_fn(width);
     let mut text = String::new();
-    for line in &lines {
+    for line in lines {
         let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
-    text.push('\n');
-    text.push_str(&summed(scores));
     text
 }
 

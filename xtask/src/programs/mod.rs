@@ -1,16 +1,19 @@
 //! Real programs that `pagelab try` and what `pagelab explain` predicts are held against.
 //!
 //! The one idea: programs are data (`programs.toml`); one that is not here is skipped with its
-//! cure. What came of a program is kept, so that the list can be gone through in pieces.
+//! cure, before any other runs. What came of a program is on the disk before the next one starts,
+//! and one that fails is named at the end: the list can be gone through in pieces.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::shell::{find, line};
 
@@ -73,7 +76,7 @@ pub(crate) struct Program {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct Table {
     program: Vec<Program>,
 }
 
@@ -85,12 +88,12 @@ const ROOT: &str = "@root@";
 /// # Errors
 /// When the table cannot be read.
 pub(crate) fn of(score: Score) -> Result<Vec<Program>> {
-    let file: File = toml::from_str(include_str!("programs.toml"))?;
+    let table: Table = toml::from_str(include_str!("programs.toml"))?;
     let is_mine = |program: &Program| match score {
         Score::Segment => program.segment,
         _ => program.only.is_none_or(|only| only == score),
     };
-    Ok(file.program.into_iter().filter(is_mine).collect())
+    Ok(table.program.into_iter().filter(is_mine).collect())
 }
 
 impl Program {
@@ -106,8 +109,9 @@ impl Program {
         Ok(self.words.iter().map(|word| word.replace(ROOT, &root.to_string_lossy())).collect())
     }
 
-    /// Makes what it needs.
+    /// Says that it comes next, and makes what it needs.
     pub(crate) fn prepared(&self, work: &Path) -> Result<()> {
+        eprintln!("{} ({})", self.name, self.kind);
         let Some(prepare) = &self.prepare else { return Ok(()) };
         shell(prepare, work).with_context(|| format!("preparing {}", self.name))
     }
@@ -141,6 +145,70 @@ impl Program {
                 String::from_utf8_lossy(&output.stderr)
             ),
         }
+    }
+}
+
+/// The programs of a score, or the one of this name: those that are here, and those that are not,
+/// which are said to be missing.
+///
+/// # Errors
+/// When the table cannot be read.
+pub(crate) fn here(
+    score: Score,
+    only: Option<&String>,
+    work: &Path,
+) -> Result<(Vec<Program>, Vec<Program>)> {
+    let mut programs = of(score)?;
+    programs.retain(|program| only.is_none_or(|only| *only == program.name));
+    let (here, missing): (Vec<_>, _) =
+        programs.into_iter().partition(|program| program.is_here(work));
+    for program in &missing {
+        println!("skipped: {} is not here: {}", program.name, program.cure);
+    }
+    Ok((here, missing))
+}
+
+/// What a file holds, or is made to hold: whole, or not at all.
+///
+/// # Errors
+/// When it cannot be made, written or read.
+pub(crate) fn kept(file: &Path, make: impl FnOnce() -> Result<String>) -> Result<Value> {
+    let parsed = |text: &str| serde_json::from_str(text).context(file.display().to_string());
+    if file.exists() {
+        return parsed(&fs::read_to_string(file)?);
+    }
+    let text = make()?;
+    let value = parsed(&text)?;
+    let unfinished = file.with_extension("unfinished");
+    let mut to = File::create(&unfinished)?;
+    to.write_all(text.as_bytes())?;
+    to.sync_all()?;
+    fs::rename(&unfinished, file)?;
+    Ok(value)
+}
+
+/// What came of each program, and which ones failed.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(Vec<String>);
+
+impl Failures {
+    /// What came of a program; a failure is said now and named at the end.
+    pub(crate) fn passed<T>(&mut self, program: &Program, came: Result<T>) -> Option<T> {
+        came.inspect_err(|why| {
+            eprintln!("failed: {}: {why:#}", program.name);
+            self.0.push(program.name.clone());
+        })
+        .ok()
+    }
+
+    /// Whether all passed.
+    ///
+    /// # Errors
+    /// With the names of those that did not.
+    pub(crate) fn end(self) -> Result<()> {
+        let names = self.0.join(", ");
+        ensure!(self.0.is_empty(), "{names} failed; what came of the others is kept: call again");
+        Ok(())
     }
 }
 

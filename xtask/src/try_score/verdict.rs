@@ -97,6 +97,19 @@ impl Repeated {
         let planted = wanted.map(found);
         Self { program: program.to_owned(), said, holds, planted }
     }
+
+    /// A line of the table.
+    pub(super) fn line(&self) -> String {
+        let Self { program, said, holds, planted } = self;
+        let so = if *holds { "repeated" } else { "NOT REPEATED" };
+        let found = match planted {
+            Some(true) => ", planted and found",
+            Some(false) => ", planted and NOT FOUND",
+            None => "",
+        };
+        let [one, other] = said.each_ref().map(Said::words);
+        format!("{program:<12}{one:<26}{other:<26}{so}{found}")
+    }
 }
 
 /// A ratio by both tools.
@@ -130,6 +143,19 @@ impl Beside {
     fn overlaps(&self) -> bool {
         self.ours[1] <= self.other[2] && self.other[1] <= self.ours[2]
     }
+
+    /// A line of the table.
+    pub(super) fn line(&self) -> String {
+        let [ours, other] =
+            [self.ours, self.other].map(|[v, low, high]| format!("{v:.3} ({low:.3} to {high:.3})"));
+        let so = match (self.overlaps(), self.is_narrow()) {
+            (true, true) => "overlap",
+            (false, true) => "DO NOT OVERLAP",
+            (true, false) => "overlap, but wider than 5 %",
+            (false, false) => "do not overlap, wider than 5 %",
+        };
+        format!("{:<12}{ours:<26}{other:<26}{so}", self.program)
+    }
 }
 
 /// The ratio of two means with two standard errors of it.
@@ -151,18 +177,15 @@ fn mean(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, (squares / (many - 1.0) / many).sqrt()))
 }
 
+/// What stands above the lines of programs.
+pub(super) const HEADING: &str =
+    "program     one run                   another                   so";
+
 /// Both tables, and what they come to.
 pub(super) fn table(repeated: &[Repeated], beside: &[Beside]) -> String {
-    let mut text = format!("{:<12}{:<26}{:<26}so\n", "program", "one run", "another");
-    for Repeated { program, said, holds, planted } in repeated {
-        let so = if *holds { "repeated" } else { "NOT REPEATED" };
-        let found = match planted {
-            Some(true) => ", planted and found",
-            Some(false) => ", planted and NOT FOUND",
-            None => "",
-        };
-        let [one, other] = said.each_ref().map(Said::words);
-        let _ = writeln!(text, "{program:<12}{one:<26}{other:<26}{so}{found}");
+    let mut text = format!("{HEADING}\n");
+    for program in repeated {
+        let _ = writeln!(text, "{}", program.line());
     }
     let again = repeated.iter().filter(|program| program.holds).count();
     let decided = |program: &&Repeated| program.said.iter().all(|said| *said != Said::Open);
@@ -177,15 +200,7 @@ pub(super) fn table(repeated: &[Repeated], beside: &[Beside]) -> String {
         "program", "try", "hyperfine"
     );
     for one in beside {
-        let [ours, other] =
-            [one.ours, one.other].map(|[v, low, high]| format!("{v:.3} ({low:.3} to {high:.3})"));
-        let so = match (one.overlaps(), one.is_narrow()) {
-            (true, true) => "overlap",
-            (false, true) => "DO NOT OVERLAP",
-            (true, false) => "overlap, but wider than 5 %",
-            (false, false) => "do not overlap, wider than 5 %",
-        };
-        let _ = writeln!(text, "{:<12}{ours:<26}{other:<26}{so}", one.program);
+        let _ = writeln!(text, "{}", one.line());
     }
     text
 }
