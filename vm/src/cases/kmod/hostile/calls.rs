@@ -104,11 +104,13 @@ impl Worker<'_> {
             4 => 2 * MIB as u64,
             _ => 0,
         };
+        let is_cut = !dice.once_in(4);
         // MAP_ANONYMOUS and MAP_HUGETLB would be about other memory.
         let flags = flags & !0x20 & !0x4_0000;
-        let how = Mapping { bytes, protection, flags, offset };
         let Some(slot) = &self.slots[index] else { return Err(Errno::BADF) };
-        self.ground.map(at, &slot.device.0, how)?;
+        // Otherwise most mappings would be longer than what they are of.
+        let bytes = if is_cut && slot.bytes > 0 { bytes.min(slot.bytes) } else { bytes };
+        self.ground.map(at, &slot.device.0, Mapping { bytes, protection, flags, offset })?;
         let oldest = self.dice.usize(..self.recent.len());
         self.recent[oldest] = Place { at: at / PAGE * PAGE, pages: bytes / PAGE, slot: index };
         self.count(MAPPINGS);
@@ -210,7 +212,7 @@ impl Worker<'_> {
         let Some(slot) = &mut self.slots[index] else { return Err(Errno::BADF) };
         slot.device.0.call(number, &mut raw)?;
         // An ALLOC may have been among them, of whatever type.
-        (slot.memtype, slot.mark) = (None, None);
+        (slot.memtype, slot.bytes, slot.mark) = (None, 0, None);
         Ok(())
     }
 

@@ -62,6 +62,8 @@ pub(super) struct Slot {
     pub(super) device: Device,
     /// The type of its allocation, where this worker alone can have made it.
     pub(super) memtype: Option<u32>,
+    /// Bytes of it; 0 where they are unknown.
+    pub(super) bytes: usize,
     /// Whether no other process has this file.
     pub(super) is_own: bool,
     /// What is written to its pages; none where others may write too.
@@ -140,7 +142,7 @@ impl<'a> Worker<'a> {
         let node =
             pagelab_sys::vm::hostile::Node::open(pagelab_sys::vm::hostile::Door::Pagelab, write)?;
         self.slots[index] =
-            Some(Slot { device: Device(node), memtype: None, is_own: true, mark: None });
+            Some(Slot { device: Device(node), memtype: None, bytes: 0, is_own: true, mark: None });
         // Otherwise most files would be closed before anybody allocates.
         if self.dice.once_in(4) { Ok(()) } else { self.alloc_in(index) }
     }
@@ -151,7 +153,7 @@ impl<'a> Worker<'a> {
         let slot = if self.dice.once_in(2) {
             let shared = &self.shared[self.dice.usize(..self.shared.len())];
             let device = Device(shared.device.0.duplicate()?);
-            Slot { device, memtype: shared.memtype, is_own: false, mark: None }
+            Slot { device, memtype: shared.memtype, bytes: 0, is_own: false, mark: None }
         } else {
             let from = self.any()?;
             let Some(slot) = &self.slots[from] else { return Err(Errno::BADF) };
@@ -178,6 +180,7 @@ impl<'a> Worker<'a> {
         let Some(slot) = &mut self.slots[index] else { return Err(Errno::BADF) };
         slot.device.alloc(&want)?;
         slot.memtype = Some(want.memtype);
+        slot.bytes = usize::try_from(want.bytes).unwrap_or(0);
         self.marks += 1;
         slot.mark = slot.is_own.then_some(self.marks);
         self.count(ALLOCATIONS);
@@ -192,8 +195,12 @@ impl<'a> Worker<'a> {
         }
         let memtype = dice.one_of(&[0, 1, 2, 2, 1, 3]);
         let layout = dice.one_of(if self.reserved > 0 { &[0, 1, 2, 2] } else { &[0, 0, 1, 2] });
-        let leaf_shift =
-            if dice.once_in(100) { 30 } else { dice.one_of(&[12, 12, 12, 12, 12, 21]) };
+        // Giving pages their type is what takes the time: few regions are large.
+        let leaf_shift = match dice.usize(..100) {
+            0 => 30,
+            1..6 => 21,
+            _ => 12,
+        };
         let leaves = if leaf_shift == 12 { 1 + dice.usize(..64) } else { 1 + dice.usize(..2) };
         let bytes = if leaf_shift == 30 { 1 << 30 } else { leaves << leaf_shift };
         let room = if layout == 2 { (self.reserved >> leaf_shift).max(1) } else { 1 };
@@ -208,7 +215,8 @@ impl<'a> Worker<'a> {
         let flags = dice.one_of(&[SEGMENT, SEGMENT | ZERO_AT_FAULT, SEGMENT | ZERO_AT_FAULT]);
         let room = if layout == 2 { (reserved >> 21).max(1) } else { 1 };
         let offset = (dice.u64(..) % room) << 21;
-        let bytes = (1 + dice.usize(..1024)) * PAGE;
+        let most = dice.one_of(&[64, 64, 1024]);
+        let bytes = (1 + dice.usize(..most)) * PAGE;
         let leaf_shift = dice.one_of(&[12, 21, 21, 21]);
         Alloc { layout, leaf_shift, flags, offset, ..Alloc::pages(0, bytes) }
     }
