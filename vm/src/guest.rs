@@ -83,11 +83,6 @@ impl Guest {
         self.orders.as_ref().map_or_else(release, |orders| orders.kernel.clone())
     }
 
-    /// Whether the kernel is the one that checks itself, with KASAN, lockdep and page poisoning.
-    pub(crate) fn is_sanitized(&self) -> bool {
-        self.kernel() == "sanitized"
-    }
-
     /// The machine's name in the lane; `host` elsewhere.
     pub(crate) fn machine(&self) -> &str {
         self.orders.as_ref().map_or("host", |orders| &orders.machine)

@@ -26,7 +26,7 @@ use super::{
     load,
 };
 use crate::{
-    guest::{Guest, set, text},
+    guest::{Guest, set},
     verdict::Verdict,
 };
 
@@ -65,8 +65,8 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
             guest.progress(format!("kmod/hostile: {text}"));
         }
     }
-    let (after, noise) = (free_kb()?, NOISE_KB + quarantine_kb(guest)?);
-    ensure!(after + noise >= before, "{before} kB were free, {after} kB are, of {noise} that may");
+    let after = free_kb()?;
+    ensure!(after + NOISE_KB >= before, "{before} kB were free, {after} kB are");
     loaded.unload()?;
     lockdep()?;
     for (index, name) in worker::COUNTED.iter().enumerate() {
@@ -80,20 +80,6 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     }
     let done = tally.get(worker::CALLED);
     Verdict::ok(format!("{done} calls, seeds {SEED:#x} to {seed:#x}"))
-}
-
-/// What a kernel with KASAN keeps of what was freed: a 32nd of the memory
-/// (`QUARANTINE_FRACTION` of `mm/kasan/quarantine.c`, Linux 6.12); 0 in others. Pages of the module
-/// never get there: those are counted by [`all_back`].
-fn quarantine_kb(guest: &Guest) -> Result<u64> {
-    const FRACTION: u64 = 32;
-    if !guest.is_sanitized() {
-        return Ok(0);
-    }
-    let memory = text("/proc/meminfo")?;
-    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kb = total.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kb.with_context(|| format!("no MemTotal: {memory}"))? / FRACTION)
 }
 
 /// How far a run is, worth saying each 5 %.
