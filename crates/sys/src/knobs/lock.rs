@@ -195,4 +195,39 @@ mod tests {
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("run 7") && told[1].contains("run 9"), "{told:?}");
     }
+
+    #[test]
+    fn one_that_does_not_sign_is_told_after_a_while_and_once() {
+        let unsigned = |times: u32| (0..times).map(|_| 0);
+        let asked = unsigned(UNSIGNED).chain([7]).chain(unsigned(UNSIGNED + 5));
+        let mut asked: std::collections::VecDeque<u32> = asked.collect();
+        let mut told = Vec::new();
+        let mut tell = |held: &KnobError| told.push(held.to_string());
+        let ask = || match asked.pop_front() {
+            Some(pid) => Err(KnobError::Held { pid, run: format!("run {pid}") }),
+            None => Ok(()),
+        };
+        patiently(Duration::from_secs(600), &mut tell, ask).unwrap();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("run 7") && told[1].contains("run 0"), "{told:?}");
+    }
+
+    #[test]
+    fn a_lock_is_held_through_its_own_description_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::at(root.path());
+        let held = Lock::of(&place.lock(), "a run").unwrap();
+        assert!(is_held_through(&place, &held.description));
+        let second = File::open(place.lock()).unwrap();
+        assert!(!is_held_through(&place, &second), "the same file, opened once more");
+        fs::write(root.path().join("other"), "").unwrap();
+        let other = File::open(root.path().join("other")).unwrap();
+        assert!(!is_held_through(&place, &other), "another file");
+        // A fork that drops its copy unlocks nothing.
+        let forked = Lock { pid: held.pid + 1, description: held.description.try_clone().unwrap() };
+        drop(forked);
+        assert!(!is_held_through(&place, &second));
+        drop(held);
+        assert!(is_held_through(&place, &second));
+    }
 }

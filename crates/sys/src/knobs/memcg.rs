@@ -239,6 +239,7 @@ mod tests {
         );
         let (above, _, must_enable) = parent(&tree).unwrap();
         assert_eq!((above.to_str(), must_enable), (Some("/sys/fs/cgroup/user"), false));
+        assert!(is_offered(&tree));
     }
 
     #[test]
@@ -283,6 +284,20 @@ mod tests {
             assert_eq!((group.used(), group.file_cache()), (Some(4096), Some(7)));
             group.door().unwrap().write_all(b"0").unwrap();
             assert_eq!(text("cgroup.procs"), "0");
+        }
+    }
+
+    #[test]
+    fn the_peak_and_the_kills_are_read_by_the_files_of_its_version() {
+        for (unified, peak, events) in [
+            (true, "memory.peak", "memory.events"),
+            (false, "memory.max_usage_in_bytes", "memory.oom_control"),
+        ] {
+            let counts = "oom_kill_disable 0\noom 9\noom_kill 3\n";
+            let (_root, read) = group(unified, &[(peak, "8192\n"), (events, counts)]);
+            assert_eq!((read.peak(), read.kills()), (Some(8192), 3));
+            let (_root, older) = group(unified, &[]);
+            assert_eq!((older.peak(), older.kills()), (None, 0));
         }
     }
 
