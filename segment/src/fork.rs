@@ -11,16 +11,11 @@
 //! module: those are copied one after the other. Who makes a child by another way than libc's
 //! (`clone` by number) has a child whose first touch of either ends it with a segmentation fault.
 //!
-//! One moment the fork cannot wait for. A thread that needs memory takes over pages of a thread
-//! that has ended: mimalloc clears the bit of such a page, then claims the page, and sets the bit
-//! again if somebody else has it by then. No lock is held and nothing is called, so a fork may fall
-//! between the first two. In the child the bit stays clear, and who frees a block of that page
-//! there waits for it for ever (`mi_bitmap_clear_once_set`). Such a child is ended, with a sentence
-//! ([`waits`]).
+//! One moment of the allocator the fork cannot wait for: [`crate::careful`].
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
+    sync::atomic::{AtomicI32, AtomicUsize, Ordering},
 };
 
 use pagelab_sys::process::{
@@ -30,7 +25,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::Area,
-    copies, count,
+    careful, copies, count,
     freeze::Frozen,
     ground::{Ground, is_present},
     heap, helper, kept, kernel, leaves,
@@ -49,11 +44,6 @@ static COPIES: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static WRONG: AtomicI32 = AtomicI32::new(0);
 /// What keeps pages of pools frozen.
 static FROZEN: AtomicI32 = AtomicI32::new(-1);
-/// Whether this process came of a fork, and how often its only thread waited for another one.
-static IS_CHILD: AtomicBool = AtomicBool::new(false);
-static WAITED: AtomicUsize = AtomicUsize::new(0);
-/// A thread that has just ended may leave something to wait for, but not so often.
-const WAITS: usize = 1000;
 
 /// Before a fork, in the thread that forks.
 pub(crate) extern "C" fn before() {
@@ -62,6 +52,7 @@ pub(crate) extern "C" fn before() {
     ALLOCATOR.enter();
     leaves::before_fork();
     edge::aside(|| {
+        careful::before_fork();
         WRONG.store(0, Ordering::Relaxed);
         let is_any = |has: fn(&Area) -> bool| AREAS.into_iter().any(has);
         if is_any(Area::has_pool) {
@@ -140,7 +131,7 @@ pub(crate) extern "C" fn after() {
 
 /// After it, in the child.
 pub(crate) extern "C" fn after_in_child() {
-    IS_CHILD.store(true, Ordering::Relaxed);
+    careful::after_fork_in_child();
     edge::aside(|| {
         if own().is_err() {
             count::backed(Backed::Lost, 1);
@@ -156,24 +147,6 @@ pub(crate) extern "C" fn after_in_child() {
         drop(Frozen::again(FROZEN.swap(-1, Ordering::Relaxed)));
     });
     free();
-}
-
-/// The allocator waits for another thread: the end of a child that has none.
-#[cold]
-pub(crate) fn waits() {
-    std::thread::yield_now();
-    edge::aside(|| {
-        if !IS_CHILD.load(Ordering::Relaxed) || kernel::threads() != 1 {
-            return;
-        }
-        if WAITED.fetch_add(1, Ordering::Relaxed) == WAITS {
-            kernel::say(
-                b"pagelab: a child of fork ends: when it was made another thread was taking memory \
-                  over, and nothing can finish that here\n",
-            );
-            kernel::abort();
-        }
-    });
 }
 
 /// Makes all of this process's segments its own.

@@ -262,10 +262,11 @@ fn clean_given(stops: fn() -> bool) {
         UNSEEN.fetch_sub(1, Ordering::Relaxed);
         let is_there = clean(leaf);
         cleared += usize::from(is_there);
-        if !is_there {
-            KEPT.fetch_sub(1, Ordering::Relaxed);
-        }
+        // A child of fork looks at states only while any is counted.
         state.store(if is_there { ZERO } else { NONE }, Ordering::Release);
+        if !is_there {
+            KEPT.fetch_sub(1, Ordering::Release);
+        }
     }
     count::add(Counted::HelperBytes, cleared * PMD);
 }

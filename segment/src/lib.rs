@@ -23,6 +23,7 @@ mod area;
 mod back;
 mod begin;
 mod breaks;
+mod careful;
 mod changes;
 mod copies;
 mod count;

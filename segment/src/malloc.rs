@@ -19,7 +19,7 @@ use pagelab_sys::process::{
 
 use crate::{
     area::PAGE,
-    begin, count,
+    begin, careful, count,
     heap::{self, AREA},
     orders,
 };
@@ -88,7 +88,7 @@ unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
 unsafe extern "C" fn free(at: *mut c_void) {
     if AREA.has(at.addr()) {
         // SAFETY: rule 1, and it lies in the allocator's segment.
-        unsafe { mi::mi_free(at) };
+        unsafe { careful::free(at) };
     } else {
         // SAFETY: rule 1, and it lies elsewhere.
         unsafe { __libc_free(at) };
@@ -109,24 +109,29 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     if bytes == 0 {
         // As glibc does.
         // SAFETY: rule 1.
-        unsafe { mi::mi_free(old) };
+        unsafe { careful::free(old) };
         return ptr::null_mut();
     }
-    // SAFETY: rule 1, and it lies in the allocator's segment.
-    let new = unsafe { mi::mi_realloc(old, bytes) };
-    if !new.is_null() {
-        return new;
+    let is_due = careful::is_due();
+    if !is_due {
+        // SAFETY: rule 1, and it lies in the allocator's segment.
+        let new = unsafe { mi::mi_realloc(old, bytes) };
+        if !new.is_null() {
+            return new;
+        }
     }
-    fell_back(bytes, 0);
+    // SAFETY: rule 1.
+    let had = unsafe { mi::mi_usable_size(old) };
+    if is_due && (had / 2..=had).contains(&bytes) {
+        return old;
+    }
     // SAFETY: takes a number.
-    let new = unsafe { __libc_malloc(bytes) };
+    let new = unsafe { malloc(bytes) };
     if !new.is_null() {
-        // SAFETY: rule 1.
-        let had = unsafe { mi::mi_usable_size(old) };
         // SAFETY: no more than either has, and one of them is new.
         unsafe { ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), had.min(bytes)) };
         // SAFETY: rule 1.
-        unsafe { mi::mi_free(old) };
+        unsafe { careful::free(old) };
     }
     new
 }

@@ -6,7 +6,8 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::{
     answer::{done, place},
-    fork::{self, ALLOCATOR},
+    careful,
+    fork::ALLOCATOR,
     kernel::{self, Map},
 };
 
@@ -24,7 +25,7 @@ extern "C" fn __wrap_pthread_mutex_unlock(_: *mut c_void) -> c_int {
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn __wrap_sleep(_: c_uint) -> c_uint {
-    fork::waits();
+    careful::waits();
     0
 }
 

@@ -275,6 +275,16 @@ fn a_child_meets_no_lock_of_a_thread_that_was_starting() {
 }
 
 #[test]
+fn a_child_gives_back_what_a_thread_was_taking_over() {
+    let lab = Lab::new();
+    let Some(program) = compiled(&lab, "segments") else { return };
+    let words = [program.to_str().unwrap(), "ended", "2000"];
+    let (ended, told) = segmented(&lab, &["--heap", "256m", "--mmap", "64m"], &words);
+    ended.exits(0);
+    assert_eq!(ended.stdout, "ended\n", "{told:#}");
+}
+
+#[test]
 fn leaves_are_right_by_the_page_table_or_not_proven() {
     let lab = Lab::new();
     let Some(program) = compiled(&lab, "segments") else { return };

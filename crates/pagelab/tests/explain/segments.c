@@ -1,9 +1,11 @@
 /* Allocates, maps, moves and forks on four threads, and checks what it finds: ROUNDS [WORD];
  * with a word it becomes `echo WORD`. hold MIB: has so much by malloc and by maps, and checks
  * it. again ROUNDS: fills and gives back, and finds zeros, in a child and alone, too. start
- * ROUNDS: forks while threads start, which the child does, too. faults MIB: says how many it took
- * to touch a map of so much. calls MIB ROUNDS: says the median nanoseconds of mmap and munmap of a
- * map that is written to between them, and of the CPU time of a round. */
+ * ROUNDS: forks while threads start, which the child does, too. ended ROUNDS: forks while
+ * threads take over what others left that have ended, and the child gives all of it back.
+ * faults MIB: says how many it took to touch a map of so much. calls MIB ROUNDS: says the
+ * median nanoseconds of mmap and munmap of a map that is written to between them, and of the
+ * CPU time of a round. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -293,6 +295,71 @@ static int start(int forks) {
 	return 0;
 }
 
+/* Blocks that threads left, of many sizes: who ends leaves some, who begins takes over their pages
+ * and gives a few back. */
+enum { SIZES = 38, EACH = 20, ENDING = 6 };
+static void *left[SIZES][EACH];
+static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER;
+
+static void *leaves(void *rest) {
+	void *old[SIZES];
+	size_t size = 200;
+	int nth = (int)(uintptr_t)rest % EACH;
+	pthread_mutex_lock(&leaving);
+	for (int i = 0; i < SIZES; i++) old[i] = left[i][nth], left[i][nth] = 0;
+	pthread_mutex_unlock(&leaving);
+	for (int i = 0; i < SIZES; i++) {
+		void *mine = malloc(size += size / 10);
+		if (!mine) fail("no memory", i);
+		memset(mine, nth, 200);
+		free(old[i]), old[i] = mine;
+	}
+	pthread_mutex_lock(&leaving);
+	for (int i = 0; i < SIZES; i++) {
+		void *mine = old[i];
+		old[i] = left[i][nth], left[i][nth] = mine;
+	}
+	pthread_mutex_unlock(&leaving);
+	for (int i = 0; i < SIZES; i++) free(old[i]);
+	return 0;
+}
+
+static void *ends(void *rest) {
+	pthread_t thread;
+	for (uintptr_t i = (uintptr_t)rest; !stop; i += 7)
+		if (pthread_create(&thread, 0, leaves, (void *)i) || pthread_join(thread, 0))
+			fail("thread", 0);
+	return rest;
+}
+
+static int ended(int forks) {
+	pthread_t threads[ENDING];
+	for (long i = 0; i < ENDING; i++)
+		if (pthread_create(&threads[i], 0, ends, (void *)i)) fail("thread", i);
+	for (int round = 0; round < forks; round++) {
+		int status;
+		pthread_mutex_lock(&leaving);
+		pid_t pid = fork();
+		if (pid == 0) {
+			alarm(60);
+			for (int i = 0; i < SIZES; i++)
+				for (int k = 0; k < EACH; k++) {
+					/* Larger by far, so that the old one is given back. */
+					char *more = left[i][k] && k % 8 == 0 ? realloc(left[i][k], 20000) : left[i][k];
+					if (more && more[199] != k) _exit(1);
+					free(more);
+				}
+			_exit(0);
+		}
+		pthread_mutex_unlock(&leaving);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status) fail("the child", status);
+	}
+	stop = 1;
+	for (int i = 0; i < ENDING; i++) pthread_join(threads[i], 0);
+	puts("ended");
+	return 0;
+}
+
 int main(int count, char **words) {
 	if (count > 2 && !strcmp(words[1], "faults"))
 		return touch(atol(words[2]));
@@ -302,6 +369,8 @@ int main(int count, char **words) {
 		return again(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "start"))
 		return start(atoi(words[2]));
+	if (count > 2 && !strcmp(words[1], "ended"))
+		return ended(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "hold"))
 		return hold(atol(words[2]));
 	rounds = count > 1 ? atoi(words[1]) : 20000;

@@ -58,6 +58,8 @@ listed! {
         Lost,
         /// Forks during which other threads could write to a pool, as the kernel keeps nobody.
         Torn,
+        /// Pages of the heap that were left for good in children of fork.
+        Left,
         /// Segments whose frames nobody may see here.
         Unseen,
         /// Leaves of 1 GiB that were looked at: contiguous, and aligned as their addresses are.

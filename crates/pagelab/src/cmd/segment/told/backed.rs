@@ -67,6 +67,7 @@ impl Told<'_> {
             (Backed::Bounded, "change refused, as the process has too many mappings"),
             (Backed::Lost, "child of fork ended for want of memory"),
             (Backed::Torn, "fork while others could write, as nothing holds writers here"),
+            (Backed::Left, "page of the heap left in children, as a thread was taking it over"),
         ] {
             let count = self.backed(of);
             if count > 0 {
@@ -97,6 +98,7 @@ impl Told<'_> {
             "bounded": of(Backed::Bounded),
             "fork": {
                 "copied": of(Backed::Copied), "lost": of(Backed::Lost), "torn": of(Backed::Torn),
+                "left": of(Backed::Left),
             },
         })
     }
