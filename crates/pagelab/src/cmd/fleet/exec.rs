@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
     str::FromStr,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -18,7 +18,7 @@ use pagelab_bench::{
     tasks::{FILE as LIST, List, Task},
 };
 use pagelab_record::{Record, RunHeader};
-use pagelab_sys::files::folder::Folder;
+use pagelab_sys::{files::folder::Folder, time::monotonic_raw_ns};
 use pagelab_workloads::{WORKLOADS, is_no_measurement};
 
 use super::list_in;
@@ -194,12 +194,13 @@ fn alone(
         let (path, number) = (path.display(), shard.number);
         format!("{path}: another pagelab of this machine measures shard {number} into this folder")
     };
-    let begin = Instant::now();
+    let limit = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+    let deadline = monotonic_raw_ns().saturating_add(limit);
     let mut is_told = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if begin.elapsed() >= patience => {
+            Err(TryLockError::WouldBlock) if monotonic_raw_ns() >= deadline => {
                 return Err(Failure::host(anyhow!("{}: --wait waits for it to end", held())));
             }
             Err(TryLockError::WouldBlock) => {
