@@ -1,6 +1,6 @@
 //! Governors and turbo of a machine that is made of files: those who test are guests, as a rule,
-//! and have neither. Its folder lies over the kernel's in a mount namespace, which the run, its cases
-//! and its watchdog share.
+//! and have neither. Its folder lies over the kernel's in a mount namespace, which the run, its
+//! cases and its watchdog share.
 
 use std::{
     fs,
