@@ -4,7 +4,8 @@
 //! The one idea: the kernel has a *policy* for each group of processors that share a frequency, and
 //! each policy its own governor, so the setting of a machine is a list of files. Turbo is one
 //! switch for all, which drivers name differently
-//! (`Documentation/admin-guide/pm/{cpufreq,intel_pstate}`, Linux 6.18). A guest has neither, as a rule.
+//! (`Documentation/admin-guide/pm/{cpufreq,intel_pstate}`, Linux 6.18). A guest has neither, as
+//! a rule.
 
 use std::path::PathBuf;
 
