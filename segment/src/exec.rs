@@ -4,6 +4,9 @@
 //! The one idea: it is told what there is ([`told`]), and the call goes on to libc as it came. One
 //! that fails, as a search for a program may, costs nothing: what is told again replaces what was
 //! told. libc's own `posix_spawn` and `system` make a child first, whose memory is nobody's yet.
+//!
+//! A program that is started with an environment of its own has no segments, and is counted. What
+//! libc starts by itself, and `execl` and its kin with another environment, is not seen.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_long, c_void},
@@ -11,9 +14,12 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, Ordering},
 };
 
-use pagelab_sys::process::preload::edge;
+use pagelab_sys::process::{
+    preload::edge,
+    segment::{Counted, SHEET},
+};
 
-use crate::told;
+use crate::{count, told};
 
 /// A call of libc, found once.
 struct Next(AtomicPtr<c_void>);
@@ -48,8 +54,53 @@ pub(crate) fn begin() {
     before();
 }
 
+/// Counts a program that gets an environment without this library: it has no segments. Whether it
+/// was counted.
+fn count_emptied(environment: Words) -> bool {
+    let passes = |entry: *const c_char| {
+        // SAFETY: rule 1 of lib.rs: an entry of an environment ends with 0.
+        let entry = unsafe { CStr::from_ptr(entry) }.to_bytes();
+        entry.strip_prefix(SHEET.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+    };
+    let is_emptied = count::is_open() && !entries(environment).any(passes);
+    if is_emptied {
+        count::replace(Counted::Emptied, 0, 1);
+    }
+    is_emptied
+}
+
+/// The entries of an environment; of none at all where it is null, as Linux takes it.
+fn entries(environment: Words) -> impl Iterator<Item = *const c_char> {
+    let mut next = environment;
+    std::iter::from_fn(move || {
+        if next.is_null() {
+            return None;
+        }
+        // SAFETY: rule 1 of lib.rs: the null at its end was not reached yet.
+        let entry = unsafe { next.read() };
+        if entry.is_null() {
+            return None;
+        }
+        next = next.wrapping_add(1);
+        Some(entry)
+    })
+}
+
+/// The environment that the program has now.
+fn own() -> Words {
+    // SAFETY: a pointer, read as libc itself reads it.
+    unsafe { environ }
+}
+
+unsafe extern "C" {
+    static environ: Words;
+}
+
 macro_rules! calls {
-    ($($name:ident($($argument:ident: $kind:ty),*);)*; $($variadic:ident)*) => {
+    (
+        $($name:ident($($argument:ident: $kind:ty),*) in $environment:expr;)*;
+        $($variadic:ident)*
+    ) => {
         fn find() {
             $($name::NEXT.find(crate::exec::name(concat!(stringify!($name), "\0")));)*
             #[cfg(target_arch = "x86_64")]
@@ -74,8 +125,14 @@ macro_rules! calls {
                 }
                 // SAFETY: the loader found it by the name of this type.
                 let call = unsafe { mem::transmute::<*mut c_void, Call>(next) };
+                let is_emptied = count_emptied($environment);
                 // SAFETY: rule 1 of lib.rs.
-                unsafe { call($($argument),*) }
+                let came = unsafe { call($($argument),*) };
+                // Who comes back has become nothing.
+                if is_emptied {
+                    count::replace(Counted::Emptied, 1, 0);
+                }
+                came
             }
         })*
 
@@ -108,14 +165,14 @@ macro_rules! calls {
 type Words = *const *const c_char;
 
 calls! {
-    execve(path: *const c_char, words: Words, environment: Words);
-    execv(path: *const c_char, words: Words);
-    execvp(file: *const c_char, words: Words);
-    execvpe(file: *const c_char, words: Words, environment: Words);
+    execve(path: *const c_char, words: Words, environment: Words) in environment;
+    execv(path: *const c_char, words: Words) in own();
+    execvp(file: *const c_char, words: Words) in own();
+    execvpe(file: *const c_char, words: Words, environment: Words) in environment;
     execveat(
         folder: c_int, path: *const c_char, words: Words, environment: Words, flags: c_int
-    );
-    fexecve(file: c_int, words: Words, environment: Words);
+    ) in environment;
+    fexecve(file: c_int, words: Words, environment: Words) in environment;
     ; execl execlp execle
 }
 

@@ -371,6 +371,19 @@ fn in_a_tree_only_what_is_named_has_segments() {
 }
 
 #[test]
+fn a_program_that_is_started_with_an_emptied_environment_is_told() {
+    let lab = Lab::new();
+    let flags = ["--heap", "64m", "--mmap", "64m"];
+    let tree = "env -i /bin/true; env /bin/true; env -i PATH=/nowhere no-such-program";
+    let (ended, told) = segmented(&lab, &flags, &["sh", "-c", tree]);
+    ended.exits(127);
+    if !is_glibc(&told) {
+        return skip("the program is not of glibc here", "a system of glibc");
+    }
+    assert_eq!(told["emptied"], 1, "one has what its parent had, and one is found nowhere: {told}");
+}
+
+#[test]
 fn published_variables_touch_the_stack_and_tell_what_became_of_the_code() {
     let lab = Lab::new();
     let Some(program) = compiled(&lab, "segments") else { return };

@@ -221,6 +221,8 @@ listed! {
         Programs,
         /// Programs that began without: others than the one that was named.
         Others,
+        /// Programs that were started with an environment of their own, without the library.
+        Emptied,
         /// Processes that told what they had when they ended; forked ones are among them.
         Told,
         /// Segments that the kernel did not give.

@@ -84,6 +84,11 @@ impl Told<'_> {
         if others > 0 {
             line.push_str(&format!("; {} had none", many(others, "other program")));
         }
+        let emptied = self.count(Counted::Emptied);
+        if emptied > 0 {
+            let programs = many(emptied, "program");
+            line.push_str(&format!("; {programs} had none: started with an emptied environment"));
+        }
         let unreserved = self.count(Counted::Unreserved);
         if unreserved > 0 {
             let errno = i32::try_from(self.count(Counted::Errno)).unwrap_or(0);
@@ -178,6 +183,7 @@ impl Told<'_> {
             "backing": self.wish.backing.name(),
             "programs": count(Counted::Programs),
             "others": count(Counted::Others),
+            "emptied": count(Counted::Emptied),
             "unreserved": count(Counted::Unreserved),
             "served": { "maps": count(Counted::Maps), "bytes": count(Counted::MapBytes) },
             "ignored": count(Counted::Ignored),
