@@ -119,15 +119,15 @@ impl Chosen {
 /// The same record with a choice, by the prices among the records of its run.
 ///
 /// # Errors
-/// Why nothing can be chosen.
+/// What is missing, where nothing can be chosen.
 pub fn chosen(record: &Record, records: &[Record]) -> Result<Record, String> {
     let mut record = record.clone();
     let Outcome::Measured(measured) = &mut record.outcome else {
-        return Err("the watched run told nothing of its mappings".to_owned());
+        return Err("a watched run that tells of its mappings".to_owned());
     };
     let prices = price(records, "4k").zip(price(records, "2m"));
     let Some((base_ns, huge_ns)) = prices else {
-        return Err("what a fault of 4 KiB and one of 2 MiB cost could not be measured".to_owned());
+        return Err("a price for faults of 4 KiB and of 2 MiB".to_owned());
     };
     let mut units: Vec<&mut Table> =
         measured.tables.iter_mut().filter(|table| is_unit(table)).collect();

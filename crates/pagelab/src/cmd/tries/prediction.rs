@@ -82,7 +82,7 @@ fn fit(run: &mut session::Run, climb: &mut Climb<'_>, say: &dyn Fn(&str)) -> Res
     match chosen {
         Ok(chosen) => run.keep(chosen),
         Err(why) => {
-            say(&format!("no mapping is chosen: {why}"));
+            say(&format!("no mapping is chosen, for want of {why}"));
             Ok(())
         }
     }
