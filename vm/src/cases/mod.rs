@@ -61,7 +61,6 @@ const RUNS: &[(&str, Run)] = &[
     ("check/everything", check::everything),
     ("check/unprivileged", check::unprivileged),
     ("try/rungs", tries::rungs),
-    ("try/inside", tries::inside),
     ("segment/pool", segments::pool),
     ("segment/module", segments::module),
     ("segment/module-1g", segments::module_large),

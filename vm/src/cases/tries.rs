@@ -1,8 +1,8 @@
 //! `pagelab try` on real kernels: every rung takes there, or says why not.
 //!
-//! The one idea: the program that is tried is first this one, which holds memory of both kinds and
+//! The one idea: the program that is tried is this one, which holds memory of both kinds and
 //! waits: static, so that what needs a dynamic loader is skipped, and what comes from outside or
-//! from the machine's settings is what is left to show; then one of glibc, for the rest.
+//! from the machine's settings is what is left to show.
 
 use std::{env, fs, os::fd::AsRawFd, thread::sleep, time::Duration};
 
@@ -46,46 +46,7 @@ pub(crate) fn hold() -> Result<()> {
 /// has just been booted.
 const SURE: [&str; 3] = ["thp-always", "shmem-thp", "collapse"];
 
-/// The same of a program that glibc loads and that maps memory itself.
-const SURE_INSIDE: [&str; 2] = ["populate", "maps-thp"];
-
 pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
-    let program = env::current_exe()?.to_string_lossy().into_owned();
-    climbed(guest, &[&program, HOLD], &SURE)
-}
-
-const MAPS: [&str; 4] = ["/bin/maps", "own", "16", "40"];
-
-pub(super) fn inside(guest: &Guest) -> Result<Verdict> {
-    let came = climbed(guest, &MAPS, &SURE_INSIDE);
-    guest.part("fragmented", fragmented(guest));
-    came
-}
-
-/// Few enough blocks of 2 MiB that free memory is broken up.
-const BLOCKS: u64 = 16;
-
-/// Free memory is broken up before each run.
-fn fragmented(guest: &Guest) -> Result<Verdict> {
-    let place = scratch();
-    let run = place.to_string_lossy().into_owned();
-    let words = ["try", "-q", "--no-prediction", "--rounds", "1", "--fragmented"];
-    let rest = ["--rung", "collapse", "-o", &run, "--"];
-    let ran = guest.run(&[&words[..], &rest, &MAPS].concat())?;
-    ensure!(ran.code == 0, "exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
-    let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
-    let _ = fs::remove_dir_all(&place);
-    let blocks = contents.records.iter().filter_map(|record| match &record.outcome {
-        Outcome::Measured(measured) => Some(values(measured, tried::FREE_BLOCKS)),
-        Outcome::Skipped { .. } | Outcome::Failed { .. } => None,
-    });
-    let blocks: Vec<u64> = blocks.flatten().collect();
-    ensure!(blocks.len() >= 2 && blocks.iter().all(|left| *left < BLOCKS), "{blocks:?} blocks");
-    Verdict::ok(format!("{blocks:?} free blocks of 2 MiB before its runs"))
-}
-
-/// Tries a program on every rung there is.
-fn climbed(guest: &Guest, program: &[&str], sure: &[&str]) -> Result<Verdict> {
     let settings = [
         "/sys/kernel/mm/transparent_hugepage/enabled",
         "/sys/kernel/mm/transparent_hugepage/shmem_enabled",
@@ -95,8 +56,11 @@ fn climbed(guest: &Guest, program: &[&str], sure: &[&str]) -> Result<Verdict> {
     let before = read()?;
     let place = scratch();
     let run = place.to_string_lossy().into_owned();
-    let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run, "--"];
-    let ran = guest.run(&[&words[..], program].concat())?;
+    let program = env::current_exe()?.to_string_lossy().into_owned();
+    let ran = {
+        let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run, "--"];
+        guest.run(&[&words[..], &[&program, HOLD]].concat())?
+    };
     ensure!(ran.code == 0, "pagelab try: exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
     let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
     let _ = fs::remove_dir_all(&place);
@@ -114,7 +78,7 @@ fn climbed(guest: &Guest, program: &[&str], sure: &[&str]) -> Result<Verdict> {
         guest.part(name, outcome.and_then(|(_, why)| Verdict::ok(why)));
     }
     ensure!(read()? == before, "settings were {before:?} and are {:?}", read()?);
-    for &name in sure {
+    for name in SURE {
         // A machine that is emulated may be too slow to see in the first run that it shares memory,
         // and beside others to look at all.
         let is_seen = |record: &Record| match &record.outcome {
@@ -158,15 +122,10 @@ fn told(record: &Record, name: &str) -> Result<(bool, String)> {
 
 /// The most bytes in the pages of the rung.
 fn large(measured: &Measured) -> u64 {
-    values(measured, tried::LARGE).into_iter().max().unwrap_or(0)
-}
-
-/// What a series says in all rounds.
-fn values(measured: &Measured, name: &str) -> Vec<u64> {
-    let series = measured.series.iter().filter(|series| series.name == name);
+    let series = measured.series.iter().filter(|series| series.name == tried::LARGE);
     let values = series.flat_map(|series| match &series.data {
         Data::Values(values) => values.clone(),
         Data::Histogram(_) | Data::Summary(_) => Vec::new(),
     });
-    values.collect()
+    values.max().unwrap_or(0)
 }

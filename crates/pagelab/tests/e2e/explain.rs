@@ -301,7 +301,8 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
     let Some(program) = touch(&lab) else { return };
     let program = program.to_str().unwrap();
     let watch = |run: &str, more: &[&str]| {
-        let words = [&["explain", "-o", run], more, &["--", program, "write", "4096", "fault"]];
+        let words =
+            [&["explain", "--wait", "-o", run], more, &["--", program, "write", "4096", "fault"]];
         let ended = lab.pagelab(&words.concat());
         ended.exits(0);
         ended.stderr
@@ -322,7 +323,7 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
     for format in ["json", "csv", "markdown", "html"] {
         lab.pagelab(&["report", "second", "--format", format]).exits(0);
     }
-    lab.pagelab(&["resume", "second"]).exits(0);
+    lab.pagelab(&["resume", "--wait", "second"]).exits(0);
 }
 
 #[test]
@@ -330,7 +331,7 @@ fn a_run_that_stopped_before_its_prices_goes_on_with_them() {
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };
     let program = program.to_str().unwrap();
-    let words = ["explain", "-q", "-o", "run", "--", program, "write", "4096", "fault"];
+    let words = ["explain", "--wait", "-q", "-o", "run", "--", program, "write", "4096", "fault"];
     // Others may disturb a price twice, which makes it invalid: that is no matter here.
     let ends = |words: &[&str]| {
         let ended = lab.pagelab(words);
@@ -348,11 +349,11 @@ fn a_run_that_stopped_before_its_prices_goes_on_with_them() {
         // As after a kill: the header, the program, and perhaps a price.
         fs::write(lab.path("run/journal.jsonl"), lines[..=kept].concat()).unwrap();
         let said = format!("{kept} of {all} cases are done, {} are left", all - kept);
-        ends(&["resume", "run", "-q"]).complains(&[&said]).shows(&["Fault latency"]);
+        ends(&["resume", "--wait", "run", "-q"]).complains(&[&said]).shows(&["Fault latency"]);
         assert_eq!(lab.lines("run").len(), lines.len());
     }
     let said = format!("{all} of {all} cases are done, 0 are left");
-    ends(&["resume", "run", "-q"]).complains(&[&said]);
+    ends(&["resume", "--wait", "run", "-q"]).complains(&[&said]);
     // Killed while the program ran.
     fs::write(lab.path("run/journal.jsonl"), &lines[0]).unwrap();
     lab.pagelab(&["resume", "run"]).exits(2).complains(&["start again with pagelab explain"]);

@@ -324,7 +324,7 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let lab = Lab::new();
     let Some(program) = compiled(&lab, "random") else { return };
     let words = [program.to_str().unwrap(), "64", "1000000"];
-    let flags = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--"];
+    let flags = ["try", "--wait", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp", "--"];
     let ended = lab.pagelab(&[&flags[..], &words].concat());
     ended.exits(0);
     let records = lab.records("run");

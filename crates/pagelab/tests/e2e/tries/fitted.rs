@@ -31,7 +31,8 @@ fn units(record: &Record) -> Vec<impl Fn(&str) -> i64> {
 fn fitted(lab: &Lab, way: &str) -> Option<Record> {
     let program = compiled(lab, "mix")?;
     build_library(PACKAGE);
-    let flags = ["try", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
+    let flags =
+        ["try", "--wait", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
     let words = [program.to_str().unwrap(), way, "64", "400"];
     let ended = lab.pagelab(&[&flags[..], &words].concat());
     let said = ended.exits(0).stdout.clone();
@@ -101,7 +102,8 @@ fn what_cannot_be_fit_says_why() {
     let lab = Lab::new();
     let script = fs::canonicalize("/bin/true").unwrap();
     build_library(PACKAGE);
-    let flags = ["try", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
+    let flags =
+        ["try", "--wait", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
     let ended = lab.pagelab(&[&flags[..], &[script.to_str().unwrap()]].concat());
     lacked(&rungs(&lab, "run")[tried::FIT]);
     ended.exits(0).shows(&["mappings were chosen, and nothing was shown: it needs"]);

@@ -120,7 +120,8 @@ fn a_program_that_fills_the_disk_is_told_and_leaves_a_readable_run() {
     let lab = Lab::new();
     let Some(_disk) = SmallDisk::mount(&lab, 4096) else { return };
     let script = "head -c 16m /dev/zero || exit 7";
-    let flags = ["try", "-q", "-o", "disk/run", "--rounds", "2", "--rung", "malloc-thp", "--"];
+    let flags =
+        ["try", "--wait", "-q", "-o", "disk/run", "--rounds", "2", "--rung", "malloc-thp", "--"];
     let ended = lab.pagelab(&[&flags[..], &["sh", "-c", script]].concat());
     assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
     lab.pagelab(&["show", "disk/run"]).exits(0);
