@@ -8,7 +8,7 @@
 //!
 //! Rules for the unsafe blocks:
 //! 1. A text that is passed ends with 0.
-//! 2. What the loader finds by a name of [`NAMES`] is of the type that C gives to that name.
+//! 2. What the loader finds by a name of `NAMES` is of the type that C gives to that name.
 //! 3. What a call of C promises about its memory its caller promises.
 
 use std::{
