@@ -15,8 +15,9 @@
 //! Leaving while another thread would have set the bit costs a page, and nothing else.
 
 use std::{
+    cell::Cell,
     ffi::c_void,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use libmimalloc_sys as mi;
@@ -29,8 +30,10 @@ static IS_DUE: AtomicBool = AtomicBool::new(false);
 /// The same, before it is known which of the two this is.
 static WOULD_BE: AtomicBool = AtomicBool::new(false);
 
-/// How often threads here have waited for another one since the last of them left.
-static WAITED: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    /// How often this thread has waited for another one since its last free began.
+    static WAITED: Cell<usize> = const { Cell::new(0) };
+}
 /// A thread that lives needs a moment for what it is waited for.
 const WAITS: usize = 1000;
 
@@ -55,6 +58,7 @@ pub(crate) fn is_due() -> bool {
 /// It is the allocator's, and nobody uses it any more.
 pub(crate) unsafe fn free(at: *mut c_void) {
     if is_due() {
+        WAITED.set(0);
         // SAFETY: the caller's; no lock is held and no value dropped where it is left.
         unsafe { way::with(at, mi::mi_free) };
     } else {
@@ -63,21 +67,30 @@ pub(crate) unsafe fn free(at: *mut c_void) {
     }
 }
 
-/// The allocator waits for another thread; does not come back where that may be for ever.
+/// The allocator waits for another thread; does not come back where that may be for ever. A free is
+/// left; anything else ends the process where it has no other thread, and goes on waiting where it
+/// has.
 #[cold]
 pub(crate) fn waits() {
     std::thread::yield_now();
-    if !is_due() || WAITED.fetch_add(1, Ordering::Relaxed) < WAITS {
+    if !is_due() {
         return;
     }
-    WAITED.store(0, Ordering::Relaxed);
-    edge::aside(|| count::backed(Backed::Left, 1));
-    way::leave();
-    kernel::say(
-        b"pagelab: a child of fork ends: when it was made another thread was taking memory over, \
-          and nothing can finish that here\n",
-    );
-    kernel::abort();
+    let waited = WAITED.get() + 1;
+    WAITED.set(waited % WAITS);
+    if waited < WAITS {
+        return;
+    }
+    if way::is_within() {
+        edge::aside(|| count::backed(Backed::Left, 1));
+        way::leave();
+    } else if edge::aside(kernel::threads) == 1 {
+        kernel::say(
+            b"pagelab: a child of fork ends: when it was made another thread was taking memory \
+              over, and nothing can finish that here\n",
+        );
+        kernel::abort();
+    }
 }
 
 /// A call that can be left from within, as by `longjmp`.
@@ -100,6 +113,11 @@ mod way {
     pub(super) unsafe fn with(argument: *mut c_void, call: Call) {
         // SAFETY: the caller's, and a word of this thread that outlives the call.
         BEGINS.with(|begins| unsafe { called(argument, begins.as_ptr(), call) });
+    }
+
+    /// Whether this thread is in such a call.
+    pub(super) fn is_within() -> bool {
+        BEGINS.get() != 0
     }
 
     /// Leaves the innermost call, if there is one.
@@ -195,6 +213,10 @@ mod way {
     pub(super) unsafe fn with(argument: *mut c_void, call: unsafe extern "C" fn(*mut c_void)) {
         // SAFETY: the caller's.
         unsafe { call(argument) };
+    }
+
+    pub(super) fn is_within() -> bool {
+        false
     }
 
     pub(super) fn leave() {}
