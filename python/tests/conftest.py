@@ -51,9 +51,15 @@ def trace(tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def client(cluster):
+    """A Dask cluster of two workers of one thread: both, also after a test that killed one."""
+    cluster.wait_for_workers(2, timeout=60)
+    return cluster
+
+
 @pytest.fixture(scope="session")
-def client():
-    """A Dask cluster of two workers of one thread."""
+def cluster():
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
