@@ -7,21 +7,28 @@
 //!
 //! Memory is bounded by what the program touches: 400 bytes for each 2 MiB, until the process ends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::AddAssign,
+};
 
 pub use super::block::SIZES;
 use super::{
     block::{Block, Extent, Fate, PAGES},
     kind::Place,
+    owners::Owner,
     places::{Area, Places},
 };
 
 /// The touched pages of every watched process.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    blocks: HashMap<(u32, u64), (Place, Block)>,
-    counts: BTreeMap<Place, Density>,
+    blocks: HashMap<(u32, u64), ((Place, Owner), Block)>,
+    counts: Densities,
 }
+
+/// What was touched, by the kind of place and whose it is.
+pub type Densities = BTreeMap<(Place, Owner), Density>;
 
 /// What was touched in one kind of place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +62,23 @@ pub struct Whole {
     pub unknown: u64,
 }
 
+impl AddAssign<&Density> for Density {
+    fn add_assign(&mut self, other: &Self) {
+        self.faults += other.faults;
+        self.pages += other.pages;
+        self.denied += other.denied;
+        self.late += other.late;
+        self.late_blocks += other.late_blocks;
+        for (whole, other) in self.by_size.iter_mut().zip(&other.by_size) {
+            whole.blocks += other.blocks;
+            whole.faults += other.faults;
+            whole.pages += other.pages;
+            whole.waves += other.waves;
+            whole.unknown += other.unknown;
+        }
+    }
+}
+
 impl Blocks {
     /// What was seen of a page: whether it is the zero page, and whether it is there at all.
     pub fn page(&self, pid: u32, address: u64) -> (bool, bool) {
@@ -64,13 +88,19 @@ impl Blocks {
 
     /// A fault that brought no base page for a first touch; `zero` if it is the zero page now.
     pub fn other(&mut self, pid: u32, address: u64, area: Option<&Area>, zero: bool) {
-        self.block(pid, address, area).other(page_of(address), zero);
+        self.block(pid, address, area, None).other(page_of(address), zero);
     }
 
-    /// The first touch of a base page in an area, which may have larger pages or not.
-    pub fn first(&mut self, pid: u32, address: u64, area: Option<&Area>, allowed: bool) {
+    /// The first touch of a base page in an area and of an owner, which may have larger pages or not.
+    pub fn first(
+        &mut self,
+        pid: u32,
+        address: u64,
+        (area, owner): (Option<&Area>, Owner),
+        allowed: bool,
+    ) {
         let page = page_of(address);
-        let block = self.block(pid, address, area);
+        let block = self.block(pid, address, area, Some(owner));
         let fates = match area {
             Some(area) if allowed => {
                 let base = address >> 21 << 21;
@@ -83,7 +113,7 @@ impl Blocks {
             }
         };
         let place = area.map_or(Place::Unknown, |area| area.place);
-        let density = self.counts.entry(place).or_default();
+        let density = self.counts.entry((place, owner)).or_default();
         density.faults += 1;
         density.denied += u64::from(area.is_some() && !allowed);
         for (whole, fate) in density.by_size.iter_mut().zip(fates.into_iter().flatten()) {
@@ -93,10 +123,17 @@ impl Blocks {
         }
     }
 
-    fn block(&mut self, pid: u32, address: u64, area: Option<&Area>) -> &mut Block {
-        let new = || (Place::Unknown, Block::default());
-        let (place, block) = self.blocks.entry((pid, address >> 21)).or_insert_with(new);
+    fn block(
+        &mut self,
+        pid: u32,
+        address: u64,
+        area: Option<&Area>,
+        owner: Option<Owner>,
+    ) -> &mut Block {
+        let new = || ((Place::Unknown, Owner::Unknown), Block::default());
+        let ((place, old), block) = self.blocks.entry((pid, address >> 21)).or_insert_with(new);
         *place = area.map_or(*place, |area| area.place);
+        *old = owner.unwrap_or(*old);
         block
     }
 
@@ -135,7 +172,7 @@ impl Blocks {
     pub fn fork(&mut self, pid: u32, parent: u32) {
         let of_parent = self.blocks.iter().filter(|((owner, _), _)| *owner == parent);
         let copies: Vec<_> = of_parent
-            .map(|((_, at), (place, block))| ((pid, *at), (*place, block.copy())))
+            .map(|((_, at), (whose, block))| ((pid, *at), (*whose, block.copy())))
             .collect();
         self.blocks.extend(copies);
     }
@@ -143,19 +180,19 @@ impl Blocks {
     /// A process ends, or becomes another program, with these mappings.
     pub fn end(&mut self, pid: u32, places: &Places) {
         let Self { blocks, counts } = self;
-        blocks.retain(|(owner, at), (place, block)| {
+        blocks.retain(|(owner, at), (whose, block)| {
             if *owner == pid {
-                count(block, places.find(pid, *at << 21), *at, counts.entry(*place).or_default());
+                count(block, places.find(pid, *at << 21), *at, counts.entry(*whose).or_default());
             }
             *owner != pid
         });
     }
 
-    /// What was touched, by place; processes that run on have these mappings.
-    pub fn finish(mut self, places: &Places) -> BTreeMap<Place, Density> {
-        for ((pid, at), (place, block)) in &self.blocks {
+    /// What was touched; processes that run on have these mappings.
+    pub fn finish(mut self, places: &Places) -> Densities {
+        for ((pid, at), (whose, block)) in &self.blocks {
             let area = places.find(*pid, *at << 21);
-            count(block, area, *at, self.counts.entry(*place).or_default());
+            count(block, area, *at, self.counts.entry(*whose).or_default());
         }
         self.counts.retain(|_, density| density.faults > 0);
         self.counts
@@ -192,6 +229,8 @@ mod tests {
 
     use super::*;
 
+    const ANONYMOUS: (Place, Owner) = (Place::Anonymous, Owner::Unknown);
+
     fn area(start: u64, end: u64) -> Area {
         let (offset, place, writable) = (0, Place::Anonymous, true);
         let (may_be_huge, untold) = (true, false);
@@ -202,9 +241,9 @@ mod tests {
     fn touched(pages: impl Iterator<Item = u64>, area: &Area) -> Density {
         let mut blocks = Blocks::default();
         for page in pages {
-            blocks.first(1, page << 12, Some(area), true);
+            blocks.first(1, page << 12, (Some(area), Owner::Unknown), true);
         }
-        blocks.finish(&Places::default())[&Place::Anonymous]
+        blocks.finish(&Places::default())[&ANONYMOUS]
     }
 
     #[test]
@@ -233,12 +272,13 @@ mod tests {
             let (offset, protection, flags, inode) = (0, 3, 2, 0);
             let start = 2 << 20;
             places.map(1, &Mapping { start, length, offset, protection, flags, inode, name });
-            blocks.first(1, page << 12, places.find(1, page << 12), true);
+            let area = places.find(1, page << 12);
+            blocks.first(1, page << 12, (area, Owner::Unknown), true);
         }
         // A program that cleans up behind itself has had it all the same.
         blocks.take(1, (2 << 20, 3 << 20), Some(&places));
         places.unmap(1, 2 << 20, 4 << 20);
-        let density = blocks.finish(&places)[&Place::Anonymous];
+        let density = blocks.finish(&places)[&ANONYMOUS];
         assert_eq!((density.pages, density.late, density.by_size[7].faults), (2, 2, 0));
         assert_eq!(density.late_blocks, 1);
     }
@@ -249,13 +289,14 @@ mod tests {
             let mut blocks = Blocks::default();
             for _ in 0..3 {
                 for page in 512..1024_u64 {
-                    blocks.first(1, page << 12, Some(&area(2 << 20, 4 << 20)), true);
+                    let area = area(2 << 20, 4 << 20);
+                    blocks.first(1, page << 12, (Some(&area), Owner::Unknown), true);
                 }
                 if told {
                     blocks.take(1, (0, 1 << 40), None);
                 }
             }
-            blocks.finish(&Places::default())[&Place::Anonymous]
+            blocks.finish(&Places::default())[&ANONYMOUS]
         };
         let whole = of(true).by_size[7];
         assert_eq!((whole.blocks, whole.faults, whole.waves, whole.unknown), (1, 1536, 3, 0));
@@ -266,8 +307,8 @@ mod tests {
     #[test]
     fn memory_that_may_have_no_larger_pages_has_none() {
         let mut blocks = Blocks::default();
-        blocks.first(1, 2 << 20, Some(&area(2 << 20, 4 << 20)), false);
-        let density = blocks.finish(&Places::default())[&Place::Anonymous];
+        blocks.first(1, 2 << 20, (Some(&area(2 << 20, 4 << 20)), Owner::Unknown), false);
+        let density = blocks.finish(&Places::default())[&ANONYMOUS];
         assert_eq!((density.faults, density.denied), (1, 1));
         assert_eq!(density.by_size, [Whole::default(); 8]);
     }

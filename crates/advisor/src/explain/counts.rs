@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    blocks::Density,
+    blocks::Densities,
     kind::{Group, Place},
 };
 
@@ -127,7 +127,7 @@ pub struct Seen {
     /// Faults by mapping: kind of place, name, and which of that name.
     pub mappings: BTreeMap<(Place, Rc<str>, u32, u64), Part>,
     /// How densely memory was touched.
-    pub density: BTreeMap<Place, Density>,
+    pub density: Densities,
     /// Exceptions that no handled fault followed: signals, and faults cut off by the end.
     pub unhandled: u64,
     /// Programs that the kernel let nobody watch further, by name; see [`super::tally`].

@@ -15,6 +15,7 @@ pub mod calls;
 pub mod counts;
 pub(crate) mod eyes;
 pub mod kind;
+pub mod owners;
 mod pace;
 mod parts;
 pub mod places;

@@ -18,7 +18,10 @@ use std::{
 
 use pagelab_sys::{counts::perf::Mapping, files::pagecache::is_tmpfs};
 
-use super::kind::Place;
+use super::{
+    kind::Place,
+    owners::{Owner, Owners, head},
+};
 
 /// Shortest time between two readings of a process's maps.
 const REFRESH_NS: u64 = 20_000_000;
@@ -60,6 +63,7 @@ pub struct Places {
 #[derive(Debug, Default, Clone)]
 struct Process {
     areas: BTreeMap<u64, Area>,
+    owners: Owners,
     read_ns: u64,
 }
 
@@ -72,7 +76,10 @@ impl Places {
     fn put(&mut self, pid: u32, mapping: &Mapping, untold: bool) {
         let (name, is_tmpfs) = self.name(&mapping.name);
         let (start, end) = (mapping.start, mapping.start.saturating_add(mapping.length));
-        let areas = &mut self.processes.entry(pid).or_default().areas;
+        let Process { areas, owners, .. } = self.processes.entry(pid).or_default();
+        let below = areas.range(..start).next_back().filter(|(_, area)| area.end > start);
+        let before = below.into_iter().chain(areas.range(start..end.max(start)));
+        owners.told(start..end, before.map(|(_, area)| area.start..area.end));
         // What is told again has new rights or has grown; what it was advised stays.
         let before = areas.range(..end).next_back().map(|(_, area)| area);
         let same = before.filter(|area| area.start <= start && end <= area.end);
@@ -108,7 +115,19 @@ impl Places {
 
     /// A part of a process's memory was unmapped.
     pub fn unmap(&mut self, pid: u32, start: u64, end: u64) {
-        cut(&mut self.processes.entry(pid).or_default().areas, start, end);
+        let Process { areas, owners, .. } = self.processes.entry(pid).or_default();
+        cut(areas, start, end);
+        owners.gone(start..end);
+    }
+
+    /// Whose the anonymous memory is that a process has touched at an address, by what says whether
+    /// a page has been touched.
+    pub fn owner(&mut self, pid: u32, address: u64, is_there: impl Fn(u64) -> bool) -> Owner {
+        let area = self.find(pid, address).filter(|area| area.place == Place::Anonymous);
+        let Some(told) = area.map(|area| !area.untold) else { return Owner::Unknown };
+        let owners = self.processes.get_mut(&pid).map(|process| &mut process.owners);
+        owners
+            .map_or(Owner::Unknown, |owners| owners.of(address, told, is_there, |at| head(pid, at)))
     }
 
     /// Where the heap of a process ends, as far as it is known.

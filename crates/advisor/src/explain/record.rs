@@ -103,7 +103,7 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
     ];
     let columns: Vec<Column> =
         columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
-    let table = |(place, density): (&Place, &Density)| {
+    let table = |name: String, density: &Density| {
         let Density { faults, pages, denied, late, late_blocks, .. } = *density;
         let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0];
         let mut rows = vec![base.map(number).to_vec()];
@@ -114,9 +114,17 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
             let row = [size << 12, blocks, faults, pages, waves, unknown, 0];
             row.into_iter().chain(late).map(number).collect()
         }));
-        Table { name: format!("density/{}", place.name()), columns: columns.clone(), rows }
+        Table { name, columns: columns.clone(), rows }
     };
-    seen.density.iter().map(table).collect()
+    let (mut places, mut parts) = (BTreeMap::<&str, Density>::new(), Vec::new());
+    for ((place, owner), density) in &seen.density {
+        *places.entry(place.name()).or_default() += density;
+        if let Some(owner) = owner.name() {
+            parts.push(table(format!("density/{}/{owner}", place.name()), density));
+        }
+    }
+    let whole = places.iter().map(|(place, density)| table(format!("density/{place}"), density));
+    whole.chain(parts).collect()
 }
 
 fn counters(watched: &Watched, measured: &mut Measured) {

@@ -293,7 +293,8 @@ impl Tally {
         if verdict.kind == Kind::Write && verdict.page == 4096 {
             let is_allowed = area.as_ref().is_none_or(|area| area.may_be_huge);
             let is_allowed = is_allowed && self.may_have_thp(pid);
-            self.blocks.first(pid, address, area.as_ref(), is_allowed);
+            let owner = self.places.owner(pid, address, |at| self.blocks.page(pid, at).1);
+            self.blocks.first(pid, address, (area.as_ref(), owner), is_allowed);
             let heap = evidence.place == Place::Heap;
             self.seen.first(First { time_ns, pid, heap, address });
         } else {

@@ -256,6 +256,42 @@ fn what_nobody_knows_bounds_a_saving_and_promises_none() {
     assert!(text.contains("khugepaged: 2.00 MiB came page by page"), "{text}");
 }
 
+/// The same, with the pages of malloc's mappings and of others apart.
+fn with_owners(owners: &[(&str, i64)]) -> Vec<Record> {
+    let mut records = with_density(0, None);
+    let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
+    let mut whole = seen.tables.pop().unwrap();
+    let count = Column { name: "late_blocks".to_owned(), unit: "count".to_owned() };
+    whole.columns.push(count);
+    whole.rows.iter_mut().for_each(|row| row.push(0));
+    for (owner, pages) in owners {
+        let mut part = whole.clone();
+        part.name = format!("density/anonymous/{owner}");
+        part.rows[0][1..5].fill(pages * 512);
+        part.rows[1] = vec![2 << 20, *pages, pages * 512, pages * 512, *pages, 0, 0, 0, 0];
+        seen.tables.push(part);
+    }
+    seen.tables.push(whole);
+    records
+}
+
+#[test]
+fn malloc_saves_surely_what_is_its_own_and_nothing_of_what_is_anothers() {
+    let saved = |owners| number(&report(&with_owners(owners)), "malloc-thp", "saved");
+    let of = |pages: f64| pages * (512.0 * 980.0 - 99_980.0);
+    let [value, low, high] = saved(&[]);
+    near(value, of(60.0));
+    assert!(low == 0.0 && high > value, "{low} {high}");
+    let [value, low, _] = saved(&[("malloc", 40)]);
+    near(value, of(60.0));
+    assert!((low - of(40.0)).abs() < of(1.0), "{low}");
+    let [value, low, _] = saved(&[("malloc", 40), ("other", 20)]);
+    near(value, of(40.0));
+    assert!(low > of(39.0), "{low}");
+    let all_of_another = report(&with_owners(&[("other", 60)]));
+    assert!(!all_of_another.markdown().contains("glibc.malloc.hugetlb"));
+}
+
 #[test]
 fn where_the_cgroup_had_no_room_a_saving_is_an_upper_bound() {
     // 1 MiB of the 60 pages was never touched.

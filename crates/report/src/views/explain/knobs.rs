@@ -6,6 +6,8 @@
 //! takes no faults and costs a call for each page. What cannot be known from here is an upper
 //! bound and says so.
 
+use std::fmt::Write as _;
+
 use pagelab_record::{
     Measured, Table,
     units::{display_bytes, format_bytes},
@@ -14,6 +16,7 @@ use pagelab_record::{
 
 use super::{
     Group,
+    priced::LARGE,
     prices::{Prices, difference, not_below_0},
     translation::Translation,
 };
@@ -70,8 +73,9 @@ pub(crate) fn all(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec
 fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
     let translation = Translation::of(measured, &prices.walks);
     let Some(seen) = translation.as_ref().and_then(Translation::seen) else { return };
-    let large = knob::page(2 << 20);
-    if !knobs.iter().any(|knob| knob.name == large) && seen.saved(&large).is_some() {
+    let large = knob::page(LARGE);
+    let whole = seen.saved(LARGE, [1.0; 2]);
+    if !knobs.iter().any(|knob| knob.name == large) && whole.is_some() {
         knobs.push(Knob {
             name: large,
             how: THP.to_owned(),
@@ -83,7 +87,10 @@ fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
         });
     }
     for knob in knobs {
-        knob.translation = seen.saved(&knob.name);
+        knob.translation = match &*knob.name {
+            knob::MALLOC_THP => seen.saved(LARGE, mallocs(measured)),
+            name => knob::bytes_of(name).and_then(|bytes| seen.saved(bytes, [1.0; 2])),
+        };
     }
 }
 
@@ -162,49 +169,72 @@ fn touched<'m>(measured: &'m Measured, place: &str) -> Option<&'m Table> {
 }
 
 /// What glibc's malloc makes of it where it asks for huge pages: the heap grows by whole ones, so
-/// that what came page by page comes whole, and what it maps for itself is advised. Whose the
-/// mappings are nobody knows, so at least they save nothing.
+/// that what came page by page comes whole, and what it maps for itself is advised. Of mappings
+/// whose owner nobody knows, at least nothing is saved.
 fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<Knob> {
-    const HUGE: u64 = 2 << 20;
     let (base, huge) = (prices.get("write", "4k")?, prices.get("write", "2m")?);
-    let mut sum = Whole::default();
+    let (mut sum, mut unsure) = (Whole::default(), 0.0);
     let mut saved = None;
     for group in first_writes(groups) {
         let place = group.parts()[2];
         let Some(table) = touched(measured, place) else { continue };
-        let mut whole = Whole::of(table, HUGE)?;
-        let [pages, blocks] = [cell_of(table, HUGE, "late")?, cell_of(table, HUGE, "late_blocks")?];
-        let is_heap = place == "heap";
-        if is_heap {
+        let mut whole = Whole::of(table, LARGE)?;
+        let [pages, blocks] =
+            [cell_of(table, LARGE, "late")?, cell_of(table, LARGE, "late_blocks")?];
+        let scale = whole.scale(group);
+        let part = |whole: &Whole| {
+            let now = base.fault.times(whole.faults * scale, Unit::Ns);
+            let tables = group.tables * whole.faults / whole.all.max(1.0);
+            let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
+            let mut part = difference(now, huge.fault.times(whole.waves * scale, Unit::Ns));
+            part.high += base.fault.high * whole.unknown * scale;
+            part
+        };
+        let part = if place == "heap" {
             whole.faults += pages;
             whole.pages += pages;
             whole.blocks += blocks;
             whole.waves += blocks;
-        }
-        let scale = whole.scale(group);
-        let now = base.fault.times(whole.faults * scale, Unit::Ns);
-        let tables = group.tables * whole.faults / whole.all.max(1.0);
-        let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
-        let mut part = difference(now, huge.fault.times(whole.waves * scale, Unit::Ns));
-        part.high += base.fault.high * whole.unknown * scale;
-        if !is_heap {
-            part.low = part.low.min(0.0);
-        }
+            part(&whole)
+        } else {
+            let of = |owner: &str| {
+                let table = touched(measured, &format!("{place}/{owner}"));
+                let found = table.and_then(|table| Whole::of(table, LARGE));
+                Whole { all: whole.all, ..found.unwrap_or_default() }
+            };
+            let (mallocs, others) = (of("malloc"), of("other"));
+            whole.add(&others, -1.0);
+            unsure += (whole.faults - mallocs.faults) * scale;
+            let [at_least, part] = [&mallocs, &whole].map(part);
+            Quantity { low: at_least.low.min(part.low), ..part }
+        };
         saved = saved.map_or(Some(part), |saved: Quantity| Some(saved.plus(part)));
         sum.add(&whole, scale);
+    }
+    let mut change = format!("{:.0} faults become {:.0} of 2m", sum.faults, sum.waves);
+    if unsure > 0.5 {
+        let _ = write!(change, "; {unsure:.0} of them if malloc made their mappings");
     }
     Some(Knob {
         name: knob::MALLOC_THP.to_owned(),
         how: "malloc with THP (glibc 2.35): GLIBC_TUNABLES=glibc.malloc.hugetlb=1".to_owned(),
-        change: format!(
-            "{:.0} faults become {:.0} of 2m, if the mappings are malloc's own",
-            sum.faults, sum.waves
-        ),
+        change,
         saved: saved?,
         translation: None,
         at_most: false,
-        bytes: Some(sum.blocks * HUGE as f64 - sum.pages * 4096.0),
+        bytes: Some(sum.blocks * LARGE as f64 - sum.pages * 4096.0),
     })
+}
+
+/// Of the faults that pages of 2 MiB would have brought in anonymous mappings, the shares that surely
+/// and that perhaps were in malloc's.
+fn mallocs(measured: &Measured) -> [f64; 2] {
+    let faults = |of: &str| {
+        let table = touched(measured, of).and_then(|table| Whole::of(table, LARGE));
+        table.map_or(0.0, |whole| whole.faults)
+    };
+    let [all, sure, other] = ["", "/malloc", "/other"].map(|of| faults(&format!("anonymous{of}")));
+    if all > 0.0 { [sure / all, 1.0 - other / all] } else { [0.0, 1.0] }
 }
 
 /// A cell of the row of a size, by the name of its column; runs of earlier versions lack some.

@@ -6,7 +6,6 @@
 
 use pagelab_record::{
     translation::{Extra, Prices as Chains},
-    vocabulary::knob,
     walks::End,
 };
 
@@ -14,7 +13,8 @@ use crate::{Entry, Quantity, Unit};
 
 /// Of eight entries of a page table in a cache line, pages in order bring one.
 const IN_ORDER: f64 = 8.0;
-pub(super) const LARGE: u64 = 2 << 20;
+/// Pages that THP gives.
+pub(crate) const LARGE: u64 = 2 << 20;
 /// Every second-level TLB of the last ten years holds so many base pages, or more.
 pub(super) const ENTRIES: f64 = 1024.0;
 /// Kinds of memory whose pages a setting makes larger.
@@ -172,26 +172,21 @@ impl Seen {
         self.places.iter().map(|place| place.cost).reduce(|a, b| Some(a?.plus(b?)))?
     }
 
-    /// What a change to how memory comes would save of it; `None` where it would change nothing, or
-    /// nothing has a price.
-    pub(crate) fn saved(&self, name: &str) -> Option<Quantity> {
-        let bytes = if name == knob::MALLOC_THP { LARGE } else { knob::bytes_of(name)? };
+    /// What pages of a size would save of it, where at least and at most these shares of anonymous
+    /// mappings had them; `None` where they would change nothing, or nothing has a price.
+    pub(crate) fn saved(&self, bytes: u64, [least, most]: [f64; 2]) -> Option<Quantity> {
         let of = |place: &str| {
             let mine = self.places.iter().find(|known| known.name == place)?;
             Some(mine.cost?.times(mine.gone(bytes).max(1e-9), Unit::Ns))
         };
-        let (heap, anonymous) = (of(HEAP), of(ANONYMOUS));
-        let all = match (heap, anonymous) {
+        let share = |all: Quantity| Quantity { low: all.low * least, ..all.times(most, Unit::Ns) };
+        let all = match (of(HEAP), of(ANONYMOUS).map(share)) {
             (Some(heap), Some(anonymous)) => Some(heap.plus(anonymous)),
             (heap, anonymous) => heap.or(anonymous),
         }?;
-        match name {
-            // Whose the mappings are nobody knows.
-            knob::MALLOC_THP => Some(Quantity { low: heap.map_or(0.0, |heap| heap.low), ..all }),
-            _ if bytes == LARGE => Some(all),
-            // From nothing, where no entry of a TLB holds more than a base page, to all.
-            _ => Some(Quantity { value: all.value / 2.0, low: 0.0, ..all }),
-        }
+        // From nothing, where no entry of a TLB holds more than a base page, to all.
+        let half = Quantity { value: all.value / 2.0, low: 0.0, ..all };
+        Some(if bytes == LARGE { all } else { half })
     }
 }
 

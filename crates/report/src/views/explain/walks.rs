@@ -4,7 +4,7 @@
 //! the ends are; what was not looked at says how it is had. It computes nothing: that is done in
 //! [`super::translation`].
 
-use pagelab_record::{Measured, units, vocabulary::knob, walks::End};
+use pagelab_record::{Measured, units, walks::End};
 
 use super::{
     notes::TRANSLATION,
@@ -160,7 +160,7 @@ fn bounds(model: &Model) -> String {
 /// By page size.
 fn sizes(seen: &Seen, model: &Model) -> Table {
     let saves = |size: &&Size| {
-        let saved = seen.saved(&knob::page(size.bytes)).filter(|_| size.bytes > 4096)?;
+        let saved = seen.saved(size.bytes, [1.0; 2]).filter(|_| size.bytes > 4096)?;
         Some(units::display_ns(saved.value))
     };
     let near = |size: &&Size| {
