@@ -73,6 +73,8 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
         for page in pages.iter().map(AsRef::as_ref) {
             if PageSize::offered().iter().any(|offered| offered.to_string() == page) {
                 price(&mut plan, Kind::Write.name(), page, SIZE, clock);
+                // What giving it back takes.
+                add(&mut plan, &THROUGHPUT, &[("page", page), ("size", SIZE)], clock);
             }
         }
         let pairs = [("page", "4k"), ("size", SIZE), ("populate", "madvise-populate")];
@@ -324,7 +326,8 @@ mod tests {
             let plan = plan(&seen, &PAGES, ClockChoice::Raw);
             let case = |planned: &Planned| {
                 let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
-                (of("populate") == "touch").then(|| [of("size"), of("threads"), of("vmas")])
+                let is_crowd = of("populate") == "touch" && of("page") == "4k";
+                is_crowd.then(|| [of("size"), of("threads"), of("vmas")])
             };
             let throughput = |planned: &&Planned| planned.workload.name() == "fault/throughput";
             plan.cases.iter().filter(throughput).filter_map(case).collect::<Vec<_>>()

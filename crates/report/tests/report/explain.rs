@@ -256,6 +256,33 @@ fn what_nobody_knows_bounds_a_saving_and_promises_none() {
     assert!(text.contains("khugepaged: 2.00 MiB came page by page"), "{text}");
 }
 
+/// 64 MiB of pages of a size are given back in so many nanoseconds.
+fn released(page: &str, ns: f64) -> Record {
+    let mut record = throughput("1", 1_000.0);
+    record.case = record.case.with("page", page);
+    let Outcome::Measured(measured) = &mut record.outcome else { unreachable!("it is measured") };
+    measured.series.extend(values("release", "pagelab", Clock::Tsc, 1, 0, ns));
+    record
+}
+
+#[test]
+fn what_giving_pages_back_saves_stands_beside_the_faults() {
+    let mut records = with_density(0, None);
+    // 100 ns for each base page, 4 µs for each of 2 MiB.
+    records.insert(1, released("4k", 16_384.0 * 100.0));
+    let alone = number(&report(&records), "page-2m", "saved");
+    assert!(!report(&records).csv().contains("saved_given_back"), "one size has no price");
+    records.push(released("2m", 32.0 * 4_000.0));
+    let report = report(&records);
+    let given_back = number(&report, "page-2m", "saved_given_back");
+    near(given_back[0], 30_720.0 * 100.0 - 60.0 * 4_000.0);
+    let saved = number(&report, "page-2m", "saved");
+    assert_eq!(saved, alone);
+    near(number(&report, "page-2m", "saved_in_all")[0], saved[0] + given_back[0]);
+    let text = section(&report);
+    assert!(text.contains("of giving back") && text.contains("in all"), "{text}");
+}
+
 /// The same, with the pages of malloc's mappings and of others apart.
 fn with_owners(owners: &[(&str, i64)]) -> Vec<Record> {
     let mut records = with_density(0, None);

@@ -33,6 +33,8 @@ pub(crate) struct Knob {
     pub(crate) change: String,
     /// Time saved in faults; of an upper bound the value is the bound.
     pub(crate) saved: Quantity,
+    /// Time saved in giving the pages back; `None` where that has no price, or nothing changes.
+    pub(crate) given_back: Option<Quantity>,
     /// Time saved in translation; `None` where that was not seen, or nothing changes.
     pub(crate) translation: Option<Quantity>,
     /// Whether it is an upper bound.
@@ -42,9 +44,10 @@ pub(crate) struct Knob {
 }
 
 impl Knob {
-    /// Both savings together.
+    /// All savings together.
     pub(crate) fn in_all(&self) -> Quantity {
-        self.translation.map_or(self.saved, |translation| self.saved.plus(translation))
+        let others = [self.given_back, self.translation];
+        others.into_iter().flatten().fold(self.saved, Quantity::plus)
     }
 }
 
@@ -81,6 +84,7 @@ fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
             how: THP.to_owned(),
             change: "no fault that has a price".to_owned(),
             saved: Quantity { coverage: 1.0, ..Quantity::exact(0.0, Unit::Ns) },
+            given_back: None,
             translation: None,
             at_most: false,
             bytes: None,
@@ -148,18 +152,32 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             let room = display_bytes(room);
             change.push_str(&format!("; the memory cgroup had room for {room} more"));
         }
+        let mut given_back = given_back(prices, &all, &page);
+        if at_most {
+            given_back = given_back.map(|most| Quantity { value: most.high, low: 0.0, ..most });
+        }
         let bytes = Some(bytes);
         knobs.push(Knob {
             name: knob::page(size),
             how,
             change,
             saved,
+            given_back,
             translation: None,
             at_most,
             bytes,
         });
     }
     knobs
+}
+
+/// What is saved in giving back pages that came as larger ones: as many as there were faults.
+fn given_back(prices: &Prices, whole: &Whole, page: &str) -> Option<Quantity> {
+    let (base, large) = (prices.release("4k")?, prices.release(page)?);
+    let now = base.times(whole.faults, Unit::Ns);
+    let mut saved = difference(now, large.times(whole.waves, Unit::Ns));
+    saved.high += base.high * whole.unknown;
+    Some(saved)
 }
 
 /// How densely memory of a place was touched.
@@ -173,7 +191,7 @@ fn touched<'m>(measured: &'m Measured, place: &str) -> Option<&'m Table> {
 /// whose owner nobody knows, at least nothing is saved.
 fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<Knob> {
     let (base, huge) = (prices.get("write", "4k")?, prices.get("write", "2m")?);
-    let (mut sum, mut unsure) = (Whole::default(), 0.0);
+    let (mut sum, mut sure) = (Whole::default(), Whole::default());
     let mut saved = None;
     for group in first_writes(groups) {
         let place = group.parts()[2];
@@ -195,6 +213,7 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
             whole.pages += pages;
             whole.blocks += blocks;
             whole.waves += blocks;
+            sure.add(&whole, scale);
             part(&whole)
         } else {
             let of = |owner: &str| {
@@ -204,7 +223,7 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
             };
             let (mallocs, others) = (of("malloc"), of("other"));
             whole.add(&others, -1.0);
-            unsure += (whole.faults - mallocs.faults) * scale;
+            sure.add(&mallocs, scale);
             let [at_least, part] = [&mallocs, &whole].map(part);
             Quantity { low: at_least.low.min(part.low), ..part }
         };
@@ -212,14 +231,21 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
         sum.add(&whole, scale);
     }
     let mut change = format!("{:.0} faults become {:.0} of 2m", sum.faults, sum.waves);
+    let unsure = sum.faults - sure.faults;
     if unsure > 0.5 {
         let _ = write!(change, "; {unsure:.0} of them if malloc made their mappings");
     }
+    let page = format_bytes(LARGE);
+    let given_back = given_back(prices, &sum, &page).map(|all| {
+        let at_least = given_back(prices, &sure, &page).map_or(0.0, |saved| saved.low);
+        Quantity { low: at_least.min(all.low), ..all }
+    });
     Some(Knob {
         name: knob::MALLOC_THP.to_owned(),
         how: "malloc with THP (glibc 2.35): GLIBC_TUNABLES=glibc.malloc.hugetlb=1".to_owned(),
         change,
         saved: saved?,
+        given_back,
         translation: None,
         at_most: false,
         bytes: Some(sum.blocks * LARGE as f64 - sum.pages * 4096.0),
@@ -300,6 +326,7 @@ fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
         how: "populate before use: MADV_POPULATE_WRITE or mlock".to_owned(),
         change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
         saved: difference(cost, populate.times(faults, Unit::Ns)),
+        given_back: None,
         translation: None,
         at_most: false,
         bytes: Some(0.0),
@@ -318,6 +345,7 @@ fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
         how: "store before the first load of a page".to_owned(),
         change: format!("{twice:.0} pages take one fault instead of two"),
         saved: difference(now, write.fault.times(twice, Unit::Ns)),
+        given_back: None,
         translation: None,
         at_most: false,
         bytes: Some(0.0),
@@ -347,6 +375,7 @@ fn files(groups: &[Group]) -> Vec<Knob> {
                 how: how.to_owned(),
                 change: format!("{faults:.0} {becomes} part of a call"),
                 saved,
+                given_back: None,
                 translation: None,
                 at_most: true,
                 bytes: None,

@@ -245,8 +245,12 @@ pub(crate) fn derive(entries: &mut [Entry]) {
         }
         for knob in knobs::knobs(&measured, &groups, &prices) {
             numbers.add(elapsed(ARM, &knob.name), "saved", Some(knob.saved));
-            if knob.translation.is_some() {
-                numbers.add(elapsed(ARM, &knob.name), "saved_translation", knob.translation);
+            let others =
+                [("saved_given_back", knob.given_back), ("saved_translation", knob.translation)];
+            for (of, saved) in others {
+                numbers.add(elapsed(ARM, &knob.name), of, saved);
+            }
+            if others.iter().any(|(_, saved)| saved.is_some()) {
                 numbers.add(elapsed(ARM, &knob.name), "saved_in_all", Some(knob.in_all()));
             }
             let bytes = knob.bytes.map(|bytes| Quantity::exact(bytes, Unit::Count));

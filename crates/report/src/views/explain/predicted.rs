@@ -23,9 +23,11 @@ pub(crate) struct Predicted {
 pub(crate) struct Saving {
     /// Of faults.
     pub(crate) faults: Quantity,
+    /// Of giving pages back, where that has a price.
+    pub(crate) given_back: Option<Quantity>,
     /// Of translation, where that was seen.
     pub(crate) translation: Option<Quantity>,
-    /// Of both.
+    /// Of all.
     pub(crate) in_all: Quantity,
     /// Whether that of the faults is an upper bound.
     pub(crate) at_most: bool,
@@ -49,7 +51,7 @@ impl Predicted {
     /// What a knob would save.
     pub(crate) fn saved(&self, knob: &str) -> Option<Saving> {
         let mine = self.knobs.iter().find(|known| known.name == knob)?;
-        let knobs::Knob { saved, translation, at_most, .. } = *mine;
-        Some(Saving { faults: saved, translation, in_all: mine.in_all(), at_most })
+        let knobs::Knob { saved: faults, given_back, translation, at_most, .. } = *mine;
+        Some(Saving { faults, given_back, translation, in_all: mine.in_all(), at_most })
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Prices {
     crowds: BTreeMap<(String, String), BTreeMap<u64, Quantity>>,
     /// One page by a populating call.
     pub(crate) populate: Option<Quantity>,
+    /// Giving back one page of a size.
+    releases: BTreeMap<String, Quantity>,
     /// Page walks.
     pub(crate) walks: Walks,
 }
@@ -46,6 +48,14 @@ impl Prices {
         let mut prices = Self { walks: Walks::of(entries), ..Self::default() };
         for entry in entries.iter().filter(|entry| entry.is_valid()) {
             let Some(measured) = entry.measured() else { continue };
+            if entry.record.workload == throughput::WORKLOAD
+                && !is_parallel(entry.case())
+                && is_plain(entry)
+            {
+                let release = throughput::release_per_page(entry);
+                let page = entry.parameter("page").to_owned();
+                release.map(|release| prices.releases.entry(page).or_insert(release));
+            }
             match entry.record.workload.as_str() {
                 latency::WORKLOAD => {
                     let key = (entry.parameter("kind"), entry.parameter("page"));
@@ -107,6 +117,11 @@ impl Prices {
         Some((minus(*each, *alone), *threads))
     }
 
+    /// What giving back one page of a size costs, where it was measured.
+    pub(crate) fn release(&self, page: &str) -> Option<Quantity> {
+        self.releases.get(page).copied()
+    }
+
     /// What a fault of this kind and page costs, where it was measured.
     pub(crate) fn get(&self, kind: &str, page: &str) -> Option<Price> {
         self.faults.get(&(kind.to_owned(), page.to_owned())).copied()
@@ -115,9 +130,13 @@ impl Prices {
 
 /// Whether a throughput case is one of those that say what crowding adds.
 fn is_crowd(entry: &Entry) -> bool {
+    ["touch", ""].contains(&entry.parameter("populate")) && is_plain(entry)
+}
+
+/// Whether its memory comes and goes as that of any program.
+fn is_plain(entry: &Entry) -> bool {
     let is = |name: &str, value: &str| [value, ""].contains(&entry.parameter(name));
-    is("populate", "touch")
-        && is("processes", "1")
+    is("processes", "1")
         && is("beside", "none")
         && is("pressure", "none")
         && is("order", "ascending")

@@ -263,19 +263,28 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
 
 fn knobs_table(knobs: &[Knob], busy: Option<Quantity>) -> Table {
     let bound = |knob: &Knob| if knob.at_most { "at most " } else { "" };
+    let given_back = knobs.iter().any(|knob| knob.given_back.is_some());
     let translated = knobs.iter().any(|knob| knob.translation.is_some());
+    let several = given_back || translated;
     let told = |interval: String| Some(interval).filter(|text| !text.is_empty());
     Grid::<&Knob>::new()
         .words("knob", 0, |knob| knob.how.clone())
         .words("what changes", 1, |knob| knob.change.clone())
-        .number(if translated { "saves of faults" } else { "saves" }, 0, |knob| {
+        .number(if several { "saves of faults" } else { "saves" }, 0, |knob| {
             Cell::toned(format!("{}{}", bound(knob), knob.saved.display()), Tone::Strong)
+        })
+        .only_if(given_back, |grid| {
+            grid.number("of giving back", 1, |knob| {
+                Cell::maybe(knob.given_back.map(Quantity::display_with_spread)).strong()
+            })
         })
         .only_if(translated, |grid| {
             grid.number("of translation", 0, |knob| {
                 Cell::maybe(knob.translation.map(Quantity::display_with_spread)).strong()
             })
-            .number("both", 0, |knob| {
+        })
+        .only_if(several, |grid| {
+            grid.number("in all", 0, |knob| {
                 Cell::toned(format!("{}{}", bound(knob), knob.in_all().display()), Tone::Strong)
             })
         })

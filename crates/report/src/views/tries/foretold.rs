@@ -139,6 +139,7 @@ impl Foretold {
             "translation": self.translation,
             "predicted": self.predicted.map(|saving| saving.in_all),
             "predicted_faults": self.predicted.map(|saving| saving.faults),
+            "predicted_given_back": self.predicted.and_then(|saving| saving.given_back),
             "predicted_translation": self.predicted.and_then(|saving| saving.translation),
             "at_most": self.predicted.is_some_and(|saving| saving.at_most),
             "came": came,
@@ -163,7 +164,7 @@ fn agreement(predicted: Quantity, came: Quantity, near: f64) -> Agreement {
         Agreement::Open
     } else if opposite {
         Agreement::Opposite
-    } else if meets {
+    } else if meets && came.low < came.high {
         Agreement::Open
     } else {
         Agreement::Off
@@ -211,24 +212,30 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
 
 /// What the columns are, and what is in neither.
 fn legend(foretold: &[Foretold]) -> String {
-    let (what, left_out) = if foretold.iter().any(|told| told.translation.is_some()) {
-        (
-            "the time in faults and in translation",
-            "The giving back of pages is in what came and in no prediction.",
-        )
+    let has = |what: fn(&explain::Saving) -> bool| {
+        foretold.iter().filter_map(|told| told.predicted.as_ref()).any(what)
+    };
+    let what = if foretold.iter().any(|told| told.translation.is_some()) {
+        "the time in faults and in translation"
     } else {
-        (
-            "the time in faults (the stall)",
-            "Translation (TLB misses) was not sampled: it and the giving back of pages are in what \
-             came and in no prediction.",
-        )
+        "the time in faults (the stall)"
+    };
+    let given_back = if has(|saving| saving.given_back.is_some()) {
+        "What giving pages back costs is in both."
+    } else {
+        "The giving back of pages is in what came and in no prediction."
+    };
+    let translation = if foretold.iter().any(|told| told.translation.is_some()) {
+        ""
+    } else {
+        " Translation (TLB misses) was not sampled: it is in what came and in no prediction."
     };
     format!(
         "Both: CPU time saved beside base pages. Predicted: by explain, of one more run with base \
          pages that was watched before any round and counts for nothing, and from what such faults \
          and page walks cost here. Came: of the rounds, with its 95 % interval, or of a screen \
          what it spans. Off by: what came less what was predicted, as a share of {what}; what did \
-         not take saved nothing. {left_out}"
+         not take saved nothing. {given_back}{translation}"
     )
 }
 
@@ -312,6 +319,8 @@ mod tests {
         assert_eq!(came([60.0, 70.0, 80.0]), Agreement::Open);
         assert_eq!(came([60.0, 65.0, 70.0]), Agreement::Off);
         assert_eq!(came([-30.0, -20.0, -10.0]), Agreement::Opposite);
+        // What did not take is known to the bit.
+        assert_eq!(came([0.0; 3]), Agreement::Off);
         let screened = Quantity { coverage: 0.5, ..saving([-30.0, -20.0, -10.0]) };
         assert_eq!(agreement(predicted, screened, 15.0), Agreement::Open);
     }
