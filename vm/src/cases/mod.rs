@@ -61,6 +61,7 @@ const RUNS: &[(&str, Run)] = &[
     ("check/everything", check::everything),
     ("check/unprivileged", check::unprivileged),
     ("try/rungs", tries::rungs),
+    ("try/fragmented", tries::fragmented),
     ("segment/pool", segments::pool),
     ("segment/module", segments::module),
     ("segment/module-1g", segments::module_large),

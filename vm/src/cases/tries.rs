@@ -46,6 +46,36 @@ pub(crate) fn hold() -> Result<()> {
 /// has just been booted.
 const SURE: [&str; 3] = ["thp-always", "shmem-thp", "collapse"];
 
+/// The most blocks of 2 MiB that are left where free memory was broken up: what others free
+/// meanwhile.
+const BLOCKS: u64 = 16;
+
+/// A program that maps 16 MiB and stores to all of it.
+const MAPS: [&str; 3] = ["/bin/maps", "own", "16"];
+
+pub(super) fn fragmented(guest: &Guest) -> Result<Verdict> {
+    let records = recorded(guest, &["--rung", "maps-thp", "--fragmented"], &MAPS)?;
+    let measured = records.iter().filter_map(|record| match &record.outcome {
+        Outcome::Measured(measured) => Some(values(measured, tried::FREE_BLOCKS)),
+        Outcome::Skipped { .. } | Outcome::Failed { .. } => None,
+    });
+    let blocks: Vec<u64> = measured.flatten().collect();
+    ensure!(blocks.len() >= 3 && blocks.iter().all(|left| *left <= BLOCKS), "{blocks:?} blocks");
+    Verdict::ok(format!("{blocks:?} free blocks of 2 MiB before its runs"))
+}
+
+/// What `try` records of one round of a program.
+fn recorded(guest: &Guest, flags: &[&str], program: &[&str]) -> Result<Vec<Record>> {
+    let place = scratch();
+    let run = place.to_string_lossy().into_owned();
+    let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run];
+    let ran = guest.run(&[&words[..], flags, &["--"], program].concat())?;
+    ensure!(ran.code == 0, "pagelab try: exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
+    let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
+    let _ = fs::remove_dir_all(&place);
+    Ok(contents.records)
+}
+
 pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
     let settings = [
         "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -54,18 +84,10 @@ pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
     ];
     let read = || settings.iter().map(|path| text(path)).collect::<Result<Vec<_>>>();
     let before = read()?;
-    let place = scratch();
-    let run = place.to_string_lossy().into_owned();
     let program = env::current_exe()?.to_string_lossy().into_owned();
-    let ran = {
-        let words = ["try", "-q", "--no-prediction", "--rounds", "1", "-o", &run, "--"];
-        guest.run(&[&words[..], &[&program, HOLD]].concat())?
-    };
-    ensure!(ran.code == 0, "pagelab try: exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
-    let contents = journal::read(&place.join(journal::FILE)).context(ran.stderr)?;
-    let _ = fs::remove_dir_all(&place);
+    let records = recorded(guest, &[], &[&program, HOLD])?;
     let (mut took, mut not) = (Vec::new(), Vec::new());
-    for record in &contents.records {
+    for record in &records {
         // What was predicted has records of its own.
         let Some(name) = record.case.get("rung") else { continue };
         let outcome = told(record, name);
@@ -87,7 +109,7 @@ pub(super) fn rungs(guest: &Guest) -> Result<Verdict> {
             }
             Outcome::Measured(_) | Outcome::Skipped { .. } | Outcome::Failed { .. } => false,
         };
-        let has_run = contents.records.iter().any(is_seen);
+        let has_run = records.iter().any(is_seen);
         ensure!(!has_run || took.iter().any(|one| one == name), "{name} did not take");
     }
     Verdict::ok(format!("took: {}; not: {}", took.join(", "), not.join(", ")))
@@ -122,10 +144,15 @@ fn told(record: &Record, name: &str) -> Result<(bool, String)> {
 
 /// The most bytes in the pages of the rung.
 fn large(measured: &Measured) -> u64 {
-    let series = measured.series.iter().filter(|series| series.name == tried::LARGE);
+    values(measured, tried::LARGE).into_iter().max().unwrap_or(0)
+}
+
+/// What a series says in all rounds.
+fn values(measured: &Measured, name: &str) -> Vec<u64> {
+    let series = measured.series.iter().filter(|series| series.name == name);
     let values = series.flat_map(|series| match &series.data {
         Data::Values(values) => values.clone(),
         Data::Histogram(_) | Data::Summary(_) => Vec::new(),
     });
-    values.max().unwrap_or(0)
+    values.collect()
 }
