@@ -11,16 +11,13 @@ use libfuzzer_sys::{
     arbitrary::{self, Arbitrary, Unstructured},
     fuzz_target,
 };
-use pagelab_fuzz::{folder, sow, text};
+use pagelab_fuzz::{folder, short, sow, text};
 use pagelab_record::{
     Record, RunHeader,
     journal::{self, Damage},
 };
 use pagelab_report::{Publication, Report, Style};
 use serde_json::{Number, Value};
-
-/// So many series of a record, so many values of each: more say nothing else, and take longer.
-const ITEMS_MAX: usize = 6;
 
 /// What is edited.
 struct Golden {
@@ -50,20 +47,6 @@ static GOLDEN: LazyLock<Golden> = LazyLock::new(|| {
     };
     Golden { header, records, published: texts.map(read).into() }
 });
-
-/// The same with less in it.
-fn short(value: Value) -> Value {
-    match value {
-        Value::Array(items) => {
-            let most = if items.iter().all(Value::is_u64) { 4 } else { ITEMS_MAX };
-            items.into_iter().take(most).map(short).collect()
-        }
-        Value::Object(fields) => {
-            fields.into_iter().map(|(name, field)| (name, short(field))).collect()
-        }
-        other => other,
-    }
-}
 
 /// Puts something else at a place of a document; places are counted as a walk meets them.
 fn edit(at: &mut usize, value: &mut Value, with: &Value) {

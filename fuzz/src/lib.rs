@@ -15,6 +15,7 @@ use std::{
 use libfuzzer_sys::arbitrary::{self, Unstructured};
 use pagelab_trace::raw::{self, HEAD_BYTES};
 use rustix::fs::MemfdFlags;
+use serde_json::Value;
 
 /// A publication of ours: its name, `records.jsonl` and `claims.toml`.
 #[macro_export]
@@ -26,6 +27,24 @@ macro_rules! folder {
             include_str!(concat!("../../published/", $name, "/claims.toml")),
         )
     };
+}
+
+/// So many series of a record, so many values of each: more say nothing else, and take longer.
+const ITEMS_MAX: usize = 6;
+
+/// A document with less in it.
+#[must_use]
+pub fn short(value: Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let most = if items.iter().all(Value::is_u64) { 4 } else { ITEMS_MAX };
+            items.into_iter().take(most).map(short).collect()
+        }
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, field)| (name, short(field))).collect()
+        }
+        other => other,
+    }
 }
 
 /// The variable that names the folder for seeds; without it, none are written.

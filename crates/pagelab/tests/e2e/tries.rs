@@ -338,7 +338,7 @@ fn what_explain_predicts_of_a_program_stands_beside_what_came() {
     let seen = measured(watched);
     assert!(seen.is_valid(), "{:?}", seen.witness);
     assert!(seen.counters["perf_minor"] >= 64 * 256, "{:?}", seen.counters);
-    let mallocs = |table: &&Table| table.name == "density/anonymous/malloc";
+    let mallocs = |table: &&pagelab_record::Table| table.name == "density/anonymous/malloc";
     let density = seen.tables.iter().find(mallocs).unwrap();
     let huge = density.rows.iter().find(|row| row[0] == 2 << 20).unwrap();
     assert!(huge[2] >= 28 * 512, "{huge:?}");
