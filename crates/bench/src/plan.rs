@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use pagelab_record::{Arm, Case};
 use pagelab_sys::time::ClockChoice;
 
-pub use crate::grid::{CASES_MAX, check, complete, grid};
+pub use crate::grid::{CASES_MAX, check, complete, grid, state};
 use crate::{
     arm::InForce,
     asked::{Forks, Repetitions, Seconds, Share},

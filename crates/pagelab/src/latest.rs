@@ -3,15 +3,17 @@
 //! A case that was measured again, or a journal whose lines were written twice, is still one case:
 //! its last record counts, and stands where its first one stood. Two arms of a cell are written one
 //! after the other, and count together: where a run was killed between the two, the pair before
-//! does. In a run of a fleet each machine has its own.
+//! does. In a run of a fleet each machine has its own. A journal of an older version has the same
+//! cases, though it says less of each.
 
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
 };
 
+use pagelab_bench::plan;
 use pagelab_record::{
-    Record,
+    Nature, Record,
     journal::{Contents, Damage},
     vocabulary::workload::TRIED,
 };
@@ -35,6 +37,17 @@ pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
     kept.sort_unstable();
     let mut records: Vec<Option<Record>> = records.into_iter().map(Some).collect();
     kept.into_iter().filter_map(|(_, last)| records[last].take()).collect()
+}
+
+/// A record with what an older version leaves unsaid of its case. What was published states what its
+/// source does, and no more.
+pub(crate) fn stated(record: &mut Record) -> &Record {
+    if record.nature != Nature::Published
+        && let Ok(workload) = pagelab_workloads::workload(&record.workload)
+    {
+        plan::state(workload, &mut record.case);
+    }
+    record
 }
 
 /// The cell of an arm's record.
@@ -78,7 +91,7 @@ pub(crate) fn tidy_up(path: &Path, contents: &mut Contents) {
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::{Arm, Case, Host, Nature, Outcome, Turns, ab::Change, schema::SCHEMA};
+    use pagelab_record::{Arm, Case, Host, Outcome, Turns, ab::Change, schema::SCHEMA};
 
     use super::*;
 

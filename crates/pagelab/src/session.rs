@@ -34,7 +34,7 @@ use pagelab_sys::{
 use crate::{
     exit::{Exit, Failure},
     history::{self, RUNS},
-    latest::{latest, tidy_up},
+    latest::{latest, stated, tidy_up},
     output,
     progress::{self, Progress},
     published,
@@ -362,9 +362,10 @@ pub(crate) fn read(path: &Path) -> Result<Contents, Failure> {
 /// When it is no run.
 pub(crate) fn select(
     path: &Path,
-    wanted: impl FnMut(&Record) -> bool,
+    mut wanted: impl FnMut(&Record) -> bool,
 ) -> Result<Contents, Failure> {
     let path = history::find(path)?;
+    let wanted = |record: &mut Record| wanted(stated(record));
     let mut contents = journal::select(&path, wanted).map_err(Failure::usage)?;
     tidy_up(&path, &mut contents);
     Ok(contents)

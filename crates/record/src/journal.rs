@@ -174,11 +174,14 @@ pub fn read(path: &Path) -> Result<Contents, JournalError> {
 }
 
 /// The same, of the records that are wanted: of a journal of many machines no more is held at once
-/// than is asked for.
+/// than is asked for. Whoever is asked may state what a record left unsaid.
 ///
 /// # Errors
 /// When it cannot be opened, or its first line is no header.
-pub fn select(path: &Path, wanted: impl FnMut(&Record) -> bool) -> Result<Contents, JournalError> {
+pub fn select(
+    path: &Path,
+    wanted: impl FnMut(&mut Record) -> bool,
+) -> Result<Contents, JournalError> {
     let (file, path) = opened(path)?;
     read_open(&file, &path, wanted)
 }
@@ -220,7 +223,7 @@ fn read_whole(file: &File, path: &Path) -> Result<Contents, JournalError> {
 fn read_open(
     file: &File,
     path: &Path,
-    mut wanted: impl FnMut(&Record) -> bool,
+    mut wanted: impl FnMut(&mut Record) -> bool,
 ) -> Result<Contents, JournalError> {
     let length = file.metadata().map_err(io_error(path))?.len();
     // It may grow meanwhile: what was there when it was opened is read.
@@ -232,11 +235,12 @@ fn read_open(
     let mut good_bytes = lines.good_bytes;
     while let Some(line) = lines.next_line().map_err(io_error(path))? {
         match line.and_then(|line| record(&line)) {
-            Ok(record) if wanted(&record) => {
-                records.push(record);
-                held += lines.good_bytes - good_bytes;
+            Ok(mut record) => {
+                if wanted(&mut record) {
+                    records.push(record);
+                    held += lines.good_bytes - good_bytes;
+                }
             }
-            Ok(_) => {}
             Err(why) => {
                 damage = Some(Damage { line: lines.number, why });
                 break;

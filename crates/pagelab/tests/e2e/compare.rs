@@ -104,6 +104,19 @@ fn what_is_not_comparable_has_its_code_and_a_cure() {
 }
 
 #[test]
+fn what_an_older_version_does_not_state_is_as_it_was() {
+    let lab = pair(0);
+    let newer = |governor: &str| {
+        let mut record = record("4k", 100_000, 8);
+        record["case"]["governor"] = json!(governor);
+        write(&lab, governor, &header("0.1.0"), &[record]);
+        lab.pagelab(&["compare", "a", governor])
+    };
+    newer("as-is").exits(0).shows(&["SAME"]);
+    newer("performance").exits(5).shows(&["only in"]);
+}
+
+#[test]
 fn a_damaged_run_and_a_case_twice_are_said_and_compared() {
     let lab = pair(0);
     let twice = [record("4k", 500_000, 8), record("4k", 100_000, 8)];
