@@ -203,6 +203,8 @@ pub mod counter {
     pub const PAGES_MAPPED_BY_A_FAULT: &str = "pages_mapped_by_a_fault";
     pub const EVENTS_PER_FAULT: &str = "events_per_fault";
     pub const WRONG_WORDS: &str = "wrong_words";
+    /// What a node of memcachetest's driver says of its length, by its ioctl.
+    pub const NODE_BYTES: &str = "node_bytes";
     pub const TRACE_OPS: &str = "trace_ops";
     pub const TRACE_BYTES: &str = "trace_bytes";
     /// Loads of a trace that were compared.

@@ -59,6 +59,31 @@ fn the_suite_with_the_module() {
 }
 
 #[test]
+fn what_lies_behind_the_nodes_of_their_driver_is_in_their_programs_lines_and_by_its_ioctl() {
+    let behind = |bytes: u64| {
+        suite(|records| {
+            let mine = records.iter_mut().filter(|record| is(record, "uc", "ntwrite_readback"));
+            for record in mine {
+                record.case = record.case.clone().with("frames", "nodes");
+                let Outcome::Measured(measured) = &mut record.outcome else { continue };
+                measured.counters.insert("node_bytes".to_owned(), bytes);
+            }
+        })
+    };
+    let line = |report: &Report, start: &str| {
+        let frames = report.frames();
+        frames.lines().find(|line| line.starts_with(start)).map(str::to_owned)
+    };
+    let size = "/dev/memcache_uc size: 16777216 bytes (16.00 MiB) source=";
+    let report = behind(16 << 20);
+    assert_eq!(line(&report, size), Some(format!("{size}ioctl")));
+    assert!(line(&report, "/dev/memcache_uc ntwrite_readback verify: ok").is_some());
+    assert_eq!(line(&report, "/dev/memcache_uc write:"), None, "it lies elsewhere");
+    assert!(line(&report, "/dev/memcache_wb write:").is_some());
+    assert_eq!(line(&behind(32 << 20), size), Some(format!("{size}--size")));
+}
+
+#[test]
 fn the_suite_without_the_module_says_what_wb_says_and_how_to_get_the_rest() {
     insta::assert_snapshot!(report(golden_memtype::without_the_module()).terminal(PLAIN));
 }

@@ -287,21 +287,37 @@ fn decode(query: &PagelabQuery) -> Leaf {
     }
 }
 
-/// A node of the older driver, which this module has, too.
-const LEGACY_NODE: &str = "/dev/memcache_wb";
+/// A node of the older driver, which this module has, too: memory of one type, of the length that the
+/// module was loaded with, shared by all that have it open.
+#[derive(Debug)]
+pub struct LegacyNode {
+    pub(super) file: File,
+    pub(super) memory_type: MemoryType,
+    bytes: u64,
+}
 
-/// Bytes behind each node of the older driver, asked for as its program does.
-///
-/// # Errors
-/// When there is no such node, or it does not answer.
-pub fn legacy_bytes() -> Result<u64, SysError> {
-    let file = File::open(LEGACY_NODE).called("open", LEGACY_NODE)?;
-    let mut bytes = 0_u64;
-    // SAFETY: the number is raw, and stands for writing a u64, which the argument is.
-    let call = unsafe { Updater::<0, u64>::new(&mut bytes) };
-    // SAFETY: as above; the argument is a plain number, and lives as long as the call.
-    unsafe { ioctl(&file, call) }.map_err(io::Error::from).called("ioctl 0", LEGACY_NODE)?;
-    Ok(bytes)
+impl LegacyNode {
+    /// Opens the one of this type, and asks for its length as the older driver's program does.
+    ///
+    /// # Errors
+    /// When there is no such node, it may not be opened, or does not answer.
+    pub fn open(memory_type: MemoryType) -> Result<Self, SysError> {
+        let suffix = memory_type.name().trim_end_matches('-').to_lowercase();
+        let node = format!("/dev/memcache_{suffix}");
+        let opened = OpenOptions::new().read(true).write(true).open(&node);
+        let file = opened.called("open", &node)?;
+        let mut bytes = 0_u64;
+        // SAFETY: the number is raw, and stands for writing a u64, which the argument is.
+        let call = unsafe { Updater::<0, u64>::new(&mut bytes) };
+        // SAFETY: as above; the argument is a plain number, and lives as long as the call.
+        unsafe { ioctl(&file, call) }.map_err(io::Error::from).called("ioctl 0", node)?;
+        Ok(Self { file, memory_type, bytes })
+    }
+
+    /// Bytes behind it.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// One ioctl whose argument is the structure that its number announces.

@@ -25,7 +25,7 @@ mod uapi;
 pub mod values;
 
 pub use capable::{Loads, Stores, Width};
-pub use device::{Device, DeviceError, Info, Leaf, Refusal, Request, legacy_bytes};
+pub use device::{Device, DeviceError, Info, Leaf, LegacyNode, Refusal, Request};
 pub use loops::{read_rounds, store_rounds};
 pub use owned::Segment;
 pub use plot::Plot;

@@ -10,7 +10,7 @@ use std::{fs::File, os::fd::AsRawFd};
 
 use super::{
     MemoryType, Width,
-    device::{self, Device, DeviceError, Leaf, Request},
+    device::{self, Device, DeviceError, Leaf, LegacyNode, Request},
 };
 use crate::{
     Area, SysError,
@@ -62,6 +62,16 @@ impl Plot {
         area.touch(0, bytes, Stride { step: BASE_PAGE, bytes: 8 });
         let (start, ground) = (area.base(), Ground::Ordinary(area));
         Ok(Self { start, bytes, memory_type: MemoryType::Wb, ground })
+    }
+
+    /// Maps a node of the older driver from its first page on; every page is present afterwards.
+    ///
+    /// # Errors
+    /// When it has less than that.
+    pub fn of_node(node: LegacyNode, bytes: usize) -> Result<Self, SysError> {
+        let LegacyNode { file, memory_type, .. } = node;
+        let mapping = Mapping::new(file, bytes, BASE_PAGE)?;
+        Ok(Self { start: mapping.start, bytes, memory_type, ground: Ground::Module(mapping) })
     }
 
     /// Maps the allocation of an open file of the module; every page is present afterwards.

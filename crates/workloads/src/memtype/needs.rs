@@ -5,7 +5,7 @@ use pagelab_bench::{Need, Needed, PageSize, Plain};
 use pagelab_record::units::{display_bytes, format_bytes};
 use pagelab_sys::{
     machine::thp::Policy,
-    memtype::{self, Device, ModuleState, Width, latency::can_flush},
+    memtype::{self, Device, LegacyNode, ModuleState, Width, latency::can_flush},
 };
 
 use super::space::{Source, Space};
@@ -92,8 +92,24 @@ pub(super) fn of_space(space: &Space) -> Vec<Needed> {
     needs
 }
 
+/// Why the nodes for older programs do not have so much, and what to do.
+fn lack_of_node(space: &Space) -> Option<(String, String)> {
+    let load = "load the module without legacy=0: sudo insmod kmod/pagelab.ko size_mb=16";
+    match LegacyNode::open(space.memory_type) {
+        Err(error) => Some((error.to_string(), load.to_owned())),
+        Ok(node) if node.bytes() < space.bytes => {
+            let has = format!("the node has {}", display_bytes(node.bytes() as f64));
+            Some((has, "choose --size module, or load the module with size_mb".to_owned()))
+        }
+        Ok(_) => None,
+    }
+}
+
 /// Why the module has no such memory, and what to do.
 fn lack_of_memory(space: &Space) -> Option<(String, String)> {
+    if space.source == Source::Nodes {
+        return lack_of_node(space);
+    }
     let frames = space.source.frames()?;
     let device = match Device::open() {
         Ok(device) => device,

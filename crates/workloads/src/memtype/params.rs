@@ -14,8 +14,9 @@ const MODULE: &str = "module";
 impl Values for Bytes {
     fn canonical(&self, value: &str) -> Result<String, String> {
         let bytes = if value == MODULE {
-            memtype::legacy_bytes()
+            memtype::LegacyNode::open(MemoryType::Wb)
                 .map_err(|error| format!("{error}; load the module without legacy=0"))?
+                .bytes()
         } else {
             parse_bytes(value)?
         };
@@ -48,12 +49,13 @@ pub(super) const TYPE: Param = Param::axis("type", Kind::Choice(&words_of(&TYPES
 /// Where the frames come from.
 pub(super) const FRAMES: Param = Param::axis(
     "frames",
-    Kind::Choice(&["auto", "ordinary", "scattered", "contiguous", "reserved"]),
+    Kind::Choice(&["auto", "ordinary", "scattered", "contiguous", "reserved", "nodes"]),
     "auto",
 )
 .help(
-    "ordinary: anonymous memory; scattered, contiguous, reserved: by the module; auto: \
-           scattered where the module is (reserved for wt), else ordinary for wb",
+    "ordinary: anonymous memory; scattered, contiguous, reserved: by the module; nodes: what its \
+           /dev/memcache_* have; auto: scattered where the module is (reserved for wt), else \
+           ordinary for wb",
 );
 /// Size of a page-table leaf.
 pub(super) const LEAF: Param =

@@ -6,11 +6,11 @@
 //! and nothing here changed it.
 
 use pagelab_bench::{Error, Need, Needed, Read, Refusal, Witness, words};
-use pagelab_record::{Case, units::format_bytes};
+use pagelab_record::{Case, units::format_bytes, vocabulary::counter::NODE_BYTES};
 use pagelab_sys::{
     machine::Tree,
     memory::{Scanner, nodes_of},
-    memtype::{self, Device, Leaf, MemoryType, Plot, Request},
+    memtype::{self, Device, Leaf, LegacyNode, MemoryType, Plot, Request},
 };
 
 use super::params::TYPES;
@@ -30,14 +30,16 @@ words! {
         Contiguous = "contiguous",
         /// The region that the module was given.
         Reserved = "reserved",
+        /// The module's nodes for older programs, which have memory of their own.
+        Nodes = "nodes",
     }
 }
 
 impl Source {
-    /// What the module calls it; nothing for ordinary memory.
+    /// What the module is asked for; nothing for ordinary memory, and for what the nodes have.
     pub(crate) fn frames(self) -> Option<memtype::Frames> {
         match self {
-            Self::Ordinary => None,
+            Self::Ordinary | Self::Nodes => None,
             Self::Scattered => Some(memtype::Frames::Scattered),
             Self::Contiguous => Some(memtype::Frames::Contiguous),
             Self::Reserved => Some(memtype::Frames::Reserved),
@@ -73,8 +75,8 @@ pub(super) const REFUSALS: &[Refusal<Space>] = &[
         "the kernel gives WT to memory that it does not manage only; use frames=reserved",
     ),
     Refusal::new(
-        |space| space.source == Source::Scattered && space.leaf > 4096,
-        "leaf=2m|1g with frames=scattered",
+        |space| matches!(space.source, Source::Scattered | Source::Nodes) && space.leaf > 4096,
+        "leaf=2m|1g with frames=scattered|nodes",
         "single pages have leaves of 4k; use frames=contiguous",
     ),
     Refusal::new(
@@ -86,6 +88,11 @@ pub(super) const REFUSALS: &[Refusal<Space>] = &[
         |space| space.source == Source::Reserved && space.node.is_some(),
         "node with frames=reserved",
         "the reserved region lies where it lies",
+    ),
+    Refusal::new(
+        |space| space.source == Source::Nodes && space.node.is_some(),
+        "node with frames=nodes",
+        "what they have lies where the module was loaded to put it; load it with numa_node",
     ),
     Refusal::new(
         |space| space.bytes == 0 || !space.bytes.is_multiple_of(space.leaf),
@@ -154,8 +161,11 @@ impl Space {
     /// # Errors
     /// When the machine or the module refuses.
     pub(super) fn plot(&self) -> Result<Plot, Error> {
+        let bytes = usize::try_from(self.bytes).expect("addresses have 64 bits");
+        if self.source == Source::Nodes {
+            return Ok(Plot::of_node(LegacyNode::open(self.memory_type)?, bytes)?);
+        }
         let Some(frames) = self.source.frames() else {
-            let bytes = usize::try_from(self.bytes).expect("addresses have 64 bits");
             return Ok(Plot::ordinary(bytes, self.leaf > 4096, self.node)?);
         };
         let request = Request {
@@ -287,6 +297,9 @@ pub(super) fn testify(
         witness.expect(&claim, 0, found.elsewhere);
     }
     witness.set("leaves_asked", found.asked);
+    if space.source == Source::Nodes {
+        witness.set(NODE_BYTES, LegacyNode::open(space.memory_type)?.bytes());
+    }
     Ok(())
 }
 

@@ -19,6 +19,9 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     }
     all_back()?;
     loaded.unload()?;
+    let loaded = load(guest, "size_mb=1")?;
+    guest.part("the nodes of the older driver", nodes(guest));
+    loaded.unload()?;
     Verdict::ok("valid by its witness")
 }
 
@@ -37,6 +40,24 @@ fn there(guest: &Guest) -> Result<Verdict> {
     let ran = guest.run(&["doctor"])?;
     let line = ran.stdout.lines().find(|line| line.contains("pagelab module"));
     Verdict::ok(line.unwrap_or("no line").trim().to_owned())
+}
+
+/// As the older driver's own program measures: its nodes, their length by their ioctl.
+fn nodes(guest: &Guest) -> Result<Verdict> {
+    let tests = "write,write_ucfence,ntwrite_readback,read";
+    let case = [("frames", "nodes"), ("size", "module"), ("type", "wb,uc,wc"), ("test", tests)];
+    let records = guest.records("memtype/bandwidth", &case)?;
+    let mine = records.iter().filter(|record| record.workload == "memtype/bandwidth");
+    let mut told = 0;
+    for record in mine {
+        super::super::valid(record).with_context(|| format!("{:?}", record.case))?;
+        ensure!(record.case.get("size") == Some("1m"), "{:?}", record.case);
+        let said = super::super::measured(record)?.counters.get("node_bytes");
+        ensure!(said == Some(&(1 << 20)), "{:?}: {said:?}", record.case);
+        told += 1;
+    }
+    ensure!(told == 12, "{told} cases instead of 12");
+    Verdict::ok("twelve tests, valid by their witness")
 }
 
 fn measured(guest: &Guest, workload: &str, more: (&str, &str)) -> Result<Verdict> {
