@@ -74,6 +74,7 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
             (&[("kind", "file"), ("page", "2m")], &[("kind", "file")]),
             (&[("mode", "ours"), ("kind", "file")], &[("mode", "ours")]),
             (&[("scan", "hurried")], &[("mode", "numab2"), ("scan", "hurried")]),
+            (&[("window", "3000")], &[("mode", "pghot"), ("window", "3000")]),
         ],
     ),
     (
@@ -236,6 +237,7 @@ const BANDWIDTH: &[(Pairs, Pairs)] = &[
         &[("frames", "reserved"), ("leaf", "1g"), ("size", "1g")],
     ),
     (&[("frames", "reserved"), ("node", "0")], &[("frames", "contiguous"), ("node", "0")]),
+    (&[("frames", "nodes"), ("node", "0")], &[("frames", "nodes")]),
     (
         &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
         &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
@@ -255,6 +257,7 @@ const MEMTYPE_LATENCY: &[(Pairs, Pairs)] = &[
     ),
     // It has no node.
     (NEVER, &[]),
+    (NEVER, &[]),
     (
         &[("frames", "contiguous"), ("leaf", "2m"), ("size", "3m")],
         &[("frames", "contiguous"), ("leaf", "2m"), ("size", "4m")],
@@ -270,6 +273,7 @@ const ORDER: &[(Pairs, Pairs)] = &[
     (&[("frames", "scattered"), ("leaf", "2m")], &[("frames", "contiguous"), ("leaf", "2m")]),
     (&[("frames", "ordinary"), ("leaf", "1g")], &[("frames", "ordinary"), ("leaf", "2m")]),
     // It has no node, and its memory is made of whole leaves.
+    (NEVER, &[]),
     (NEVER, &[]),
     (NEVER, &[]),
 ];

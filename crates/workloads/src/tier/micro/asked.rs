@@ -10,7 +10,7 @@ use pagelab_sys::{
     machine::{FreeMemory, Topology, Tree, thp::Policy},
 };
 
-use super::mode::Mode;
+use super::mode::{Mode, Tuned};
 use crate::{
     cpus::Chosen,
     fault::needs::Room,
@@ -51,7 +51,7 @@ pub struct Asked {
     pub(super) accesses: Option<u64>,
     pub(super) seed: u64,
     pub(super) is_full: bool,
-    pub(super) is_hurried: bool,
+    pub(super) tuned: Tuned,
     pub(super) cpus: Chosen,
     pub(super) rounds: Option<u32>,
     pub(super) directory: PathBuf,
@@ -85,9 +85,14 @@ pub(super) const REFUSALS: &[Refusal<Asked>] = &[
         "it sees stores, and there are none; use kind=anon",
     ),
     Refusal::new(
-        |asked| matches!(asked.mode, Mode::None | Mode::Ours) && asked.is_hurried,
+        |asked| matches!(asked.mode, Mode::None | Mode::Ours) && asked.tuned.is_hurried,
         "mode=none|ours with scan=hurried",
         "nothing is scanned; use mode=numab2",
+    ),
+    Refusal::new(
+        |asked| asked.tuned.window_ms.is_some() && !asked.mode.is_pghot(),
+        "window without mode=pghot|pghot-hwhints",
+        "it is pghot's; use window=auto",
     ),
 ];
 
@@ -104,7 +109,10 @@ impl Asked {
             accesses: case.count("accesses"),
             seed: case.count("seed").unwrap_or(1),
             is_full: case.is("fast", "full"),
-            is_hurried: case.is("scan", "hurried"),
+            tuned: Tuned {
+                is_hurried: case.is("scan", "hurried"),
+                window_ms: case.count("window"),
+            },
             cpus: Chosen::of(case, "cpu"),
             rounds: case.count("rounds").and_then(|rounds| u32::try_from(rounds).ok()),
             directory: directory.unwrap_or_else(scratch::default_directory),
@@ -149,7 +157,7 @@ impl Asked {
         if self.is_full || self.lie == Lie::Near {
             needs.push(Node::Far.needed());
         }
-        for need in self.mode.needs(self.is_hurried) {
+        for need in self.mode.needs(self.tuned) {
             if !needs.contains(&need) {
                 needs.push(need);
             }

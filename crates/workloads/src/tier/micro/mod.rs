@@ -42,7 +42,7 @@ pub(super) use self::asked::on_near;
 use self::{
     asked::{Asked, Lie, Memory, REFUSALS},
     ground::Ground,
-    mode::Mode,
+    mode::{Mode, Tuned},
     ours::Engine,
     watch::{Watch, demoted},
 };
@@ -53,7 +53,7 @@ use crate::{
 
 /// What keeps every page where it is.
 pub(super) fn still() -> Vec<Needed> {
-    Mode::None.needs(false)
+    Mode::None.needs(Tuned::default())
 }
 
 const PARAMS: &[Param] = &[
@@ -73,6 +73,8 @@ const PARAMS: &[Param] = &[
         .help("the fast node has room, or is full of memory that nobody touches"),
     Param::axis("scan", Kind::Choice(&["kernel", "hurried"]), "kernel")
         .help("how often NUMA balancing marks pages: as it is set, or as often as it can"),
+    Param::axis("window", Kind::Count { max: 3_600_000, auto: true }, "auto")
+        .help("milliseconds in which two accesses make a page hot to pghot; auto: as it is set"),
     space::CPU,
     Param { default: "3", ..space::ROUNDS }.help("repetitions in each process, all of them kept"),
     Param::axis("dir", Kind::Dir, "auto").help("directory of the file of kind=file"),

@@ -76,6 +76,19 @@ const DAEMON: [(&str, &str); 3] = [
     ("/proc/sys/vm/pghot_promote_rate_limit_MBps", "65536"),
 ];
 
+/// How long ago two accesses may lie to make a page hot, in milliseconds, in both generations: 3000
+/// where a record has a byte, 5000 where it has four, which no file tells.
+const WINDOW: &str = "/proc/sys/vm/pghot_promote_freq_window_ms";
+
+/// What a case asks for beside its mode.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tuned {
+    /// Whether the kernel marks pages as often as it can.
+    pub(super) is_hurried: bool,
+    /// pghot's window; as the kernel has it where nobody says.
+    pub(super) window_ms: Option<u64>,
+}
+
 /// The generation whose files are there.
 fn generation(tree: &Tree) -> Option<&'static Generation> {
     GENERATIONS.iter().find(|generation| tree.path(&generation.sources[1..]).is_file())
@@ -117,8 +130,14 @@ impl Mode {
         }
     }
 
+    /// Whether pghot decides.
+    pub(super) fn is_pghot(self) -> bool {
+        matches!(self, Self::Pghot | Self::Hwhints)
+    }
+
     /// The settings that it consists of.
-    fn settings(self, tree: &Tree, is_hurried: bool) -> Vec<Setting> {
+    fn settings(self, tree: &Tree, tuned: Tuned) -> Vec<Setting> {
+        let Tuned { is_hurried, window_ms } = tuned;
         let (balancing, demotes) = match self {
             Self::None | Self::Ours => ("0", false),
             Self::Hwhints => ("0", true),
@@ -134,7 +153,7 @@ impl Mode {
         if balancing != "0" && is_hurried {
             settings.extend(HURRY.map(|(path, value)| Setting::new(path, value)));
         }
-        if let (Self::Pghot | Self::Hwhints, Some(there)) = (self, generation(tree)) {
+        if let (true, Some(there)) = (self.is_pghot(), generation(tree)) {
             let source = if self == Self::Pghot { "1" } else { "2" };
             settings.push(Setting::new(there.sources, source));
             // What the published numbers follow from: one access is enough.
@@ -144,6 +163,10 @@ impl Mode {
             settings.extend(
                 DAEMON.map(|(path, value)| Setting { may_lack: true, ..Setting::new(path, value) }),
             );
+            settings.extend(window_ms.map(|window| Setting {
+                value: window.to_string().into(),
+                ..Setting::new(WINDOW, "")
+            }));
         }
         if self == Self::Hwhints {
             settings.push(Setting::new(SAMPLER, "1"));
@@ -152,7 +175,7 @@ impl Mode {
     }
 
     /// What it needs of the host.
-    pub(super) fn needs(self, is_hurried: bool) -> Vec<Needed> {
+    pub(super) fn needs(self, tuned: Tuned) -> Vec<Needed> {
         let mut needs = Vec::new();
         if self != Self::None {
             needs.push(Node::Far.needed());
@@ -160,13 +183,13 @@ impl Mode {
         if !matches!(self, Self::None | Self::Numab1) {
             needs.push(TIERS.needed());
         }
-        if matches!(self, Self::Pghot | Self::Hwhints) {
+        if self.is_pghot() {
             needs.push(PGHOT.needed());
         }
         if self == Self::Ours {
             needs.extend([ours::ROOT.needed(), ours::SOURCE.needed()]);
         }
-        let settings = self.settings(&Tree::machine(), is_hurried).into_iter();
+        let settings = self.settings(&Tree::machine(), tuned).into_iter();
         needs.into_iter().chain(settings.map(Need::needed)).collect()
     }
 }
@@ -190,7 +213,7 @@ mod tests {
     }
 
     fn values(mode: Mode, tree: &Tree) -> Vec<(&'static str, String)> {
-        let settings = mode.settings(tree, false).into_iter();
+        let settings = mode.settings(tree, Tuned::default()).into_iter();
         settings.map(|setting| (setting.path, setting.value.into_owned())).collect()
     }
 
@@ -224,11 +247,24 @@ mod tests {
     }
 
     #[test]
+    fn the_window_is_that_of_the_kernel_unless_somebody_says() {
+        let (_root, tree) = tree(&[(GENERATIONS[1].sources, "1\n"), (WINDOW, "5000\n")]);
+        assert!(values(Mode::Pghot, &tree).iter().all(|(path, _)| *path != WINDOW));
+        let asked = Tuned { window_ms: Some(1000), ..Tuned::default() };
+        for mode in [Mode::Pghot, Mode::Hwhints] {
+            let settings = mode.settings(&tree, asked);
+            let window = settings.iter().find(|setting| setting.path == WINDOW).unwrap();
+            assert!(window.value == "1000" && !window.may_lack, "{settings:?}");
+        }
+    }
+
+    #[test]
     fn nothing_moves_where_nothing_is_asked_for() {
         let (_root, tree) = tree(&[]);
         let off = [(BALANCING, "0".to_owned()), (DEMOTION, "false".to_owned())];
         assert_eq!(values(Mode::None, &tree), off);
-        assert!(Mode::None.settings(&tree, true).iter().all(|setting| setting.may_lack));
+        let hurried = Tuned { is_hurried: true, ..Tuned::default() };
+        assert!(Mode::None.settings(&tree, hurried).iter().all(|setting| setting.may_lack));
     }
 
     #[test]
