@@ -9,6 +9,7 @@ mod claims;
 pub(crate) mod compared;
 mod figure;
 mod functions;
+mod machines;
 mod memory_log;
 mod memory_types;
 mod micro_pagefault;
@@ -134,6 +135,7 @@ impl Publication {
             Speaker { name: &self.name, environment: functions::environment(&both), both: &both };
         let mut section = Section::new(self.name.clone(), &self.claims.title);
         section.blocks.extend(speaker.paragraphs(&self.claims.text));
+        section.blocks.extend(machines::sentence(&self.records).map(Block::Text));
         section.blocks.extend(invalid(&both.here).into_iter().map(Block::Note));
         for table in &self.claims.tables {
             section.blocks.extend(table.heading.clone().map(Block::Heading));
