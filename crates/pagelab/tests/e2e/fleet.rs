@@ -137,6 +137,18 @@ fn what_does_not_belong_together_is_told() {
         "missing: task",
     ]);
     assert_eq!(lab.records("m").len(), 0);
+    // Results of another schema, and of another version.
+    let there = results(&lab.path("s"));
+    let change = |path: &Path, from: &str, to: &str| {
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(path, text.replacen(from, to, 1)).unwrap();
+    };
+    change(&there[0], "pagelab.record/1", "pagelab.record/9");
+    change(&there[1], &ours, "\"pagelab\":\"0.0.1\"");
+    let ended = lab.pagelab(&["fleet", "merge", "s", "-o", "n"]);
+    ended.exits(1).complains(&["`pagelab.record/9`", "it is of pagelab 0.0.1, and the plan of"]);
+    assert_eq!(lab.records("n").len(), 0);
 }
 
 #[test]
