@@ -3,10 +3,13 @@
 import lzma
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import pagelab
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -34,6 +37,45 @@ def binary():
     return named
 
 
+@pytest.fixture
+def plan(request, binary, tmp_path):
+    """Makes a plan of the suite of the test's file, in so many shards."""
+
+    def make(shards):
+        (tmp_path / "mine.toml").write_text(request.module.SUITE)
+        words = ["fleet", "plan", tmp_path / "mine.toml", "--shards", str(shards)]
+        subprocess.run([binary, *words, "-o", tmp_path / "plan"], check=True, capture_output=True)
+        return tmp_path / "plan"
+
+    return make
+
+
+@pytest.fixture
+def merged(binary):
+    """Merges results into a run, which it loads."""
+
+    def merge(results, into):
+        command = [binary, "fleet", "merge", results, "-o", into]
+        came = subprocess.run(command, capture_output=True, text=True)
+        assert came.returncode == 0, came.stderr
+        return pagelab.load(into)
+
+    return merge
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """A program of Python in place of the binary."""
+
+    def make(text):
+        path = tmp_path / "pagelab"
+        path.write_text(f"#!{sys.executable}\n{text}")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def trace(tmp_path_factory):
     """A raw trace of stores and loads that comes back to its pages."""
@@ -56,6 +98,23 @@ def client(cluster):
     """A Dask cluster of two workers of one thread: both, also after a test that killed one."""
     cluster.wait_for_workers(2, timeout=60)
     return cluster
+
+
+@pytest.fixture
+def mortal(monkeypatch):
+    """A cluster in a process of its own, which may be killed: the process, and its address."""
+    pytest.importorskip("distributed")
+    # How long a client looks for a scheduler that is gone.
+    monkeypatch.setattr("pagelab.distributed.engine.CONNECT_SECONDS", 3)
+    script = (
+        "import time\nfrom distributed import LocalCluster\n"
+        "cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False,"
+        " protocol='tcp://', host='127.0.0.1', dashboard_address=':0')\n"
+        "print(cluster.scheduler_address, flush=True)\ntime.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as own:
+        yield own, own.stdout.readline().strip()
+        own.kill()
 
 
 @pytest.fixture(scope="session")

@@ -144,17 +144,8 @@ def test_results_come_as_they_are_done(tmp_path):
     assert len(came) == 20 and told[0] == (0, 20) and told[-1] == (20, 20)
 
 
-def test_a_cluster_that_is_killed_is_told_with_what_to_do(monkeypatch, tmp_path):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(engine, "CONNECT_SECONDS", 5)
-    script = (
-        "import time\nfrom distributed import LocalCluster\n"
-        "cluster = LocalCluster(1, threads_per_worker=1, processes=False, protocol='tcp://',"
-        " host='127.0.0.1', dashboard_address=':0')\n"
-        "print(cluster.scheduler_address, flush=True)\ntime.sleep(600)\n"
-    )
-    cluster = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    address = cluster.stdout.readline().strip()
+def test_a_cluster_that_is_killed_is_told_with_what_to_do(mortal, tmp_path):
+    cluster, address = mortal
 
     def kill_at_two(done, _):
         if done == 2:
@@ -216,7 +207,8 @@ def test_a_sample_is_the_same_each_time_and_its_report_opens(tmp_path):
     assert first.refused and "threshold" in first.refused[0]["why"]
     assert len({row["point"] for row in first.rows}) + len(first.refused) == 64
     page = first.report.read_text()
-    assert "<rect" in page and "<polyline" in page and "http" not in page.replace("xmlns", "")
+    assert "<rect" in page and '<path class="front"' in page
+    assert "http" not in page.replace("xmlns", "")
 
 
 def test_no_row_of_the_front_is_beaten(serial):

@@ -2,12 +2,9 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-import pagelab
 from pagelab import distributed
 from pagelab._native import Plan
 
@@ -31,28 +28,8 @@ ops = '10k'
 """
 
 
-@pytest.fixture
-def plan(binary, tmp_path):
-    """Makes a plan of so many shards."""
-
-    def make(shards):
-        (tmp_path / "mine.toml").write_text(SUITE)
-        words = ["fleet", "plan", tmp_path / "mine.toml", "--shards", str(shards)]
-        subprocess.run([binary, *words, "-o", tmp_path / "plan"], check=True, capture_output=True)
-        return tmp_path / "plan"
-
-    return make
-
-
-def merged(binary, output, into):
-    command = [binary, "fleet", "merge", output, "-o", into]
-    came = subprocess.run(command, capture_output=True, text=True)
-    assert came.returncode == 0, came.stderr
-    return pagelab.load(into)
-
-
 @pytest.mark.parametrize("where", [2, "client"])
-def test_a_plan_over_workers_is_one_run(where, request, binary, plan, tmp_path):
+def test_a_plan_over_workers_is_one_run(where, request, binary, plan, merged, tmp_path):
     on = request.getfixturevalue("client") if where == "client" else where
     output = tmp_path / "out"
     files = distributed.fleet(plan(2), output, on=on, binary=binary)
@@ -60,19 +37,19 @@ def test_a_plan_over_workers_is_one_run(where, request, binary, plan, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in files}
     again = distributed.fleet(tmp_path / "plan", output, on=on, binary=binary)
     assert {path: path.stat().st_mtime_ns for path in again} == before
-    run = merged(binary, output, tmp_path / "run")
+    run = merged(output, tmp_path / "run")
     workloads = sorted(record["workload"] for record in run.records())
     assert workloads == ["limit/timer"] + ["tier/simulation"] * 4 + ["trace/stats"]
 
 
-def test_what_is_done_in_process_is_what_the_binary_does(binary, plan, tmp_path):
+def test_what_is_done_in_process_is_what_the_binary_does(binary, plan, merged, tmp_path):
     distributed.fleet(plan(2), tmp_path / "ours", on=0, binary=binary)
     for shard in ("1/2", "2/2"):
         command = [binary, "fleet", "exec", tmp_path / "plan", "--shard", shard, "--quiet"]
         subprocess.run([*command, "-o", tmp_path / "theirs"], check=True, capture_output=True)
 
     def digests(folder):
-        records = merged(binary, folder, tmp_path / f"of-{folder.name}").records()
+        records = merged(folder, tmp_path / f"of-{folder.name}").records()
         counters = [record["outcome"]["measured"]["counters"] for record in records]
         kept = ("digest/pghot", "transitions", "ops")
         return [{key: of[key] for key in kept if key in of} for of in counters]
@@ -111,35 +88,25 @@ def test_a_folder_of_another_plan_is_refused(binary, plan, tmp_path):
         distributed.fleet(plan(2), tmp_path / "out", on=0, binary=binary)
 
 
-def test_a_binary_that_is_not_there_or_fails_is_told(plan, tmp_path):
+def test_a_binary_that_is_not_there_or_fails_is_told(plan, stand_in, tmp_path):
     with pytest.raises(FileNotFoundError, match="say where it is"):
         distributed.fleet(plan(2), tmp_path / "out", on=0, binary="/nowhere/pagelab")
-    broken = tmp_path / "broken"
-    broken.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('it is broken')\n")
-    broken.chmod(0o755)
-    broken.write_text(
-        broken.read_text()
-        .replace("sys.exit('", "sys.stderr.write('")
-        .replace("broken')", "broken'), sys.exit(70)")
-    )
+    broken = stand_in("import sys\nsys.stderr.write('it is broken'), sys.exit(70)\n")
     with pytest.raises(distributed.Lost, match="exit 70: it is broken"):
-        distributed.fleet(tmp_path / "plan", tmp_path / "out", on=0, binary=str(broken))
+        distributed.fleet(tmp_path / "plan", tmp_path / "out", on=0, binary=broken)
 
 
-def test_measurements_of_a_host_come_one_after_the_other(client, plan, tmp_path):
+def test_measurements_of_a_host_come_one_after_the_other(client, plan, stand_in, tmp_path):
     # In place of the binary: says when it began and ended. Two workers are one host.
     said = tmp_path / "said"
-    stands_in = tmp_path / "pagelab"
-    stands_in.write_text(
-        f"#!{sys.executable}\n"
+    binary = stand_in(
         "import os, time\n"
         f"log = lambda what: os.write(os.open({str(said)!r}, os.O_CREAT | os.O_APPEND"
         " | os.O_WRONLY), what.encode())\n"
         "log('begin\\n'); time.sleep(0.2); log('end\\n')\n"
     )
-    stands_in.chmod(0o755)
-    distributed.fleet(plan(4), tmp_path / "out", on=client, binary=str(stands_in))
-    assert Path(said).read_text().split() == ["begin", "end"] * 4
+    distributed.fleet(plan(4), tmp_path / "out", on=client, binary=binary)
+    assert said.read_text().split() == ["begin", "end"] * 4
 
 
 def test_a_plan_knows_what_is_measured(plan):

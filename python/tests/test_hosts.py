@@ -15,7 +15,6 @@ from pathlib import Path
 import jobs
 import pytest
 
-import pagelab
 from pagelab import distributed
 from pagelab._native import Plan
 from pagelab.distributed import measured
@@ -26,19 +25,6 @@ SUITE = "name = 'mine'\nsummary = 'measured'\nforks = 1\nbudget = 0.2\n" + "".jo
 )
 TASKS = 6
 ALONE = 'hostname "$1" && mount --bind "$2" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@"'
-
-
-@pytest.fixture
-def plan(binary, tmp_path):
-    """A plan of six tasks, all of them measured, in so many shards."""
-
-    def make(shards):
-        (tmp_path / "mine.toml").write_text(SUITE)
-        words = ["fleet", "plan", tmp_path / "mine.toml", "--shards", str(shards)]
-        subprocess.run([binary, *words, "-o", tmp_path / "plan"], check=True, capture_output=True)
-        return tmp_path / "plan"
-
-    return make
 
 
 def results(folder):
@@ -72,17 +58,21 @@ def parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def same_afterwards(before, folder, binary, into):
-    after = results(folder)
-    assert before and before.items() <= after.items(), "what was there was measured again"
-    assert len(after) == TASKS
-    merged = subprocess.run([binary, "fleet", "merge", folder, "-o", into], capture_output=True)
-    assert merged.returncode == 0, merged.stderr
-    assert len(pagelab.load(into)) == TASKS
+@pytest.fixture
+def same_afterwards(merged, tmp_path):
+    """Whether a folder has every result, and those from before as they were."""
+
+    def check(before, folder):
+        after = results(folder)
+        assert before and before.items() <= after.items(), "what was there was measured again"
+        assert len(after) == TASKS
+        assert len(merged(folder, tmp_path / "run")) == TASKS
+
+    return check
 
 
 def test_a_worker_that_is_killed_while_it_measures_costs_what_it_was_at(
-    client, binary, plan, tmp_path
+    client, binary, plan, same_afterwards, tmp_path
 ):
     output, came = tmp_path / "out", []
     folder = plan(1)
@@ -97,11 +87,13 @@ def test_a_worker_that_is_killed_while_it_measures_costs_what_it_was_at(
     until("the binary to die with its worker", lambda: not Path(f"/proc/{busy}").exists())
     driver.join()
     assert len(came) == TASKS
-    same_afterwards(before, output, binary, tmp_path / "run")
+    same_afterwards(before, output)
 
 
 @pytest.mark.parametrize("where", ["processes", "cluster"])
-def test_a_driver_that_is_killed_while_it_measures_goes_on(where, request, binary, plan, tmp_path):
+def test_a_driver_that_is_killed_while_it_measures_goes_on(
+    where, request, binary, plan, same_afterwards, tmp_path
+):
     on = 2 if where == "processes" else request.getfixturevalue("client").scheduler.address
     folder, output = plan(1), tmp_path / "out"
     call = f"fleet({str(folder)!r}, {str(output)!r}, on={on!r}, binary={binary!r})"
@@ -115,7 +107,7 @@ def test_a_driver_that_is_killed_while_it_measures_goes_on(where, request, binar
     assert len(before) < TASKS, "it was over before it could be killed"
     # On a cluster the binary goes on: the next call waits for it.
     assert len(distributed.fleet(folder, output, on=on, binary=binary)) == TASKS
-    same_afterwards(before, output, binary, tmp_path / "run")
+    same_afterwards(before, output)
 
 
 @pytest.fixture(scope="module")
@@ -150,12 +142,10 @@ def hosts(tmp_path_factory):
             worker.wait()
 
 
-def test_every_host_of_a_fleet_has_one_slot(hosts, plan, tmp_path):
+def test_every_host_of_a_fleet_has_one_slot(hosts, plan, stand_in, tmp_path):
     # In place of the binary: each waits for the other host to have begun, too.
     said = tmp_path / "said"
-    stands_in = tmp_path / "pagelab"
-    stands_in.write_text(
-        f"#!{sys.executable}\n"
+    binary = stand_in(
         "import os, socket, time\n"
         f"log = os.open({str(said)!r}, os.O_CREAT | os.O_APPEND | os.O_WRONLY)\n"
         "host = socket.gethostname()\n"
@@ -166,13 +156,12 @@ def test_every_host_of_a_fleet_has_one_slot(hosts, plan, tmp_path):
         "time.sleep(0.2)\n"
         "os.write(log, f'{host} end\\n'.encode())\n"
     )
-    stands_in.chmod(0o755)
     folder = plan(6)
     found = measured._hosts(distributed.engine.Cluster(hosts))
     known = hosts.scheduler_info(n_workers=-1)["workers"]
     names = {host.name: known[host.address]["name"] for host in found.values()}
     assert names == {"alpha.aaaaaaaa": "alpha", "beta.bbbbbbbb": "beta"}
-    distributed.fleet(folder, tmp_path / "out", on=hosts, binary=str(stands_in))
+    distributed.fleet(folder, tmp_path / "out", on=hosts, binary=binary)
     lines = said.read_text().splitlines()
     assert len(lines) == 2 * 6, "six shards, each once, by whichever host was free"
     for host in ("alpha", "beta"):
@@ -181,7 +170,7 @@ def test_every_host_of_a_fleet_has_one_slot(hosts, plan, tmp_path):
 
 
 def test_a_fleet_of_two_hosts_is_measured_at_the_same_time_into_one_folder(
-    hosts, binary, plan, tmp_path
+    hosts, binary, plan, merged, tmp_path
 ):
     output, came = tmp_path / "out", []
     folder = plan(1)
@@ -197,9 +186,7 @@ def test_a_fleet_of_two_hosts_is_measured_at_the_same_time_into_one_folder(
     driver.join()
     assert len(came) == 2 * TASKS
     assert before.items() <= results(output).items()
-    command = [binary, "fleet", "merge", output, "-o", tmp_path / "run"]
-    subprocess.run(command, check=True, capture_output=True)
-    assert pagelab.load(tmp_path / "run").hosts == ["alpha", "beta"]
+    assert merged(output, tmp_path / "run").hosts == ["alpha", "beta"]
     command = [binary, "compare", tmp_path / "run", "--by", "host", "--baseline", "alpha"]
     compared = subprocess.run(command, capture_output=True, text=True)
     assert compared.returncode == 0, compared.stderr
@@ -207,12 +194,11 @@ def test_a_fleet_of_two_hosts_is_measured_at_the_same_time_into_one_folder(
 
 
 def test_a_shard_that_kills_its_worker_each_time_is_named_and_the_rest_is_done(
-    client, plan, tmp_path
+    client, plan, stand_in, tmp_path
 ):
     # In place of the binary: what starts it for the second shard dies.
-    stands_in, said = tmp_path / "pagelab", tmp_path / "said"
-    stands_in.write_text(
-        f"#!{sys.executable}\n"
+    said = tmp_path / "said"
+    binary = stand_in(
         "import os, signal, sys\n"
         f"log = os.open({str(said)!r}, os.O_CREAT | os.O_APPEND | os.O_WRONLY)\n"
         "shard = sys.argv[sys.argv.index('--shard') + 1]\n"
@@ -220,25 +206,16 @@ def test_a_shard_that_kills_its_worker_each_time_is_named_and_the_rest_is_done(
         "if shard == '2/3':\n"
         "    os.kill(os.getppid(), signal.SIGKILL)\n"
     )
-    stands_in.chmod(0o755)
     with pytest.raises(distributed.Lost) as lost:
-        distributed.fleet(plan(3), tmp_path / "out", on=client, binary=str(stands_in), retries=1)
+        distributed.fleet(plan(3), tmp_path / "out", on=client, binary=binary, retries=1)
     assert [what.split(" on ")[0] for what in lost.value.tasks] == ["shard 2 of 3"]
     assert sorted(said.read_text().split()) == ["1/3", "2/3", "2/3", "3/3"]
 
 
-def test_a_cluster_that_goes_away_while_it_measures_is_told(binary, plan, tmp_path, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(distributed.engine, "CONNECT_SECONDS", 5)
-    script = (
-        "import time\nfrom distributed import LocalCluster\n"
-        "if __name__ == '__main__':\n"
-        "    cluster = LocalCluster(1, threads_per_worker=1, processes=False, protocol='tcp://',"
-        " host='127.0.0.1', dashboard_address=':0')\n"
-        "    print(cluster.scheduler_address, flush=True)\n    time.sleep(600)\n"
-    )
-    cluster = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    address = cluster.stdout.readline().strip()
+def test_a_cluster_that_goes_away_while_it_measures_is_told(
+    mortal, binary, plan, same_afterwards, tmp_path
+):
+    cluster, address = mortal
     folder, output = plan(1), tmp_path / "out"
 
     def kill():
@@ -254,7 +231,7 @@ def test_a_cluster_that_goes_away_while_it_measures_is_told(binary, plan, tmp_pa
     until("the binary to die with its worker", lambda: not measuring(output))
     before = results(output)
     assert len(distributed.fleet(folder, output, on=0, binary=binary)) == TASKS
-    same_afterwards(before, output, binary, tmp_path / "run")
+    same_afterwards(before, output)
 
 
 def test_workers_that_cannot_measure_are_named(client, monkeypatch, plan, tmp_path, capfd):
@@ -265,18 +242,15 @@ def test_workers_that_cannot_measure_are_named(client, monkeypatch, plan, tmp_pa
 
 
 def test_a_host_that_does_not_come_back_is_named_and_the_other_goes_on(
-    hosts, monkeypatch, plan, tmp_path
+    hosts, monkeypatch, plan, stand_in, tmp_path
 ):
     monkeypatch.setattr(measured, "AWAY", 2.0)
-    stands_in = tmp_path / "pagelab"
-    stands_in.write_text(
-        f"#!{sys.executable}\n"
+    binary = stand_in(
         "import os, signal, socket\n"
         "if socket.gethostname() == 'beta':\n"
         "    stat = open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()\n"
         "    for pid in (int(stat[1]), os.getppid()):\n"
         "        os.kill(pid, signal.SIGKILL)\n"
     )
-    stands_in.chmod(0o755)
     with pytest.raises(distributed.Lost, match=r"shard 1 of 1 on beta.*no worker of it came back"):
-        distributed.fleet(plan(1), tmp_path / "out", on=hosts, binary=str(stands_in))
+        distributed.fleet(plan(1), tmp_path / "out", on=hosts, binary=binary)

@@ -209,9 +209,11 @@ def _files(axes: Mapping[str, Axis], fixed: Mapping[str, Value]) -> dict[str, st
 
 
 def _points_each(cases: Sequence[dict[str, Value]]) -> int:
-    """How many points take a second: some of them are tried, spread over all."""
+    """How many points take a second: a few of them are tried, spread over all."""
     begin, tried = time.perf_counter(), 0
-    while time.perf_counter() - begin < PROBE_SECONDS and tried < min(len(cases), 64):
+    # What is tried is done again: a fiftieth of the work at most.
+    most = max(1, min(len(cases) // 50, 64))
+    while time.perf_counter() - begin < PROBE_SECONDS and tried < most:
         _native.simulate_all([cases[tried * 7919 % len(cases)]])
         tried += 1
     each = (time.perf_counter() - begin) / max(tried, 1)

@@ -1,0 +1,93 @@
+"""What tasks over workers cost beside plain loops; no test, since it is about time.
+
+`python python/tests/cost.py ROUNDS`, with the wheel and Dask, on a machine that has nothing else to
+do. Each round makes the same nine thousand simulations by one plain process, by one worker, by two
+plain processes side by side, and by two workers. Importing does not count, starting processes does,
+and the cluster is there.
+"""
+
+import itertools
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import jobs
+from distributed import Client, LocalCluster
+
+import pagelab
+from pagelab import distributed
+
+AXES = {**jobs.AXES, "window": [10 * step for step in range(1, 301)]}
+
+
+def plain(nth, of):
+    """A share of the points in a loop."""
+    start, points = time.monotonic(), itertools.product(*AXES.values())
+    for values in itertools.islice(points, int(nth), None, int(of)):
+        point = dict(zip(AXES, values, strict=True))
+        pagelab.simulate(**point, **jobs.FIXED)
+    print(time.monotonic() - start)
+
+
+def sweep(on):
+    """All of them by workers."""
+    on = int(on) if on.isdigit() else Client(on)
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        distributed.sweep(AXES, folder, fixed=jobs.FIXED, on=on)
+    print(time.monotonic() - start)
+
+
+def timed(*commands):
+    """Seconds that commands take side by side, by the clock and of processors."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = [
+        subprocess.Popen([sys.executable, __file__, *command], stdout=subprocess.PIPE)
+        for command in commands
+    ]
+    seconds = [float(process.communicate()[0]) for process in running]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return max(seconds), used
+
+
+def main(rounds):
+    """Prints the ratios of each round, and their medians."""
+    ratios = {}
+
+    def keep(name, ratio):
+        ratios.setdefault(name, []).append(ratio)
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as one,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as two,
+    ):
+        for _ in range(rounds):
+            serial, used = timed(["plain", "0", "1"])
+            seconds, of_workers = timed(["sweep", "1"])
+            keep("one process, time over serial", seconds / serial)
+            keep("one process, processor time over serial", of_workers / used)
+            seconds, _ = timed(["sweep", one.scheduler_address])
+            keep("one Dask worker, time over serial", seconds / serial)
+            pair, _ = timed(["plain", "0", "2"], ["plain", "1", "2"])
+            seconds, _ = timed(["sweep", "2"])
+            keep("two processes, speed over two plain ones", pair / seconds)
+            seconds, _ = timed(["sweep", two.scheduler_address])
+            keep("two Dask workers, speed over two plain processes", pair / seconds)
+            print(f"load {os.getloadavg()[0]:.1f}, serial {serial:.1f} s, two {pair:.1f} s")
+    for name, values in ratios.items():
+        told = ", ".join(f"{value:.2f}" for value in values)
+        print(f"{name}: median {statistics.median(values):.2f} of {told}")
+
+
+if __name__ == "__main__":
+    parts = {"plain": plain, "sweep": sweep}
+    what, *words = sys.argv[1:] or ["5"]
+    if what in parts:
+        parts[what](*words)
+    else:
+        main(int(what))
