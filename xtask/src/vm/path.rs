@@ -71,6 +71,8 @@ const ROWS: &[Row] = &[
         words: &["--kind", "mprotect", "--size", "64k"],
         wanted: Wanted::Failure("takes no fault"),
     },
+    // A machine that was saved takes the path of one that is booted.
+    Row { name: "path/booted", kernels: ONE, words: &["--size", "2m", "--boots", "2"], ..PATHS },
     Row {
         name: "path/anywhere",
         kernels: ONE,

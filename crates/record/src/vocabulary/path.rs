@@ -32,6 +32,8 @@ pub mod counter {
     /// Instructions of the scheduler and of other tasks, of all samples.
     pub const AWAY: &str = "instructions_of_other_tasks";
     pub const BOOTS: &str = "boots";
+    /// Of the boots, those of a machine that was saved where it waited for its case.
+    pub const RESUMED: &str = "boots_resumed";
 
     /// What the path that most samples took has of something.
     pub fn of_mode(what: &str) -> String {

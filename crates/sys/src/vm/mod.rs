@@ -2,5 +2,6 @@
 //!
 //! On a host `pagelab` never comes here.
 
+pub mod firmware;
 pub mod guest;
 pub mod hostile;

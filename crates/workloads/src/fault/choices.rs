@@ -86,6 +86,8 @@ words! {
         Zero = "zero",
         /// 512 bytes of random words, 512 bytes of words whose upper 48 bits are zero, and so on.
         Half = "half",
+        /// The same, and every page like the first: each is packed and unpacked by the same path.
+        Alike = "alike",
         /// Random words.
         Random = "random",
     }

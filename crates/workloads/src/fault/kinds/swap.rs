@@ -44,8 +44,10 @@ pub(in crate::fault) const PARAMS: [Param; 4] = [
     .help("kind=swap: how zram compresses; auto is the kernel's default"),
     Param::axis("page-cluster", Kind::Choice(&["0", "default"]), "0")
         .help("kind=swap: 0 reads the page that is missing and no other; default: as it is set"),
-    Param::axis("content", Kind::Choice(Content::WORDS), "half")
-        .help("kind=swap: what is swapped; half: every other 512 bytes random, the rest 16 bits"),
+    Param::axis("content", Kind::Choice(Content::WORDS), "half").help(
+        "kind=swap: what is swapped; half: every other 512 bytes random, the rest 16 bits; \
+             alike: the same in every page",
+    ),
 ];
 
 /// Says which algorithm `auto` is, where a device is there to ask.
@@ -109,15 +111,18 @@ fn named(swap: &SwapSpace) -> String {
 
 /// Writes what is swapped out.
 fn fill(content: Content, area: &Area) {
-    let mut random = fastrand::Rng::with_seed(0x7377_6170);
-    let mut at = 0_u64;
+    let seeded = || fastrand::Rng::with_seed(0x7377_6170);
+    let (mut random, mut at) = (seeded(), 0_u64);
     area.fill(|| {
         let is_small = at / 64 % 2 == 1;
+        if content == Content::Alike && at.is_multiple_of(512) {
+            random = seeded();
+        }
         at += 1;
         match content {
             Content::Zero => 0,
-            Content::Half if is_small => random.u64(..) & 0xffff,
-            Content::Half | Content::Random => random.u64(..),
+            Content::Half | Content::Alike if is_small => random.u64(..) & 0xffff,
+            _ => random.u64(..),
         }
     });
 }
@@ -296,6 +301,9 @@ mod tests {
         let small = (0..1024).filter(|word| area.word(word * 8) <= 0xffff).count();
         assert_eq!(small, 512);
         assert!((64..128).all(|word| area.word(word * 8) <= 0xffff));
+        assert_ne!(area.word(0), area.word(4096));
+        fill(Content::Alike, &area);
+        assert!((0..512).all(|word| area.word(word * 8) == area.word(4096 + word * 8)));
         fill(Content::Zero, &area);
         assert!((0..1024).all(|word| area.word(word * 8) == 0));
     }

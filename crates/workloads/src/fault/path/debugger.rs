@@ -80,6 +80,8 @@ impl<W: Write, R: Read> Debugger<W, R> {
     /// # Errors
     /// When the emulator ends before, or says what was not asked.
     pub(super) fn step(mut self, target: &Target) -> io::Result<Steps> {
+        // It stops itself where it waits for its orders.
+        self.ask("c")?;
         let break_at = format!("Z0,{:x},1", target.from);
         let pass = format!("z0,{:x},1", target.from);
         for hit in 0..target.nth {
@@ -177,7 +179,8 @@ mod tests {
         let ok = || "OK".to_owned();
         let stop = || "T05thread:01;".to_owned();
         let hit = [ok(), stop(), at(16), ok()];
-        let mut answers = hit.to_vec();
+        let mut answers = vec![stop()];
+        answers.extend(hit.clone());
         answers.push(stop());
         answers.extend(hit);
         for address in [KERNEL, KERNEL + 1, KERNEL + 1, KERNEL + 1, KERNEL + 3, 16, 20, 32] {
@@ -186,18 +189,18 @@ mod tests {
         let (steps, asked) = stepped(&answers, &target);
         assert_eq!(steps.unwrap(), [3, 3]);
         assert_eq!(asked.matches("$Z0,10,1#").count(), 2);
-        assert!(asked.starts_with("$Z0,10,1#74+$c"), "{asked}");
+        assert!(asked.starts_with("$c#63+$Z0,10,1#74+$c"), "{asked}");
     }
 
     #[test]
     fn an_emulator_that_ends_or_stops_elsewhere_is_an_error() {
         let target = Target { from: 16, to: 32, nth: 1, counted: [0; 2] };
-        let ok = || "OK".to_owned();
+        let (ok, stop) = (|| "OK".to_owned(), || "T05".to_owned());
         for (answers, why) in [
-            (vec![ok(), "W00".to_owned()], "c: W00"),
-            (vec![ok(), "T05".to_owned(), at(8)], "stopped at 0x8"),
-            (vec![ok(), "T05".to_owned(), "xx".to_owned()], "p10: xx"),
-            (vec![ok()], "fill whole buffer"),
+            (vec!["W00".to_owned()], "c: W00"),
+            (vec![stop(), ok(), stop(), at(8)], "stopped at 0x8"),
+            (vec![stop(), ok(), stop(), "xx".to_owned()], "p10: xx"),
+            (vec![stop(), ok()], "fill whole buffer"),
         ] {
             let error = stepped(&answers, &target).0.unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

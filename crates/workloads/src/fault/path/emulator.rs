@@ -1,29 +1,32 @@
 //! The emulator: where it is, what it is told, and what becomes of it.
 //!
 //! The one idea: the machine is one processor, always emulated, with nothing in it that could ask
-//! for attention but a timer and a serial line. Files that it is given and that it writes are in
-//! memory and have no name, so that a machine that is killed leaves nothing.
+//! for attention but a timer and a serial line. It stops where its first process waits for orders,
+//! and is saved there for whoever has other orders for the same machine. Files that it is given and
+//! that it writes are in memory and have no name, so that a machine that is killed leaves nothing.
 
 use std::{
     env,
     fs::File,
     io::{Read as _, Seek as _, Write as _},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
-use pagelab_bench::{Error, Plain};
+use pagelab_bench::{Error, Plain, digest};
 use pagelab_initrd::Modules;
 use pagelab_sys::{files::beside::library, memory::memfd, process::child};
 
 use super::{
     debugger::{Debugger, Steps, Target},
     disk::{self, named},
-    guest::{COMMAND, Orders},
+    guest::{COMMAND, ORDERS, Orders},
     initrd,
-    inside::Inside,
+    inside::{Inside, MODULES},
     kernel::{Found, cache},
     log::Log,
+    monitor::Monitor,
+    saved::{Place, Saved},
 };
 
 /// The emulator by its name.
@@ -63,35 +66,40 @@ fn plugin() -> Option<PathBuf> {
 struct Emulator {
     program: PathBuf,
     data: Vec<PathBuf>,
+    /// What it says that it is.
+    version: String,
 }
 
 impl Emulator {
     /// The system's where it is new enough; else that of the lane of machines.
     fn find() -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let systems = env::split_paths(&path).map(|folder| folder.join(QEMU));
-        let systems = systems.map(|program| Self { program, data: Vec::new() });
+        let systems = env::split_paths(&path).map(|folder| (folder.join(QEMU), Vec::new()));
         let root = cache().map(|cache| cache.join("qemu"));
-        let fetched = root.map(|root| Self {
-            program: root.join("usr/bin").join(QEMU),
-            data: ["usr/share/qemu", "usr/share/seabios"].map(|one| root.join(one)).to_vec(),
+        let fetched = root.map(|root| {
+            let data = ["usr/share/qemu", "usr/share/seabios"].map(|one| root.join(one));
+            (root.join("usr/bin").join(QEMU), data.to_vec())
         });
-        systems.chain(fetched).find(Self::is_fit)
+        systems.chain(fetched).find_map(|(program, data)| Self::of(program, data))
     }
 
-    fn is_fit(&self) -> bool {
+    /// A program that is fit.
+    fn of(program: PathBuf, data: Vec<PathBuf>) -> Option<Self> {
         let says = |flag| {
-            let asked = Command::new(&self.program).arg(flag).stdin(Stdio::null()).output().ok()?;
+            let asked = Command::new(&program).arg(flag).stdin(Stdio::null()).output().ok()?;
             Some(String::from_utf8_lossy(&asked.stdout).into_owned())
         };
-        self.program.is_file()
-            && says("--version").is_some_and(|text| version(&text) >= Some(VERSION_MIN))
-            && says("--help").is_some_and(|text| text.contains("-plugin"))
+        if !program.is_file() {
+            return None;
+        }
+        let version = says("--version").filter(|text| numbers(text) >= Some(VERSION_MIN))?;
+        says("--help").filter(|text| text.contains("-plugin"))?;
+        Some(Self { program, data, version })
     }
 }
 
 /// `QEMU emulator version 10.0.2 (Debian …)`.
-fn version(text: &str) -> Option<(u32, u32)> {
+fn numbers(text: &str) -> Option<(u32, u32)> {
     let (_, version) = text.split_once(" version ")?;
     let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
@@ -106,28 +114,66 @@ pub(super) struct Machine {
     pub(super) memory_mib: u64,
     /// Whether half of the memory is on a node without a processor.
     pub(super) has_two_nodes: bool,
-    /// Modules that it loads, where the kernel came with some.
-    pub(super) modules: &'static [&'static str],
+    /// Whether it loads modules, where the kernel came with some.
+    pub(super) has_modules: bool,
     /// Bytes of a disk with an empty file system; 0 for none.
     pub(super) disk: u64,
 }
 
+/// What came of a machine.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) log: Log,
+    /// Whether it was booted, and not one that was saved.
+    pub(super) is_booted: bool,
+    /// Why it was not saved, though it should have been.
+    pub(super) unsaved: Option<String>,
+}
+
+/// How a machine comes to where it waits for its orders.
+#[derive(Debug)]
+enum Start {
+    /// It is not saved, with the reason, unless nobody wanted it to be.
+    Boot(Option<String>),
+    BootAndSave(Place),
+    Load(Place),
+}
+
 impl Machine {
-    /// Boots it, waits for its end, and reads what the plugin wrote.
+    /// Has a machine of this kind that was saved measure a case. Where there is none it is booted,
+    /// and saved on the way.
     ///
     /// # Errors
     /// When it does not boot, its kernel panics, or what it was told cannot be done.
-    pub(super) fn run(&self, inside: &Inside) -> Result<Log, Error> {
-        let Prepared { command, console, .. } = &mut self.prepared(inside)?;
-        let plugin = plugin().ok_or_else(|| lacks(&PLUGIN))?;
-        let plugin = plugin.display().to_string().replace(',', ",,");
-        let mut log = memfd::create("pagelab-log")?;
-        command.arg("-plugin").arg(format!("{plugin},log={}", named(&log)));
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        let ended = command.spawn().and_then(Child::wait_with_output);
-        let ended = ended.map_err(|error| cannot_start(command, &error))?;
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        judged(ended.status.code(), &text(&mut log), &said, &text(console))
+    pub(super) fn run(&self, inside: &Inside) -> Result<Ran, Error> {
+        if self.disk > 0 {
+            // What is on the disk would have to be saved with it, and QEMU saves no NVMe.
+            return self.boot(inside);
+        }
+        let prepared = self.prepared(inside)?;
+        let start = match Saved::find(&prepared.digest) {
+            Ok(Saved::Whole(place)) => match prepared.conduct(Start::Load(place))? {
+                Some(ran) => return Ok(ran),
+                // Made by an emulator that only says that it is the same.
+                None => return self.booted(inside, Some("it could not be loaded".to_owned())),
+            },
+            Ok(Saved::Missing(place)) => Start::BootAndSave(place),
+            Err(why) => Start::Boot(Some(why)),
+        };
+        Ok(prepared.conduct(start)?.expect("what is booted is not loaded"))
+    }
+
+    /// Boots it to measure a case, whatever was saved.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub(super) fn boot(&self, inside: &Inside) -> Result<Ran, Error> {
+        self.booted(inside, None)
+    }
+
+    fn booted(&self, inside: &Inside, unsaved: Option<String>) -> Result<Ran, Error> {
+        let ran = self.prepared(inside)?.conduct(Start::Boot(unsaved))?;
+        Ok(ran.expect("what is booted is not loaded"))
     }
 
     /// Boots it without the plugin, and steps through a window.
@@ -136,7 +182,7 @@ impl Machine {
     /// When it does not boot, or does not come to the window.
     pub(super) fn step(&self, inside: &Inside, target: &Target) -> Result<Steps, Error> {
         let Prepared { command, console, .. } = &mut self.prepared(inside)?;
-        command.args(["-S", "-gdb", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["-S", "-gdb", "stdio"]);
         let mut emulator = command.spawn().map_err(|error| cannot_start(command, &error))?;
         let steps = Debugger::of(&mut emulator).expect("both are pipes").step(target);
         // It is about to go on, or waits for the next step.
@@ -154,16 +200,33 @@ impl Machine {
 
     /// All but what looks at it.
     fn prepared(&self, inside: &Inside) -> Result<Prepared, Error> {
+        let emulator = Emulator::find().ok_or_else(|| lacks(&EMULATOR))?;
+        let failed = |error: std::io::Error| {
+            Error::Case(format!("{}: {error}", self.kernel.image.display()))
+        };
+        let kernel = digest::of_file(&File::open(&self.kernel.image).map_err(failed)?);
+        let kernel = kernel.map_err(failed)?;
         let modules = self.modules()?;
-        let load = modules.iter().map(|(path, _)| path.clone()).collect();
+        let load = if self.has_modules { &modules[..] } else { &[] };
+        let load = load.iter().map(|(path, _)| path.clone()).collect();
         let orders = Orders { inside: inside.clone(), has_disk: self.disk > 0, load };
         let orders = serde_json::to_vec(&orders).expect("orders have text keys");
-        let archive = initrd::archive(&orders, &modules)?;
-        let mut initrd = memfd::create("pagelab-initrd")?;
-        let written = initrd.write_all(&archive);
-        written.map_err(|error| Error::Case(format!("the initramfs: {error}")))?;
+        let archive = initrd::archive(&modules)?;
+        let words = self.words();
+        let whole =
+            (&emulator.version, &emulator.program, kernel, digest::of_bytes(&archive), &words);
+        let digest = digest::of_bytes(&serde_json::to_vec(&whole).expect("all of it is text"));
+        let (initrd, orders) =
+            (filled("pagelab-initrd", &archive)?, filled("pagelab-orders", &orders)?);
         let console = memfd::create("pagelab-console")?;
-        let mut command = self.command(&initrd, &console)?;
+        let mut command = Command::new(&emulator.program);
+        for folder in &emulator.data {
+            command.arg("-L").arg(folder);
+        }
+        command.args(words);
+        command.arg("-serial").arg(format!("file:{}", named(&console)));
+        command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(named(&initrd));
+        command.arg("-fw_cfg").arg(format!("name={ORDERS},file={}", named(&orders)));
         let disk = if self.disk > 0 { Some(disk::image(self.disk)?) } else { None };
         if let Some(disk) = &disk {
             // A driver of it is in the kernels of most distributions, and no module.
@@ -171,51 +234,60 @@ impl Machine {
             command.args(["-drive", &drive, "-device", "nvme,drive=disk,serial=path"]);
         }
         child::dies_with_us(&mut command);
-        command.stderr(Stdio::piped());
-        Ok(Prepared { command, console, _others: (initrd, disk) })
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(Prepared { command, console, digest, _others: (initrd, orders, disk) })
     }
 
-    /// The paths of its modules in the machine, and what they are, in the order of loading.
+    /// The paths of modules in the machine, and what they are, in the order of loading: those of
+    /// all kinds, where the kernel came with them, so that one machine is for all.
     fn modules(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let Some(folder) = self.kernel.modules.as_ref().filter(|_| !self.modules.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        let found = Modules::of(folder).and_then(|modules| modules.ordered(self.modules));
-        let found = found.map_err(|error| Error::Case(format!("modules: {error:#}")))?;
-        Ok(found.into_iter().map(|(name, file)| (format!("/modules/{name}"), file)).collect())
+        let Some(folder) = &self.kernel.modules else { return Ok(Vec::new()) };
+        let found = Modules::of(folder).and_then(|modules| modules.ordered(MODULES));
+        match found {
+            Ok(found) => Ok(found
+                .into_iter()
+                .map(|(name, file)| (format!("/modules/{name}"), file))
+                .collect()),
+            Err(_) if !self.has_modules => Ok(Vec::new()),
+            Err(error) => Err(Error::Case(format!("modules: {error:#}"))),
+        }
     }
 
-    fn command(&self, initrd: &File, console: &File) -> Result<Command, Error> {
-        let emulator = Emulator::find().ok_or_else(|| lacks(&EMULATOR))?;
-        let mut command = Command::new(&emulator.program);
-        for folder in &emulator.data {
-            command.arg("-L").arg(folder);
-        }
-        command.args(["-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m"]);
-        // Even, so that it has two halves.
-        command.arg(format!("{}M", self.memory_mib & !1));
+    /// What the emulator is told of the machine itself.
+    fn words(&self) -> Vec<String> {
+        let mut words: Vec<String> = ["-machine", "q35", "-accel", "tcg", "-cpu", "max"]
+            .into_iter()
+            .chain(["-smp", "1", "-m"])
+            .map(str::to_owned)
+            .collect();
+        let mut say = |these: &[&str]| words.extend(these.iter().map(|word| (*word).to_owned()));
+        say(&[&format!("{}M", self.memory_mib)]);
         if self.has_two_nodes {
             let half = self.memory_mib / 2;
             for node in 0..2 {
                 let cpus = if node == 0 { ",cpus=0" } else { "" };
-                command.args(["-object", &format!("memory-backend-ram,id=m{node},size={half}M")]);
-                command.args(["-numa", &format!("node,nodeid={node}{cpus},memdev=m{node}")]);
+                say(&["-object", &format!("memory-backend-ram,id=m{node},size={half}M")]);
+                say(&["-numa", &format!("node,nodeid={node}{cpus},memdev=m{node}")]);
             }
         }
         // Time goes by instructions, a nanosecond each, so that timers come after as many of them
         // in every boot, however busy the host is; while the processor idles it is passed over.
-        command.args(["-icount", "shift=0,sleep=off"]);
-        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
-        command.arg("-serial").arg(format!("file:{}", named(console)));
-        command.args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
-        command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(named(initrd));
+        say(&["-icount", "shift=0,sleep=off"]);
+        say(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        say(&["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]);
+        say(&["-device", "pvpanic", "-action", "panic=pause"]);
         let [in_place, anywhere] = IN_PLACE;
         let is_anywhere = self.parameters.split(' ').any(|word| word == anywhere);
         let place = if is_anywhere { anywhere } else { in_place };
-        let words = format!("{PARAMETERS} {place} {} -- {COMMAND}", self.parameters);
-        command.arg("-append").arg(words);
-        Ok(command)
+        say(&["-append", &format!("{PARAMETERS} {place} {} -- {COMMAND}", self.parameters)]);
+        words
     }
+}
+
+fn filled(name: &str, contents: &[u8]) -> Result<File, Error> {
+    let mut file = memfd::create(name)?;
+    file.write_all(contents).map_err(|error| Error::Case(format!("{name}: {error}")))?;
+    Ok(file)
 }
 
 /// An emulator that is about to start, with the files that it is given and writes.
@@ -223,7 +295,67 @@ impl Machine {
 struct Prepared {
     command: Command,
     console: File,
-    _others: (File, Option<File>),
+    /// Of all that the machine is before it has its orders.
+    digest: String,
+    _others: (File, File, Option<File>),
+}
+
+impl Prepared {
+    /// Starts it with the plugin, has it come to its orders, and waits for its end. Nothing, where
+    /// it could not be loaded.
+    fn conduct(mut self, start: Start) -> Result<Option<Ran>, Error> {
+        let plugin = plugin().ok_or_else(|| lacks(&PLUGIN))?;
+        let plugin = plugin.display().to_string().replace(',', ",,");
+        let mut log = memfd::create("pagelab-log")?;
+        self.command.arg("-plugin").arg(format!("{plugin},log={}", named(&log)));
+        self.command.args(["-qmp", "stdio"]);
+        if let Start::Load(_) = start {
+            self.command.args(["-incoming", "defer"]);
+        }
+        let emulator = self.command.spawn();
+        let mut emulator = emulator.map_err(|error| cannot_start(&self.command, &error))?;
+        let mut monitor = Monitor::of(&mut emulator).expect("both are pipes");
+        // Where a conversation ends too early the emulator has ended, and what it left tells more.
+        let mut came = monitor.greet();
+        let (mut is_booted, mut unsaved) = (true, None);
+        match start {
+            Start::Boot(why) => {
+                came = came.and_then(|()| monitor.await_stop());
+                unsaved = why;
+            }
+            Start::BootAndSave(place) => {
+                came = came.and_then(|()| monitor.await_stop());
+                let saved = came.is_ok().then(|| monitor.save(&named(&place.file)));
+                unsaved = match saved {
+                    Some(Ok(())) => place.finish().err().map(|error| error.to_string()),
+                    failed => {
+                        place.remove();
+                        failed.and_then(Result::err).map(|error| error.to_string())
+                    }
+                };
+            }
+            Start::Load(place) => {
+                if came.is_ok() && monitor.load(&named(&place.file)).is_err() {
+                    place.remove();
+                    let ended = emulator.kill().and_then(|()| emulator.wait());
+                    return ended
+                        .map(|_| None)
+                        .map_err(|error| cannot_start(&self.command, &error));
+                }
+                is_booted = false;
+            }
+        }
+        if came.is_ok() {
+            let _ = monitor.go_on();
+        } else {
+            drop(monitor);
+        }
+        let ended = emulator.wait_with_output();
+        let ended = ended.map_err(|error| cannot_start(&self.command, &error))?;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let log = judged(ended.status.code(), &text(&mut log), &said, &text(&mut self.console))?;
+        Ok(Some(Ran { log, is_booted, unsaved }))
+    }
 }
 
 fn lacks(need: &Plain) -> Error {
@@ -280,9 +412,9 @@ mod tests {
 
     #[test]
     fn a_version_has_two_numbers() {
-        assert_eq!(version("QEMU emulator version 10.0.2 (Debian 1:10.0.2)\n"), Some((10, 0)));
-        assert_eq!(version("QEMU emulator version 9.2\n"), Some((9, 2)));
-        assert_eq!(version("error while loading shared libraries"), None);
+        assert_eq!(numbers("QEMU emulator version 10.0.2 (Debian 1:10.0.2)\n"), Some((10, 0)));
+        assert_eq!(numbers("QEMU emulator version 9.2\n"), Some((9, 2)));
+        assert_eq!(numbers("error while loading shared libraries"), None);
         assert!(Some((10, 0)) >= Some(VERSION_MIN) && Some((7, 2)) < Some(VERSION_MIN));
     }
 

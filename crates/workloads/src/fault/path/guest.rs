@@ -1,7 +1,8 @@
 //! The first process of the machine: it measures one case and tells of it.
 //!
 //! The one idea: the case runs as it does on any host, by the same runner in a process of its own,
-//! with its knobs and its proof. Whatever comes of it is told by a message to whoever emulates the
+//! with its knobs and its proof. Which case it is, is handed in last: until then every case has the
+//! same machine, which may be saved there. Whatever comes of it is told by a message to whoever emulates the
 //! machine; a first process that gave up would be a panic of the kernel.
 
 use std::{
@@ -22,16 +23,15 @@ use pagelab_sys::{
     knobs::WATCHDOG_COMMAND,
     loops::marks::{routine, say},
     time::ClockChoice,
-    vm::guest as kernel,
+    vm::{firmware, guest as kernel},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    initrd::ORDERS,
-    inside::{FILES, Inside},
-};
+use super::inside::{FILES, Inside};
 
+/// What the emulator hands its orders in as.
+pub(super) const ORDERS: &str = "opt/pagelab/orders";
 /// The hidden word that the first process is called with.
 pub(super) const COMMAND: &str = "__path-guest";
 
@@ -86,19 +86,25 @@ fn conduct(child: &str) -> Result<Value, String> {
             mounted.map_err(|error| error.to_string())?;
         }
     }
-    let orders = fs::read(ORDERS).map_err(|error| format!("{ORDERS}: {error}"))?;
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let release = read("/proc/sys/kernel/osrelease");
+    let about = json!({ "kernel": { "release": release, "command": read("/proc/cmdline") } });
+    let symbols = symbols();
+    // All that is the same for every case is done: a machine that is saved goes on from here.
+    firmware::stop().map_err(|error| error.to_string())?;
+    let orders = firmware::handed(ORDERS).map_err(|error| error.to_string())?;
+    let orders = orders.ok_or_else(|| format!("the emulator hands in no {ORDERS}"))?;
     let orders: Orders =
         serde_json::from_slice(&orders).map_err(|error| format!("{ORDERS}: {error}"))?;
+    tell(&about);
+    say(&symbols);
+    drop(symbols);
     for module in &orders.load {
         kernel::load_module(Path::new(module), "").map_err(|error| error.to_string())?;
     }
     if orders.has_disk {
         disk()?;
     }
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let release = read("/proc/sys/kernel/osrelease");
-    tell(&json!({ "kernel": { "release": release, "command": read("/proc/cmdline") } }));
-    symbols();
     tell(&json!({ "repetition": { "arm": ROUTINE, "number": 0 } }));
     routine();
     let (workload, case) = orders.inside.entry()?;
@@ -128,14 +134,14 @@ fn disk() -> Result<(), String> {
     Err("the kernel found no disk (CONFIG_BLK_DEV_NVME=y, CONFIG_EXT4_FS=y)".to_owned())
 }
 
-/// Hands on what the kernel says of its symbols, as it says it: megabytes, which whoever emulates
-/// us reads a hundred times as fast.
-fn symbols() {
+/// A message with what the kernel says of its symbols, as it says it: megabytes, which whoever
+/// emulates us reads a hundred times as fast.
+fn symbols() -> Vec<u8> {
     let mut message = b"{\"symbols\":\"".to_vec();
     // Without them functions are addresses, which the record says.
     let _ = File::open("/proc/kallsyms").and_then(|mut file| file.read_to_end(&mut message));
     message.extend_from_slice(b"\"}");
-    say(&message);
+    message
 }
 
 /// Whether this process is the first of a machine that is to be watched. The kernel hands on words

@@ -1,4 +1,4 @@
-//! The initramfs of a machine: this executable, what it is linked with, and its orders.
+//! The initramfs of a machine: this executable, what it is linked with, and modules.
 //!
 //! The one idea: what runs in the machine is what runs here, so the two cannot disagree. A dynamic
 //! executable needs its loader and libraries, which are mapped into this process: they go where
@@ -13,15 +13,14 @@ use std::{
 use pagelab_bench::Error;
 use pagelab_initrd::Archive;
 
-/// The first process, and where it finds its orders.
-pub(super) const INIT: &str = "/init";
-pub(super) const ORDERS: &str = "/orders.json";
+/// The first process.
+const INIT: &str = "/init";
 
-/// The archive: the executable as the first process, its orders, and other files by their paths.
+/// The archive: the executable as the first process, and other files by their paths.
 ///
 /// # Errors
 /// When a file that this process runs from cannot be read any more.
-pub(super) fn archive(orders: &[u8], others: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Error> {
+pub(super) fn archive(others: &[(String, Vec<u8>)]) -> Result<Vec<u8>, Error> {
     let mut archive = Archive::new();
     archive.file(INIT, &without_symbols(read(Path::new("/proc/self/exe"))?));
     for library in libraries().map_err(|error| failed(Path::new("/proc/self/maps"), &error))? {
@@ -33,7 +32,6 @@ pub(super) fn archive(orders: &[u8], others: &[(String, Vec<u8>)]) -> Result<Vec
         }
         archive.file(&library.to_string_lossy(), &contents);
     }
-    archive.file(ORDERS, orders);
     for (path, contents) in others {
         archive.file(path, contents);
     }
@@ -94,11 +92,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_holds_us_and_our_orders_once_each() {
-        let bytes = archive(b"{}", &[("/modules/a.ko".to_owned(), b"12345".to_vec())]).unwrap();
+    fn the_archive_holds_us_and_other_files() {
+        let bytes = archive(&[("/modules/a.ko".to_owned(), b"12345".to_vec())]).unwrap();
         let has = |name: &[u8]| bytes.windows(name.len()).filter(|found| *found == name).count();
-        assert!(has(b"\0orders.json\0") <= 1 && has(b"modules/a.ko\0") >= 1);
-        assert!(has(b"070701") >= 6);
+        assert!(has(b"modules/a.ko\0") >= 1);
+        assert!(has(b"070701") >= 5);
     }
 
     #[test]

@@ -30,8 +30,9 @@ pub(super) const FILES: &str = "/var/tmp";
 /// Kinds that are about two nodes of memory; the machine of the others has one.
 const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
 
-/// What the kernels of distributions have as modules, by the kind that needs it.
-const MODULES: &[(&str, &[&str])] = &[("swap", &["zram", SWAP_BY])];
+/// What the kernels of distributions have as modules, of what any kind needs; and the kinds that do.
+pub(super) const MODULES: &[&str] = &["zram", SWAP_BY];
+const OF_MODULES: [&str; 1] = ["swap"];
 /// How what is swapped is compressed: what the zram of every kernel since 6.1 offers.
 const SWAP_BY: &str = "lz4";
 
@@ -61,8 +62,8 @@ pub struct Inside {
 pub(super) struct Parts {
     pub(super) has_two_nodes: bool,
     pub(super) has_disk: bool,
-    /// Modules that it loads, where the kernel came with some.
-    pub(super) modules: &'static [&'static str],
+    /// Whether it loads modules, where the kernel came with some.
+    pub(super) has_modules: bool,
 }
 
 impl Parts {
@@ -71,7 +72,7 @@ impl Parts {
         Self {
             has_two_nodes: OF_TWO_NODES.contains(&kind),
             has_disk: KINDS.iter().any(|row| row.name == kind && row.uses_dir),
-            modules: MODULES.iter().find(|row| row.0 == kind).map_or(&[], |row| row.1),
+            has_modules: OF_MODULES.contains(&kind),
         }
     }
 }
@@ -97,6 +98,8 @@ impl Inside {
             if kind == "swap" {
                 // What is offered here is not what the machine offers.
                 pairs.push(("algorithm", SWAP_BY));
+                // What is in a page decides how many instructions unpack it.
+                pairs.push(("content", "alike"));
             }
             &LATENCY
         };
@@ -136,6 +139,7 @@ mod tests {
         let (workload, case) = (inside(&[("kind", "swap")]).unwrap(), "lz4");
         let (workload, found) = workload.entry().map(|(w, c)| (w.about().name, c.clone())).unwrap();
         assert!(workload == "fault/latency" && found.is("algorithm", case));
+        assert!(found.is("content", "alike"));
     }
 
     #[test]
@@ -148,7 +152,6 @@ mod tests {
     #[test]
     fn every_kind_has_its_parts() {
         assert!(Parts::of("mkwrite").has_disk && Parts::of("migrate").has_two_nodes);
-        assert_eq!(Parts::of("userfaultfd-copy").modules, [""; 0]);
-        assert_eq!(Parts::of("swap").modules, ["zram", "lz4"]);
+        assert!(Parts::of("swap").has_modules && !Parts::of("userfaultfd-copy").has_modules);
     }
 }

@@ -21,6 +21,8 @@ mod initrd;
 mod inside;
 mod kernel;
 mod log;
+mod monitor;
+mod saved;
 mod symbols;
 mod told;
 
@@ -137,9 +139,10 @@ impl Asked {
         if self.parts.has_disk { 2 * self.size + (128 << 20) } else { 0 }
     }
 
-    /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel.
+    /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel; in steps,
+    /// so that cases of about one size have the same machine.
     fn memory_mib(&self) -> u64 {
-        ((4 * self.size) >> 20) + 768
+        (((4 * self.size) >> 20) + 768).next_multiple_of(256)
     }
 }
 
@@ -174,7 +177,7 @@ impl Experiment for Asked {
             memory_mib: self.memory_mib(),
             has_two_nodes: self.parts.has_two_nodes,
             disk: self.disk(),
-            modules: self.parts.modules,
+            has_modules: self.parts.has_modules,
         };
         let Self { boots, is_stepped, .. } = *self;
         Ok(vec![Box::new(Booted { machine, inside, boots, is_stepped, told: None })])
@@ -198,13 +201,20 @@ impl Trial for Booted {
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let (mut all, mut target) = (Vec::new(), None);
-        for _ in 0..self.boots {
-            let log = self.machine.run(&self.inside)?;
-            let boot = fold::fold(&log)?;
-            target = Target::of(&log, OURS, &boot.mode);
+        let (mut booted, mut unsaved) = (0, None);
+        for boot in 0..self.boots {
+            let ran = if boot == 0 {
+                self.machine.run(&self.inside)?
+            } else {
+                self.machine.boot(&self.inside)?
+            };
+            let boot = fold::fold(&ran.log)?;
+            target = Target::of(&ran.log, OURS, &boot.mode);
             all.push(boot);
+            booted += u64::from(ran.is_booted);
+            unsaved = unsaved.or(ran.unsaved);
         }
-        let mut told = Told::of(all)?;
+        let mut told = Told::of(all, booted, unsaved)?;
         if self.is_stepped {
             let target = target.ok_or_else(|| Error::Case("no window is the mode's".to_owned()))?;
             let steps = self.machine.step(&self.inside, &target)?;

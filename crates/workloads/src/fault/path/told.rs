@@ -26,9 +26,13 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Told {
     first: Boot,
-    /// How many boots there were, and how many of them found another mode than the first.
+    /// How many boots there were, a machine that was saved among them; how many of them were booted
+    /// for this case; and how many found another mode than the first.
     boots: u64,
+    booted: u64,
     others: u64,
+    /// Why no machine could be saved for other cases.
+    unsaved: Option<String>,
     /// What the plugin and a debugger counted of one window.
     pub(super) stepped: Option<[Steps; 2]>,
 }
@@ -36,7 +40,7 @@ pub(super) struct Told {
 impl Told {
     /// # Errors
     /// When there is no boot, or two kernels.
-    pub(super) fn of(all: Vec<Boot>) -> Result<Self, Error> {
+    pub(super) fn of(all: Vec<Boot>, booted: u64, unsaved: Option<String>) -> Result<Self, Error> {
         let boots = all.len() as u64;
         let mut all = all.into_iter();
         let first = all.next().ok_or_else(|| Error::Case("no machine was booted".to_owned()))?;
@@ -48,7 +52,7 @@ impl Told {
             }
             others += u64::from(boot.mode.total.instructions != first.mode.total.instructions);
         }
-        Ok(Self { first, boots, others, stepped: None })
+        Ok(Self { first, boots, booted, others, unsaved, stepped: None })
     }
 
     pub(super) fn observe(&self, meter: &mut Meter) {
@@ -97,6 +101,7 @@ impl Told {
         let named: u64 = named.map(|class| class.samples).sum();
         witness.set(counter::SAMPLES_NAMED, in_mode + named);
         witness.set(counter::BOOTS, self.boots);
+        witness.set(counter::RESUMED, self.boots - self.booted);
         let [samples, instructions] = interrupted;
         witness.set(counter::SAMPLES_INTERRUPTED, *samples);
         witness.set(counter::INTERRUPTED, *instructions);
@@ -127,6 +132,9 @@ impl Told {
     }
 
     fn warn(&self, witness: &mut Witness) {
+        if let Some(why) = &self.unsaved {
+            witness.warn(format!("the machine was booted for this case alone, not saved: {why}"));
+        }
         if !self.first.has_names {
             witness.warn(
                 "the kernel tells no names (CONFIG_KALLSYMS): functions are addresses, and what \
