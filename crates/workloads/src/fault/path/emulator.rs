@@ -1,4 +1,4 @@
-//! The emulator: where it is, what it is told, and what becomes of it.
+//! A machine: what its emulator is told, and what becomes of it.
 //!
 //! The one idea: the machine is one processor, always emulated, with nothing in it that could ask
 //! for attention but a timer and a serial line. It stops where its first process waits for orders,
@@ -6,16 +6,14 @@
 //! that it writes are in memory and have no name, so that a machine that is killed leaves nothing.
 
 use std::{
-    env,
     fs::File,
     io::{Read as _, Seek as _, Write as _},
-    path::PathBuf,
     process::{Command, Stdio},
 };
 
 use pagelab_bench::{Error, Plain, digest};
 use pagelab_initrd::Modules;
-use pagelab_sys::{files::beside::library, memory::memfd, process::child};
+use pagelab_sys::{memory::memfd, process::child};
 
 use super::{
     debugger::{Debugger, Steps, Target},
@@ -23,16 +21,12 @@ use super::{
     guest::{COMMAND, ORDERS, Orders},
     initrd,
     inside::{Inside, MODULES},
-    kernel::{Found, cache},
+    kernel::Found,
     log::Log,
     monitor::Monitor,
+    qemu::{EMULATOR, Emulator, PLUGIN, plugin},
     saved::{Place, Saved},
 };
-
-/// The emulator by its name.
-const QEMU: &str = "qemu-system-x86_64";
-/// The first QEMU whose plugins may read memory.
-const VERSION_MIN: (u32, u32) = (9, 2);
 
 /// What the kernel is told in every machine. Addresses of programs are the same in every boot; with
 /// one processor a kernel would take the locks off its locked instructions; and an eighth of all
@@ -41,69 +35,6 @@ const PARAMETERS: &str = "console=ttyS0 loglevel=4 panic=-1 oops=panic noreplace
                           initcall_blacklist=jent_mod_init audit=0 no_timer_check";
 /// Where the kernel lies is the same in every boot, too, unless somebody asks for another.
 const IN_PLACE: [&str; 2] = ["nokaslr", "kaslr"];
-
-/// An emulator that loads plugins.
-pub(crate) const EMULATOR: Plain = Plain {
-    name: "QEMU 9.2 or newer for x86-64 that loads plugins",
-    has: || Emulator::find().is_some(),
-    cure: "cargo xtask vm boot/ (on Debian), or sudo apt-get install qemu-system-x86 where that is \
-           9.2 or newer; one that says no -plugin in its --help was built without",
-};
-
-/// Our plugin.
-pub(crate) const PLUGIN: Plain = Plain {
-    name: "the plugin libpagelab_capture.so beside this executable",
-    has: || plugin().is_some(),
-    cure: "cargo build --workspace (with --release for that of target/release)",
-};
-
-fn plugin() -> Option<PathBuf> {
-    library("pagelab-capture").ok()?.ok()
-}
-
-/// An emulator and where its firmware is.
-#[derive(Debug)]
-struct Emulator {
-    program: PathBuf,
-    data: Vec<PathBuf>,
-    /// What it says that it is.
-    version: String,
-}
-
-impl Emulator {
-    /// The system's where it is new enough; else that of the lane of machines.
-    fn find() -> Option<Self> {
-        let path = env::var_os("PATH").unwrap_or_default();
-        let systems = env::split_paths(&path).map(|folder| (folder.join(QEMU), Vec::new()));
-        let root = cache().map(|cache| cache.join("qemu"));
-        let fetched = root.map(|root| {
-            let data = ["usr/share/qemu", "usr/share/seabios"].map(|one| root.join(one));
-            (root.join("usr/bin").join(QEMU), data.to_vec())
-        });
-        systems.chain(fetched).find_map(|(program, data)| Self::of(program, data))
-    }
-
-    /// A program that is fit.
-    fn of(program: PathBuf, data: Vec<PathBuf>) -> Option<Self> {
-        let says = |flag| {
-            let asked = Command::new(&program).arg(flag).stdin(Stdio::null()).output().ok()?;
-            Some(String::from_utf8_lossy(&asked.stdout).into_owned())
-        };
-        if !program.is_file() {
-            return None;
-        }
-        let version = says("--version").filter(|text| numbers(text) >= Some(VERSION_MIN))?;
-        says("--help").filter(|text| text.contains("-plugin"))?;
-        Some(Self { program, data, version })
-    }
-}
-
-/// `QEMU emulator version 10.0.2 (Debian …)`.
-fn numbers(text: &str) -> Option<(u32, u32)> {
-    let (_, version) = text.split_once(" version ")?;
-    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((parts.next()?.ok()?, parts.next()?.ok()?))
-}
 
 /// A machine that can be booted.
 #[derive(Debug)]
@@ -409,14 +340,6 @@ fn whole(why: &str, said: &str, console: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_version_has_two_numbers() {
-        assert_eq!(numbers("QEMU emulator version 10.0.2 (Debian 1:10.0.2)\n"), Some((10, 0)));
-        assert_eq!(numbers("QEMU emulator version 9.2\n"), Some((9, 2)));
-        assert_eq!(numbers("error while loading shared libraries"), None);
-        assert!(Some((10, 0)) >= Some(VERSION_MIN) && Some((7, 2)) < Some(VERSION_MIN));
-    }
 
     #[test]
     fn whoever_ends_too_early_is_told_with_its_last_words() {

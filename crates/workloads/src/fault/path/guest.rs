@@ -1,9 +1,9 @@
 //! The first process of the machine: it measures one case and tells of it.
 //!
 //! The one idea: the case runs as it does on any host, by the same runner in a process of its own,
-//! with its knobs and its proof. Which case it is, is handed in last: until then every case has the
-//! same machine, which may be saved there. Whatever comes of it is told by a message to whoever emulates the
-//! machine; a first process that gave up would be a panic of the kernel.
+//! with its knobs and its proof. Which case it is, is handed in last: until then every case has
+//! the same machine, which may be saved there. Whatever comes of it is told by a message to whoever
+//! emulates the machine; a first process that gave up would be a panic of the kernel.
 
 use std::{
     ffi::OsString,
@@ -89,22 +89,26 @@ fn conduct(child: &str) -> Result<Value, String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let release = read("/proc/sys/kernel/osrelease");
     let about = json!({ "kernel": { "release": release, "command": read("/proc/cmdline") } });
-    let symbols = symbols();
+    let mut symbols = symbols_now();
     // All that is the same for every case is done: a machine that is saved goes on from here.
     firmware::stop().map_err(|error| error.to_string())?;
     let orders = firmware::handed(ORDERS).map_err(|error| error.to_string())?;
     let orders = orders.ok_or_else(|| format!("the emulator hands in no {ORDERS}"))?;
     let orders: Orders =
         serde_json::from_slice(&orders).map_err(|error| format!("{ORDERS}: {error}"))?;
-    tell(&about);
-    say(&symbols);
-    drop(symbols);
     for module in &orders.load {
         kernel::load_module(Path::new(module), "").map_err(|error| error.to_string())?;
+    }
+    if !orders.load.is_empty() {
+        // Modules have symbols, too.
+        symbols = symbols_now();
     }
     if orders.has_disk {
         disk()?;
     }
+    tell(&about);
+    say(&symbols);
+    drop(symbols);
     tell(&json!({ "repetition": { "arm": ROUTINE, "number": 0 } }));
     routine();
     let (workload, case) = orders.inside.entry()?;
@@ -136,7 +140,7 @@ fn disk() -> Result<(), String> {
 
 /// A message with what the kernel says of its symbols, as it says it: megabytes, which whoever
 /// emulates us reads a hundred times as fast.
-fn symbols() -> Vec<u8> {
+fn symbols_now() -> Vec<u8> {
     let mut message = b"{\"symbols\":\"".to_vec();
     // Without them functions are addresses, which the record says.
     let _ = File::open("/proc/kallsyms").and_then(|mut file| file.read_to_end(&mut message));

@@ -30,7 +30,7 @@ pub(super) const FILES: &str = "/var/tmp";
 /// Kinds that are about two nodes of memory; the machine of the others has one.
 const OF_TWO_NODES: [&str; 2] = ["numa-hint", "migrate"];
 
-/// What the kernels of distributions have as modules, of what any kind needs; and the kinds that do.
+/// What the kernels of distributions have as modules, of all that kinds need; and those kinds.
 pub(super) const MODULES: &[&str] = &["zram", SWAP_BY];
 const OF_MODULES: [&str; 1] = ["swap"];
 /// How what is swapped is compressed: what the zram of every kernel since 6.1 offers.

@@ -22,6 +22,7 @@ mod inside;
 mod kernel;
 mod log;
 mod monitor;
+mod qemu;
 mod saved;
 mod symbols;
 mod told;
@@ -40,7 +41,7 @@ use self::{
 };
 pub(crate) use self::{
     disk::MKE2FS,
-    emulator::{EMULATOR, PLUGIN},
+    qemu::{EMULATOR, PLUGIN},
 };
 use super::space;
 use crate::needs::Memory;
@@ -139,8 +140,8 @@ impl Asked {
         if self.parts.has_disk { 2 * self.size + (128 << 20) } else { 0 }
     }
 
-    /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel; in steps,
-    /// so that cases of about one size have the same machine.
+    /// MiB of the machine: for what is touched, its copy and what swaps it, beside a kernel; in
+    /// steps, so that cases of about one size have the same machine.
     fn memory_mib(&self) -> u64 {
         (((4 * self.size) >> 20) + 768).next_multiple_of(256)
     }

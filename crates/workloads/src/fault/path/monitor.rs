@@ -1,7 +1,7 @@
 //! What the emulator is told while its machine waits: to save it, to load it, to let it go on.
 //!
-//! The one idea: the machine stops itself, at one instruction, and nothing here is a matter of time:
-//! each step waits for the word of the emulator that the one before is done. The protocol is QMP
+//! The one idea: the machine stops itself, at one instruction, and nothing here is a matter of
+//! time: each step waits for the word of the emulator that the one before is done. The protocol is QMP
 //! ("QEMU QMP Reference Manual"), over stdin and stdout of the emulator.
 
 use std::{
