@@ -73,6 +73,7 @@ fn file(
 struct Ports(());
 
 #[cfg(target_arch = "x86_64")]
+#[expect(clippy::unused_self, reason = "only who has the right can ask")]
 impl Ports {
     fn open() -> Result<Self, SysError> {
         // SAFETY: changes what this process may do, and nothing else.
@@ -118,6 +119,7 @@ impl Drop for Ports {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
+#[expect(clippy::unused_self, reason = "there are none")]
 impl Ports {
     fn open() -> Result<Self, SysError> {
         Err(SysError::new("iopl", "3", std::io::ErrorKind::Unsupported))
@@ -149,7 +151,11 @@ mod tests {
     fn find(name: &str, list: &[u8]) -> Option<Vec<u8>> {
         let (left, list) = (RefCell::new(Vec::new()), list.to_vec());
         let select = |selector| {
-            let contents = if selector == FILES { list.clone() } else { vec![selector as u8; 9] };
+            let contents = if selector == FILES {
+                list.clone()
+            } else {
+                vec![u8::try_from(selector).unwrap(); 9]
+            };
             *left.borrow_mut() = contents;
         };
         let read = |bytes: &mut [u8]| {

@@ -7,7 +7,7 @@
 
 use std::{
     fs::File,
-    io::{Read as _, Seek as _, Write as _},
+    io::{self, Read as _, Seek as _, Write as _},
     process::{Command, Stdio},
 };
 
@@ -132,9 +132,8 @@ impl Machine {
     /// All but what looks at it.
     fn prepared(&self, inside: &Inside) -> Result<Prepared, Error> {
         let emulator = Emulator::find().ok_or_else(|| lacks(&EMULATOR))?;
-        let failed = |error: std::io::Error| {
-            Error::Case(format!("{}: {error}", self.kernel.image.display()))
-        };
+        let failed =
+            |error: io::Error| Error::Case(format!("{}: {error}", self.kernel.image.display()));
         let kernel = digest::of_file(&File::open(&self.kernel.image).map_err(failed)?);
         let kernel = kernel.map_err(failed)?;
         let modules = self.modules()?;
@@ -144,8 +143,8 @@ impl Machine {
         let orders = serde_json::to_vec(&orders).expect("orders have text keys");
         let archive = initrd::archive(&modules)?;
         let words = self.words();
-        let whole =
-            (&emulator.version, &emulator.program, kernel, digest::of_bytes(&archive), &words);
+        let program = emulator.program.to_string_lossy();
+        let whole = (&emulator.version, program, kernel, digest::of_bytes(&archive), &words);
         let digest = digest::of_bytes(&serde_json::to_vec(&whole).expect("all of it is text"));
         let (initrd, orders) =
             (filled("pagelab-initrd", &archive)?, filled("pagelab-orders", &orders)?);
@@ -246,7 +245,6 @@ impl Prepared {
         let emulator = self.command.spawn();
         let mut emulator = emulator.map_err(|error| cannot_start(&self.command, &error))?;
         let mut monitor = Monitor::of(&mut emulator).expect("both are pipes");
-        // Where a conversation ends too early the emulator has ended, and what it left tells more.
         let mut came = monitor.greet();
         let (mut is_booted, mut unsaved) = (true, None);
         match start {
@@ -276,10 +274,12 @@ impl Prepared {
                 is_booted = false;
             }
         }
-        if came.is_ok() {
-            let _ = monitor.go_on();
-        } else {
-            drop(monitor);
+        if let Err(error) = came.and_then(|()| monitor.go_on())
+            && !has_ended(&error)
+        {
+            let ended = emulator.kill().and_then(|()| emulator.wait());
+            ended.map_err(|error| cannot_start(&self.command, &error))?;
+            return Err(Error::Case(format!("the emulator: {error}")));
         }
         let ended = emulator.wait_with_output();
         let ended = ended.map_err(|error| cannot_start(&self.command, &error))?;
@@ -289,11 +289,16 @@ impl Prepared {
     }
 }
 
+/// Whether a conversation ended because the emulator did: what it left tells more then.
+fn has_ended(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe)
+}
+
 fn lacks(need: &Plain) -> Error {
     Error::Case(format!("{}: {}", need.name, need.cure))
 }
 
-fn cannot_start(command: &Command, error: &std::io::Error) -> Error {
+fn cannot_start(command: &Command, error: &io::Error) -> Error {
     Error::Case(format!("cannot start {}: {error}", command.get_program().display()))
 }
 

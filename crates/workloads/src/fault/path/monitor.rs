@@ -1,8 +1,8 @@
 //! What the emulator is told while its machine waits: to save it, to load it, to let it go on.
 //!
 //! The one idea: the machine stops itself, at one instruction, and nothing here is a matter of
-//! time: each step waits for the word of the emulator that the one before is done. The protocol is QMP
-//! ("QEMU QMP Reference Manual"), over stdin and stdout of the emulator.
+//! time: each step waits for the word of the emulator that the one before is done. The protocol is
+//! QMP ("QEMU QMP Reference Manual"), over stdin and stdout of the emulator.
 
 use std::{
     collections::VecDeque,
@@ -41,9 +41,9 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
     /// # Errors
     /// When the emulator ends, or does not understand.
     pub(super) fn greet(&mut self) -> io::Result<()> {
-        self.ask("qmp_capabilities", json!({}))?;
+        self.ask("qmp_capabilities", &json!({}))?;
         let events = json!([{ "capability": "events", "state": true }]);
-        self.ask("migrate-set-capabilities", json!({ "capabilities": events }))
+        self.ask("migrate-set-capabilities", &json!({ "capabilities": events }))
     }
 
     /// Waits until the machine has stopped itself.
@@ -72,7 +72,7 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
     }
 
     fn migrate(&mut self, command: &str, path: &str) -> io::Result<()> {
-        self.ask(command, json!({ "uri": format!("file:{path}") }))?;
+        self.ask(command, &json!({ "uri": format!("file:{path}") }))?;
         loop {
             let event = self.event()?;
             match event["data"]["status"].as_str() {
@@ -85,20 +85,21 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
         }
     }
 
-    /// Lets the machine go on, and waits for its end. A kernel that stops it again has a driver of
-    /// the device by which it stopped itself, and has panicked: that is its end, too.
+    /// Lets the machine go on, and waits until the emulator has no more to say. A kernel that stops
+    /// it again has a driver of the device by which it stopped itself, and has panicked: that is
+    /// its end, too.
     ///
     /// # Errors
     /// When it cannot go on.
     pub(super) fn go_on(mut self) -> io::Result<()> {
-        self.ask("cont", json!({}))?;
+        self.ask("cont", &json!({}))?;
         if self.await_stop().is_ok() {
-            self.ask("quit", json!({}))?;
+            self.ask("quit", &json!({}))?;
         }
         Ok(())
     }
 
-    fn ask(&mut self, command: &str, arguments: Value) -> io::Result<()> {
+    fn ask(&mut self, command: &str, arguments: &Value) -> io::Result<()> {
         let asked = json!({ "execute": command, "arguments": arguments });
         writeln!(self.to, "{asked}")?;
         self.to.flush()?;

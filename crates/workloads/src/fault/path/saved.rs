@@ -10,11 +10,11 @@ use std::{
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::MetadataExt as _,
-    path::PathBuf,
-    time::SystemTime,
+    path::Path,
+    time::{Duration, SystemTime},
 };
 
-use pagelab_sys::files::folder::{Folder, FolderError};
+use pagelab_sys::{files::folder::Folder, time::unix_seconds};
 
 use super::kernel::cache;
 
@@ -45,11 +45,11 @@ impl Saved {
     /// Why there can be none.
     pub(super) fn find(digest: &str) -> Result<Self, String> {
         let root = cache().ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("saved");
-        Self::find_in(root, digest)
+        Self::find_in(&root, digest)
     }
 
-    fn find_in(root: PathBuf, digest: &str) -> Result<Self, String> {
-        let folder = Folder::make(&root).map_err(|error: FolderError| error.to_string())?;
+    fn find_in(root: &Path, digest: &str) -> Result<Self, String> {
+        let folder = Folder::make(root).map_err(|error| error.to_string())?;
         let failed = |error: io::Error| format!("{}: {error}", root.join(digest).display());
         loop {
             let file = match folder.create(digest) {
@@ -75,7 +75,8 @@ impl Saved {
             if is_whole {
                 let _ = place.file.unlock();
                 // The one that was used last is removed last.
-                let _ = place.file.set_modified(SystemTime::now());
+                let now = Duration::from_secs(unix_seconds().cast_unsigned());
+                let _ = place.file.set_modified(SystemTime::UNIX_EPOCH + now);
                 return Ok(Self::Whole(place));
             }
             place.file.set_len(0).map_err(failed)?;
@@ -88,12 +89,17 @@ impl Place {
     /// Says that the machine is in the file, and makes room for it.
     ///
     /// # Errors
-    /// When the disk is full.
+    /// When the disk is full; then the file is gone.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        self.file.sync_data()?;
-        self.file.write_all(last_line(&self.name).as_bytes())?;
-        self.file.unlock()?;
-        make_room(&self.folder, &self.name, BYTES_MAX)
+        let last = last_line(&self.name);
+        let written = self.file.sync_data().and_then(|()| self.file.write_all(last.as_bytes()));
+        if written.is_err() {
+            self.remove();
+            return written;
+        }
+        // The lock ends with the file, and room that cannot be made now is made next time.
+        let _ = make_room(&self.folder, &self.name, BYTES_MAX);
+        Ok(())
     }
 
     /// Removes it: it is not what it says, or was not made.
@@ -145,12 +151,10 @@ fn make_room(folder: &Folder, newest: &str, most: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn find(root: &Path, digest: &str) -> Saved {
-        Saved::find_in(root.join("saved"), digest).unwrap()
+        Saved::find_in(&root.join("saved"), digest).unwrap()
     }
 
     fn make(root: &Path, digest: &str) {
@@ -191,7 +195,7 @@ mod tests {
         }
         let folder = root.path().join("saved");
         let age = |name: &str, seconds| {
-            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
             File::options()
                 .append(true)
                 .open(folder.join(name))
