@@ -44,6 +44,7 @@ mod orders;
 mod pool;
 mod ranges;
 mod splits;
+mod stagger;
 mod told;
 mod witness;
 mod wrapped;

@@ -21,7 +21,7 @@ use crate::{
     area::PAGE,
     begin, careful, count,
     heap::{self, AREA},
-    orders,
+    orders, stagger,
 };
 
 unsafe extern "C" {
@@ -57,8 +57,7 @@ fn fell_back(bytes: usize, to: usize) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     if is_on() {
-        // SAFETY: takes a number.
-        let at = unsafe { mi::mi_malloc(bytes) };
+        let at = stagger::malloc(bytes);
         if !at.is_null() {
             return at;
         }
