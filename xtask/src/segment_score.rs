@@ -3,8 +3,9 @@
 //!
 //! The one idea: `pagelab try` with two rungs takes the arms in turns, so ratios are of one run;
 //! here they are read from its journal, round by round. An interval is one of order statistics, and
-//! says nothing where there are too few rounds. `--figures` shows what segments cost by themselves
-//! ([`figures`]).
+//! says nothing where there are too few rounds. A rung that gives a program no huge page is the
+//! program as it is: `try` goes no further with it, whatever the budget, and neither is it compared
+//! here. `--figures` shows what segments cost by themselves ([`figures`]).
 
 mod figures;
 
@@ -77,10 +78,11 @@ pub(crate) fn segment_score(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Of each arm, by round: what the program had at most, and how long it took.
+/// Of each arm, by round: what the program had at most, of it in huge pages, and how long it took.
 #[derive(Debug, Default)]
 struct Arms {
     peak: BTreeMap<String, BTreeMap<u64, f64>>,
+    large: BTreeMap<String, BTreeMap<u64, f64>>,
     time: BTreeMap<String, BTreeMap<u64, f64>>,
 }
 
@@ -102,6 +104,7 @@ impl Arms {
         for one in series.into_iter().flatten() {
             let to = match one["name"].as_str() {
                 Some("peak") => &mut self.peak,
+                Some("large") => &mut self.large,
                 Some(name) if name == time => &mut self.time,
                 _ => continue,
             };
@@ -113,8 +116,18 @@ impl Arms {
     fn line(&self) -> String {
         let peak = ratios(&self.peak, SEGMENT, PLAIN);
         let peak = median(&peak).map_or("-".to_owned(), |peak| format!("{peak:.2}"));
-        let [plain, thp] = [PLAIN, THP].map(|to| said(&ratios(&self.time, SEGMENT, to)));
-        format!("{peak:<9} {plain:<22} {thp}")
+        let beside = |to| said(&ratios(&self.time, SEGMENT, to));
+        let thp = if self.takes_none(THP) {
+            "as to plain: it takes no huge page".to_owned()
+        } else {
+            beside(THP)
+        };
+        format!("{peak:<9} {:<22} {thp}", beside(PLAIN))
+    }
+
+    /// Whether somebody looked at an arm, and found no huge page in any round.
+    fn takes_none(&self, arm: &str) -> bool {
+        self.large.get(arm).is_some_and(|rounds| rounds.values().all(|bytes| *bytes == 0.0))
     }
 }
 
@@ -185,6 +198,11 @@ mod tests {
             arms.add(&record, "elapsed");
         }
         assert_eq!(arms.line(), "1.20      0.80 (0.80-0.80) FASTER -");
+        let rounds = |bytes| BTreeMap::from([(0, bytes), (1, 0.0)]);
+        arms.large.insert(THP.to_owned(), rounds(2e6));
+        assert!(!arms.takes_none(THP) && !arms.takes_none(SEGMENT));
+        arms.large.insert(THP.to_owned(), rounds(0.0));
+        assert!(arms.line().ends_with(" as to plain: it takes no huge page"), "{}", arms.line());
     }
 
     #[test]
