@@ -13,10 +13,10 @@ const RUN: &str = "Run";
 /// Below each command without `pagelab`, in brackets, what one might type after it.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// The commands that have examples, each with its own.
-fn examples() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+/// The commands that have examples, each with the lines of its own.
+fn examples() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
     let sections = EXAMPLES.split("\n[").filter_map(|section| section.split_once("]\n"));
-    sections.map(|(of, lines)| (of, lines.lines().filter(|line| !line.is_empty()).collect()))
+    sections.map(|(of, lines)| (of, lines.lines().filter(|line| !line.is_empty())))
 }
 
 /// Gives every command its example and its headings.
@@ -26,6 +26,7 @@ pub(crate) fn dress(command: Command) -> Command {
 
 fn dress_below(mut command: Command, path: &str) -> Command {
     if let Some((_, examples)) = examples().find(|(of, _)| *of == path) {
+        let examples: Vec<&str> = examples.collect();
         let lines = examples.join("\n  pagelab ");
         let title = if examples.len() == 1 { "Example" } else { "Examples" };
         let after = command.get_after_help().map(|text| format!("\n{text}")).unwrap_or_default();

@@ -32,7 +32,7 @@ use pagelab_sys::{
     machine,
     memory::memfd,
     process::{
-        launch::{Ended, Waiting},
+        launch::{Ended, Running},
         relay,
         segment::{
             self, Backing, Bad, Counted, Counts, Leaf, SHEET, SHEET_BYTES, Variable, Wish, Zero,
@@ -249,9 +249,13 @@ impl Segmented {
         }
         let name = || self.program[0].to_string_lossy().into_owned();
         relay::begin();
-        let waiting = Waiting::prepare(process).with_context(name).map_err(Failure::host)?;
-        relay::to(waiting.pid());
-        let mut running = waiting.go().with_context(name).map_err(Failure::usage)?;
+        let mut running = Running::start(&mut process).map_err(|error| {
+            let wants = [io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
+            let is_ours = wants.contains(&error.kind());
+            let why = anyhow::Error::new(error).context(name());
+            if is_ours { Failure::host(why) } else { Failure::usage(why) }
+        })?;
+        relay::to(running.pid());
         let counts = || {
             let mut bytes = [0; SHEET_BYTES];
             // What cannot be read was not counted.

@@ -130,11 +130,9 @@ impl Waiting {
     pub fn go(mut self) -> io::Result<Running> {
         self.go.write_all(&[1])?;
         let child = self.spawn.join().map_err(|_| io::Error::other("the launcher panicked"))??;
-        let pid = Pid::from_child(&child);
-        // Where the kernel has no such descriptors (before 5.3), waiting is sleeping.
-        let fd = pidfd_open(pid, PidfdFlags::empty()).ok();
-        let stamp = fd.as_ref().and_then(|fd| fd.try_clone().ok()).map(stamp);
-        Ok(Running { pid, fd, stamp })
+        let mut running = Running::of(&child);
+        running.stamp = running.fd.as_ref().and_then(|fd| fd.try_clone().ok()).map(stamp);
+        Ok(running)
     }
 }
 
@@ -179,6 +177,32 @@ impl Ended {
 }
 
 impl Running {
+    /// Starts a program that nobody watches from its first instruction: by `posix_spawn`, which
+    /// copies nothing of this process, and with no thread beside it. When it ended is known as late
+    /// as somebody waits.
+    ///
+    /// # Errors
+    /// When there is no such program, it may not be executed, or there can be no process.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let spawned = command.spawn().or_else(|error| match error.raw_os_error() {
+            Some(libc::ENOEXEC) => {
+                // A script without a first line that says by what: `execvp`, which comes after a
+                // fork, hands it to the shell.
+                // SAFETY: rule 1: it does nothing.
+                unsafe { command.pre_exec(|| Ok(())) }.spawn()
+            }
+            _ => Err(error),
+        });
+        Ok(Self::of(&spawned?))
+    }
+
+    fn of(child: &Child) -> Self {
+        let pid = Pid::from_child(child);
+        // Where the kernel has no such descriptors (before 5.3), waiting is sleeping.
+        let fd = pidfd_open(pid, PidfdFlags::empty()).ok();
+        Self { pid, fd, stamp: None }
+    }
+
     /// Waits so long for its end; `None` while it runs.
     ///
     /// # Errors
@@ -260,6 +284,11 @@ fn is_readable(fd: &OwnedFd, at_most: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
     use super::*;
     use crate::counts::perf::{Body, Event, Plan, Session, Source, Target, When};
 
@@ -290,6 +319,21 @@ mod tests {
         command.args(["-c", "kill -9 $$"]);
         let ended = finish(Waiting::prepare(command).unwrap().go().unwrap());
         assert_eq!(ended.signal(), Some(9));
+    }
+
+    #[test]
+    fn a_program_that_nobody_watches_is_started_at_once_as_a_shell_would() {
+        let _alone = crate::alone();
+        let start = |program: &str| Running::start(&mut Command::new(program));
+        assert_eq!(start("/no/such/program").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(finish(start("false").unwrap()).status.code(), Some(1));
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        fs::write(&script, "exit 5\n").unwrap();
+        fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+        let ended = finish(Running::start(&mut Command::new(&script)).unwrap());
+        assert_eq!(ended.status.code(), Some(5));
+        assert!(ended.usage.minor_faults > 0);
     }
 
     #[test]

@@ -14,9 +14,10 @@ use pagelab_sys::{
 };
 use serde_json::{Value, json};
 
-/// Areas that are touched for a price, and small pages in each of them.
-const AREAS: usize = 5;
-const PAGES: usize = 64;
+/// Areas that are touched for a price, and small pages in each of them: few, as whoever waits for a
+/// program waits for this, too.
+const AREAS: usize = 3;
+const PAGES: usize = 32;
 const PAGE: u64 = 4096;
 
 /// What a fault takes here, at the median: of a small page, and of 2 MiB.
