@@ -5,7 +5,7 @@
 //! must get the same decisions: there is nothing else that they could depend on.
 
 use crate::{
-    policy::{Move, Moved, Node, Policy, PolicySpec, Prices, Scan, Setting, World},
+    policy::{Below, Move, Moved, Node, Policy, PolicySpec, Prices, Scan, Setting, World},
     spec::Row,
 };
 
@@ -91,6 +91,8 @@ pub struct Driver {
     /// Those of the machine, and one for pages that are nowhere.
     nodes: Vec<Node>,
     place: Vec<u8>,
+    /// Which of them are not in the top tier.
+    below: Below,
     free: Vec<u64>,
     now: u64,
     ticked: u64,
@@ -119,6 +121,7 @@ impl Driver {
         Ok(Self {
             policy: spec.build(&setting),
             place: vec![nowhere; start.pages as usize],
+            below: Below::new(start.pages as usize, true),
             free: vec![0; nodes.len()],
             seen: vec![false; start.pages as usize],
             nodes,
@@ -150,17 +153,15 @@ impl Driver {
             Event::Placed { pages, node } => {
                 let nowhere = u8::try_from(self.nodes.len() - 1).unwrap_or(u8::MAX);
                 let node = node.map_or(Ok(nowhere), |node| self.known(node))?;
-                let range = self.range(*pages)?;
-                self.place[range].fill(node);
+                self.put(*pages, node)?;
             }
             Event::Scan { pages, writes, window } => self.scan(pages, *writes, *window)?,
             Event::Decide => return Ok(self.decide()),
             Event::Moved { page, how, node } => {
                 let node = self.known(*node)?;
-                let range = self.range(Run { first: *page, count: 1 })?;
-                self.place[range].fill(node);
-                let Self { policy, nodes, place, free, now, .. } = self;
-                policy.moved(*page, *how, &world(nodes, place, free, *now));
+                self.put(Run { first: *page, count: 1 }, node)?;
+                let Self { policy, nodes, place, below, free, now, .. } = self;
+                policy.moved(*page, *how, &world(nodes, place, below, free, *now));
             }
         }
         Ok(Vec::new())
@@ -177,15 +178,15 @@ impl Driver {
             self.seen[range].fill(true);
             pages.extend(run.first..run.first + run.count);
         }
-        let Self { policy, nodes, place, free, now, .. } = self;
+        let Self { policy, nodes, place, below, free, now, .. } = self;
         let scan = Scan { pages: &pages, writes, window };
-        policy.scanned(scan, &world(nodes, place, free, *now));
+        policy.scanned(scan, &world(nodes, place, below, free, *now));
         Ok(())
     }
 
     fn decide(&mut self) -> Vec<Move> {
-        let Self { policy, nodes, place, free, now, seen, ticked } = self;
-        let world = world(nodes, place, free, *now);
+        let Self { policy, nodes, place, below, free, now, seen, ticked } = self;
+        let world = world(nodes, place, below, free, *now);
         let mut young = |page: u32| std::mem::take(&mut seen[page as usize]);
         let interval = policy.interval();
         if interval > 0 && *now >= *ticked + interval {
@@ -200,6 +201,17 @@ impl Driver {
             usize::from(place[step.page as usize]) < nowhere && usize::from(step.to) < nowhere
         });
         moves
+    }
+
+    /// Notes that pages are on a node, which is known.
+    fn put(&mut self, pages: Run, node: u8) -> Result<(), Impossible> {
+        let range = self.range(pages)?;
+        self.place[range].fill(node);
+        let is_below = self.nodes[usize::from(node)].tier > 0;
+        for page in pages.first..pages.first + pages.count {
+            self.below.set(page, is_below);
+        }
+        Ok(())
     }
 
     fn known(&self, node: u8) -> Result<u8, Impossible> {
@@ -218,8 +230,14 @@ impl Driver {
     }
 }
 
-fn world<'a>(nodes: &'a [Node], place: &'a [u8], free: &'a [u64], now: u64) -> World<'a> {
-    World { now, nodes, place, free, prices: &PRICES, period: 0, future: None }
+fn world<'a>(
+    nodes: &'a [Node],
+    place: &'a [u8],
+    below: &'a Below,
+    free: &'a [u64],
+    now: u64,
+) -> World<'a> {
+    World { now, nodes, place, below, free, prices: &PRICES, period: 0, future: None }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! moves, and tells how that went. No clock, no I/O, no random numbers.
 
 mod balance;
+mod below;
 mod bucket;
 mod damon;
 mod ema;
@@ -22,7 +23,7 @@ mod threshold;
 
 use std::fmt;
 
-pub use self::{bucket::Bucket, table::POLICIES};
+pub use self::{below::Below, bucket::Bucket, table::POLICIES};
 use crate::spec::{Parameter, Row, Spec};
 
 /// A node of memory as a policy sees it.
@@ -61,6 +62,8 @@ pub struct World<'a> {
     pub nodes: &'a [Node],
     /// The node of each page.
     pub place: &'a [u8],
+    /// Which of them are in a lower tier: what `place` and `nodes` say, for whoever asks often.
+    pub below: &'a Below,
     /// Free pages of each node.
     pub free: &'a [u64],
     /// What things cost.
@@ -72,17 +75,16 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
-    /// The tier that a page is in.
-    #[inline]
-    pub fn tier(&self, page: u32) -> u8 {
-        self.nodes[self.place[page as usize] as usize].tier
+    /// All pages of the top tier, or all others, in rising order.
+    pub fn pages(&self, is_top: bool) -> below::Pages<'_> {
+        let end = u32::try_from(self.place.len()).unwrap_or(u32::MAX);
+        self.below.pages(0..end, !is_top)
     }
 
-    /// Brings the places of pages near that are about to be asked for, all at once. Only a hint.
+    /// Whether a page is in the top tier.
     #[inline]
-    pub fn warm(&self, samples: &[Sample]) {
-        let place = samples.iter().map(|sample| self.place[sample.page as usize]);
-        std::hint::black_box(place.fold(0, |sum: u8, node| sum ^ node));
+    pub fn is_top(&self, page: u32) -> bool {
+        !self.below.has(page)
     }
 
     /// The top-tier node with the most room, but `near` where that one has any.

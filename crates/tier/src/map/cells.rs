@@ -97,7 +97,10 @@ impl Cells {
     /// The same for whoever has the records alone: no atomic operation.
     #[inline]
     pub(super) fn update_alone(&mut self, index: usize, change: impl FnOnce(u64) -> u64) {
-        self.update_alone_of(self.bits, index, change);
+        match self.bits {
+            8 => self.update_alone_of(8, index, change),
+            bits => self.update_alone_of(bits, index, change),
+        }
     }
 
     /// The same where the compiler knows how many bits a record has.
@@ -122,6 +125,17 @@ impl Cells {
         old >> shift & self.mask()
     }
 
+    /// The same for whoever has the records alone: no atomic operation.
+    #[inline]
+    pub(super) fn take_alone(&mut self, index: usize) -> u64 {
+        let mut taken = 0;
+        self.update_alone(index, |old| {
+            taken = old;
+            0
+        });
+        taken
+    }
+
     pub(super) fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Ordering::Release));
     }
@@ -139,41 +153,6 @@ impl Cells {
                     let index = (start + at) * self.lanes() + lane;
                     // It may have been recorded again by now.
                     self.update(index, |now| if now != 0 && keep(now) { now } else { 0 });
-                }
-            }
-        }
-    }
-
-    /// Finds the records of a range in which `bit` is set.
-    pub(super) fn marked(
-        &self,
-        range: std::ops::Range<usize>,
-        bit: u64,
-        mut found: impl FnMut(usize),
-    ) {
-        let end = range.end.min(self.len);
-        if range.start >= end {
-            return;
-        }
-        let every = if self.bits == 8 { 0x0101_0101_0101_0101 } else { 0x0000_0001_0000_0001 };
-        let bits = every * bit;
-        let (first, last) = (range.start / self.lanes(), (end - 1) / self.lanes());
-        let words = &self.words[first..=last];
-        for (block, eight) in words.chunks(8).enumerate() {
-            // Few records are marked: one question for many of them.
-            let any = eight.iter().fold(0, |any, word| any | word.load(Ordering::Relaxed));
-            if any & bits == 0 {
-                continue;
-            }
-            for (at, word) in eight.iter().enumerate() {
-                let mut left = word.load(Ordering::Acquire) & bits;
-                while left != 0 {
-                    let lane = (left.trailing_zeros() / self.bits) as usize;
-                    let index = (first + block * 8 + at) * self.lanes() + lane;
-                    if (range.start..end).contains(&index) {
-                        found(index);
-                    }
-                    left &= left - 1;
                 }
             }
         }
@@ -204,21 +183,6 @@ mod tests {
             cells.retain(0, cells.words(), |record| record % 2 == 0);
             let left: Vec<u64> = (0..21).map(|index| cells.load(index)).collect();
             assert_eq!(&left[..9], [0, 2, 0, 4, 0, 6, 0, 0, 0]);
-        }
-    }
-
-    #[test]
-    fn a_walk_finds_marked_records_of_the_range_only() {
-        for bits in [8, 32] {
-            let cells = Cells::new(40, bits);
-            for index in [0, 3, 9, 10, 17, 39] {
-                cells.update(index, |_| 0x81);
-            }
-            cells.update(4, |_| 1);
-            let mut found = Vec::new();
-            cells.marked(3..39, 0x80, |index| found.push(index));
-            assert_eq!(found, [3, 9, 10, 17]);
-            cells.marked(40..50, 0x80, |index| panic!("{index}"));
         }
     }
 }

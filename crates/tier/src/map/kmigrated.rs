@@ -7,7 +7,7 @@
 
 use super::{
     limit::Limit,
-    pghot::{Frames, Map, Mode, Record, narrow},
+    pghot::{Frames, Map, Mode, Record},
 };
 use crate::{PAGE_BYTES, SECTION_PAGES};
 
@@ -80,6 +80,7 @@ impl Kmigrated {
         let mode = map.tunables.mode;
         let mut batch: Vec<Candidate> = Vec::with_capacity(self.batch_nr + 1);
         let (mut target, mut walked) = (map.tunables.target, 0);
+        let mut ready = Vec::new();
         for section in 0..map.sections() {
             if !map.take_section(section) {
                 continue;
@@ -87,19 +88,18 @@ impl Kmigrated {
             let start = section * SECTION_PAGES as usize;
             let end = (start + SECTION_PAGES as usize).min(map.cells.len());
             walked += (end - start) as u64;
-            let mut ready = Vec::new();
-            map.cells.marked(start..end, 1 << (mode.bits() - 1), |index| ready.push(index));
-            for index in ready {
-                let pfn = u32::try_from(index).unwrap_or(u32::MAX);
+            ready.clear();
+            map.ready(section, &mut ready);
+            for &pfn in &ready {
                 if !frames.is_on_lru(pfn) {
                     continue;
                 }
-                let record = mode.decode(narrow(map.cells.swap_zero(index)));
+                let record = map.take(pfn);
                 let wanted = match mode {
                     Mode::Default => map.tunables.target,
                     Mode::Precision => record.node,
                 };
-                if !record.ready || frames.node(pfn) == wanted {
+                if !record.ready || frames.is_on(pfn, wanted) {
                     continue;
                 }
                 if !self.should_migrate(map, record, now) {

@@ -39,6 +39,11 @@ pub trait Frames {
     fn is_online(&self, pfn: u32) -> bool;
     /// Its node.
     fn node(&self, pfn: u32) -> u16;
+    /// Whether that is this node.
+    #[inline]
+    fn is_on(&self, pfn: u32, node: u16) -> bool {
+        self.node(pfn) == node
+    }
     /// Whether that node is in the top tier.
     fn is_top_tier(&self, pfn: u32) -> bool;
     /// Whether its folio is on an LRU list.
@@ -138,6 +143,9 @@ pub struct Map {
     pub counters: Counters,
     /// One bit for each section with a ready page.
     hot: Vec<u64>,
+    /// One bit for each ready record: ours, so that a walk need not look at every record of a hot
+    /// section. What it finds is the same.
+    ready: Vec<u64>,
     /// The node's bit that the daemon polls.
     activate: bool,
     started: bool,
@@ -161,6 +169,7 @@ impl Map {
             tunables,
             counters: Counters::default(),
             hot: vec![0; sections.div_ceil(64)],
+            ready: vec![0; pages.div_ceil(64)],
             activate: false,
             started: true,
         }
@@ -252,7 +261,7 @@ impl Map {
     fn filter(&self, pfn: u32, node: u16, frames: &impl Frames) -> Option<Step> {
         let online = || (!frames.is_online(pfn)).then_some(Step::Offline);
         let nodes = || {
-            if frames.node(pfn) == node {
+            if frames.is_on(pfn, node) {
                 Some(Step::SameNode)
             } else {
                 frames.is_top_tier(pfn).then_some(Step::TopTier)
@@ -275,6 +284,7 @@ impl Map {
     fn activate(&mut self, pfn: u32) {
         let section = (pfn / SECTION_PAGES) as usize;
         self.hot[section / 64] |= 1 << (section % 64);
+        self.ready[pfn as usize / 64] |= 1 << (pfn % 64);
         self.activate = true;
     }
 
@@ -298,6 +308,26 @@ impl Map {
         was_set
     }
 
+    /// The ready records of a section, in rising order.
+    pub(super) fn ready(&self, section: usize, found: &mut Vec<u32>) {
+        let words = SECTION_PAGES / u64::BITS;
+        let first = u32::try_from(section).unwrap_or(u32::MAX / words) * words;
+        let words = (first..first + words).zip(&self.ready[first as usize..]);
+        for (word, bits) in words.filter(|(_, bits)| **bits != 0) {
+            let mut left = *bits;
+            while left != 0 {
+                found.push(word * u64::BITS + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// Takes a record out.
+    pub(super) fn take(&mut self, pfn: u32) -> Record {
+        self.ready[pfn as usize / 64] &= !(1 << (pfn % 64));
+        self.tunables.mode.decode(narrow(self.cells.take_alone(pfn as usize)))
+    }
+
     /// Sections.
     pub(super) fn sections(&self) -> usize {
         self.cells.len().div_ceil(SECTION_PAGES as usize)
@@ -305,7 +335,7 @@ impl Map {
 }
 
 /// The bits of a record.
-pub(super) fn narrow(bits: u64) -> u32 {
+fn narrow(bits: u64) -> u32 {
     u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0)
 }
 

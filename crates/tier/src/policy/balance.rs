@@ -45,7 +45,7 @@ const TOP_MAX: usize = 65_536;
 impl Policy for Balance {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         self.hot.observe(samples, world);
-        let top = samples.iter().filter(|sample| world.tier(sample.page) == 0);
+        let top = samples.iter().filter(|sample| world.is_top(sample.page));
         self.top.extend(top.map(|sample| sample.page).take(TOP_MAX - self.top.len()));
     }
 
@@ -65,7 +65,7 @@ impl Policy for Balance {
             let mut down = std::mem::take(&mut self.top);
             down.sort_unstable();
             down.dedup();
-            down.retain(|&page| world.tier(page) == 0);
+            down.retain(|&page| world.is_top(page));
             let to_lower = |&page: &u32| {
                 let to = world.below(world.place[page as usize])?;
                 Some(Move { page, to })

@@ -193,7 +193,7 @@ impl Policy for Damon {
             if hits == 0 || f64::from(hits) < hot_hits {
                 break;
             }
-            for page in (start..end).filter(|&page| world.tier(page) > 0) {
+            for page in world.below.pages(start..end, true) {
                 if room == 0 || !self.up.take(world.now, PAGE_BYTES) {
                     break;
                 }
@@ -208,7 +208,7 @@ impl Policy for Damon {
             if hits > 0 || age < self.cold_age {
                 continue;
             }
-            for page in (start..end).filter(|&page| world.tier(page) == 0) {
+            for page in world.below.pages(start..end, false) {
                 let Some(to) = world.below(world.place[page as usize]) else { break };
                 if need == 0 || !self.down.take(world.now, PAGE_BYTES) {
                     break;

@@ -21,13 +21,66 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 struct Averages {
     short: f64,
     long: f64,
-    now: f64,
+}
+
+impl Averages {
+    fn score(self) -> f64 {
+        self.short.min(self.long * 4.0).max(self.long)
+    }
+}
+
+/// The pages with the least keys of all that are offered, at most so many.
+#[derive(Debug)]
+struct Least {
+    most: usize,
+    /// Scores, negative where high ones are wanted, and pages.
+    kept: Vec<(f64, u32)>,
+    /// The largest that may still get in; infinite until enough are known.
+    bar: f64,
+}
+
+impl Least {
+    const fn new(most: usize) -> Self {
+        Self { most, kept: Vec::new(), bar: f64::INFINITY }
+    }
+
+    fn order(left: &(f64, u32), right: &(f64, u32)) -> std::cmp::Ordering {
+        left.0.total_cmp(&right.0).then(left.1.cmp(&right.1))
+    }
+
+    #[inline]
+    fn offer(&mut self, score: f64, page: u32) {
+        if score <= self.bar {
+            self.kept.push((score, page));
+            if self.kept.len() >= self.most.saturating_mul(2) {
+                self.cut();
+            }
+        }
+    }
+
+    /// Lets go what is not among the least; what is left sets the bar.
+    fn cut(&mut self) {
+        if self.kept.len() > self.most {
+            let (_, last, _) = self.kept.select_nth_unstable_by(self.most - 1, Self::order);
+            self.bar = last.0;
+            self.kept.truncate(self.most);
+        }
+    }
+
+    /// In rising order.
+    fn pages(mut self) -> Vec<u32> {
+        self.cut();
+        self.kept.sort_unstable_by(Self::order);
+        self.kept.into_iter().map(|(_, page)| page).collect()
+    }
 }
 
 /// Averages of all pages.
 #[derive(Debug)]
 struct TwoEma {
     pages: Vec<Averages>,
+    /// Samples of each page in this interval.
+    seen: Vec<u32>,
     interval_ns: u64,
     next_ns: u64,
     short: f64,
@@ -41,6 +94,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
     let interval_ns = spec.count("interval") * MILLISECOND;
     Box::new(TwoEma {
         pages: vec![Averages::default(); setting.pages as usize],
+        seen: vec![0; setting.pages as usize],
         interval_ns,
         next_ns: interval_ns,
         short: spec.value("short"),
@@ -53,15 +107,14 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
 
 impl TwoEma {
     fn score(&self, page: u32) -> f64 {
-        let averages = self.pages[page as usize];
-        averages.short.min(averages.long * 4.0).max(averages.long)
+        self.pages[page as usize].score()
     }
 }
 
 impl Policy for TwoEma {
     fn observe(&mut self, samples: &[Sample], _: &World<'_>) {
         for sample in samples {
-            self.pages[sample.page as usize].now += 1.0;
+            self.seen[sample.page as usize] += 1;
         }
         self.counts.recorded += samples.len() as u64;
     }
@@ -71,27 +124,25 @@ impl Policy for TwoEma {
             return;
         }
         self.next_ns = world.now + self.interval_ns;
-        for page in &mut self.pages {
-            page.short += self.short * (page.now - page.short);
-            page.long += self.long * (page.now - page.long);
-            page.now = 0.0;
+        for (page, seen) in self.pages.iter_mut().zip(&mut self.seen) {
+            let now = f64::from(std::mem::take(seen));
+            page.short += self.short * (now - page.short);
+            page.long += self.long * (now - page.long);
         }
-        let (mut inside, mut outside): (Vec<u32>, Vec<u32>) =
-            (0..).take(self.pages.len()).partition(|&page| world.tier(page) == 0);
-        outside.retain(|&page| self.score(page) > 0.0);
-        let most = |pages: &mut Vec<u32>, sign: f64| {
-            let order = |&left: &u32, &right: &u32| {
-                let (first, second) = (sign * self.score(left), sign * self.score(right));
-                second.total_cmp(&first).then(left.cmp(&right))
-            };
-            if pages.len() > self.batch {
-                pages.select_nth_unstable_by(self.batch - 1, order);
-                pages.truncate(self.batch);
+        let mut best = Least::new(self.batch);
+        for page in world.pages(false) {
+            let score = self.score(page);
+            if score > 0.0 {
+                best.offer(-score, page);
             }
-            pages.sort_unstable_by(order);
-        };
-        most(&mut outside, 1.0);
-        most(&mut inside, -1.0);
+        }
+        let outside = best.pages();
+        let mut worst = Least::new(self.batch);
+        // Where all fit, nobody is asked for.
+        if outside.len() as u64 > world.free_top() {
+            world.pages(true).for_each(|page| worst.offer(self.score(page), page));
+        }
+        let inside = worst.pages();
         let value = world.prices.saved_ns * world.period as f64 * self.horizon;
         let cost = 2.0 * world.prices.move_ns;
         let beats = |page, victim| {

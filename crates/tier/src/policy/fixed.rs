@@ -53,7 +53,7 @@ impl Policy for Once {
                 None | Some((0, 0)) => true,
                 Some((top, lower)) => index % (top + lower) < top,
             };
-            if (world.tier(page) == 0) != wants_top
+            if world.is_top(page) != wants_top
                 && let Some(to) = take(wants_top)
             {
                 moves.push(Move { page, to });
@@ -94,8 +94,8 @@ impl Policy for Oracle {
                 right_need.total_cmp(&left_need).then(scattered)
             });
         };
-        let (mut inside, mut outside): (Vec<u32>, Vec<u32>) =
-            (0..).take(world.place.len()).partition(|&page| world.tier(page) == 0);
+        let mut inside: Vec<u32> = world.pages(true).collect();
+        let mut outside: Vec<u32> = world.pages(false).collect();
         by_need(&mut inside);
         by_need(&mut outside);
         let mut room = world.free_top();

@@ -18,7 +18,9 @@ const BINS: usize = 17;
 #[derive(Debug)]
 struct Histogram {
     samples: Vec<u16>,
+    /// Pages of each bin when counts were halved, and those that came to it from below since.
     bins: [u64; BINS],
+    came: [u64; BINS + 1],
     cool: u64,
     since: u64,
     batch: usize,
@@ -26,6 +28,8 @@ struct Histogram {
     candidates: Vec<u32>,
     hand: u32,
     counts: Counts,
+    /// Where samples of lower tiers are put side by side.
+    room: Vec<Sample>,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -35,12 +39,14 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
     Box::new(Histogram {
         samples: vec![0; pages],
         bins,
+        came: [0; BINS + 1],
         cool: whole(spec.value("cool") * f64::from(setting.pages)).max(1),
         since: 0,
         batch: usize::try_from(spec.count("batch")).unwrap_or(usize::MAX),
         candidates: Vec::new(),
         hand: 0,
         counts: Counts::default(),
+        room: Vec::new(),
     })
 }
 
@@ -51,7 +57,7 @@ const fn bin(count: u16) -> usize {
 
 impl Histogram {
     fn cool(&mut self) {
-        self.bins = [0; BINS];
+        (self.bins, self.came) = ([0; BINS], [0; BINS + 1]);
         for count in &mut self.samples {
             *count /= 2;
             self.bins[bin(*count)] += 1;
@@ -63,12 +69,39 @@ impl Histogram {
     fn threshold(&self, top_pages: u64) -> usize {
         let mut sum = 0;
         for at in (1..BINS).rev() {
-            sum += self.bins[at];
+            sum += self.bins[at] + self.came[at] - self.came[at + 1];
             if sum > top_pages {
                 return at + 1;
             }
         }
         1
+    }
+
+    /// The candidates with most samples, the most first, and of equals by number; not more than a
+    /// batch.
+    fn hottest(&mut self, threshold: usize, world: &World<'_>) -> Vec<u32> {
+        // The order as a number: comparing two of them looks nothing up.
+        let key = |page: u32| {
+            let count = self.samples[page as usize];
+            let is_hot = !world.is_top(page) && bin(count) >= threshold;
+            is_hot.then(|| u64::from(u16::MAX - count) << 32 | u64::from(page))
+        };
+        let mut left: Vec<u64> = self.candidates.drain(..).filter_map(key).collect();
+        let mut hot: Vec<u64> = Vec::new();
+        while hot.len() < self.batch && !left.is_empty() {
+            // The best of what is left, of which some are there more than once.
+            let most = self.batch.min(left.len());
+            if most < left.len() {
+                left.select_nth_unstable(most);
+            }
+            let rest = left.split_off(most);
+            left.sort_unstable();
+            hot.append(&mut left);
+            hot.dedup();
+            left = rest;
+        }
+        hot.truncate(self.batch);
+        hot.into_iter().map(|key| u32::try_from(key & u64::from(u32::MAX)).unwrap_or(0)).collect()
     }
 
     /// Pages of the top tier that are below the threshold, by a hand that goes round.
@@ -80,7 +113,7 @@ impl Histogram {
             }
             let page = self.hand;
             self.hand = if page as usize + 1 == world.place.len() { 0 } else { page + 1 };
-            if world.tier(page) == 0 && bin(self.samples[page as usize]) < threshold {
+            if world.is_top(page) && bin(self.samples[page as usize]) < threshold {
                 victims.push(page);
             }
         }
@@ -90,18 +123,18 @@ impl Histogram {
 
 impl Policy for Histogram {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
-        world.warm(samples);
         let seen = samples.iter().map(|sample| self.samples[sample.page as usize]);
         std::hint::black_box(seen.fold(0, |sum: u16, count| sum ^ count));
         for sample in samples {
             let count = &mut self.samples[sample.page as usize];
-            self.bins[bin(*count)] -= 1;
-            *count = count.saturating_add(1);
-            self.bins[bin(*count)] += 1;
-            if world.tier(sample.page) > 0 {
-                self.candidates.push(sample.page);
-            }
+            let grown = count.saturating_add(1);
+            // A page comes to the next bin at each power of two.
+            let comes = grown.is_power_of_two() && grown != *count;
+            self.came[bin(grown)] += u64::from(comes);
+            *count = grown;
         }
+        let below = world.below.of(samples, &mut self.room);
+        self.candidates.extend(below.iter().map(|sample| sample.page));
         self.counts.recorded += samples.len() as u64;
         self.since += samples.len() as u64;
         if self.since >= self.cool {
@@ -111,11 +144,7 @@ impl Policy for Histogram {
 
     fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
         let threshold = self.threshold(world.top_pages());
-        let mut hot = std::mem::take(&mut self.candidates);
-        hot.retain(|&page| world.tier(page) > 0 && bin(self.samples[page as usize]) >= threshold);
-        hot.sort_unstable_by_key(|&page| (std::cmp::Reverse(self.samples[page as usize]), page));
-        hot.dedup();
-        hot.truncate(self.batch);
+        let hot = self.hottest(threshold, world);
         let room = usize::try_from(world.free_top()).unwrap_or(usize::MAX);
         let victims = self.victims(hot.len().saturating_sub(room), threshold, world);
         rank::swap(&hot, &victims, 0, world, |_, _| true, moves);

@@ -79,9 +79,7 @@ impl History {
 
     fn see(&mut self, page: u32, world: &World<'_>) {
         let seen = &mut self.seen[page as usize];
-        if *seen & 1 == 0 && world.tier(page) > 0 {
-            self.counts.recorded += 1;
-        }
+        self.counts.recorded += u64::from(*seen & 1 == 0 && !world.is_top(page));
         *seen |= 1;
     }
 
@@ -111,9 +109,8 @@ impl History {
             return Vec::new();
         }
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let pages = (0_u32..).zip(&self.seen).filter(|(_, seen)| **seen == 0);
-        let inside = pages.filter(|&(page, _)| world.tier(page) == 0);
-        inside.take(most).map(|(page, _)| page).collect()
+        let idle = |page: &u32| self.seen[*page as usize] == 0;
+        world.pages(true).filter(idle).take(most).collect()
     }
 }
 
@@ -148,11 +145,9 @@ impl Policy for History {
             return;
         }
         self.judge();
-        let mut hot: Vec<(u32, u32)> = (0_u32..)
-            .zip(&self.seen)
-            .map(|(page, seen)| (seen.count_ones(), page))
-            .filter(|&(times, page)| times >= self.hot && world.tier(page) > 0)
-            .collect();
+        let times = |page: u32| (self.seen[page as usize].count_ones(), page);
+        let below = world.pages(false).map(times);
+        let mut hot: Vec<(u32, u32)> = below.filter(|&(times, _)| times >= self.hot).collect();
         // The hottest first, and of equals in the order of addresses.
         hot.sort_by_key(|&(times, page)| (u32::MAX - times, page));
         let top = world.top_pages() as f64;
@@ -183,7 +178,7 @@ impl Policy for History {
         if how != Moved::Done {
             return;
         }
-        if world.tier(page) > 0 {
+        if !world.is_top(page) {
             self.demoted += 1;
             self.left[page as usize] = self.mark();
         } else if self.went_lately(page) {
@@ -200,22 +195,23 @@ impl Policy for History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Node, Prices};
+    use crate::policy::{Below, Node, Prices};
 
     const NODES: [Node; 2] =
         [Node { tier: 0, pages: 100, cpus: true }, Node { tier: 1, pages: 1000, cpus: false }];
     const PRICES: Prices =
         Prices { saved_ns: 0.0, move_ns: 0.0, busy_ns: 0.0, sample_ns: 0.0, latency_ns: [0.0; 4] };
 
-    fn world<'a>(place: &'a [u8], free: &'a [u64]) -> World<'a> {
+    fn world<'a>(place: &'a [u8], below: &'a Below, free: &'a [u64]) -> World<'a> {
         let (nodes, prices) = (&NODES, &PRICES);
-        World { now: 0, nodes, place, free, prices, period: 0, future: None }
+        World { now: 0, nodes, place, below, free, prices, period: 0, future: None }
     }
 
     /// A policy, and a machine that does what it says.
     struct Machine {
         policy: Box<dyn Policy>,
         place: Vec<u8>,
+        below: Below,
         free: [u64; 2],
     }
 
@@ -226,20 +222,29 @@ mod tests {
             let spec = PolicySpec::parse("history:low=0.1,high=0.2").unwrap();
             let below: u64 = place.iter().map(|at| u64::from(*at)).sum();
             let free = [100 - (u64::from(pages) - below), 1000 - below];
-            Self { policy: spec.build(&setting), place, free }
+            let mut bits = Below::new(place.len(), false);
+            for (page, node) in (0..).zip(&place) {
+                bits.set(page, *node > 0);
+            }
+            Self { policy: spec.build(&setting), place, below: bits, free }
         }
 
         /// A pass that saw these pages; the moves it led to.
         fn pass(&mut self, seen: &[u32]) -> Vec<Move> {
             let mut moves = Vec::new();
             let scan = Scan { pages: seen, writes: true, window: SECOND };
-            self.policy.scanned(scan, &world(&self.place, &self.free));
-            self.policy.decide(&world(&self.place, &self.free), &mut |_| false, &mut moves);
+            self.policy.scanned(scan, &world(&self.place, &self.below, &self.free));
+            self.policy.decide(
+                &world(&self.place, &self.below, &self.free),
+                &mut |_| false,
+                &mut moves,
+            );
             for &Move { page, to } in &moves {
                 let from = std::mem::replace(&mut self.place[page as usize], to);
+                self.below.set(page, to > 0);
                 self.free[usize::from(from)] += 1;
                 self.free[usize::from(to)] -= 1;
-                self.policy.moved(page, Moved::Done, &world(&self.place, &self.free));
+                self.policy.moved(page, Moved::Done, &world(&self.place, &self.below, &self.free));
             }
             moves
         }

@@ -44,7 +44,7 @@ pub(super) fn numab2(spec: &PolicySpec, _: &Setting<'_>) -> Box<dyn Policy> {
 
 impl Policy for Numab2 {
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
-        if world.tier(fault.page) == 0 {
+        if world.is_top(fault.page) {
             return None;
         }
         self.counts.recorded += 1;
@@ -91,7 +91,7 @@ pub(super) fn tpp(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
 
 impl Policy for Tpp {
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
-        if world.tier(fault.page) == 0 {
+        if world.is_top(fault.page) {
             return None;
         }
         self.counts.recorded += 1;

@@ -12,18 +12,15 @@
 
 mod estimate;
 mod guard;
+mod seen;
 
 use self::{
-    estimate::{CELLS, COUNTS, Cell, Histogram, class},
+    estimate::{CELLS, Cell, Histogram, class},
     guard::Guard,
+    seen::{BLOCK_WORDS, Seen, WORD_PAGES},
 };
 use super::{Counts, Move, Policy, PolicySpec, Sample, Scan, Setting, World, Young};
-use crate::{
-    BLOCK_PAGES,
-    map::{Epoch, HotMap, Precision32},
-    spec::Parameter,
-    whole,
-};
+use crate::{BLOCK_PAGES, spec::Parameter, whole};
 
 /// What it can be told.
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -32,12 +29,6 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter::real("share", "share of run time that sampling may take", 0.01, 0.0, 1.0),
     Parameter::count("batch", "pages that are moved before it looks again", 8192.0, 1.0, 1e9),
 ];
-
-/// Nanoseconds of the map's clock from one window to the next: more than its own window, so that
-/// nothing of the one counts in the other.
-const STRIDE: u64 = 1 << 14;
-/// The map's own window.
-const MAP_WINDOW: u64 = 1 << 12;
 
 /// What is known of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,10 +43,14 @@ struct Block {
 /// Counts, blocks, and what is still to be moved.
 #[derive(Debug)]
 struct Pagelab {
-    map: HotMap<Precision32>,
+    pages: u32,
+    /// The counts of this window.
+    seen: Seen,
+    /// The node that accessed each page last; empty where only one has processors.
+    accessors: Vec<u8>,
     blocks: Vec<Block>,
-    /// The number of each page's cell at the end of the last window.
-    cells: Vec<u8>,
+    /// The class of each block at the end of the last window.
+    classes: Vec<usize>,
     window: u64,
     started_ns: u64,
     /// Samples in this window, and how many end it.
@@ -76,10 +71,13 @@ struct Pagelab {
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
     let blocks = setting.pages.div_ceil(BLOCK_PAGES);
+    let several = setting.nodes.iter().filter(|node| node.cpus).count() > 1;
     Box::new(Pagelab {
-        map: HotMap::new(setting.pages as usize, MAP_WINDOW),
+        pages: setting.pages,
+        seen: Seen::new(setting.pages),
+        accessors: vec![0; if several { setting.pages as usize } else { 0 }],
         blocks: vec![Block::default(); blocks as usize],
-        cells: Vec::with_capacity(setting.pages as usize),
+        classes: Vec::with_capacity(blocks as usize),
         window: 0,
         started_ns: 0,
         samples: 0,
@@ -100,6 +98,9 @@ const fn block(page: u32) -> usize {
     (page / BLOCK_PAGES) as usize
 }
 
+/// The rank of a page's cell, and the page.
+type Ranked = (u8, u32);
+
 /// What is worth moving: pages of each cell, and in which order.
 #[derive(Debug)]
 struct Plan {
@@ -109,53 +110,53 @@ struct Plan {
 }
 
 impl Pagelab {
-    fn epoch(&self) -> Epoch {
-        self.map.epoch(self.window * STRIDE)
-    }
-
-    fn count(&mut self, page: u32, node: u8, world: &World<'_>, epoch: Epoch) {
-        let how = self.map.record_alone(page as usize, node.into(), epoch, 1);
+    #[inline]
+    fn count(&mut self, page: u32, node: u8, world: &World<'_>) {
+        let is_first = self.seen.add(page);
         let block = &mut self.blocks[block(page)];
         block.now = block.now.saturating_add(1);
         block.node = node;
-        if world.tier(page) > 0 {
+        if let Some(last) = self.accessors.get_mut(page as usize) {
+            *last = node;
+        }
+        if !world.is_top(page) {
             self.counts.recorded += 1;
-            if how == crate::map::Recorded::Ready {
+            if is_first {
                 self.fresh.push(page);
             }
         }
         self.guard.sampled(page);
-        self.samples += 1;
     }
 
-    /// The number of each page's cell, and how many pages each cell has: a walk over all blocks,
-    /// each of which has one class.
+    /// The node that accessed a page last, or one near it.
+    fn near(&self, page: u32) -> u8 {
+        let last = self.accessors.get(page as usize).filter(|_| self.seen.count(page) > 0);
+        last.copied().unwrap_or(self.blocks[block(page)].node)
+    }
+
+    /// How many pages each cell has, and the class of each block.
     fn cells(&mut self, world: &World<'_>) -> Histogram {
-        let epoch = self.epoch();
         let mean = self.blocks.iter().map(|block| block.before).sum::<f32>()
             / self.blocks.len().max(1) as f32;
-        let is_top: Vec<bool> = world.nodes.iter().map(|node| node.tier == 0).collect();
-        let (mut histogram, mut cells) = (Histogram::new(), std::mem::take(&mut self.cells));
-        cells.clear();
-        for (number, places) in world.place.chunks(BLOCK_PAGES as usize).enumerate() {
-            let class = class(self.blocks[number].before, mean);
-            for place in places {
-                let record = self.map.get(cells.len(), epoch);
-                let count = record.map_or(0, |record| usize::from(record.frequency));
-                let is_top = is_top[usize::from(*place)];
-                let cell = Cell { is_top, class, count: count.min(COUNTS - 1) };
-                histogram.add(cell);
-                cells.push(cell.number());
+        let mut histogram = Histogram::new();
+        self.classes.clear();
+        for (number, block) in self.blocks.iter().enumerate() {
+            let class = class(block.before, mean);
+            self.classes.push(class);
+            let first = number * BLOCK_WORDS;
+            for word in first..(first + BLOCK_WORDS).min(self.seen.words()) {
+                let (valid, below) = (self.seen.valid(word), world.below.words()[word]);
+                for (count, pages) in self.seen.by_count(word).into_iter().enumerate() {
+                    let pages = pages & valid;
+                    if pages != 0 {
+                        let cell = |is_top| Cell { is_top, class, count };
+                        histogram.add(cell(false), pages & below);
+                        histogram.add(cell(true), pages & !below);
+                    }
+                }
             }
         }
-        self.cells = cells;
         histogram
-    }
-
-    /// Whether anything of a page's block was ever sampled.
-    fn is_seen(&self, page: u32) -> bool {
-        let block = self.blocks[block(page)];
-        block.now > 0 || block.before > 0.0
     }
 
     /// The end of a window: what its counts say is put into the backlog.
@@ -164,27 +165,55 @@ impl Pagelab {
         let histogram = self.cells(world);
         let may_swap = self.guard.judge();
         let plan = self.plan(&histogram, world, may_swap);
-        let (mut up, mut down) = (Vec::new(), Vec::new());
-        let mut left = plan.take;
-        // From another page each time, so that a part of a cell is not always the same one.
-        let start = (self.window * 0x9e37_79b9 % u64::from(pages.max(1))).to_le_bytes();
-        let start = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
-        let is_idle = left.iter().all(|pages| *pages == 0);
-        let walk = (!is_idle).then(|| (start..pages).chain(0..start));
-        for page in walk.into_iter().flatten() {
-            let cell = usize::from(self.cells[page as usize]);
-            let is_top = Cell::is_top(cell);
-            if left[cell] > 0 && (is_top || self.is_seen(page)) {
-                left[cell] -= 1;
-                let side = if is_top { &mut down } else { &mut up };
-                side.push((plan.rank[cell], page));
-            }
-        }
+        let (mut up, mut down) = self.chosen(&plan, world);
         self.counts.walked += u64::from(pages) * 2;
         up.sort_by_key(|&(rank, _)| rank);
         down.sort_by_key(|&(rank, _)| rank);
         self.queue(&up, &down, plan.swaps, world);
         self.next_window(world, plan.swaps);
+    }
+
+    /// The pages that go up and those that go down, each with the rank of its cell.
+    fn chosen(&self, plan: &Plan, world: &World<'_>) -> (Vec<Ranked>, Vec<Ranked>) {
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        let mut left = plan.take;
+        if left.iter().all(|pages| *pages == 0) {
+            return (up, down);
+        }
+        // From another page each time, so that a part of a cell is not always the same one.
+        let start = (self.window * 0x9e37_79b9 % u64::from(self.pages.max(1))).to_le_bytes();
+        let start = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
+        let (first, behind) = ((start / WORD_PAGES) as usize, u64::MAX << (start % WORD_PAGES));
+        let round = [(first, behind)].into_iter();
+        let round = round.chain((first + 1..self.seen.words()).map(|word| (word, u64::MAX)));
+        let round = round.chain((0..first).map(|word| (word, u64::MAX))).chain([(first, !behind)]);
+        for (word, part) in round {
+            let block = &self.blocks[word / BLOCK_WORDS];
+            // Whether anything of the block was ever sampled.
+            let is_seen = block.now > 0 || block.before > 0.0;
+            let class = self.classes[word / BLOCK_WORDS];
+            let (part, below) = (part & self.seen.valid(word), world.below.words()[word]);
+            let mut wanted = 0;
+            for (count, pages) in self.seen.by_count(word).into_iter().enumerate() {
+                let cell = |is_top| Cell { is_top, class, count }.index();
+                wanted |= if left[cell(true)] > 0 { pages & !below } else { 0 };
+                wanted |= if is_seen && left[cell(false)] > 0 { pages & below } else { 0 };
+            }
+            wanted &= part;
+            while wanted != 0 {
+                // Below 2^31, as all page numbers.
+                let page = u32::try_from(word).unwrap_or(0) * WORD_PAGES + wanted.trailing_zeros();
+                wanted &= wanted - 1;
+                let is_top = world.is_top(page);
+                let cell = Cell { is_top, class, count: self.seen.count(page) }.index();
+                if left[cell] > 0 {
+                    left[cell] -= 1;
+                    let side = if is_top { &mut down } else { &mut up };
+                    side.push((plan.rank[cell], page));
+                }
+            }
+        }
+        (up, down)
     }
 
     /// How many pages of which cells are worth moving.
@@ -236,17 +265,12 @@ impl Pagelab {
     }
 
     /// Puts moves into the backlog: into room first, then in pairs, out before in.
-    fn queue(&mut self, up: &[(u8, u32)], down: &[(u8, u32)], swaps: u64, world: &World<'_>) {
+    fn queue(&mut self, up: &[Ranked], down: &[Ranked], swaps: u64, world: &World<'_>) {
         let swaps = usize::try_from(swaps).unwrap_or(usize::MAX).min(down.len()).min(up.len());
         let (fill, exchange) = up.split_at(up.len() - swaps);
-        let epoch = self.epoch();
         let mut moves = Vec::with_capacity(up.len() + swaps);
-        for &(_, page) in fill {
-            let record = self.map.get(page as usize, epoch);
-            let near = record.and_then(|record| u8::try_from(record.node).ok());
-            let near = near.unwrap_or(self.blocks[block(page)].node);
-            moves.push(Move { page, to: world.target(near) });
-        }
+        let into_room = |&(_, page): &Ranked| Move { page, to: world.target(self.near(page)) };
+        moves.extend(fill.iter().map(into_room));
         for (&(_, page), &(_, victim)) in exchange.iter().zip(down) {
             let from = world.place[victim as usize];
             let to = world.below(from).unwrap_or(world.place[page as usize]);
@@ -265,6 +289,7 @@ impl Pagelab {
             block.before = 0.5 * block.before + f32::from(block.now);
             block.now = 0;
         }
+        self.seen.clear();
         self.tune(world, swaps);
         self.window += 1;
         self.started_ns = world.now;
@@ -287,20 +312,18 @@ impl Pagelab {
 
 impl Policy for Pagelab {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
-        let epoch = self.epoch();
-        world.warm(samples);
-        self.map.warm(samples.iter().map(|sample| sample.page as usize));
         for sample in samples {
-            self.count(sample.page, sample.node, world, epoch);
+            self.count(sample.page, sample.node, world);
         }
+        self.samples += samples.len() as u64;
     }
 
     fn scanned(&mut self, scan: Scan<'_>, world: &World<'_>) {
-        let epoch = self.epoch();
         for &page in scan.pages {
             let node = self.blocks[block(page)].node;
-            self.count(page, node, world, epoch);
+            self.count(page, node, world);
         }
+        self.samples += scan.pages.len() as u64;
     }
 
     fn decide(&mut self, world: &World<'_>, _: &mut Young<'_>, moves: &mut Vec<Move>) {
@@ -311,16 +334,13 @@ impl Policy for Pagelab {
         let mut room = world.free_top();
         // While there is room, whatever was sampled has earned its move if a sample is worth one.
         let pays = world.period as f64 * world.prices.saved_ns > world.prices.move_ns;
-        let epoch = self.epoch();
         for page in std::mem::take(&mut self.fresh) {
             if room == 0 || !pays {
                 break;
             }
-            if world.tier(page) > 0 {
+            if !world.is_top(page) {
                 room -= 1;
-                let record = self.map.get(page as usize, epoch);
-                let near = record.and_then(|record| u8::try_from(record.node).ok()).unwrap_or(0);
-                moves.push(Move { page, to: world.target(near) });
+                moves.push(Move { page, to: world.target(self.near(page)) });
             }
         }
         if self.backlog.is_empty() && self.samples >= self.wanted {
@@ -329,7 +349,7 @@ impl Policy for Pagelab {
         for _ in 0..self.batch {
             let Some(next) = self.backlog.pop() else { break };
             let is_top = world.nodes[usize::from(next.to)].tier == 0;
-            if is_top != (world.tier(next.page) == 0) {
+            if is_top != world.is_top(next.page) {
                 moves.push(next);
             }
         }

@@ -35,8 +35,15 @@ impl Frames for Pages<'_> {
     }
 
     #[inline]
+    fn is_on(&self, pfn: u32, node: u16) -> bool {
+        let is_top = self.0.nodes.get(usize::from(node)).is_some_and(|node| node.tier == 0);
+        // A page of a lower tier is on no node of the top tier: the bit says so, which is near.
+        (!is_top || self.0.is_top(pfn)) && self.node(pfn) == node
+    }
+
+    #[inline]
     fn is_top_tier(&self, pfn: u32) -> bool {
-        self.0.tier(pfn) == 0
+        self.0.is_top(pfn)
     }
 
     #[inline]
@@ -64,6 +71,8 @@ struct Pghot {
     isolated: Vec<u64>,
     /// Records of pages under way, where they are kept.
     kept: RefCell<Vec<(u32, Record)>>,
+    /// Where samples of lower tiers are put side by side.
+    room: Vec<Sample>,
 }
 
 pub(super) fn default(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -101,6 +110,7 @@ impl Pghot {
             jiffy_ns: (0, 0),
             isolated,
             kept,
+            room: Vec::new(),
         }
     }
 
@@ -121,11 +131,15 @@ impl Pghot {
 
 impl Policy for Pghot {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
-        world.warm(samples);
-        self.map.warm(samples.iter().map(|sample| sample.page));
-        for sample in samples {
+        let mut room = std::mem::take(&mut self.room);
+        let below = world.below.of(samples, &mut room);
+        self.map.warm(below.iter().map(|sample| sample.page));
+        // The map counts before it asks where a page is, and does nothing else with the others.
+        self.map.counters.hw_hints += (samples.len() - below.len()) as u64;
+        for sample in below {
             self.record(sample.page, sample.node, Source::HwHint, sample.at, world);
         }
+        self.room = room;
     }
 
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {

@@ -21,6 +21,8 @@ pub(super) struct Threshold {
     reclaim: Reclaim,
     ready: Vec<u32>,
     counts: Counts,
+    /// Where samples of lower tiers are put side by side.
+    room: Vec<Sample>,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -43,6 +45,7 @@ impl Threshold {
             reclaim: Reclaim::kernel(demotes),
             ready: Vec::new(),
             counts: Counts::default(),
+            room: Vec::new(),
         }
     }
 
@@ -74,7 +77,7 @@ impl Threshold {
                 return map.get(page as usize, epoch).is_some();
             }
             let record = map.take(page as usize, epoch).filter(|record| record.ready);
-            if let Some(record) = record.filter(|_| world.tier(page) > 0) {
+            if let Some(record) = record.filter(|_| !world.is_top(page)) {
                 let near = u8::try_from(record.node).unwrap_or(0);
                 moves.push(Move { page, to: world.target(near) });
                 wanted += 1;
@@ -87,9 +90,10 @@ impl Threshold {
 
 impl Policy for Threshold {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
-        world.warm(samples);
-        self.map.warm(samples.iter().map(|sample| sample.page as usize));
-        for sample in samples.iter().filter(|sample| world.tier(sample.page) > 0) {
+        let mut room = std::mem::take(&mut self.room);
+        let below = world.below.of(samples, &mut room);
+        self.map.warm(below.iter().map(|sample| sample.page as usize));
+        for sample in below {
             if sample.at >= self.until {
                 self.epoch = self.map.epoch(sample.at);
                 self.until = self.map.end_ns(self.epoch);
@@ -102,6 +106,7 @@ impl Policy for Threshold {
                 Recorded::Counted(_) | Recorded::Dropped => {}
             }
         }
+        self.room = room;
     }
 
     fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {

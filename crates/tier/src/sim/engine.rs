@@ -187,7 +187,11 @@ impl<'s> Engine<'s> {
         if let Some(sampler) = &mut self.sampler {
             let (policy, world) = (&mut self.policy, self.machine.world());
             let machine = &self.machine;
-            let taken = sampler.run(machine, stretch, |batch| policy.observe(batch, &world));
+            let is_blind = machine.scenario.policy.row().needs != Needs::Samples;
+            let counted = if is_blind { sampler.count(stretch) } else { None };
+            let taken = counted.unwrap_or_else(|| {
+                sampler.run(machine, stretch, |batch| policy.observe(batch, &world))
+            });
             self.charge(taken as f64 * self.machine.prices.sample_ns);
         }
         self.take_faults(stretch);
@@ -215,7 +219,7 @@ impl<'s> Engine<'s> {
             let others = stretch.speed * weight * scan.duplicate_ns as f64;
             let again = others > 0.0 && hints.random.chance(1.0 - libm::exp(-others));
             let fails = hints.random.chance(hints.scan.failure);
-            hints.count(self.machine.places.tier(page) == 0);
+            hints.count(self.machine.places.is_top(page));
             let faults = 1 + u64::from(again);
             self.tally.outcome.hint_faults += faults;
             self.tally.outcome.duplicate_faults += u64::from(again);

@@ -18,10 +18,12 @@ const THRESHOLD: u64 = 7;
 #[derive(Debug)]
 pub(super) struct Hints {
     pub(super) scan: HintScan,
-    /// When each page was marked, and one; 0 where it is not.
-    marked: Vec<u64>,
-    /// Count of accesses at which a page faults (as ordered bits), the page, when it was marked.
-    due: Queue<(u64, u32, u64)>,
+    /// The scan that marked each page, from 1 on; 0 where it is not marked.
+    marked: Vec<u32>,
+    /// When each scan was.
+    scans: Vec<u64>,
+    /// Count of accesses at which a page faults (as ordered bits), the page, the scan.
+    due: Queue<(u64, u32, u32)>,
     /// Where the next scan starts.
     cursor: u64,
     pub(super) next_ns: u64,
@@ -47,6 +49,7 @@ impl Hints {
         Self {
             scan: scan.clone(),
             marked: vec![0; pages as usize],
+            scans: vec![0],
             due: Queue::new(),
             cursor: 0,
             next_ns: scan.delay_ns,
@@ -67,11 +70,12 @@ impl Hints {
     /// One scan: marks pages of lower tiers, chunk by chunk.
     pub(super) fn tick(&mut self, machine: &Machine<'_>) {
         let pages = u64::from(machine.pattern.pages());
+        self.scans.push(machine.now);
         let (mut updates, mut passed) = (self.scan.updates, self.scan.virtual_pages);
         while updates > 0 && passed > 0 {
             let end = (self.cursor + self.scan.chunk).min(pages);
             let mut changed = 0;
-            for page in self.cursor as u32..end as u32 {
+            for page in machine.places.below.pages(self.cursor as u32..end as u32, true) {
                 changed += u64::from(self.mark(page, machine));
             }
             let walked = end - self.cursor;
@@ -90,17 +94,17 @@ impl Hints {
         self.next_ns = machine.now + self.period_ns;
     }
 
-    /// Marks a page if it is on a lower tier and not marked.
+    /// Marks a page of a lower tier if it is not marked.
     fn mark(&mut self, page: u32, machine: &Machine<'_>) -> bool {
-        if self.marked[page as usize] != 0 || machine.places.tier(page) == 0 {
+        if self.marked[page as usize] != 0 {
             return false;
         }
-        let at = machine.now + 1;
-        self.marked[page as usize] = at;
+        let scan = (self.scans.len() - 1) as u32;
+        self.marked[page as usize] = scan;
         let access = machine.pattern.next(page, machine.done, &mut self.random);
         if access.is_finite() {
             // Counts are not negative, and such floats are ordered as their bits are.
-            self.due.push((access.to_bits(), page, at));
+            self.due.push((access.to_bits(), page, scan));
         }
         true
     }
@@ -108,15 +112,15 @@ impl Hints {
     /// The next page that faults before the access with this number.
     pub(super) fn pop(&mut self, before: f64) -> Option<Due> {
         loop {
-            let (bits, page, marked) = self.due.peek()?;
+            let (bits, page, scan) = self.due.peek()?;
             let access = f64::from_bits(bits);
             if access >= before {
                 return None;
             }
             self.due.pop();
-            if self.marked[page as usize] == marked {
+            if self.marked[page as usize] == scan {
                 self.marked[page as usize] = 0;
-                return Some(Due { page, marked: marked - 1, access });
+                return Some(Due { page, marked: self.scans[scan as usize], access });
             }
         }
     }

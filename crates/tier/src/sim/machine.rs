@@ -26,6 +26,7 @@ impl Machine<'_> {
             now: self.now,
             nodes: &self.places.nodes,
             place: &self.places.place,
+            below: &self.places.below,
             free: &self.places.free,
             prices: &self.prices,
             period: self.period,

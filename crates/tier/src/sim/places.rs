@@ -8,12 +8,17 @@ use super::{
     scenario::{Placement, Tiers},
     work::Pattern,
 };
-use crate::{policy::Node, random::Random};
+use crate::{
+    policy::{Below, Node},
+    random::Random,
+};
 
 /// The node of each page, and sums over all of them.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) place: Vec<u8>,
+    /// Which of them are in a lower tier.
+    pub(super) below: Below,
     pub(super) nodes: Vec<Node>,
     pub(super) free: Vec<u64>,
     shares: Vec<f64>,
@@ -39,10 +44,14 @@ impl Places {
             u8::try_from(node).unwrap_or(u8::MAX)
         };
         let place: Vec<u8> = (0..pages).map(&mut put).collect();
+        let mut below = Below::new(place.len(), false);
+        for (page, &node) in (0..).zip(&place) {
+            below.set(page, nodes[usize::from(node)].tier > 0);
+        }
         let lowest = nodes.iter().map(|node| node.tier).max().unwrap_or(0);
         let shares = vec![0.0; usize::from(lowest) + 2];
         let accessors = (0..).zip(&nodes).filter(|(_, node)| node.cpus).map(|(at, _)| at).collect();
-        Self { place, nodes, free, shares, accessors, locality: tiers.locality }
+        Self { place, below, nodes, free, shares, accessors, locality: tiers.locality }
     }
 
     /// Adds up all shares, by the weights of the present stretch.
@@ -90,10 +99,17 @@ impl Places {
         self.free[usize::from(from)] += 1;
         self.free[usize::from(to)] -= 1;
         self.place[page as usize] = to;
+        self.below.set(page, self.nodes[usize::from(to)].tier > 0);
     }
 
     pub(super) fn tier(&self, page: u32) -> u8 {
         self.nodes[usize::from(self.place[page as usize])].tier
+    }
+
+    /// Whether a page is in the top tier.
+    #[inline]
+    pub(super) fn is_top(&self, page: u32) -> bool {
+        !self.below.has(page)
     }
 
     /// Pages of each node.
@@ -105,6 +121,15 @@ impl Places {
     fn home(&self, page: u32) -> u8 {
         let at = page as usize * self.accessors.len() / self.place.len();
         self.accessors[at]
+    }
+
+    /// The node that all accesses come from, where it is one.
+    pub(super) fn only_accessor(&self) -> Option<u8> {
+        match self.accessors.as_slice() {
+            [] => Some(0),
+            [only] => Some(*only),
+            _ => None,
+        }
     }
 
     /// The node that an access comes from.

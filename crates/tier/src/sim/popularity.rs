@@ -15,13 +15,16 @@ const SPAN: u32 = 128;
 /// Bins of a bell curve.
 const BELL_BINS: u32 = 1024;
 
-/// Pages that are equally likely.
+/// Pages that are equally likely: how many, from which index on.
 #[derive(Debug, Clone, Copy)]
 struct Bin {
     first: u32,
     count: u32,
-    /// The probability of one page.
-    weight: f64,
+}
+
+/// What a bin is drawn by: small, so that all of them stay near.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
     /// This bin is kept when a random number is below it.
     keep: u64,
     /// The bin that is taken otherwise.
@@ -40,6 +43,9 @@ struct Phase {
 pub(super) struct Popularity {
     pages: u32,
     bins: Vec<Bin>,
+    choices: Vec<Choice>,
+    /// The probability of one page of each bin.
+    weights: Vec<f64>,
     /// The page at each index; `None`: its own number.
     order: Option<Vec<u32>>,
     /// The bin of each page; `None`: there is one bin.
@@ -72,14 +78,14 @@ impl Popularity {
     /// Bins of so many pages and of so much weight together.
     pub(super) fn new(parts: &[(u32, f64)], scatter: Option<&mut Random>) -> Self {
         let total: f64 = parts.iter().map(|part| part.1).sum();
-        let mut bins = Vec::new();
+        let (mut bins, mut weights) = (Vec::new(), Vec::new());
         let mut first = 0;
         for &(count, weight) in parts.iter().filter(|part| part.0 > 0) {
-            let weight = weight / total / f64::from(count);
-            bins.push(Bin { first, count, weight, keep: u64::MAX, alias: 0 });
+            weights.push(weight / total / f64::from(count));
+            bins.push(Bin { first, count });
             first += count;
         }
-        fill(&mut bins);
+        let choices = choices(&bins, &weights);
         let order = scatter.map(|random| {
             let mut order: Vec<u32> = (0..first).collect();
             random.shuffle(&mut order);
@@ -96,7 +102,7 @@ impl Popularity {
             class
         });
         let phases = vec![Phase { end: f64::INFINITY, shift: 0 }];
-        Self { pages: first, bins, order, class, phases, phase: 0, fixed: None }
+        Self { pages: first, bins, choices, weights, order, class, phases, phase: 0, fixed: None }
     }
 
     /// Every page alike.
@@ -196,17 +202,50 @@ impl Popularity {
 
     #[inline]
     fn any(&self, random: &mut Random) -> u32 {
-        let mut bin = &self.bins[0];
-        if self.bins.len() > 1 {
-            bin = &self.bins[random.below(whole_len(self.bins.len())) as usize];
-            if random.next() >= bin.keep {
-                bin = &self.bins[bin.alias as usize];
-            }
-        }
-        let index = bin.first + random.below(bin.count);
+        let index = if self.bins.len() > 1 { self.index(random) } else { random.below(self.pages) };
         let page = self.order.as_ref().map_or(index, |order| order[index as usize]);
+        self.turned(page)
+    }
+
+    /// An index, by its bin.
+    #[inline]
+    fn index(&self, random: &mut Random) -> u32 {
+        let at = random.below(whole_len(self.choices.len()));
+        let Choice { keep, alias } = self.choices[at as usize];
+        // No branch: which of the two it is, nobody can foresee.
+        let is_kept = u32::from(random.next() < keep).wrapping_neg();
+        let bin = self.bins[(at & is_kept | alias & !is_kept) as usize];
+        bin.first + random.below(bin.count)
+    }
+
+    /// A page after the rotation of the present stretch.
+    #[inline]
+    fn turned(&self, page: u32) -> u32 {
         let page = page + self.phases[self.phase].shift;
         if page >= self.pages { page - self.pages } else { page }
+    }
+
+    /// As many pages as there is room for, as that many calls of [`Self::draw`] would say; none
+    /// where each draw depends on the last.
+    pub(super) fn draw_many(&self, random: &mut Random, pages: &mut [u32]) -> bool {
+        if self.fixed.is_some() {
+            return false;
+        }
+        if self.bins.len() > 1 {
+            pages.fill_with(|| self.index(random));
+        } else {
+            pages.fill_with(|| random.below(self.pages));
+        }
+        // All at once: each is somewhere else in memory, and waits for nothing.
+        if let Some(order) = &self.order {
+            for page in &mut *pages {
+                *page = order[*page as usize];
+            }
+        }
+        for page in pages {
+            *page = self.turned(*page);
+        }
+        true
     }
 
     /// The probability of a page, in the present stretch.
@@ -217,9 +256,9 @@ impl Popularity {
 
     #[inline]
     fn weight_in(&self, page: u32, shift: u32) -> f64 {
-        let Some(class) = &self.class else { return self.bins[0].weight };
+        let Some(class) = &self.class else { return self.weights[0] };
         let at = if page >= shift { page - shift } else { page + self.pages - shift };
-        self.bins[class[at as usize] as usize].weight
+        self.weights[class[at as usize] as usize]
     }
 
     /// Expected accesses to a page between two counts of accesses.
@@ -276,21 +315,23 @@ const fn whole_len(len: usize) -> u32 {
 
 /// Vose's way of filling an alias table.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "of 0 to 2^64")]
-fn fill(bins: &mut [Bin]) {
+fn choices(bins: &[Bin], weights: &[f64]) -> Vec<Choice> {
     let parts = bins.len() as f64;
-    let scale = |bin: &Bin| bin.weight * f64::from(bin.count) * parts;
-    let mut left: Vec<f64> = bins.iter().map(scale).collect();
+    let scale = |(bin, weight): (&Bin, &f64)| weight * f64::from(bin.count) * parts;
+    let mut left: Vec<f64> = bins.iter().zip(weights).map(scale).collect();
+    let mut choices = vec![Choice { keep: u64::MAX, alias: 0 }; bins.len()];
     let (mut poor, mut rich): (Vec<usize>, Vec<usize>) =
         (0..bins.len()).partition(|&at| left[at] < 1.0);
     while let (Some(needy), Some(&giver)) = (poor.pop(), rich.last()) {
-        bins[needy].keep = (left[needy] * 18_446_744_073_709_551_616.0) as u64;
-        bins[needy].alias = whole_len(giver);
+        choices[needy].keep = (left[needy] * 18_446_744_073_709_551_616.0) as u64;
+        choices[needy].alias = whole_len(giver);
         left[giver] -= 1.0 - left[needy];
         if left[giver] < 1.0 {
             rich.pop();
             poor.push(giver);
         }
     }
+    choices
 }
 
 #[cfg(test)]

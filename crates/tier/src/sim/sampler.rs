@@ -23,6 +23,8 @@ pub(super) struct Sampler {
     /// Which stretch of emptying the rings it is, and the samples in them.
     drain: u64,
     held: u64,
+    /// Where the pages of a batch are drawn.
+    pages: Vec<u32>,
     pub(super) events: u64,
     pub(super) dropped: u64,
 }
@@ -54,6 +56,7 @@ impl Sampler {
             random: Random::stream(seed, 1),
             drain: 0,
             held: 0,
+            pages: vec![0; BATCH],
             events: 0,
             dropped: 0,
         }
@@ -72,6 +75,32 @@ impl Sampler {
         }
     }
 
+    /// Whether every sample arrives, whatever it is of.
+    fn is_plain(&self) -> bool {
+        let Sampling { loss, ring, bias, loads_only, .. } = self.sampling;
+        loss <= 0.0 && ring == 0 && bias >= 1.0 && !loads_only
+    }
+
+    /// Counts the samples of a stretch that nobody looks at; nothing where their number is chance.
+    pub(super) fn count(&mut self, stretch: Stretch) -> Option<u64> {
+        if !self.is_plain() || self.sampling.jitter > 0 {
+            return None;
+        }
+        // Whole numbers below 2^53: what a float makes of the division may be one off.
+        let period = self.period as f64;
+        let position = |samples: u64| self.next + samples as f64 * period;
+        let mut samples = ((stretch.to - self.next) / period).max(0.0) as u64;
+        while position(samples) < stretch.to {
+            samples += 1;
+        }
+        while samples > 0 && position(samples - 1) >= stretch.to {
+            samples -= 1;
+        }
+        self.next = position(samples);
+        self.events += samples;
+        Some(samples)
+    }
+
     /// Draws the samples of a stretch; returns how many interrupts that were.
     pub(super) fn run(
         &mut self,
@@ -79,14 +108,23 @@ impl Sampler {
         stretch: Stretch,
         mut sink: impl FnMut(&[Sample]),
     ) -> u64 {
-        let plain = self.sampling.loss <= 0.0
-            && self.sampling.ring == 0
-            && self.sampling.bias >= 1.0
-            && !self.sampling.loads_only;
+        let plain = self.is_plain();
         let before = self.events + self.dropped;
         let mut batch = [Sample { at: 0, page: 0, node: 0, store: false }; BATCH];
+        // Nothing but pages is drawn: all pages of a batch can be drawn at once.
+        let only = machine.places.only_accessor().filter(|_| plain && self.sampling.jitter == 0);
         while self.next < stretch.to {
             let mut filled = 0;
+            if let Some(node) = only
+                && self.next + (BATCH - 1) as f64 * (self.period as f64) < stretch.to
+                && machine.pattern.draw_many(&mut self.random, &mut self.pages)
+            {
+                for (slot, &page) in batch.iter_mut().zip(&self.pages) {
+                    *slot = Sample { at: stretch.at(self.next), page, node, store: false };
+                    self.next += self.period as f64;
+                }
+                filled = BATCH;
+            }
             while filled < BATCH && self.next < stretch.to {
                 let at = stretch.at(self.next);
                 let (page, store) = machine.pattern.draw(self.next, &mut self.random);
@@ -121,7 +159,7 @@ impl Sampler {
         if loads_only && store.unwrap_or_else(|| self.random.chance(machine.scenario.stores)) {
             return false;
         }
-        if bias < 1.0 && machine.places.tier(page) == 0 && !self.random.chance(bias) {
+        if bias < 1.0 && machine.places.is_top(page) && !self.random.chance(bias) {
             return false;
         }
         let drain = at / drain_ns.max(1);

@@ -60,7 +60,7 @@ impl Tally {
         let mut top = share * (stretch.to - stretch.from);
         let mut counted = 0.0;
         let exact = machine.pattern.window(stretch.from, stretch.to, |page, accesses| {
-            if machine.places.tier(page) == 0 {
+            if machine.places.is_top(page) {
                 counted += accesses;
             }
         });

@@ -97,6 +97,12 @@ impl Pattern {
         }
     }
 
+    /// Draws as many random pages as there is room for, as that many calls of [`Self::draw`] would;
+    /// nothing where which page it is depends on more than that.
+    pub(super) fn draw_many(&self, random: &mut Random, pages: &mut [u32]) -> bool {
+        matches!(self, Self::Random(popularity) if popularity.draw_many(random, pages))
+    }
+
     /// Expected accesses to a page between two counts of accesses.
     pub(super) fn expected(&self, page: u32, from: f64, to: f64) -> f64 {
         match self {

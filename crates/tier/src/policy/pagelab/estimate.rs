@@ -39,16 +39,6 @@ impl Cell {
     pub(super) const fn index(self) -> usize {
         (self.is_top as usize * CLASSES + self.class) * COUNTS + self.count
     }
-
-    /// The same, as small as it is.
-    pub(super) const fn number(self) -> u8 {
-        self.index().to_le_bytes()[0]
-    }
-
-    /// Whether the cell with this number is of the top tier.
-    pub(super) const fn is_top(index: usize) -> bool {
-        index >= CLASSES * COUNTS
-    }
 }
 
 /// Number of cells.
@@ -72,8 +62,9 @@ impl Histogram {
         Self { pages: [0; CELLS] }
     }
 
-    pub(super) fn add(&mut self, cell: Cell) {
-        self.pages[cell.index()] += 1;
+    /// Pages of a cell, a bit for each.
+    pub(super) fn add(&mut self, cell: Cell, pages: u64) {
+        self.pages[cell.index()] += u64::from(pages.count_ones());
     }
 
     pub(super) fn pages(&self, cell: Cell) -> u64 {
@@ -142,7 +133,7 @@ mod tests {
                 .sum();
             let mut left = pages;
             while left >= 1.0 {
-                histogram.add(Cell { is_top: false, class: 4, count });
+                histogram.add(Cell { is_top: false, class: 4, count }, 1);
                 left -= 1.0;
             }
         }

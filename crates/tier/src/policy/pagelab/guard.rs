@@ -47,6 +47,9 @@ impl Guard {
     /// A sample, of any page.
     #[inline]
     pub(super) fn sampled(&mut self, page: u32) {
+        if self.members == [0; 2] {
+            return;
+        }
         let slot = self.slots[Self::slot(page)];
         if slot >> 1 == u64::from(page) + 1 {
             self.hits[usize::from(slot & 1 == 1)] += 1;
