@@ -119,11 +119,12 @@ def mortal(monkeypatch):
 
 @pytest.fixture(scope="session")
 def cluster():
-    distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-    )
-    client = distributed.Client(cluster)
-    yield client
-    client.close()
-    cluster.close()
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+    # A local cluster gives up workers that are not back in 15 s: on a busy machine all of them.
+    patient = {"distributed.deploy.lost-worker-timeout": "10 minutes"}
+    with (
+        dask.config.set(patient),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as own,
+        distributed.Client(own) as client,
+    ):
+        yield client

@@ -41,21 +41,21 @@ def until(what, answer, seconds=120):
     return found
 
 
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def measuring(folder):
-    """The processes of the binary that measure into a folder."""
-    found = []
+    """The processes of the binary that measure into a folder, without one that it just forked."""
+    found = {}
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if b"exec" in words and os.fsencode(folder) in words:
+                found[int(entry.name)] = parent(entry.name)
         except OSError:
             continue
-        if b"exec" in words and os.fsencode(folder) in words:
-            found.append(int(entry.name))
-    return found
-
-
-def parent(pid):
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return [pid for pid, of in found.items() if of not in found]
 
 
 @pytest.fixture

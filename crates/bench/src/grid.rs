@@ -30,8 +30,8 @@ fn defaults(workload: &dyn Workload) -> Case {
     Case(pairs.collect())
 }
 
-/// States what a case of an older version leaves unsaid: a parameter that is newer than the case has
-/// as its default what was so before it was there.
+/// States what a case of an older version leaves unsaid: a parameter that is newer than the case
+/// has as its default what was so before it was there.
 pub fn state(workload: &dyn Workload, case: &mut Case) {
     for param in workload.params() {
         case.0.entry(param.name.into()).or_insert_with(|| param.default.into());

@@ -39,8 +39,8 @@ pub(crate) fn latest(records: Vec<Record>) -> Vec<Record> {
     kept.into_iter().filter_map(|(_, last)| records[last].take()).collect()
 }
 
-/// A record with what an older version leaves unsaid of its case. What was published states what its
-/// source does, and no more.
+/// A record with what an older version leaves unsaid of its case. What was published states what
+/// its source does, and no more.
 pub(crate) fn stated(record: &mut Record) -> &Record {
     if record.nature != Nature::Published
         && let Ok(workload) = pagelab_workloads::workload(&record.workload)

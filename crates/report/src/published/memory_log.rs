@@ -2,9 +2,8 @@
 //!
 //! The one idea: the same quantities by the same definitions (bytes of all rounds over the time of
 //! all rounds), so that the two can be read side by side. The rate is in MiB/s, as the original's
-//! is, whatever its label says; the original's 50 rounds are shown where there are so many. What was
-//! measured behind the original's nodes is shown before what was not, and has the original's source
-//! of its size.
+//! is, whatever its label says; its 50 rounds are shown where there are so many. What was measured
+//! behind its nodes is shown before what was not, and has the original's source of its size.
 
 use std::cmp::Reverse;
 

@@ -287,8 +287,8 @@ fn decode(query: &PagelabQuery) -> Leaf {
     }
 }
 
-/// A node of the older driver, which this module has, too: memory of one type, of the length that the
-/// module was loaded with, shared by all that have it open.
+/// A node of the older driver, which this module has, too: memory of one type, of the length that
+/// the module was loaded with, shared by all that have it open.
 #[derive(Debug)]
 pub struct LegacyNode {
     pub(super) file: File,
