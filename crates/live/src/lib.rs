@@ -11,6 +11,7 @@ pub mod engine;
 pub mod heat;
 pub mod log;
 pub mod mover;
+pub mod predict;
 pub mod reason;
 pub mod source;
 mod space;

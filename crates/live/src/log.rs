@@ -192,11 +192,45 @@ pub enum LogError {
 /// # Errors
 /// With the number of the line that makes no sense.
 pub fn replay(log: &mut dyn BufRead, pages_max: u32) -> Result<(Header, Replayed), LogError> {
+    let mut driver: Option<Driver> = None;
+    let mut found = Replayed::default();
+    let (header, is_torn) = each(log, &mut |number, line| {
+        if let Line::Start { policy, pages, nodes } = line {
+            let start = start_of(policy, pages, &nodes);
+            if start.pages > pages_max {
+                return Err(format!("{} pages; a log may have {pages_max}", start.pages));
+            }
+            driver = Some(begun(&start)?);
+            return Ok(());
+        }
+        let driver = driver.as_mut().ok_or("nothing has started yet")?;
+        let again = apply(driver, &line)?;
+        if let (Line::Decided(decided), Some(again)) = (&line, again) {
+            found.decisions += 1;
+            found.moves += again.len() as u64;
+            if !again.iter().map(|step| (step.page, step.to)).eq(decided.iter().copied()) {
+                found.differing.push(number);
+            }
+        }
+        Ok(())
+    })?;
+    found.is_torn = is_torn;
+    Ok((header, found))
+}
+
+/// Hands out the lines of a log after the first, each with its number from 1 on; its header, and
+/// whether the last line was cut off, as by a kill.
+///
+/// # Errors
+/// With the number of the line that makes no sense, or of which `visit` says so.
+pub(crate) fn each(
+    log: &mut dyn BufRead,
+    visit: &mut dyn FnMut(u64, Line) -> Result<(), String>,
+) -> Result<(Header, bool), LogError> {
     let mut number = 0;
     let mut bytes = Vec::new();
-    let mut driver: Option<Driver> = None;
     let mut header: Option<Header> = None;
-    let mut found = Replayed::default();
+    let mut is_torn = false;
     loop {
         number += 1;
         bytes.clear();
@@ -206,7 +240,7 @@ pub fn replay(log: &mut dyn BufRead, pages_max: u32) -> Result<(Header, Replayed
             break;
         }
         let is_whole = bytes.last() == Some(&b'\n');
-        let Some(_) = &header else {
+        if header.is_none() {
             let parsed: Header = serde_json::from_slice(&bytes)
                 .map_err(|why| wrong(format!("this is no log of tier promote: {why}")))?;
             if parsed.schema != SCHEMA {
@@ -215,44 +249,29 @@ pub fn replay(log: &mut dyn BufRead, pages_max: u32) -> Result<(Header, Replayed
             }
             header = Some(parsed);
             continue;
-        };
-        let line: Line = match serde_json::from_slice(&bytes) {
-            Ok(line) => line,
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(line) => visit(number, line).map_err(wrong)?,
             Err(_) if !is_whole => {
-                found.is_torn = true;
+                is_torn = true;
                 break;
             }
             Err(why) => return Err(wrong(why.to_string())),
-        };
-        if let Line::Start { policy, pages, nodes } = line {
-            driver = Some(begun(&start_of(policy, pages, &nodes), pages_max).map_err(wrong)?);
-            continue;
-        }
-        let driver = driver.as_mut().ok_or_else(|| wrong("nothing has started yet".into()))?;
-        let again = apply(driver, &line).map_err(wrong)?;
-        if let (Line::Decided(decided), Some(again)) = (&line, again) {
-            found.decisions += 1;
-            found.moves += again.len() as u64;
-            if !again.iter().map(|step| (step.page, step.to)).eq(decided.iter().copied()) {
-                found.differing.push(number);
-            }
         }
     }
     let header = header.ok_or(LogError::Line { line: 1, why: "the log is empty".into() })?;
-    Ok((header, found))
+    Ok((header, is_torn))
 }
 
 /// Pages of which a log may speak, 8 TiB: a policy takes some bytes for each.
 pub const PAGES_MAX: u32 = 1 << 31;
 
-fn begun(start: &Start, pages_max: u32) -> Result<Driver, String> {
-    if start.pages > pages_max {
-        return Err(format!("{} pages; a log may have {pages_max}", start.pages));
-    }
+/// A driver of a log.
+pub(crate) fn begun(start: &Start) -> Result<Driver, String> {
     Driver::new(start).map_err(|why| why.to_string())
 }
 
-fn start_of(policy: String, pages: u32, nodes: &[LoggedNode]) -> Start {
+pub(crate) fn start_of(policy: String, pages: u32, nodes: &[LoggedNode]) -> Start {
     let node = |node: &LoggedNode| {
         let LoggedNode { tier, pages, cpus } = *node;
         Node { tier, pages, cpus }

@@ -234,7 +234,7 @@ impl Clock {
 }
 
 /// For the commands whose result a program may read.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Format {
     /// How to print it.
     #[arg(long, value_parser = ["terminal", "json"], default_value = "terminal")]

@@ -112,6 +112,65 @@ fn a_program_keeps_its_exit_code_its_output_and_its_faults() {
 }
 
 #[test]
+fn a_policy_is_predicted_before_it_is_tried_and_the_error_is_printed() {
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let Some(program) = compiled(&lab, "hot") else { return };
+    let (program, pages) = (program.to_str().unwrap(), lab.path("pages"));
+    let words = ["tier", "explain", "--source", "prot-none", "--interval", "0.2"];
+    let pages = pages.to_str().unwrap();
+    let rest = ["--", program, "48", SEED, "800", "load", pages];
+    let nodes = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
+    if nodes.trim() != "0" {
+        // What slow memory costs has to be said there.
+        let ended = lab.pagelab(&[&words[..], &rest].concat());
+        assert!(ended.exits(3).stderr.contains("--curve"), "{}", ended.stderr);
+        return;
+    }
+    let shown = lab.pagelab(&[&words[..], &rest].concat());
+    // Watched, then under each of the two policies.
+    assert_eq!(shown.exits(0).stdout, "correct\n".repeat(3), "{}", shown.stderr);
+    let at =
+        |text: &str| shown.stderr.find(text).unwrap_or_else(|| panic!("{text}: {}", shown.stderr));
+    assert!(at("nothing can be promoted: one node") < at("history: predicted"));
+    assert!(at("history: predicted") < at("none: took") && at("none: took") < at("history: took"));
+    assert!(shown.stderr.contains("not yet seen on hardware"), "{}", shown.stderr);
+    let more = ["--policy", "history", "--format", "json"];
+    let rest = ["--", program, "48", SEED, "8000", "load", pages];
+    let ended = lab.pagelab(&[&words[..], &more, &rest].concat());
+    let line = ended.exits(0).stderr.lines().find(|line| line.starts_with('{')).unwrap();
+    let json: Value = serde_json::from_str(line).unwrap();
+    let history = &json["policies"][0];
+    let (predicted, took) = (&history["predicted"], &history["took"]);
+    assert_eq!(predicted["ns"], json["watched_ns"], "nothing moves on one node: {json}");
+    assert!(predicted["looks"].as_u64().unwrap() > 0, "{json}");
+    let error = predicted["ns"].as_f64().unwrap() / took["ns"].as_f64().unwrap() - 1.0;
+    assert!((history["error"].as_f64().unwrap() - error).abs() < 1e-9, "{json}");
+    assert_eq!(json["nothing_moves"]["why"]["reason"], "one-node", "{json}");
+}
+
+#[test]
+fn what_cannot_be_explained_is_refused_before_the_program_runs() {
+    let lab = Lab::new();
+    let curve = lab.file("curve.toml", "nonsense\n");
+    let curve = curve.to_str().unwrap();
+    for (words, says) in [
+        (&["--policy", "oracle"][..], "knows the future"),
+        (&["--policy", "nonsense"], "nonsense"),
+        (&["--limit", "0"], "--limit 0"),
+        (&["--source", "nonsense"], "no source"),
+        (&["--curve", "plain"], "no measured `points`"),
+        (&["--curve", curve], "curve.toml"),
+    ] {
+        let words = [&["tier", "explain"], words, &["--", "sh", "-c", "echo ran"]].concat();
+        let ended = lab.pagelab(&words);
+        assert!(ended.exits(2).stderr.contains(says), "{says}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    }
+    lab.pagelab(&["tier", "explain"]).exits(2);
+}
+
+#[test]
 fn a_source_inside_programs_is_refused_for_a_process_that_runs() {
     let lab = Lab::new();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();

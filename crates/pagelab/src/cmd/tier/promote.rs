@@ -4,6 +4,7 @@
 //! and says at the end what moved, what did not and why; a log that is asked for has all of it.
 
 mod follow;
+mod kept;
 mod program;
 mod sum;
 
@@ -23,9 +24,12 @@ use pagelab_sys::{
         Tree,
         tiers::{MemoryNode, memory_nodes},
     },
-    process::{catch_interrupts, interrupted, relay},
+    process::{catch_interrupts, interrupted, launch::Ended, relay},
+    time::monotonic_raw_ns,
 };
+use pagelab_tier::PolicySpec;
 
+pub(super) use self::kept::Kept;
 use self::{program::Started, sum::Sum};
 use crate::{
     args::{Format, Run},
@@ -48,17 +52,11 @@ pub(super) struct Promote {
     /// All processes of a group of version 2 and of those below it.
     #[arg(long, value_name = "DIR", conflicts_with = "program")]
     cgroup: Option<PathBuf>,
-    #[arg(long, value_name = "NAME", help = format!("Who says which pages are used [{}]", names()))]
-    source: Option<String>,
     /// The policy and its parameters, as in tier simulate.
     #[arg(long, value_name = "NAME", default_value = "history")]
     policy: String,
-    /// Bytes a second that are moved, at most, such as 100m.
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    limit: Option<u64>,
-    /// Seconds between two looks.
-    #[arg(long, value_name = "SECONDS", default_value = "1")]
-    interval: Seconds,
+    #[command(flatten)]
+    asked: Asked,
     /// End after so many seconds.
     #[arg(long = "for", value_name = "SECONDS")]
     duration: Option<Seconds>,
@@ -74,11 +72,72 @@ pub(super) struct Promote {
     /// Write everything that was seen and decided to this file, for tier replay.
     #[arg(long, value_name = "FILE", conflicts_with = "cgroup")]
     log: Option<PathBuf>,
-    #[command(flatten)]
-    format: Format,
     /// A program to start, and its arguments, after --.
     #[arg(last = true, num_args = 1.., value_name = "PROGRAM")]
     program: Vec<OsString>,
+    /// Where the log is kept in memory, instead.
+    #[arg(skip)]
+    kept: Option<Kept>,
+}
+
+/// What an engine is told, whoever starts it.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Asked {
+    #[arg(long, value_name = "NAME", help = format!("Who says which pages are used [{}]", names()))]
+    source: Option<String>,
+    /// Bytes a second that are moved, at most, such as 100m.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(super) limit: Option<u64>,
+    /// Seconds between two looks.
+    #[arg(long, value_name = "SECONDS", default_value = "1")]
+    interval: Seconds,
+    #[command(flatten)]
+    pub(super) format: Format,
+}
+
+impl Asked {
+    /// Whether what was asked for makes sense, and there are such a policy and such a source.
+    pub(super) fn makes_sense(&self, policy: &str) -> Result<PolicySpec, Failure> {
+        if self.limit == Some(0) {
+            let text = "--limit 0 would move nothing: leave it out for no limit";
+            return Err(Failure::usage_text(text));
+        }
+        let policy = PolicySpec::parse(policy).map_err(Failure::usage_text)?;
+        let is_unknown = |name: &&String| !SOURCES.iter().any(|source| source.name == **name);
+        self.source.as_ref().filter(is_unknown).map_or(Ok(policy), |name| {
+            let text = format!("no source is called `{name}`; there are {}", names());
+            Err(Failure::usage_text(text))
+        })
+    }
+}
+
+/// A program that ran once under an engine.
+#[derive(Debug)]
+pub(super) struct Once {
+    pub(super) sum: Sum,
+    pub(super) ended: Ended,
+    /// From before it was started.
+    pub(super) ns: u64,
+    complaints: Vec<String>,
+}
+
+impl Once {
+    /// Says what could not be known, and why.
+    pub(super) fn warn(&self) {
+        self.complaints.iter().for_each(|complaint| output::warn(complaint));
+        if !self.sum.has_looked() {
+            output::warn("the program ended before anything could be known of it");
+        }
+    }
+
+    /// Ends as the program ended, where a signal did that; else its exit code.
+    pub(super) fn exit(&self) -> Exit {
+        if let Some(signal) = self.ended.signal() {
+            relay::end_as(signal);
+        }
+        let code = self.ended.status.code().and_then(|code| u8::try_from(code).ok());
+        Exit::Program(code.unwrap_or(u8::MAX))
+    }
 }
 
 fn names() -> String {
@@ -89,17 +148,7 @@ fn names() -> String {
 impl Run for Promote {
     /// Runs until the end.
     fn run(self) -> Result<Exit, Failure> {
-        if self.limit == Some(0) {
-            let text = "--limit 0 would move nothing: leave it out for no limit";
-            return Err(Failure::usage_text(text));
-        }
-        pagelab_tier::PolicySpec::parse(&self.policy).map_err(Failure::usage_text)?;
-        if let Some(name) = &self.source
-            && !SOURCES.iter().any(|source| source.name == name)
-        {
-            let text = format!("no source is called `{name}`; there are {}", names());
-            return Err(Failure::usage_text(text));
-        }
+        self.asked.makes_sense(&self.policy)?;
         if let Some(pid) = self.pid {
             target::check(pid).map_err(refused)?;
         }
@@ -107,48 +156,71 @@ impl Run for Promote {
         let tree = Tree::machine();
         let nodes = self.nodes(&tree)?;
         let source = self.source(&tree)?;
-        let options = Options { policy: self.policy.clone(), limit: self.limit, nodes };
+        let options = self.options(nodes);
         for other in status::others(&tree) {
             output::warn(&format!("{other}; {}", other.cure()));
         }
         if self.program.is_empty() {
             catch_interrupts();
-            let sum = self.follow(source, &options, &mut None)?;
+            let sum = self.follow(source, &options, None)?;
             output::drawn(&self.drawn(&sum))?;
             return Ok(if interrupted() { Exit::Interrupted } else { Exit::Good });
         }
-        let mut started = Some(Started::new(&self.program, source)?);
-        let followed = self.follow(source, &options, &mut started);
-        // Whatever became of the engine, the program runs to its end.
-        let Some(started) = started else { return Ok(Exit::Good) };
-        let complaints = started.complaints();
-        let ended = started.end()?;
-        let sum = followed?;
-        for complaint in &complaints {
-            output::warn(complaint);
-        }
-        if !sum.has_looked() {
-            output::warn("the program ended before anything could be known of it");
-        }
-        self.drawn(&sum).lines().for_each(output::warn);
-        if let Some(signal) = ended.signal() {
-            relay::end_as(signal);
-        }
-        let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
-        Ok(Exit::Program(code.unwrap_or(u8::MAX)))
+        let once = self.once(source, &options)?;
+        once.warn();
+        self.drawn(&once.sum).lines().for_each(output::warn);
+        Ok(once.exit())
     }
 }
 
 impl Promote {
+    /// What `promote -- PROGRAM` would be told, with a policy and a place for the log.
+    pub(super) fn of_program(
+        asked: &Asked,
+        program: &[OsString],
+        policy: &str,
+        kept: Option<Kept>,
+    ) -> Self {
+        Self {
+            pid: None,
+            cgroup: None,
+            policy: policy.to_owned(),
+            asked: asked.clone(),
+            duration: None,
+            passes: None,
+            from: None,
+            to: None,
+            log: None,
+            program: program.to_vec(),
+            kept,
+        }
+    }
+
+    pub(super) fn options(&self, nodes: Vec<MemoryNode>) -> Options {
+        Options { policy: self.policy.clone(), limit: self.asked.limit, nodes }
+    }
+
+    /// Runs the program to its end, under an engine.
+    pub(super) fn once(&self, source: &'static Source, options: &Options) -> Result<Once, Failure> {
+        let began = monotonic_raw_ns();
+        let mut started = Started::new(&self.program, source)?;
+        let followed = self.follow(source, options, Some(&mut started));
+        // Whatever became of the engine, the program runs to its end.
+        let complaints = started.complaints();
+        let ended = started.end()?;
+        let ns = ended.at_ns.saturating_sub(began);
+        Ok(Once { sum: followed?, ended, ns, complaints })
+    }
+
     fn drawn(&self, sum: &Sum) -> String {
-        match self.format.format.as_str() {
+        match self.asked.format.format.as_str() {
             "json" => format!("{}\n", sum.json()),
             _ => sum.text(),
         }
     }
 
     /// The nodes that pages move between.
-    fn nodes(&self, tree: &Tree) -> Result<Vec<MemoryNode>, Failure> {
+    pub(super) fn nodes(&self, tree: &Tree) -> Result<Vec<MemoryNode>, Failure> {
         let all = memory_nodes(tree);
         let known = |id: usize| all.iter().find(|node| node.id == id);
         for id in [self.from, self.to].into_iter().flatten() {
@@ -189,9 +261,9 @@ impl Promote {
         Ok(chosen.into_iter().map(lift).collect())
     }
 
-    fn source(&self, tree: &Tree) -> Result<&'static Source, Failure> {
+    pub(super) fn source(&self, tree: &Tree) -> Result<&'static Source, Failure> {
         let reach = if self.program.is_empty() { Reach::Foreign } else { Reach::Own };
-        source::choose(self.source.as_deref(), reach, tree).map_err(|lacks| {
+        source::choose(self.asked.source.as_deref(), reach, tree).map_err(|lacks| {
             let lack = |(name, lack): &(String, source::Lack)| {
                 format!("{name}: {}; to have it: {}", lack.what, lack.cure)
             };

@@ -30,23 +30,23 @@ impl Promote {
         &self,
         source: &'static Source,
         options: &Options,
-        started: &mut Option<Started>,
+        mut started: Option<&mut Started>,
     ) -> Result<Sum, Failure> {
         let begin = monotonic_raw_ns();
         let nanoseconds = |seconds: f64| {
             u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX)
         };
-        let interval = nanoseconds(self.interval.get());
+        let interval = nanoseconds(self.asked.interval.get());
         let end = self.duration.map(|length| begin.saturating_add(nanoseconds(length.get())));
         let mut engines: BTreeMap<u32, Engine> = BTreeMap::new();
         let mut known = BTreeSet::new();
         let mut sum = Sum::default();
         let (mut next, mut rest) = (begin, 0);
-        if let Some(started) = started {
+        if let Some(started) = &mut started {
             started.runs_for(FIRST)?;
         }
         loop {
-            let pids = match self.pids(started.as_ref()) {
+            let pids = match self.pids(started.as_deref()) {
                 Ok(pids) => pids,
                 Err(why) if sum.passes == 0 => return Err(Failure::usage_text(why)),
                 Err(why) => {
@@ -54,9 +54,9 @@ impl Promote {
                     break;
                 }
             };
-            let yard = started.as_ref().and_then(Started::yard);
+            let yard = started.as_deref().and_then(Started::yard);
             for &pid in pids.iter().filter(|pid| !known.contains(*pid)) {
-                let is_first = started.as_ref().is_none_or(|program| program.pid() == pid);
+                let is_first = started.as_deref().is_none_or(|program| program.pid() == pid);
                 let log = if is_first { self.log()? } else { None };
                 match Engine::new(pid, source, yard, options.clone(), log) {
                     Ok(engine) => _ = engines.insert(pid, engine),
@@ -76,7 +76,7 @@ impl Promote {
             }
             next = next.saturating_add(interval.saturating_mul(1 << rest)).max(monotonic_raw_ns());
             let wake = end.map_or(next, |end| next.min(end));
-            let goes_on = match started {
+            let goes_on = match &mut started {
                 Some(started) => {
                     let left = wake.saturating_sub(monotonic_raw_ns());
                     started.runs_for(Duration::from_nanos(left))?
@@ -106,6 +106,9 @@ impl Promote {
     }
 
     fn log(&self) -> Result<Option<Box<dyn Write>>, Failure> {
+        if let Some(kept) = &self.kept {
+            return Ok(Some(Box::new(kept.clone())));
+        }
         let Some(path) = &self.log else { return Ok(None) };
         let file = File::create_new(path).map_err(|why| {
             Failure::usage(anyhow::Error::new(why).context(format!("--log {}", path.display())))

@@ -12,17 +12,17 @@ const ENDED: usize = 20;
 
 /// What came of all processes together.
 #[derive(Debug, Default)]
-pub(super) struct Sum {
+pub(in crate::cmd::tier) struct Sum {
     pub(super) passes: u64,
-    promoted: u64,
-    demoted: u64,
+    pub(in crate::cmd::tier) promoted: u64,
+    pub(in crate::cmd::tier) demoted: u64,
     calls: u64,
     waited_ns: u64,
     failed: BTreeMap<i32, u64>,
     last: BTreeMap<u32, Pass>,
     looks: BTreeMap<u32, u64>,
     hottest: BTreeMap<u32, (u64, Vec<HotRange>)>,
-    reasons: Vec<Reason>,
+    pub(in crate::cmd::tier) reasons: Vec<Reason>,
     ended: Vec<String>,
     ended_more: u64,
 }
@@ -55,7 +55,7 @@ impl Sum {
     }
 
     /// Whether anything was looked at.
-    pub(super) fn has_looked(&self) -> bool {
+    pub(in crate::cmd::tier) fn has_looked(&self) -> bool {
         self.looks.values().any(|looks| *looks > 0)
     }
 
