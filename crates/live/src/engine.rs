@@ -85,6 +85,7 @@ pub enum Ended {
 pub struct Engine {
     pid: u32,
     source: Box<dyn Pages>,
+    name: &'static str,
     sees: Sees,
     space: Space,
     heat: Heat,
@@ -100,6 +101,9 @@ pub struct Engine {
     /// When the last pass ended; before the first there is no window.
     armed: Option<u64>,
     passes: u32,
+    /// What the last whole pass did, and all of them together.
+    last: Pass,
+    sum: Pass,
     memory: Memory,
     /// Held as long as this is.
     _claim: std::fs::File,
@@ -141,6 +145,7 @@ impl Engine {
         Ok(Self {
             pid,
             source: pages,
+            name: source.name,
             sees: source.sees,
             space: Space::default(),
             heat: Heat::default(),
@@ -154,6 +159,8 @@ impl Engine {
             began: monotonic_raw_ns(),
             armed: None,
             passes: 0,
+            last: Pass::default(),
+            sum: Pass::default(),
             memory,
             _claim: claim,
         })
@@ -215,6 +222,10 @@ impl Engine {
             self.carry_out(&moves, &mut pass)?;
         }
         self.passes += 1;
+        self.last = pass;
+        self.sum.looks += pass.looks;
+        self.sum.promoted += pass.promoted;
+        self.sum.demoted += pass.demoted;
         self.recorder.flush()?;
         Ok(pass)
     }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use pagelab_tier::{BLOCK_PAGES, Run};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::PAGE;
 
@@ -17,7 +17,7 @@ const GAP: u64 = 16;
 const BLOCK: usize = BLOCK_PAGES as usize;
 
 /// A range, and what is hot of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotRange {
     /// Address of its first hot page.
     pub start: u64,

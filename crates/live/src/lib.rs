@@ -7,6 +7,7 @@
 //!
 //! Nothing here decides what is hot. What a kernel lacks is said with what to do about it.
 
+pub mod board;
 pub mod engine;
 pub mod heat;
 pub mod log;

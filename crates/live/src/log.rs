@@ -323,6 +323,11 @@ impl Recorder {
         self.driver.node(page)
     }
 
+    /// Whether the policy exchanges nothing for a while, since that did not pay.
+    pub fn rests(&self) -> bool {
+        self.driver.rests()
+    }
+
     /// Takes what happened, and writes it down.
     ///
     /// # Errors

@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A reason why pages do not move, or move less than they could.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "reason")]
 pub enum Reason {
     /// The machine has one node with memory.
@@ -52,6 +52,8 @@ pub enum Reason {
         /// Nanoseconds that were waited for it.
         waited_ns: u64,
     },
+    /// Pages that changed places came back soon, so exchanges rest.
+    NotWorthIt,
     /// Nothing that was seen lies below the top tier.
     NothingHot,
 }
@@ -74,6 +76,7 @@ impl Reason {
             Self::NoFreeMemory => "free memory there, or let demotion: numa/demotion_enabled",
             Self::Hugetlb { .. } => "start the program with transparent huge pages instead",
             Self::RateLimit { .. } => "raise --limit",
+            Self::NotWorthIt => "nothing: what is used is more than the top tier holds",
             Self::NothingHot => "nothing: it is where it should be",
         }
     }
@@ -99,6 +102,9 @@ impl fmt::Display for Reason {
             Self::Hugetlb { bytes } => write!(f, "{} MiB are hugetlb pages", bytes >> 20),
             Self::RateLimit { waited_ns } => {
                 write!(f, "the limit was reached: {} ms were waited", waited_ns / 1_000_000)
+            }
+            Self::NotWorthIt => {
+                f.write_str("exchanging pages did not pay: they came back soon after they went")
             }
             Self::NothingHot => f.write_str("nothing that is used lies below the top tier"),
         }

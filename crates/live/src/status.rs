@@ -3,18 +3,20 @@
 //! The one idea: it only reads, and through a [`Tree`], so that a test has a machine with tiers.
 //! What a kernel does not count is absent, never 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pagelab_sys::machine::{
-    Tree,
-    tiers::{free_pages, memory_nodes},
+    Tree, parse_list,
+    tiers::{MemoryNode, free_pages, memory_nodes},
 };
 use serde::Serialize;
 
 use crate::{
     PAGE,
+    board::{Promoting, promoting},
     reason::Reason,
     source::{Region, damon},
+    target::{allows, is_bound},
 };
 
 /// A node with memory.
@@ -44,6 +46,13 @@ pub struct ProcessStatus {
     pub group: String,
     /// Bytes by tier.
     pub tiers: Tiers,
+    /// Bytes in lower tiers that stay there: by their policy, and in hugetlb pages.
+    pub bound: u64,
+    /// See `bound`.
+    pub hugetlb: u64,
+    /// The nodes that it may have memory on, where none of the top tier is among them and some of
+    /// its memory lies lower.
+    pub kept_off: Option<String>,
 }
 
 /// A reason, and what to do about it.
@@ -95,6 +104,8 @@ pub struct Status {
     pub groups: BTreeMap<String, Tiers>,
     /// Pages that the kernel moved since boot, by the names of `/proc/vmstat`.
     pub moved: BTreeMap<String, u64>,
+    /// Processes that a pagelab promotes now.
+    pub promoting: Vec<Promoting>,
     /// The hottest ranges, by whoever watches already; nobody is made to.
     pub hottest: Vec<HotRegion>,
     /// Why nothing moves.
@@ -126,9 +137,16 @@ fn hottest(tree: &Tree) -> Vec<HotRegion> {
     found
 }
 
-/// Why nothing moves by itself, as far as the machine is concerned.
+/// Why nothing moves by itself: what is true of the machine, and what of processes with memory in
+/// lower tiers. Those are asked only where there is a lower tier.
 pub fn reasons(tree: &Tree) -> Vec<Reason> {
     let nodes = memory_nodes(tree);
+    let has_lower = nodes.iter().any(|node| node.tier > 0);
+    let processes = if has_lower { processes(tree, &nodes) } else { Vec::new() };
+    reasons_of(tree, &nodes, &processes)
+}
+
+fn reasons_of(tree: &Tree, nodes: &[MemoryNode], processes: &[ProcessStatus]) -> Vec<Reason> {
     let mut found = Vec::new();
     if nodes.len() < 2 {
         found.push(Reason::OneNode);
@@ -145,6 +163,18 @@ pub fn reasons(tree: &Tree) -> Vec<Reason> {
             found.push(Reason::ModeOff);
         }
     }
+    let sum = |of: fn(&ProcessStatus) -> u64| processes.iter().map(of).sum::<u64>();
+    let (bound, hugetlb) = (sum(|one| one.bound), sum(|one| one.hugetlb));
+    if bound > 0 {
+        found.push(Reason::Bound { bytes: bound });
+    }
+    if hugetlb > 0 {
+        found.push(Reason::Hugetlb { bytes: hugetlb });
+    }
+    // One for each list, however many processes have it.
+    let lists: BTreeSet<&String> =
+        processes.iter().filter_map(|one| one.kept_off.as_ref()).collect();
+    found.extend(lists.into_iter().map(|allowed| Reason::Cpuset { allowed: allowed.clone() }));
     let kdamonds = tree.number("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds").unwrap_or(0);
     if kdamonds > 0 {
         found.push(Reason::AnotherMonitor { kdamonds });
@@ -154,7 +184,7 @@ pub fn reasons(tree: &Tree) -> Vec<Reason> {
 
 /// Who else looks or moves while an engine of ours does.
 pub fn others(tree: &Tree) -> Vec<Reason> {
-    let mut found: Vec<Reason> = reasons(tree)
+    let mut found: Vec<Reason> = reasons_of(tree, &memory_nodes(tree), &[])
         .into_iter()
         .filter(|reason| matches!(reason, Reason::AnotherMonitor { .. }))
         .collect();
@@ -168,13 +198,7 @@ impl Status {
     /// What the files of a tree say.
     pub fn read(tree: &Tree) -> Self {
         let all = memory_nodes(tree);
-        let tier = |id: usize| all.iter().find(|node| node.id == id).map(|node| node.tier);
-        let pids = tree.numbered("proc", "").into_iter();
-        let mut processes: Vec<ProcessStatus> = pids
-            .filter_map(|pid| process(tree, u32::try_from(pid).ok()?, &tier))
-            .filter(|process| !process.tiers.is_empty())
-            .collect();
-        let lower = |tiers: &Tiers| tiers.range(1..).map(|(_, bytes)| bytes).sum::<u64>();
+        let mut processes = processes(tree, &all);
         let whole = |tiers: &Tiers| tiers.values().sum::<u64>();
         processes.sort_by_key(|one| std::cmp::Reverse((lower(&one.tiers), whole(&one.tiers))));
         let mut groups: BTreeMap<String, Tiers> = BTreeMap::new();
@@ -184,7 +208,7 @@ impl Status {
                 *group.entry(*tier).or_default() += bytes;
             }
         }
-        let node = |node: &pagelab_sys::machine::tiers::MemoryNode| NodeStatus {
+        let node = |node: &MemoryNode| NodeStatus {
             node: node.id,
             tier: node.tier,
             bytes: node.pages * PAGE,
@@ -192,11 +216,12 @@ impl Status {
         };
         Self {
             nodes: all.iter().map(node).collect(),
+            reasons: reasons_of(tree, &all, &processes).into_iter().map(Why::from).collect(),
             processes,
             groups,
             moved: moved(&tree.text("proc/vmstat").unwrap_or_default()),
+            promoting: promoting(tree),
             hottest: hottest(tree),
-            reasons: reasons(tree).into_iter().map(Why::from).collect(),
         }
     }
 }
@@ -211,13 +236,29 @@ fn moved(vmstat: &str) -> BTreeMap<String, u64> {
     counts.filter(|(name, _)| is_one(name)).collect()
 }
 
-/// A process that has memory and may be looked at.
-fn process(tree: &Tree, pid: u32, tier: &dyn Fn(usize) -> Option<usize>) -> Option<ProcessStatus> {
+/// Bytes in lower tiers.
+fn lower(tiers: &Tiers) -> u64 {
+    tiers.range(1..).map(|(_, bytes)| bytes).sum()
+}
+
+/// The processes that have memory and may be looked at.
+fn processes(tree: &Tree, nodes: &[MemoryNode]) -> Vec<ProcessStatus> {
+    let pids = tree.numbered("proc", "").into_iter();
+    let found = pids.filter_map(|pid| process(tree, u32::try_from(pid).ok()?, nodes));
+    found.filter(|process| !process.tiers.is_empty()).collect()
+}
+
+fn process(tree: &Tree, pid: u32, nodes: &[MemoryNode]) -> Option<ProcessStatus> {
+    let tier = |id: usize| nodes.iter().find(|node| node.id == id).map(|node| node.tier);
     let mut tiers = Tiers::new();
+    let (mut bound, mut hugetlb) = (0_u64, 0_u64);
     for line in tree.text(format!("proc/{pid}/numa_maps"))?.lines() {
         let mut unit = PAGE;
         let mut pages = Vec::new();
+        let policy = line.split_whitespace().nth(1).unwrap_or_default();
+        let mut is_huge = false;
         for word in line.split_whitespace().skip(2) {
+            is_huge |= word == "huge";
             let Some((name, value)) = word.split_once('=') else { continue };
             let Ok(value) = value.parse::<u64>() else { continue };
             if name == "kernelpagesize_kB" {
@@ -227,13 +268,26 @@ fn process(tree: &Tree, pid: u32, tier: &dyn Fn(usize) -> Option<usize>) -> Opti
             }
         }
         for (node, count) in pages {
-            *tiers.entry(tier(node)?).or_default() += count.saturating_mul(unit);
+            let (tier, bytes) = (tier(node)?, count.saturating_mul(unit));
+            *tiers.entry(tier).or_default() += bytes;
+            if tier > 0 && is_huge {
+                hugetlb = hugetlb.saturating_add(bytes);
+            } else if tier > 0 && is_bound(policy) {
+                bound = bound.saturating_add(bytes);
+            }
         }
     }
     let text = |name: &str| tree.text(format!("proc/{pid}/{name}")).unwrap_or_default();
     let group = text("cgroup").lines().find_map(|line| Some(line.strip_prefix("0::")?.to_owned()));
     let name = text("comm").trim().to_owned();
-    Some(ProcessStatus { pid, name, group: group.unwrap_or_default(), tiers })
+    let group = group.unwrap_or_default();
+    let allowed = tree.field(format!("proc/{pid}/status"), "Mems_allowed_list");
+    let is_kept = |list: &String| {
+        let allowed = parse_list(list).unwrap_or_default();
+        lower(&tiers) > 0 && !nodes.iter().any(|node| node.tier == 0 && allows(&allowed, node.id))
+    };
+    let kept_off = allowed.filter(is_kept);
+    Some(ProcessStatus { pid, name, group, tiers, bound, hugetlb, kept_off })
 }
 
 #[cfg(test)]
@@ -286,7 +340,7 @@ mod tests {
         let counts: Vec<_> = status.moved.iter().map(|(name, count)| (&**name, *count)).collect();
         assert_eq!(counts, [("pgdemote_kswapd", 3), ("pgpromote_success", 5)]);
         assert_eq!(status.nodes[0].free, 50 * 4096);
-        assert_eq!(status.reasons, []);
+        assert_eq!(status.reasons, [Why::from(Reason::Hugetlb { bytes: 2 << 20 })]);
     }
 
     #[test]
@@ -332,5 +386,31 @@ mod tests {
         }
         let (_folder, tree) = tree(&[(kdamonds, "1\n")]);
         assert_eq!(others(&tree).len(), 2);
+    }
+
+    #[test]
+    fn what_keeps_memory_of_processes_low_is_said_once_for_all_of_them() {
+        let maps = "7f00 bind:1 anon=2 N1=2 kernelpagesize_kB=4\n\
+                    7f10 default huge anon=1 N1=1 kernelpagesize_kB=2048\n\
+                    7f20 interleave:0-1 anon=4 N0=2 N1=2 kernelpagesize_kB=4\n";
+        let top = "7f00 bind:0 anon=2 N0=2 kernelpagesize_kB=4\n";
+        let (_folder, tree) = tree(&[
+            ("proc/7/numa_maps", maps),
+            ("proc/7/status", "Mems_allowed_list:\t1\n"),
+            ("proc/8/numa_maps", maps),
+            ("proc/8/status", "Mems_allowed_list:\t1\n"),
+            ("proc/9/numa_maps", top),
+            ("proc/9/status", "Mems_allowed_list:\t0\n"),
+        ]);
+        let expected = [
+            Reason::Bound { bytes: 2 * 4 * 4096 },
+            Reason::Hugetlb { bytes: 2 * (2 << 20) },
+            Reason::Cpuset { allowed: "1".into() },
+        ];
+        assert_eq!(reasons(&tree), expected);
+        let status = Status::read(&tree);
+        assert_eq!(status.reasons, expected.map(Why::from));
+        let kept: Vec<_> = status.processes.iter().map(|one| one.kept_off.as_deref()).collect();
+        assert_eq!(kept, [Some("1"), Some("1"), None]);
     }
 }

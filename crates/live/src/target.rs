@@ -171,11 +171,14 @@ struct Policy {
 fn policy(line: &str) -> Option<Policy> {
     let mut words = line.split_whitespace();
     let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    // Who spreads memory over nodes by a policy wants it spread.
-    let policies = ["bind", "interleave", "weighted"];
-    let policy = words.next()?;
-    let bound = policies.iter().any(|one| policy.starts_with(one));
+    let bound = is_bound(words.next()?);
     Some(Policy { start, bound, huge: words.any(|word| word == "huge") })
+}
+
+/// Whether the policy of a line of `numa_maps` keeps memory where it is: who spreads it over nodes
+/// wants it spread.
+pub(crate) fn is_bound(policy: &str) -> bool {
+    ["bind", "interleave", "weighted"].iter().any(|one| policy.starts_with(one))
 }
 
 /// The nodes that a process may have memory on; empty where the kernel does not say.

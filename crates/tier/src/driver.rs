@@ -136,6 +136,11 @@ impl Driver {
         (usize::from(node) + 1 < self.nodes.len()).then_some(node)
     }
 
+    /// Whether the policy exchanges nothing for a while, since that did not pay.
+    pub fn rests(&self) -> bool {
+        self.policy.rests()
+    }
+
     /// Takes what happened; the moves that it led to, for [`Event::Decide`] only.
     ///
     /// # Errors

@@ -258,6 +258,11 @@ pub trait Policy: fmt::Debug + Send {
         None
     }
 
+    /// Whether it exchanges nothing for a while, since that did not pay.
+    fn rests(&self) -> bool {
+        false
+    }
+
     /// What it counted so far.
     fn counts(&self) -> Counts {
         Counts::default()

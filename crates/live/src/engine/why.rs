@@ -7,11 +7,26 @@ use pagelab_sys::machine::{
 
 use super::{Engine, Pass};
 use crate::{
+    board::Shown,
     reason::Reason,
     target::{self, Memory},
 };
 
+/// Ranges that are shown of a process.
+const RANGES: usize = 8;
+
 impl Engine {
+    /// What there is to say of this process now.
+    pub fn shown(&self) -> Shown {
+        let (hot, ranges) = self.hottest(RANGES);
+        let Pass { present, used, .. } = self.last;
+        let Pass { looks, promoted, demoted, .. } = self.sum;
+        let (policy, source) = (self.options.policy.clone(), self.name.to_owned());
+        let reasons = if looks > 0 { self.reasons(&self.last) } else { Vec::new() };
+        let pid = self.pid;
+        Shown { pid, policy, source, looks, present, used, promoted, demoted, hot, ranges, reasons }
+    }
+
     /// Why nothing moves, as far as this process is concerned, after a pass.
     pub fn reasons(&self, pass: &Pass) -> Vec<Reason> {
         let mut found = Vec::new();
@@ -39,6 +54,9 @@ impl Engine {
         let waited_ns = self.tally().waited_ns;
         if waited_ns > 0 {
             found.push(Reason::RateLimit { waited_ns });
+        }
+        if self.recorder.rests() {
+            found.push(Reason::NotWorthIt);
         }
         if found.is_empty() && pass.wanted == 0 {
             found.push(Reason::NothingHot);

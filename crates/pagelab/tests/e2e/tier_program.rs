@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     explain::compiled,
-    support::{Ended, Lab, build_library, skip},
+    support::{Ended, Lab, Live, build_library, skip, until},
 };
 
 const PAGE: u64 = 4096;
@@ -147,6 +147,35 @@ fn a_policy_is_predicted_before_it_is_tried_and_the_error_is_printed() {
     let error = predicted["ns"].as_f64().unwrap() / took["ns"].as_f64().unwrap() - 1.0;
     assert!((history["error"].as_f64().unwrap() - error).abs() < 1e-9, "{json}");
     assert_eq!(json["nothing_moves"]["why"]["reason"], "one-node", "{json}");
+}
+
+#[test]
+fn status_shows_what_a_running_promote_has_found_until_it_is_killed() {
+    let lab = Lab::new();
+    build_library(PACKAGE);
+    let Some(program) = compiled(&lab, "hot") else { return };
+    let (program, pages) = (program.to_str().unwrap(), lab.path("pages"));
+    let words = ["tier", "promote", "--source", "prot-none", "--interval", "0.1", "--", program];
+    let rest = ["48", SEED, "60000", "load", pages.to_str().unwrap()];
+    let live = Live::start(&lab, &[&words[..], &rest].concat());
+    let by = u64::from(live.pid());
+    let found = || -> Vec<Value> {
+        let ended = lab.pagelab(&["tier", "status", "--once", "--json"]);
+        let status: Value = serde_json::from_str(&ended.exits(0).stdout).unwrap();
+        let all = status["promoting"].as_array().unwrap().iter();
+        all.filter(|one| one["by"] == by).cloned().collect()
+    };
+    let hot = until("a look that found something", || {
+        found().into_iter().find(|one| one["hot"].as_u64() > Some(0))
+    });
+    assert_eq!((&hot["policy"], &hot["source"]), (&"history".into(), &"prot-none".into()));
+    assert!(hot["ranges"][0]["hot"].as_u64().unwrap() > 0, "{hot}");
+    let shown = lab.pagelab(&["tier", "status", "--once"]);
+    let says = format!("promoted by pagelab {by}, history by prot-none");
+    assert!(shown.exits(0).stdout.contains(&says), "{}", shown.stdout);
+    live.kill_group();
+    live.end();
+    assert_eq!(found(), Vec::<Value>::new());
 }
 
 #[test]

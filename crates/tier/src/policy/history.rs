@@ -187,6 +187,10 @@ impl Policy for History {
         }
     }
 
+    fn rests(&self) -> bool {
+        self.pass < self.paused_until
+    }
+
     fn counts(&self) -> Counts {
         self.counts
     }
@@ -270,6 +274,7 @@ mod tests {
         assert!(machine.free[0] >= 10, "{}", machine.free[0]);
         assert!(moved <= 50, "{moved}");
         assert_eq!(machine.pass(&used), []);
+        assert!(!machine.policy.rests());
     }
 
     #[test]
@@ -284,6 +289,7 @@ mod tests {
             let set = if turn / 10 % 2 == 0 { &left } else { &right };
             moved.push(machine.pass(set).len());
         }
+        assert!(machine.policy.rests());
         let (early, late) = (&moved[..100], &moved[100..]);
         assert!(early.iter().sum::<usize>() > 100, "{moved:?}");
         assert!(late.iter().sum::<usize>() * 2 < early.iter().sum(), "{moved:?}");

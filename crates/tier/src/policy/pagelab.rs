@@ -356,6 +356,10 @@ impl Policy for Pagelab {
         self.counts.walked += moves.len() as u64;
     }
 
+    fn rests(&self) -> bool {
+        self.guard.rests()
+    }
+
     fn counts(&self) -> Counts {
         self.counts
     }

@@ -4,9 +4,12 @@ use std::{collections::BTreeMap, io::IsTerminal, time::Duration};
 
 use clap::Args;
 use pagelab_live::{
+    board::{Promoting, Shown},
     engine::wait_until,
+    heat::HotRange,
     status::{HotRegion, Status, Tiers},
 };
+use pagelab_report::visible;
 use pagelab_sys::{
     machine::Tree,
     process::{catch_interrupts, interrupted},
@@ -91,6 +94,21 @@ fn drawn(status: &Status, before: Option<&BTreeMap<String, u64>>) -> String {
             format!(" ({} a second)", count.saturating_sub(*since) / PAUSE.as_secs())
         });
         text.push_str(&format!("{name}  {count} since boot{rate}\n"));
+    }
+    for Promoting { by, shown } in &status.promoting {
+        let Shown { pid, policy, source, looks, present, used, .. } = shown;
+        let (policy, source) = (visible(policy), visible(source));
+        text.push_str(&format!(
+            "process {pid}: promoted by pagelab {by}, {policy} by {source}: {looks} looks, {used} of \
+             {present} pages used, {} promoted, {} demoted, {} hot\n",
+            shown.promoted, shown.demoted, shown.hot
+        ));
+        for HotRange { start, end, hot, pages } in &shown.ranges {
+            text.push_str(&format!("  {start:x}-{end:x}  {hot} of {pages} pages hot\n"));
+        }
+        for why in &shown.reasons {
+            text.push_str(&format!("  {}; {}\n", visible(&why.to_string()), why.cure()));
+        }
     }
     for hot in &status.hottest {
         let whose = hot.pid.map_or("the machine".to_owned(), |pid| format!("process {pid}"));

@@ -78,6 +78,11 @@ impl Guard {
         true
     }
 
+    /// Whether exchanges are stopped.
+    pub(super) const fn rests(&self) -> bool {
+        self.left > 0
+    }
+
     fn forget(&mut self) {
         self.slots.fill(0);
         (self.hits, self.members) = ([0; 2], [0; 2]);
@@ -107,7 +112,7 @@ mod tests {
     #[test]
     fn one_that_did_not_pauses() {
         let mut guard = exchange(100, 100);
-        assert!(!guard.judge());
-        assert!(guard.judge());
+        assert!(!guard.rests() && !guard.judge() && guard.rests());
+        assert!(guard.judge() && !guard.rests());
     }
 }

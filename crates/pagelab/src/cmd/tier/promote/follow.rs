@@ -9,6 +9,7 @@ use std::{
 
 use pagelab_live::{
     Engine, Options,
+    board::Board,
     engine::{Ended, wait_until},
     source::Source,
     target::{self, Refused},
@@ -41,6 +42,7 @@ impl Promote {
         let mut engines: BTreeMap<u32, Engine> = BTreeMap::new();
         let mut known = BTreeSet::new();
         let mut sum = Sum::default();
+        let board = Board::new().map_err(Failure::host)?;
         let (mut next, mut rest) = (begin, 0);
         if let Some(started) = &mut started {
             started.runs_for(FIRST)?;
@@ -68,7 +70,7 @@ impl Promote {
             }
             known = pids;
             sum.passes += 1;
-            let is_in_use = pass(&mut engines, &mut sum, started.is_some())?;
+            let is_in_use = pass(&mut engines, &mut sum, &board, started.is_some())?;
             rest = if is_in_use { 0 } else { REST_MAX.min(rest + 1) };
             let is_last = self.passes.is_some_and(|passes| sum.passes >= passes);
             if is_last || engines.is_empty() && self.pid.is_some() {
@@ -124,19 +126,23 @@ impl Promote {
 fn pass(
     engines: &mut BTreeMap<u32, Engine>,
     sum: &mut Sum,
+    board: &Board,
     are_started: bool,
 ) -> Result<bool, Failure> {
     let (mut ended, mut is_in_use) = (Vec::new(), false);
+    let mut shown = Vec::new();
     for (pid, engine) in &mut *engines {
         match engine.pass() {
             Ok(pass) => {
                 is_in_use |= pass.used > 0 || pass.looks == 0;
+                shown.push(engine.shown());
                 sum.add(*pid, pass, engine);
             }
             Err(Ended::Target(why)) => ended.push((*pid, why)),
             Err(Ended::Io(why)) => return Err(Failure::host(why)),
         }
     }
+    board.show(&shown).map_err(Failure::host)?;
     for (pid, why) in ended {
         if let Some(engine) = engines.remove(&pid) {
             sum.take(&engine);
