@@ -206,8 +206,8 @@ impl Told {
         };
         let Predicted { ns: predicted, promoted: up, demoted: down, .. } = self.predicted;
         format!(
-            "{}: took {}, predicted {}, off by {:+.1} %; {promoted} pages promoted, predicted {up}; \
-             {demoted} demoted, predicted {down}",
+            "{}: took {}, predicted {}, off by {:+.1} %; {promoted} pages promoted, predicted \
+             {up}; {demoted} demoted, predicted {down}",
             self.policy,
             seconds(*ns),
             seconds(predicted),

@@ -99,8 +99,8 @@ fn drawn(status: &Status, before: Option<&BTreeMap<String, u64>>) -> String {
         let Shown { pid, policy, source, looks, present, used, .. } = shown;
         let (policy, source) = (visible(policy), visible(source));
         text.push_str(&format!(
-            "process {pid}: promoted by pagelab {by}, {policy} by {source}: {looks} looks, {used} of \
-             {present} pages used, {} promoted, {} demoted, {} hot\n",
+            "process {pid}: promoted by pagelab {by}, {policy} by {source}: {looks} looks, {used} \
+             of {present} pages used, {} promoted, {} demoted, {} hot\n",
             shown.promoted, shown.demoted, shown.hot
         ));
         for HotRange { start, end, hot, pages } in &shown.ranges {
