@@ -8,6 +8,7 @@
 //! No part decides whether a number may be shown: [`crate::entry`] does.
 
 mod advise;
+mod curve;
 mod distributions;
 mod environment;
 mod explain;
@@ -213,6 +214,13 @@ const VIEWS: &[View] = &[
         sections: Many(micro::sections),
         headlines: micro::headlines,
         ..NOTHING
+    },
+    View {
+        workloads: &[curve::WORKLOAD],
+        short: &["size", "threads"],
+        derive: &[Alone(curve::derive)],
+        sections: One(curve::section),
+        headlines: curve::headlines,
     },
     View {
         workloads: &[tier::WORKLOAD],

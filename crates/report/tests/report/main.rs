@@ -5,6 +5,8 @@ mod advise;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+mod curve;
+#[cfg(test)]
 mod explain;
 #[cfg(test)]
 mod findings;
