@@ -68,13 +68,13 @@ const EXAMPLES: &[(&str, &[(Pairs, Pairs)])] = &[
     (
         "tier/micro",
         &[
-            (&[("size", "1m")], &[("size", "4m")]),
-            (&[("size", "16t")], &[("size", "8t")]),
-            (&[("accesses", "all")], &[("accesses", "1k")]),
             (&[("kind", "file"), ("page", "2m")], &[("kind", "file")]),
             (&[("mode", "ours"), ("kind", "file")], &[("mode", "ours")]),
             (&[("scan", "hurried")], &[("mode", "numab2"), ("scan", "hurried")]),
             (&[("window", "3000")], &[("mode", "pghot"), ("window", "3000")]),
+            (&[("size", "1m")], &[("size", "4m")]),
+            (&[("size", "16t")], &[("size", "8t")]),
+            (&[("accesses", "all")], &[("accesses", "1k")]),
         ],
     ),
     (

@@ -12,6 +12,7 @@ mod choice;
 mod compare;
 pub mod constant;
 pub mod curve;
+mod drawn;
 mod metric;
 pub mod micro;
 pub mod params;

@@ -13,7 +13,7 @@ mod places;
 use std::rc::Rc;
 
 use pagelab_bench::{
-    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Param, Read, Refusal, Trial,
+    Described, Error, Experiment, Inputs, Kind, Meter, Need, Needed, Over, Param, Read, Trial,
     Witness, words,
 };
 use pagelab_record::{
@@ -34,9 +34,11 @@ use pagelab_sys::{
     time::Span,
 };
 
-use super::micro::{on_near, still};
+use super::{
+    drawn::{self, Drawn},
+    micro::still,
+};
 use crate::{
-    cpus::Chosen,
     fault::space,
     needs::{self, Node, far_node, near_node},
 };
@@ -104,37 +106,15 @@ const PARAMS: &[Param] = &[
 #[derive(Debug, Clone)]
 pub struct Asked {
     shares: Vec<Share>,
-    size: u64,
-    threads: usize,
-    accesses: Option<u64>,
-    seed: u64,
-    cpus: Chosen,
+    drawn: Drawn,
     rounds: Option<u32>,
     lie: Lie,
 }
 
-const REFUSALS: &[Refusal<Asked>] = &[
-    Refusal::new(
-        |asked| asked.size == 0 || !asked.size.is_multiple_of(2 << 20),
-        "size not divisible by 2m",
-        "shares are of whole pages, of which a few would be no curve; use size=64m",
-    ),
-    Refusal::new(
-        |asked| asked.size / 4096 > u64::from(u32::MAX),
-        "size of 16t and more",
-        "pages are drawn by 32 bits; use size=8g",
-    ),
-    Refusal::new(
-        |asked| asked.accesses.is_none_or(|accesses| accesses < 4 || accesses % 2 == 1),
-        "accesses=all|auto, an odd number, or less than 4",
-        "every second access is a store; use accesses=1m",
-    ),
-];
-
 /// See the module's documentation.
 pub const CURVE: Described<Asked> = Described {
-    resolve,
-    refusals: REFUSALS,
+    resolve: Drawn::resolve,
+    parts: &[&Over { of: |asked: &Asked| &asked.drawn, tables: &[drawn::REFUSALS] }],
     ..Described::new(
         "tier/curve",
         "the same accesses over eleven placements: what a share of slow memory costs, C(u)",
@@ -147,29 +127,13 @@ pub const CURVE: Described<Asked> = Described {
 fn of(case: &Case) -> Asked {
     Asked {
         shares: case.words("share"),
-        size: case.bytes("size").unwrap_or(0),
-        threads: usize::try_from(case.count("threads").unwrap_or(1)).unwrap_or(1).min(DRAWERS_MAX),
-        accesses: case.count("accesses"),
-        seed: case.count("seed").unwrap_or(1),
-        cpus: Chosen::of(case, "cpu"),
+        drawn: Drawn::of(case),
         rounds: case.count("rounds").and_then(|rounds| u32::try_from(rounds).ok()),
         lie: case.word("lie"),
     }
 }
 
-fn resolve(case: Case) -> Case {
-    if !case.is("threads", "auto") {
-        return case;
-    }
-    let cpus = on_near(Chosen::of(&case, "cpu").all()).len();
-    case.with("threads", &cpus.clamp(1, DRAWERS_MAX).to_string())
-}
-
 impl Asked {
-    fn pages(&self) -> u32 {
-        u32::try_from(self.size / 4096).unwrap_or(u32::MAX)
-    }
-
     /// What a placement lacks here.
     fn lacks(share: Share) -> Option<Node> {
         Some(Node::Far).filter(|far| share != Share::S0 && !far.check())
@@ -179,7 +143,7 @@ impl Asked {
 impl Experiment for Asked {
     fn needs(&self) -> Vec<Needed> {
         let mut needs = vec![needs::Memory(self.footprint()).needed()];
-        needs.extend(self.cpus.needs());
+        needs.extend(self.drawn.cpus.needs());
         needs.extend(still());
         // The first arm is what the others stand beside.
         if self.shares.first().is_some_and(|share| *share != Share::S0) {
@@ -194,12 +158,12 @@ impl Experiment for Asked {
     }
 
     fn footprint(&self) -> u64 {
-        self.size + self.size / 256
+        self.drawn.size + self.drawn.size / 256
     }
 
     fn seconds(&self) -> f64 {
-        let accesses = self.accesses.unwrap_or(0) as f64;
-        let moved = self.size as f64 / 4096.0 * 3e-6;
+        let accesses = self.drawn.accesses.unwrap_or(0) as f64;
+        let moved = self.drawn.size as f64 / 4096.0 * 3e-6;
         (accesses * 150e-9 + moved) * self.shares.len() as f64 + 0.01
     }
 
@@ -209,24 +173,17 @@ impl Experiment for Asked {
 
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let slow = far_node();
-        let area = Area::mapped(
-            Layout::contiguous(usize::try_from(self.size).expect("addresses have 64 bits")),
-            Backing::Anonymous,
-            2 << 20,
-        )?;
+        let area =
+            Area::mapped(Layout::contiguous(self.drawn.bytes()), Backing::Anonymous, 2 << 20)?;
         area.advise(Advice::NoHugePage)?;
         area.touch(0, area.layout().bytes(), Stride { step: 4096, bytes: 8 });
-        let cpus = on_near(self.cpus.all());
-        let (pages, accesses) = (self.pages(), self.accesses.unwrap_or(0));
         let ground = Rc::new(Ground {
             area,
             near: near_node().unwrap_or(0),
             slow,
-            pages,
-            draws: (0..self.threads)
-                .map(|thread| Draws::of(self.seed, thread, pages, accesses, true))
-                .collect(),
-            cpus: (0..self.threads).map(|nth| cpus.get(nth % cpus.len().max(1)).copied()).collect(),
+            pages: self.drawn.pages(),
+            draws: self.drawn.draws(true),
+            cpus: self.drawn.places(),
             lie: self.lie,
         });
         let mut left_out: Vec<LeftOut> = Vec::new();

@@ -44,11 +44,11 @@ impl Ground {
         near: Option<usize>,
         slow: Option<usize>,
     ) -> Result<Self, Error> {
-        let layout = Layout::contiguous(asked.bytes());
+        let layout = Layout::contiguous(asked.drawn.bytes());
         let scratch = match asked.memory {
             Memory::Anon => None,
             Memory::File => {
-                let scratch = Scratch::in_directory(&asked.directory, asked.bytes())?;
+                let scratch = Scratch::in_directory(&asked.directory, asked.drawn.bytes())?;
                 scratch.fill()?;
                 Some(scratch)
             }
@@ -65,10 +65,10 @@ impl Ground {
             node.map_or(Ok(()), |node| area.gather(node))?;
         } else {
             area.advise(if asked.is_huge { Advice::HugePage } else { Advice::NoHugePage })?;
-            area.touch(0, asked.bytes(), EACH);
+            area.touch(0, asked.drawn.bytes(), EACH);
         }
         let cold = match near {
-            Some(near) if asked.is_full => fill(near, asked.size)?,
+            Some(near) if asked.is_full => fill(near, asked.drawn.size)?,
             _ => None,
         };
         Ok(Self { area, cold, _scratch: scratch })

@@ -19,7 +19,7 @@ mod ours;
 mod watch;
 
 use pagelab_bench::{
-    Described, Error, Experiment, Inputs, Kind, Meter, Needed, Param, Trial, Witness,
+    Described, Error, Experiment, Inputs, Kind, Meter, Needed, Over, Param, Trial, Witness,
 };
 use pagelab_record::vocabulary::{
     counter::{
@@ -38,7 +38,6 @@ use pagelab_sys::{
     time::Span,
 };
 
-pub(super) use self::asked::on_near;
 use self::{
     asked::{Asked, Lie, Memory, REFUSALS},
     ground::Ground,
@@ -46,6 +45,7 @@ use self::{
     ours::Engine,
     watch::{Watch, demoted},
 };
+use super::drawn::{self, Drawn};
 use crate::{
     fault::space,
     needs::{far_node, near_node},
@@ -83,8 +83,9 @@ const PARAMS: &[Param] = &[
 
 /// See the module's documentation.
 pub const MICRO: Described<Asked> = Described {
-    resolve: Asked::resolve,
+    resolve: Drawn::resolve,
     refusals: REFUSALS,
+    parts: &[&Over { of: |asked: &Asked| &asked.drawn, tables: &[drawn::REFUSALS] }],
     ..Described::new(
         "tier/micro",
         "random accesses to memory on the slow node, while a mode of the kernel promotes it",
@@ -105,8 +106,8 @@ impl Experiment for Asked {
 
     fn seconds(&self) -> f64 {
         // Made by all at once, made once more by one; the memory is faulted in, and filled beside.
-        let accesses = self.accesses.unwrap_or(0) as f64;
-        let each = accesses * 150e-9 + accesses * self.threads as f64 * 20e-9;
+        let accesses = self.drawn.accesses.unwrap_or(0) as f64;
+        let each = accesses * 150e-9 + accesses * self.drawn.threads as f64 * 20e-9;
         each + self.peak() as f64 / 2e9 + 0.01
     }
 
@@ -116,16 +117,13 @@ impl Experiment for Asked {
 
     fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let (near, slow) = (near_node(), far_node());
-        let accesses = self.accesses.unwrap_or(0);
-        let stores = self.memory == Memory::Anon;
-        let of = |thread| Draws::of(self.seed, thread, self.pages(), accesses, stores);
-        let draws: Vec<Draws> = (0..self.threads).map(of).collect();
+        let draws = self.drawn.draws(self.memory == Memory::Anon);
         Ok(vec![Box::new(Run {
             asked: self.clone(),
             // With one node there is no fast one.
             near: near.filter(|_| slow.is_some()),
             slow,
-            places: self.places(),
+            places: self.drawn.places(),
             draws,
             scanner: Scanner::open()?,
             ground: None,
@@ -176,12 +174,12 @@ impl Trial for Run {
 
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let ground = self.ground.as_ref().expect("reset comes before run");
-        let all = u64::from(self.asked.pages());
+        let all = u64::from(self.asked.drawn.pages());
         let on = |node: Option<usize>| node.map_or(Ok(0), |node| ground.on(node));
         let placed = if self.slow.is_some() { on(self.slow)? } else { all };
         let before = ground.look(&self.scanner)?;
         let near = self.near.and_then(|near| i32::try_from(near).ok());
-        let bytes = self.asked.bytes();
+        let bytes = self.asked.drawn.bytes();
         let watch = Watch::over(ground.area.base(), bytes, near, self.asked.mode.promotions());
         let barrier = Barrier::new(u32::try_from(self.draws.len()).unwrap_or(1))?;
         let (clock, draws, cpus) = (meter.clock(), &self.draws, &self.places);
@@ -224,7 +222,7 @@ impl Trial for Run {
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let found = self.found.take().expect("run comes before verify");
         let ground = self.ground.as_ref().expect("reset comes before run");
-        let all = u64::from(self.asked.pages());
+        let all = u64::from(self.asked.drawn.pages());
         witness.expect("base pages present before the accesses", all, found.before.present);
         if self.asked.memory == Memory::Anon {
             let huge = if self.asked.is_huge { all } else { 0 };
@@ -267,7 +265,7 @@ impl Trial for Run {
 impl Run {
     /// Makes the draws once more, and claims that memory holds what they leave.
     fn compare(&self, ground: &Ground, sums: &[u64], witness: &mut Witness) {
-        let pages = self.asked.pages() as usize;
+        let pages = self.asked.drawn.pages() as usize;
         let mut wrong = 0;
         let (mut expected, mut observed) = (0_u64, 0_u64);
         for (draws, sum) in self.draws.iter().zip(sums) {
