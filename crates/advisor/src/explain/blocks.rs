@@ -91,7 +91,7 @@ impl Blocks {
         self.block(pid, address, area, None).other(page_of(address), zero);
     }
 
-    /// The first touch of a base page in an area and of an owner, which may have larger pages or not.
+    /// The first touch of a base page, in an area and of an owner; it may have larger pages or not.
     pub fn first(
         &mut self,
         pid: u32,

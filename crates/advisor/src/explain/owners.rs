@@ -1,7 +1,7 @@
 //! Whose the anonymous mappings of a process are: malloc's own, or not.
 //!
-//! The one idea: glibc writes the head of a chunk before it hands it out, so the first bytes of what
-//! malloc mapped say so: nothing lies before it, it is so long, and it is mapped (`prev_size` 0 and
+//! The one idea: glibc writes the head of a chunk before it hands it out, so the first bytes of
+//! what malloc mapped say so: nothing lies before it, it is so long, and it is mapped (`prev_size` 0 and
 //! `size | IS_MMAPPED`; `sysmalloc_mmap` in `malloc/malloc.c` of glibc 2.36). They are read when
 //! their page has been touched, never before: to read a page that is not there would map one.
 //!
@@ -97,16 +97,20 @@ impl Owners {
         if let Some(owner) = owner {
             return owner;
         }
-        let is_there = address >> 12 == start >> 12 || is_there(start);
-        let (length, owner) = match is_there.then(|| head(start)) {
-            _ if end - start < HUGE => (end - start, Owner::Other),
-            Some(Some(head)) => chunk(head, end - start)
-                .map_or((end - start, Owner::Other), |length| (length, Owner::Malloc)),
-            // It is gone already.
-            Some(None) => (end - start, Owner::Unknown),
+        let room = end - start;
+        let is_there = || address >> 12 == start >> 12 || is_there(start);
+        let (length, owner) = if room < HUGE {
+            (room, Owner::Other)
+        } else if is_there() {
+            match head(start).map(|head| chunk(head, room)) {
+                Some(Some(length)) => (length, Owner::Malloc),
+                Some(None) => (room, Owner::Other),
+                // It is gone already.
+                None => (room, Owner::Unknown),
+            }
+        } else {
             // Malloc would have been there first.
-            None if told => (end - start, Owner::Other),
-            None => (end - start, Owner::Unknown),
+            (room, if told { Owner::Other } else { Owner::Unknown })
         };
         self.put(start..start + length, Some(owner));
         // Chunks that lie side by side are one mapping to whoever came later.

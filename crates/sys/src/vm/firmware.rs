@@ -8,7 +8,7 @@
 //! stops the processor behind the instruction, and of `fw_cfg` ("QEMU Firmware Configuration
 //! Device").
 //!
-//! Rule: a process has the ports only inside of [`Ports`], for the kernel does more for a process
+//! Rule: a process has the ports only inside of `Ports`, for the kernel does more for a process
 //! that has some, and for its children, whenever it goes on with it.
 
 use crate::SysError;

@@ -252,8 +252,8 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
     })
 }
 
-/// Of the faults that pages of 2 MiB would have brought in anonymous mappings, the shares that surely
-/// and that perhaps were in malloc's.
+/// Of the faults that pages of 2 MiB would have brought in anonymous mappings, the shares that
+/// surely and that perhaps were in malloc's.
 fn mallocs(measured: &Measured) -> [f64; 2] {
     let faults = |of: &str| {
         let table = touched(measured, of).and_then(|table| Whole::of(table, LARGE));
