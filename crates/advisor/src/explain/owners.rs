@@ -1,9 +1,9 @@
 //! Whose the anonymous mappings of a process are: malloc's own, or not.
 //!
 //! The one idea: glibc writes the head of a chunk before it hands it out, so the first bytes of
-//! what malloc mapped say so: nothing lies before it, it is so long, and it is mapped (`prev_size` 0 and
-//! `size | IS_MMAPPED`; `sysmalloc_mmap` in `malloc/malloc.c` of glibc 2.36). They are read when
-//! their page has been touched, never before: to read a page that is not there would map one.
+//! what malloc mapped say so: nothing lies before it, it is so long, and it is mapped (`prev_size`
+//! 0 and `size | IS_MMAPPED`; `sysmalloc_mmap` in `malloc/malloc.c` of glibc 2.36). They are read
+//! when their page has been touched, never before: to read one that is not there would map it.
 //!
 //! What is shorter than a page of 2 MiB is nobody's: `madvise_thp` leaves it alone.
 

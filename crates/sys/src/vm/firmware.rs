@@ -177,6 +177,6 @@ mod tests {
         assert_eq!(find("opt/large", &list), None);
         assert_eq!(find("opt", &list), None);
         // Where nothing listens everything reads as ones.
-        assert_eq!(find("opt/orders", &[0xFF; 64 * 1024 + 4]), None);
+        assert_eq!(find("opt/orders", &vec![0xFF; 64 * 1024 + 4]), None);
     }
 }
