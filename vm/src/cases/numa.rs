@@ -14,7 +14,7 @@ const NODES: &str = "/sys/devices/system/node";
 const TIERS: &str = "/sys/devices/virtual/memory_tiering";
 
 pub(super) fn kinds(guest: &Guest) -> Result<Verdict> {
-    let case = [("kind", "numa-hint,migrate"), ("size", "4m"), ("rounds", "2")];
+    let case = [("kind", "numa-hint,migrate"), ("size", "4m"), ("rounds", "5")];
     let records = guest.records("fault/latency", &case)?;
     for record in &records {
         let kind = record.case.get("kind").unwrap_or("?");
