@@ -56,6 +56,15 @@ pub(super) struct Lane {
     options: Options,
 }
 
+/// What the lane starts, and waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Run<'a> {
+    /// A machine of the lane's own, and which round of it this is.
+    Boot(u32, &'a Boot),
+    /// A kernel, and a place among the rows of [`path`].
+    Path(&'static str, usize),
+}
+
 impl Lane {
     /// A lane whose logs can be written.
     pub(super) fn new(
@@ -69,18 +78,14 @@ impl Lane {
         Ok(Self { programs, supplies, image: disk::image()?, ours, expected, options })
     }
 
-    /// Boots them all, as many at once as was asked for, and says what came of each.
-    pub(super) fn all(&self, boots: Vec<(u32, &Boot)>) -> Summary {
-        let queue = Mutex::new(VecDeque::from(boots));
+    /// Runs them all, as many at once as was asked for, and says what came of each.
+    pub(super) fn all(&self, runs: Vec<Run<'_>>) -> Summary {
+        let queue = Mutex::new(VecDeque::from(runs));
         let summary = Mutex::new(Summary::default());
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let work = || {
-            while let Some((round, boot)) = next() {
-                let booted = self.boot(boot, round).unwrap_or_else(|error| {
-                    let text = format!("\n[vm] FAILED: {}: {error:#}", boot.name());
-                    let (kernel, failures) = (boot.kernel.clone(), vec![format!("{error:#}")]);
-                    Booted { failures, text, kernel, ..Booted::default() }
-                });
+            while let Some(run) = next() {
+                let booted = self.one(run);
                 let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
                 println!("{}", booted.text);
                 summary.add(&booted);
@@ -94,33 +99,29 @@ impl Lane {
         summary.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows of `fault/path`, as many at once as was asked for.
-    pub(super) fn paths(&self, rows: &[(&'static str, usize)]) -> Vec<Booted> {
-        let queue = Mutex::new(VecDeque::from(rows.to_vec()));
-        let all = Mutex::new(Vec::new());
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let work = || {
-            while let Some((kernel, row)) = next() {
-                let ran = path::run(&self.programs.pagelab, Path::new(LOGS), kernel, row);
-                let mut booted = ran.unwrap_or_else(|error| {
-                    let failures = vec![format!("{error:#}")];
-                    let text = format!("\n[vm] FAILED: fault/path on {kernel}: {error:#}");
-                    Booted { failures, text, kernel: kernel.to_owned(), ..Booted::default() }
-                });
-                let place = (kernel, path::MACHINE);
-                let wrong = skips::wrong(&self.expected, place, &booted.judged.findings);
-                booted.text.extend(wrong.iter().map(|why| format!("\n        {why}")));
-                booted.failures.extend(wrong);
-                println!("{}", booted.text);
-                all.lock().unwrap_or_else(PoisonError::into_inner).push(booted);
+    /// Whatever goes wrong is what came of it.
+    fn one(&self, run: Run<'_>) -> Booted {
+        let (kernel, name, ran) = match run {
+            Run::Boot(round, boot) => (boot.kernel.as_str(), boot.name(), self.boot(boot, round)),
+            Run::Path(kernel, row) => {
+                (kernel, format!("fault/path on {kernel}"), self.path(kernel, row))
             }
         };
-        thread::scope(|scope| {
-            for _ in 0..self.options.jobs {
-                scope.spawn(work);
-            }
-        });
-        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+        ran.unwrap_or_else(|error| {
+            let text = format!("\n[vm] FAILED: {name}: {error:#}");
+            let (kernel, failures) = (kernel.to_owned(), vec![format!("{error:#}")]);
+            Booted { failures, text, kernel, ..Booted::default() }
+        })
+    }
+
+    /// A row of `fault/path`, which boots its machines itself.
+    fn path(&self, kernel: &str, row: usize) -> Result<Booted> {
+        let mut booted = path::run(&self.programs.pagelab, Path::new(LOGS), kernel, row)?;
+        let place = (kernel, path::MACHINE);
+        let wrong = skips::wrong(&self.expected, place, &booted.judged.findings);
+        booted.text.extend(wrong.iter().map(|why| format!("\n        {why}")));
+        booted.failures.extend(wrong);
+        Ok(booted)
     }
 
     /// Boots and waits for the end.

@@ -226,7 +226,7 @@ mod tests {
         let asked = |filter: &str, kernel: &str| Asked {
             filters: vec![filter.to_owned()],
             kernels: vec![kernel.to_owned()],
-            machines: vec![],
+            ..Asked::default()
         };
         assert_eq!(selected(&asked("path/", "6.12")).len(), ROWS.len());
         assert_eq!(selected(&asked("path/stepped", "6.1")), [("6.1", 1)]);

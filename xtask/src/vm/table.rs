@@ -99,6 +99,8 @@ pub(super) struct Orders<'a> {
 pub(super) struct Asked {
     /// Parts of names of cases.
     pub(super) filters: Vec<String>,
+    /// The same, of cases that are left out.
+    pub(super) except: Vec<String>,
     /// Names of kernels.
     pub(super) kernels: Vec<String>,
     /// Names of machines.
@@ -113,7 +115,8 @@ impl Asked {
     }
 
     fn case(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
+        let names = |parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
+        (self.filters.is_empty() || names(&self.filters)) && !names(&self.except)
     }
 
     fn place(&self, kernel: &str, machine: &str) -> bool {
@@ -278,11 +281,12 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_is_not_booted() {
-        let cases = [case("a/b", false, &[]), case("c/d", false, &[])];
+        let cases = ["a/b", "c/d", "e/f"].map(|name| case(name, false, &[]));
         let asked = |filters: &[&str], kernels: &[&str], machines: &[&str]| {
             let owned = |list: &[&str]| list.iter().map(|&name| name.into()).collect();
             let asked = Asked {
                 filters: owned(filters),
+                except: owned(&["e/"]),
                 kernels: owned(kernels),
                 machines: owned(machines),
             };
@@ -293,6 +297,7 @@ mod tests {
         assert_eq!(asked(&["a/"], &[SANITIZED], &[])[0].kernel, SANITIZED);
         assert!(asked(&[], &[], &[]).iter().all(|boot| boot.kernel != SANITIZED));
         assert_eq!(asked(&["nothing"], &[], &[]), []);
+        assert_eq!(asked(&["e/"], &[], &[]), []);
         assert_eq!(asked(&[], &[], &["cxl"]), []);
     }
 }
