@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use pagelab_bench::{Needed, Plain, plan};
+use pagelab_bench::{Need as _, Needed, plan};
 use pagelab_live::status::{Why, reasons};
 use pagelab_sys::{
     knobs::{KnobError, Place, leftovers, patiently, restore_leftovers},
@@ -35,7 +35,8 @@ impl Run for Doctor {
         if self.restore {
             return restore(self.wait.patience());
         }
-        let findings: Vec<Finding> = catalogue().into_iter().map(Finding::of).collect();
+        let (asked, ways) = (catalogue().into_iter(), ways());
+        let findings: Vec<Finding> = asked.map(|need| Finding::of(need, &ways)).collect();
         let facts = environment::facts();
         let warnings = environment::warnings(&facts);
         let left = leftovers(&Place::machine());
@@ -108,9 +109,9 @@ struct Finding {
 }
 
 impl Finding {
-    fn of(need: Needed) -> Self {
+    fn of(need: Needed, ways: &[Way]) -> Self {
         let has = need.check();
-        let affects = affected(&need);
+        let affects = affected(&need, ways);
         Self { need, has, affects }
     }
 
@@ -139,9 +140,29 @@ impl Finding {
     }
 }
 
-/// Which workloads ask for something of this kind, and by which parameters.
-fn affected(need: &Needed) -> Vec<String> {
-    let mut affected = Vec::new();
+/// A workload with a parameter, or alone, and all that it asks for.
+struct Way {
+    text: String,
+    asks: Vec<Needed>,
+}
+
+/// Which of these ask for something of this kind.
+fn affected(need: &Needed, ways: &[Way]) -> Vec<String> {
+    let mut affected: Vec<String> = Vec::new();
+    // What there is of memory everything asks for.
+    for way in ways.iter().filter(|_| need.of::<Memory>().is_none()) {
+        let asks = way.asks.iter().any(|other| need.is_alike(&**other));
+        if asks && !affected.contains(&way.text) {
+            affected.push(way.text.clone());
+        }
+    }
+    affected
+}
+
+/// The workloads with each parameter that asks for something. Made once: what a machine has is read
+/// for every case.
+fn ways() -> Vec<Way> {
+    let mut ways = Vec::new();
     for workload in WORKLOADS {
         let has = |name: &str| workload.params().iter().any(|param| param.name == name);
         for (name, value) in [
@@ -180,21 +201,17 @@ fn affected(need: &Needed) -> Vec<String> {
             let Ok((cases, _)) = plan::grid(*workload, &axes) else { continue };
             for case in cases {
                 let read = workload.read(&case);
-                let mut asked = read.needs().into_iter().chain(read.wishes());
-                let asks = asked.any(|other| need.is_alike(&*other));
-                let text = match case.get(name) {
-                    Some(value) if asks => format!("{} --{name} {value}", workload.name()),
-                    _ => continue,
-                };
-                if !affected.contains(&text) && need.of::<Memory>().is_none() {
-                    affected.push(text);
-                }
+                let Some(value) = case.get(name) else { continue };
+                let text = format!("{} --{name} {value}", workload.name());
+                let asks = read.needs().into_iter().chain(read.wishes()).collect();
+                ways.push(Way { text, asks });
             }
         }
         let stores_strings = workload.params().iter().any(|param| param.name == "level");
-        if stores_strings && need.of::<Plain>() == Some(&STRING_STORE) {
-            affected.push(workload.name().to_owned());
+        if stores_strings {
+            let text = workload.name().to_owned();
+            ways.push(Way { text, asks: vec![STRING_STORE.needed()] });
         }
     }
-    affected
+    ways
 }
