@@ -179,7 +179,23 @@ pub struct Rung {
     pub lacks: Vec<Lack>,
     /// What of [`crate::vocabulary::knob`] it does, where that is something that `explain` knows.
     pub knob: Option<String>,
+    /// Why its pages may come in some runs only, where that is known.
+    pub fickle: String,
 }
+
+impl Rung {
+    /// Whether its pages came in a round: not, where no look saw any (`large` bytes of them) and it
+    /// took as many faults as the same round with base pages. What is not known counts for it.
+    #[must_use]
+    pub fn came(&self, large: Option<f64>, faults: Option<f64>, plain: Option<f64>) -> bool {
+        let none_seen = self.page > 0 && large == Some(0.0);
+        let spared = faults.zip(plain).is_none_or(|(faults, plain)| faults < plain * (1.0 - FEWER));
+        !none_seen || spared
+    }
+}
+
+/// The share of its faults that a program is spared at least by pages that came unseen.
+const FEWER: f64 = 0.05;
 
 /// What a rung reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -306,5 +322,17 @@ mod tests {
         assert_eq!(known(json!({"command": "divine", "future": 1})), None);
         assert_eq!(known(Value::Null), None);
         assert!(known(json!({"command": "explain", "prices": false})).is_some());
+    }
+
+    #[test]
+    fn pages_came_unless_none_were_seen_and_none_were_spared() {
+        let rung = |page| Rung { page, ..Rung::default() };
+        let came = |large, faults| rung(2 << 20).came(large, faults, Some(1000.0));
+        assert!(!came(Some(0.0), Some(1000.0)) && !came(Some(0.0), Some(960.0)));
+        assert!(came(Some(0.0), Some(900.0)), "they came between two looks");
+        assert!(came(Some(1.0), Some(1000.0)), "from outside, after the faults");
+        assert!(came(None, Some(1000.0)) && came(Some(0.0), None), "nobody knows");
+        assert!(rung(2 << 20).came(Some(0.0), Some(1.0), None));
+        assert!(rung(0).came(Some(0.0), Some(1000.0), Some(1000.0)), "none were to come");
     }
 }

@@ -365,12 +365,22 @@ impl<'k> Climb<'k> {
                 rung.offer.rung.page == 0 || rung.tally.obtained().is_some_and(|bytes| bytes > 0)
             };
             let rungs = self.rungs.iter();
-            let rungs: Vec<Option<Rounds<'_>>> =
-                rungs.map(|rung| (of(rung) && took(rung)).then(|| rung.tally.goal())).collect();
+            let rungs = rungs.map(|rung| (of(rung) && took(rung)).then(|| self.rounds_of(rung)));
+            let rungs: Vec<Option<Vec<_>>> = rungs.collect();
+            let rungs: Vec<Option<Rounds<'_>>> = rungs.iter().map(Option::as_deref).collect();
             self.active = course::finalists(&always.map(|at| at.unwrap_or(usize::MAX)), &rungs);
         } else {
             self.looks += 1;
         }
+    }
+
+    /// The rounds of a rung that are compared: those in which its pages came.
+    fn rounds_of(&self, rung: &Rung) -> Vec<(u32, f64)> {
+        let plain = self.rungs.iter().find(|rung| rung.offer.rung.name == tried::PLAIN);
+        plain.map_or_else(
+            || rung.tally.goal().to_vec(),
+            |plain| rung.tally.rounds(&rung.offer.rung, &plain.tally),
+        )
     }
 
     /// Whether nothing is open: each finalist beside plain, and beside what is set up.
@@ -382,7 +392,8 @@ impl<'k> Climb<'k> {
         [tried::PLAIN, tried::AS_SET_UP].into_iter().filter_map(of).all(|base| {
             let others = self.active.iter().map(|at| &self.rungs[*at]);
             let others = others.filter(|rung| rung.offer.rung.name != base.offer.rung.name);
-            let rounds: Vec<Rounds<'_>> = others.map(|rung| rung.tally.goal()).collect();
+            let rounds: Vec<_> = others.map(|rung| self.rounds_of(rung)).collect();
+            let rounds: Vec<Rounds<'_>> = rounds.iter().map(Vec::as_slice).collect();
             let judged = course::judged(&rounds, base.tally.goal(), self.looks, self.delta);
             let open = pagelab_record::verdict::Verdict::Inconclusive;
             judged.iter().flatten().all(|judged| judged.verdict != open)

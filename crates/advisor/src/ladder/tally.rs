@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use pagelab_record::{
-    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
+    Case, Claim, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit, asked::Rung,
     verdict::Better, vocabulary::tried,
 };
 use pagelab_sys::process::preload::Counted;
@@ -44,6 +44,28 @@ impl Tally {
     /// By round what is to be small: the first score, where there is one, or else the time.
     pub fn goal(&self) -> &[(u32, f64)] {
         &self.goal
+    }
+
+    /// Rounds with what decides in them, without those in which the rung's pages did not come.
+    pub fn rounds(&self, rung: &Rung, plain: &Self) -> Vec<(u32, f64)> {
+        let [large, faults] = [tried::LARGE, tried::MINOR_FAULTS].map(|name| self.by_round(name));
+        let plain = plain.by_round(tried::MINOR_FAULTS);
+        let goal = self.goal.iter().copied();
+        goal.filter(|(round, _)| {
+            let [large, faults, plain] = [&large, &faults, &plain].map(|of| of.get(round).copied());
+            rung.came(large, faults, plain)
+        })
+        .collect()
+    }
+
+    /// What there was of something in each round.
+    fn by_round(&self, name: &str) -> BTreeMap<u32, f64> {
+        let mine = self.series.iter().filter(|series| series.name == name);
+        let value = mine.filter_map(|series| match &series.data {
+            Data::Values(values) => Some((series.process, *values.first()? as f64)),
+            Data::Histogram(_) | Data::Summary(_) => None,
+        });
+        value.collect()
     }
 
     /// The most bytes in the pages that its rung is about, of all runs; `None` where nobody could

@@ -17,6 +17,8 @@ const PLAIN: Style = Style { color: false, width: 120 };
 const MIB: u64 = 1 << 20;
 /// A rung in a memory cgroup that is full.
 const FULL: &str = "full";
+/// A rung whose pages come in two of three rounds.
+const FICKLE: &str = "fickle";
 
 /// A rung as it came out: nanoseconds of a typical round, its peak and its large pages in MiB.
 struct Came {
@@ -48,7 +50,9 @@ fn series(name: &str, round: u32, clock: Clock, unit: Unit, value: u64) -> Serie
 
 fn record(came: &Came) -> Record {
     let mut all = Vec::new();
+    let without = Came { ns: 1_000_000_000, large: Some(0), ..*came };
     for round in 0..came.rounds {
+        let came = if came.name == FICKLE && round % 3 == 0 { &without } else { came };
         // A round that is slow is slow for everybody, and each has a little of its own.
         let own = (u64::from(round) * 7 + came.ns / 1_000_000) % 5;
         let ns = came.ns / 100 * (100 + u64::from(round % 3)) / 1000 * (1000 + own);
@@ -120,6 +124,7 @@ fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Rep
         keep: vec![format!("environment: RUNG={}", came.name)],
         cost: "the others wait".into(),
         lacks: Vec::new(),
+        fickle: if came.name == FICKLE { "a coin decides".into() } else { String::new() },
         knob: match came.name {
             "thp-always" | "malloc-thp" => Some(knob::page(2 * MIB)),
             "mthp-64k" => Some(knob::page(64 << 10)),
@@ -175,6 +180,23 @@ fn a_cgroup_without_room_is_why_no_large_page_came() {
     let text = report(&all);
     let why = "full: a memory cgroup had no room for 2.00 MiB: 10 faults of the machine fell back";
     assert!(text.contains("did not take") && text.contains(why), "{text}");
+}
+
+#[test]
+fn where_pages_come_at_times_those_rounds_are_compared_and_the_others_are_told() {
+    let all = |name| {
+        [
+            came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0),
+            came(tried::AS_SET_UP, Reach::Program, 1_000_000_000, 480, 0),
+            came(name, Reach::Program, 800_000_000, 480, 400),
+        ]
+        .map(|came| Came { rounds: 18, ..came })
+    };
+    let always = report(&all("malloc-thp"));
+    assert!(always.contains("0.800") && !always.contains("at times"), "{always}");
+    let text = report(&all(FICKLE));
+    let told = "its pages came in 12 of 18 rounds, and no other is compared: a coin decides";
+    assert!(text.contains("0.800") && text.contains("FASTER") && text.contains(told), "{text}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pagelab_record::{
     vocabulary::tried::{self, AS_SET_UP},
 };
 
-use super::{Tried, change, values};
+use super::{Row, Tried, change, values};
 use crate::{Block, Entry};
 
 pub(super) const LEGEND: &str = "\
@@ -22,11 +22,11 @@ those of them that were there from its beginning to its end. In large pages: the
 those that it had before included.";
 
 /// All of one side over all of the other.
-pub(super) fn ratio(after: &Entry, before: &Entry, name: &str, clock: Clock) -> Option<Ratio> {
-    let units = |entry: &Entry| -> Vec<Vec<f64>> {
-        values(entry, name, clock).into_values().map(|value| vec![value]).collect()
+pub(super) fn ratio(after: &Row<'_>, before: &Entry, name: &str, clock: Clock) -> Option<Ratio> {
+    let units = |values: BTreeMap<u32, f64>| -> Vec<Vec<f64>> {
+        values.into_values().map(|value| vec![value]).collect()
     };
-    Ratio::of(&units(before), &units(after))
+    Ratio::of(&units(values(before, name, clock)), &units(after.values(name, clock)))
 }
 
 /// What the order of the loads did not rule out.

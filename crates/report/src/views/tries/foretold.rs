@@ -8,7 +8,7 @@
 use pagelab_record::{Clock, Outcome, asked::Asked, units::display_ns, vocabulary::tried};
 use serde_json::{Value, json};
 
-use super::{Row, Tried, middle, took::Took};
+use super::{Row, Tried, took::Took};
 use crate::{Block, Cell, Grid, Note, Quantity, Run, Table, Tone, Unit, views::explain};
 
 /// So far from the prediction, as a share of the time in faults, is as good as predicted.
@@ -86,8 +86,7 @@ impl Foretold {
     pub(crate) fn all(run: &Run) -> Vec<Self> {
         let predicted = explain::Predicted::of(&run.aside);
         let (Some(tried), Some(predicted)) = (Tried::of(run), predicted) else { return Vec::new() };
-        let plain = tried.named(tried::PLAIN).map(|row| row.entry);
-        let plain_ns = plain.and_then(|plain| middle(plain, tried::CPU, Clock::Cpu));
+        let plain_ns = tried.named(tried::PLAIN).and_then(|row| row.middle(tried::CPU, Clock::Cpu));
         let of = |row: &Row<'_>| {
             let knob = row.rung.knob.clone()?;
             let (rung, came) = (row.rung.name.clone(), Came::of(row, plain_ns));

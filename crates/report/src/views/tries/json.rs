@@ -31,6 +31,7 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         "rung": row.rung.name,
         "reach": row.rung.reach,
         "rounds": row.rounds,
+        "rounds_compared": row.came.len(),
         "took": took,
         "why": why,
         "beside_base_pages": row.plain.as_ref().map(against),

@@ -15,7 +15,7 @@ mod section;
 mod took;
 mod units;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pagelab_record::{
     Clock, Data, RunHeader,
@@ -45,6 +45,8 @@ struct Row<'r> {
     entry: &'r Entry,
     took: Took,
     rounds: usize,
+    /// Those in which its pages came: no other is compared.
+    came: BTreeSet<u32>,
     /// Beside base pages (of a process that ran already: before), and beside what is set up.
     plain: Option<Against>,
     now: Option<Against>,
@@ -112,32 +114,61 @@ fn values(entry: &Entry, name: &str, clock: Clock) -> BTreeMap<u32, f64> {
     value.collect()
 }
 
-/// The median over the rounds, where there are any.
-fn middle(entry: &Entry, name: &str, clock: Clock) -> Option<f64> {
-    let values = values(entry, name, clock);
-    (!values.is_empty()).then(|| stats::median(values.into_values()))
+/// The rounds of a rung in which its pages came, beside those with base pages.
+fn rounds(rung: &Rung, entry: &Entry, plain: Option<&Entry>) -> BTreeSet<u32> {
+    let values = |entry, name| values(entry, name, Clock::Wall);
+    let [large, faults] = [tried::LARGE, tried::MINOR_FAULTS].map(|name| values(entry, name));
+    let plain = plain.map(|plain| values(plain, tried::MINOR_FAULTS)).unwrap_or_default();
+    let all = values(entry, tried::ELAPSED).into_keys();
+    all.filter(|round| {
+        let [large, faults, plain] = [&large, &faults, &plain].map(|of| of.get(round).copied());
+        rung.came(large, faults, plain)
+    })
+    .collect()
 }
 
 /// One over the other, round by round.
-fn ratio(one: &Entry, other: &Entry, name: &str, clock: Clock) -> Option<Ratio> {
+fn ratio(one: &Row<'_>, other: &Entry, name: &str, clock: Clock) -> Option<Ratio> {
     let below = values(other, name, clock);
-    let above = values(one, name, clock);
+    let above = one.values(name, clock);
     let pairs = above.into_iter().filter_map(|(round, value)| Some([value, *below.get(&round)?]));
     Ratio::of_pairs(&pairs.collect::<Vec<_>>())
+}
+
+impl Row<'_> {
+    /// The values of a series by round, of those that are compared; of all, where none is.
+    fn values(&self, name: &str, clock: Clock) -> BTreeMap<u32, f64> {
+        let mut values = values(self.entry, name, clock);
+        if !self.came.is_empty() {
+            values.retain(|round, _| self.came.contains(round));
+        }
+        values
+    }
+
+    /// Their median, where there are any.
+    fn middle(&self, name: &str, clock: Clock) -> Option<f64> {
+        let values = self.values(name, clock);
+        (!values.is_empty()).then(|| stats::median(values.into_values()))
+    }
 }
 
 impl<'r> Tried<'r> {
     fn of(run: &'r Run) -> Option<Self> {
         let Some(Asked::Try(asked)) = &run.header.asked else { return None };
         let delta = f64::from(asked.delta_ppm) / 1e6;
-        let row = |rung: &'r Rung| -> Option<Row<'r>> {
+        let entry = |name: &str| {
             let is_mine = |entry: &&Entry| {
-                entry.record.workload == WORKLOAD && entry.parameter("rung") == rung.name
+                entry.record.workload == WORKLOAD && entry.parameter("rung") == name
             };
-            let entry = run.entries.iter().find(is_mine)?;
-            let rounds = values(entry, tried::ELAPSED, Clock::Wall).len();
-            let took = Took::of(rung, entry);
-            Some(Row { rung, entry, took, rounds, plain: None, now: None, cpu: None })
+            run.entries.iter().find(is_mine)
+        };
+        let base = entry(tried::PLAIN);
+        let row = |rung: &'r Rung| -> Option<Row<'r>> {
+            let entry = entry(&rung.name)?;
+            let all = values(entry, tried::ELAPSED, Clock::Wall).len();
+            let came = rounds(rung, entry, base);
+            let took = Took::of(rung, entry, &came);
+            Some(Row { rung, entry, took, rounds: all, came, plain: None, now: None, cpu: None })
         };
         let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
         let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
@@ -165,9 +196,9 @@ impl<'r> Tried<'r> {
                 }
                 let ratio = if pid.is_some() { beside::ratio } else { ratio };
                 if is_base {
-                    row.cpu = ratio(row.entry, base, tried::CPU, Clock::Cpu);
+                    row.cpu = ratio(row, base, tried::CPU, Clock::Cpu);
                 }
-                let ratio = ratio(row.entry, base, &goal.series, Clock::Wall);
+                let ratio = ratio(row, base, &goal.series, Clock::Wall);
                 let look = row.entry.counter(tried::LOOKS).unwrap_or(1).max(1);
                 let look = u32::try_from(look).ok();
                 // A screen asks nothing: it only says who goes on.
@@ -251,14 +282,14 @@ impl<'r> Tried<'r> {
 
     /// Bytes that a rung held more than another at its peak.
     fn more(&self, row: &Row<'_>, base: &str) -> Option<f64> {
-        let peak = |row: &Row<'_>| middle(row.entry, tried::PEAK, Clock::Wall);
+        let peak = |row: &Row<'_>| row.middle(tried::PEAK, Clock::Wall);
         Some(peak(row)? - peak(self.named(base)?)?)
     }
 
     /// The same in words: `220 MiB more at its peak`.
     fn price(&self, row: &Row<'_>, base: &str) -> Option<String> {
         let more = self.more(row, base)?;
-        let peak = middle(self.named(base)?.entry, tried::PEAK, Clock::Wall)?;
+        let peak = self.named(base)?.middle(tried::PEAK, Clock::Wall)?;
         // What a look catches of a peak is not as exact as a byte.
         if more.abs() < (peak * 0.01).max(1_048_576.0) {
             return Some("no more memory at its peak".to_owned());

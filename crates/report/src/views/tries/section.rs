@@ -5,12 +5,12 @@
 
 use pagelab_record::{
     Clock,
-    units::{display_bytes, display_number},
+    units::{display_bytes, display_ns, display_number},
     verdict::{Ratio, Verdict},
     vocabulary::tried,
 };
 
-use super::{Goal, Row, Tried, beside, change, foretold, middle, quantity, took::Took, units};
+use super::{Goal, Row, Tried, beside, change, foretold, quantity, took::Took, units};
 use crate::{
     At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
     group_thousands,
@@ -135,8 +135,8 @@ fn drawings(tried: &Tried<'_>) -> Vec<Block> {
         tried.delta,
     );
     let memory = tried.rows.iter().filter(|row| row.took.is_compared()).filter_map(|row| {
-        let peak = middle(row.entry, tried::PEAK, Clock::Wall)?;
-        let large = middle(row.entry, tried::LARGE, Clock::Wall).unwrap_or(0.0);
+        let peak = row.middle(tried::PEAK, Clock::Wall)?;
+        let large = row.middle(tried::LARGE, Clock::Wall).unwrap_or(0.0);
         let bars = [(0, peak), (1, large)];
         let mib = |bytes: f64| Quantity::exact((bytes / 1_048_576.0).round(), Unit::Count);
         Some((row.rung.name.clone(), bars.map(|(key, bytes)| (key, mib(bytes))).to_vec()))
@@ -174,7 +174,7 @@ fn ladder(tried: &Tried<'_>) -> Table {
 
 /// Whether the program ran in memory cgroups of its own.
 fn has_groups(tried: &Tried<'_>) -> bool {
-    tried.rows.iter().any(|row| middle(row.entry, tried::GROUP_PEAK, Clock::Wall).is_some())
+    tried.rows.iter().any(|row| row.middle(tried::GROUP_PEAK, Clock::Wall).is_some())
 }
 
 fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
@@ -182,7 +182,7 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
     let compared = row.took.is_compared();
     let shown =
         |ratio: Option<Ratio>| Cell::spread(ratio.filter(|_| compared).map(|r| quantity(&r)));
-    let faults = middle(row.entry, tried::MINOR_FAULTS, Clock::Wall);
+    let faults = row.middle(tried::MINOR_FAULTS, Clock::Wall);
     let is_base = row.rung.name == tried.base();
     let more = tried.more(row, tried.base()).filter(|_| compared && !is_base).map(|more| {
         let sign = if more < 0.0 { "\u{2212}" } else { "+" };
@@ -195,13 +195,13 @@ fn cells(tried: &Tried<'_>, row: &Row<'_>) -> Vec<Cell> {
         verdict(tried, row),
         shown(row.cpu),
         Cell::maybe(faults.map(group_thousands)),
-        bytes(middle(row.entry, tried::PEAK, Clock::Wall)),
-        bytes(middle(row.entry, tried::MEAN, Clock::Wall)),
+        bytes(row.middle(tried::PEAK, Clock::Wall)),
+        bytes(row.middle(tried::MEAN, Clock::Wall)),
         Cell::maybe(more),
-        bytes(middle(row.entry, tried::LARGE, Clock::Wall)),
+        bytes(row.middle(tried::LARGE, Clock::Wall)),
     ]);
     if has_groups(tried) {
-        cells.push(bytes(middle(row.entry, tried::GROUP_PEAK, Clock::Wall)));
+        cells.push(bytes(row.middle(tried::GROUP_PEAK, Clock::Wall)));
     }
     cells
 }
@@ -212,11 +212,14 @@ fn value(row: &Row<'_>, goal: &Goal) -> Cell {
         return Cell::none();
     }
     let at = At { arm: tried::ARM, series: &goal.series, time: Time::Elapsed };
-    if goal.series == tried::ELAPSED {
+    if goal.series == tried::ELAPSED && row.came.len() == row.rounds {
         return Cell::of(row.entry.numbers.get(at, "p50"));
     }
-    let thousandths = middle(row.entry, &goal.series, Clock::Wall);
-    Cell::maybe(thousandths.map(|thousandths| display_number(thousandths / 1000.0)))
+    let value = row.middle(&goal.series, Clock::Wall);
+    if goal.series == tried::ELAPSED {
+        return Cell::maybe(value.map(display_ns));
+    }
+    Cell::maybe(value.map(|thousandths| display_number(thousandths / 1000.0)))
 }
 
 fn verdict(tried: &Tried<'_>, row: &Row<'_>) -> Cell {
@@ -239,8 +242,7 @@ fn verdict(tried: &Tried<'_>, row: &Row<'_>) -> Cell {
 
 /// What was left of free blocks, where they were broken up.
 fn broken_up(tried: &Tried<'_>) -> Option<Block> {
-    let blocks =
-        tried.rows.iter().filter_map(|row| middle(row.entry, tried::FREE_BLOCKS, Clock::Wall));
+    let blocks = tried.rows.iter().filter_map(|row| row.middle(tried::FREE_BLOCKS, Clock::Wall));
     let most = blocks.fold(None, |most: Option<f64>, blocks| {
         Some(most.map_or(blocks, |most| most.max(blocks)))
     })?;
@@ -250,14 +252,23 @@ fn broken_up(tried: &Tried<'_>) -> Option<Block> {
     )))
 }
 
-/// The rungs whose pages did not come, or were not seen.
+/// The rungs whose pages did not come, or at times only, or were not seen.
 fn untaken(tried: &Tried<'_>) -> Vec<Block> {
     let told = tried.rows.iter().filter_map(|row| match &row.took {
-        Took::No(why) => Some(("did not take", row, why)),
-        Took::Unseen(why) => Some(("not proven", row, why)),
+        Took::No(why) => Some(("did not take", row, why.clone())),
+        Took::Unseen(why) => Some(("not proven", row, why.clone())),
+        Took::Yes(_) if row.came.len() < row.rounds => {
+            let [came, rounds] = [row.came.len(), row.rounds];
+            let why = if row.rung.fickle.is_empty() { "" } else { ": " };
+            let text = format!(
+                "its pages came in {came} of {rounds} rounds, and no other is compared{why}{}",
+                row.rung.fickle
+            );
+            Some(("at times", row, text))
+        }
         Took::NotAsked | Took::Yes(_) | Took::NotRun => None,
     });
-    let note = |(tag, row, why): (&'static str, &Row<'_>, &String)| {
+    let note = |(tag, row, why): (&'static str, &Row<'_>, String)| {
         Block::Note(Note::warn(tag, format!("{}: {why}", row.rung.name), ""))
     };
     told.map(note).collect()

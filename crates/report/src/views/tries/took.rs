@@ -3,14 +3,16 @@
 //! The one idea: only what was looked at is told. Pages that did not come are an answer with a
 //! reason; what nobody could see is neither.
 
+use std::collections::BTreeSet;
+
 use pagelab_record::{
     Clock,
     asked::{Reach, Rung},
+    stats,
     units::display_bytes,
     vocabulary::tried,
 };
 
-use super::middle;
 use crate::{At, Entry, Quantity, Time};
 
 /// Whether the pages of a rung came.
@@ -29,12 +31,15 @@ pub(super) enum Took {
 }
 
 impl Took {
-    pub(super) fn of(rung: &Rung, entry: &Entry) -> Self {
+    /// Of the rounds in which they came.
+    pub(super) fn of(rung: &Rung, entry: &Entry, came: &BTreeSet<u32>) -> Self {
         let rounds = super::values(entry, tried::ELAPSED, Clock::Wall).len();
         if rounds == 0 {
             return Self::NotRun;
         }
-        let large = middle(entry, tried::LARGE, Clock::Wall);
+        let mut large = super::values(entry, tried::LARGE, Clock::Wall);
+        large.retain(|round, _| came.is_empty() || came.contains(round));
+        let large = (!large.is_empty()).then(|| stats::median(large.into_values()));
         if rung.page == 0 {
             return Self::NotAsked;
         }

@@ -13,7 +13,7 @@ use pagelab_record::{
 };
 use serde_json::{Value, json};
 
-use super::{Row, Tried, middle, ratio, took::Took};
+use super::{Row, Tried, ratio, took::Took};
 use crate::{Block, Cell, Entry, Grid, Note, Run, Tone, group_thousands};
 
 /// Units that the table shows.
@@ -211,7 +211,7 @@ fn why_not(row: &Row<'_>) -> Option<String> {
 /// What a rung takes less than base pages: value, and ends.
 fn gain(tried: &Tried<'_>, row: &Row<'_>) -> Option<Share> {
     let (goal, plain) = (tried.goals.first()?, tried.named(tried::PLAIN)?.entry);
-    let ratio = ratio(row.entry, plain, &goal.series, Clock::Wall)?;
+    let ratio = ratio(row, plain, &goal.series, Clock::Wall)?;
     let gains = [ratio.value, ratio.low, ratio.high].map(|ratio| 1.0 - tried.less(ratio));
     let [value, one, other] = gains;
     Some([value, one.min(other), one.max(other)])
@@ -237,8 +237,7 @@ impl Beside {
 
     /// Whether the rung of all mappings takes memory that is worth a word.
     fn is_dear(&self, tried: &Tried<'_>) -> bool {
-        let peak =
-            tried.named(tried::PLAIN).and_then(|row| middle(row.entry, tried::PEAK, Clock::Wall));
+        let peak = tried.named(tried::PLAIN).and_then(|row| row.middle(tried::PEAK, Clock::Wall));
         self.more[1] > (peak.unwrap_or(0.0) * 0.01).max(1_048_576.0)
     }
 }
