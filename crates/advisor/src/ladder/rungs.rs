@@ -8,6 +8,7 @@
 mod allocators;
 mod fit;
 mod machine;
+mod outside;
 mod own;
 mod preload;
 mod segment;
@@ -28,7 +29,6 @@ use pagelab_sys::{
         Tree, rights, selected,
         thp::{HugePages, Policy},
     },
-    memory::outside,
     process::preload::PACKAGE,
 };
 
@@ -109,7 +109,6 @@ pub enum Only {
 
 const ANONYMOUS: Proof = Proof::Kinds(&[0]);
 const SHARED: Proof = Proof::Kinds(&[1]);
-const CODE: Proof = Proof::Kinds(&[2]);
 const POOL: Proof = Proof::Kinds(&[3]);
 /// An allocator takes what it finds.
 const ANY: Proof = Proof::Kinds(&[0, 3]);
@@ -177,7 +176,7 @@ pub fn beside() -> Option<[Offer; 2]> {
     let loader = Loader::Unknown;
     let program = Program { words: Vec::new(), loader, is_setuid: false, is_narrow: false };
     let ground = Ground::of(&program);
-    let mut offers = [as_set_up(&ground).pop()?, collapse(&ground).pop()?];
+    let mut offers = [as_set_up(&ground).pop()?, outside::collapse(&ground).pop()?];
     // Its policy was set by whoever started it.
     for offer in &mut offers {
         offer.start.thp = None;
@@ -202,8 +201,8 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     fit::fit_all,
     allocators::allocators,
     segment::segment,
-    collapse,
-    code,
+    outside::collapse,
+    outside::code,
     own::own,
 ];
 
@@ -368,38 +367,6 @@ fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
         only: Only::Alone,
         ..Start::default()
     };
-    vec![Offer { rung, start }]
-}
-
-/// What is missing where memory is advised from outside.
-fn not_outside() -> Option<Lack> {
-    let error = outside::may_collapse().err()?;
-    let cure = "as root, on Linux 6.1 or later: sudo pagelab try";
-    Some(lack(&format!("process_madvise(MADV_COLLAPSE) ({error})"), cure))
-}
-
-fn collapse(ground: &Ground<'_>) -> Vec<Offer> {
-    let Some(pmd) = ground.pages.pmd_size() else { return Vec::new() };
-    let how = "its dense anonymous memory is collapsed into huge pages from outside, while it runs";
-    let mut rung = rung("collapse", how, Reach::Privileged, pmd);
-    rung.lacks.extend(not_outside());
-    rung.keep =
-        words(&["code: madvise(p, n, MADV_COLLAPSE) once its memory is filled (Linux 6.1)"]);
-    "its pages are copied once; the kernel may compact for them".clone_into(&mut rung.cost);
-    let outside = Some(Outside::Anonymous);
-    let start = Start { thp: Some(true), outside, proof: ANONYMOUS, ..Start::default() };
-    vec![Offer { rung, start }]
-}
-
-fn code(ground: &Ground<'_>) -> Vec<Offer> {
-    let Some(pmd) = ground.pages.pmd_size() else { return Vec::new() };
-    let mut rung =
-        rung("code", "its code is collapsed into huge pages from outside", Reach::Privileged, pmd);
-    rung.lacks.extend(not_outside());
-    rung.keep = words(&["code: madvise(text, n, MADV_COLLAPSE) at its start (Linux 6.1)"]);
-    "the file's pages become huge for everybody who maps it".clone_into(&mut rung.cost);
-    let outside = Some(Outside::Code);
-    let start = Start { thp: Some(true), outside, proof: CODE, ..Start::default() };
     vec![Offer { rung, start }]
 }
 
