@@ -13,6 +13,7 @@ mod ema;
 mod fixed;
 mod histogram;
 mod history;
+mod kpromoted;
 mod numab;
 mod pagelab;
 mod pghot;
@@ -206,6 +207,8 @@ pub struct Hot {
     pub candidates_unlimited: u64,
     /// Pages of the largest batch that was handed over for moving: `kmigrated_batch_nr` and one.
     pub flush_pages: u64,
+    /// Batches that were handed over: one for each change of target or memory cgroup, too.
+    pub flushes: u64,
     /// Bytes of the map for each TiB of memory that it is about.
     pub map_bytes_per_tib: u64,
 }

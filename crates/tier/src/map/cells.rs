@@ -1,11 +1,11 @@
-//! Small records, eight or two to a word, changed without locks.
+//! Small records, eight, two or one to a word, changed without locks.
 //!
 //! The one idea: a word is an atomic, so a change of one record is a compare-exchange of its word,
 //! and a walk looks at eight records at a time. In memory the records lie as an array would.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Records of 8 or 32 bits.
+/// Records of 8, 32 or 64 bits.
 pub(super) struct Cells {
     words: Box<[AtomicU64]>,
     len: usize,
@@ -33,7 +33,7 @@ impl Cells {
     }
 
     const fn mask(&self) -> u64 {
-        (1 << self.bits) - 1
+        mask(self.bits)
     }
 
     const fn lanes(&self) -> usize {
@@ -49,8 +49,11 @@ impl Cells {
 
     #[inline]
     fn place(index: usize, bits: u32) -> (usize, u32) {
-        let (word, lane) =
-            if bits == 8 { (index / 8, index % 8 * 8) } else { (index / 2, index % 2 * 32) };
+        let (word, lane) = match bits {
+            8 => (index / 8, index % 8 * 8),
+            32 => (index / 2, index % 2 * 32),
+            _ => (index, 0),
+        };
         // Below 64.
         (word, u32::from(lane.to_le_bytes()[0]))
     }
@@ -71,7 +74,7 @@ impl Cells {
     #[inline]
     pub(super) fn update_of(&self, bits: u32, index: usize, mut change: impl FnMut(u64) -> u64) {
         let (word, shift) = Self::place(index, bits);
-        let (word, mask) = (&self.words[word], (1_u64 << bits) - 1);
+        let (word, mask) = (&self.words[word], mask(bits));
         let mut old = word.load(Ordering::Relaxed);
         loop {
             let new = old & !(mask << shift) | change(old >> shift & mask) << shift;
@@ -111,7 +114,7 @@ impl Cells {
         index: usize,
         change: impl FnOnce(u64) -> u64,
     ) {
-        let mask = (1_u64 << bits) - 1;
+        let mask = mask(bits);
         let (word, shift) = Self::place(index, bits);
         let word = self.words[word].get_mut();
         *word = *word & !(mask << shift) | change(*word >> shift & mask) << shift;
@@ -159,6 +162,11 @@ impl Cells {
     }
 }
 
+/// The bits of one record, all set.
+const fn mask(bits: u32) -> u64 {
+    u64::MAX >> (u64::BITS - bits)
+}
+
 /// A lane as a factor of bits; below 8.
 const fn lane_bits(lane: usize) -> u32 {
     lane.to_le_bytes()[0] as u32
@@ -170,7 +178,7 @@ mod tests {
 
     #[test]
     fn records_do_not_touch_each_other() {
-        for bits in [8, 32] {
+        for bits in [8, 32, 64] {
             let cells = Cells::new(21, bits);
             for index in 0..21 {
                 cells.update(index, |old| old + index as u64 + 1);

@@ -6,7 +6,7 @@
 //! published, and [`Kmigrated::keeps`] is the correction. Moving is for whoever takes the batches.
 
 use super::{
-    limit::Limit,
+    limit::Gate,
     pghot::{Frames, Map, Mode, Record},
 };
 use crate::{PAGE_BYTES, SECTION_PAGES};
@@ -20,14 +20,8 @@ pub struct Kmigrated {
     pub rate_pages: u64,
     /// Whether the record of a page that is refused or cannot be isolated is put back.
     pub keeps: bool,
-    /// In milliseconds.
-    limit: Limit,
-    /// Candidates that were let go without a limit, for the target had room:
-    /// `pgpromote_candidate_nrl`.
-    pub unlimited: u64,
-    /// Candidates that asked the limit: `pgpromote_candidate`, which counts those, too, that it
-    /// turned away.
-    pub limited: u64,
+    /// Who may go, in milliseconds.
+    pub(crate) gate: Gate,
     /// Pages that were consumed and then refused.
     pub refused: u64,
 }
@@ -59,14 +53,13 @@ impl Kmigrated {
             batch_nr: 512,
             rate_pages: 65_536 * (1 << 20) / PAGE_BYTES,
             keeps: false,
-            limit: Limit::new(1000, map.tunables.window_ms),
-            unlimited: 0,
-            limited: 0,
+            gate: Gate::new(1000, map.tunables.window_ms),
             refused: 0,
         }
     }
 
     /// One pass; hands out batches with their target, and returns how many records it walked over.
+    /// The pages of a batch have one target and, since version 6, one memory cgroup.
     pub fn pass(
         &mut self,
         map: &mut Map,
@@ -79,7 +72,7 @@ impl Kmigrated {
         }
         let mode = map.tunables.mode;
         let mut batch: Vec<Candidate> = Vec::with_capacity(self.batch_nr + 1);
-        let (mut target, mut walked) = (map.tunables.target, 0);
+        let (mut target, mut cgroup, mut walked) = (map.tunables.target, 0, 0);
         let mut ready = Vec::new();
         for section in 0..map.sections() {
             if !map.take_section(section) {
@@ -97,7 +90,7 @@ impl Kmigrated {
                 let record = map.take(pfn);
                 let wanted = match mode {
                     Mode::Default => map.tunables.target,
-                    Mode::Precision => record.node,
+                    Mode::Precision | Mode::Wide => record.node,
                 };
                 if !record.ready || frames.is_on(pfn, wanted) {
                     continue;
@@ -109,11 +102,12 @@ impl Kmigrated {
                     }
                     continue;
                 }
-                if wanted != target && !batch.is_empty() {
+                let charged = frames.cgroup(pfn);
+                if (wanted, charged) != (target, cgroup) && !batch.is_empty() {
                     flush(&batch, target);
                     batch.clear();
                 }
-                target = wanted;
+                (target, cgroup) = (wanted, charged);
                 batch.push(Candidate { pfn, record });
                 if batch.len() > self.batch_nr {
                     flush(&batch, target);
@@ -129,20 +123,9 @@ impl Kmigrated {
 
     /// Whether a ready page may go, after NUMA balancing's rules.
     fn should_migrate(&mut self, map: &Map, record: Record, now: Now) -> bool {
-        if now.has_room {
-            self.limit.threshold = 0;
-            self.unlimited += 1;
-            return true;
-        }
-        let default_ms = map.tunables.window_ms;
-        if self.limit.threshold == 0 {
-            self.limit.restart(default_ms, now.ms);
-        }
-        self.limit.adjust(default_ms, self.rate_pages, now.ms);
         let latency = map.tunables.mode.latency(now.jiffies, record.time);
-        let is_recent = latency * 1000 / map.tunables.hz < self.limit.threshold;
-        self.limited += u64::from(is_recent);
-        is_recent && self.limit.admits(self.rate_pages, now.ms)
+        let age_ms = latency * 1000 / map.tunables.hz;
+        self.gate.admits(map.tunables.window_ms, self.rate_pages, now.has_room, now.ms, age_ms)
     }
 }
 
@@ -169,6 +152,9 @@ mod tests {
         }
         fn is_node(&self, node: u16) -> bool {
             node < 3
+        }
+        fn cgroup(&self, pfn: u32) -> u32 {
+            pfn / 1000
         }
     }
 
@@ -197,7 +183,7 @@ mod tests {
         let mut map = ready(Mode::Default, &[(3, 0), (70_000, 0)]);
         let mut daemon = Kmigrated::published(&map);
         let (walked, batches) = run(&mut daemon, &mut map, room(true, 10));
-        assert_eq!((walked, batches), (65_536, vec![(vec![3, 70_000], 0)]));
+        assert_eq!((walked, batches), (65_536, vec![(vec![3], 0), (vec![70_000], 0)]));
         assert_eq!(run(&mut daemon, &mut map, room(true, 10)).0, 0);
         assert_eq!(map.get(3).frequency, 0);
     }
@@ -220,6 +206,13 @@ mod tests {
         let mut map = ready(Mode::Default, &pfns);
         let (_, batches) = run(&mut Kmigrated::published(&map), &mut map, room(true, 10));
         assert_eq!(batches, [(vec![1, 2, 3, 4], 0)]);
+    }
+
+    #[test]
+    fn a_batch_is_of_one_cgroup() {
+        let mut map = ready(Mode::Default, &[(1, 0), (999, 0), (1000, 0), (70_000, 0)]);
+        let (_, batches) = run(&mut Kmigrated::published(&map), &mut map, room(true, 10));
+        assert_eq!(batches, [(vec![1, 999], 0), (vec![1000], 0), (vec![70_000], 0)]);
     }
 
     #[test]
@@ -256,9 +249,9 @@ mod tests {
         let mut map = ready(Mode::Default, &[(5, 0)]);
         let mut daemon = Kmigrated::published(&map);
         run(&mut daemon, &mut map, room(false, 20));
-        assert_eq!(daemon.limit.threshold, 3000);
+        assert_eq!(daemon.gate.limit.threshold, 3000);
         map.record_access(5, 0, Source::HwHint, 61_000, &Lower);
         run(&mut daemon, &mut map, room(false, 61_000));
-        assert_eq!(daemon.limit.threshold, 3375);
+        assert_eq!(daemon.gate.limit.threshold, 3375);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The one idea: pghot's daemon asks the scheduler what hint faults ask it, so the rule is written
 //! once. Time is in whatever unit the caller counts in, as long as it says how many are a second.
+//! [`Gate`] is the rule with what is counted of it.
 
 /// Seconds between adjustments of the threshold.
 const ADJUST_S: u64 = 60;
@@ -58,5 +59,46 @@ impl Limit {
             self.started = (now, self.candidates);
         }
         self.candidates - self.started.1 < rate
+    }
+}
+
+/// Whether a page may go, and the counters of the answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    /// The limit.
+    pub(crate) limit: Limit,
+    /// Pages that went without one, for the target had room: `pgpromote_candidate_nrl`.
+    pub(crate) unlimited: u64,
+    /// Pages that asked it: `pgpromote_candidate`, which counts those, too, that it turned away.
+    pub(crate) limited: u64,
+}
+
+impl Gate {
+    pub(crate) const fn new(second: u64, threshold: u64) -> Self {
+        Self { limit: Limit::new(second, threshold), unlimited: 0, limited: 0 }
+    }
+
+    /// Whether a page that was accessed so long ago may go: any where the target has room; else one
+    /// that is younger than the threshold, `rate` of them a second.
+    pub(crate) fn admits(
+        &mut self,
+        default: u64,
+        rate: u64,
+        has_room: bool,
+        now: u64,
+        age: u64,
+    ) -> bool {
+        if has_room {
+            self.limit.threshold = 0;
+            self.unlimited += 1;
+            return true;
+        }
+        if self.limit.threshold == 0 {
+            self.limit.restart(default, now);
+        }
+        self.limit.adjust(default, rate, now);
+        let is_recent = age < self.limit.threshold;
+        self.limited += u64::from(is_recent);
+        is_recent && self.limit.admits(rate, now)
     }
 }

@@ -50,6 +50,11 @@ pub trait Frames {
     fn is_on_lru(&self, pfn: u32) -> bool;
     /// Whether there is such a node.
     fn is_node(&self, node: u16) -> bool;
+    /// The memory cgroup that its folio is charged to.
+    fn cgroup(&self, pfn: u32) -> u32 {
+        let _ = pfn;
+        0
+    }
 }
 
 /// At which of its eleven steps a call ended.
@@ -113,13 +118,14 @@ impl Tunables {
     fn counted(&self, bits: u64, node: u16, now: u64) -> (u64, Step) {
         let Self { mode, hz, window_ms, threshold, .. } = *self;
         let window = window_ms * hz / 1000;
-        let old = mode.decode(narrow(bits));
-        let recent = mode.latency(now, old.time) <= window;
+        let old = mode.decode(bits);
+        let recent =
+            mode.latency(now, old.time) <= window && (!mode.restarts_by_node() || old.node == node);
         let frequency = if recent { (old.frequency + 1).min(mode.frequency_max()) } else { 1 };
         let ready = old.ready || frequency >= threshold;
         let step = if ready { Step::Ready { again: old.ready } } else { Step::Recorded };
         let record = Record { node, frequency, time: mode.time(now), ready };
-        (mode.encode(record).into(), step)
+        (mode.encode(record), step)
     }
 }
 
@@ -146,6 +152,8 @@ pub struct Map {
     /// One bit for each ready record: ours, so that a walk need not look at every record of a hot
     /// section. What it finds is the same.
     ready: Vec<u64>,
+    /// One bit for each section that is offline: it has no map.
+    offline: Vec<u64>,
     /// The node's bit that the daemon polls.
     activate: bool,
     started: bool,
@@ -169,6 +177,7 @@ impl Map {
             tunables,
             counters: Counters::default(),
             hot: vec![0; sections.div_ceil(64)],
+            offline: vec![0; sections.div_ceil(64)],
             ready: vec![0; pages.div_ceil(64)],
             activate: false,
             started: true,
@@ -180,6 +189,24 @@ impl Map {
         self.started = runs;
     }
 
+    /// What the eighth version does where a section goes offline: its map is freed, and with it all
+    /// that was known of its pages. Until it is online again, nothing is recorded of them.
+    pub fn offline(&mut self, section: usize) {
+        let pages = self.cells.len();
+        let first = (section * SECTION_PAGES as usize).min(pages);
+        for pfn in first..(first + SECTION_PAGES as usize).min(pages) {
+            self.cells.take_alone(pfn);
+            self.ready[pfn / 64] &= !(1 << (pfn % 64));
+        }
+        self.take_section(section);
+        self.offline[section / 64] |= 1 << (section % 64);
+    }
+
+    /// A section comes online: it has a map, and nothing in it.
+    pub fn online(&mut self, section: usize) {
+        self.offline[section / 64] &= !(1 << (section % 64));
+    }
+
     /// Bytes of the records.
     pub const fn bytes(&self) -> usize {
         self.cells.bytes()
@@ -187,7 +214,7 @@ impl Map {
 
     /// The record of a page frame.
     pub fn get(&self, pfn: u32) -> Record {
-        self.tunables.mode.decode(narrow(self.cells.load(pfn as usize)))
+        self.tunables.mode.decode(self.cells.load(pfn as usize))
     }
 
     /// Brings the records of page frames near that are about to be recorded, all at once. Only a
@@ -253,7 +280,13 @@ impl Map {
         if !frames.is_on_lru(pfn) {
             return Some(Step::NotOnLru);
         }
-        (pfn as usize >= self.cells.len()).then_some(Step::NoMap)
+        (!self.has_map(pfn)).then_some(Step::NoMap)
+    }
+
+    #[inline]
+    fn has_map(&self, pfn: u32) -> bool {
+        let section = (pfn / SECTION_PAGES) as usize;
+        (pfn as usize) < self.cells.len() && self.offline[section / 64] >> (section % 64) & 1 == 0
     }
 
     /// Steps 4 to 6, in the order of the version.
@@ -290,8 +323,11 @@ impl Map {
 
     /// Puts a record back: what a corrected daemon does with a page that it could not move.
     pub fn restore(&mut self, pfn: u32, record: Record) {
+        if !self.has_map(pfn) {
+            return;
+        }
         let bits = self.tunables.mode.encode(record);
-        self.cells.update_alone(pfn as usize, |_| bits.into());
+        self.cells.update_alone(pfn as usize, |_| bits);
         self.activate(pfn);
     }
 
@@ -325,18 +361,13 @@ impl Map {
     /// Takes a record out.
     pub(super) fn take(&mut self, pfn: u32) -> Record {
         self.ready[pfn as usize / 64] &= !(1 << (pfn % 64));
-        self.tunables.mode.decode(narrow(self.cells.take_alone(pfn as usize)))
+        self.tunables.mode.decode(self.cells.take_alone(pfn as usize))
     }
 
     /// Sections.
-    pub(super) fn sections(&self) -> usize {
+    pub fn sections(&self) -> usize {
         self.cells.len().div_ceil(SECTION_PAGES as usize)
     }
-}
-
-/// The bits of a record.
-fn narrow(bits: u64) -> u32 {
-    u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]

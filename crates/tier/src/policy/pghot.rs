@@ -20,8 +20,15 @@ use crate::{
 /// The kernel's margin above the promotion watermark: 1 GiB, or a 16th of the node where more.
 const ROOM_PAGES: u64 = (1 << 30) / PAGE_BYTES;
 
-/// A world's pages as page frames, and which of them are isolated.
-struct Pages<'w>(World<'w>, &'w [u64]);
+/// Whether the top tier has so much room that nobody is asked whether a page is hot enough.
+pub(super) fn has_room(world: &World<'_>) -> bool {
+    let room = |node: usize| world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16);
+    (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && room(node))
+}
+
+/// A world's pages as page frames, which of them are isolated, and memory cgroups, to which they
+/// are charged by turns.
+struct Pages<'w>(World<'w>, &'w [u64], u32);
 
 impl Frames for Pages<'_> {
     #[inline]
@@ -55,6 +62,11 @@ impl Frames for Pages<'_> {
     fn is_node(&self, node: u16) -> bool {
         usize::from(node) < self.0.nodes.len()
     }
+
+    #[inline]
+    fn cgroup(&self, pfn: u32) -> u32 {
+        pfn % self.2
+    }
 }
 
 /// The map, the daemon, and reclaim.
@@ -69,6 +81,10 @@ struct Pghot {
     jiffy_ns: (u64, u64),
     /// A bit for each page that waits to be moved: it is on no LRU list.
     isolated: Vec<u64>,
+    cgroups: u32,
+    /// Nanoseconds between two times that all memory went offline and came back, and the next one.
+    replug_ns: u64,
+    next_replug_ns: u64,
     /// Records of pages under way, where they are kept.
     kept: RefCell<Vec<(u32, Record)>>,
     /// Where samples of lower tiers are put side by side.
@@ -81,6 +97,10 @@ pub(super) fn default(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Polic
 
 pub(super) fn precise(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
     Box::new(Pghot::new(Mode::Precision, spec, setting))
+}
+
+pub(super) fn wide(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
+    Box::new(Pghot::new(Mode::Wide, spec, setting))
 }
 
 impl Pghot {
@@ -101,6 +121,7 @@ impl Pghot {
         let reclaim = Reclaim::kernel(spec.count("demote") == 1);
         let isolated = vec![0; (setting.pages as usize).div_ceil(64)];
         let kept = RefCell::default();
+        let replug_ns = spec.count("replug") * SECOND;
         Self {
             map,
             daemon,
@@ -109,8 +130,24 @@ impl Pghot {
             jiffies: 0,
             jiffy_ns: (0, 0),
             isolated,
+            cgroups: u32::try_from(spec.count("cgroups")).unwrap_or(1).max(1),
+            replug_ns,
+            next_replug_ns: replug_ns,
             kept,
             room: Vec::new(),
+        }
+    }
+
+    /// Where it is time, all of the lower memory goes offline and comes back. Its pages went
+    /// elsewhere and came back, too: what is lost is what was known of them.
+    fn replug(&mut self, now: u64) {
+        if self.replug_ns == 0 || now < self.next_replug_ns {
+            return;
+        }
+        self.next_replug_ns = now + self.replug_ns;
+        for section in 0..self.map.sections() {
+            self.map.offline(section);
+            self.map.online(section);
         }
     }
 
@@ -121,7 +158,7 @@ impl Pghot {
             self.jiffy_ns = (self.jiffies * length, (self.jiffies + 1) * length);
         }
         let jiffies = self.jiffies;
-        let pages = Pages(*world, &self.isolated);
+        let pages = Pages(*world, &self.isolated, self.cgroups);
         let step = self.map.record_access(page, node.into(), source, jiffies, &pages);
         let is_recorded = matches!(step, Step::Recorded | Step::Ready { .. });
         self.counts.hot.useful_hw += u64::from(is_recorded && source == Source::HwHint);
@@ -156,19 +193,20 @@ impl Policy for Pghot {
 
     fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {
         self.reclaim.run(world, 0, young, moves);
-        let room = |node: usize| world.free[node] > ROOM_PAGES.max(world.nodes[node].pages / 16);
+        self.replug(world.now);
         let now = Now {
             ms: world.now / MILLISECOND,
             jiffies: world.now / (SECOND / self.map.tunables.hz),
-            has_room: (0..world.nodes.len()).any(|node| world.nodes[node].tier == 0 && room(node)),
+            has_room: has_room(world),
         };
         let kept = &self.kept;
         let keeps = self.daemon.keeps;
-        let pages = Pages(*world, &self.isolated);
+        let pages = Pages(*world, &self.isolated, self.cgroups);
         let first = moves.len();
-        let mut flushed = self.counts.hot.flush_pages;
+        let Hot { flush_pages: mut flushed, mut flushes, .. } = self.counts.hot;
         self.counts.walked = self.daemon.pass(&mut self.map, &pages, now, |batch, target| {
             flushed = flushed.max(batch.len() as u64);
+            flushes += 1;
             let to = u8::try_from(target).unwrap_or(0);
             for candidate in batch {
                 if keeps {
@@ -177,7 +215,7 @@ impl Policy for Pghot {
                 moves.push(Move { page: candidate.pfn, to });
             }
         });
-        self.counts.hot.flush_pages = flushed;
+        (self.counts.hot.flush_pages, self.counts.hot.flushes) = (flushed, flushes);
         for order in &moves[first..] {
             self.isolated[order.page as usize / 64] |= 1 << (order.page % 64);
         }
@@ -198,8 +236,8 @@ impl Policy for Pghot {
         let Counters { accesses, hint_faults, hw_hints } = self.map.counters;
         let hot = Hot {
             by_source: [hint_faults, hw_hints],
-            candidates: self.daemon.limited,
-            candidates_unlimited: self.daemon.unlimited,
+            candidates: self.daemon.gate.limited,
+            candidates_unlimited: self.daemon.gate.unlimited,
             map_bytes_per_tib: self.map.tunables.mode.map_bytes(1 << 40),
             ..self.counts.hot
         };

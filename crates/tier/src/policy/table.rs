@@ -1,8 +1,8 @@
 //! The table of policies, in the order that help prints them.
 
 use super::{
-    Kind, Needs, balance, damon, ema, fixed, histogram, history, numab, pagelab, pghot, reclaim,
-    threshold,
+    Kind, Needs, balance, damon, ema, fixed, histogram, history, kpromoted, numab, pagelab, pghot,
+    reclaim, threshold,
 };
 use crate::spec::Parameter;
 
@@ -21,9 +21,37 @@ const KEEP: Parameter = Parameter::count(
     0.0,
     1.0,
 );
+const CGROUPS: Parameter = Parameter::count(
+    "cgroups",
+    "memory cgroups that pages belong to by turns; a batch is of one",
+    1.0,
+    1.0,
+    65_536.0,
+);
+const REPLUG: Parameter = Parameter::count(
+    "replug",
+    "seconds after which all lower memory goes offline and comes back, again and again; 0: never",
+    0.0,
+    0.0,
+    1e6,
+);
 
 const LIMIT: Parameter =
     Parameter::count("limit", "MB a second: promote_rate_limit_MBps", 65_536.0, 1.0, 1e9);
+
+/// Of records that know a node.
+const PRECISE: &[Parameter] = &[
+    Parameter { max: 7.0, ..THRESHOLD },
+    Parameter { default: 5000.0, ..WINDOW },
+    HZ,
+    ORDER,
+    TARGET,
+    KEEP,
+    LIMIT,
+    CGROUPS,
+    REPLUG,
+    reclaim::DEMOTE,
+];
 
 /// Every policy.
 pub const POLICIES: &[Kind] = &[
@@ -54,25 +82,48 @@ pub const POLICIES: &[Kind] = &[
     Kind {
         name: "pghot",
         summary: "as published: one byte a page, modular time, one target",
-        parameters: &[THRESHOLD, WINDOW, HZ, ORDER, TARGET, KEEP, LIMIT, reclaim::DEMOTE],
+        parameters: &[
+            THRESHOLD,
+            WINDOW,
+            HZ,
+            ORDER,
+            TARGET,
+            KEEP,
+            LIMIT,
+            CGROUPS,
+            REPLUG,
+            reclaim::DEMOTE,
+        ],
         needs: Needs::Samples,
         build: pghot::default,
     },
     Kind {
         name: "pghot-precise",
         summary: "as published: four bytes a page, the accessor's node is the target",
+        parameters: PRECISE,
+        needs: Needs::Samples,
+        build: pghot::precise,
+    },
+    Kind {
+        name: "pghot-v3",
+        summary: "as published in version 3: eight bytes a page, counted for one node at a time",
+        parameters: PRECISE,
+        needs: Needs::Samples,
+        build: pghot::wide,
+    },
+    Kind {
+        name: "pghot-heap",
+        summary: "as published in versions 1 and 2: records of pages seen, heaps of hot ones",
         parameters: &[
             Parameter { max: 7.0, ..THRESHOLD },
             Parameter { default: 5000.0, ..WINDOW },
             HZ,
-            ORDER,
-            TARGET,
-            KEEP,
             LIMIT,
+            kpromoted::VERSION,
             reclaim::DEMOTE,
         ],
         needs: Needs::Samples,
-        build: pghot::precise,
+        build: kpromoted::build,
     },
     Kind {
         name: "threshold",

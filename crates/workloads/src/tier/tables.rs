@@ -41,6 +41,7 @@ pub(super) fn counters(outcome: &Outcome, page: u64) -> Vec<(&'static str, u64)>
         ("pgpromote_candidate", outcome.hot.candidates),
         ("pgpromote_candidate_nrl", outcome.hot.candidates_unlimited),
         ("kmigrated_flush_pages", outcome.hot.flush_pages),
+        ("kmigrated_flushes", outcome.hot.flushes),
         ("pghot_map_bytes_per_tib", outcome.hot.map_bytes_per_tib),
         ("duplicates", outcome.duplicates),
         ("ping_pongs", outcome.ping_pongs),

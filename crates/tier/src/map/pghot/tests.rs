@@ -49,16 +49,21 @@ fn records_have_the_published_bits() {
     assert_eq!(Mode::Default.encode(record), 0xd6);
     let record = Record { node: 513, frequency: 5, time: 0x2aaa, ready: true };
     assert_eq!(Mode::Precision.encode(record), 0x8555_5601);
+    let record = Record { time: 0x6_aaaa, ..record };
+    assert_eq!(Mode::Wide.encode(record), 0x8000_0000_d555_5601);
 }
 
 proptest! {
     #[test]
-    fn bits_and_records_are_the_same(bits in any::<u32>()) {
+    fn bits_and_records_are_the_same(bits in any::<u64>()) {
         let byte = bits & 0xff;
         prop_assert_eq!(Mode::Default.encode(Mode::Default.decode(byte)), byte);
         // Bits 27 to 30 mean nothing.
         let used = bits & 0x87ff_ffff;
         prop_assert_eq!(Mode::Precision.encode(Mode::Precision.decode(bits)), used);
+        // Bits 32 to 62 mean nothing.
+        let used = bits & 0x8000_0000_ffff_ffff;
+        prop_assert_eq!(Mode::Wide.encode(Mode::Wide.decode(bits)), used);
     }
 
     #[test]
@@ -161,8 +166,34 @@ fn ready_survives_the_window() {
 }
 
 #[test]
+fn of_eight_bytes_another_node_starts_the_count_again() {
+    let mut map = map(Mode::Wide, Order::V8);
+    assert_eq!(hint(&mut map, GOOD, 0, 0), Step::Recorded);
+    assert_eq!(hint(&mut map, GOOD, 1, 1), Step::Recorded);
+    assert_eq!(hint(&mut map, GOOD, 1, 2), Step::Ready { again: false });
+    // 524.288 s at 1000 Hz until a time looks recent again.
+    assert_eq!(Mode::Wide.latency((1 << 19) + 7, Mode::Wide.time(0)), 7);
+    assert_eq!(Mode::Wide.map_bytes(1 << 40), 2 << 30);
+}
+
+#[test]
+fn a_section_that_goes_offline_takes_its_records_with_it() {
+    let mut map = map(Mode::Default, Order::V8);
+    hint(&mut map, GOOD, 0, 0);
+    hint(&mut map, GOOD, 0, 1);
+    let record = map.get(GOOD);
+    map.offline(0);
+    assert_eq!(hint(&mut map, GOOD, 0, 2), Step::NoMap);
+    // Nor does a daemon that corrects itself put back what there is no place for.
+    map.restore(GOOD, record);
+    map.online(0);
+    assert_eq!((map.get(GOOD).frequency, map.get(GOOD).ready), (0, false));
+    assert_eq!(hint(&mut map, GOOD, 0, 3), Step::Recorded);
+}
+
+#[test]
 fn frequencies_saturate() {
-    for (mode, most, node) in [(Mode::Default, 3, 0), (Mode::Precision, 7, 1)] {
+    for (mode, most, node) in [(Mode::Default, 3, 0), (Mode::Precision, 7, 1), (Mode::Wide, 7, 1)] {
         let mut map = map(mode, Order::V8);
         for now in 0..10 {
             hint(&mut map, GOOD, 1, now);
