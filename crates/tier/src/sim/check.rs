@@ -202,6 +202,10 @@ fn sampling(sampling: &Sampling) -> Result<(), String> {
     limit("period", sampling.period, 1, ACCESSES_MAX)?;
     share("loss", sampling.loss)?;
     share("bias", sampling.bias)?;
+    share("hits", sampling.hits)?;
+    if !(0.0..=1e9).contains(&sampling.latency_min_ns) {
+        return Err(format!("`latency_min_ns` is {}: 0 to a second", sampling.latency_min_ns));
+    }
     if sampling.period_min > sampling.period_max {
         let Sampling { period_min, period_max, .. } = sampling;
         return Err(format!("`period_min` is {period_min}, above `period_max`, {period_max}"));

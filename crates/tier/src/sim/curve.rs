@@ -93,6 +93,20 @@ impl Curve {
         latencies
     }
 
+    /// Nanoseconds of an access to each tier with nothing else going on: as measured, or what an
+    /// access of a thread takes that waits for each of them with everything there.
+    pub(super) fn idle_latencies(&self, tiers: usize, load: Load) -> Vec<f64> {
+        if let Self::Physical { tiers, .. } = self {
+            return tiers.iter().map(|tier| tier.idle_ns).collect();
+        }
+        let all_in = |tier: usize| {
+            let mut shares = vec![0.0; tiers + 1];
+            shares[tier] = 1.0;
+            self.seconds(&shares, load) * 1e9 * load.threads / load.accesses
+        };
+        (0..tiers).map(all_in).collect()
+    }
+
     /// Accesses a second: what is in flight divided by the latency that it causes.
     ///
     /// More throughput means more latency means less throughput: the two meet once, and halving
@@ -179,6 +193,9 @@ mod tests {
         near(curve.seconds(&[1.0, 0.0, 0.0], LOAD), 20.0);
         near(curve.seconds(&[0.0, 1.0, 0.0], LOAD), 100.0);
         near(curve.seconds(&[0.75, 0.25, 0.0], LOAD), 20.0 + 80.0 / 32.0);
+        // 64 threads, each of which waits for 1e9 / 64 accesses.
+        near(curve.idle_latencies(2, LOAD)[0], 1280.0);
+        near(curve.idle_latencies(2, LOAD)[1], 6400.0);
     }
 
     #[test]
@@ -212,6 +229,7 @@ mod tests {
         assert!(slow > 3.0 * fast, "{slow} {fast}");
         let bytes = 1e9 * LINE * 1.5;
         assert!(bytes / slow <= 20e9, "{slow}");
+        assert!(curve.idle_latencies(2, LOAD).iter().eq(&[100.0, 300.0]));
         let latencies = curve.latencies(&[0.0, 1.0, 0.0], LOAD);
         assert!(latencies[1] > 300.0 && latencies[0] < 101.0, "{latencies:?}");
     }

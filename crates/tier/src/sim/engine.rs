@@ -7,6 +7,7 @@
 
 use super::{
     check::check,
+    curve::Load,
     faults::Hints,
     machine::Machine,
     mover::{Daemon, Due, FOREVER},
@@ -78,7 +79,12 @@ impl<'s> Engine<'s> {
                     let fixed = (sampling.period, sampling.period);
                     let given = (sampling.period_min, sampling.period_max);
                     periods = if sampling.period_min == 0 { fixed } else { given };
-                    sampler = Some(Sampler::new(sampling, seed));
+                    let Scenario { threads, stores, .. } = *scenario;
+                    let load = Load { accesses: total, threads: f64::from(threads), stores };
+                    // One of the shares is that of a remote node of the top tier.
+                    let tiers = places.shares().len() - 1;
+                    let latencies = scenario.curve.idle_latencies(tiers, load);
+                    sampler = Some(Sampler::new(sampling, &latencies, seed));
                 }
                 Source::Hints(scan) => hints = Some(Hints::new(scan, pages, seed)),
                 Source::Young(scan) => passes.push(Pass::new(scan, false)),

@@ -25,6 +25,8 @@ pub(super) struct Sampler {
     held: u64,
     /// Where the pages of a batch are drawn.
     pages: Vec<u32>,
+    /// For each tier, whether its loads take long enough to be told.
+    is_told: Vec<bool>,
     pub(super) events: u64,
     pub(super) dropped: u64,
 }
@@ -47,7 +49,8 @@ impl Stretch {
 }
 
 impl Sampler {
-    pub(super) fn new(sampling: &Sampling, seed: u64) -> Self {
+    /// `latencies` are those of an access to each tier, in nanoseconds.
+    pub(super) fn new(sampling: &Sampling, latencies: &[f64], seed: u64) -> Self {
         let period = sampling.period;
         Self {
             sampling: sampling.clone(),
@@ -57,6 +60,7 @@ impl Sampler {
             drain: 0,
             held: 0,
             pages: vec![0; BATCH],
+            is_told: latencies.iter().map(|ns| *ns >= sampling.latency_min_ns).collect(),
             events: 0,
             dropped: 0,
         }
@@ -77,8 +81,8 @@ impl Sampler {
 
     /// Whether every sample arrives, whatever it is of.
     fn is_plain(&self) -> bool {
-        let Sampling { loss, ring, bias, loads_only, .. } = self.sampling;
-        loss <= 0.0 && ring == 0 && bias >= 1.0 && !loads_only
+        let Sampling { loss, ring, bias, loads_only, latency_min_ns, .. } = self.sampling;
+        loss <= 0.0 && ring == 0 && bias >= 1.0 && !loads_only && latency_min_ns <= 0.0
     }
 
     /// Counts the samples of a stretch that nobody looks at; nothing where their number is chance.
@@ -155,8 +159,17 @@ impl Sampler {
     /// Whether a sampled access is one that counts, and its sample arrives.
     #[cold]
     fn arrives(&mut self, machine: &Machine<'_>, page: u32, store: Option<bool>, at: u64) -> bool {
-        let Sampling { loss, ring, drain_ns, bias, loads_only, .. } = self.sampling;
-        if loads_only && store.unwrap_or_else(|| self.random.chance(machine.scenario.stores)) {
+        let Sampling { loss, ring, drain_ns, bias, loads_only, hits, latency_min_ns, .. } =
+            self.sampling;
+        let by_latency = latency_min_ns > 0.0;
+        if (loads_only || by_latency)
+            && store.unwrap_or_else(|| self.random.chance(machine.scenario.stores))
+        {
+            return false;
+        }
+        if by_latency
+            && (!self.is_told[usize::from(machine.places.tier(page))] || self.random.chance(hits))
+        {
             return false;
         }
         if bias < 1.0 && machine.places.is_top(page) && !self.random.chance(bias) {

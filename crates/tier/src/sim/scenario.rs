@@ -106,6 +106,12 @@ pub struct Sampling {
     pub bias: f64,
     /// Stores are not sampled.
     pub loads_only: bool,
+    /// Share of the samples that are of accesses which the caches answer: those of pages that miss
+    /// as often. 0 where the hardware looks at misses only.
+    pub hits: f64,
+    /// Nanoseconds that a load takes at least to be told, unloaded; 0 for any. A store has no such
+    /// time and a hit less than any: neither is told.
+    pub latency_min_ns: f64,
 }
 
 /// Hint faults as the scheduler's scanner arranges them.
@@ -224,6 +230,8 @@ impl Sampling {
             drain_ns: 0,
             bias: 1.0,
             loads_only: false,
+            hits: 0.0,
+            latency_min_ns: 0.0,
         }
     }
 }

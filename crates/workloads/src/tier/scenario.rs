@@ -20,6 +20,8 @@ use super::{
 
 /// Bytes of a page where nobody says otherwise.
 const PAGE: f64 = 4096.0;
+/// The number that has to be said without `l3miss-only`.
+const OPERATIONS: &str = "[sampling] operations";
 /// Rows of a time series: enough for a chart, little for a record.
 const ROWS: usize = 200;
 /// Bytes that one scan of the kernel changes: `scan_size`.
@@ -159,17 +161,45 @@ fn sources(run: &Run, pages: u64, page: f64) -> Result<Vec<Source>, String> {
 }
 
 fn sampling(samples: &Samples) -> Result<Sampling, String> {
+    // The hardware counts operations, the simulator accesses that miss.
+    let is_miss_only = or(samples.l3miss_only.as_ref(), 1.0) > 0.0;
+    let operations =
+        if is_miss_only { 1.0 } else { need(samples.operations.as_ref(), OPERATIONS)? };
+    if operations < 1.0 {
+        return Err(format!("{OPERATIONS} is {operations}: an access that misses is one itself"));
+    }
+    let accesses = |constant: &Option<Constant>| or(constant.as_ref(), 0.0) / operations;
+    let period = need(samples.period.as_ref(), "[sampling] period")? / operations;
     Ok(Sampling {
-        period: whole(need(samples.period.as_ref(), "[sampling] period")?),
-        period_min: whole(or(samples.period_min.as_ref(), 0.0)),
-        period_max: whole(or(samples.period_max.as_ref(), 0.0)),
-        jitter: whole(or(samples.jitter.as_ref(), 0.0)),
+        // More operations than a period has make every access a sample, not more.
+        period: if operations > 1.0 { whole(period).max(1) } else { whole(period) },
+        period_min: whole(accesses(&samples.period_min)),
+        period_max: whole(accesses(&samples.period_max)),
+        jitter: whole(accesses(&samples.jitter)),
         loss: or(samples.loss.as_ref(), 0.0),
         ring: whole(or(samples.ring.as_ref(), 0.0)),
         drain_ns: ns(samples.drain.as_ref(), 0.0),
         bias: or(samples.bias.as_ref(), 1.0),
         loads_only: or(samples.loads_only.as_ref(), 0.0) > 0.0,
+        hits: 1.0 - 1.0 / operations,
+        latency_min_ns: latency_min_ns(samples)?,
     })
+}
+
+/// The load-latency filter of the IBS memory profiler: steps of 128 cycles.
+fn latency_min_ns(samples: &Samples) -> Result<f64, String> {
+    if or(samples.lat_filter.as_ref(), 0.0) <= 0.0 {
+        return Ok(0.0);
+    }
+    let threshold = or(samples.lat_thresh.as_ref(), 0.0);
+    if threshold > 15.0 {
+        return Err(format!("[sampling] lat-thresh is {threshold}: 0 to 15 steps of 128 cycles"));
+    }
+    let ghz = need(samples.ghz.as_ref(), "[sampling] ghz")?;
+    if ghz <= 0.0 {
+        return Err("[sampling] ghz is 0: no load would ever be long enough".to_owned());
+    }
+    Ok((threshold + 1.0) * 128.0 / ghz)
 }
 
 fn hints(hints: &Hints, pages: u64, page: f64) -> HintScan {
@@ -337,6 +367,45 @@ mod tests {
             let left_out = row(&all, "HWHINTS (g = 1)", "time_s");
             assert_eq!(left_out.kind, Kind::Predicted);
             assert!(error(left_out) > 0.4, "{name}: {left_out:?}");
+        }
+    }
+
+    #[test]
+    fn the_knobs_of_ibs_are_those_of_its_driver() {
+        let base = "name = 'a'\nsummary = 'b'\n[memory]\nsize = '64m'\nfast = '32m'\n[work]\n\
+                    accesses = 1e7\nthreads = 4\n[physical]\nfast-latency = '100ns'\n\
+                    slow-latency = '300ns'\nfast-bandwidth = '100g'\nslow-bandwidth = '20g'\n\
+                    [[run]]\nsource = 'X'\npolicy = 'none'\nsources = ['sampling']\n[sampling]\n\
+                    period = 1000\n";
+        let build = |knobs: &str| {
+            let (head, tail) = base.split_once("[[run]]").unwrap();
+            let (run, sampling) = tail.split_once("[sampling]").unwrap();
+            let text =
+                format!("start = 'interleaved'\n{head}[sampling]{sampling}{knobs}\n[[run]]{run}");
+            scenario(&preset::parse(&text).unwrap().runs[0], 1, None)
+        };
+        let events = |knobs: &str| simulate(&build(knobs).unwrap()).unwrap().hw_events;
+        let all = events("");
+        assert_eq!(all, 9999);
+        // Four operations for each miss: four samples where there was one.
+        assert_eq!(events("l3miss-only = 0\noperations = 4"), 39_999);
+        // 128 cycles of 1 GHz are between both tiers; of the lower one is half.
+        let filter = "lat-filter = 1\nghz = 1\nlat-thresh";
+        let slow = events(&format!("{filter} = 0"));
+        assert!(slow.abs_diff(all / 2) < 300, "{slow}");
+        assert_eq!(events(&format!("{filter} = 2")), 0);
+        // Of hits none is long enough.
+        let misses = events(&format!("l3miss-only = 0\noperations = 4\n{filter} = 0"));
+        assert!(misses.abs_diff(slow) < 300, "{misses}");
+        for (knobs, named) in [
+            ("l3miss-only = 0", "operations is missing"),
+            ("l3miss-only = 0\noperations = 0.5", "operations is 0.5"),
+            ("lat-filter = 1", "ghz is missing"),
+            ("lat-filter = 1\nghz = 0", "ghz is 0"),
+            ("lat-filter = 1\nghz = 3\nlat-thresh = 16", "lat-thresh is 16"),
+        ] {
+            let error = build(knobs).unwrap_err();
+            assert!(error.contains(named), "{error}");
         }
     }
 

@@ -132,6 +132,16 @@ sections! {
         bias,
         /// 1: stores are not sampled.
         loads_only,
+        /// `l3miss-only`: 0 where accesses that the caches answer are sampled, too.
+        l3miss_only,
+        /// Loads and stores for each access that misses the caches; read without `l3miss-only`.
+        operations,
+        /// `lat-filter`: 1 where only loads are told that take long enough.
+        lat_filter,
+        /// `lat-thresh`: (this + 1) × 128 cycles are long enough.
+        lat_thresh,
+        /// Cycles of a nanosecond; read with `lat-filter`.
+        ghz,
         /// Seconds that a sample takes from its thread.
         cost,
     }
