@@ -23,6 +23,9 @@
 #define LEGACY_MB 16
 #define LEGACY_SIZE 0 /* a raw number, without direction or length */
 
+/* The name that their scripts load and unload, by modprobe and modprobe -r. */
+MODULE_ALIAS("memcache_test");
+
 static uint size_mb;
 module_param(size_mb, uint, 0444);
 MODULE_PARM_DESC(size_mb, "MiB behind each of /dev/memcache_{wb,uc,wc} (16 where not given)");

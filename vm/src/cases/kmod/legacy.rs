@@ -21,9 +21,12 @@ const NODES: [(Door, u32); 3] =
 pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     guest.part("without parameters", given(guest, "", 16 * MIB));
     guest.part("legacy=0", none(guest));
-    for (parameters, mib) in
-        [("legacy=1", 16), ("size_mb=3", 3), ("size_mb=5 numa_node=0", 5), ("numa_node=0", 16)]
-    {
+    for (parameters, mib) in [
+        ("legacy=0 legacy=1", 16),
+        ("size_mb=3", 3),
+        ("size_mb=5 numa_node=0", 5),
+        ("numa_node=0", 16),
+    ] {
         guest.part(parameters, given(guest, parameters, mib * MIB));
     }
     guest.part("frames", frames(guest, 7 * MIB));
