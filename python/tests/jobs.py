@@ -65,7 +65,7 @@ if __name__ == "__main__":
     from pagelab.distributed import sweeps
 
     sweeps.simulate = slowly
-    sweeps._points_each = lambda cases: int(sys.argv[2])
+    sweeps._points_each = lambda cases, slots: int(sys.argv[2])
     on = sys.argv[3] if len(sys.argv) > 3 else 2
     swept = sweeps.sweep(AXES, sys.argv[1], fixed=FIXED, on=on)
     print(json.dumps(len(swept.rows)))

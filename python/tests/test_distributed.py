@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jobs
 import pytest
@@ -282,4 +283,16 @@ def test_a_trace_that_cannot_be_cut_is_told(tmp_path, trace):
 
 def test_a_sweep_takes_a_second_for_each_task():
     cases = [{"size": "16m", "fast": "50%", "accesses": "100m"}] * 2000
-    assert 1 < sweeps._points_each(cases) <= 2000
+    each = sweeps._points_each(cases, 1)
+    assert 1 < each <= 2000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slots", "tasks"), [(7.6, 1, 5), (7.6, 2, 4), (1, 2, 1), (3, 0, 2)]
+)
+def test_every_slot_has_as_many_tasks(seconds, slots, tasks, monkeypatch):
+    cases, clock = [{}] * 1000, iter([0.0, 0.0, seconds / 1000, seconds / 1000])
+    monkeypatch.setattr(sweeps, "PROBE_SECONDS", seconds / 1000)
+    monkeypatch.setattr(sweeps, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(sweeps, "_native", SimpleNamespace(simulate_all=lambda cases: ""))
+    assert -(-len(cases) // sweeps._points_each(cases, slots)) == tasks

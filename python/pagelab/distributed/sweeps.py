@@ -21,12 +21,12 @@ from typing import Any
 
 from .. import Value, _native
 from . import page
-from .engine import Progress, Task, carry_out
+from .engine import Progress, Task, carry_out, workers
 from .folder import Folder, digest, digest_of_file, write
 
 # What a task should take at least, and what is spent on finding out how long a point takes.
 SECONDS = 1.5
-PROBE_SECONDS = 0.5
+PROBE_SECONDS = 0.2
 POINTS_MAX = 2_000_000
 # Prefix of an axis that is a parameter of the policy.
 POLICY = "policy."
@@ -125,8 +125,9 @@ def sweep(
     }
     points = list(_points(axes, sample))
     with Folder(folder, "sweep", asked) as kept:
+        who = workers(on)
         if kept.cut is None:
-            kept.settle(_points_each([_case(point, fixed) for point in points]))
+            kept.settle(_points_each([_case(point, fixed) for point in points], who.slots))
         tasks, places = [], {}
         for start in range(0, len(points), kept.cut):
             cases = [_case(point, fixed) for point in points[start : start + kept.cut]]
@@ -134,7 +135,7 @@ def sweep(
             tasks.append(task)
             places[task.name] = start
         came: dict[int, Any] = {}
-        for task, body in carry_out(simulate, tasks, kept, on, retries, progress):
+        for task, body in carry_out(simulate, tasks, kept, who, retries, progress):
             came.update(enumerate(json.loads(body), places[task.name]))
         swept = Swept([], [], objectives)
         for number, point in enumerate(points):
@@ -208,16 +209,21 @@ def _files(axes: Mapping[str, Axis], fixed: Mapping[str, Value]) -> dict[str, st
     return {path: digest_of_file(path) for path in sorted(paths)}
 
 
-def _points_each(cases: Sequence[dict[str, Value]]) -> int:
-    """How many points take a second: a few of them are tried, spread over all."""
+def _points_each(cases: Sequence[dict[str, Value]], slots: int) -> int:
+    """How many points take a second: a few of them are tried, spread over all.
+
+    As many tasks for one slot as for another: with few of them one would work while others wait.
+    """
     begin, tried = time.perf_counter(), 0
     # What is tried is done again: a fiftieth of the work at most.
     most = max(1, min(len(cases) // 50, 64))
     while time.perf_counter() - begin < PROBE_SECONDS and tried < most:
         _native.simulate_all([cases[tried * 7919 % len(cases)]])
         tried += 1
-    each = (time.perf_counter() - begin) / max(tried, 1)
-    return max(1, min(len(cases), math.ceil(SECONDS / each)))
+    seconds = (time.perf_counter() - begin) / max(tried, 1) * len(cases)
+    tasks = max(1, int(seconds / SECONDS))
+    slots = max(1, slots)
+    return math.ceil(len(cases) / (tasks - tasks % slots if tasks > slots else tasks))
 
 
 def _told(swept: Swept, folder: Path, axes: list[str], fixed: Mapping[str, Value]) -> Swept:
