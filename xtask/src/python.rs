@@ -60,6 +60,8 @@ pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
         let checked = scope.spawn(|| check(&tests));
         let mut pytest = tests.python(["-m", "pytest", "--quiet", "--durations=5", "-p"]);
         pytest.args(["no:cacheprovider", "-c", "python/pyproject.toml", "python/tests"]);
+        // Who kills and waits leaves a processor idle; what a file shares is made once.
+        pytest.args(["--numprocesses=2", "--dist=loadfile"]);
         let binary = std::path::absolute("target/debug/pagelab")?;
         let tested = run("python", pytest.env("PAGELAB", binary).env_remove("MPLBACKEND"));
         joined(checked).and(tested)
