@@ -33,10 +33,10 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = PMD / PIECE;
 /// The leaf is on its way to the kernel: pieces that are in use hold nothing old.
 const GOING: u64 = u64::MAX;
-/// Leaves that are filled by small pages first: a program that never has more than these, in
-/// pieces for each size, would have a third of them for nothing. Once it has more they may become
-/// large in the background.
-const SMALL: usize = 16;
+/// Of so many pieces the pages are small, wherever they lie: a program that never has more has them
+/// for each size and for each kind of piece in leaves of their own, and would have a third of those
+/// for nothing. Once it has more, all leaves may be large, those in use in the background.
+const SMALL: usize = 16 * PIECES;
 /// Leaves that stay at least, where as many had been in use; then one for so many in use.
 const STAY: usize = 8;
 const SHARE: usize = 16;
@@ -45,6 +45,9 @@ const SHARE: usize = 16;
 static FIRST: AtomicUsize = AtomicUsize::new(usize::MAX >> 1);
 /// A word for each leaf; null where there is no heap.
 static TABLE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+/// Pieces in use, but those of the allocator's tables, and whether there were more than [`SMALL`].
+static HAD: AtomicUsize = AtomicUsize::new(0);
+static IS_LARGE: AtomicBool = AtomicBool::new(false);
 /// Leaves in use, the most that were, and those that stay though nobody has them.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -74,7 +77,7 @@ pub(crate) fn begin(heap: &Range<usize>) -> Result<(), Errno> {
 /// Which leaf is the first that the allocator hands out, behind its own tables.
 pub(crate) fn first_is(at: usize) {
     FIRST.store((at - start()) / PMD, Ordering::Relaxed);
-    advise(SMALL);
+    HAD.store(1, Ordering::Relaxed);
 }
 
 fn start() -> usize {
@@ -85,22 +88,26 @@ fn first() -> usize {
     FIRST.load(Ordering::Relaxed)
 }
 
-/// Asks for large pages in all leaves that are handed out but so many.
-fn advise(but: usize) {
-    let (from, all) = (first() + but, LEAVES.load(Ordering::Relaxed));
-    if from < all {
-        area::advise_leaf(start() + from * PMD, (all - from) * PMD, orders::leaf());
+/// Asks for large pages in some leaves, but not in those of the tables.
+fn advise(leaves: &Range<usize>) {
+    let from = leaves.start.max(first());
+    if from < leaves.end {
+        area::advise_leaf(start() + from * PMD, (leaves.end - from) * PMD, orders::leaf());
     }
 }
 
-/// The same in leaves that one large piece of memory fills: none of them is for nothing.
-fn advise_whole(piece: &Range<usize>) {
-    let first = first();
-    let whole = (piece.start - start()).div_ceil(PMD)..(piece.end - start()) / PMD;
-    let small = whole.start.max(first)..whole.end.min(first + SMALL);
-    if !small.is_empty() {
-        let (at, length) = (start() + small.start * PMD, small.len() * PMD);
-        area::advise_leaf(at, length, orders::leaf());
+/// Some pieces more are in use, side by side.
+fn more(count: usize, piece: &Range<usize>) {
+    let had = HAD.fetch_add(count, Ordering::Relaxed) + count;
+    if IS_LARGE.load(Ordering::Relaxed) {
+        return;
+    }
+    if had > SMALL && first() < LEAVES.load(Ordering::Relaxed) {
+        IS_LARGE.store(true, Ordering::Relaxed);
+        advise(&(0..LEAVES.load(Ordering::Relaxed)));
+    } else if piece.len() >= PMD {
+        // What one large piece fills is not for nothing.
+        advise(&((piece.start - start()).div_ceil(PMD)..(piece.end - start()) / PMD));
     }
 }
 
@@ -127,7 +134,7 @@ fn pieces(start: usize, length: usize) -> impl Iterator<Item = (usize, u64)> {
 /// The allocator has some pieces from now on; whether they are zero.
 pub(crate) fn had(start: usize, length: usize) -> bool {
     let table = table();
-    let mut is_zero = true;
+    let (mut is_zero, mut count) = (true, 0);
     for (leaf, mask) in pieces(start, length) {
         let mut was = table[leaf].load(Ordering::Acquire);
         loop {
@@ -143,21 +150,17 @@ pub(crate) fn had(start: usize, length: usize) -> bool {
             }
         }
         is_zero &= (was >> PIECES) & mask == 0;
+        count += (mask & !used(was)).count_ones() as usize;
         if used(was) == 0 {
             let live = LIVE.fetch_add(1, Ordering::Relaxed) + 1;
             MOST.fetch_max(live, Ordering::Relaxed);
             if was != 0 {
                 STAYING.fetch_sub(1, Ordering::Relaxed);
             }
-            let high = HIGH.fetch_max(leaf + 1, Ordering::Relaxed);
-            if (high..=leaf).contains(&(first() + SMALL)) {
-                advise(0);
-            }
+            HIGH.fetch_max(leaf + 1, Ordering::Relaxed);
         }
     }
-    if length >= PMD {
-        advise_whole(&(start..start + length));
-    }
+    more(count, &(start..start + length));
     let most = MOST.load(Ordering::Relaxed);
     let staying = STAYING.load(Ordering::Relaxed);
     if staying > 0 && LIVE.load(Ordering::Relaxed) + staying > most {
@@ -230,6 +233,8 @@ fn give_up(leaf: usize, mask: u64, may_go: bool) -> bool {
         let next = if goes { GOING } else { left };
         match word.compare_exchange(was, next, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
+                let count = (mask & used(was)).count_ones();
+                HAD.fetch_sub(count as usize, Ordering::Relaxed);
                 if is_free {
                     LIVE.fetch_sub(1, Ordering::Relaxed);
                     STAYING.fetch_add(usize::from(!goes), Ordering::Relaxed);
