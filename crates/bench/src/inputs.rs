@@ -138,7 +138,7 @@ impl Inputs {
     pub fn swap(&self) -> Option<&SwapSpace> {
         self.belongings.iter().find_map(|one| match one {
             Obtained::Swap(swap) => Some(swap),
-            Obtained::Group(_) => None,
+            Obtained::Group(_) | Obtained::Monitor => None,
         })
     }
 
@@ -146,7 +146,7 @@ impl Inputs {
     pub fn group(&self) -> Option<&MemoryGroup> {
         self.belongings.iter().find_map(|one| match one {
             Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) => None,
+            Obtained::Swap(_) | Obtained::Monitor => None,
         })
     }
 }

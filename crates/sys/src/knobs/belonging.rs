@@ -7,7 +7,7 @@
 //! It is not for settings, which have an old value ([`Knobs::set`]), nor for what dies with a
 //! process anyway (mappings, descriptors, memfds).
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, ops::Range, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,12 +16,13 @@ use super::{
     made::mebibytes,
     making::Making,
     memcg::{self, MemoryGroup},
+    monitor,
     swap::{self, SwapSpace},
     zram,
 };
 
 /// Something that can be made for a case.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Belonging {
     /// A zram device of its own, in use as swap before all other swap.
     Zram {
@@ -42,6 +43,13 @@ pub enum Belonging {
         /// Bytes that its processes may charge to it.
         limit: u64,
     },
+    /// A monitor of DAMON that migrates what is hot, where nobody has one.
+    Monitor {
+        /// The addresses of the machine that it watches.
+        frames: Range<u64>,
+        /// The memory node that hot pages go to.
+        target: usize,
+    },
 }
 
 impl fmt::Display for Belonging {
@@ -57,6 +65,10 @@ impl fmt::Display for Belonging {
             Self::MemoryGroup { limit } => {
                 write!(f, "a memory cgroup with a limit of {}", mebibytes(*limit))
             }
+            Self::Monitor { frames, target } => {
+                let bytes = mebibytes(frames.end.saturating_sub(frames.start));
+                write!(f, "a monitor of DAMON over {bytes} that migrates to node {target}")
+            }
         }
     }
 }
@@ -69,6 +81,8 @@ pub enum Obtained {
     Swap(SwapSpace),
     /// A group that processes can enter.
     Group(MemoryGroup),
+    /// A monitor that is on.
+    Monitor,
 }
 
 /// A belonging, removed on drop; everything in it must be done with by then.
@@ -110,6 +124,9 @@ impl Knobs {
             Belonging::MemoryGroup { limit } => {
                 memcg::make(self, *limit).map(|(making, group)| (making, Obtained::Group(group)))
             }
+            Belonging::Monitor { frames, target } => {
+                monitor::make(self, frames, *target).map(|making| (making, Obtained::Monitor))
+            }
         }?;
         Ok(BelongingGuard { making, obtained })
     }
@@ -128,6 +145,10 @@ mod tests {
             (Belonging::Zram { bytes: 1, algorithm: None }, "a zram device of 1 MiB as swap"),
             (swap_file, "a swap file of 2 MiB in /var"),
             (Belonging::MemoryGroup { limit: 1 << 30 }, "a memory cgroup with a limit of 1024 MiB"),
+            (
+                Belonging::Monitor { frames: 0..1 << 20, target: 3 },
+                "a monitor of DAMON over 1 MiB that migrates to node 3",
+            ),
         ] {
             assert_eq!(what.to_string(), said);
         }

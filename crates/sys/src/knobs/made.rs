@@ -26,6 +26,13 @@ pub(super) enum Made {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         enabled_in: Option<PathBuf>,
     },
+    /// Of DAMON.
+    Monitor {
+        /// Where its frames end: what it is known by.
+        end: u64,
+        /// Whether the kernel's own was on.
+        stat: bool,
+    },
 }
 
 impl Made {
@@ -34,6 +41,7 @@ impl Made {
         match self {
             Self::Zram { number, .. } => format!("/dev/zram{number}").into(),
             Self::SwapFile { path } | Self::MemoryGroup { path, .. } => path.clone(),
+            Self::Monitor { .. } => "/sys/kernel/mm/damon/admin/kdamonds/0".into(),
         }
     }
 }
@@ -44,6 +52,7 @@ impl fmt::Display for Made {
             Self::Zram { bytes, .. } => write!(f, "a zram device of {}", mebibytes(*bytes)),
             Self::SwapFile { .. } => f.write_str("a swap file"),
             Self::MemoryGroup { .. } => f.write_str("a memory cgroup"),
+            Self::Monitor { .. } => f.write_str("a monitor of DAMON"),
         }
     }
 }

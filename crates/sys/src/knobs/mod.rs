@@ -35,6 +35,7 @@ mod lock;
 mod made;
 mod making;
 pub mod memcg;
+pub mod monitor;
 mod outcome;
 mod place;
 mod restore;

@@ -15,7 +15,8 @@ use super::KnobError;
 use crate::machine::Tree;
 
 /// What begins the names of the folders of DAMON (`/sys/kernel/mm/damon`, its modules): whoever
-/// runs it there must find it as it was left, and putting a value back would not do that.
+/// runs it there must find it as it was left, and putting a value back would not do that. A monitor
+/// of one's own is a [belonging](super::monitor).
 const DAMON: &[u8] = b"damon";
 
 /// The directory of the lock and the journal, and the roots below which knobs lie.

@@ -11,7 +11,7 @@ use super::{
     journal::{Change, Entry, Journal, Setting},
     lock::Lock,
     made::Made,
-    memcg,
+    memcg, monitor,
     outcome::{Outcome, Restored},
     swap, value, zram,
 };
@@ -119,6 +119,7 @@ fn remove(place: &Place, made: &Made) -> Outcome {
         Made::Zram { number, diskseq, .. } => zram::remove(place.tree(), *number, *diskseq),
         Made::SwapFile { path } => swap::remove_file(place.tree(), path),
         Made::MemoryGroup { path, enabled_in } => memcg::remove(place, path, enabled_in.as_deref()),
+        Made::Monitor { end, stat } => monitor::remove(place.tree(), *end, *stat),
     };
     removed.unwrap_or_else(|error| Outcome::Remains { why: error.to_string() })
 }

@@ -66,8 +66,10 @@ pub(super) const REFUSALS: &[Refusal<Asked>] = &[
         "it sees stores, and there are none; use kind=anon",
     ),
     Refusal::new(
-        |asked| matches!(asked.mode, Mode::None | Mode::Ours) && asked.tuned.is_hurried,
-        "mode=none|ours with scan=hurried",
+        |asked| {
+            matches!(asked.mode, Mode::None | Mode::Ours | Mode::Damon) && asked.tuned.is_hurried
+        },
+        "mode=none|ours|damon with scan=hurried",
         "nothing is scanned; use mode=numab2",
     ),
     Refusal::new(

@@ -13,6 +13,7 @@
 //! Where a machine has one node all of it runs there, and the record says that nothing can move.
 
 mod asked;
+mod damon;
 mod ground;
 mod mode;
 mod ours;
@@ -58,7 +59,8 @@ pub(super) fn still() -> Vec<Needed> {
 
 const PARAMS: &[Param] = &[
     Param::axis("mode", Kind::Choice(Mode::WORDS), "none").help(
-        "what moves pages: nothing, NUMA balancing 1 or 2, pghot by hint faults or samples, ours",
+        "what moves pages: nothing, NUMA balancing 1 or 2, pghot by hint faults or samples, our \
+         own engine, or DAMON's migrate_hot",
     ),
     Param::axis("kind", Kind::Choice(Memory::WORDS), "anon")
         .help("anonymous memory, half of the accesses stores; or loads of a mapped file"),

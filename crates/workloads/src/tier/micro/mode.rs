@@ -8,7 +8,7 @@
 use pagelab_bench::{Need, Needed, Plain, words};
 use pagelab_sys::machine::Tree;
 
-use super::ours;
+use super::{damon, ours};
 use crate::needs::{Node, Setting, far_node, near_node};
 
 words! {
@@ -24,6 +24,8 @@ words! {
         Pghot = "pghot",
         /// pghot fed by the processor's samples: HWHINTS.
         Hwhints = "pghot-hwhints",
+        /// DAMON's `migrate_hot`, by a monitor of the slow node.
+        Damon = "damon",
         /// Our own engine, by soft-dirty bits.
         Ours = "ours",
     }
@@ -124,8 +126,8 @@ impl Mode {
         match self {
             // It counts as promotion what comes from a lower tier since Linux 6.7 only.
             Self::Numab1 => "numa_pages_migrated",
-            // It moves by a call; the kernel counts whatever moves.
-            Self::Ours => "pgmigrate_success",
+            // It moves by a call, or DAMON does; the kernel counts whatever moves.
+            Self::Ours | Self::Damon => "pgmigrate_success",
             _ => "pgpromote_success",
         }
     }
@@ -140,7 +142,7 @@ impl Mode {
         let Tuned { is_hurried, window_ms } = tuned;
         let (balancing, demotes) = match self {
             Self::None | Self::Ours => ("0", false),
-            Self::Hwhints => ("0", true),
+            Self::Hwhints | Self::Damon => ("0", true),
             Self::Numab1 => ("1", false),
             Self::Numab2 | Self::Pghot => ("2", true),
         };
@@ -180,7 +182,7 @@ impl Mode {
         if self != Self::None {
             needs.push(Node::Far.needed());
         }
-        if !matches!(self, Self::None | Self::Numab1) {
+        if !matches!(self, Self::None | Self::Numab1 | Self::Damon) {
             needs.push(TIERS.needed());
         }
         if self.is_pghot() {
@@ -190,7 +192,12 @@ impl Mode {
             needs.extend([ours::ROOT.needed(), ours::SOURCE.needed()]);
         }
         let settings = self.settings(&Tree::machine(), tuned).into_iter();
-        needs.into_iter().chain(settings.map(Need::needed)).collect()
+        needs.extend(settings.map(Need::needed));
+        // The last: it moves pages as soon as it is there.
+        if self == Self::Damon {
+            needs.push(damon::Monitor.needed());
+        }
+        needs
     }
 }
 

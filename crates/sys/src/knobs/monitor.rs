@@ -1,0 +1,214 @@
+//! A monitor of DAMON of one's own, over the frames of a memory node, that migrates what is hot.
+//!
+//! One idea: DAMON's directory is one for the machine, so a monitor is made only where there is
+//! none, and is all that there is until it is removed: from its folder to its state, in the order
+//! in which the kernel takes it, and gone in the reverse order. What is there and is not as it was
+//! made is somebody's, and is left alone. So are DAMON's settings ([`Place`] admits none of them).
+//!
+//! The kernel's own monitor (`damon_stat`, since Linux 6.17) lets no other run beside it: it is off
+//! meanwhile, and on again where it was.
+//!
+//! [`Place`]: super::Place
+
+use std::{fs, ops::Range, path::PathBuf, time::Duration};
+
+use super::{
+    KnobError, Knobs, Outcome,
+    made::Made,
+    making::Making,
+    value::{again, is_busy, read, write},
+};
+use crate::machine::Tree;
+
+const FOLDER: &str = "sys/kernel/mm/damon/admin/kdamonds";
+const COUNT: &str = "nr_kdamonds";
+const STATE: &str = "0/state";
+const END: &str = "0/contexts/0/targets/0/regions/0/end";
+const STAT: &str = "sys/module/damon_stat/parameters/enabled";
+/// Attempts to take away a monitor that is just ending.
+const ATTEMPTS: u32 = 100;
+const WAIT: Duration = Duration::from_millis(25);
+
+/// What it is made of, below [`FOLDER`], but for its frames and their target. Regions that were
+/// accessed once in the 100 ms of an aggregation are migrated, of their pages (filter `young`)
+/// those that were accessed since; intervals and numbers of regions are the kernel's.
+const STEPS: [(&str, &str); 16] = [
+    (COUNT, "1"),
+    ("0/contexts/nr_contexts", "1"),
+    ("0/contexts/0/operations", "paddr"),
+    ("0/contexts/0/targets/nr_targets", "1"),
+    ("0/contexts/0/targets/0/regions/nr_regions", "1"),
+    ("0/contexts/0/targets/0/regions/0/start", START_FRAME),
+    (END, END_FRAME),
+    ("0/contexts/0/schemes/nr_schemes", "1"),
+    ("0/contexts/0/schemes/0/action", "migrate_hot"),
+    ("0/contexts/0/schemes/0/target_nid", TARGET),
+    ("0/contexts/0/schemes/0/access_pattern/sz/max", "18446744073709551615"),
+    ("0/contexts/0/schemes/0/access_pattern/nr_accesses/min", "1"),
+    ("0/contexts/0/schemes/0/access_pattern/nr_accesses/max", "4294967295"),
+    ("0/contexts/0/schemes/0/access_pattern/age/max", "4294967295"),
+    ("0/contexts/0/schemes/0/filters/nr_filters", "1"),
+    ("0/contexts/0/schemes/0/filters/0/type", "young"),
+];
+/// What stands in [`STEPS`] for what differs.
+const START_FRAME: &str = "start";
+const END_FRAME: &str = "end";
+const TARGET: &str = "target";
+
+/// Whether there is DAMON, and nobody has a monitor.
+pub fn is_free(tree: &Tree) -> bool {
+    tree.number::<u64>(format!("{FOLDER}/{COUNT}")) == Some(0)
+}
+
+fn is_on(tree: &Tree) -> bool {
+    tree.text(STAT).is_some_and(|text| text.trim() == "Y")
+}
+
+/// Makes one, over these addresses of the machine, and turns it on.
+pub(super) fn make<'k>(
+    knobs: &'k Knobs,
+    frames: &Range<u64>,
+    target: usize,
+) -> Result<Making<'k>, KnobError> {
+    let tree = knobs.place.tree();
+    let count = tree.path(format!("{FOLDER}/{COUNT}"));
+    if !is_free(tree) {
+        let why = "no DAMON, or somebody has a monitor, which is never taken away".to_owned();
+        return Err(KnobError::Unsuitable { path: count, why });
+    }
+    let stat = is_on(tree);
+    let making = Making::begin(knobs, Made::Monitor { end: frames.end, stat })?;
+    if stat {
+        set(tree, STAT, "N")?;
+    }
+    for (file, value) in STEPS {
+        let value = match value {
+            START_FRAME => frames.start.to_string(),
+            END_FRAME => frames.end.to_string(),
+            TARGET => target.to_string(),
+            plain => plain.to_owned(),
+        };
+        set(tree, &format!("{FOLDER}/{file}"), &value)?;
+    }
+    set(tree, &format!("{FOLDER}/{STATE}"), "on")?;
+    Ok(making)
+}
+
+fn set(tree: &Tree, file: &str, value: &str) -> Result<(), KnobError> {
+    let path = tree.path(file);
+    let value = value.to_owned();
+    write(&path, &value).map_err(|source| match KnobError::of("write", &path)(source) {
+        KnobError::System(error) => KnobError::Rejected { path, value, source: error.source },
+        denied => denied,
+    })
+}
+
+/// Removes what there is of the one whose frames end there.
+pub(super) fn remove(tree: &Tree, end: u64, stat: bool) -> Result<Outcome, KnobError> {
+    let at = |file: &str| tree.path(format!("{FOLDER}/{file}"));
+    let holds = |file: &str| read(&at(file)).ok();
+    let put = |path: PathBuf, value: &str| {
+        again(ATTEMPTS, WAIT, is_busy, |_| write(&path, value))
+            .map_err(KnobError::of("write", &path))
+    };
+    let outcome = match holds(COUNT).as_deref() {
+        None | Some("0") => Outcome::NotThere,
+        // Until the end is written there is nothing that could be on.
+        Some("1") if holds(END).is_none_or(|found| found == "0" || found == end.to_string()) => {
+            let is_running = holds(STATE).is_some_and(|state| state == "on");
+            if is_running && holds(END) != Some(end.to_string()) {
+                let why = "another monitor is on".to_owned();
+                return Ok(Outcome::NotOurs { why });
+            }
+            if is_running {
+                put(at(STATE), "off")?;
+            }
+            put(at(COUNT), "0")?;
+            Outcome::Removed
+        }
+        Some(count) => {
+            let why = format!("{count} monitors, of other frames");
+            return Ok(Outcome::NotOurs { why });
+        }
+    };
+    if stat && fs::metadata(tree.path(STAT)).is_ok() {
+        put(tree.path(STAT), "Y")?;
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine whose monitor has these files; a file system makes none by itself.
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+        let root = tempfile::tempdir().unwrap();
+        for (file, value) in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, value).unwrap();
+        }
+        let tree = Tree::at(root.path());
+        (root, tree)
+    }
+
+    fn below(file: &str) -> String {
+        format!("{FOLDER}/{file}")
+    }
+
+    #[test]
+    fn what_a_number_makes_is_written_behind_it() {
+        let at = |file: &str| STEPS.iter().position(|step| step.0 == file).unwrap();
+        for (number, folder) in [
+            (COUNT, "0/"),
+            ("0/contexts/nr_contexts", "0/contexts/0/"),
+            ("0/contexts/0/targets/nr_targets", "0/contexts/0/targets/0/"),
+            ("0/contexts/0/targets/0/regions/nr_regions", "0/contexts/0/targets/0/regions/0/"),
+            ("0/contexts/0/schemes/nr_schemes", "0/contexts/0/schemes/0/"),
+            ("0/contexts/0/schemes/0/filters/nr_filters", "0/contexts/0/schemes/0/filters/0/"),
+        ] {
+            let first = STEPS.iter().position(|step| step.0.starts_with(folder)).unwrap();
+            assert!(at(number) < first, "{number}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_as_it_was_made_is_off_before_it_is_gone() {
+        for state in ["on", "off"] {
+            let (count, on, end) = (below(COUNT), below(STATE), below(END));
+            let (_root, tree) = tree(&[(&count, "1"), (&on, state), (&end, "4096"), (STAT, "N")]);
+            assert_eq!(remove(&tree, 4096, true).unwrap(), Outcome::Removed);
+            let found = [&count, &on, STAT].map(|file| tree.text(file).unwrap());
+            assert_eq!(found, ["0", "off", "Y"]);
+        }
+    }
+
+    #[test]
+    fn one_that_was_just_begun_is_gone_and_none_is_none() {
+        let count = below(COUNT);
+        let (_root, begun) = tree(&[(&count, "1")]);
+        assert_eq!(remove(&begun, 4096, false).unwrap(), Outcome::Removed);
+        assert!(is_free(&begun));
+        assert_eq!(remove(&begun, 4096, false).unwrap(), Outcome::NotThere);
+        assert_eq!(remove(&Tree::at("/nowhere"), 4096, true).unwrap(), Outcome::NotThere);
+        assert!(!is_free(&Tree::at("/nowhere")));
+    }
+
+    #[test]
+    fn one_of_somebody_stays_as_it_is() {
+        let (count, on, end) = (below(COUNT), below(STATE), below(END));
+        for files in [
+            &[(&*count, "2"), (&*on, "on"), (&*end, "4096")][..],
+            &[(&*count, "1"), (&*on, "on"), (&*end, "8192")],
+            &[(&*count, "1"), (&*on, "on")],
+        ] {
+            let (_root, tree) = tree(files);
+            assert!(matches!(remove(&tree, 4096, false).unwrap(), Outcome::NotOurs { .. }));
+            assert!(!is_free(&tree));
+            for (file, value) in files {
+                assert_eq!(tree.text(file).unwrap(), *value);
+            }
+        }
+    }
+}
