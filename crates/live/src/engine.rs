@@ -26,6 +26,7 @@ use self::kernel::Kernel;
 pub use self::kernel::wait_until;
 use crate::{
     heat::{Heat, HotRange},
+    large::{Large, Splits},
     log::{Header, Line, Recorder, SCHEMA},
     mover::{Mover, Order, Tally, Went},
     source::{Pages, Sees, Shared, Source},
@@ -47,6 +48,8 @@ pub struct Options {
     pub policy: String,
     /// Bytes a second that are moved, at most.
     pub limit: Option<u64>,
+    /// What becomes of large pages.
+    pub large: Large,
     /// The nodes, top tier first or not, as [`memory_nodes`] gives them.
     ///
     /// [`memory_nodes`]: pagelab_sys::machine::tiers::memory_nodes
@@ -93,6 +96,7 @@ pub struct Engine {
     logged: usize,
     recorder: Recorder,
     mover: Mover,
+    splits: Splits,
     options: Options,
     tree: Tree,
     life: String,
@@ -152,6 +156,7 @@ impl Engine {
             logged: 0,
             recorder,
             mover: Mover::new(options.limit),
+            splits: Splits::new(options.large, Tree::machine()),
             options,
             tree: Tree::machine(),
             life: memory.life.clone(),
@@ -176,6 +181,11 @@ impl Engine {
         self.mover.tally()
     }
 
+    /// Large pages that were split instead of moved.
+    pub fn split(&self) -> u64 {
+        self.splits.count()
+    }
+
     /// Looks, decides and moves once.
     ///
     /// # Errors
@@ -186,6 +196,7 @@ impl Engine {
         if is_another {
             (self.space, self.heat) = (Space::default(), Heat::default());
             (self.capacity, self.logged, self.armed) = (0, 0, None);
+            self.splits.forget();
         }
         if !self.source.is_ready()? {
             return Ok(Pass::default());
@@ -334,6 +345,10 @@ impl Engine {
                 continue;
             }
             let to_node = i32::try_from(node.id).unwrap_or(-1);
+            let unit = Unit { first, pages, address };
+            if is_top(to) && !self.splits.may_move(self.pid, unit, self.sum.looks) {
+                continue;
+            }
             pass.wanted += if is_top(to) { u64::from(pages) } else { 0 };
             orders.push(Order { first, pages, address, to: to_node });
         }

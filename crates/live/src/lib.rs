@@ -10,6 +10,7 @@
 pub mod board;
 pub mod engine;
 pub mod heat;
+mod large;
 pub mod log;
 pub mod mover;
 pub mod predict;
@@ -20,6 +21,7 @@ pub mod status;
 pub mod target;
 
 pub use engine::{Engine, Options, Pass};
+pub use large::Large;
 pub use reason::Reason;
 
 /// Bytes of a base page.

@@ -47,7 +47,7 @@ pub struct Lack {
 }
 
 impl Lack {
-    fn new(what: impl Into<String>, cure: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { what: what.into(), cure: cure.into() }
     }
 }
@@ -216,7 +216,7 @@ pub const SOURCES: &[Source] = &[
         summary: "the kernel's own hint faults of NUMA balancing, told by perf",
         sees: Sees::Accesses,
         reach: Reach::Foreign,
-        privilege: "kernel.numa_balancing on; root, or perf_event_paranoid of 2 or less",
+        privilege: "kernel.numa_balancing at 1 or 3; root, or perf_event_paranoid of 2 or less",
         cost: "a record for each minor fault; the faults are there anyway",
         probe: hint_faults::probe,
         opens: Opens::Pages(hint_faults::open),

@@ -3,7 +3,9 @@
 //! The one idea: where NUMA balancing is on, the kernel marks the pages of a process in turn, and
 //! the next access to one, load or store, is a minor fault, which perf tells with its address. The
 //! faults are the kernel's own; nothing is added but the telling. What was not marked is not known
-//! to be idle, so a look ends when the kernel has marked everything once (`numa_scan_seq`).
+//! to be idle, so a look ends when the kernel has marked everything once (`numa_scan_seq`). By mode
+//! 2 alone it never marks what lies in the top tier, which would look idle there and be demoted:
+//! bit 0 must be set, too.
 
 use std::{fs, ops::Range};
 
@@ -17,6 +19,11 @@ use super::{Lack, Pages, split};
 use crate::{PAGE, target::Refused};
 
 const BALANCING: &str = "proc/sys/kernel/numa_balancing";
+/// `NUMA_BALANCING_NORMAL`: pages are marked wherever they lie.
+const NORMAL: u64 = 1;
+/// The kernel moves what it marks, too, but for mode 3 without a budget.
+const CURE: &str = "sysctl kernel.numa_balancing=3, and \
+    kernel.numa_balancing_promote_rate_limit_MBps=0 where only pagelab is to promote";
 const RING_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -31,9 +38,9 @@ struct HintFaults {
 pub(super) fn probe(tree: &Tree) -> Result<(), Lack> {
     match tree.number::<u64>(BALANCING) {
         None => Err(Lack::new("the kernel has no NUMA balancing", "CONFIG_NUMA_BALANCING")),
-        Some(0) => {
-            let cure = "sysctl kernel.numa_balancing=1 (2 promotes by itself)";
-            Err(Lack::new("the kernel marks no pages", cure))
+        Some(mode) if mode & NORMAL == 0 => {
+            let what = if mode == 0 { "no pages" } else { "no pages of the fast memory" };
+            Err(Lack::new(format!("the kernel marks {what}"), CURE))
         }
         Some(_) => match passes(std::process::id()) {
             Some(_) => Ok(()),
@@ -141,7 +148,9 @@ mod tests {
         assert!(probe(&tree).unwrap_err().what.contains("no NUMA balancing"));
         let path = folder.path().join(BALANCING);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "0\n").unwrap();
+        fs::write(&path, "0\n").unwrap();
         assert!(probe(&tree).unwrap_err().cure.contains("sysctl"));
+        fs::write(&path, "2\n").unwrap();
+        assert!(probe(&tree).unwrap_err().what.contains("fast memory"));
     }
 }

@@ -26,6 +26,7 @@ pub struct Draws {
     accesses: u64,
     slot: usize,
     stores: bool,
+    waits: bool,
 }
 
 impl Draws {
@@ -41,7 +42,19 @@ impl Draws {
         // Neighbouring seeds start far from each other.
         let mut state = ((seed << 16) | thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         state ^= state >> 31;
-        Self { state, pages, accesses, slot: if stores { slot } else { 0 }, stores }
+        let slot = if stores { slot } else { 0 };
+        Self { state, pages, accesses, slot, stores, waits: false }
+    }
+
+    /// The same, but that the next page is drawn with what the last load found: none can begin
+    /// before the one in front of it has ended. Every second access is a store.
+    ///
+    /// # Panics
+    /// Where nothing is stored.
+    #[must_use]
+    pub fn waiting(self) -> Self {
+        assert!(self.stores, "words that nobody stores to are no draw");
+        Self { waits: true, ..self }
     }
 
     /// The byte of its word in each page.
@@ -68,6 +81,7 @@ impl Draws {
                 *page = nth;
             } else {
                 sum = mix(sum, *page);
+                state = state.wrapping_add(if self.waits { *page } else { 0 });
             }
         }
         sum
@@ -83,7 +97,10 @@ impl Area {
         let (layout, bytes) = (self.layout(), draws.pages as usize * BASE_PAGE);
         assert!(layout.windows == 1 && layout.bytes() >= bytes, "pages outside the area");
         let base = self.base_ptr().wrapping_add(draws.slot);
-        if draws.stores {
+        if draws.waits {
+            // SAFETY: so many pages are mapped at the base, writable, while `self` is borrowed.
+            unsafe { one_by_one(base, draws.state, draws.pages, draws.accesses) }
+        } else if draws.stores {
             // SAFETY: so many pages are mapped at the base, writable, while `self` is borrowed.
             unsafe { both(base, draws.state, draws.pages, draws.accesses) }
         } else {
@@ -126,6 +143,26 @@ unsafe fn both(base: *mut u8, mut state: u64, pages: u32, accesses: u64) -> u64 
 }
 
 /// # Safety
+/// As [`both`].
+#[inline(never)]
+unsafe fn one_by_one(base: *mut u8, mut state: u64, pages: u32, accesses: u64) -> u64 {
+    let (mut sum, mut nth) = (0_u64, 0_u64);
+    while nth < accesses {
+        let at = word_at(base, draw(&mut state, pages) * BASE_PAGE);
+        // SAFETY: the page is one of those that the caller answers for.
+        let word = unsafe { at.read_volatile() };
+        (sum, state) = (mix(sum, word), state.wrapping_add(word));
+        if nth + 1 < accesses {
+            let at = word_at(base, draw(&mut state, pages) * BASE_PAGE);
+            // SAFETY: as above.
+            unsafe { at.write_volatile(nth + 1) };
+        }
+        nth += 2;
+    }
+    sum
+}
+
+/// # Safety
 /// As [`both`], but that nothing is stored.
 #[inline(never)]
 unsafe fn loads(base: *mut u8, mut state: u64, pages: u32, accesses: u64) -> u64 {
@@ -153,8 +190,14 @@ mod tests {
     #[test]
     fn memory_holds_what_a_replay_says_and_one_access_less_shows() {
         let area = area();
-        for (thread, stores) in [(0, true), (1, true), (63, true), (511, true), (2, false)] {
-            let draws = Draws::of(7, thread, PAGES, 1001, stores);
+        let both = |thread| Draws::of(7, thread, PAGES, 1001, true);
+        let loads = Draws::of(7, 2, PAGES, 1001, false);
+        for (thread, draws) in [0, 1, 63, 511]
+            .map(|thread| (thread, both(thread)))
+            .into_iter()
+            .chain([(2, loads), (3, both(3).waiting())])
+        {
+            let stores = draws.stores;
             let mut words = vec![0; PAGES as usize];
             if !stores {
                 let all = words.iter_mut().enumerate();

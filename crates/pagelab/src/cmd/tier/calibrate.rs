@@ -3,13 +3,17 @@
 //!
 //! The one idea: it is a run of `tier/curve` with another ending. What was measured goes into a
 //! scenario file, each number with where it comes from; the exponent that the simulator would need
-//! beside the two ends is fitted, and how far it is off is said.
+//! beside the two ends is fitted, and how far it is off is said. Beside it stands what a load of
+//! each node takes that waits for the one before it, alone and with more threads that do the same,
+//! and how many bytes that brings: latency and bandwidth of a node under load.
 
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command};
-use pagelab_bench::{Read, Workload, runner::Runner, suite::Entry};
-use pagelab_record::{Clock, Measured, Outcome, Record, stats::Samples, units::display_bytes};
+use pagelab_bench::{Read, Workload, plan::Plan, runner::Runner, suite::Entry};
+use pagelab_record::{
+    Case, Clock, Measured, Outcome, Record, stats::Samples, units::display_bytes,
+};
 use pagelab_workloads::tier::curve::CURVE;
 use serde_json::json;
 
@@ -38,10 +42,39 @@ pub(super) fn describe(command: Command) -> Command {
         .about("Measure what a share of accesses to slow memory costs, for tier simulate")
         .long_about(
             "Measure what a share of accesses to slow memory costs, for tier simulate.\n\n\
-             The same accesses over eleven placements, in which nothing moves. On a machine with \
+             The same accesses over eleven placements, in which nothing moves; then latency and \
+             bandwidth of each node under load, with 1, 2, 4 threads and so on. On a machine with \
              one node there is one point, everything fast. Not yet seen on hardware with two.",
         );
     Format::of(command, &["terminal", "json"]).args(args::flags(&CURVE, ""))
+}
+
+/// The parameter that tells the accesses of a node under load from those of the curve.
+const WAITS: &str = "waits";
+/// The placements that have everything on one node, and what those nodes are called.
+const NODES: [(&str, &str); 2] = [("0", "fast"), ("100", "slow")];
+
+/// The curve, and each node by itself under more and more threads.
+fn planned(matches: &ArgMatches, short: &Short) -> Result<Plan, Failure> {
+    let axes = args::axes(&CURVE, matches);
+    if axes.iter().any(|(name, _)| name == WAITS) {
+        let text = "the curve is of accesses that do not wait, nodes under load of such as do: \
+                    leave out --waits, both are measured";
+        return Err(Failure::usage_text(text));
+    }
+    let mut plan = plan_of_cases(&Entry::new(&CURVE, axes.clone()), short)?;
+    let most = plan.cases.iter().filter_map(|planned| planned.case.count("threads")).max();
+    let mut threads: Vec<u64> =
+        (0..32).map(|doubled| 1 << doubled).take_while(|count| Some(*count) < most).collect();
+    threads.extend(most);
+    let varied = ["share", "threads"];
+    let mut axes: Vec<(String, Vec<String>)> =
+        axes.into_iter().filter(|(name, _)| !varied.contains(&name.as_str())).collect();
+    axes.push(("share".to_owned(), NODES.map(|(share, _)| share.to_owned()).into()));
+    axes.push(("threads".to_owned(), threads.iter().map(u64::to_string).collect()));
+    axes.push((WAITS.to_owned(), vec!["yes".to_owned()]));
+    plan.cases.extend(plan_of_cases(&Entry::new(&CURVE, axes), short)?.cases);
+    Ok(plan)
 }
 
 /// Measures and prints.
@@ -51,23 +84,30 @@ pub(super) fn describe(command: Command) -> Command {
 pub(super) fn calibrate(matches: &ArgMatches) -> Result<Exit, Failure> {
     let flags: Flags = args::of(matches)?;
     let target = flags.write.as_deref().map(output::create).transpose()?;
-    let plan = plan_of_cases(&Entry::new(&CURVE, args::axes(&CURVE, matches)), &flags.short)?;
+    let plan = planned(matches, &flags.short)?;
     let place = flags.short.output.place();
     let quiet = flags.short.quiet.quiet;
     let runner: Runner = settings::runner(&place.run, &plan.cases, std::time::Duration::ZERO)?;
     let run = Run::start(&place, session::header(&place.run, "", &[], &plan))?;
     let done = session::carry_out(runner, run, &plan, quiet)?;
     let curve = done.records.iter().find_map(Curve::of);
+    let loaded: Vec<Loaded> = done.records.iter().flat_map(Loaded::of).collect();
     output::drawn(&match (flags.short.format.format.as_str(), &curve) {
-        ("json", curve) => format!("{}\n", json!(curve.as_ref().map(Curve::json))),
+        ("json", curve) => {
+            let mut told = json!(curve.as_ref().map(Curve::json));
+            if let Some(told) = told.as_object_mut() {
+                told.insert("nodes".to_owned(), loaded.iter().map(Loaded::json).collect());
+            }
+            format!("{told}\n")
+        }
         (_, None) => done.report.terminal(output::style()),
-        (_, Some(curve)) => curve.text(),
+        (_, Some(curve)) => curve.text() + &loaded.iter().map(Loaded::text).collect::<String>(),
     })?;
     if let Some((target, path)) = target.zip(flags.write.as_deref()) {
         let curve = curve.as_ref().ok_or_else(|| {
             Failure::host(anyhow::anyhow!("there is no curve: no record of it is valid"))
         })?;
-        output::write(target, path, &curve.scenario())?;
+        output::write(target, path, &curve.scenario(&loaded))?;
     }
     done.tell();
     Ok(done.exit)
@@ -88,7 +128,8 @@ impl Curve {
     /// Of a record that is valid.
     fn of(record: &Record) -> Option<Self> {
         let Outcome::Measured(measured) = &record.outcome else { return None };
-        if record.workload != CURVE.name() || !measured.is_valid() {
+        let is_of_curve = record.workload == CURVE.name() && !record.case.is(WAITS, "yes");
+        if !is_of_curve || !measured.is_valid() {
             return None;
         }
         let (size, threads) = (record.case.bytes("size")?, record.case.count("threads")?);
@@ -154,7 +195,7 @@ impl Curve {
     }
 
     /// As a scenario, each number with where it comes from.
-    fn scenario(&self) -> String {
+    fn scenario(&self, loaded: &[Loaded]) -> String {
         let from = format!("tier/curve, run {}", self.run);
         let measured = |value: &str| format!("{{ value = {value}, measured = \"{from}\" }}");
         let points: Vec<String> =
@@ -165,8 +206,10 @@ impl Curve {
             _ => points.join(", "),
         };
         let all = self.accesses * self.threads;
+        let nodes = loaded.iter().fold(String::new(), |text, one| text + "# " + &one.text());
         format!(
             "# {from}: what a share of the accesses in slow memory costs.\n\
+             {nodes}\
              name = \"calibrated\"\n\
              summary = \"a measured curve, uniform accesses, policies with their defaults\"\n\
              seed = 1\n\
@@ -183,6 +226,59 @@ impl Curve {
             measured(&all.to_string()),
             measured(&self.threads.to_string()),
         )
+    }
+}
+
+/// A node with so many threads on it.
+#[derive(Debug, Clone, PartialEq)]
+struct Loaded {
+    node: &'static str,
+    threads: u64,
+    /// What a load takes that waits for the one before it.
+    load_ns: f64,
+    /// Of lines that were loaded or stored to, by all threads.
+    bytes_per_second: f64,
+}
+
+impl Loaded {
+    const LINE: f64 = 64.0;
+
+    /// Of a record that is valid.
+    fn of(record: &Record) -> Vec<Self> {
+        let is_mine = record.workload == CURVE.name() && record.case.is(WAITS, "yes");
+        match &record.outcome {
+            Outcome::Measured(measured) if is_mine && measured.is_valid() => {
+                Self::of_case(&record.case, |share| seconds(measured, share))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Of a case, whose placements took so many seconds.
+    fn of_case(case: &Case, seconds: impl Fn(&str) -> Option<f64>) -> Vec<Self> {
+        let (Some(threads), Some(accesses)) = (case.count("threads"), case.count("accesses"))
+        else {
+            return Vec::new();
+        };
+        let of_node = |(share, node)| {
+            let seconds = seconds(share).filter(|seconds| *seconds > 0.0)?;
+            // Every second access is a load.
+            let load_ns = seconds * 1e9 / (accesses as f64 / 2.0);
+            let bytes_per_second = (threads * accesses) as f64 * Self::LINE / seconds;
+            Some(Self { node, threads, load_ns, bytes_per_second })
+        };
+        NODES.into_iter().filter_map(of_node).collect()
+    }
+
+    fn text(&self) -> String {
+        let Self { node, threads, load_ns, bytes_per_second } = self;
+        let rate = bytes_per_second / 1e9;
+        format!("{node} node, {threads} threads: {load_ns:.1} ns a load, {rate:.3} GB/s\n")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({ "node": self.node, "threads": self.threads, "load_ns": self.load_ns,
+            "bytes_per_second": self.bytes_per_second })
     }
 }
 
@@ -218,14 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn a_load_waits_for_half_of_the_accesses_and_all_of_them_are_lines() {
+        let case = Case::default().with("threads", "4").with("accesses", "1000");
+        let seconds = |share: &str| (share == "100").then_some(400e-6);
+        let [found] = &Loaded::of_case(&case, seconds)[..] else { panic!("two nodes") };
+        assert_eq!((found.node, found.threads), ("slow", 4));
+        assert!((found.load_ns - 800.0).abs() < 1e-6, "{found:?}");
+        assert!((found.bytes_per_second - 0.64e9).abs() < 1.0, "{found:?}");
+    }
+
+    #[test]
     fn a_scenario_is_one_that_the_simulator_reads() {
         let folder = tempfile::tempdir().unwrap();
         let one = Curve { points: vec![(0.0, 0.25)], ..curve(|_| 1.0) };
+        let loaded = [Loaded { node: "fast", threads: 2, load_ns: 80.0, bytes_per_second: 3.2e9 }];
         for (name, curve) in [("two", curve(|u| 1.0 + u * u)), ("one", one)] {
             let path = folder.path().join(format!("{name}.toml"));
-            std::fs::write(&path, curve.scenario()).unwrap();
+            std::fs::write(&path, curve.scenario(&loaded)).unwrap();
             let path = path.to_str().unwrap();
-            preset::load(path).unwrap_or_else(|why| panic!("{why}:\n{}", curve.scenario()));
+            preset::load(path).unwrap_or_else(|why| panic!("{why}:\n{}", curve.scenario(&loaded)));
         }
     }
 }

@@ -1,8 +1,11 @@
 //! `pagelab tier explain`: what each policy is worth to a program, said before it is tried.
 //!
 //! The one idea: the program runs once while nothing moves and is watched; from that, and from the
-//! measured curve of the machine, comes a time for each policy. Then it runs once more under each,
-//! and how far the prediction was off is printed, whatever it is.
+//! measured curve of the machine, comes a time for each policy. Then it runs under each, in turns,
+//! and how far the prediction was off is printed, whatever it is, with the range of what came: no
+//! two runs are alike.
+
+mod told;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -10,12 +13,14 @@ use clap::Args;
 use pagelab_live::{
     Reason,
     predict::{Curve, Predicted, predict},
+    source::Source,
 };
 use pagelab_sys::machine::{Tree, tiers::MemoryNode};
 use pagelab_tier::{Row as _, policy::Needs};
 use pagelab_workloads::tier::preset;
 use serde_json::{Value, json};
 
+use self::told::{Spread, Told, Took, seconds};
 use super::promote::{Asked, Kept, Once, Promote};
 use crate::{
     args::Run,
@@ -32,8 +37,10 @@ const UNSEEN: &str = "not yet seen on hardware with two tiers";
 ///
 /// Runs the program once while nothing moves, predicts from what was seen and from the curve of
 /// the machine how long it would take under each policy, runs it under each, and says by how much
-/// the prediction was off. The program keeps its terminal; what came of it follows on stderr. On
-/// one node nothing can be promoted: it says so, and every policy is predicted to change nothing.
+/// the prediction was off, as the median of its runs and their range. With the policy none it says,
+/// too, what watching costs: in each turn the program runs once with nobody beside. It keeps its
+/// terminal; what came of it follows on stderr. On one node nothing can be promoted: it says so,
+/// and every policy is predicted to change nothing.
 /// Not yet seen on hardware with two tiers.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
@@ -45,6 +52,10 @@ pub(super) struct Explain {
     curve: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
+    /// Run the program so often under each policy, in turns.
+    #[arg(long, value_name = "COUNT", default_value = "3")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
     /// The program and its arguments, after --.
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -82,34 +93,30 @@ impl Run for Explain {
         let told = |policy: &String| -> Result<Told, Failure> {
             let found = predict(&mut &log[..], policy, &curve, watched.ns, self.asked.limit);
             let predicted = found.map_err(|why| Failure::internal(anyhow::Error::new(why)))?;
-            Ok(Told { policy: policy.clone(), predicted, took: None })
+            Ok(Told { policy: policy.clone(), predicted, took: Vec::new() })
         };
         let mut told: Vec<Told> = self.policy.iter().map(told).collect::<Result<_, _>>()?;
         // Before any of them is tried.
         for line in self.before(&watched, &told, stays.as_ref()) {
             output::warn(&line);
         }
-        let is_good = |once: &Once| once.ended.status.success();
-        let mut last = watched;
-        let watched_ns = last.ns;
-        for one in &mut told {
-            if !is_good(&last) {
-                output::warn("the program failed: it is not run again");
-                break;
+        let watched_ns = watched.ns;
+        let mut alone = Vec::new();
+        let last = self.tried(watched, &mut told, &mut alone, source, &nodes)?;
+        let costs = told.iter().find(|one| one.policy == NONE).and_then(|one| one.slower(&alone));
+        if !self.asked.format.is_json() {
+            told.iter().map(Told::text).for_each(|text| output::warn(&text));
+            if let Some(costs) = &costs {
+                let name = source.name;
+                output::warn(&format!("watched by {name} it is slower by {}", costs.text()));
             }
-            let asked = self.under(&one.policy, None);
-            let once = asked.once(source, &asked.options(nodes.clone()))?;
-            one.took = Some(Took::of(&once));
-            if !self.asked.format.is_json() {
-                output::warn(&one.text());
-            }
-            last = once;
         }
         if self.asked.format.is_json() {
             let why =
                 stays.map(|why| json!({ "why": why, "says": why.to_string(), "cure": why.cure() }));
             let told: Vec<Value> = told.iter().map(Told::json).collect();
-            let all = json!({ "watched_ns": watched_ns, "policies": told,
+            let costs = costs.as_ref().map(Spread::json);
+            let all = json!({ "watched_ns": watched_ns, "policies": told, "watching": costs,
                 "nothing_moves": why, "note": UNSEEN });
             output::warn(&all.to_string());
         }
@@ -120,6 +127,40 @@ impl Run for Explain {
 impl Explain {
     fn under(&self, policy: &str, kept: Option<Kept>) -> Promote {
         Promote::of_program(&self.asked, &self.program, policy, kept)
+    }
+
+    /// Runs the program under each policy, and with nobody beside for what watching costs, so often
+    /// as was asked for or until it fails; every second turn goes the other way round. What the
+    /// last run was.
+    fn tried(
+        &self,
+        watched: Once,
+        told: &mut [Told],
+        alone: &mut Vec<u64>,
+        source: &'static Source,
+        nodes: &[MemoryNode],
+    ) -> Result<Once, Failure> {
+        let mut last = watched;
+        let is_compared = told.iter().any(|one| one.policy == NONE);
+        let steps = told.len() + usize::from(is_compared);
+        for turn in 0..self.runs {
+            for step in 0..steps {
+                let step = if turn % 2 == 0 { step } else { steps - 1 - step };
+                if !last.ended.status.success() {
+                    output::warn("the program failed: it is not run again");
+                    return Ok(last);
+                }
+                if let Some(one) = told.get_mut(step) {
+                    let asked = self.under(&one.policy, None);
+                    last = asked.once(source, &asked.options(nodes.to_vec()))?;
+                    one.took.push(Took::of(&last));
+                } else {
+                    last = self.under(NONE, None).alone()?;
+                    alone.push(last.ns);
+                }
+            }
+        }
+        Ok(last)
     }
 
     /// What is known before any policy is tried.
@@ -171,97 +212,9 @@ fn measured(path: &std::path::Path) -> Result<Curve, Failure> {
     Curve::new(points).map_err(of)
 }
 
-/// A policy, what was predicted of it, and what came.
-#[derive(Debug)]
-struct Told {
-    policy: String,
-    predicted: Predicted,
-    took: Option<Took>,
-}
-
-#[derive(Debug)]
-struct Took {
-    ns: u64,
-    promoted: u64,
-    demoted: u64,
-}
-
-impl Took {
-    fn of(once: &Once) -> Self {
-        Self { ns: once.ns, promoted: once.sum.promoted, demoted: once.sum.demoted }
-    }
-}
-
-impl Told {
-    /// By how much the prediction was off, as a share of what came.
-    fn error(&self) -> Option<f64> {
-        let took = self.took.as_ref().filter(|took| took.ns > 0)?;
-        Some(self.predicted.ns as f64 / took.ns as f64 - 1.0)
-    }
-
-    fn text(&self) -> String {
-        let Some((Took { ns, promoted, demoted }, error)) = self.took.as_ref().zip(self.error())
-        else {
-            return format!("{}: not run", self.policy);
-        };
-        let Predicted { ns: predicted, promoted: up, demoted: down, .. } = self.predicted;
-        format!(
-            "{}: took {}, predicted {}, off by {:+.1} %; {promoted} pages promoted, predicted \
-             {up}; {demoted} demoted, predicted {down}",
-            self.policy,
-            seconds(*ns),
-            seconds(predicted),
-            error * 100.0
-        )
-    }
-
-    fn json(&self) -> Value {
-        let took = self.took.as_ref().map(|Took { ns, promoted, demoted }| {
-            json!({ "ns": ns, "promoted": promoted, "demoted": demoted })
-        });
-        json!({ "policy": self.policy, "predicted": self.predicted, "took": took,
-            "error": self.error() })
-    }
-}
-
-fn seconds(ns: u64) -> String {
-    format!("{:.3} s", ns as f64 / 1e9)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn told(predicted: u64, took: Option<u64>) -> Told {
-        let predicted = Predicted {
-            ns: predicted,
-            promoted: 10,
-            demoted: 0,
-            watched_share: 1.0,
-            share: 0.2,
-            looks: 10,
-        };
-        let took = took.map(|ns| Took { ns, promoted: 9, demoted: 1 });
-        Told { policy: "history".into(), predicted, took }
-    }
-
-    #[test]
-    fn an_error_is_a_share_of_what_came() {
-        let error = told(6_000_000_000, Some(8_000_000_000)).error().unwrap();
-        assert!((error + 0.25).abs() < 1e-12);
-        assert_eq!(told(1, None).error(), None);
-        assert_eq!(told(1, Some(0)).error(), None);
-    }
-
-    #[test]
-    fn what_came_stands_beside_what_was_predicted() {
-        let text = told(6_000_000_000, Some(8_000_000_000)).text();
-        let pages = "9 pages promoted, predicted 10";
-        for part in ["took 8.000 s", "predicted 6.000 s", "-25.0 %", pages] {
-            assert!(text.contains(part), "{text}");
-        }
-        assert!(told(1, None).text().contains("not run"));
-    }
 
     #[test]
     fn where_no_node_is_lower_the_reason_is_said() {

@@ -13,7 +13,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::Args;
 use pagelab_bench::asked::Seconds;
 use pagelab_live::{
-    Options, Reason,
+    Large, Options, Reason,
     source::{self, Reach, SOURCES, Source},
     status,
     target::{self, Refused},
@@ -88,6 +88,10 @@ pub(super) struct Asked {
     /// Bytes a second that are moved, at most, such as 100m.
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(super) limit: Option<u64>,
+    /// What becomes of large pages that are hot: whole moves them as they are, split has the kernel
+    /// split them, and moves the base pages that are used.
+    #[arg(long, value_name = "RULE", default_value = "whole")]
+    large: Large,
     /// Seconds between two looks.
     #[arg(long, value_name = "SECONDS", default_value = "1")]
     interval: Seconds,
@@ -197,19 +201,28 @@ impl Promote {
     }
 
     pub(super) fn options(&self, nodes: Vec<MemoryNode>) -> Options {
-        Options { policy: self.policy.clone(), limit: self.asked.limit, nodes }
+        let Asked { limit, large, .. } = self.asked;
+        Options { policy: self.policy.clone(), limit, large, nodes }
     }
 
     /// Runs the program to its end, under an engine.
     pub(super) fn once(&self, source: &'static Source, options: &Options) -> Result<Once, Failure> {
         let began = monotonic_raw_ns();
-        let mut started = Started::new(&self.program, source)?;
+        let mut started = Started::new(&self.program, Some(source))?;
         let followed = self.follow(source, options, Some(&mut started));
         // Whatever became of the engine, the program runs to its end.
         let complaints = started.complaints();
         let ended = started.end()?;
         let ns = ended.at_ns.saturating_sub(began);
         Ok(Once { sum: followed?, ended, ns, complaints })
+    }
+
+    /// Runs the program to its end with nobody beside.
+    pub(super) fn alone(&self) -> Result<Once, Failure> {
+        let began = monotonic_raw_ns();
+        let ended = Started::new(&self.program, None)?.end()?;
+        let ns = ended.at_ns.saturating_sub(began);
+        Ok(Once { sum: Sum::default(), ended, ns, complaints: Vec::new() })
     }
 
     fn drawn(&self, sum: &Sum) -> String {
@@ -262,6 +275,13 @@ impl Promote {
     }
 
     pub(super) fn source(&self, tree: &Tree) -> Result<&'static Source, Failure> {
+        self.asked.large.probe(tree).map_err(|lack| {
+            Failure::host(anyhow::anyhow!(
+                "--large split: {}; to have it: {}",
+                lack.what,
+                lack.cure
+            ))
+        })?;
         let reach = if self.program.is_empty() { Reach::Foreign } else { Reach::Own };
         source::choose(self.asked.source.as_deref(), reach, tree).map_err(|lacks| {
             let lack = |(name, lack): &(String, source::Lack)| {

@@ -97,6 +97,8 @@ const PARAMS: &[Param] = &[
     Param::axis("accesses", Kind::Ops, "1m").help("accesses of each thread, an even number"),
     Param::axis("seed", Kind::Count { max: 1 << 32, auto: false }, "1")
         .help("where the draws begin: pages and their order follow from it"),
+    Param::axis("waits", Kind::Choice(&["no", "yes"]), "no")
+        .help("yes: a load begins when the one before it has ended, so that its latency shows"),
     space::CPU,
     Param { default: "3", ..space::ROUNDS }.help("repetitions in each process, all of them kept"),
     Param { kind: Kind::Choice(Lie::WORDS), ..space::LIE },
@@ -107,6 +109,7 @@ const PARAMS: &[Param] = &[
 pub struct Asked {
     shares: Vec<Share>,
     drawn: Drawn,
+    waits: bool,
     rounds: Option<u32>,
     lie: Lie,
 }
@@ -128,12 +131,21 @@ fn of(case: &Case) -> Asked {
     Asked {
         shares: case.words("share"),
         drawn: Drawn::of(case),
+        waits: case.is("waits", "yes"),
         rounds: case.count("rounds").and_then(|rounds| u32::try_from(rounds).ok()),
         lie: case.word("lie"),
     }
 }
 
 impl Asked {
+    fn draws(&self) -> Vec<Draws> {
+        let mut draws = self.drawn.draws(true);
+        if self.waits {
+            draws = draws.into_iter().map(Draws::waiting).collect();
+        }
+        draws
+    }
+
     /// What a placement lacks here.
     fn lacks(share: Share) -> Option<Node> {
         Some(Node::Far).filter(|far| share != Share::S0 && !far.check())
@@ -182,7 +194,7 @@ impl Experiment for Asked {
             near: near_node().unwrap_or(0),
             slow,
             pages: self.drawn.pages(),
-            draws: self.drawn.draws(true),
+            draws: self.draws(),
             cpus: self.drawn.places(),
             lie: self.lie,
         });

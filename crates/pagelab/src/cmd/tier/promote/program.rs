@@ -34,21 +34,19 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// Starts it, for a source.
+    /// Starts it, for a source where there is one.
     ///
     /// # Errors
     /// When there is no such program, or no library.
-    pub(super) fn new(words: &[OsString], source: &Source) -> Result<Self, Failure> {
+    pub(super) fn new(words: &[OsString], source: Option<&Source>) -> Result<Self, Failure> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(Failure::usage_text("no program after --"));
         };
         let name = || program.to_string_lossy().into_owned();
         let mut command = std::process::Command::new(program);
         command.args(arguments);
-        let yard = match source.opens {
-            Opens::Inside(_) => Some(prepare(&mut command, source)?),
-            _ => None,
-        };
+        let inside = source.filter(|source| matches!(source.opens, Opens::Inside(_)));
+        let yard = inside.map(|source| prepare(&mut command, source)).transpose()?;
         relay::begin();
         let waiting = Waiting::prepare(command).with_context(name).map_err(Failure::host)?;
         relay::to(waiting.pid());

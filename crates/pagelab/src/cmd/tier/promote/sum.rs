@@ -17,7 +17,10 @@ pub(in crate::cmd::tier) struct Sum {
     pub(in crate::cmd::tier) promoted: u64,
     pub(in crate::cmd::tier) demoted: u64,
     calls: u64,
+    split: u64,
     waited_ns: u64,
+    moving_ns: u64,
+    run_ns: u64,
     failed: BTreeMap<i32, u64>,
     last: BTreeMap<u32, Pass>,
     looks: BTreeMap<u32, u64>,
@@ -42,7 +45,10 @@ impl Sum {
     pub(super) fn take(&mut self, engine: &Engine) {
         let tally = engine.tally();
         self.calls += tally.calls;
+        self.split += engine.split();
         self.waited_ns += tally.waited_ns;
+        self.moving_ns += tally.moving_ns;
+        self.run_ns += tally.run_ns;
         for (errno, pages) in &tally.failed {
             *self.failed.entry(*errno).or_default() += pages;
         }
@@ -78,7 +84,8 @@ impl Sum {
             .map(|(pid, (hot, ranges))| (pid.to_string(), json!({ "hot": hot, "ranges": ranges })))
             .collect();
         json!({ "passes": self.passes, "promoted": self.promoted, "demoted": self.demoted,
-            "calls": self.calls, "waited_ns": self.waited_ns, "failed": self.failed,
+            "calls": self.calls, "split": self.split, "waited_ns": self.waited_ns,
+            "moving_ns": self.moving_ns, "run_ns": self.run_ns, "failed": self.failed,
             "last": last, "hottest": hottest, "reasons": reasons, "ended": self.ended })
     }
 
@@ -87,6 +94,16 @@ impl Sum {
             "{} pages promoted, {} demoted, in {} passes and {} calls\n",
             self.promoted, self.demoted, self.passes, self.calls
         );
+        if self.run_ns > 0 {
+            text.push_str(&format!(
+                "{:.1} ms in the calls that move, {:.1} % of what moving took\n",
+                self.moving_ns as f64 / 1e6,
+                self.moving_ns as f64 / self.run_ns as f64 * 100.0
+            ));
+        }
+        if self.split > 0 {
+            text.push_str(&format!("{} large pages split\n", self.split));
+        }
         for (errno, pages) in &self.failed {
             let why = match errno {
                 0 => "for no reason that the kernel named".to_owned(),
