@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    cases::{CASES, tier, tries},
+    cases::{CASES, tier::target, tries},
     guest::Guest,
 };
 
@@ -60,7 +60,7 @@ fn dispatch(words: &[&str]) -> Result<bool> {
             conduct::case(&guest, cases::find(name).context("no such case")?);
             Ok(true)
         }
-        [tier::HEAT, bytes, seed, pages] => tier::heat(bytes, seed, pages).map(|()| true),
+        [target::HEAT, bytes, seed, pages] => target::heat(bytes, seed, pages).map(|()| true),
         [tries::HOLD] => tries::hold().map(|()| true),
         _ => bail!("usage: guest list | guest run NAME…"),
     }

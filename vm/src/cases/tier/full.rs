@@ -1,0 +1,125 @@
+//! A full fast node: cold pages make room for hot ones, by our engine and by the kernel.
+
+use std::{collections::BTreeSet, fs};
+
+use anyhow::{Context, Result, ensure};
+use pagelab_sys::{
+    Area,
+    memory::{Advice, Backing, Layout},
+};
+use serde_json::Value;
+
+use super::{BALANCING, SEEDS, bytes, target::Target};
+use crate::{
+    guest::{Guest, scratch, set, text},
+    verdict::Verdict,
+};
+
+const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
+
+/// Passes of the engine over a full fast node.
+const PASSES: &str = "40";
+
+pub(in crate::cases) fn full(guest: &Guest) -> Result<Verdict> {
+    set(BALANCING, "0")?;
+    let mut target = Target::start(bytes(guest), SEEDS[1], "full")?;
+    let pid = target.pid();
+    let log = scratch();
+    let path = log.to_string_lossy().into_owned();
+    let words = ["tier", "promote", "--pid", &pid, "--passes", PASSES, "--interval", "0.25"];
+    let ran = guest.run(&[&words[..], &["--log", &path, "--format", "json"]].concat())?;
+    ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+    let [hot, all_hot, cold, all_cold] = target.places()?;
+    let lines: Vec<Value> =
+        fs::read_to_string(&log)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let _ = fs::remove_file(&log);
+    let (moves, seconds, pages) = at_rest(&lines)?;
+    let (down, came_back) = demoted(&lines);
+    let found = format!("{hot} of {all_hot} hot, {cold} of {all_cold} others of the same area");
+    guest.note(format!(
+        "{found}; {moves} of {pages} pages in {seconds} s; {down} pages demoted; {}",
+        ran.stdout
+    ));
+    guest.part("the kernel demotes", by_the_kernel(&mut target));
+    target.end()?;
+    ensure!(hot * 100 >= all_hot * 95, "{found}");
+    // No more than a hundredth of all pages in a minute.
+    ensure!(down > 0, "nothing was demoted");
+    ensure!(came_back == 0, "{came_back} of {down} demoted pages had been promoted before");
+    ensure!(moves as f64 * 60.0 <= seconds * pages as f64 / 100.0, "{moves} in {seconds} s");
+    Verdict::ok(format!("{found}; {moves} moves in the last {seconds:.0} s"))
+}
+
+/// Pages, and how each went, of a list of `[first, pages, how, node]`.
+fn moved(line: &Value) -> impl Iterator<Item = (std::ops::Range<u64>, &Value, u64)> {
+    let all = line["moved"].as_array().into_iter().flatten();
+    all.filter_map(|one| {
+        let number = |at: usize| one[at].as_u64();
+        Some((number(0)?..number(0)? + number(1)?, &one[2], number(3)?))
+    })
+}
+
+/// Pages that went down, and those of them that had gone up before.
+fn demoted(lines: &[Value]) -> (usize, usize) {
+    let (mut up, mut down) = (BTreeSet::new(), BTreeSet::new());
+    let mut came_back = 0;
+    for (pages, _, node) in lines.iter().flat_map(moved).filter(|(_, how, _)| *how == "done") {
+        for page in pages {
+            if node == 0 {
+                up.insert(page);
+            } else {
+                came_back += usize::from(up.contains(&page));
+                down.insert(page);
+            }
+        }
+    }
+    (down.len(), came_back)
+}
+
+/// What moved in the last quarter of a log's passes, their seconds, and pages that were placed.
+fn at_rest(lines: &[Value]) -> Result<(u64, f64, u64)> {
+    let placed = |line: &Value| -> u64 {
+        let of = |entry: &Value| entry[1].as_u64().unwrap_or(0);
+        line["placed"].as_array().map_or(0, |entries| entries.iter().map(of).sum())
+    };
+    let times: Vec<u64> = lines.iter().filter_map(|line| line["world"]["now"].as_u64()).collect();
+    let late = *times.get(times.len() * 3 / 4).context("no passes")?;
+    let from = lines.iter().position(|line| line["world"]["now"] == late).unwrap_or(0);
+    let late_ones = lines[from..].iter().flat_map(moved);
+    let moves = late_ones.map(|(pages, ..)| pages.end - pages.start).sum();
+    let pages = lines.iter().map(placed).max().unwrap_or(0);
+    let last = times.last().copied().unwrap_or(late);
+    Ok((moves, (last - late) as f64 / 1e9, pages))
+}
+
+/// Bytes for which the kernel has to make room on the fast node.
+const PRESSURE: usize = 48 << 20;
+
+/// The kernel's own demotion makes room on the fast node: what is hot stays there.
+fn by_the_kernel(target: &mut Target) -> Result<Verdict> {
+    let [hot, all_hot, ..] = target.places()?;
+    set(DEMOTION, "1")?;
+    let before = demotions()?;
+    let mut area = Area::reserve(Layout::contiguous(PRESSURE), Backing::Anonymous, 2 << 20, 0)?;
+    area.open()?;
+    area.map(false)?;
+    area.advise(Advice::NoHugePage)?;
+    area.bind(0)?;
+    for at in (0..PRESSURE).step_by(4096) {
+        area.set_word(at, 1);
+    }
+    let demoted = demotions()? - before;
+    let [still, ..] = target.places()?;
+    set(DEMOTION, "0")?;
+    ensure!(demoted > 0, "the kernel demoted nothing");
+    let found = format!("{demoted} pages; {still} of {hot} hot ones are still on the fast node");
+    ensure!(hot.saturating_sub(still) * 100 <= all_hot, "{found}");
+    Verdict::ok(found)
+}
+
+/// Pages that the kernel demoted since boot.
+fn demotions() -> Result<u64> {
+    let text = text("/proc/vmstat")?;
+    let lines = text.lines().filter_map(|line| line.strip_prefix("pgdemote_")?.split_once(' '));
+    Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
+}

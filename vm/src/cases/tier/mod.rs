@@ -1,0 +1,129 @@
+//! `pagelab tier promote` on machines with two tiers: what is written goes up, what is not stays.
+//!
+//! The one idea: the target is this program, which knows which of its pages are hot, because it
+//! drew them by a seed, and asks the kernel itself where they are. The engine knows neither. NUMA
+//! balancing, which stock kernels turn on where they find two nodes, is off: it promotes, too.
+
+mod damon;
+mod full;
+mod hints;
+mod program;
+pub(crate) mod target;
+
+use std::{fs, process::Stdio, thread, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+
+use self::target::Target;
+pub(super) use self::{
+    damon::damon,
+    full::full,
+    hints::hints,
+    program::{explain, program},
+};
+use crate::{
+    guest::{Guest, scratch, set},
+    verdict::Verdict,
+};
+
+/// Bytes of the target on an emulated machine whose slow node may really be slow.
+const BYTES: usize = 32 << 20;
+/// The same where each access to the slow node is a call of the emulator's.
+const BYTES_SLOW: usize = 8 << 20;
+/// The seeds of the sets that are drawn.
+const SEEDS: [u64; 2] = [17, 4711];
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+
+fn bytes(guest: &Guest) -> usize {
+    if guest.machine() == "cxl" { BYTES_SLOW } else { BYTES }
+}
+
+pub(super) fn promote(guest: &Guest) -> Result<Verdict> {
+    set(BALANCING, "0")?;
+    // Else a page that was split is made one again.
+    let naps = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
+    set(naps, "3600000")?;
+    for (pages, seed) in KINDS {
+        guest.part(&format!("{pages} {seed}"), promoted(guest, pages, seed));
+    }
+    Verdict::ok("what was written is on the fast node")
+}
+
+/// Pages of the target, and the seed of the hot ones.
+const KINDS: [(&str, u64); 4] =
+    [("base", SEEDS[0]), ("base", SEEDS[1]), ("huge", SEEDS[0]), ("sparse", SEEDS[1])];
+
+fn promoted(guest: &Guest, pages: &str, seed: u64) -> Result<Verdict> {
+    let mut target = Target::start(bytes(guest), seed, pages)?;
+    let pid = target.pid();
+    // A page that was split waits for eight looks.
+    let (rule, passes) = if pages == "sparse" { ("split", "14") } else { ("whole", "8") };
+    let log = scratch();
+    let path = log.to_string_lossy().into_owned();
+    let words = ["tier", "promote", "--pid", &pid, "--passes", passes, "--interval", "0.2"];
+    let more = ["--large", rule, "--log", &path, "--format", "json"];
+    let ran = guest.run(&[&words[..], &more].concat())?;
+    ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+    let [hot, all_hot, cold, all_cold] = target.places()?;
+    let found = format!("{hot} of {all_hot} hot, {cold} of {all_cold} others");
+    guest.note(format!("{pages} {seed}: {found}; {}", ran.stdout));
+    if rule == "split" {
+        let vmstat = fs::read_to_string("/proc/vmstat")?;
+        let splits = vmstat.lines().filter(|line| line.starts_with("thp_split_page"));
+        guest.note(splits.collect::<Vec<_>>().join(", "));
+    }
+    target.end()?;
+    ensure!(hot * 100 >= all_hot * 99, "{hot} of {all_hot} hot pages were promoted");
+    ensure!(cold * 100 <= all_cold, "{cold} of {all_cold} others were promoted");
+    let again = guest.run(&["tier", "replay", &path])?;
+    let _ = fs::remove_file(&log);
+    ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
+    Verdict::ok(format!("{found}; {}", again.stdout.trim()))
+}
+
+/// Machine, target and reasons, as they are.
+pub(super) fn status(guest: &Guest) -> Result<Verdict> {
+    let bytes = bytes(guest);
+    let target = Target::start(bytes, SEEDS[0], "base")?;
+    let ran = guest.run(&["tier", "status", "--once", "--json"])?;
+    ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+    let status: serde_json::Value = serde_json::from_str(&ran.stdout)?;
+    let processes = status["processes"].as_array().context("no processes")?;
+    let found = processes.iter().find(|one| one["pid"] == target.number());
+    let lower = found.and_then(|one| one["tiers"]["1"].as_u64()).context("no bytes in tier 1")?;
+    ensure!(lower >= bytes as u64, "{lower} bytes in tier 1");
+    let shown = guest.run(&["tier", "status", "--once"])?;
+    ensure!(shown.stdout.contains("tier 1"), "{}", shown.stdout);
+    target.end()?;
+    Verdict::ok(format!("{} MiB in tier 1; {}", lower >> 20, status["reasons"]))
+}
+
+pub(super) fn killed(guest: &Guest) -> Result<Verdict> {
+    set(BALANCING, "0")?;
+    let mut target = Target::start(bytes(guest), SEEDS[0], "base")?;
+    let pid = target.pid();
+    let log = scratch();
+    let path = log.to_string_lossy().into_owned();
+    let words = ["tier", "promote", "--pid", &pid, "--interval", "0.2", "--limit", "8m", "--log"];
+    let mut command = guest.pagelab(&[&words[..], &[&path]].concat());
+    let mut engine = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut some = 0;
+    for _ in 0..200 {
+        some = target.places()?[0];
+        if some > 0 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    engine.kill()?;
+    engine.wait()?;
+    ensure!(some > 0, "nothing had moved when the engine was killed");
+    // A second engine takes over: the first one's claim went with it.
+    let ran = guest.run(&["tier", "promote", "--pid", &pid, "--passes", "2"])?;
+    ensure!(ran.code == 0, "after the kill: {}", ran.stderr);
+    let again = guest.run(&["tier", "replay", &path])?;
+    let _ = fs::remove_file(&log);
+    ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
+    target.end()?;
+    Verdict::ok(format!("{some} pages had moved; {}", again.stdout.trim()))
+}
