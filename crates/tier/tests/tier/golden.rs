@@ -9,6 +9,8 @@ use crate::setup::{run, scenario};
 fn outcomes_are_the_same_everywhere() {
     let expected: &[(&str, &str, u64)] = &[
         ("uniform", "pghot", 0x0622_fa67_6aa7_968a),
+        ("zipf", "pghot-v3", 0x5118_cd58_6c17_5178),
+        ("zipf", "pghot-heap", 0xad8c_bb08_4830_120f),
         ("zipf", "threshold:threshold=1", 0xb5a5_2f58_1eaf_ead1),
         ("gups", "pagelab", 0xa35d_0d11_8a33_d600),
         ("pmbench", "histogram", 0xd66d_c77e_c1a5_705d),
