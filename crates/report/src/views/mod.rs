@@ -14,6 +14,7 @@ mod environment;
 mod explain;
 mod findings;
 mod fit;
+mod hint;
 mod latency;
 mod limits;
 mod memtype;
@@ -135,6 +136,7 @@ const VIEWS: &[View] = &[
         headlines: path::headlines,
         ..NOTHING
     },
+    View { sections: One(hint::section), ..NOTHING },
     View {
         workloads: &[stages::WORKLOAD],
         short: &["kind"],

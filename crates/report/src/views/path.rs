@@ -4,11 +4,13 @@
 //! is the same in every boot. Below stand the functions that it consists of, and what other samples
 //! did beside it. There is no time here, and so no interval.
 
-use pagelab_record::vocabulary::path::counter::USER;
+use std::collections::BTreeSet;
+
+use pagelab_record::{Case, vocabulary::path::counter::USER};
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Run, Section, Tone, all_rows, columns, group_thousands,
-    path::Profile,
+    parameters, path::Profile,
 };
 
 /// The workload that this file reads.
@@ -18,6 +20,10 @@ pub(crate) use pagelab_record::vocabulary::workload::PATH as WORKLOAD;
 const FUNCTIONS: usize = 10;
 const FUNCTIONS_OF_MANY: usize = 3;
 const MANY: usize = 6;
+/// What cases differ in that stand side by side.
+const SIDES: [&str; 2] = ["kernel", "group"];
+/// What is longer is no heading of a column: the path of an image.
+const HEADING: usize = 16;
 
 /// A case with its path; of an invalid record there is none.
 type Row<'e> = (&'e Entry, Option<Profile>);
@@ -41,12 +47,9 @@ pub(crate) fn sections(run: &Run) -> Vec<Section> {
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     let mut sections = vec![section];
     if rows.iter().any(|(_, profile)| profile.is_some()) {
-        let functions = Section::new("path-functions", "Functions of a path");
-        sections.push(functions.with(Block::Table(functions_of(&rows, &shown))).with(Block::Text(
-            "Own: instructions of the function itself; they add up to the path. With callees: with \
-             those of what it called."
-                .to_owned(),
-        )));
+        let mut functions = Section::new("path-functions", "Functions of a path");
+        functions.blocks.extend(functions_of(&rows, &shown));
+        sections.push(functions);
     }
     let classes = classes_of(&rows);
     if !classes.is_empty() {
@@ -85,7 +88,8 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     run.rows(WORKLOAD).iter().filter_map(told).take(3).collect()
 }
 
-fn profile(entry: &Entry) -> Option<Profile> {
+/// What a record says by function, where its numbers may be quoted.
+pub(super) fn profile(entry: &Entry) -> Option<Profile> {
     let measured = entry.measured().filter(|measured| measured.is_valid())?;
     Profile::of(measured)
 }
@@ -131,7 +135,21 @@ fn lines(profile: &Profile, text: bool) -> i64 {
     mine.filter(|(name, _)| name != "user").map(|(_, lines)| lines).sum()
 }
 
-fn functions_of(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
+/// The largest functions, and what is said of them; those of several kernels side by side.
+fn functions_of(rows: &[Row<'_>], shown: &[String]) -> [Block; 2] {
+    if let Some(table) = side_by_side(rows, shown) {
+        let text = format!(
+            "Instructions of the function itself: the {FUNCTIONS} largest of each side, and what \
+             they take on the other."
+        );
+        return [Block::Table(table), Block::Text(text)];
+    }
+    let text = "Own: instructions of the function itself; they add up to the path. With callees: \
+                with those of what it called.";
+    [Block::Table(listed(rows, shown)), Block::Text(text.to_owned())]
+}
+
+fn listed(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
     let most = if rows.len() > MANY { FUNCTIONS_OF_MANY } else { FUNCTIONS };
     let told = rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)));
     let told = told.flat_map(|(entry, profile)| {
@@ -147,6 +165,55 @@ fn functions_of(rows: &[Row<'_>], shown: &[String]) -> crate::Table {
         })
         .number("with callees", 0, |(_, _, _, function)| count(function.all))
         .table(told)
+}
+
+/// Own instructions of the largest functions, a column for each kernel.
+fn side_by_side(rows: &[Row<'_>], shown: &[String]) -> Option<crate::Table> {
+    let by = *SIDES.iter().find(|by| shown.iter().any(|name| name == *by))?;
+    let others: Vec<String> = shown.iter().filter(|name| *name != by).cloned().collect();
+    let mut groups: Vec<(Case, Vec<(&Entry, &Profile)>)> = Vec::new();
+    let mut sides: Vec<&str> = Vec::new();
+    for (entry, profile) in
+        rows.iter().filter_map(|(entry, profile)| Some((*entry, profile.as_ref()?)))
+    {
+        let case = parameters::without(entry.case(), &[by]);
+        match groups.iter_mut().find(|(of, _)| *of == case) {
+            Some((_, group)) => group.push((entry, profile)),
+            None => groups.push((case, vec![(entry, profile)])),
+        }
+        if !sides.contains(&entry.parameter(by)) {
+            sides.push(entry.parameter(by));
+        }
+    }
+    if sides.iter().any(|side| side.len() > HEADING) {
+        return None;
+    }
+    let mut grid = Grid::<(&Entry, &str, Vec<Option<i64>>)>::new()
+        .case(&others, |(entry, ..)| entry)
+        .words("function", 0, |(_, name, _)| (*name).to_owned());
+    for (nth, side) in sides.iter().enumerate() {
+        grid = grid.number(side, 0, move |(_, _, own)| own[nth].map(count));
+    }
+    Some(grid.table(groups.iter().flat_map(|(_, group)| lines_of(group, by, &sides))))
+}
+
+/// The largest functions of each side of a group, with what they take on all.
+fn lines_of<'e>(
+    group: &[(&'e Entry, &'e Profile)],
+    by: &str,
+    sides: &[&str],
+) -> Vec<(&'e Entry, &'e str, Vec<Option<i64>>)> {
+    let largest =
+        group.iter().flat_map(|(_, profile)| profile.largest().into_iter().take(FUNCTIONS));
+    let names: BTreeSet<&str> = largest.map(|(name, _)| name).collect();
+    let own = |side: &str, name: &str| {
+        let (_, profile) = group.iter().find(|(entry, _)| entry.parameter(by) == side)?;
+        profile.functions.get(name).map(|function| function.own).filter(|own| *own > 0)
+    };
+    let line = |name| (group[0].0, name, sides.iter().map(|side| own(side, name)).collect());
+    let mut lines: Vec<(_, _, Vec<Option<i64>>)> = names.into_iter().map(line).collect();
+    lines.sort_by_key(|(_, _, own)| std::cmp::Reverse(own.iter().flatten().max().copied()));
+    lines
 }
 
 fn classes_of<'r>(rows: &'r [Row<'_>]) -> Vec<(&'r Entry, &'r Profile, &'r crate::path::Class)> {
@@ -171,4 +238,45 @@ fn count(count: i64) -> String {
 
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(kernel: &str, stacks: &[(&str, i64)]) -> Entry {
+        let record = json!({
+            "schema": "pagelab.record/1", "run": "r", "boot": "b", "workload": WORKLOAD,
+            "nature": "emulated", "host": { "identity": {} },
+            "case": { "kernel": kernel, "kind": "write", "page": "4k" },
+            "outcome": { "measured": crate::path::tests::measured(stacks) },
+        });
+        Entry::of(&serde_json::from_value(record).unwrap())
+    }
+
+    fn rows(sections: &[Section]) -> Vec<String> {
+        let section = sections.iter().find(|section| section.id == "path-functions").unwrap();
+        let Block::Table(table) = &section.blocks[0] else { panic!("{section:?}") };
+        let line = |row: &Vec<Cell>| {
+            row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>().join("|")
+        };
+        table.rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn functions_of_two_kernels_stand_side_by_side_and_of_images_below_each_other() {
+        let of = |kernels: [&str; 2]| {
+            let entries = vec![
+                entry(kernels[0], &[("a", 1500), ("a;b", 2)]),
+                entry(kernels[1], &[("a", 3), ("a;c", 40)]),
+            ];
+            rows(&sections(&Run { entries, ..Run::default() }))
+        };
+        let side_by_side = of(["6.1", "6.12"]);
+        let wanted = ["write|4k|a|1 500|3", "write|4k|c|–|40", "write|4k|b|2|–"];
+        assert_eq!(side_by_side, wanted);
+        assert_eq!(of(["/some/folder/a/bzImage", "/some/folder/b/bzImage"]).len(), 4);
+    }
 }
