@@ -38,8 +38,9 @@ enum Wanted {
     Paths,
     /// A failure, in these words.
     Failure(&'static str),
-    /// Between its two cases one of these functions differs, and all that do add up to the whole.
-    Difference(&'static [&'static str]),
+    /// Between its two cases, which differ in this parameter, one of these functions does, and all
+    /// that do add up to the whole.
+    Difference(&'static str, &'static [&'static str]),
 }
 
 /// The runs.
@@ -63,7 +64,13 @@ const ROWS: &[Row] = &[
         name: "path/planted",
         kernels: ONE,
         words: &["--size", "256k", "--parameters", "none,init_on_alloc=0"],
-        wanted: Wanted::Difference(&["__rmqueue_pcplist"]),
+        wanted: Wanted::Difference("parameters", &["__rmqueue_pcplist"]),
+    },
+    Row {
+        name: "path/charged",
+        kernels: ONE,
+        words: &["--size", "256k", "--group", "root,own"],
+        wanted: Wanted::Difference("group", &["try_charge_memcg"]),
     },
     Row {
         name: "path/no-fault",
@@ -132,8 +139,8 @@ pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Resu
         let whole = Finding { case: (*name).to_owned(), part: None, outcome: Outcome::Ok(seen) };
         judged.findings.insert(0, whole);
     }
-    if let Wanted::Difference(functions) = wanted {
-        failures.extend(not_found(program, &folder, functions)?);
+    if let Wanted::Difference(by, functions) = wanted {
+        failures.extend(not_found(program, &folder, by, functions)?);
     }
     let mut booted = Booted {
         judged,
@@ -152,9 +159,14 @@ pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Resu
 }
 
 /// What the comparison of a run's two cases does not show of what was planted.
-fn not_found(program: &Path, folder: &Path, functions: &[&str]) -> Result<Option<String>> {
+fn not_found(
+    program: &Path,
+    folder: &Path,
+    by: &str,
+    functions: &[&str],
+) -> Result<Option<String>> {
     let mut command = shell::program(&program.to_string_lossy(), ["compare"]);
-    command.arg(folder).args(["--by", "parameters", "--format", "json"]);
+    command.arg(folder).args(["--by", by, "--format", "json"]);
     let said = command.output().with_context(|| shell::line(&command))?;
     let said: Value =
         serde_json::from_slice(&said.stdout).with_context(|| shell::line(&command))?;

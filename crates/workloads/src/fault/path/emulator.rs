@@ -47,6 +47,8 @@ pub(super) struct Machine {
     pub(super) has_two_nodes: bool,
     /// Whether it loads modules, where the kernel came with some.
     pub(super) has_modules: bool,
+    /// Whether its program is in a memory cgroup of its own.
+    pub(super) has_group: bool,
     /// Bytes of a disk with an empty file system; 0 for none.
     pub(super) disk: u64,
 }
@@ -139,7 +141,8 @@ impl Machine {
         let modules = self.modules()?;
         let load = if self.has_modules { &modules[..] } else { &[] };
         let load = load.iter().map(|(path, _)| path.clone()).collect();
-        let orders = Orders { inside: inside.clone(), has_disk: self.disk > 0, load };
+        let (inside, has_disk, has_group) = (inside.clone(), self.disk > 0, self.has_group);
+        let orders = Orders { inside, has_disk, has_group, load };
         let orders = serde_json::to_vec(&orders).expect("orders have text keys");
         let archive = initrd::archive(&modules)?;
         let words = self.words();

@@ -49,6 +49,8 @@ const MOUNTS: &[(&str, &str)] = &[
 ];
 /// The machine's disk.
 const DISK: &str = "/dev/nvme0n1";
+/// Where cgroups are.
+const GROUPS: &str = "/sys/fs/cgroup";
 /// Milliseconds in which a driver finds it.
 const DISK_MS_MAX: u64 = 5000;
 /// The arm of the window whose length is known.
@@ -63,6 +65,8 @@ pub struct Orders {
     pub inside: Inside,
     /// Whether the machine has a disk, with an empty file system.
     pub has_disk: bool,
+    /// Whether it does so in a memory cgroup of its own.
+    pub has_group: bool,
     /// Files of modules, in the order of loading.
     pub load: Vec<String>,
 }
@@ -106,6 +110,9 @@ fn conduct(child: &str) -> Result<Value, String> {
     if orders.has_disk {
         disk()?;
     }
+    if orders.has_group {
+        join()?;
+    }
     tell(&about);
     say(&symbols);
     drop(symbols);
@@ -136,6 +143,25 @@ fn disk() -> Result<(), String> {
         thread::sleep(Duration::from_millis(1));
     }
     Err("the kernel found no disk (CONFIG_BLK_DEV_NVME=y, CONFIG_EXT4_FS=y)".to_owned())
+}
+
+/// Goes into a memory cgroup below the root: what is touched from now on is charged to it.
+fn join() -> Result<(), String> {
+    let lacks = |what: &str, why: &dyn std::fmt::Display| {
+        format!("no memory cgroup (CONFIG_MEMCG=y, no cgroup_disable=memory): {what}: {why}")
+    };
+    let write = |file: &str, text: &str| {
+        fs::write(format!("{GROUPS}/{file}"), text).map_err(|error| lacks(file, &error))
+    };
+    kernel::mount("cgroup2", GROUPS).map_err(|error| lacks(GROUPS, &error))?;
+    write("cgroup.subtree_control", "+memory")?;
+    fs::create_dir_all(format!("{GROUPS}/own")).map_err(|error| lacks("mkdir", &error))?;
+    write("own/cgroup.procs", "0")?;
+    let mine = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    if mine.lines().any(|line| line == "0::/own") {
+        return Ok(());
+    }
+    Err(lacks("/proc/self/cgroup", &mine.trim()))
 }
 
 /// A message with what the kernel says of its symbols, as it says it: megabytes, which whoever

@@ -54,6 +54,9 @@ const PARAMS: &[Param] = &[
     Param::axis("page", Kind::Choice(PAGES), "4k").help("page size under test"),
     Param::axis("parameters", Kind::Own(&Parameters), "mitigations=off")
         .help("words for the kernel's command line, or none"),
+    Param::axis("group", Kind::Choice(&["root", "own"]), "root").help(
+        "the program's memory cgroup: own is one below the root, which its pages are charged to",
+    ),
     space::SIZE,
     Param::axis("rounds", Kind::Count { max: 1000, auto: false }, "1")
         .help("repetitions after the one that warms up"),
@@ -115,6 +118,7 @@ pub struct Asked {
     parameters: String,
     boots: u32,
     is_stepped: bool,
+    has_group: bool,
     size: u64,
     parts: Parts,
     /// The case that the machine measures, or why there is none.
@@ -129,6 +133,7 @@ impl Asked {
             parameters: kernel::words(word("parameters")).to_owned(),
             boots: case.number("boots").expect("a number"),
             is_stepped: case.is("stepped", "on"),
+            has_group: case.is("group", "own"),
             size: case.bytes("size").expect("the case is resolved"),
             parts: Parts::of(word("kind")),
             inside: Inside::of(case),
@@ -179,6 +184,7 @@ impl Experiment for Asked {
             has_two_nodes: self.parts.has_two_nodes,
             disk: self.disk(),
             has_modules: self.parts.has_modules,
+            has_group: self.has_group,
         };
         let Self { boots, is_stepped, .. } = *self;
         Ok(vec![Box::new(Booted { machine, inside, boots, is_stepped, told: None })])

@@ -43,7 +43,7 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
     pub(super) fn greet(&mut self) -> io::Result<()> {
         self.ask("qmp_capabilities", &json!({}))?;
         let events = json!([{ "capability": "events", "state": true }]);
-        self.ask("migrate-set-capabilities", &json!({ "capabilities": events }))
+        self.ask("migrate-set-capabilities", &json!({ "capabilities": events })).map(drop)
     }
 
     /// Waits until the machine has stopped itself.
@@ -78,7 +78,10 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
             match event["data"]["status"].as_str() {
                 Some("completed") => return Ok(()),
                 Some("failed" | "cancelled") => {
-                    return Err(io::Error::other(format!("{command} failed")));
+                    // One that could not load is about to end.
+                    let told = self.ask("query-migrate", &json!({})).unwrap_or_default();
+                    let why = told["error-desc"].as_str().unwrap_or("no reason");
+                    return Err(io::Error::other(format!("{command}: {why}")));
                 }
                 _ => (),
             }
@@ -99,7 +102,8 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
         Ok(())
     }
 
-    fn ask(&mut self, command: &str, arguments: &Value) -> io::Result<()> {
+    /// What the emulator returns.
+    fn ask(&mut self, command: &str, arguments: &Value) -> io::Result<Value> {
         let asked = json!({ "execute": command, "arguments": arguments });
         writeln!(self.to, "{asked}")?;
         self.to.flush()?;
@@ -109,8 +113,8 @@ impl<W: Write, R: BufRead> Monitor<W, R> {
                 let why = error["desc"].as_str().unwrap_or("no reason");
                 return Err(io::Error::other(format!("{command}: {why}")));
             }
-            if said.get("return").is_some() {
-                return Ok(());
+            if let Some(returned) = said.get("return") {
+                return Ok(returned.clone());
             }
             self.events.push_back(said);
         }
@@ -162,10 +166,13 @@ mod tests {
     fn what_the_emulator_cannot_do_is_said() {
         let refused =
             "{\"error\":{\"class\":\"GenericError\",\"desc\":\"nvme is non-migratable\"}}";
-        let failed = "{\"return\":{}}\n{\"event\":\"MIGRATION\",\"data\":{\"status\":\"failed\"}}";
+        let failed =
+            "{\"return\":{}}\n{\"event\":\"MIGRATION\",\"data\":{\"status\":\"failed\"}}\n";
+        let full = [failed, "{\"return\":{\"error-desc\":\"No space left on device\"}}\n"].concat();
         for (said, why) in [
             (refused, "migrate-incoming: nvme is non-migratable"),
-            (failed, "migrate-incoming failed"),
+            (failed, "migrate-incoming: no reason"),
+            (&full, "migrate-incoming: No space left"),
             (OK, "EOF"),
             ("{]", "column 2"),
         ] {
