@@ -43,9 +43,9 @@ pub fn routine() {
 
 /// Says something; what is said is one value of JSON, in whose strings lines may end.
 pub fn say(message: &[u8]) {
-    // Who emulates the machine reads only what is mapped, and a kernel that balances its nodes takes
-    // pages away until they are touched. The second time round there is little left to do, so that it
-    // is not likely to do so meanwhile.
+    // Who emulates the machine reads only what is mapped, and a kernel that balances its nodes
+    // takes pages away until they are touched. The second time round there is little left to do,
+    // so that it is not likely to do so meanwhile.
     for _ in 0..2 {
         for byte in message.iter().step_by(4096).chain(message.last()) {
             std::hint::black_box(*byte);
