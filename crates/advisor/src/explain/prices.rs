@@ -31,6 +31,11 @@ use super::{kind::Kind, watch::Subject};
 
 /// Memory that a price is measured over; a kind that has to be set up page by page takes less.
 const SIZE: &str = "64m";
+/// The same where caches are cold: each touch waits for a walk.
+const SIZE_COLD: &str = "4m";
+/// Kinds that are measured so: at most so many, and none with less than this share of all faults.
+const COLD_MAX: usize = 2;
+const COLD_MIN: f64 = 0.1;
 /// Faults below this share of all are not worth a measurement of their own.
 const SHARE_MIN: f64 = 0.002;
 /// Kinds that are worth measuring at most.
@@ -61,6 +66,14 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
     for Taken { kind, page, faults, .. } in faults.iter().take(KINDS_MAX) {
         if *faults as f64 >= all as f64 * SHARE_MIN {
             price(&mut plan, kind, page, SIZE, clock);
+        }
+    }
+    let often = |taken: &&Taken| taken.page == "4k" && taken.faults as f64 >= all as f64 * COLD_MIN;
+    for Taken { kind, page, .. } in faults.iter().filter(often).take(COLD_MAX) {
+        // Few programs do nothing but fault.
+        let pairs = [("kind", &**kind), ("page", page), ("size", SIZE_COLD), ("caches", "cold")];
+        if kinds::NAMES.contains(&kind.as_str()) {
+            add(&mut plan, &LATENCY, &pairs, clock);
         }
     }
     let crowded = |taken: &&Taken| taken.crowded as f64 >= (all as f64 * CROWDED_MIN).max(1.0);
@@ -291,7 +304,8 @@ mod tests {
         let plan = plan(&seen(faults), &PAGES, ClockChoice::Raw);
         let brief = |planned: &Planned| {
             let of = |name| planned.case.get(name).unwrap_or_default().to_owned();
-            format!("{} {} {}", planned.workload.name(), of("kind"), of("page"))
+            let caches = if of("caches") == "cold" { " in cold caches" } else { "" };
+            format!("{} {} {}{caches}", planned.workload.name(), of("kind"), of("page"))
         };
         plan.cases.iter().map(brief).collect()
     }
@@ -299,7 +313,7 @@ mod tests {
     #[test]
     fn only_what_the_program_took_is_measured() {
         let found = cases(&[("read/4k/anonymous", 700), ("read/4k/heap", 300)]);
-        assert_eq!(found, ["fault/latency read 4k"]);
+        assert_eq!(found, ["fault/latency read 4k", "fault/latency read 4k in cold caches"]);
         assert!(cases(&[]).is_empty());
     }
 

@@ -256,6 +256,19 @@ fn what_nobody_knows_bounds_a_saving_and_promises_none() {
     assert!(text.contains("khugepaged: 2.00 MiB came page by page"), "{text}");
 }
 
+#[test]
+fn a_price_reaches_up_to_that_of_a_fault_with_cold_caches_and_is_that_of_the_loop() {
+    let warm = number(&report(&with_density(0, None)), "page-2m", "saved");
+    let mut records = with_density(0, None);
+    let mut cold = latency("write", 1_800);
+    cold.case = cold.case.with("size", "4m").with("caches", "cold");
+    // Wherever it stands among the records.
+    records.insert(1, cold);
+    let saved = number(&report(&records), "page-2m", "saved");
+    assert_eq!(saved[..2], warm[..2]);
+    near(saved[2], 30_720.0 * 1_800.0 - 60.0 * 99_980.0);
+}
+
 /// 64 MiB of pages of a size are given back in so many nanoseconds.
 fn released(page: &str, ns: f64) -> Record {
     let mut record = throughput("1", 1_000.0);

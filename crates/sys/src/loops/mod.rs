@@ -16,7 +16,9 @@ pub mod peers;
 mod stamped;
 pub(crate) mod touch;
 pub mod twin;
+mod walk;
 
 pub use hints::{Marking, Unmarking, await_passes};
 pub use stamped::Stamps;
 pub use touch::{Access, Dropped, MIGRATED, Paced, Stride, TouchList, sample_nothing};
+pub use walk::Walk;

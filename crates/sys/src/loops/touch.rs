@@ -14,7 +14,7 @@ pub use list::{Stride, TouchList};
 
 use crate::{
     Area, arch,
-    loops::marks::Watched,
+    loops::{Walk, marks::Watched},
     memory::word_at,
     time::{Clock, Usage, monotonic_raw_ns, usage},
 };
@@ -83,6 +83,25 @@ impl Area {
     ) {
         assert_eq!(list.len(), into.len(), "one slot for each touch");
         self.time_each(list, access, clock, |index, ns, _| into[index] = ns.unwrap_or(MIGRATED));
+    }
+
+    /// The same, and between two touches, outside the clock pair, other memory is walked over.
+    ///
+    /// # Panics
+    /// As [`Area::sample_touches`].
+    pub fn sample_and_walk(
+        &self,
+        list: &TouchList,
+        access: Access,
+        clock: &Clock,
+        walk: &Walk,
+        into: &mut [u64],
+    ) {
+        assert_eq!(list.len(), into.len(), "one slot for each touch");
+        self.time_each(list, access, clock, |index, ns, _| {
+            into[index] = ns.unwrap_or(MIGRATED);
+            walk.walk();
+        });
     }
 
     /// Times every listed touch on its own, as [`Area::sample_touches`] does, and asks the kernel

@@ -71,6 +71,8 @@ pub struct Asked {
     pub divides: bool,
     /// Memory that the host took back.
     pub is_cold: bool,
+    /// With caches that other memory fills between two touches.
+    pub walks: bool,
     /// Under `SCHED_FIFO`.
     pub fifo: bool,
     /// What the processors' frequency is to be like.
@@ -115,6 +117,7 @@ impl Asked {
             is_ragged: case.is("align", "ragged"),
             divides: case.is("vmas", "each"),
             is_cold: case.is("host", "cold"),
+            walks: case.is("caches", "cold"),
             fifo: case.is("fifo", "on"),
             frequency: frequency::Asked::of(case),
         }

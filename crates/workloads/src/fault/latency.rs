@@ -12,12 +12,20 @@
 //! The cache line that is touched moves through the page, so that touches 4 KiB apart do not all
 //! fall into one set of the cache.
 
+use std::rc::Rc;
+
 use pagelab_bench::{
     Described, Error, Experiment, Inputs, Kind, Need, Needed, Over, PageSize, Param, Read, Refusal,
     Trial,
 };
 use pagelab_record::units::format_bytes;
-use pagelab_sys::{arch, files::scratch, loops::TouchList, process::Pinned};
+use pagelab_sys::{
+    arch,
+    files::scratch,
+    loops::{TouchList, Walk},
+    machine::Topology,
+    process::Pinned,
+};
 
 mod refusals;
 
@@ -68,6 +76,10 @@ const PARAMS: &[Param] = &[
     Param::axis("host", Kind::Choice(&["warm", "cold"]), "warm").help(
         "warm: memory as it comes; cold: after the host took it back (kept apart either way)",
     ),
+    Param::axis("caches", Kind::Choice(&["warm", "cold"]), "warm").help(
+        "warm: the loop does nothing but touch; cold: as much other memory as the second-level \
+         cache holds is walked over between two touches",
+    ),
     swap::PARAMS[0],
     swap::PARAMS[1],
     swap::PARAMS[2],
@@ -100,6 +112,7 @@ pub const LATENCY: Described<OneByOne> = Described {
         // A paced repetition lasts as long as its touches are apart, a cold one many times a warm.
         let size = match case.number::<u64>("rate") {
             Some(rate) => size.min((rate * page.bytes() * 9 / 10).max(1)),
+            None if case.is("caches", "cold") => size.min(WALKED_MAX).max(page.bytes()),
             None if case.is("host", "cold") => size.min(128 << 20),
             None if kind.name == "swap" => size.min(swap::SIZE),
             None if !case.is("pressure", "none") => pressure::automatic_size(size),
@@ -157,7 +170,9 @@ impl Experiment for OneByOne {
         let cold = if asked.is_cold { 5.0 } else { 0.0 };
         // Writing a page out takes 10 to 20 us.
         let swapped = if asked.is_swap() { touches * 25e-6 } else { 0.0 };
-        pieces::seconds(self.footprint()) + paced + cold + swapped
+        // Twice, by the control too; a line of a cache that is further off takes some ns.
+        let walked = if asked.walks { touches * walked_bytes() as f64 / 64.0 * 10e-9 } else { 0.0 };
+        pieces::seconds(self.footprint()) + paced + cold + swapped + walked
     }
 
     fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
@@ -179,6 +194,7 @@ impl Experiment for OneByOne {
             fifo: asked.fifo,
             is_pinned: cpu.is_some(),
             interval_ns: asked.rate.map(|rate| 1_000_000_000 / rate),
+            walk: asked.walks.then(|| Rc::new(Walk::over(walked_bytes()))),
             host: if asked.is_cold {
                 Host::Cold
             } else if kind.takes_fresh_memory && arch::is_guest() && !is_pressed {
@@ -202,6 +218,16 @@ impl Experiment for OneByOne {
         }
         Ok(trials)
     }
+}
+
+/// Memory of a case whose caches are cold, where nobody says: each touch waits for a walk.
+const WALKED_MAX: u64 = 4 << 20;
+
+/// Bytes that a walk goes over: those of the second-level cache, or as many as most have.
+fn walked_bytes() -> usize {
+    let topology = Topology::machine();
+    let caches = topology.caches(topology.default_cpu().unwrap_or(0));
+    usize::try_from(caches.l2.unwrap_or(2 << 20)).unwrap_or(2 << 20)
 }
 
 /// One touch a page (or a step of its own), on a line that moves through the first 4 KiB of it.

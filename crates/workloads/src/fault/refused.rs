@@ -92,8 +92,8 @@ pub(super) const SWAPPED: &[Refusal<Asked>] = &[
         "a file is not compressed; use swap=zram",
     ),
     Refusal::new(
-        |asked| asked.is_swap() && asked.swap.reads_ahead && asked.rate.is_some(),
-        "rate with page-cluster=default",
-        "the loop that tells major from minor faults is not paced; use page-cluster=0",
+        |asked| asked.swap.reads_ahead && (asked.rate.is_some() || asked.walks),
+        "rate or caches=cold with page-cluster=default",
+        "the loop that tells major from minor faults does neither; use page-cluster=0",
     ),
 ];

@@ -3,13 +3,15 @@
 //! The one idea: the fault arm and its control run this one function over the same list of touches;
 //! what differs is whether the pages are present. The arms themselves are in [`super::arms`].
 
+use std::rc::Rc;
+
 use hdrhistogram::Histogram;
 use pagelab_bench::{Error, Meter, Witness};
 use pagelab_record::{Unit, latency};
 use pagelab_sys::{
     Area,
     counts::perf::FaultCounter,
-    loops::{Access, MIGRATED, Paced, TouchList},
+    loops::{Access, MIGRATED, Paced, TouchList, Walk},
     process::{Fifo, current_cpu},
     time::{Usage, usage},
 };
@@ -37,6 +39,8 @@ pub(super) struct Setup {
     pub(super) is_pinned: bool,
     /// Nanoseconds from when one touch is due to when the next one is; none waits for nothing.
     pub(super) interval_ns: Option<u64>,
+    /// What is walked over between two touches; nothing where caches stay as the loop leaves them.
+    pub(super) walk: Option<Rc<Walk>>,
     /// Who backs the memory.
     pub(super) host: Host,
 }
@@ -107,10 +111,13 @@ impl Samples {
         let mut record = |ns| *slots.next().expect("one slot for each call") = ns;
         let calls = Calls { area, list, clock };
         let called = stage.and_then(|stage| stage.calls(calls, &mut record));
-        match (called, setup.interval_ns) {
-            (Some(result), _) => result?,
-            (None, None) => area.sample_touches(list, *access, clock, &mut self.service),
-            (None, Some(interval)) => {
+        match (called, setup.interval_ns, &setup.walk) {
+            (Some(result), ..) => result?,
+            (None, None, None) => area.sample_touches(list, *access, clock, &mut self.service),
+            (None, None, Some(walk)) => {
+                area.sample_and_walk(list, *access, clock, walk, &mut self.service);
+            }
+            (None, Some(interval), _) => {
                 let (service, response) = (&mut self.service, &mut self.response);
                 let mut paced = Paced { service, response };
                 area.sample_paced(list, *access, clock, interval, &mut paced);

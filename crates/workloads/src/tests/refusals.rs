@@ -147,6 +147,7 @@ const THROUGHPUT: &[(Pairs, Pairs)] = &[
 const LATENCY: &[(Pairs, Pairs)] = &[
     (&[("host", "cold"), ("kind", "present")], &[("host", "cold")]),
     (&[("kind", "present"), ("rate", "1k")], &[("rate", "1k")]),
+    (&[("caches", "cold"), ("rate", "1k")], &[("caches", "cold")]),
     (
         &[("fifo", "on"), ("rate", "1k"), ("size", "128m")],
         &[("fifo", "on"), ("rate", "1k"), ("size", "2m")],

@@ -122,9 +122,13 @@ pub(super) fn is_true_of_present(asked: &Asked) -> bool {
     is_true_of_populated(asked) || asked.lie == Lie::Present
 }
 
-/// Refuses a rate for a kind whose samples are calls.
+/// Refuses a rate, and a walk between two samples, for a kind whose samples are calls.
 pub(super) fn unpaced(asked: &Asked) -> Result<(), String> {
     match asked.rate {
+        None if asked.walks => Err(format!(
+            "kind={} with caches=cold: nothing is walked over between calls; leave caches at warm",
+            asked.kind.name
+        )),
         None => Ok(()),
         Some(rate) => Err(format!(
             "kind={} with rate={rate}: calls are not paced; leave rate at max",

@@ -26,6 +26,11 @@ pub(super) const REFUSALS: &[Refusal<Asked>] = &[
         "no fault is waited for",
     ),
     Refusal::new(
+        |asked| asked.walks && asked.rate.is_some(),
+        "caches=cold with a rate",
+        "who walks between two touches is late for the next; leave rate at max",
+    ),
+    Refusal::new(
         |asked| asked.fifo && asked.rate.is_some_and(|rate| touches(asked) * 10 > rate * 9),
         "rate and fifo for more than 0.9 s a repetition",
         "the kernel throttles real-time threads at 0.95 s; use a smaller size",
