@@ -47,7 +47,10 @@ impl Took {
         let is_chosen = [tried::FIT, tried::FIT_ALL].contains(&rung.name.as_str());
         let did_nothing = !is_chosen && entry.counter(tried::ASKED) == Some(0);
         match large {
-            Some(bytes) if bytes > 0.0 && !did_nothing => Self::Yes(bytes),
+            Some(bytes) if bytes > 0.0 && !did_nothing => {
+                let is_rare = !came.is_empty() && came.len() * OFTEN < rounds;
+                if is_rare { Self::No(rarely(came.len(), rounds)) } else { Self::Yes(bytes) }
+            }
             // What nobody could look at, most of the time, may have had them.
             Some(_) if was_hidden(entry) => Self::Unseen(why_unseen(entry)),
             Some(_) => Self::No(why_not(rung, entry)),
@@ -59,6 +62,15 @@ impl Took {
     pub(super) fn is_compared(&self) -> bool {
         matches!(self, Self::NotAsked | Self::Yes(_))
     }
+}
+
+/// Pages that came in fewer rounds than one of so many did so by chance, as where khugepaged comes by.
+const OFTEN: usize = 4;
+
+fn rarely(came: usize, rounds: usize) -> String {
+    format!(
+        "its pages came in {came} of {rounds} rounds only, as where khugepaged comes by while it runs"
+    )
 }
 
 /// Whether most looks found a process that may not be looked at: one that ends just then is another
