@@ -51,6 +51,9 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
         )
 }
 
+/// Rounds that no budget holds.
+const MOST: &str = "1000";
+
 /// The page's name for what came of it.
 const RECORD: &str = "records/explain-score.txt";
 
@@ -65,7 +68,10 @@ pub(crate) fn explain_score(matches: &ArgMatches) -> Result<()> {
         .with_context(|| format!("{}: cargo build --release", text("binary")))?;
     let (dir, work) = programs::folders(text("dir"))?;
     let budget = matches.get_one("budget").copied().unwrap_or(120.0_f64);
-    let mut flags = vec!["--budget".to_owned(), budget.to_string()];
+    // What is decided about a rung need not be about its prediction.
+    let mut flags =
+        ["--rounds", MOST, "--min-rounds", MOST, "--budget"].map(str::to_owned).to_vec();
+    flags.push(budget.to_string());
     let rung = matches.get_one::<String>("rung");
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
     let only = matches.get_one::<String>("only");

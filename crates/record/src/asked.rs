@@ -65,6 +65,9 @@ pub struct Try {
     pub seed: u64,
     /// Rounds at most.
     pub rounds: u32,
+    /// Rounds before a verdict ends it; 0 where nobody asked.
+    #[serde(default)]
+    pub min_rounds: u32,
     /// Nanoseconds that all of it may take, where somebody said.
     pub budget_ns: Option<u64>,
     /// A difference of less is none, in millionths.

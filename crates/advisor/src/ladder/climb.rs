@@ -28,6 +28,7 @@ use super::{
     rungs::{Offer, Start},
     streams::Streams,
     tally::Tally,
+    warmth::warmed,
 };
 
 /// Where nobody says how long it may take, no round begins that does not fit into so many
@@ -59,6 +60,7 @@ pub struct Climb<'k> {
     seed: u64,
     delta: f64,
     rounds: u32,
+    least: u32,
     looks: u32,
     /// The rungs that go on.
     active: Vec<usize>,
@@ -75,6 +77,8 @@ pub struct Asked {
     pub delta: f64,
     /// Rounds at most.
     pub rounds: u32,
+    /// Rounds before a verdict ends it.
+    pub min_rounds: u32,
     /// Nanoseconds that all of it may take; without, the finalists are looked at once in any case.
     pub budget_ns: Option<u64>,
     /// Rungs that were asked for by name.
@@ -155,6 +159,7 @@ impl<'k> Climb<'k> {
             seed,
             delta,
             rounds,
+            least: asked.min_rounds,
             looks: 0,
             active,
             began_ns: monotonic_raw_ns(),
@@ -228,7 +233,7 @@ impl<'k> Climb<'k> {
                 if let Err(error) = keep(self) {
                     return Ok(Err(error));
                 }
-                if self.is_decided() {
+                if done >= self.least && self.is_decided() {
                     return Ok(Ok(()));
                 }
                 look = course::next_look(done, self.rounds);
@@ -319,6 +324,9 @@ impl<'k> Climb<'k> {
         let before = held::wrong(&offer.start);
         let blocks =
             held::broken_up(fragments).map_err(|error| Ended::Memory(error.to_string()))?;
+        // What is broken up is to stay so.
+        let is_fragmented = !fragments.is_empty();
+        let warm = if is_fragmented { None } else { warmed(facts.peak, facts.elapsed_ns) };
         let usual_ns = Some(facts.elapsed_ns);
         let (start, exit, mark) = (&offer.start, Some(facts.exit), minder.mark());
         let group = held.group();
@@ -335,7 +343,7 @@ impl<'k> Climb<'k> {
                 tally.settled = Some(outcome);
             }
             Ok(once) => {
-                tally.blocks(round, blocks);
+                tally.free_memory(round, blocks, warm);
                 let scores = around.load.iter().flat_map(|load| &load.scores);
                 tally.add(offer, round, &once, &scores.cloned().collect::<Vec<_>>());
                 for (path, _) in &offer.start.settings {

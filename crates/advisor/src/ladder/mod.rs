@@ -28,6 +28,7 @@ mod restored;
 pub mod rungs;
 pub mod streams;
 pub mod tally;
+mod warmth;
 
 /// The workload that its records name.
 pub use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;

@@ -126,10 +126,12 @@ impl Tally {
         self.count(once);
     }
 
-    /// Notes how many free blocks there were before a run, where they were broken up.
-    pub fn blocks(&mut self, round: u32, blocks: Option<u64>) {
-        let noted = |blocks| series(tried::FREE_BLOCKS, round, Clock::Wall, Unit::Count, blocks);
-        self.series.extend(blocks.map(noted));
+    /// Notes what free memory was before a run: how many blocks there were, where they were broken
+    /// up; how many bytes were touched, where a host may have taken them.
+    pub fn free_memory(&mut self, round: u32, blocks: Option<u64>, warmed: Option<u64>) {
+        let noted = |name, unit| move |count| series(name, round, Clock::Wall, unit, count);
+        self.series.extend(blocks.map(noted(tried::FREE_BLOCKS, Unit::Count)));
+        self.series.extend(warmed.map(noted(tried::WARMED, Unit::Bytes)));
     }
 
     fn claim(&mut self, offer: &Offer, once: &Once) {

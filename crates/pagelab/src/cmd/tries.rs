@@ -71,6 +71,9 @@ pub(super) struct Try {
     #[arg(long, value_name = "N")]
     #[arg(help = "Rounds at most (default 48)")]
     rounds: Option<Rounds>,
+    /// Rounds before a verdict may end it, as far as --rounds and --budget go.
+    #[arg(long, value_name = "N")]
+    min_rounds: Option<Rounds>,
     /// Begin no round that does not fit into so many seconds, but for two of all rungs.
     #[arg(long, value_name = "SECONDS")]
     #[arg(
@@ -97,7 +100,7 @@ pub(super) struct Try {
     /// A process that runs already, and goes on: loaded before and after its memory is collapsed.
     #[arg(long, value_name = "PID", requires = "until", group = "served")]
     #[arg(conflicts_with_all = [
-        "program", "rung", "budget", "input", "limit", "fragmented", "same_output",
+        "program", "rung", "budget", "min_rounds", "input", "limit", "fragmented", "same_output",
         "no_prediction", "setup", "cleanup",
     ])]
     pid: Option<u32>,
@@ -158,6 +161,7 @@ impl Run for Try {
             rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
             seed: asked.seed,
             rounds: asked.rounds,
+            min_rounds: asked.min_rounds,
             budget_ns: self.budget.map(Seconds::ns),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
             delta_ppm: (asked.delta * 1e6) as u32,
@@ -217,6 +221,7 @@ pub(super) fn resume(
         seed: tried.seed,
         delta: f64::from(tried.delta_ppm) / 1e6,
         rounds: tried.rounds,
+        min_rounds: tried.min_rounds,
         budget_ns: tried.budget_ns,
         named: tried.named.clone(),
         around: Around { setup, cleanup, load },
@@ -287,6 +292,7 @@ impl Try {
             seed: RandomState::new().hash_one(0_u8) >> 11,
             delta: self.delta.map_or(DELTA, Share::get),
             rounds: self.rounds.unwrap_or(ROUNDS).get(),
+            min_rounds: self.min_rounds.map_or(0, Rounds::get),
             budget_ns: self.budget.map(Seconds::ns),
             named: self.rung.clone(),
             around: self.surroundings(),

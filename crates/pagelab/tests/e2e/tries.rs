@@ -12,7 +12,7 @@ use pagelab_record::{
     Data, Record,
     vocabulary::{tried, workload::PROGRAM},
 };
-use pagelab_sys::{knobs::memcg, machine::Tree};
+use pagelab_sys::{counts::reports_free_pages, knobs::memcg, machine::Tree};
 
 use crate::{
     explain::compiled,
@@ -70,6 +70,10 @@ fn malloc_takes_huge_pages_and_base_pages_are_all_that_plain_has() {
     let plain = &rungs[tried::PLAIN];
     assert!(measured(plain).is_valid(), "{:?}", measured(plain).witness);
     assert!(values(plain, tried::MINOR_FAULTS).iter().all(|faults| *faults >= 64 * 256));
+    // As much as it holds, where a host may have it.
+    let warmed = values(plain, tried::WARMED);
+    assert_eq!(warmed.len(), if reports_free_pages() { 2 } else { 0 });
+    assert!(warmed.iter().all(|bytes| *bytes >= 64 * MIB), "{warmed:?}");
     if !is_seen(plain) {
         return;
     }

@@ -12,6 +12,9 @@ pub const MEAN: &str = "mean";
 pub const GROUP_PEAK: &str = "group-peak";
 /// Free blocks of 2 MiB when it was started, where free memory was broken up.
 pub const FREE_BLOCKS: &str = "free-blocks";
+/// Bytes of free memory that were touched before it was started, where the machine gives free
+/// memory back to a host.
+pub const WARMED: &str = "warmed";
 /// Of what it held, the most in pages of the size that the rung is about, or larger.
 pub const LARGE: &str = "large";
 /// How the names of what its client said of it begin, in thousandths, and how they go on: by

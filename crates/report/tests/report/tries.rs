@@ -19,6 +19,8 @@ const MIB: u64 = 1 << 20;
 const FULL: &str = "full";
 /// A rung whose pages come in two of three rounds.
 const FICKLE: &str = "fickle";
+/// One whose pages come in every sixth round.
+const RARE: &str = "rare";
 
 /// A rung as it came out: nanoseconds of a typical round, its peak and its large pages in MiB.
 struct Came {
@@ -52,7 +54,12 @@ fn record(came: &Came) -> Record {
     let mut all = Vec::new();
     let without = Came { ns: 1_000_000_000, large: Some(0), ..*came };
     for round in 0..came.rounds {
-        let came = if came.name == FICKLE && round % 3 == 0 { &without } else { came };
+        let is_without = match came.name {
+            FICKLE => round % 3 == 0,
+            RARE => round % 6 > 0,
+            _ => false,
+        };
+        let came = if is_without { &without } else { came };
         // A round that is slow is slow for everybody, and each has a little of its own.
         let own = (u64::from(round) * 7 + came.ns / 1_000_000) % 5;
         let ns = came.ns / 100 * (100 + u64::from(round % 3)) / 1000 * (1000 + own);
@@ -135,6 +142,7 @@ fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Rep
         rungs: all.iter().map(rung).collect(),
         seed: 1,
         rounds: 48,
+        min_rounds: 0,
         budget_ns: None,
         delta_ppm: 30_000,
         program: Vec::new(),
@@ -197,6 +205,10 @@ fn where_pages_come_at_times_those_rounds_are_compared_and_the_others_are_told()
     let text = report(&all(FICKLE));
     let told = "its pages came in 12 of 18 rounds, and no other is compared: a coin decides";
     assert!(text.contains("0.800") && text.contains("FASTER") && text.contains(told), "{text}");
+    let text = report(&all(RARE));
+    let told = "its pages came in 3 of 18 rounds only";
+    assert!(text.replace('\n', " ").contains(told), "{text}");
+    assert!(!text.contains("FASTER"), "{text}");
 }
 
 #[test]

@@ -83,6 +83,13 @@ pub fn reported_kib() -> Option<u64> {
     Tree::machine().number("sys/module/page_reporting/parameters/reported_kib")
 }
 
+/// Whether this guest gives free pages back to its host: `page_reporting_order` is all ones until a
+/// device asks for that (`mm/page_reporting.c`, Linux 5.14).
+pub fn reports_free_pages() -> bool {
+    let order = Tree::machine().number("sys/module/page_reporting/parameters/page_reporting_order");
+    order.is_some_and(|order: u32| order < u32::MAX)
+}
+
 /// Waits until free page reporting has come to rest: nothing handed back for three seconds (the
 /// kernel looks every two), at most for so many.
 pub fn wait_for_reporting(seconds: u64) {

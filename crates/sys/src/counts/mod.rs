@@ -6,5 +6,5 @@ mod counters;
 mod helpers;
 pub mod perf;
 
-pub use counters::{Counters, moved_pages, reported_kib, wait_for_reporting};
+pub use counters::{Counters, moved_pages, reported_kib, reports_free_pages, wait_for_reporting};
 pub use helpers::KernelHelpers;

@@ -63,6 +63,7 @@ fn asked_of(tried: &Try, pid: u32, offers: &[Offer], rounds: u32) -> asked::Try 
         rungs: offers.iter().map(|offer| offer.rung.clone()).collect(),
         seed: 0,
         rounds,
+        min_rounds: 0,
         budget_ns: None,
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
         delta_ppm: (delta * 1e6) as u32,

@@ -46,7 +46,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.push(Block::Text(legend.to_owned()));
     section.blocks.extend(units::blocks(&tried, run));
     section.blocks.extend(foretold::blocks(run));
-    section.blocks.extend(broken_up(&tried));
+    section.blocks.extend(broken_up(&tried).or_else(|| warmed(&tried)));
     section.blocks.extend(untaken(&tried));
     section.blocks.extend(mappings(&tried));
     section.blocks.extend(output(&tried));
@@ -249,6 +249,17 @@ fn broken_up(tried: &Tried<'_>) -> Option<Block> {
     Some(Block::Text(format!(
         "Free memory was broken up before each run: on the rung that had most, {most:.0} free \
          blocks of 2 MiB were there when it began (the median of its rounds)."
+    )))
+}
+
+/// What was touched for its host's sake, where it has one.
+fn warmed(tried: &Tried<'_>) -> Option<Block> {
+    let bytes = tried.rows.iter().filter_map(|row| row.middle(tried::WARMED, Clock::Wall));
+    let most = bytes.reduce(f64::max)?;
+    Some(Block::Text(format!(
+        "This machine gives free memory back to its host. {} of it were touched before each run, \
+         so that no run waits for the host.",
+        display_bytes(most)
     )))
 }
 

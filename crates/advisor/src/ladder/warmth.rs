@@ -1,0 +1,43 @@
+//! Memory that the host backs, for a run to have.
+//!
+//! The one idea: a guest that reports its free pages gives them back to the host, and whoever
+//! touches one next waits for it, on no clock but his own. Huge pages come from the largest free
+//! blocks, which are those that are reported, so this falls on some rungs and not on others, and
+//! on some rounds. As much as the program holds is touched and freed before each run, on every rung
+//! alike: the kernel hands out first what was freed last.
+
+use pagelab_sys::{
+    counts::reports_free_pages,
+    machine::Topology,
+    memory::{Advice, Area, Backing, Layout},
+    time::monotonic_raw_ns,
+};
+
+/// So much more is touched than the program was seen to hold, as what it gives back and takes again
+/// need not be the same.
+const MARGIN: u64 = 4;
+const SPARE: u64 = 32 << 20;
+/// It is touched in pages of this size, where there are some.
+const PIECE: usize = 2 << 20;
+/// A host that takes longer than the program itself, and a second, is not waited for.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// Touches and frees what a program of so many bytes takes, and usually so many nanoseconds; the
+/// bytes, `None` where nothing is given back to a host, or nothing can be touched ahead.
+pub(super) fn warmed(peak: u64, usual_ns: u64) -> Option<u64> {
+    if !reports_free_pages() {
+        return None;
+    }
+    let room = Topology::machine().memory_budget().bytes / 2;
+    let bytes = usize::try_from((peak + peak / MARGIN + SPARE).min(room)).ok()? / PIECE * PIECE;
+    let area = Area::mapped(Layout::contiguous(bytes), Backing::Anonymous, PIECE).ok()?;
+    // Where there are none, base pages do.
+    let _ = area.advise(Advice::HugePage);
+    let until = monotonic_raw_ns() + usual_ns + PATIENCE_NS;
+    let mut touched = 0;
+    while touched < bytes && monotonic_raw_ns() < until {
+        area.populate_write_part(touched, touched + PIECE).ok()?;
+        touched += PIECE;
+    }
+    Some(touched as u64)
+}
