@@ -64,12 +64,12 @@ impl Took {
     }
 }
 
-/// Pages that came in fewer rounds than one of so many did so by chance, as where khugepaged comes by.
+/// Pages that came in fewer rounds than one of so many did so by chance: khugepaged came by.
 const OFTEN: usize = 4;
 
 fn rarely(came: usize, rounds: usize) -> String {
     format!(
-        "its pages came in {came} of {rounds} rounds only, as where khugepaged comes by while it runs"
+        "its pages came in {came} of {rounds} rounds only, as where khugepaged comes by"
     )
 }
 
