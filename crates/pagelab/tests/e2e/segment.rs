@@ -1,5 +1,6 @@
 //! `pagelab segment run`: programs say the same with segments, and what they lacked is counted.
 
+mod limits;
 mod programs;
 mod told;
 

@@ -5,7 +5,9 @@
  * threads take over what others left that have ended, and the child gives all of it back.
  * faults MIB: says how many it took to touch a map of so much. calls MIB ROUNDS: says the
  * median nanoseconds of mmap and munmap of a map that is written to between them, and of the
- * CPU time of a round. */
+ * CPU time of a round. cuts MIB: says how many pages of a map can have rights of their own, and
+ * that there are mappings left for a thread. halves: gives half of a leaf back, maps over the
+ * middle of another, and forks in a thread, which finds both. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -21,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 512, THREADS = 4 };
+enum { SLOTS = 512, THREADS = 4, LEAF = 2 << 20 };
 static int rounds;
 
 static void fail(const char *what, long at) {
@@ -158,6 +160,64 @@ static int hold(long mib)
 		for (int of = 0; of < 2; of++)
 			check(some[of][i], 1 << 20, (unsigned char)(i + of), "what is held");
 	puts("held");
+	return 0;
+}
+
+static int cuts(long mib) {
+	const int access = PROT_READ | PROT_WRITE, own = MAP_PRIVATE | MAP_ANONYMOUS;
+	unsigned char *map = mmap(0, mib << 20, access, own, -1, 0);
+	if (map == MAP_FAILED) fail("mmap", mib);
+	map[0] = 0x5a;
+	long cut = 0, most = (mib << 20) / 8192;
+	while (cut < most && !mprotect(map + cut * 8192, 4096, PROT_READ)) cut++;
+	if (cut < most && errno != ENOMEM) fail("mprotect", cut);
+	pthread_t thread;
+	if (pthread_create(&thread, 0, brief, 0)) fail("a thread", cut);
+	pthread_join(thread, 0);
+	if (map[0] != 0x5a) fail("what was cut", 0);
+	if (munmap(map, mib << 20)) fail("munmap", cut);
+	printf("%ld\n", cut);
+	return 0;
+}
+
+static void *forking(void *rest) {
+	unsigned char *map = rest;
+	pid_t pid = fork();
+	if (pid == 0) {
+		check(map, LEAF / 2, 0, "a child: half of a leaf that was taken again");
+		check(map + LEAF / 2, LEAF / 2, 0x5a, "a child: the other half");
+		check(map + LEAF + 4096, 8192, 0x3c, "a child: what was mapped over");
+		fill(map, 2 * LEAF, 1);
+		child();
+	}
+	int status;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid) fail("fork", pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) fail("the child", status);
+	return 0;
+}
+
+static int halves(void) {
+	const int access = PROT_READ | PROT_WRITE, own = MAP_PRIVATE | MAP_ANONYMOUS;
+	unsigned char *map = mmap(0, 2 * LEAF, access, own, -1, 0);
+	if (map == MAP_FAILED) fail("mmap", 0);
+	fill(map, 2 * LEAF, 0x5a);
+	if (munmap(map, LEAF / 2)) fail("munmap of half a leaf", 0);
+	check(map + LEAF / 2, LEAF / 2, 0x5a, "the other half");
+	if (mmap(map, LEAF / 2, access, own | MAP_FIXED, -1, 0) != map) fail("the half again", 0);
+	check(map, LEAF / 2, 0, "the half is zero");
+	unsigned char *middle = map + LEAF + 4096;
+	if (mmap(middle, 8192, access, own | MAP_FIXED, -1, 0) != middle) fail("MAP_FIXED", 0);
+	check(middle, 8192, 0, "what is mapped over is zero");
+	fill(middle, 8192, 0x3c);
+	pthread_t thread;
+	if (pthread_create(&thread, 0, forking, map)) fail("a thread", 0);
+	pthread_join(thread, 0);
+	check(map, LEAF / 2, 0, "what a child wrote is its own");
+	check(map + LEAF / 2, LEAF / 2 + 4096, 0x5a, "what lies before it");
+	check(middle, 8192, 0x3c, "what was mapped over");
+	check(middle + 8192, LEAF - 12288, 0x5a, "what lies behind it");
+	if (munmap(map, 2 * LEAF)) fail("munmap", 0);
+	puts("halves");
 	return 0;
 }
 
@@ -371,6 +431,10 @@ int main(int count, char **words) {
 		return start(atoi(words[2]));
 	if (count > 2 && !strcmp(words[1], "ended"))
 		return ended(atoi(words[2]));
+	if (count > 2 && !strcmp(words[1], "cuts"))
+		return cuts(atol(words[2]));
+	if (count > 1 && !strcmp(words[1], "halves"))
+		return halves();
 	if (count > 2 && !strcmp(words[1], "hold"))
 		return hold(atol(words[2]));
 	rounds = count > 1 ? atoi(words[1]) : 20000;
