@@ -3,13 +3,19 @@
 //!
 //! The one idea: `pagelab try` with two rungs takes the arms in turns, so ratios are of one run;
 //! here they are read from its journal, round by round. An interval is one of order statistics, and
-//! says nothing where there are too few rounds. A rung that gives a program no huge page is the
-//! program as it is: `try` goes no further with it, whatever the budget, and neither is it compared
-//! here. `--figures` shows what segments cost by themselves ([`figures`]).
+//! says nothing where there are too few rounds; a verdict is that of every comparison
+//! (docs/compare.md). A rung is compared in the rounds in which its pages came, as `try` says; with
+//! glibc 2.35 to 2.37 that is luck. One that never gives a program any is the program as it is:
+//! `try` goes no further with it, whatever the budget, and neither is it compared here. `--figures`
+//! shows what segments cost by themselves ([`figures`]).
 
 mod figures;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -26,14 +32,18 @@ const THP: &str = "malloc-thp";
 const SEGMENT: &str = "segment";
 /// Rounds without which there is no interval of 95 %.
 const ROUNDS: usize = 6;
+/// A difference of less is none, as `pagelab compare` has it.
+const TIE: f64 = 0.03;
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
     let budget = Arg::new("budget").long("budget").value_parser(value_parser!(f64));
+    let rounds = Arg::new("rounds").long("rounds").value_parser(value_parser!(u32));
     command
         .arg(Arg::new("dir").long("dir").default_value("target/segment-score"))
         .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
         .arg(budget.default_value("40").help("Seconds for each program"))
+        .arg(rounds.help("Rounds of each program at most, as `try` has it"))
         .arg(Arg::new("only").long("only").help("This program only, by its name"))
         .arg(
             Arg::new("figures")
@@ -58,9 +68,12 @@ pub(crate) fn segment_score(matches: &ArgMatches) -> Result<()> {
     }
     let budget = matches.get_one("budget").copied().unwrap_or(40.0_f64).to_string();
     let rungs = format!("{SEGMENT},{THP}");
-    let flags = ["--no-prediction", "--budget", &budget, "--rung", &rungs].map(str::to_owned);
+    let mut flags = vec!["--no-prediction", "--budget", &budget, "--rung", &rungs];
+    let rounds = matches.get_one::<u32>("rounds").map(u32::to_string);
+    flags.extend(rounds.iter().flat_map(|rounds| ["--rounds", rounds]));
+    let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
     let only = matches.get_one::<String>("only");
-    println!("program   peak      to plain               to glibc's hugetlb=1");
+    println!("program   peak      to plain                       to glibc's hugetlb=1");
     for program in programs::of(Score::Segment)? {
         if only.is_some_and(|only| *only != program.name) {
             continue;
@@ -71,18 +84,35 @@ pub(crate) fn segment_score(matches: &ArgMatches) -> Result<()> {
         }
         program.prepared(&work)?;
         let run = dir.join(&program.name);
-        program.tried(&binary, &work, &run, &flags)?;
+        let report = serde_json::from_str(&program.tried(&binary, &work, &run, &flags)?)?;
         let arms = Arms::of(&run.join("journal.jsonl"), program.serves.is_some())?;
-        println!("{:<9} {}", program.name, arms.line());
+        println!("{:<9} {}", program.name, arms.line(&Came::of(&report, THP)));
     }
     Ok(())
 }
 
-/// Of each arm, by round: what the program had at most, of it in huge pages, and how long it took.
+/// The rounds of a rung in which its pages came, as `try` says, and how many there were.
+#[derive(Debug, Default)]
+struct Came {
+    rounds: BTreeSet<u64>,
+    all: u64,
+}
+
+impl Came {
+    fn of(report: &Value, name: &str) -> Self {
+        let rungs = report["tried"]["rungs"].as_array().into_iter().flatten();
+        let Some(rung) = rungs.into_iter().find(|rung| rung["rung"] == name) else {
+            return Self::default();
+        };
+        let rounds = rung["came"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+        Self { rounds: rounds.collect(), all: rung["rounds"].as_u64().unwrap_or(0) }
+    }
+}
+
+/// Of each arm, by round: what the program had at most, and how long it took.
 #[derive(Debug, Default)]
 struct Arms {
     peak: BTreeMap<String, BTreeMap<u64, f64>>,
-    large: BTreeMap<String, BTreeMap<u64, f64>>,
     time: BTreeMap<String, BTreeMap<u64, f64>>,
 }
 
@@ -104,7 +134,6 @@ impl Arms {
         for one in series.into_iter().flatten() {
             let to = match one["name"].as_str() {
                 Some("peak") => &mut self.peak,
-                Some("large") => &mut self.large,
                 Some(name) if name == time => &mut self.time,
                 _ => continue,
             };
@@ -113,29 +142,33 @@ impl Arms {
         }
     }
 
-    fn line(&self) -> String {
-        let peak = ratios(&self.peak, SEGMENT, PLAIN);
-        let peak = median(&peak).map_or("-".to_owned(), |peak| format!("{peak:.2}"));
-        let beside = |to| said(&ratios(&self.time, SEGMENT, to));
-        let thp = if self.takes_none(THP) {
-            "as to plain: it takes no huge page".to_owned()
-        } else {
-            beside(THP)
+    /// Of the tunable those rounds count in which its pages came.
+    fn line(&self, came: &Came) -> String {
+        let all: BTreeSet<u64> = self.time.values().flat_map(BTreeMap::keys).copied().collect();
+        let peak = median(&ratios(&self.peak, SEGMENT, PLAIN, &all));
+        let peak = peak.map_or("-".to_owned(), |peak| format!("{peak:.2}"));
+        let beside = |to, rounds| said(&ratios(&self.time, SEGMENT, to, rounds));
+        let Came { rounds, all: count } = came;
+        let thp = match (rounds.len(), count) {
+            (_, 0) => "-".to_owned(),
+            (0, _) => format!("as to plain: no huge page came in {count} rounds"),
+            (some, _) => format!("{}, came in {some} of {count}", beside(THP, rounds)),
         };
-        format!("{peak:<9} {:<22} {thp}", beside(PLAIN))
-    }
-
-    /// Whether somebody looked at an arm, and found no huge page in any round.
-    fn takes_none(&self, arm: &str) -> bool {
-        self.large.get(arm).is_some_and(|rounds| rounds.values().all(|bytes| *bytes == 0.0))
+        format!("{peak:<9} {:<30} {thp}", beside(PLAIN, &all))
     }
 }
 
-/// One arm by another, in the rounds that have both, in order.
-fn ratios(of: &BTreeMap<String, BTreeMap<u64, f64>>, arm: &str, to: &str) -> Vec<f64> {
+/// One arm by another, in those of some rounds that have both, in order.
+fn ratios(
+    of: &BTreeMap<String, BTreeMap<u64, f64>>,
+    arm: &str,
+    to: &str,
+    rounds: &BTreeSet<u64>,
+) -> Vec<f64> {
     let Some((arm, to)) = of.get(arm).zip(of.get(to)) else { return Vec::new() };
     let mut ratios: Vec<f64> = arm
         .iter()
+        .filter(|(round, _)| rounds.contains(round))
         .filter_map(|(round, value)| to.get(round).map(|other| value / other))
         .filter(|ratio| ratio.is_finite())
         .collect();
@@ -168,13 +201,15 @@ fn interval(sorted: &[f64]) -> Option<[f64; 2]> {
 
 fn said(sorted: &[f64]) -> String {
     let Some(ratio) = median(sorted) else { return "-".to_owned() };
-    let Some([low, high]) = interval(sorted) else { return format!("{ratio:.2} (too few)") };
+    let Some([low, high]) = interval(sorted) else { return format!("{ratio:.3} (too few)") };
     let verdict = match () {
+        () if low > 1.0 - TIE && high < 1.0 / (1.0 - TIE) => "SAME",
         () if high < 1.0 => "FASTER",
         () if low > 1.0 => "SLOWER",
-        () => "open",
+        () => "INCONCLUSIVE",
     };
-    format!("{ratio:.2} ({low:.2}-{high:.2}) {verdict}")
+    // A tie is told apart by the third digit.
+    format!("{ratio:.3} ({low:.3}-{high:.3}) {verdict}")
 }
 
 #[cfg(test)]
@@ -197,12 +232,37 @@ mod tests {
             let record = json!({ "case": { "rung": rung }, "outcome": outcome });
             arms.add(&record, "elapsed");
         }
-        assert_eq!(arms.line(), "1.20      0.80 (0.80-0.80) FASTER -");
-        let rounds = |bytes| BTreeMap::from([(0, bytes), (1, 0.0)]);
-        arms.large.insert(THP.to_owned(), rounds(2e6));
-        assert!(!arms.takes_none(THP) && !arms.takes_none(SEGMENT));
-        arms.large.insert(THP.to_owned(), rounds(0.0));
-        assert!(arms.line().ends_with(" as to plain: it takes no huge page"), "{}", arms.line());
+        let report = |came: &[u64]| {
+            let rung = json!({ "rung": THP, "rounds": 8, "came": came });
+            json!({ "tried": { "rungs": [{ "rung": SEGMENT }, rung] } })
+        };
+        let line = |arms: &Arms, came: &[u64]| arms.line(&Came::of(&report(came), THP));
+        let alone = arms.line(&Came::default());
+        assert_eq!(alone, "1.20      0.800 (0.800-0.800) FASTER     -");
+        let never = line(&arms, &[]);
+        assert!(never.ends_with(" as to plain: no huge page came in 8 rounds"), "{never}");
+        // In the rounds without pages it took twice as long, and these do not count.
+        let time = (0..8).map(|round| (round, if round < 6 { 8.0 } else { 16.0 }));
+        let time = time.map(|(round, each)| (round, each * (round + 1) as f64));
+        arms.time.insert(THP.to_owned(), time.collect());
+        let some = line(&arms, &[0, 1, 2, 3, 4, 5]);
+        assert!(some.ends_with(" 1.000 (1.000-1.000) SAME, came in 6 of 8"), "{some}");
+        let few = line(&arms, &[6]);
+        assert!(few.ends_with(" 0.500 (too few), came in 1 of 8"), "{few}");
+    }
+
+    #[test]
+    fn a_verdict_is_that_of_every_comparison() {
+        let verdict = |from: f64, to: f64| {
+            let sorted: Vec<f64> =
+                (0..6).map(|nth| from + (to - from) * f64::from(nth) / 5.0).collect();
+            said(&sorted).rsplit(' ').next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(verdict(1.013, 1.029), "SAME");
+        assert_eq!(verdict(0.98, 1.01), "SAME");
+        assert_eq!(verdict(1.013, 1.036), "SLOWER");
+        assert_eq!(verdict(0.95, 0.99), "FASTER");
+        assert_eq!(verdict(0.96, 1.01), "INCONCLUSIVE");
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         "reach": row.rung.reach,
         "rounds": row.rounds,
         "rounds_compared": row.came.len(),
+        "came": row.came,
         "took": took,
         "why": why,
         "beside_base_pages": row.plain.as_ref().map(against),
