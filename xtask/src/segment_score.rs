@@ -43,7 +43,7 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
         .arg(Arg::new("dir").long("dir").default_value("target/segment-score"))
         .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
         .arg(budget.default_value("40").help("Seconds for each program"))
-        .arg(rounds.help("Rounds of each program at most, as `try` has it"))
+        .arg(rounds.help("Rounds of each program, as far as the budget goes"))
         .arg(Arg::new("only").long("only").help("This program only, by its name"))
         .arg(
             Arg::new("figures")
@@ -70,7 +70,7 @@ pub(crate) fn segment_score(matches: &ArgMatches) -> Result<()> {
     let rungs = format!("{SEGMENT},{THP}");
     let mut flags = vec!["--no-prediction", "--budget", &budget, "--rung", &rungs];
     let rounds = matches.get_one::<u32>("rounds").map(u32::to_string);
-    flags.extend(rounds.iter().flat_map(|rounds| ["--rounds", rounds]));
+    flags.extend(rounds.iter().flat_map(|all| ["--rounds", all, "--min-rounds", all]));
     let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
     let only = matches.get_one::<String>("only");
     println!("program   peak      to plain                       to glibc's hugetlb=1");
