@@ -7,12 +7,15 @@
 //! more. A fork finds the window open and leaves the child alone: it has no such thread.
 
 use std::{
-    ffi::c_void,
+    ffi::{c_long, c_void},
     mem, ptr,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use pagelab_sys::process::heat::{Kind, Of};
+use pagelab_sys::process::{
+    heat::{Kind, Of},
+    preload::Map,
+};
 
 use crate::{calls, places, signals, yard};
 
@@ -83,7 +86,63 @@ pub(crate) fn leave_out(at: usize) {
     }
 }
 
+/// The thread's own stack: where and how large, for as long as the process is there.
+///
+/// Before Linux 6.7 the stacks of threads may be of huge pages, and glibc leaves nothing between
+/// one and the memory that was mapped before it: here that is the program's, of which the kernel
+/// then made as much present as lies in the same 2 MiB, before the program could say on which node.
+fn stack(attributes: &mut libc::pthread_attr_t) -> Option<(*mut c_void, usize)> {
+    let mut bytes = 0;
+    // SAFETY: reads the attributes and fills one number.
+    if unsafe { libc::pthread_attr_getstacksize(attributes, &raw mut bytes) } != 0 {
+        return None;
+    }
+    let bytes = bytes.next_multiple_of(PAGE);
+    // A page on either side that nobody reaches.
+    let length = bytes + 2 * PAGE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+    let access = libc::PROT_NONE;
+    // SAFETY: nothing lies there.
+    let at = unsafe { calls::map(&Map { address: 0, length, access, flags, file: -1, offset: 0 }) };
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    let stack = at.wrapping_byte_add(PAGE);
+    let advice = c_long::from(libc::MADV_NOHUGEPAGE);
+    // SAFETY: the map that was just made. A kernel without huge pages refuses, and needs it not.
+    unsafe { libc::syscall(libc::SYS_madvise, at, length, advice) };
+    let is_open = calls::protect(stack, bytes, libc::PROT_READ | libc::PROT_WRITE).is_ok();
+    // SAFETY: the same map, of which all but the ends is open, for as long as the process is there.
+    if is_open && unsafe { libc::pthread_attr_setstack(attributes, stack, bytes) } == 0 {
+        return Some((at, length));
+    }
+    // SAFETY: the same map, which nothing has used.
+    unsafe { calls::unmap(at, length) };
+    None
+}
+
 fn start() -> bool {
+    // SAFETY: the attributes of a thread are plain numbers.
+    let mut attributes: libc::pthread_attr_t = unsafe { mem::zeroed() };
+    // SAFETY: fills them.
+    if unsafe { libc::pthread_attr_init(&raw mut attributes) } != 0 {
+        return false;
+    }
+    let stack = stack(&mut attributes);
+    let is_started = stack.is_some_and(|(at, length)| {
+        let is_started = start_with(&attributes);
+        if !is_started {
+            // SAFETY: no thread has it.
+            unsafe { calls::unmap(at, length) };
+        }
+        is_started
+    });
+    // SAFETY: they were filled above.
+    unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
+    is_started
+}
+
+fn start_with(attributes: &libc::pthread_attr_t) -> bool {
     // SAFETY: a set is a plain array of words.
     let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { mem::zeroed() };
     let mut thread: libc::pthread_t = 0;
@@ -92,8 +151,7 @@ fn start() -> bool {
     // SAFETY: reads one set and fills the other; a thread inherits what is blocked.
     unsafe { signals::mask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
     // SAFETY: `run` takes nothing, and ends with the process.
-    let failed =
-        unsafe { libc::pthread_create(&raw mut thread, ptr::null(), run, ptr::null_mut()) };
+    let failed = unsafe { libc::pthread_create(&raw mut thread, attributes, run, ptr::null_mut()) };
     if failed == 0 {
         // SAFETY: it was just made, and nobody joins it.
         unsafe { libc::pthread_detach(thread) };
@@ -159,4 +217,34 @@ fn is_looked_at(number: usize, start: usize, from: usize, to: usize) -> bool {
         }
     }
     places::reopen(number, start)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn the_stack_has_no_huge_pages_and_nothing_beside_it() {
+        // SAFETY: the attributes of a thread are plain numbers.
+        let mut attributes: libc::pthread_attr_t = unsafe { mem::zeroed() };
+        // SAFETY: fills them.
+        assert_eq!(unsafe { libc::pthread_attr_init(&raw mut attributes) }, 0);
+        let (at, length) = stack(&mut attributes).unwrap();
+        let is_open = |offset| calls::is_readable(at.wrapping_byte_add(offset));
+        let ends = [0, PAGE, length - 2 * PAGE, length - PAGE];
+        assert_eq!(ends.map(is_open), [false, true, true, false]);
+        if Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
+            let head = format!("\n{:x}-", at.addr() + PAGE);
+            let of_it = smaps.split_once(&head).unwrap().1;
+            let flags = of_it.lines().find(|line| line.starts_with("VmFlags")).unwrap();
+            assert!(flags.split(' ').any(|flag| flag == "nh"), "{flags}");
+        }
+        // SAFETY: no thread has it.
+        unsafe { calls::unmap(at, length) };
+        // SAFETY: they were filled above.
+        unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
+    }
 }

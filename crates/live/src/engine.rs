@@ -232,6 +232,7 @@ impl Engine {
             let moves = self.recorder.decide()?;
             self.carry_out(&moves, &mut pass)?;
         }
+        self.source.done()?;
         self.passes += 1;
         self.last = pass;
         self.sum.looks += pass.looks;

@@ -73,6 +73,14 @@ pub trait Pages: std::fmt::Debug {
         mappings: &[Range<u64>],
         found: &mut dyn FnMut(Stretch),
     ) -> Result<(), Refused>;
+
+    /// What the last pass led to is carried out: a source that hinders it may begin to look again.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn done(&mut self) -> Result<(), Refused> {
+        Ok(())
+    }
 }
 
 /// A region of a process of which some page was used, and how hot it was called.
