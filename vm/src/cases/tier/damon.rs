@@ -55,20 +55,48 @@ fn migrates(guest: &Guest) -> Result<Verdict> {
     Verdict::ok(format!("{found} of {all} pages"))
 }
 
-/// A run that was killed while its monitor was on leaves none.
+/// Runs that are killed, at moments that are drawn by the seed.
+const KILLS: usize = 6;
+/// Between what a kill waits for and the kill.
+const MOMENT_MS: u64 = 200;
+
+/// A run that was killed leaves no monitor, wherever it was: before it had one, while it made one,
+/// while that was on.
 fn killed(guest: &Guest, before: &[Option<String>; 2]) -> Result<Verdict> {
-    let case = [("mode", "damon"), ("size", "16m"), ("accesses", "1g"), ("threads", "1")];
-    let folder = Folder::with_suite("tier/micro", &case)?;
-    let words = folder.words();
-    let mut command = guest.pagelab(&words.each_ref().map(String::as_str));
-    let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let is_on = || text(&format!("{FOLDER}/state")).is_ok_and(|state| state == "on");
-    let begun = until(is_on);
-    run.kill()?;
-    run.wait()?;
-    ensure!(begun, "no monitor was on");
-    ensure!(until(|| state() == *before), "{:?} was {before:?}", state());
-    Verdict::ok("no monitor is left")
+    let mut random = fastrand::Rng::with_seed(SEEDS[0]);
+    let mut moments = Vec::new();
+    for nth in 0..KILLS {
+        let case = [("mode", "damon"), ("size", "16m"), ("accesses", "1g"), ("threads", "1")];
+        let folder = Folder::with_suite("tier/micro", &case)?;
+        let words = folder.words();
+        let mut command = guest.pagelab(&words.each_ref().map(String::as_str));
+        let mut run = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let begun = match nth % 3 {
+            0 => until(is_on),
+            1 => until(|| state() != *before),
+            _ => true,
+        };
+        thread::sleep(Duration::from_millis(random.u64(..MOMENT_MS)));
+        let (found, was_on, ended) = (state(), is_on(), run.try_wait()?);
+        run.kill()?;
+        run.wait()?;
+        let mut said = String::new();
+        if let (Some(_), Some(stdout)) = (ended, &mut run.stdout) {
+            std::io::Read::read_to_string(stdout, &mut said)?;
+        }
+        ensure!(begun && ended.is_none(), "kill {nth}: no monitor, or it ended: {said}");
+        ensure!(until(|| state() == *before), "kill {nth}: {:?} was {before:?}", state());
+        moments.push(if was_on {
+            "on"
+        } else if found == *before {
+            "none"
+        } else {
+            "some"
+        });
+    }
+    ensure!(moments.contains(&"on"), "no monitor was on: {moments:?}");
+    Verdict::ok(format!("none is left of those that were {}", moments.join(", ")))
 }
 
 /// A monitor that somebody runs is read, shown and named, and stays.
