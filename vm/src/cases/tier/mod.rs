@@ -13,6 +13,7 @@ pub(crate) mod target;
 use std::{fs, process::Stdio, thread, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use pagelab_sys::{memory::move_pages, time::monotonic_raw_ns};
 
 use self::target::Target;
 pub(super) use self::{
@@ -45,6 +46,10 @@ pub(super) fn promote(guest: &Guest) -> Result<Verdict> {
     set(naps, "3600000")?;
     for (pages, seed) in KINDS {
         guest.part(&format!("{pages} {seed}"), promoted(guest, pages, seed));
+    }
+    // A figure, not a verdict.
+    if guest.soak() {
+        guest.part("mover", mover(guest));
     }
     Verdict::ok("what was written is on the fast node")
 }
@@ -79,6 +84,54 @@ fn promoted(guest: &Guest, pages: &str, seed: u64) -> Result<Verdict> {
     let _ = fs::remove_file(&log);
     ensure!(again.code == 0, "the replay: {}{}", again.stdout, again.stderr);
     Verdict::ok(format!("{found}; {}", again.stdout.trim()))
+}
+
+/// Bytes of a target whose hot pages fill a call of the mover's.
+const BYTES_MOVED: usize = 128 << 20;
+/// Pages that a call moves, as the mover's do.
+const BATCH: usize = 4096;
+/// Rounds of the mover beside bare calls.
+const ROUNDS: usize = 4;
+
+/// The mover beside bare calls of the kernel, in turns, for the same pages: what it takes is said,
+/// and nothing is asserted of it.
+fn mover(guest: &Guest) -> Result<Verdict> {
+    let mut target = Target::start(BYTES_MOVED, SEEDS[0], "base")?;
+    let (pid, addresses) = (target.pid(), target.hot()?);
+    let words = ["tier", "promote", "--pid", &pid, "--passes", "6", "--interval", "0.2"];
+    let bare = |node| -> Result<(u64, u64)> {
+        let (nodes, mut status) = (vec![node; BATCH], vec![0; BATCH]);
+        let begin = monotonic_raw_ns();
+        for some in addresses.chunks(BATCH) {
+            move_pages(pid.parse()?, some, &nodes[..some.len()], &mut status[..some.len()])?;
+        }
+        Ok((addresses.len() as u64, monotonic_raw_ns() - begin))
+    };
+    let mut ratios = Vec::new();
+    for round in 0..ROUNDS {
+        let mut took = [0.0; 2];
+        for arm in [round % 2, 1 - round % 2] {
+            let (pages, ns) = if arm == 0 {
+                bare(0)?
+            } else {
+                let ran = guest.run(&[&words[..], &["--format", "json"]].concat())?;
+                ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
+                let told: serde_json::Value = serde_json::from_str(&ran.stdout)?;
+                let number = |name: &str| told[name].as_u64().context(ran.stdout.clone());
+                (number("promoted")?, number("run_ns")?)
+            };
+            took[arm] = ns as f64 / pages as f64;
+            let [hot, all_hot, ..] = target.places()?;
+            ensure!(hot * 100 >= all_hot * 99, "round {round}, arm {arm}: {hot} of {all_hot}");
+            bare(1)?;
+        }
+        guest.note(format!("a page took {:.0} ns bare, {:.0} ns by the mover", took[0], took[1]));
+        ratios.push(took[0] / took[1] * 100.0);
+    }
+    target.end()?;
+    ratios.sort_by(f64::total_cmp);
+    let shares = ratios.iter().map(|ratio| format!("{ratio:.1}"));
+    Verdict::ok(format!("{} % of bare calls", shares.collect::<Vec<_>>().join(", ")))
 }
 
 /// Machine, target and reasons, as they are.

@@ -50,6 +50,10 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
         }
         match told.try_recv() {
             Ok(line) if line == "places" => println!("{}", places(&area, &hot, unit)?),
+            Ok(line) if line == "hot" => {
+                let at = |number: &usize| (area.base() + number * unit).to_string();
+                println!("{}", hot.iter().map(at).collect::<Vec<_>>().join(" "));
+            }
             Ok(_) | Err(TryRecvError::Disconnected) => break,
             Err(TryRecvError::Empty) => thread::sleep(Duration::from_millis(5)),
         }
@@ -165,6 +169,12 @@ impl Target {
         let line = self.ask("places")?;
         let numbers: Vec<usize> = line.split(' ').flat_map(str::parse).collect();
         numbers.try_into().map_err(|_| anyhow::anyhow!("it says: {line}"))
+    }
+
+    /// The addresses of its hot pages.
+    pub(super) fn hot(&mut self) -> Result<Vec<u64>> {
+        let line = self.ask("hot")?;
+        Ok(line.split(' ').map(str::parse).collect::<Result<_, _>>()?)
     }
 
     pub(super) fn number(&self) -> u32 {
