@@ -68,9 +68,7 @@ impl Took {
 const OFTEN: usize = 4;
 
 fn rarely(came: usize, rounds: usize) -> String {
-    format!(
-        "its pages came in {came} of {rounds} rounds only, as where khugepaged comes by"
-    )
+    format!("its pages came in {came} of {rounds} rounds only, as where khugepaged comes by")
 }
 
 /// Whether most looks found a process that may not be looked at: one that ends just then is another
