@@ -5,7 +5,7 @@
 //! must get the same decisions: there is nothing else that they could depend on.
 
 use crate::{
-    policy::{Below, Move, Moved, Node, Policy, PolicySpec, Prices, Scan, Setting, World},
+    policy::{Move, Moved, Node, PageSet, Policy, PolicySpec, Prices, Scan, Setting, World},
     spec::Row,
 };
 
@@ -92,7 +92,7 @@ pub struct Driver {
     nodes: Vec<Node>,
     place: Vec<u8>,
     /// Which of them are not in the top tier.
-    below: Below,
+    below: PageSet,
     free: Vec<u64>,
     now: u64,
     ticked: u64,
@@ -121,7 +121,7 @@ impl Driver {
         Ok(Self {
             policy: spec.build(&setting),
             place: vec![nowhere; start.pages as usize],
-            below: Below::new(start.pages as usize, true),
+            below: PageSet::new(start.pages as usize, true),
             free: vec![0; nodes.len()],
             seen: vec![false; start.pages as usize],
             nodes,
@@ -238,7 +238,7 @@ impl Driver {
 fn world<'a>(
     nodes: &'a [Node],
     place: &'a [u8],
-    below: &'a Below,
+    below: &'a PageSet,
     free: &'a [u64],
     now: u64,
 ) -> World<'a> {

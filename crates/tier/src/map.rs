@@ -292,6 +292,12 @@ impl<L: Layout> HotMap<L> {
     pub fn take(&self, page: usize, at: Epoch) -> Option<Record> {
         self.decode(self.cells.swap_zero(page), at)
     }
+
+    /// [`Self::take`] for whoever has the map alone.
+    pub fn take_alone(&mut self, page: usize, at: Epoch) -> Option<Record> {
+        let record = self.cells.take_alone(page);
+        self.decode(record, at)
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! moves, and tells how that went. No clock, no I/O, no random numbers.
 
 mod balance;
-mod below;
 mod bucket;
 mod damon;
 mod ema;
@@ -15,6 +14,7 @@ mod histogram;
 mod history;
 mod kpromoted;
 mod numab;
+mod page_set;
 mod pagelab;
 mod pghot;
 mod rank;
@@ -24,7 +24,7 @@ mod threshold;
 
 use std::fmt;
 
-pub use self::{below::Below, bucket::Bucket, table::POLICIES};
+pub use self::{bucket::Bucket, page_set::PageSet, table::POLICIES};
 use crate::spec::{Parameter, Row, Spec};
 
 /// A node of memory as a policy sees it.
@@ -64,7 +64,7 @@ pub struct World<'a> {
     /// The node of each page.
     pub place: &'a [u8],
     /// Which of them are in a lower tier: what `place` and `nodes` say, for whoever asks often.
-    pub below: &'a Below,
+    pub below: &'a PageSet,
     /// Free pages of each node.
     pub free: &'a [u64],
     /// What things cost.
@@ -77,7 +77,7 @@ pub struct World<'a> {
 
 impl World<'_> {
     /// All pages of the top tier, or all others, in rising order.
-    pub fn pages(&self, is_top: bool) -> below::Pages<'_> {
+    pub fn pages(&self, is_top: bool) -> page_set::Pages<'_> {
         let end = u32::try_from(self.place.len()).unwrap_or(u32::MAX);
         self.below.pages(0..end, !is_top)
     }

@@ -44,6 +44,26 @@ impl Random {
         probability > 0.0 && self.unit() < probability
     }
 
+    /// True unless a count that is this much on average, and by chance, is none.
+    ///
+    /// It is what [`Self::chance`] says of `1 - exp(-mean)`, and mostly without the exponential: a
+    /// number that is below what that is at least, or above what it is at most, has its answer.
+    #[inline]
+    pub(crate) fn any_of(&mut self, mean: f64) -> bool {
+        // Far above what rounding makes of either side.
+        const NEAR: f64 = 1e-9;
+        if mean < NEAR {
+            return self.chance(1.0 - libm::exp(-mean));
+        }
+        let unit = self.unit();
+        // The first terms of the exponential's series, and the line that touches the curve.
+        let least = 1.0 - 1.0 / (1.0 + mean * (1.0 + mean * (0.5 + mean * (1.0 / 6.0))));
+        if unit < least - NEAR {
+            return true;
+        }
+        unit < mean + NEAR && unit < 1.0 - libm::exp(-mean)
+    }
+
     /// Exponentially distributed with mean 1.
     #[inline]
     pub(crate) fn exponential(&mut self) -> f64 {
@@ -90,6 +110,17 @@ mod tests {
         // Five standard deviations of the mean of 100,000: 1/316 and sqrt(20)/316.
         assert!((mean - 1.0).abs() < 0.016, "{mean}");
         assert!((square - 2.0).abs() < 0.071, "{square}");
+    }
+
+    #[test]
+    fn whether_there_is_any_is_the_chance_of_one_minus_an_exponential() {
+        let (mut quick, mut slow) = (Random::stream(9, 0), Random::stream(9, 0));
+        for step in 0..200_000 {
+            let mean = f64::from(step % 1000) * 1e-3 * f64::from(step % 50).powi(2) * 1e-2;
+            let expected = slow.chance(1.0 - libm::exp(-mean));
+            assert_eq!(quick.any_of(mean), expected, "{mean}");
+        }
+        assert_eq!(quick.next(), slow.next());
     }
 
     #[test]

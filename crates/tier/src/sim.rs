@@ -19,6 +19,7 @@ mod queue;
 mod sampler;
 mod scan;
 mod scenario;
+mod stamps;
 mod tally;
 mod trace;
 mod work;

@@ -45,8 +45,16 @@ const TOP_MAX: usize = 65_536;
 impl Policy for Balance {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         self.hot.observe(samples, world);
-        let top = samples.iter().filter(|sample| world.is_top(sample.page));
-        self.top.extend(top.map(|sample| sample.page).take(TOP_MAX - self.top.len()));
+        let mut kept = self.top.len();
+        if kept < TOP_MAX {
+            self.top.resize(kept + samples.len(), 0);
+            // No branch: where the next sample's page is, nobody can foresee.
+            for sample in samples {
+                self.top[kept] = sample.page;
+                kept += usize::from(world.is_top(sample.page));
+            }
+            self.top.truncate(kept.min(TOP_MAX));
+        }
     }
 
     fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {

@@ -199,14 +199,14 @@ impl Policy for History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Below, Node, Prices};
+    use crate::policy::{Node, PageSet, Prices};
 
     const NODES: [Node; 2] =
         [Node { tier: 0, pages: 100, cpus: true }, Node { tier: 1, pages: 1000, cpus: false }];
     const PRICES: Prices =
         Prices { saved_ns: 0.0, move_ns: 0.0, busy_ns: 0.0, sample_ns: 0.0, latency_ns: [0.0; 4] };
 
-    fn world<'a>(place: &'a [u8], below: &'a Below, free: &'a [u64]) -> World<'a> {
+    fn world<'a>(place: &'a [u8], below: &'a PageSet, free: &'a [u64]) -> World<'a> {
         let (nodes, prices) = (&NODES, &PRICES);
         World { now: 0, nodes, place, below, free, prices, period: 0, future: None }
     }
@@ -215,7 +215,7 @@ mod tests {
     struct Machine {
         policy: Box<dyn Policy>,
         place: Vec<u8>,
-        below: Below,
+        below: PageSet,
         free: [u64; 2],
     }
 
@@ -226,7 +226,7 @@ mod tests {
             let spec = PolicySpec::parse("history:low=0.1,high=0.2").unwrap();
             let below: u64 = place.iter().map(|at| u64::from(*at)).sum();
             let free = [100 - (u64::from(pages) - below), 1000 - below];
-            let mut bits = Below::new(place.len(), false);
+            let mut bits = PageSet::new(place.len(), false);
             for (page, node) in (0..).zip(&place) {
                 bits.set(page, *node > 0);
             }

@@ -231,7 +231,7 @@ impl Policy for Kpromoted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Below, Node, Prices};
+    use crate::policy::{Node, PageSet, Prices};
 
     const NODES: [Node; 2] =
         [Node { tier: 0, pages: 1 << 20, cpus: true }, Node { tier: 1, pages: 64, cpus: false }];
@@ -239,7 +239,7 @@ mod tests {
     /// What a policy does with samples of pages at milliseconds, asked 100 ms after the last.
     fn moves(spec: &str, samples: &[(u64, u32)]) -> (Vec<u32>, Counts) {
         let place = [1_u8; 64];
-        let below = Below::new(64, true);
+        let below = PageSet::new(64, true);
         let prices = Prices {
             saved_ns: 0.0,
             move_ns: 0.0,

@@ -3,7 +3,10 @@
 //! The one idea: what pghot's documentation describes. It is the arm that fixed parameters are
 //! compared on, and the lower half of other policies.
 
-use super::{Counts, Move, Policy, PolicySpec, Sample, Setting, World, Young, reclaim::Reclaim};
+use super::{
+    Counts, Move, Policy, PolicySpec, Sample, Setting, World, Young, page_set::PageSet,
+    reclaim::Reclaim,
+};
 use crate::{
     MILLISECOND, SECTION_PAGES,
     map::{Epoch, HotMap, Precision32, Recorded},
@@ -19,7 +22,7 @@ pub(super) struct Threshold {
     epoch: Epoch,
     until: u64,
     reclaim: Reclaim,
-    ready: Vec<u32>,
+    ready: PageSet,
     counts: Counts,
     /// Where samples of lower tiers are put side by side.
     room: Vec<Sample>,
@@ -43,7 +46,7 @@ impl Threshold {
             map,
             wanted: u8::try_from(threshold).unwrap_or(u8::MAX),
             reclaim: Reclaim::kernel(demotes),
-            ready: Vec::new(),
+            ready: PageSet::new(pages as usize, false),
             counts: Counts::default(),
             room: Vec::new(),
         }
@@ -61,14 +64,13 @@ impl Threshold {
 
     /// The ready pages of lower tiers, in rising order, at most so many; the rest waits.
     pub(super) fn take(&mut self, most: usize, world: &World<'_>, moves: &mut Vec<Move>) {
-        self.ready.sort_unstable();
         let epoch = self.map.epoch(world.now);
         self.counts.walked = 0;
         let mut section = u32::MAX;
         let mut wanted = 0;
-        let map = &self.map;
+        let map = &mut self.map;
         let walked = &mut self.counts.walked;
-        self.ready.retain(|&page| {
+        self.ready.retain(|page| {
             if page / SECTION_PAGES != section {
                 section = page / SECTION_PAGES;
                 *walked += u64::from(SECTION_PAGES);
@@ -76,7 +78,7 @@ impl Threshold {
             if wanted == most {
                 return map.get(page as usize, epoch).is_some();
             }
-            let record = map.take(page as usize, epoch).filter(|record| record.ready);
+            let record = map.take_alone(page as usize, epoch).filter(|record| record.ready);
             if let Some(record) = record.filter(|_| !world.is_top(page)) {
                 let near = u8::try_from(record.node).unwrap_or(0);
                 moves.push(Move { page, to: world.target(near) });
@@ -101,7 +103,7 @@ impl Policy for Threshold {
             let page = sample.page as usize;
             self.counts.recorded += 1;
             match self.map.record_alone(page, sample.node.into(), self.epoch, self.wanted) {
-                Recorded::Ready => self.ready.push(sample.page),
+                Recorded::Ready => self.ready.set(sample.page, true),
                 Recorded::Again => self.counts.duplicates += 1,
                 Recorded::Counted(_) | Recorded::Dropped => {}
             }

@@ -5,6 +5,8 @@
 //! of run time, that is paid before it goes on. Time is in whole nanoseconds, progress in accesses.
 #![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^53")]
 
+use std::ops::Range;
+
 use super::{
     check::check,
     curve::Load,
@@ -43,7 +45,6 @@ struct Engine<'s> {
     /// Nanoseconds that the program still loses.
     debt: f64,
     next_tick: u64,
-    moves: Vec<Move>,
 }
 
 /// Runs a scenario to its end.
@@ -116,13 +117,12 @@ impl<'s> Engine<'s> {
             sampler,
             hints,
             passes,
-            young: Bits::new(1.0, seed, 4),
-            written: Bits::new(stores, seed, 5),
+            young: Bits::new(pages, 1.0, seed, 4),
+            written: Bits::new(pages, stores, seed, 5),
             daemon: Daemon::new(&scenario.mover, seed),
             tally,
             debt: 0.0,
             next_tick: 0,
-            moves: Vec::new(),
         }
     }
 
@@ -142,10 +142,9 @@ impl<'s> Engine<'s> {
 
     /// What knows the future places pages before the first access, at no cost.
     fn born_in_place(&mut self) {
-        self.moves.clear();
-        let world = self.machine.world();
-        self.policy.decide(&world, &mut |_| false, &mut self.moves);
-        for Move { page, to } in std::mem::take(&mut self.moves) {
+        let mut moves = Vec::new();
+        self.policy.decide(&self.machine.world(), &mut |_| false, &mut moves);
+        for Move { page, to } in moves {
             if self.machine.places.free[usize::from(to)] > 0 {
                 let weight = self.machine.pattern.weight(page);
                 self.machine.places.move_page(page, to, weight);
@@ -215,15 +214,15 @@ impl<'s> Engine<'s> {
     }
 
     fn take_faults(&mut self, stretch: Stretch) {
-        while let Some(due) = self.hints.as_mut().and_then(|hints| hints.pop(stretch.to)) {
+        while let Some(hints) = &mut self.hints
+            && let Some(due) = hints.pop(stretch.to)
+        {
             let page = due.page;
-            let weight = self.machine.pattern.weight(page);
-            let Some(hints) = &mut self.hints else { return };
-            let scan = &hints.scan;
-            let fault_ns = scan.fault_ns as f64 / f64::from(self.machine.scenario.threads);
+            let fault_ns = hints.scan.fault_ns as f64 / f64::from(self.machine.scenario.threads);
             // Another thread may fault on the page before the first one is done with it.
-            let others = stretch.speed * weight * scan.duplicate_ns as f64;
-            let again = others > 0.0 && hints.random.chance(1.0 - libm::exp(-others));
+            let weight = self.machine.pattern.weight(page);
+            let others = stretch.speed * weight * hints.scan.duplicate_ns as f64;
+            let again = others > 0.0 && hints.random.any_of(others);
             let fails = hints.random.chance(hints.scan.failure);
             hints.count(self.machine.places.is_top(page));
             let faults = 1 + u64::from(again);
@@ -286,7 +285,7 @@ impl<'s> Engine<'s> {
         if self.daemon.next_ns <= now {
             match self.daemon.due() {
                 Due::Decide => self.decide(),
-                Due::Batch(batch) => self.apply(&batch, speed),
+                Due::Batch(batch) => self.apply(batch, speed),
             }
         }
         if self.tally.next_ns <= now {
@@ -311,11 +310,11 @@ impl<'s> Engine<'s> {
 
     fn decide(&mut self) {
         self.machine.reprice();
-        self.moves.clear();
         let (machine, young) = (&self.machine, &mut self.young);
         let mut is_young = |page| young.test_and_clear(page, machine);
-        self.policy.decide(&machine.world(), &mut is_young, &mut self.moves);
-        self.daemon.decided(machine.now, &self.moves, self.policy.counts().walked);
+        self.daemon.moves.clear();
+        self.policy.decide(&machine.world(), &mut is_young, &mut self.daemon.moves);
+        self.daemon.decided(machine.now, self.policy.counts().walked);
         if let (Some(sampler), Some(period)) = (&mut self.sampler, self.policy.period()) {
             sampler.adjust(period, self.machine.done);
             self.machine.period = sampler.period;
@@ -323,11 +322,12 @@ impl<'s> Engine<'s> {
     }
 
     /// A batch is done: its pages are where they should be, and the program has paid for it.
-    fn apply(&mut self, batch: &[Move], speed: f64) {
+    fn apply(&mut self, batch: Range<usize>, speed: f64) {
         let threads = f64::from(self.machine.scenario.threads);
         let (mut moved, mut waits) = (0.0, 0.0);
-        self.tally.warm(batch, &self.machine.places.place);
-        for &order in batch {
+        let wanted = std::mem::take(&mut self.daemon.moves);
+        self.tally.warm(&wanted[batch.clone()], &self.machine.places.place);
+        for &order in &wanted[batch] {
             let before = self.machine.places.place[order.page as usize];
             let how = if self.daemon.fails() { Moved::Failed } else { self.place(order) };
             if how == Moved::Done && before != order.to {
@@ -339,6 +339,7 @@ impl<'s> Engine<'s> {
             }
             self.settle(order.page, how);
         }
+        self.daemon.moves = wanted;
         if moved > 0.0 {
             self.charge(self.machine.toll(moved) + waits);
         }

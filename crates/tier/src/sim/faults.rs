@@ -22,8 +22,9 @@ pub(super) struct Hints {
     marked: Vec<u32>,
     /// When each scan was.
     scans: Vec<u64>,
-    /// Count of accesses at which a page faults (as ordered bits), the page, the scan.
-    due: Queue<(u64, u32, u32)>,
+    /// Count of accesses at which a page faults, the page, the scan: one number, so that two are
+    /// compared without a branch.
+    due: Queue,
     /// Where the next scan starts.
     cursor: u64,
     pub(super) next_ns: u64,
@@ -103,8 +104,7 @@ impl Hints {
         self.marked[page as usize] = scan;
         let access = machine.pattern.next(page, machine.done, &mut self.random);
         if access.is_finite() {
-            // Counts are not negative, and such floats are ordered as their bits are.
-            self.due.push((access.to_bits(), page, scan));
+            self.due.push(by_access(access) | u128::from(page) << 32 | u128::from(scan));
         }
         true
     }
@@ -112,14 +112,11 @@ impl Hints {
     /// The next page that faults before the access with this number.
     pub(super) fn pop(&mut self, before: f64) -> Option<Due> {
         loop {
-            let (bits, page, scan) = self.due.peek()?;
-            let access = f64::from_bits(bits);
-            if access >= before {
-                return None;
-            }
-            self.due.pop();
+            let due = self.due.pop_before(by_access(before))?;
+            let (page, scan) = ((due >> 32) as u32, due as u32);
             if self.marked[page as usize] == scan {
                 self.marked[page as usize] = 0;
+                let access = f64::from_bits((due >> 64) as u64);
                 return Some(Due { page, marked: self.scans[scan as usize], access });
             }
         }
@@ -147,6 +144,12 @@ impl Hints {
             self.period_ns = next.clamp(min, max.max(min));
         }
     }
+}
+
+/// A count of accesses as the upper half of an entry: counts are not negative, and such floats are
+/// ordered as their bits are.
+fn by_access(access: f64) -> u128 {
+    u128::from(access.to_bits()) << 64
 }
 
 /// The period after a pass with so many faults: local, remote, private, shared.

@@ -4,7 +4,7 @@
 //! the policy asked for batch by batch, and sleep if there was nothing to walk over. Pages are at
 //! their new place when their batch is done, not when it was decided.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::scenario::Mover;
 use crate::{
@@ -17,9 +17,11 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Daemon {
     pub(super) mover: Mover,
-    queue: VecDeque<Move>,
-    /// Moves that are done at `next_ns`; empty while it walks or sleeps.
-    batch: Vec<Move>,
+    /// What the policy asked for last.
+    pub(super) moves: Vec<Move>,
+    /// Those that are done at `next_ns`, behind which the others wait; empty while it walks or
+    /// sleeps.
+    batch: Range<usize>,
     pub(super) next_ns: u64,
     /// What the next pass waits for when the queue is empty: the rest of a walk, or a sleep.
     walk_ns: u64,
@@ -34,8 +36,8 @@ pub(super) struct Daemon {
 pub(super) enum Due {
     /// Ask the policy.
     Decide,
-    /// These pages are moved now.
-    Batch(Vec<Move>),
+    /// These of its moves are done now.
+    Batch(Range<usize>),
 }
 
 impl Daemon {
@@ -43,8 +45,8 @@ impl Daemon {
         let bucket = |limit| Bucket::new(limit, limit.max(PAGE_BYTES));
         Self {
             mover: mover.clone(),
-            queue: VecDeque::new(),
-            batch: Vec::new(),
+            moves: Vec::new(),
+            batch: 0..0,
             next_ns: 0,
             walk_ns: 0,
             wake_ns: 0,
@@ -55,31 +57,30 @@ impl Daemon {
     }
 
     /// What has to be done now.
-    pub(super) fn due(&mut self) -> Due {
-        if self.batch.is_empty() {
-            Due::Decide
-        } else {
-            Due::Batch(std::mem::take(&mut self.batch))
-        }
+    pub(super) fn due(&self) -> Due {
+        if self.batch.is_empty() { Due::Decide } else { Due::Batch(self.batch.clone()) }
     }
 
-    /// The policy has decided: moves, then walks on, or sleeps if there was nothing to walk over.
+    /// The policy has decided on other moves, the last ones being done: moves, then walks on, or
+    /// sleeps if there was nothing to walk over.
     ///
     /// The walk and the moves take turns in the kernel; what a record waits for is the same when
     /// the walk is behind the moves, for it is consumed when the walk comes to it.
-    pub(super) fn decided(&mut self, now: u64, moves: &[Move], walked: u64) {
+    pub(super) fn decided(&mut self, now: u64, walked: u64) {
         self.walk_ns = walked * self.mover.walk_ps / 1000;
         self.wake_ns = if walked > 0 { now } else { now + self.mover.sleep_ns };
         self.busy_ns += self.walk_ns;
-        self.queue.extend(moves);
+        self.batch = 0..0;
         self.start(now);
         self.next_ns = self.next_ns.max(now + 1);
     }
 
     /// Starts the next batch, or waits for the next pass.
     pub(super) fn start(&mut self, now: u64) {
-        let most = self.queue.len().min(self.mover.batch.max(1) as usize);
+        let first = self.batch.end;
+        let most = (self.moves.len() - first).min(self.mover.batch.max(1) as usize);
         if most == 0 {
+            self.batch = first..first;
             self.next_ns = self.wake_ns.max(now + std::mem::take(&mut self.walk_ns));
             return;
         }
@@ -90,7 +91,7 @@ impl Daemon {
             pages = most.min(affordable.max(1));
             at = budget.take_when(now, pages as u64 * PAGE_BYTES);
         }
-        self.batch.extend(self.queue.drain(..pages));
+        self.batch = first..first + pages;
         let move_ns = pages as u64 * self.mover.move_ns;
         self.busy_ns += move_ns;
         self.next_ns = at + move_ns;

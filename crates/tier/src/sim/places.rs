@@ -9,7 +9,7 @@ use super::{
     work::Pattern,
 };
 use crate::{
-    policy::{Below, Node},
+    policy::{Node, PageSet},
     random::Random,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct Places {
     pub(super) place: Vec<u8>,
     /// Which of them are in a lower tier.
-    pub(super) below: Below,
+    pub(super) below: PageSet,
     pub(super) nodes: Vec<Node>,
     pub(super) free: Vec<u64>,
     shares: Vec<f64>,
@@ -33,21 +33,18 @@ impl Places {
         let mut free: Vec<u64> = nodes.iter().map(|node| node.pages).collect();
         let order = turns(&tiers.start, nodes.len());
         let mut turn = order.iter().cycle();
-        let mut put = |_| {
-            let wanted = match tiers.start {
-                Placement::Fill => 0,
-                _ => usize::from(*turn.next().unwrap_or(&0)),
-            };
+        let mut place: Vec<u8> = Vec::with_capacity(pages as usize);
+        while place.len() < pages as usize {
+            let wanted = usize::from(*turn.next().unwrap_or(&0));
             let mut from_wanted = (wanted..nodes.len()).chain(0..wanted);
             let node = from_wanted.find(|&node| free[node] > 0).unwrap_or(wanted);
-            free[node] = free[node].saturating_sub(1);
-            u8::try_from(node).unwrap_or(u8::MAX)
-        };
-        let place: Vec<u8> = (0..pages).map(&mut put).collect();
-        let mut below = Below::new(place.len(), false);
-        for (page, &node) in (0..).zip(&place) {
-            below.set(page, nodes[usize::from(node)].tier > 0);
+            // Where nobody else has a turn, a node gets all that it has room for.
+            let most = if order.len() == 1 { free[node].max(1) } else { 1 };
+            let run = most.min(u64::from(pages) - place.len() as u64);
+            free[node] = free[node].saturating_sub(run);
+            place.extend((0..run).map(|_| u8::try_from(node).unwrap_or(u8::MAX)));
         }
+        let below = place.iter().map(|&node| nodes[usize::from(node)].tier > 0).collect();
         let lowest = nodes.iter().map(|node| node.tier).max().unwrap_or(0);
         let shares = vec![0.0; usize::from(lowest) + 2];
         let accessors = (0..).zip(&nodes).filter(|(_, node)| node.cpus).map(|(at, _)| at).collect();
@@ -69,33 +66,34 @@ impl Places {
     }
 
     /// Adds `weight` of a page on a node to the classes that it counts for.
+    #[inline]
     pub(super) fn spread(&self, page: u32, node: u8, weight: f64, shares: &mut [f64]) {
-        let tier = self.nodes[usize::from(node)].tier;
-        if tier > 0 {
-            shares[usize::from(tier)] += weight;
-            return;
-        }
-        let own = if self.accessors.len() < 2 {
-            f64::from(u8::from(self.accessors.first().is_none_or(|&only| only == node)))
-        } else if self.home(page) == node {
-            self.locality
-        } else if self.nodes[usize::from(node)].cpus {
-            (1.0 - self.locality) / (self.accessors.len() - 1) as f64
-        } else {
-            0.0
+        add(shares, self.class(page, node), weight);
+    }
+
+    /// The class of a page on a node, and the part of its accesses that is of that class; the rest
+    /// is remote.
+    #[inline]
+    fn class(&self, page: u32, node: u8) -> (usize, f64) {
+        let Node { tier, cpus, .. } = self.nodes[usize::from(node)];
+        let own = match self.accessors.as_slice() {
+            _ if tier > 0 => 1.0,
+            [] => 1.0,
+            [only] => f64::from(u8::from(*only == node)),
+            _ if self.home(page) == node => self.locality,
+            all if cpus => (1.0 - self.locality) / (all.len() - 1) as f64,
+            _ => 0.0,
         };
-        shares[0] += weight * own;
-        let last = shares.len() - 1;
-        shares[last] += weight * (1.0 - own);
+        (usize::from(tier), own)
     }
 
     /// Moves a page that has this weight; the target has room.
+    #[inline]
     pub(super) fn move_page(&mut self, page: u32, to: u8, weight: f64) {
         let from = self.place[page as usize];
-        let mut shares = std::mem::take(&mut self.shares);
-        self.spread(page, from, -weight, &mut shares);
-        self.spread(page, to, weight, &mut shares);
-        self.shares = shares;
+        let (left, entered) = (self.class(page, from), self.class(page, to));
+        add(&mut self.shares, left, -weight);
+        add(&mut self.shares, entered, weight);
         self.free[usize::from(from)] += 1;
         self.free[usize::from(to)] -= 1;
         self.place[page as usize] = to;
@@ -148,6 +146,16 @@ impl Places {
                 if other == home { all[all.len() - 1] } else { other }
             }
         }
+    }
+}
+
+/// Adds a weight to a class, by the part of it that is of that class, and the rest to the last.
+#[inline]
+fn add(shares: &mut [f64], (class, own): (usize, f64), weight: f64) {
+    shares[class] += weight * own;
+    if own < 1.0 {
+        let last = shares.len() - 1;
+        shares[last] += weight * (1.0 - own);
     }
 }
 

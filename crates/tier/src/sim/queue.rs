@@ -11,74 +11,103 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// Entries sorted at once, at least.
-const SORTED_MIN: usize = 4096;
+const SORTED_MIN: usize = 65_536;
 /// The share of the pile that is sorted at once: one in so many.
 const SHARE: usize = 16;
 
+/// Larger than every entry.
+const NEVER: u128 = u128::MAX;
+
 /// Smallest first.
 #[derive(Debug)]
-pub(super) struct Queue<T> {
+pub(super) struct Queue {
     /// Largest first, so that the smallest is at the end.
-    sorted: Vec<T>,
+    sorted: Vec<u128>,
     /// Entries that came later and are at most as large as some of `sorted`.
-    late: BinaryHeap<Reverse<T>>,
+    late: BinaryHeap<Reverse<u128>>,
     /// Entries that are at least as large as every other.
-    pile: Vec<T>,
-    /// The largest entry that `sorted` has had.
-    horizon: Option<T>,
+    pile: Vec<u128>,
+    /// The largest entry that `sorted` has had, or 0.
+    horizon: u128,
 }
 
-impl<T: Ord + Copy> Queue<T> {
+impl Queue {
     pub(super) const fn new() -> Self {
-        Self { sorted: Vec::new(), late: BinaryHeap::new(), pile: Vec::new(), horizon: None }
+        Self { sorted: Vec::new(), late: BinaryHeap::new(), pile: Vec::new(), horizon: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.sorted.is_empty() && self.late.is_empty() && self.pile.is_empty()
     }
 
-    pub(super) fn push(&mut self, entry: T) {
+    pub(super) fn push(&mut self, entry: u128) {
         if self.sorted.is_empty() && self.late.is_empty() {
-            self.horizon = None;
+            self.horizon = 0;
         }
-        if self.horizon.is_some_and(|horizon| entry < horizon) {
+        if entry < self.horizon {
             self.late.push(Reverse(entry));
         } else {
             self.pile.push(entry);
         }
     }
 
-    /// The smallest entry.
-    pub(super) fn peek(&mut self) -> Option<T> {
+    /// Takes the smallest entry out if it is below `end`.
+    pub(super) fn pop_before(&mut self, end: u128) -> Option<u128> {
         if self.sorted.is_empty() && self.late.is_empty() {
             self.refill();
         }
-        match (self.sorted.last(), self.late.peek()) {
-            (Some(&sorted), Some(&Reverse(late))) => Some(sorted.min(late)),
-            (sorted, late) => sorted.copied().or(late.map(|&Reverse(late)| late)),
+        let sorted = self.sorted.last().map_or(NEVER, |&entry| entry);
+        let late = self.late.peek().map_or(NEVER, |&Reverse(entry)| entry);
+        if sorted.min(late) >= end {
+            return None;
         }
-    }
-
-    /// Takes the smallest entry out.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let smallest = self.peek()?;
-        if self.sorted.last() == Some(&smallest) {
-            self.sorted.pop()
-        } else {
-            self.late.pop().map(|Reverse(late)| late)
-        }
+        if sorted < late { self.sorted.pop() } else { self.late.pop().map(|Reverse(entry)| entry) }
     }
 
     /// Sorts the smallest part of the pile.
     fn refill(&mut self) {
-        let count = (self.pile.len() / SHARE).max(SORTED_MIN);
+        let count = (self.pile.len() / SHARE).max(SORTED_MIN).min(self.pile.len());
         if count < self.pile.len() {
             self.pile.select_nth_unstable(count);
         }
-        let rest = self.pile.split_off(count.min(self.pile.len()));
-        self.sorted = std::mem::replace(&mut self.pile, rest);
-        self.sorted.sort_unstable_by(|a, b| b.cmp(a));
-        self.horizon = self.sorted.first().copied();
+        sort(&self.pile[..count], &mut self.sorted);
+        self.pile.drain(..count);
+        self.horizon = self.sorted.first().map_or(0, |&entry| entry);
+    }
+}
+
+/// Puts entries in order, largest first: each goes near its place at once, by how far its upper
+/// half is from that of the largest; what is near each other is sorted then.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the upper half, and no more parts than entries"
+)]
+fn sort(entries: &[u128], sorted: &mut Vec<u128>) {
+    let upper = |entry: u128| (entry >> 64) as u64;
+    let all = || entries.iter().copied().map(upper);
+    sorted.clear();
+    let (Some(least), Some(most)) = (all().min(), all().max()) else { return };
+    let bits = u64::BITS - (most - least).leading_zeros();
+    let shift = bits.saturating_sub(entries.len().ilog2()).min(u64::BITS - 1);
+    let part = |entry: u128| ((most - upper(entry)) >> shift) as usize;
+    // Where each part starts, and, when all entries are there, where it ends.
+    let mut at = vec![0_usize; ((most - least) >> shift) as usize + 2];
+    for &entry in entries {
+        at[part(entry) + 1] += 1;
+    }
+    for index in 1..at.len() {
+        at[index] += at[index - 1];
+    }
+    sorted.resize(entries.len(), 0);
+    for &entry in entries {
+        let place = &mut at[part(entry)];
+        sorted[*place] = entry;
+        *place += 1;
+    }
+    let mut start = 0;
+    for end in at {
+        sorted[start..end].sort_unstable_by(|left, right| right.cmp(left));
+        start = end;
     }
 }
 
@@ -95,23 +124,25 @@ mod tests {
             steps in proptest::collection::vec((any::<bool>(), 0_u16..500, 1_usize..3000), 1..60),
         ) {
             let (mut queue, mut heap) = (Queue::new(), BinaryHeap::new());
-            let mut number = 0_u64;
+            let mut number = 0_u128;
             for (is_push, value, count) in steps {
                 for step in 0..count {
                     if is_push {
                         number += 1;
                         let mixed = (u64::from(value) * 7919 + step as u64 * 104_729) % 10_007;
-                        queue.push((mixed, number));
-                        heap.push(Reverse((mixed, number)));
+                        let entry = u128::from(mixed) << 64 | number;
+                        queue.push(entry);
+                        heap.push(Reverse(entry));
                     } else {
-                        prop_assert_eq!(queue.pop(), heap.pop().map(|Reverse(entry)| entry));
+                        let smallest = heap.pop().map(|Reverse(entry)| entry);
+                        prop_assert_eq!(queue.pop_before(NEVER), smallest);
                     }
                 }
                 prop_assert_eq!(queue.is_empty(), heap.is_empty());
             }
             while let Some(Reverse(entry)) = heap.pop() {
-                prop_assert_eq!(queue.peek(), Some(entry));
-                prop_assert_eq!(queue.pop(), Some(entry));
+                prop_assert_eq!(queue.pop_before(entry), None);
+                prop_assert_eq!(queue.pop_before(NEVER), Some(entry));
             }
             prop_assert!(queue.is_empty());
         }

@@ -44,7 +44,9 @@ pub(super) struct Stretch {
 impl Stretch {
     /// When the access with this number happens.
     pub(super) fn at(&self, access: f64) -> u64 {
-        (self.start_ns + (access - self.from) / self.speed) as u64
+        let ns = self.start_ns + (access - self.from) / self.speed;
+        // By way of a signed number: a processor without AVX-512 has no instruction for others.
+        (ns as i64).max(0).cast_unsigned()
     }
 }
 

@@ -3,7 +3,7 @@
 //! The one idea: nothing is set on access. When a bit is asked for, the pattern says how many
 //! accesses the page had since the last look, and a random number says whether that was none.
 
-use super::{machine::Machine, scenario::BitScan};
+use super::{machine::Machine, scenario::BitScan, stamps::Stamps};
 use crate::random::Random;
 
 /// From so many expected accesses on, a bit is set: the chance that it is not is below 1e-17.
@@ -12,29 +12,26 @@ const CERTAIN: f64 = 40.0;
 /// A bit of each page, as of the last look at it.
 #[derive(Debug)]
 pub(super) struct Bits {
-    /// The count of accesses at the last look; empty until the first one.
-    looked: Vec<f64>,
+    /// The last look.
+    looked: Stamps,
     /// Share of accesses that set the bit.
     share: f64,
     random: Random,
 }
 
 impl Bits {
-    pub(super) fn new(share: f64, seed: u64, stream: u64) -> Self {
-        Self { looked: Vec::new(), share, random: Random::stream(seed, stream) }
+    pub(super) fn new(pages: u32, share: f64, seed: u64, stream: u64) -> Self {
+        Self { looked: Stamps::new(pages), share, random: Random::stream(seed, stream) }
     }
 
     /// Whether the bit is set; it is clear then.
     pub(super) fn test_and_clear(&mut self, page: u32, machine: &Machine<'_>) -> bool {
-        if self.looked.is_empty() {
-            self.looked = vec![0.0; machine.pattern.pages() as usize];
-        }
-        let since = std::mem::replace(&mut self.looked[page as usize], machine.done);
+        let since = self.looked.replace(page, machine.done).unwrap_or(0.0);
         let accesses = self.share * machine.pattern.expected(page, since, machine.done);
         if machine.is_sequence() && self.share >= 1.0 {
             return accesses >= 0.5;
         }
-        accesses >= CERTAIN || self.random.chance(1.0 - libm::exp(-accesses))
+        accesses >= CERTAIN || self.random.any_of(accesses)
     }
 }
 

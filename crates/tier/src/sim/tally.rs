@@ -11,6 +11,7 @@ use super::{
     machine::Machine,
     outcome::{Outcome, Row},
     sampler::Stretch,
+    stamps::Stamps,
 };
 use crate::{
     MILLISECOND,
@@ -33,8 +34,8 @@ pub(super) struct Tally {
     top: f64,
     /// Accesses that a promoted page must have for its move to pay.
     pays: f64,
-    /// The count of accesses when a page was promoted; negative where it was not.
-    since: Vec<f64>,
+    /// When a page was promoted, where it was.
+    since: Stamps,
     /// When a page was demoted, and one; empty until the first one.
     demoted: Vec<u64>,
 }
@@ -50,7 +51,7 @@ impl Tally {
             rows: machine.scenario.rows.max(2),
             top: 0.0,
             pays: machine.pays(),
-            since: vec![-1.0; pages as usize],
+            since: Stamps::new(pages),
             demoted: Vec::new(),
         }
     }
@@ -72,10 +73,8 @@ impl Tally {
 
     /// Brings near what is known of pages that are about to move, all at once. Only a hint.
     pub(super) fn warm(&self, batch: &[Move], place: &[u8]) {
-        let known = |order: &Move| {
-            let page = order.page as usize;
-            self.since[page].to_bits() ^ u64::from(place[page])
-        };
+        let known =
+            |order: &Move| self.since.number(order.page) ^ u32::from(place[order.page as usize]);
         std::hint::black_box(batch.iter().map(known).fold(0, |sum, word| sum ^ word));
     }
 
@@ -92,12 +91,12 @@ impl Tally {
                     let soon = demoted > 0 && machine.now.saturating_sub(demoted - 1) < window;
                     self.outcome.ping_pongs += u64::from(soon);
                 }
-                self.since[at] = machine.done;
+                self.since.replace(page, machine.done);
             }
             Ordering::Greater => {
                 self.outcome.demoted += 1;
                 if self.demoted.is_empty() {
-                    self.demoted = vec![0; self.since.len()];
+                    self.demoted = vec![0; machine.pattern.pages() as usize];
                 }
                 self.demoted[at] = machine.now + 1;
                 self.judge(page, machine);
@@ -107,8 +106,7 @@ impl Tally {
 
     /// A page leaves the top tier, or the program ends: whether its promotion has paid.
     fn judge(&mut self, page: u32, machine: &Machine<'_>) {
-        let since = std::mem::replace(&mut self.since[page as usize], -1.0);
-        if since >= 0.0 {
+        if let Some(since) = self.since.take(page) {
             let earned = machine.pattern.expected(page, since, machine.done);
             self.outcome.wasted += u64::from(earned < self.pays);
         }

@@ -104,9 +104,18 @@ impl Pattern {
     }
 
     /// Expected accesses to a page between two counts of accesses.
+    #[inline]
     pub(super) fn expected(&self, page: u32, from: f64, to: f64) -> f64 {
         match self {
             Self::Random(popularity) => popularity.expected(page, from, to),
+            sequence => sequence.counted(page, from, to),
+        }
+    }
+
+    /// The same of a sequence.
+    fn counted(&self, page: u32, from: f64, to: f64) -> f64 {
+        match self {
+            Self::Random(_) => 0.0,
             Self::Chase { order, position } => {
                 let before = |at: f64| {
                     let (lap, rest) = laps(at.ceil(), order.len() as f64);
