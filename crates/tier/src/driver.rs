@@ -165,8 +165,7 @@ impl Driver {
             Event::Moved { page, how, node } => {
                 let node = self.known(*node)?;
                 self.put(Run { first: *page, count: 1 }, node)?;
-                let Self { policy, nodes, place, below, free, now, .. } = self;
-                policy.moved(*page, *how, &world(nodes, place, below, free, *now));
+                self.policy.moved(*page, *how, !self.below.has(*page));
             }
         }
         Ok(Vec::new())

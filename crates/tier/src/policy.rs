@@ -223,6 +223,17 @@ pub trait Policy: fmt::Debug + Send {
         let _ = (samples, world);
     }
 
+    /// Whether samples of pages in the top tier say anything to it. Where they do not, whoever
+    /// drives it may tell only how many there were.
+    fn wants_top(&self) -> bool {
+        true
+    }
+
+    /// So many samples were of pages in the top tier and are not told.
+    fn passed_over(&mut self, samples: u64) {
+        let _ = samples;
+    }
+
     /// A hint fault; a node where the page should be moved to before the access goes on. Where a
     /// policy does not tell them apart, a fault is a sample.
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
@@ -251,9 +262,9 @@ pub trait Policy: fmt::Debug + Send {
         let _ = (world, young, moves);
     }
 
-    /// How a move that it asked for went.
-    fn moved(&mut self, page: u32, how: Moved, world: &World<'_>) {
-        let _ = (page, how, world);
+    /// How a move that it asked for went, and whether the page is in the top tier now.
+    fn moved(&mut self, page: u32, how: Moved, is_top: bool) {
+        let _ = (page, how, is_top);
     }
 
     /// The sampling period that it would like, in accesses.

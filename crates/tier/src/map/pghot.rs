@@ -152,6 +152,8 @@ pub struct Map {
     /// One bit for each ready record: ours, so that a walk need not look at every record of a hot
     /// section. What it finds is the same.
     ready: Vec<u64>,
+    /// One bit for each of those words that is not 0.
+    ready_words: Vec<u64>,
     /// One bit for each section that is offline: it has no map.
     offline: Vec<u64>,
     /// The node's bit that the daemon polls.
@@ -179,6 +181,7 @@ impl Map {
             hot: vec![0; sections.div_ceil(64)],
             offline: vec![0; sections.div_ceil(64)],
             ready: vec![0; pages.div_ceil(64)],
+            ready_words: vec![0; pages.div_ceil(64 * 64)],
             activate: false,
             started: true,
         }
@@ -196,7 +199,7 @@ impl Map {
         let first = (section * SECTION_PAGES as usize).min(pages);
         for pfn in first..(first + SECTION_PAGES as usize).min(pages) {
             self.cells.take_alone(pfn);
-            self.ready[pfn / 64] &= !(1 << (pfn % 64));
+            self.note(pfn, false);
         }
         self.take_section(section);
         self.offline[section / 64] |= 1 << (section % 64);
@@ -317,8 +320,16 @@ impl Map {
     fn activate(&mut self, pfn: u32) {
         let section = (pfn / SECTION_PAGES) as usize;
         self.hot[section / 64] |= 1 << (section % 64);
-        self.ready[pfn as usize / 64] |= 1 << (pfn % 64);
+        self.note(pfn as usize, true);
         self.activate = true;
+    }
+
+    /// Notes whether a record is ready.
+    #[inline]
+    fn note(&mut self, pfn: usize, is_ready: bool) {
+        set(&mut self.ready, pfn, is_ready);
+        let word = pfn / 64;
+        set(&mut self.ready_words, word, self.ready[word] != 0);
     }
 
     /// Puts a record back: what a corrected daemon does with a page that it could not move.
@@ -346,21 +357,18 @@ impl Map {
 
     /// The ready records of a section, in rising order.
     pub(super) fn ready(&self, section: usize, found: &mut Vec<u32>) {
-        let words = SECTION_PAGES / u64::BITS;
+        let words = SECTION_PAGES / (u64::BITS * u64::BITS);
         let first = u32::try_from(section).unwrap_or(u32::MAX / words) * words;
-        let words = (first..first + words).zip(&self.ready[first as usize..]);
-        for (word, bits) in words.filter(|(_, bits)| **bits != 0) {
-            let mut left = *bits;
-            while left != 0 {
-                found.push(word * u64::BITS + left.trailing_zeros());
-                left &= left - 1;
+        for (at, &some) in (first..first + words).zip(&self.ready_words[first as usize..]) {
+            for word in bits(some).map(|bit| at * u64::BITS + bit) {
+                found.extend(bits(self.ready[word as usize]).map(|bit| word * u64::BITS + bit));
             }
         }
     }
 
     /// Takes a record out.
     pub(super) fn take(&mut self, pfn: u32) -> Record {
-        self.ready[pfn as usize / 64] &= !(1 << (pfn % 64));
+        self.note(pfn as usize, false);
         self.tunables.mode.decode(self.cells.take_alone(pfn as usize))
     }
 
@@ -368,6 +376,19 @@ impl Map {
     pub fn sections(&self) -> usize {
         self.cells.len().div_ceil(SECTION_PAGES as usize)
     }
+}
+
+/// Sets or clears a bit.
+#[inline]
+fn set(words: &mut [u64], at: usize, is_set: bool) {
+    let word = &mut words[at / 64];
+    *word = *word & !(1 << (at % 64)) | u64::from(is_set) << (at % 64);
+}
+
+/// The bits of a word that are set, the lowest first.
+fn bits(word: u64) -> impl Iterator<Item = u32> {
+    let some = |left: u64| (left != 0).then_some(left);
+    std::iter::successors(some(word), move |left| some(left & (left - 1))).map(u64::trailing_zeros)
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ struct Balance {
     step: f64,
     /// Pages of the top tier that were sampled lately: what goes down when it is the slower one.
     top: Vec<u32>,
+    /// Where samples of lower tiers are put side by side.
+    room: Vec<Sample>,
 }
 
 pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy> {
@@ -36,6 +38,7 @@ pub(super) fn build(spec: &PolicySpec, setting: &Setting<'_>) -> Box<dyn Policy>
         margin: spec.value("margin"),
         step: spec.value("step"),
         top: Vec::new(),
+        room: Vec::new(),
     })
 }
 
@@ -44,17 +47,14 @@ const TOP_MAX: usize = 65_536;
 
 impl Policy for Balance {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
-        self.hot.observe(samples, world);
-        let mut kept = self.top.len();
-        if kept < TOP_MAX {
-            self.top.resize(kept + samples.len(), 0);
-            // No branch: where the next sample's page is, nobody can foresee.
-            for sample in samples {
-                self.top[kept] = sample.page;
-                kept += usize::from(world.is_top(sample.page));
-            }
-            self.top.truncate(kept.min(TOP_MAX));
-        }
+        let mut room = std::mem::take(&mut self.room);
+        self.hot.record(world.below.split(samples, &mut room, &mut self.top));
+        self.top.truncate(TOP_MAX);
+        self.room = room;
+    }
+
+    fn wants_top(&self) -> bool {
+        self.top.len() < TOP_MAX
     }
 
     fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {

@@ -124,7 +124,7 @@ impl Policy for Oracle {
         }
     }
 
-    fn moved(&mut self, _: u32, how: Moved, _: &World<'_>) {
+    fn moved(&mut self, _: u32, how: Moved, _: bool) {
         if how != Moved::Done {
             // Look again: what has not moved may be tried once more.
             self.phase = self.phase.map(|_| u64::MAX);

@@ -174,11 +174,11 @@ impl Policy for History {
         self.counts.walked = moves.len() as u64;
     }
 
-    fn moved(&mut self, page: u32, how: Moved, world: &World<'_>) {
+    fn moved(&mut self, page: u32, how: Moved, is_top: bool) {
         if how != Moved::Done {
             return;
         }
-        if !world.is_top(page) {
+        if !is_top {
             self.demoted += 1;
             self.left[page as usize] = self.mark();
         } else if self.went_lately(page) {
@@ -248,7 +248,7 @@ mod tests {
                 self.below.set(page, to > 0);
                 self.free[usize::from(from)] += 1;
                 self.free[usize::from(to)] -= 1;
-                self.policy.moved(page, Moved::Done, &world(&self.place, &self.below, &self.free));
+                self.policy.moved(page, Moved::Done, to == 0);
             }
             moves
         }

@@ -175,6 +175,16 @@ impl Policy for Kpromoted {
         }
     }
 
+    fn wants_top(&self) -> bool {
+        false
+    }
+
+    fn passed_over(&mut self, samples: u64) {
+        // Counted before anything is asked, and not recorded.
+        self.counts.recorded += samples;
+        self.counts.hot.by_source[usize::from(true)] += samples;
+    }
+
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
         self.record(fault.page, fault.node, Source::HintFault, fault.at, world);
         None
@@ -211,7 +221,7 @@ impl Policy for Kpromoted {
         }
     }
 
-    fn moved(&mut self, page: u32, _: Moved, _: &World<'_>) {
+    fn moved(&mut self, page: u32, _: Moved, _: bool) {
         self.isolated[page as usize / 64] &= !(1 << (page % 64));
     }
 

@@ -72,6 +72,27 @@ impl PageSet {
         }
         &room[..kept]
     }
+
+    /// The same, and to `others` go the pages of the other samples.
+    pub fn split<'r>(
+        &self,
+        samples: &[Sample],
+        room: &'r mut Vec<Sample>,
+        others: &mut Vec<u32>,
+    ) -> &'r [Sample] {
+        if room.len() < samples.len() {
+            *room = samples.to_vec();
+        }
+        let (mut kept, mut left) = (0, others.len());
+        others.resize(left + samples.len(), 0);
+        for sample in samples {
+            let is_in = usize::from(self.has(sample.page));
+            (room[kept], others[left]) = (*sample, sample.page);
+            (kept, left) = (kept + is_in, left + 1 - is_in);
+        }
+        others.truncate(left);
+        &room[..kept]
+    }
 }
 
 /// Some pages: [`PageSet::pages`].
@@ -131,6 +152,9 @@ mod tests {
         let mut room = vec![sample(7); 2];
         assert_eq!(below.of(&samples, &mut room), [199, 3, 199].map(sample));
         assert_eq!(below.of(&[], &mut room), []);
+        let mut others = vec![8];
+        assert_eq!(below.split(&samples, &mut room, &mut others), [199, 3, 199].map(sample));
+        assert_eq!(others, [8, 5, 64, 0]);
         assert_eq!(below.words(), [8, 0, 0, 128]);
         let bits = (0..200).map(|page| below.has(page));
         assert_eq!(bits.collect::<PageSet>(), below);

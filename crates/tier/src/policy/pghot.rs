@@ -171,12 +171,20 @@ impl Policy for Pghot {
         let mut room = std::mem::take(&mut self.room);
         let below = world.below.of(samples, &mut room);
         self.map.warm(below.iter().map(|sample| sample.page));
-        // The map counts before it asks where a page is, and does nothing else with the others.
-        self.map.counters.hw_hints += (samples.len() - below.len()) as u64;
+        self.passed_over((samples.len() - below.len()) as u64);
         for sample in below {
             self.record(sample.page, sample.node, Source::HwHint, sample.at, world);
         }
         self.room = room;
+    }
+
+    fn wants_top(&self) -> bool {
+        false
+    }
+
+    fn passed_over(&mut self, samples: u64) {
+        // The map counts before it asks where a page is, and does nothing else with these.
+        self.map.counters.hw_hints += samples;
     }
 
     fn fault(&mut self, fault: Fault, world: &World<'_>) -> Option<u8> {
@@ -221,7 +229,7 @@ impl Policy for Pghot {
         }
     }
 
-    fn moved(&mut self, page: u32, how: Moved, _: &World<'_>) {
+    fn moved(&mut self, page: u32, how: Moved, _: bool) {
         self.isolated[page as usize / 64] &= !(1 << (page % 64));
         let mut kept = self.kept.borrow_mut();
         if let Some(at) = kept.iter().position(|&(pfn, _)| pfn == page) {

@@ -52,6 +52,24 @@ impl Threshold {
         }
     }
 
+    /// Records samples of pages of lower tiers.
+    pub(super) fn record(&mut self, below: &[Sample]) {
+        self.map.warm(below.iter().map(|sample| sample.page as usize));
+        for sample in below {
+            if sample.at >= self.until {
+                self.epoch = self.map.epoch(sample.at);
+                self.until = self.map.end_ns(self.epoch);
+            }
+            let page = sample.page as usize;
+            self.counts.recorded += 1;
+            match self.map.record_alone(page, sample.node.into(), self.epoch, self.wanted) {
+                Recorded::Ready => self.ready.set(sample.page, true),
+                Recorded::Again => self.counts.duplicates += 1,
+                Recorded::Counted(_) | Recorded::Dropped => {}
+            }
+        }
+    }
+
     /// Makes room in the top tier.
     pub(super) fn reclaim(
         &mut self,
@@ -93,22 +111,12 @@ impl Threshold {
 impl Policy for Threshold {
     fn observe(&mut self, samples: &[Sample], world: &World<'_>) {
         let mut room = std::mem::take(&mut self.room);
-        let below = world.below.of(samples, &mut room);
-        self.map.warm(below.iter().map(|sample| sample.page as usize));
-        for sample in below {
-            if sample.at >= self.until {
-                self.epoch = self.map.epoch(sample.at);
-                self.until = self.map.end_ns(self.epoch);
-            }
-            let page = sample.page as usize;
-            self.counts.recorded += 1;
-            match self.map.record_alone(page, sample.node.into(), self.epoch, self.wanted) {
-                Recorded::Ready => self.ready.set(sample.page, true),
-                Recorded::Again => self.counts.duplicates += 1,
-                Recorded::Counted(_) | Recorded::Dropped => {}
-            }
-        }
+        self.record(world.below.of(samples, &mut room));
         self.room = room;
+    }
+
+    fn wants_top(&self) -> bool {
+        false
     }
 
     fn decide(&mut self, world: &World<'_>, young: &mut Young<'_>, moves: &mut Vec<Move>) {

@@ -195,7 +195,10 @@ impl<'s> Engine<'s> {
             let is_blind = machine.scenario.policy.row().needs != Needs::Samples;
             let counted = if is_blind { sampler.count(stretch) } else { None };
             let taken = counted.unwrap_or_else(|| {
-                sampler.run(machine, stretch, |batch| policy.observe(batch, &world))
+                sampler.run(machine, stretch, policy.wants_top(), |batch, passed| {
+                    policy.observe(batch, &world);
+                    policy.passed_over(passed);
+                })
             });
             self.charge(taken as f64 * self.machine.prices.sample_ns);
         }
@@ -266,7 +269,7 @@ impl<'s> Engine<'s> {
             Moved::Full => self.tally.outcome.full += 1,
             Moved::Failed => self.tally.outcome.failed += 1,
         }
-        self.policy.moved(page, how, &self.machine.world());
+        self.policy.moved(page, how, self.machine.places.is_top(page));
     }
 
     /// Everything that is due by now.

@@ -107,31 +107,47 @@ impl Sampler {
         Some(samples)
     }
 
-    /// Draws the samples of a stretch; returns how many interrupts that were.
+    /// Draws the samples of a stretch; returns how many interrupts that were. Those of the top tier
+    /// may be passed over where nobody wants them: how many is told after each batch.
     pub(super) fn run(
         &mut self,
         machine: &Machine<'_>,
         stretch: Stretch,
-        mut sink: impl FnMut(&[Sample]),
+        wants_top: bool,
+        mut sink: impl FnMut(&[Sample], u64),
     ) -> u64 {
         let plain = self.is_plain();
         let before = self.events + self.dropped;
         let mut batch = [Sample { at: 0, page: 0, node: 0, store: false }; BATCH];
+        let mut told = [(0.0, 0); BATCH];
         // Nothing but pages is drawn: all pages of a batch can be drawn at once.
         let only = machine.places.only_accessor().filter(|_| plain && self.sampling.jitter == 0);
         while self.next < stretch.to {
-            let mut filled = 0;
+            let (mut filled, mut passed) = (0, 0);
             if let Some(node) = only
                 && self.next + (BATCH - 1) as f64 * (self.period as f64) < stretch.to
                 && machine.pattern.draw_many(&mut self.random, &mut self.pages)
             {
-                for (slot, &page) in batch.iter_mut().zip(&self.pages) {
-                    *slot = Sample { at: stretch.at(self.next), page, node, store: false };
-                    self.next += self.period as f64;
+                if wants_top {
+                    for (slot, &page) in batch.iter_mut().zip(&self.pages) {
+                        *slot = Sample { at: stretch.at(self.next), page, node, store: false };
+                        self.next += self.period as f64;
+                    }
+                    filled = BATCH;
+                } else {
+                    // No branch: where the next page is, nobody can foresee.
+                    for &page in &self.pages {
+                        told[filled] = (self.next, page);
+                        filled += usize::from(!machine.places.is_top(page));
+                        self.next += self.period as f64;
+                    }
+                    for (slot, &(next, page)) in batch.iter_mut().zip(&told[..filled]) {
+                        *slot = Sample { at: stretch.at(next), page, node, store: false };
+                    }
                 }
-                filled = BATCH;
+                passed = BATCH - filled;
             }
-            while filled < BATCH && self.next < stretch.to {
+            while filled + passed < BATCH && self.next < stretch.to {
                 let at = stretch.at(self.next);
                 let (page, store) = machine.pattern.draw(self.next, &mut self.random);
                 self.advance();
@@ -142,8 +158,8 @@ impl Sampler {
                 batch[filled] = Sample { at, page, node, store: store.unwrap_or(false) };
                 filled += 1;
             }
-            self.events += filled as u64;
-            sink(&batch[..filled]);
+            self.events += (filled + passed) as u64;
+            sink(&batch[..filled], passed as u64);
         }
         self.events + self.dropped - before
     }

@@ -115,7 +115,7 @@ impl Pattern {
     /// The same of a sequence.
     fn counted(&self, page: u32, from: f64, to: f64) -> f64 {
         match self {
-            Self::Random(_) => 0.0,
+            Self::Random(popularity) => popularity.expected(page, from, to),
             Self::Chase { order, position } => {
                 let before = |at: f64| {
                     let (lap, rest) = laps(at.ceil(), order.len() as f64);
@@ -163,6 +163,14 @@ impl Pattern {
     /// The share of the traffic that a page gets now; sequences: on average over a lap.
     #[inline]
     pub(super) fn weight(&self, page: u32) -> f64 {
+        match self {
+            Self::Random(popularity) => popularity.weight(page),
+            sequence => sequence.mean(page),
+        }
+    }
+
+    /// The same of a sequence.
+    fn mean(&self, page: u32) -> f64 {
         match self {
             Self::Random(popularity) => popularity.weight(page),
             Self::Chase { order, .. } => 1.0 / order.len() as f64,

@@ -1,8 +1,8 @@
 //! What each policy is known for.
 
 use pagelab_tier::{
-    Curve, Scenario,
-    policy::Node,
+    Curve, POLICIES, PolicySpec, SECOND, Scenario,
+    policy::{Node, PageSet, Prices, Sample, Setting, World},
     sim::{Level, Loaded, Placement},
 };
 
@@ -144,4 +144,47 @@ fn three_tiers_are_two_steps() {
     crate::setup::conserves(&scenario, &outcome);
     // What leaves the top tier goes to the middle one as long as there is room.
     assert!(outcome.placed[1] > 0 && outcome.placed[0] > 900, "{:?}", outcome.placed);
+}
+
+#[test]
+fn samples_of_the_top_tier_may_be_passed_over_where_nobody_wants_them() {
+    let nodes =
+        [Node { tier: 0, pages: 300, cpus: true }, Node { tier: 1, pages: 300, cpus: false }];
+    let place: Vec<u8> = (0..300).map(|page| u8::from(page % 3 == 0)).collect();
+    let below: PageSet = place.iter().map(|&node| node > 0).collect();
+    let prices =
+        Prices { saved_ns: 1.0, move_ns: 0.0, busy_ns: 0.0, sample_ns: 0.0, latency_ns: [0.0; 4] };
+    let world = World {
+        now: 2 * SECOND,
+        nodes: &nodes,
+        place: &place,
+        below: &below,
+        free: &[100, 200],
+        prices: &prices,
+        period: 1000,
+        future: None,
+    };
+    let at = |number: u32| 2 * SECOND - 1000 + u64::from(number);
+    let sample = |number| Sample { at: at(number), page: number * 7 % 300, node: 0, store: false };
+    let all: Vec<Sample> = (0..900).map(sample).collect();
+    let told: Vec<Sample> = all.iter().filter(|sample| below.has(sample.page)).copied().collect();
+    let setting = Setting { pages: 300, nodes: &nodes, periods: (0, 0) };
+    let mut asked = 0;
+    for row in POLICIES {
+        let spec = PolicySpec::parse(row.name).unwrap();
+        let [mut every, mut some] = [spec.build(&setting), spec.build(&setting)];
+        if every.wants_top() {
+            continue;
+        }
+        every.observe(&all, &world);
+        some.observe(&told, &world);
+        some.passed_over((all.len() - told.len()) as u64);
+        let [mut left, mut right] = [Vec::new(), Vec::new()];
+        every.decide(&world, &mut |_| false, &mut left);
+        some.decide(&world, &mut |_| false, &mut right);
+        assert!(!left.is_empty(), "{}", row.name);
+        assert_eq!((left, every.counts()), (right, some.counts()), "{}", row.name);
+        asked += 1;
+    }
+    assert!(asked >= 4, "{asked}");
 }
