@@ -17,7 +17,8 @@ use crate::ladder::program::Loader;
 pub(super) fn segment(ground: &Ground<'_>) -> Vec<Offer> {
     let Some(pmd) = ground.pages.pmd_size() else { return Vec::new() };
     let how = "its heap and its maps come out of two segments in leaves of huge pages";
-    let mut rung = rung("segment", how, Reach::Program, pmd);
+    // Of no page: with small ones, too, it is another memory, and what that takes is told.
+    let mut rung = rung("segment", how, Reach::Program, 0);
     let cure = "try the rungs collapse and thp-always, which need nothing of the program";
     let program = ground.program;
     if program.is_setuid || program.is_narrow || program.loader != Loader::Glibc {

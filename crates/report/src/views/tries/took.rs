@@ -40,7 +40,8 @@ impl Took {
         let mut large = super::values(entry, tried::LARGE, Clock::Wall);
         large.retain(|round, _| came.is_empty() || came.contains(round));
         let large = (!large.is_empty()).then(|| stats::median(large.into_values()));
-        if rung.page == 0 {
+        let is_base = [tried::PLAIN, tried::AS_SET_UP].contains(&rung.name.as_str());
+        if rung.page == 0 && (is_base || entry.counter(tried::STRIPPED).unwrap_or(0) == 0) {
             return Self::NotAsked;
         }
         // What it has of its own accord is not this rung's; a chosen heap needs no call of ours.
