@@ -152,6 +152,9 @@ impl Trial for Faults {
             witness.expect_at_least(claim, pages.div_ceil(2), self.samples.sorted.cold.len());
         }
         populate::testify(*populate, space.bytes(), self.locked, witness);
+        if let Some(walk) = &self.setup.walk {
+            witness.count("walked_bytes", walk.bytes() as u64 * pages);
+        }
         self.stage.verify(witness)?;
         expected.testify_folios(self.setup.space.page, &self.moved, witness);
         let counted = self.samples.counted;

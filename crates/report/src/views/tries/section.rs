@@ -258,7 +258,7 @@ fn warmed(tried: &Tried<'_>) -> Option<Block> {
     let most = bytes.reduce(f64::max)?;
     Some(Block::Text(format!(
         "This machine gives free memory back to its host. {} of it were touched before each run, \
-         so that no run waits for the host.",
+         so that runs wait for the host less.",
         display_bytes(most)
     )))
 }
