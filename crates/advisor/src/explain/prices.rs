@@ -58,9 +58,12 @@ const CHAINS: [(u64, &str); 5] =
 const PAGES: [&str; 2] = ["64k", "2m"];
 
 /// The cases that price what `measured` has seen, and what pages of some sizes would make of its
-/// first writes; the dearest questions first.
+/// first writes.
 pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) -> Plan {
     let mut plan = Plan::default();
+    // The largest memory first, as long as what the program gave back is still there: a host that
+    // takes free memory returns it slowly.
+    walks(&mut plan, measured, clock);
     let faults = faults(measured);
     let all: u64 = faults.iter().map(|taken| taken.faults).sum();
     for Taken { kind, page, faults, .. } in faults.iter().take(KINDS_MAX) {
@@ -93,7 +96,6 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
         let pairs = [("page", "4k"), ("size", SIZE), ("populate", "madvise-populate")];
         add(&mut plan, &THROUGHPUT, &pairs, clock);
     }
-    walks(&mut plan, measured, clock);
     plan
 }
 
@@ -101,11 +103,10 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
 /// and loads that do not.
 fn walks(plan: &mut Plan, measured: &Measured, clock: ClockChoice) {
     let Some(most) = walked(measured) else { return };
-    for (nth, (bytes, size)) in CHAINS.into_iter().enumerate() {
-        // The first two bound what small memory costs, and the last may be a step too large.
-        if nth > 1 && most < bytes / 2 {
-            break;
-        }
+    // The first two bound what small memory costs, and the last may be a step too large.
+    let needed = |(nth, (bytes, _)): &(usize, (u64, _))| *nth <= 1 || most >= bytes / 2;
+    let chains: Vec<_> = CHAINS.into_iter().enumerate().take_while(needed).collect();
+    for (_, (_, size)) in chains.into_iter().rev() {
         for together in ["1", "8"] {
             let pairs = [("page", "4k"), ("size", size), ("loads", "50k"), ("together", together)];
             add(plan, &CHASE, &pairs, clock);

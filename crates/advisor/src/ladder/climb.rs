@@ -10,7 +10,7 @@ mod watched;
 
 use std::io;
 
-use pagelab_record::{Case, Outcome, Record, vocabulary::tried};
+use pagelab_record::{Case, Outcome, Record, verdict::Ratio, vocabulary::tried};
 use pagelab_sys::{
     knobs::Knobs, machine::environment, process::minder::Minder, time::monotonic_raw_ns,
 };
@@ -100,6 +100,8 @@ pub enum Step<'s> {
     Probed(u64),
     /// A round, with what ran in it, nanoseconds.
     Round(u32, &'s [(&'s str, u64)]),
+    /// Two rounds of all are over: those who go on, beside plain; nothing is decided.
+    Screened(&'s [(String, Ratio)]),
     /// Nothing more is run on a rung.
     Settled(&'s str, &'s Outcome),
 }
@@ -196,13 +198,37 @@ impl<'k> Climb<'k> {
         rounds.map(|(round, _)| round + 1).max().unwrap_or(0)
     }
 
-    /// Goes all the way behind the first run ([`Climb::probe`]): a screen of all, then the best
-    /// until they are decided. `keep` gets the records of what was seen, now and then and at the
-    /// end.
+    /// Two rounds of all rungs, and who goes on; nothing where they are there. `keep` gets the
+    /// records of what was seen.
     ///
     /// # Errors
     /// When it ends early; inside, what `keep` answers.
-    pub fn all<E>(
+    pub fn screen<E>(
+        &mut self,
+        tell: &mut dyn FnMut(Step<'_>),
+        keep: &mut dyn FnMut(&Self) -> Result<(), E>,
+    ) -> Result<Result<(), E>, Ended> {
+        let screen = course::SCREEN.min(self.rounds);
+        let begun = self.begun();
+        for round in begun..screen {
+            self.round(round, tell)?;
+        }
+        if begun > screen {
+            return Ok(Ok(()));
+        }
+        if screen == course::SCREEN {
+            self.choose();
+            tell(Step::Screened(&self.beside_plain()));
+        }
+        Ok(keep(self))
+    }
+
+    /// The best until they are decided, behind the screen. `keep` gets the records of what was
+    /// seen, now and then and at the end.
+    ///
+    /// # Errors
+    /// As [`Climb::screen`].
+    pub fn decide<E>(
         &mut self,
         budget_ns: Option<u64>,
         tell: &mut dyn FnMut(Step<'_>),
@@ -211,25 +237,21 @@ impl<'k> Climb<'k> {
         let begun = monotonic_raw_ns();
         let before = self.begun();
         let mut done = before;
-        let screen = course::SCREEN.min(self.rounds);
-        let mut look = if done < screen { screen } else { course::next_look(done, self.rounds) };
-        if done == course::SCREEN {
-            self.choose(done);
-        }
+        let mut look = course::next_look(done, self.rounds);
+        // Without a budget the best are looked at once in any case.
+        let least = if budget_ns.is_some() { before } else { course::FIRST_LOOK };
         while done < self.rounds {
             let now = monotonic_raw_ns();
             let each = (now - begun) / u64::from(done - before).max(1);
+            let each = each.max(self.last_round_ns());
             let spent = now - self.began_ns;
-            let least = if budget_ns.is_some() { course::SCREEN } else { course::FIRST_LOOK };
             if done >= least && spent + each > budget_ns.unwrap_or(UNASKED_NS) {
                 break;
             }
             self.round(done, tell)?;
             done += 1;
             if done == look {
-                if done >= course::SCREEN {
-                    self.choose(done);
-                }
+                self.looks += 1;
                 if let Err(error) = keep(self) {
                     return Ok(Err(error));
                 }
@@ -241,6 +263,12 @@ impl<'k> Climb<'k> {
         }
         self.looks += 1;
         Ok(keep(self))
+    }
+
+    /// Nanoseconds of the program in the last round of those who go on.
+    fn last_round_ns(&self) -> u64 {
+        let last = |at: &usize| self.rungs.get(*at)?.tally.elapsed().last().map(|(_, ns)| *ns);
+        self.active.iter().filter_map(last).sum()
     }
 
     /// What each rung has come to, in the order of the table.

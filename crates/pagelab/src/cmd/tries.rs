@@ -8,6 +8,7 @@ mod chosen;
 mod input;
 mod prediction;
 mod told;
+mod way;
 
 use std::{
     collections::BTreeSet,
@@ -22,24 +23,20 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use pagelab_advisor::ladder::{
-    climb::{self, Climb, Ended, Step},
+    climb,
     load::{Load, Ready, Score},
     once::Around,
     program::Program,
     rungs::{Ground, Offer},
-    streams::Streams,
 };
 use pagelab_bench::{
     asked::{Seconds, Share, Whole},
     plan::Plan,
 };
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
-use pagelab_sys::{
-    knobs::Knobs,
-    process::{catch_interrupts, tree},
-};
+use pagelab_sys::process::{catch_interrupts, tree};
 
-use self::{chosen::chosen, input::input, told::say};
+use self::{chosen::chosen, input::input};
 use crate::{
     args::{Format, Output, Quiet, Run, Wait},
     exit::{Exit, Failure},
@@ -263,7 +260,7 @@ fn carry_out(
     };
     catch_interrupts();
     tree::adopt_orphans();
-    let end = climb(&mut run, subject, knobs.as_ref(), asked, (patience, quiet))?;
+    let end = way::up(&mut run, subject, knobs.as_ref(), asked, (patience, quiet))?;
     // Puts the settings back before anything slow is drawn.
     drop(knobs);
     run.conclude(end)
@@ -323,61 +320,6 @@ impl Try {
             ready: self.ready.as_ref().map(ToString::to_string),
             scores: self.score.iter().map(ToString::to_string).collect(),
         }
-    }
-}
-
-/// Goes up the ladder, and keeps what was seen on the way.
-fn climb(
-    run: &mut session::Run,
-    (program, offers, input): Subject,
-    knobs: Option<&Rc<Knobs>>,
-    asked: &climb::Asked,
-    conduct: (Duration, bool),
-) -> Result<Exit, Failure> {
-    let mut ready = Vec::new();
-    for offer in offers {
-        let files = names(&offer.rung.name).map(|name| {
-            let made = run.scratch(&name);
-            made.context(name).map_err(Failure::host)
-        });
-        let [output, complaints, client] = files;
-        let input = input.as_ref().map(File::try_clone).transpose();
-        let streams = Streams {
-            input: input.context("stdin").map_err(Failure::host)?,
-            output: output?,
-            complaints: complaints?,
-            client: client?,
-        };
-        ready.push((offer, streams));
-    }
-    let name = run.header.run.clone();
-    let climb = Climb::new(program, ready, knobs.map(|knobs| &**knobs), asked);
-    let climb = climb.context("its minder").map_err(Failure::internal)?;
-    let Some(mut climb) = climb.restored(&run.records) else {
-        let why = "the machine was booted since: no round of this boot goes beside those before";
-        return Err(Failure::usage_text(format!("{why}; start again with pagelab try")));
-    };
-    let mut tell = |step: Step<'_>| {
-        if !conduct.1 {
-            say(&step, asked.rounds);
-        }
-    };
-    let mut came = climb.probe(&mut tell);
-    if came.is_ok() && prediction::predict(run, &mut climb, knobs, conduct)? == Exit::Interrupted {
-        came = Err(Ended::Interrupted);
-    }
-    let mut keep = |climb: &Climb<'_>| -> Result<(), Failure> {
-        climb.records(&name).into_iter().try_for_each(|record| run.keep(record))
-    };
-    match came.and_then(|()| climb.all(asked.budget_ns, &mut tell, &mut keep)) {
-        Ok(kept) => kept.map(|()| Exit::Good),
-        Err(Ended::Interrupted) => {
-            // What was seen until then is a result.
-            keep(&climb)?;
-            Ok(Exit::Interrupted)
-        }
-        Err(error @ Ended::Memory(_)) => Err(Failure::host(error)),
-        Err(error @ Ended::Program(_)) => Err(Failure::usage(error)),
     }
 }
 

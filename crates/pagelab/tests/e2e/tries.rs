@@ -126,6 +126,23 @@ fn what_a_program_leaves_behind_is_ended_and_counted() {
 }
 
 #[test]
+fn the_first_answer_comes_behind_the_screen_and_before_what_faults_cost() {
+    let lab = Lab::new();
+    let flags = ["try", "-o", "run", "--rounds", "3", "--rung", "malloc-thp"];
+    let ended = lab.pagelab(&[&flags[..], &["--", "sh", "-c", "exit 0"]].concat());
+    ended.exits(0);
+    let at = |text: &str| ended.stderr.find(text).unwrap_or_else(|| panic!("{}", ended.stderr));
+    let answer = at("[first answer] time beside plain, of two rounds, not decided: ");
+    assert!(ended.stderr[answer..].lines().next().unwrap().contains("as-set-up"));
+    assert!(at("[watched run]") < at("[round 1 of 3") && at("[round 2 of 3") < answer);
+    assert!(answer < at("[round 3 of 3"));
+    match ended.stderr.find("[1/") {
+        Some(price) => assert!(answer < price && price < at("[round 3 of 3")),
+        None => skip("nothing was priced: nobody may watch", "kernel.perf_event_paranoid=2"),
+    }
+}
+
+#[test]
 fn a_program_reads_its_file_from_the_beginning_each_time() {
     let lab = Lab::new();
     let text = lab.file("text", "b\na\n");

@@ -1,7 +1,8 @@
 //! What `explain` predicts of a program that is tried.
 //!
-//! One run of it is watched and what its faults cost here is measured, both before any round; what
-//! follows from the two is for the report to say, beside what came.
+//! One run of it is watched before any round, and what its faults cost here is measured behind the
+//! screen, whose answer nobody is to wait for longer; what follows from the two is for the report
+//! to say, beside what came. Mappings are chosen by both, so then both come first.
 
 use std::{rc::Rc, time::Duration};
 
@@ -20,34 +21,42 @@ use crate::{
     output, session, settings,
 };
 
-/// Adds what the prediction follows from to a run, as far as it is not there.
+/// Adds the watched run to a run, as far as it is not there.
+///
+/// # Errors
+/// When a record cannot be kept.
+pub(super) fn watch(
+    run: &mut session::Run,
+    climb: &mut Climb<'_>,
+    quiet: bool,
+) -> Result<Exit, Failure> {
+    let is_there = run.records.iter().any(|record| record.workload == explain::WORKLOAD);
+    if is_there || !predicts(run) {
+        return Ok(Exit::Good);
+    }
+    say("[watched run] for what explain predicts; it counts for nothing", quiet);
+    match climb.watched(&run.header.run) {
+        Ok(records) => {
+            records.first().into_iter().for_each(|record| say_missing(record, quiet));
+            records.into_iter().try_for_each(|record| run.keep(record))?;
+            Ok(Exit::Good)
+        }
+        Err(Ended::Interrupted) => Ok(Exit::Interrupted),
+        Err(ended) => Err(Failure::internal(ended)),
+    }
+}
+
+/// Adds what such faults and walks cost here, as far as it is not there.
 ///
 /// # Errors
 /// When a record cannot be kept or a process not be started.
-pub(super) fn predict(
+pub(super) fn price(
     run: &mut session::Run,
-    climb: &mut Climb<'_>,
     knobs: Option<&Rc<Knobs>>,
     (patience, quiet): (Duration, bool),
 ) -> Result<Exit, Failure> {
-    if !matches!(&run.header.asked, Some(Asked::Try(tried)) if tried.predicts) {
+    if !predicts(run) {
         return Ok(Exit::Good);
-    }
-    let say = |text: &str| {
-        if !quiet {
-            output::warn(text);
-        }
-    };
-    if !run.records.iter().any(|record| record.workload == explain::WORKLOAD) {
-        say("[watched run] for what explain predicts; it counts for nothing");
-        match climb.watched(&run.header.run) {
-            Ok(records) => {
-                records.first().into_iter().for_each(|record| say_missing(record, &say));
-                records.into_iter().try_for_each(|record| run.keep(record))?;
-            }
-            Err(Ended::Interrupted) => return Ok(Exit::Interrupted),
-            Err(ended) => return Err(Failure::internal(ended)),
-        }
     }
     let clock = ClockChoice::of_this_machine();
     let mut plan = prices::of_run(&run.header, &run.records, clock);
@@ -64,15 +73,25 @@ pub(super) fn predict(
         Some(knobs) => runner.share_knobs(Rc::clone(knobs)),
         None => runner = settings::pricing_runner(&run.header.run, &plan.cases, patience)?,
     }
-    let end = priced(run, &runner, &plan, clock, quiet)?;
-    if climb.fits() {
-        fit(run, climb, &say)?;
+    priced(run, &runner, &plan, clock, quiet)
+}
+
+fn predicts(run: &session::Run) -> bool {
+    matches!(&run.header.asked, Some(Asked::Try(tried)) if tried.predicts)
+}
+
+fn say(text: &str, quiet: bool) {
+    if !quiet {
+        output::warn(text);
     }
-    Ok(end)
 }
 
 /// Chooses mappings by what was seen and what it costs, and keeps the choice.
-fn fit(run: &mut session::Run, climb: &mut Climb<'_>, say: &dyn Fn(&str)) -> Result<(), Failure> {
+pub(super) fn fit(
+    run: &mut session::Run,
+    climb: &mut Climb<'_>,
+    quiet: bool,
+) -> Result<(), Failure> {
     let units = run.records.iter().rfind(|record| record.workload == fit::WORKLOAD);
     let chosen = match units {
         Some(units) => fit::record::chosen(units, &run.records),
@@ -82,17 +101,19 @@ fn fit(run: &mut session::Run, climb: &mut Climb<'_>, say: &dyn Fn(&str)) -> Res
     match chosen {
         Ok(chosen) => run.keep(chosen),
         Err(why) => {
-            say(&format!("no mapping is chosen, for want of {why}"));
+            say(&format!("no mapping is chosen, for want of {why}"), quiet);
             Ok(())
         }
     }
 }
 
 /// Says why nothing will be predicted, where that is so.
-fn say_missing(record: &Record, say: &dyn Fn(&str)) {
+fn say_missing(record: &Record, quiet: bool) {
     match &record.outcome {
-        Outcome::Skipped { need, cure } => say(&format!("no prediction: it needs {need} ({cure})")),
-        Outcome::Failed { reason } => say(&format!("no prediction: {reason}")),
+        Outcome::Skipped { need, cure } => {
+            say(&format!("no prediction: it needs {need} ({cure})"), quiet);
+        }
+        Outcome::Failed { reason } => say(&format!("no prediction: {reason}"), quiet),
         Outcome::Measured(_) => (),
     }
 }

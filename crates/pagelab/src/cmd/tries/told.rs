@@ -1,9 +1,10 @@
 //! What is told on stderr while a program is tried.
 //!
-//! The one idea: a line for each step, and nothing of what it comes to: that is the report's.
+//! The one idea: a line for each step, and nothing of what it comes to: that is the report's. Only
+//! behind the screen it says how it looks, for whoever waits.
 
 use pagelab_advisor::ladder::climb::Step;
-use pagelab_record::Outcome;
+use pagelab_record::{Outcome, verdict::Ratio};
 
 use crate::output;
 
@@ -20,10 +21,20 @@ pub(super) fn say(step: &Step<'_>, rounds: u32) {
             let told = told.collect::<Vec<_>>().join(", ");
             format!("[round {} of {rounds} at most] {told}", round + 1)
         }
+        Step::Screened(beside) => first_answer(beside),
         Step::Settled(rung, Outcome::Skipped { need, cure }) => {
             format!("{rung}: skipped, it needs {need} ({cure})")
         }
         Step::Settled(rung, Outcome::Failed { reason }) => format!("{rung}: failed: {reason}"),
         Step::Settled(rung, Outcome::Measured(_)) => format!("{rung}: done"),
     });
+}
+
+/// How it looks behind the screen, to whoever waits for the rest.
+fn first_answer(beside: &[(String, Ratio)]) -> String {
+    let told = beside.iter().map(|(rung, Ratio { value, low, high, .. })| {
+        format!("{rung} {value:.2} ({low:.2} to {high:.2})")
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    format!("[first answer] time beside plain, of two rounds, not decided: {told}")
 }
