@@ -17,6 +17,7 @@ mod deny;
 mod dist;
 mod elf;
 mod explain_score;
+mod fit_score;
 mod flake;
 mod fuzz;
 mod kmod;
@@ -156,6 +157,12 @@ const TASKS: &[Task] = &[
         about: "Whether a second run of `pagelab try` says the same of a program, and hyperfine",
         arguments: try_score::arguments,
         run: try_score::try_score,
+    },
+    Task {
+        name: "fit-score",
+        about: "How much of the gain `pagelab try --fit` gives, for how much of the memory",
+        arguments: fit_score::arguments,
+        run: fit_score::fit_score,
     },
     Task {
         name: "segment-score",

@@ -25,6 +25,8 @@ pub(crate) enum Score {
     Explain,
     /// `cargo xtask try-score`.
     Try,
+    /// `cargo xtask fit-score`.
+    Fit,
     /// `cargo xtask segment-score`.
     Segment,
 }
@@ -90,6 +92,8 @@ const ROOT: &str = "@root@";
 pub(crate) fn of(score: Score) -> Result<Vec<Program>> {
     let table: Table = toml::from_str(include_str!("programs.toml"))?;
     let is_mine = |program: &Program| match score {
+        // A choice is between mappings of one program, whoever goes through it otherwise.
+        Score::Fit => program.serves.is_none(),
         Score::Segment => program.segment,
         _ => program.only.is_none_or(|only| only == score),
     };

@@ -44,7 +44,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.push(Block::Table(ladder(&tried)));
     let legend = if tried.pid.is_some() { beside::LEGEND } else { LEGEND };
     section.blocks.push(Block::Text(legend.to_owned()));
-    section.blocks.extend(units::blocks(&tried, run));
+    section.blocks.extend(units::blocks(run));
     section.blocks.extend(foretold::blocks(run));
     section.blocks.extend(broken_up(&tried).or_else(|| warmed(&tried)));
     section.blocks.extend(untaken(&tried));

@@ -49,6 +49,8 @@ struct Beside {
     own: Share,
     /// Bytes that each holds more than base pages at its peak.
     more: [f64; 2],
+    /// Whether what all mappings hold more is worth a word.
+    is_dear: bool,
 }
 
 /// What was chosen of a program, and what came of it.
@@ -172,7 +174,7 @@ impl Fitted {
     /// For programs.
     pub(crate) fn value(&self) -> Value {
         let beside = self.beside.as_ref().map(|beside| {
-            let Beside { whole, gain, own, more: [fit, all] } = beside;
+            let Beside { whole, gain, own, more: [fit, all], .. } = beside;
             let [value, low, high] = gain.map_or([None; 3], |gain| gain.map(Some));
             json!({
                 "rung": whole,
@@ -182,6 +184,7 @@ impl Fitted {
                 "gain_share_high": high,
                 "more_bytes": fit,
                 "more_bytes_of_rung": all,
+                "memory_share": beside.memory_share(),
             })
         });
         json!({
@@ -227,18 +230,16 @@ impl Beside {
         let (of_all, whole) = wholes.max_by(|one, other| one.0[0].total_cmp(&other.0[0]))?;
         let more = |row| tried.more(row, tried::PLAIN);
         let own = gain(tried, fit)?;
-        Some(Self {
-            whole: whole.rung.name.clone(),
-            gain: share(own, of_all),
-            own,
-            more: [more(fit)?, more(whole)?],
-        })
+        let more = [more(fit)?, more(whole)?];
+        let peak = tried.named(tried::PLAIN).and_then(|row| row.middle(tried::PEAK, Clock::Wall));
+        let is_dear = more[1] > (peak.unwrap_or(0.0) * 0.01).max(1_048_576.0);
+        let (whole, gain) = (whole.rung.name.clone(), share(own, of_all));
+        Some(Self { whole, gain, own, more, is_dear })
     }
 
-    /// Whether the rung of all mappings takes memory that is worth a word.
-    fn is_dear(&self, tried: &Tried<'_>) -> bool {
-        let peak = tried.named(tried::PLAIN).and_then(|row| row.middle(tried::PEAK, Clock::Wall));
-        self.more[1] > (peak.unwrap_or(0.0) * 0.01).max(1_048_576.0)
+    /// The part of the memory that all mappings take more; `None` where that is not worth a word.
+    fn memory_share(&self) -> Option<f64> {
+        self.is_dear.then(|| (self.more[0] / self.more[1]).max(0.0))
     }
 }
 
@@ -257,11 +258,11 @@ fn percent(share: f64) -> String {
 }
 
 /// What is told of the mappings, where that was asked.
-pub(super) fn blocks(tried: &Tried<'_>, run: &Run) -> Vec<Block> {
+pub(super) fn blocks(run: &Run) -> Vec<Block> {
     let Some(fitted) = Fitted::of(run) else { return Vec::new() };
     let mut blocks = vec![
         Block::Heading("Which mappings are worth it".to_owned()),
-        Block::Text(sentence(&fitted, tried)),
+        Block::Text(sentence(&fitted)),
     ];
     let chosen: Vec<&Unit> = fitted.units.iter().filter(|unit| unit.chosen).collect();
     blocks.extend(chosen.iter().map(|unit| Block::Frame(unit.paste())));
@@ -292,7 +293,7 @@ fn spared(unit: &Unit) -> Block {
 }
 
 /// `3 of 41 mappings give 94 % of the gain for 8 % of the memory`.
-fn sentence(fitted: &Fitted, tried: &Tried<'_>) -> String {
+fn sentence(fitted: &Fitted) -> String {
     let all = fitted.units.len();
     let chosen = fitted.units.iter().filter(|unit| unit.chosen).count();
     let of = format!("{chosen} of {all} mappings");
@@ -302,26 +303,25 @@ fn sentence(fitted: &Fitted, tried: &Tried<'_>) -> String {
     let Some(beside) = &fitted.beside else {
         return format!("{of} were chosen; no rung of all mappings took, to set them beside.");
     };
-    let Beside { whole, gain, own, more } = beside;
+    let Beside { whole, gain, own, more, .. } = beside;
     let [fit, other] = more.map(|bytes| display_bytes(bytes.max(0.0)));
     let spanned = |[value, low, high]: &Share| {
         let [value, low, high] = [*value, *low, *high].map(percent);
         format!("{value} ({low} to {high})")
     };
-    let is_dear = beside.is_dear(tried);
-    let price = percent((more[0] / more[1]).max(0.0));
-    match gain {
-        Some(gain) if is_dear => format!(
-            "{of} give {} of the gain of {whole} for {price} of the memory: {fit} more at its peak \
+    match (gain, beside.memory_share()) {
+        (Some(gain), Some(price)) => format!(
+            "{of} give {} of the gain of {whole} for {} of the memory: {fit} more at its peak \
              beside {other}.",
-            spanned(gain)
+            spanned(gain),
+            percent(price)
         ),
-        Some(gain) => format!(
+        (Some(gain), None) => format!(
             "{of} give {} of the gain of {whole}, which takes no more memory at its peak: there is \
              none to spare.",
             spanned(gain)
         ),
-        None => format!(
+        (None, _) => format!(
             "{of} were chosen and take {} less than base pages, for {fit} more at its peak; the \
              best rung of all mappings, {whole}, has no gain that is sure, for {other}.",
             spanned(own)
