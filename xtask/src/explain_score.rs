@@ -16,6 +16,7 @@ use clap::{Arg, ArgMatches, value_parser};
 
 use self::score::{Score, table};
 use crate::{
+    beside,
     programs::{self, Failures, kept},
     shell::enter_root,
 };
@@ -43,6 +44,7 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
                 .help("These rungs of try only; some change the machine's settings for a run"),
         )
         .arg(Arg::new("only").long("only").help("This program only, by its name"))
+        .arg(beside::argument())
         .arg(
             Arg::new("keep")
                 .long("keep")
@@ -76,7 +78,8 @@ pub(crate) fn explain_score(matches: &ArgMatches) -> Result<()> {
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
     let only = matches.get_one::<String>("only");
     let (here, missing) = programs::here(programs::Score::Explain, only, &work)?;
-    let (mut scores, mut failures) = (Vec::new(), Failures::default());
+    let is_beside = beside::asked(matches)?;
+    let (mut scores, mut besides, mut failures) = (Vec::new(), Vec::new(), Failures::default());
     for program in &here {
         let report = kept(&dir.join(format!("{}.json", program.name)), || {
             program.prepared(&work)?;
@@ -86,10 +89,15 @@ pub(crate) fn explain_score(matches: &ArgMatches) -> Result<()> {
         let score = Score::of(&program.name, &report);
         print!("{}", score.lines());
         scores.push(score);
+        if is_beside {
+            let file = dir.join(format!("{}-hyperfine.json", program.name));
+            let one = beside::timed(program, &[&report], &work, &file);
+            besides.extend(failures.passed(program, one).flatten());
+        }
     }
     scores.extend(missing.iter().map(|program| Score::skipped(&program.name, &program.cure)));
     let told = table(&scores);
-    print!("\n{told}");
+    print!("\n{told}{}", beside::table(&besides));
     if matches.get_flag("keep") {
         fs::write(RECORD, told).context(RECORD)?;
         println!("\n{RECORD}: cargo xtask splice puts it into docs/explain.md");

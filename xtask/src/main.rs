@@ -13,6 +13,7 @@
 )]
 
 mod advise_score;
+mod beside;
 mod deny;
 mod dist;
 mod elf;

@@ -8,29 +8,29 @@
 
 mod verdict;
 
-use std::{fs, path::Path, process::Command};
+use std::fs;
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, value_parser};
 
-use self::verdict::{Beside, HEADING, Repeated, table};
+use self::verdict::{HEADING, Repeated, table};
 use crate::{
-    programs::{self, Failures, Planted, Program, Score, kept},
-    shell::{enter_root, find, line},
+    beside,
+    programs::{self, Failures, Planted, Score, kept},
+    shell::enter_root,
 };
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
     let dir = Arg::new("dir").long("dir").default_value("target/try-score");
     let budget = Arg::new("budget").long("budget").value_parser(value_parser!(f64));
-    let beside = Arg::new("beside").long("beside").action(ArgAction::SetTrue);
     command
         .arg(dir.help("Where runs are kept; what is there is not done again"))
         .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
         .arg(budget.default_value("60").help("Seconds for each of the two runs of a program"))
         .arg(Arg::new("rung").long("rung").help("These rungs of try only"))
         .arg(Arg::new("only").long("only").help("This program only, by its name"))
-        .arg(beside.help("Time malloc's tunable by hyperfine as well"))
+        .arg(beside::argument())
 }
 
 /// Goes through the programs, prints what came of each, and sums up.
@@ -48,8 +48,7 @@ pub(crate) fn try_score(matches: &ArgMatches) -> Result<()> {
         ["--no-prediction", "--budget", &budget.to_string()].map(str::to_owned).to_vec();
     let rung = matches.get_one::<String>("rung");
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
-    let is_beside = matches.get_flag("beside");
-    ensure!(!is_beside || find("hyperfine").is_some(), "hyperfine: apt install hyperfine");
+    let is_beside = beside::asked(matches)?;
     let only = matches.get_one::<String>("only");
     let (here, _) = programs::here(Score::Try, only, &work)?;
     let (mut repeated, mut beside, mut failures) = (Vec::new(), Vec::new(), Failures::default());
@@ -68,34 +67,12 @@ pub(crate) fn try_score(matches: &ArgMatches) -> Result<()> {
         let said = Repeated::of(&program.name, both.each_ref(), wanted);
         println!("{}", said.line());
         repeated.push(said);
-        if is_beside && program.serves.is_none() {
-            let timed = kept(&file("hyperfine.json"), || hyperfine(program, &work));
-            let Some(timed) = failures.passed(program, timed) else { continue };
-            let one = Beside::of(&program.name, both.each_ref(), &timed);
-            if let Some(one) = &one {
-                println!("{}", one.line());
-            }
-            beside.extend(one);
+        if is_beside {
+            let file = file("hyperfine.json");
+            let one = beside::timed(program, &both.each_ref(), &work, &file);
+            beside.extend(failures.passed(program, one).flatten());
         }
     }
-    print!("\n{}", table(&repeated, &beside));
+    print!("\n{}{}", table(&repeated), beside::table(&beside));
     failures.end()
-}
-
-/// What `hyperfine` measures of a program as it is set up and with malloc's tunable, as JSON.
-fn hyperfine(program: &Program, work: &Path) -> Result<String> {
-    let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
-    let words: Vec<String> = program.words()?.iter().map(quoted).collect();
-    let words = words.join(" ");
-    let mut command = Command::new("hyperfine");
-    command.args(["--style", "none", "--warmup", "1", "--runs", "16", "-N"]);
-    command.args(["--export-json", "hyperfine.json"]);
-    command.args(program.input.iter().flat_map(|input| ["--input", input.as_str()]));
-    command.arg(format!("env {words}"));
-    command.arg(format!("env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {words}"));
-    let status = command.current_dir(work).status().with_context(|| line(&command))?;
-    if !status.success() {
-        bail!("{} ended with {status}", line(&command));
-    }
-    Ok(fs::read_to_string(work.join("hyperfine.json"))?)
 }

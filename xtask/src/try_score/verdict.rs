@@ -1,13 +1,10 @@
-//! What two runs of `try` say of a program, and what `hyperfine` says beside them.
+//! What two runs of `try` say of a program.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// The rung that is timed by another tool as well.
-const RUNG: &str = "malloc-thp";
-/// Half of an interval that is as narrow as that of the other tool has to be.
-const NARROW: f64 = 0.05;
+use crate::beside::{ratio, rung};
 
 /// What a run says of a program.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,17 +38,6 @@ impl Said {
             Self::Open => "open".to_owned(),
         }
     }
-}
-
-/// A rung of a report.
-fn rung<'r>(report: &'r Value, name: &str) -> Option<&'r Value> {
-    report["tried"]["rungs"].as_array()?.iter().find(|rung| rung["rung"] == name)
-}
-
-/// A rung beside what is set up: the ratio, and its interval.
-fn ratio(report: &Value, name: &str) -> Option<[f64; 3]> {
-    let ratio = &rung(report, name)?["beside_what_is_set_up"]["ratio"];
-    Some([ratio["value"].as_f64()?, ratio["low"].as_f64()?, ratio["high"].as_f64()?])
 }
 
 fn verdict<'r>(report: &'r Value, name: &str) -> Option<&'r str> {
@@ -112,77 +98,12 @@ impl Repeated {
     }
 }
 
-/// A ratio by both tools.
-#[derive(Debug)]
-pub(super) struct Beside {
-    program: String,
-    ours: [f64; 3],
-    other: [f64; 3],
-}
-
-impl Beside {
-    /// Of the run whose interval is narrower, beside what `hyperfine` measured; `None` where the
-    /// rung was not judged.
-    pub(super) fn of(program: &str, reports: [&Value; 2], measured: &Value) -> Option<Self> {
-        let ours = reports.into_iter().filter_map(|report| ratio(report, RUNG));
-        let ours = ours.min_by(|one, other| (one[2] - one[1]).total_cmp(&(other[2] - other[1])))?;
-        let [now, with] = [0, 1].map(|nth| {
-            let seconds = measured["results"][nth]["times"].as_array();
-            seconds.into_iter().flatten().filter_map(Value::as_f64).collect::<Vec<f64>>()
-        });
-        let other = of_means(&with, &now)?;
-        Some(Self { program: program.to_owned(), ours, other })
-    }
-
-    fn is_narrow(&self) -> bool {
-        [self.ours, self.other]
-            .iter()
-            .all(|[value, low, high]| (high - low) / value <= 2.0 * NARROW)
-    }
-
-    fn overlaps(&self) -> bool {
-        self.ours[1] <= self.other[2] && self.other[1] <= self.ours[2]
-    }
-
-    /// A line of the table.
-    pub(super) fn line(&self) -> String {
-        let [ours, other] =
-            [self.ours, self.other].map(|[v, low, high]| format!("{v:.3} ({low:.3} to {high:.3})"));
-        let so = match (self.overlaps(), self.is_narrow()) {
-            (true, true) => "overlap",
-            (false, true) => "DO NOT OVERLAP",
-            (true, false) => "overlap, but wider than 5 %",
-            (false, false) => "do not overlap, wider than 5 %",
-        };
-        format!("{:<12}{ours:<26}{other:<26}{so}", self.program)
-    }
-}
-
-/// The ratio of two means with two standard errors of it.
-fn of_means(above: &[f64], below: &[f64]) -> Option<[f64; 3]> {
-    let (above, below) = (mean(above)?, mean(below)?);
-    let value = above.0 / below.0;
-    let give = 2.0 * value * ((above.1 / above.0).powi(2) + (below.1 / below.0).powi(2)).sqrt();
-    Some([value, value - give, value + give])
-}
-
-/// A mean and its standard error.
-fn mean(values: &[f64]) -> Option<(f64, f64)> {
-    let many = values.len() as f64;
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / many;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some((mean, (squares / (many - 1.0) / many).sqrt()))
-}
-
 /// What stands above the lines of programs.
 pub(super) const HEADING: &str =
     "program     one run                   another                   so";
 
-/// Both tables, and what they come to.
-pub(super) fn table(repeated: &[Repeated], beside: &[Beside]) -> String {
+/// The table, and what it comes to.
+pub(super) fn table(repeated: &[Repeated]) -> String {
     let mut text = format!("{HEADING}\n");
     for program in repeated {
         let _ = writeln!(text, "{}", program.line());
@@ -191,17 +112,6 @@ pub(super) fn table(repeated: &[Repeated], beside: &[Beside]) -> String {
     let decided = |program: &&Repeated| program.said.iter().all(|said| *said != Said::Open);
     let decided = repeated.iter().filter(decided).count();
     let _ = writeln!(text, "\n{again} of {} repeated; both runs decide {decided}.", repeated.len());
-    if beside.is_empty() {
-        return text;
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<12}{:<26}{:<26}so ({RUNG} beside what is set up)",
-        "program", "try", "hyperfine"
-    );
-    for one in beside {
-        let _ = writeln!(text, "{}", one.line());
-    }
     text
 }
 
@@ -240,21 +150,5 @@ mod tests {
         let planted = |report, gain| Repeated::of("x", [report, report], Some(gain)).planted;
         assert_eq!([planted(&faster, true), planted(&leave, false)], [Some(true); 2]);
         assert_eq!([planted(&leave, true), planted(&faster, false)], [Some(false); 2]);
-    }
-
-    #[test]
-    fn two_tools_overlap_or_do_not_and_a_wide_one_says_nothing() {
-        let ours = report(None, &[], &[(RUNG, "FASTER", 0.8)]);
-        let timed = |now: f64, with: f64| {
-            let times = |mean: f64| json!({"times": [mean * 0.99, mean, mean * 1.01, mean]});
-            json!({"results": [times(now), times(with)]})
-        };
-        let beside = |timed: &Value| Beside::of("x", [&ours, &ours], timed).unwrap();
-        let same = beside(&timed(1.0, 0.8));
-        assert!(same.overlaps() && same.is_narrow());
-        assert!(!beside(&timed(1.0, 0.9)).overlaps());
-        let text = table(&[], &[same]);
-        assert!(text.contains("0.800 (0.790 to 0.810)") && text.ends_with("overlap\n"), "{text}");
-        assert!(Beside::of("x", [&json!({}), &json!({})], &timed(1.0, 1.0)).is_none());
     }
 }
