@@ -6,6 +6,7 @@
 
 mod chosen;
 mod fitted;
+mod rounds;
 mod watched;
 
 use std::io;
@@ -30,10 +31,6 @@ use super::{
     tally::Tally,
     warmth::warmed,
 };
-
-/// Where nobody says how long it may take, no round begins that does not fit into so many
-/// nanoseconds.
-const UNASKED_NS: u64 = 60_000_000_000;
 
 /// One rung on its way.
 #[derive(Debug)]
@@ -62,6 +59,8 @@ pub struct Climb<'k> {
     rounds: u32,
     least: u32,
     looks: u32,
+    /// How much longer a run takes than its program.
+    stretch: f64,
     /// The rungs that go on.
     active: Vec<usize>,
     /// When it began.
@@ -100,7 +99,7 @@ pub enum Step<'s> {
     Probed(u64),
     /// A round, with what ran in it, nanoseconds.
     Round(u32, &'s [(&'s str, u64)]),
-    /// Two rounds of all are over: those who go on, beside plain; nothing is decided.
+    /// Two rounds of all are over: how the best stand beside plain; nothing is decided.
     Screened(&'s [(String, Ratio)]),
     /// Nothing more is run on a rung.
     Settled(&'s str, &'s Outcome),
@@ -163,6 +162,7 @@ impl<'k> Climb<'k> {
             rounds,
             least: asked.min_rounds,
             looks: 0,
+            stretch: 1.0,
             active,
             began_ns: monotonic_raw_ns(),
         })
@@ -196,79 +196,6 @@ impl<'k> Climb<'k> {
     fn begun(&self) -> u32 {
         let rounds = self.rungs.iter().flat_map(|rung| rung.tally.elapsed());
         rounds.map(|(round, _)| round + 1).max().unwrap_or(0)
-    }
-
-    /// Two rounds of all rungs, and who goes on; nothing where they are there. `keep` gets the
-    /// records of what was seen.
-    ///
-    /// # Errors
-    /// When it ends early; inside, what `keep` answers.
-    pub fn screen<E>(
-        &mut self,
-        tell: &mut dyn FnMut(Step<'_>),
-        keep: &mut dyn FnMut(&Self) -> Result<(), E>,
-    ) -> Result<Result<(), E>, Ended> {
-        let screen = course::SCREEN.min(self.rounds);
-        let begun = self.begun();
-        for round in begun..screen {
-            self.round(round, tell)?;
-        }
-        if begun > screen {
-            return Ok(Ok(()));
-        }
-        if screen == course::SCREEN {
-            self.choose();
-            tell(Step::Screened(&self.beside_plain()));
-        }
-        Ok(keep(self))
-    }
-
-    /// The best until they are decided, behind the screen. `keep` gets the records of what was
-    /// seen, now and then and at the end.
-    ///
-    /// # Errors
-    /// As [`Climb::screen`].
-    pub fn decide<E>(
-        &mut self,
-        budget_ns: Option<u64>,
-        tell: &mut dyn FnMut(Step<'_>),
-        keep: &mut dyn FnMut(&Self) -> Result<(), E>,
-    ) -> Result<Result<(), E>, Ended> {
-        let begun = monotonic_raw_ns();
-        let before = self.begun();
-        let mut done = before;
-        let mut look = course::next_look(done, self.rounds);
-        // Without a budget the best are looked at once in any case.
-        let least = if budget_ns.is_some() { before } else { course::FIRST_LOOK };
-        while done < self.rounds {
-            let now = monotonic_raw_ns();
-            let each = (now - begun) / u64::from(done - before).max(1);
-            let each = each.max(self.last_round_ns());
-            let spent = now - self.began_ns;
-            if done >= least && spent + each > budget_ns.unwrap_or(UNASKED_NS) {
-                break;
-            }
-            self.round(done, tell)?;
-            done += 1;
-            if done == look {
-                self.looks += 1;
-                if let Err(error) = keep(self) {
-                    return Ok(Err(error));
-                }
-                if done >= self.least && self.is_decided() {
-                    return Ok(Ok(()));
-                }
-                look = course::next_look(done, self.rounds);
-            }
-        }
-        self.looks += 1;
-        Ok(keep(self))
-    }
-
-    /// Nanoseconds of the program in the last round of those who go on.
-    fn last_round_ns(&self) -> u64 {
-        let last = |at: &usize| self.rungs.get(*at)?.tally.elapsed().last().map(|(_, ns)| *ns);
-        self.active.iter().filter_map(last).sum()
     }
 
     /// What each rung has come to, in the order of the table.

@@ -1,15 +1,18 @@
 //! Which rungs are run once more: all of them twice, then plain, what is set up now and the best
-//! three, until they are decided.
+//! three, or as many as there is time for, until they are decided.
 //!
 //! The one idea: whoever looks again and again until a difference shows finds one; so looks are
 //! few, each at twice the rounds of the last, and [`pagelab_record::verdict::judge`] makes chance
 //! pay for every one of them.
 
-use pagelab_record::verdict::{Better, Judged, Question, Ratio, judge};
+use pagelab_record::{
+    asked::Reach,
+    verdict::{Better, Judged, Question, Ratio, judge},
+};
 
 /// Rounds of the screen.
 pub const SCREEN: u32 = 2;
-/// Rungs beside plain and what is set up that go on behind the screen.
+/// Rungs beside plain and what is set up that go on behind the screen, at most.
 pub const BEST: usize = 3;
 /// Rounds at the first look: all to one side, they decide each of five.
 pub const FIRST_LOOK: u32 = 12;
@@ -27,22 +30,34 @@ pub fn ratio(rung: Rounds<'_>, plain: Rounds<'_>) -> Option<Ratio> {
     Ratio::of_pairs(&pairs)
 }
 
-/// The rungs that go on behind the screen, of those with these times beside plain's; some, plain
-/// first, are always among them.
-pub fn finalists(always: &[usize], rungs: &[Option<Rounds<'_>>]) -> Vec<usize> {
-    let plain = always.first().and_then(|at| rungs.get(*at)).copied().flatten().unwrap_or(&[]);
-    let quotient = |at: usize| -> Option<f64> { Some(ratio(rungs[at]?, plain)?.value) };
-    let mut others: Vec<(usize, f64)> = (0..rungs.len())
-        .filter(|at| !always.contains(at))
-        .filter_map(|at| Some((at, quotient(at)?)))
-        .collect();
-    others.sort_by(|one, other| one.1.total_cmp(&other.1));
-    let mut chosen = always.to_vec();
-    chosen.retain(|at| rungs.get(*at).is_some_and(Option::is_some));
-    chosen.extend(others.into_iter().take(BEST).map(|(at, _)| at));
-    chosen.sort_unstable();
-    chosen.dedup();
-    chosen
+/// The rungs with these times beside plain's, in the order in which they are worth more rounds: the
+/// fastest of all, of those that leave the machine alone, and of those that need no privilege,
+/// which are what a report answers with; then the others by their times.
+pub fn ranked(plain: Rounds<'_>, rungs: &[(usize, Reach, Rounds<'_>)]) -> Vec<usize> {
+    let quotient = |(at, reach, rounds): &(usize, Reach, Rounds<'_>)| {
+        Some((*at, *reach, ratio(rounds, plain)?.value))
+    };
+    let mut left: Vec<_> = rungs.iter().filter_map(quotient).collect();
+    left.sort_by(|one, other| one.2.total_cmp(&other.2));
+    let all = [Reach::Machine, Reach::Privileged, Reach::Program];
+    let mut ranked: Vec<usize> = Vec::new();
+    for among in [&all[..], &all[1..], &all[2..]] {
+        let best = left.iter().find(|(_, reach, _)| among.contains(reach));
+        ranked.extend(best.map(|(at, ..)| at).filter(|at| !ranked.contains(at)));
+    }
+    let others = left.iter().map(|(at, ..)| *at).filter(|at| !ranked.contains(at));
+    let others: Vec<usize> = others.collect();
+    [ranked, others].concat()
+}
+
+/// How many of some, [`BEST`] at most and the first at least, get to the first look in the time
+/// that is left: `rounds` of those that run in any case, which takes `always`, and of each.
+pub fn affordable(left_ns: f64, rounds: u32, always_ns: f64, each_ns: &[f64]) -> usize {
+    let fits = |many: &usize| {
+        let sum: f64 = each_ns.iter().take(*many).sum();
+        (always_ns + sum) * f64::from(rounds) <= left_ns
+    };
+    (1..=BEST).rev().find(fits).unwrap_or(1)
 }
 
 /// Rounds until the next look, of those that were done: 12, 24, 48.
@@ -71,7 +86,10 @@ pub fn judged(
 
 #[cfg(test)]
 mod tests {
-    use pagelab_record::verdict::Verdict;
+    use pagelab_record::{
+        asked::Reach::{Machine, Privileged, Program},
+        verdict::Verdict,
+    };
 
     use super::*;
 
@@ -80,14 +98,25 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_what_is_set_up_go_on_with_the_best_three() {
-        let times: Vec<_> = [100, 101, 90, 120, 80, 95].map(|ns| rounds(2, |_| ns)).into();
-        let mut rungs: Vec<Option<Rounds<'_>>> = times.iter().map(|t| Some(&t[..])).collect();
-        assert_eq!(finalists(&[0, 1], &rungs), [0, 1, 2, 4, 5]);
-        rungs[2] = None;
-        assert_eq!(finalists(&[0, 1], &rungs), [0, 1, 3, 4, 5]);
-        rungs[1] = None;
-        assert_eq!(finalists(&[0, 1], &rungs), [0, 3, 4, 5]);
+    fn the_best_of_each_answer_goes_before_the_next_best() {
+        let plain = rounds(2, |_| 100);
+        let times: Vec<_> = [80, 81, 82, 83, 84].map(|ns| rounds(2, |_| ns)).into();
+        let of = |reach: [Reach; 5]| {
+            let rungs = times.iter().zip(reach).enumerate();
+            let rungs: Vec<_> = rungs.map(|(at, (t, reach))| (at, reach, &t[..])).collect();
+            ranked(&plain, &rungs)
+        };
+        assert_eq!(of([Program; 5]), [0, 1, 2, 3, 4]);
+        assert_eq!(of([Machine, Machine, Machine, Privileged, Program]), [0, 3, 4, 1, 2]);
+        assert_eq!(of([Machine, Machine, Program, Privileged, Program]), [0, 2, 1, 3, 4]);
+        assert!(ranked(&[], &[(0, Program, &times[0])]).is_empty());
+    }
+
+    #[test]
+    fn no_more_go_on_than_get_to_the_first_look() {
+        let of = |left| affordable(left, 10, 2.0, &[0.5, 0.5, 1.0, 1.0]);
+        assert_eq!([45.0, 40.0, 39.0, 30.0, 29.0, 0.0].map(of), [3, 3, 2, 2, 1, 1]);
+        assert_eq!(affordable(1e9, 10, 2.0, &[]), 3);
     }
 
     #[test]

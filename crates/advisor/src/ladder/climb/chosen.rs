@@ -12,29 +12,69 @@ use super::{Climb, Rung};
 use crate::ladder::course::{self, Rounds};
 
 impl Climb<'_> {
-    /// Chooses behind the screen who goes on.
-    pub(super) fn choose(&mut self) {
-        let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT]
-            .map(|name| self.rungs.iter().position(|rung| rung.offer.rung.name == name));
-        let of = |rung: &Rung| rung.tally.settled.is_none();
-        // What did not take is the program as it is, and what nobody could see is proof of
-        // nothing: there is nothing to decide.
-        let took = |rung: &Rung| {
-            rung.offer.rung.page == 0 || rung.tally.obtained().is_some_and(|bytes| bytes > 0)
-        };
-        let rungs = self.rungs.iter();
-        let rungs = rungs.map(|rung| (of(rung) && took(rung)).then(|| self.rounds_of(rung)));
-        let rungs: Vec<Option<Vec<_>>> = rungs.collect();
-        let rungs: Vec<Option<Rounds<'_>>> = rungs.iter().map(Option::as_deref).collect();
-        self.active = course::finalists(&always.map(|at| at.unwrap_or(usize::MAX)), &rungs);
+    /// Chooses behind the screen who goes on: plain and what is set up, and of the others the best
+    /// that get to the first look in the time that is left. Those that were asked for by name do in
+    /// any case.
+    pub(super) fn choose(&mut self, left_ns: f64) {
+        let mut active = self.always();
+        let ranked = self.ranked();
+        let rounds = course::FIRST_LOOK.min(self.rounds).saturating_sub(course::SCREEN);
+        let of = |at: &usize| self.mean_ns(*at) * self.stretch;
+        let each: Vec<f64> = ranked.iter().map(of).collect();
+        let many = course::affordable(left_ns, rounds, active.iter().map(of).sum(), &each);
+        let is_named = |at: &usize| self.named.contains(&self.rungs[*at].offer.rung.name);
+        let best = ranked.into_iter().take(course::BEST).enumerate();
+        active.extend(best.filter(|(nth, at)| *nth < many || is_named(at)).map(|(_, at)| at));
+        active.sort_unstable();
+        self.active = active;
     }
 
-    /// Those who go on, beside plain, the fastest first.
+    /// Those that go on in any case.
+    fn always(&self) -> Vec<usize> {
+        let names = [tried::PLAIN, tried::AS_SET_UP, tried::FIT];
+        let goes_on = |at: &usize| {
+            let Rung { offer, tally, .. } = &self.rungs[*at];
+            names.contains(&offer.rung.name.as_str())
+                && tally.settled.is_none()
+                && took(&self.rungs[*at])
+        };
+        (0..self.rungs.len()).filter(goes_on).collect()
+    }
+
+    /// The others, the ones that are worth most first.
+    fn ranked(&self) -> Vec<usize> {
+        let Some(plain) = self.plain() else { return Vec::new() };
+        let always = self.always();
+        let others = (0..self.rungs.len()).filter(|at| {
+            let rung = &self.rungs[*at];
+            !always.contains(at) && rung.tally.settled.is_none() && took(rung)
+        });
+        let rounds = |at: usize| {
+            let rung = &self.rungs[at];
+            (at, rung.offer.rung.reach, self.rounds_of(rung))
+        };
+        let others: Vec<_> = others.map(rounds).collect();
+        let others: Vec<_> = others.iter().map(|(at, reach, r)| (*at, *reach, &r[..])).collect();
+        course::ranked(plain.tally.goal(), &others)
+    }
+
+    fn plain(&self) -> Option<&Rung> {
+        self.rungs.iter().find(|rung| rung.offer.rung.name == tried::PLAIN)
+    }
+
+    /// Nanoseconds of the program on a rung, a round.
+    fn mean_ns(&self, at: usize) -> f64 {
+        let elapsed = self.rungs[at].tally.elapsed();
+        let sum: u64 = elapsed.iter().map(|(_, ns)| ns).sum();
+        sum as f64 / elapsed.len().max(1) as f64
+    }
+
+    /// What is set up and the best, beside plain, the fastest first.
     pub(super) fn beside_plain(&self) -> Vec<(String, Ratio)> {
-        let is_plain = |rung: &&Rung| rung.offer.rung.name == tried::PLAIN;
-        let Some(plain) = self.rungs.iter().find(is_plain) else { return Vec::new() };
-        let others = self.active.iter().filter_map(|at| self.rungs.get(*at));
-        let beside = others.filter(|rung| !is_plain(rung)).filter_map(|rung| {
+        let Some(plain) = self.plain() else { return Vec::new() };
+        let best = self.ranked().into_iter().take(course::BEST);
+        let told = self.always().into_iter().chain(best).map(|at| &self.rungs[at]);
+        let beside = told.filter(|rung| rung.offer.rung.name != tried::PLAIN).filter_map(|rung| {
             let ratio = course::ratio(&self.rounds_of(rung), plain.tally.goal())?;
             Some((rung.offer.rung.name.clone(), ratio))
         });
@@ -45,8 +85,7 @@ impl Climb<'_> {
 
     /// The rounds of a rung that are compared: those in which its pages came.
     fn rounds_of(&self, rung: &Rung) -> Vec<(u32, f64)> {
-        let plain = self.rungs.iter().find(|rung| rung.offer.rung.name == tried::PLAIN);
-        plain.map_or_else(
+        self.plain().map_or_else(
             || rung.tally.goal().to_vec(),
             |plain| rung.tally.rounds(&rung.offer.rung, &plain.tally),
         )
@@ -67,4 +106,10 @@ impl Climb<'_> {
             judged.iter().flatten().all(|judged| judged.verdict != Verdict::Inconclusive)
         })
     }
+}
+
+/// Whether its pages came: what did not take is the program as it is, and what nobody could see is
+/// proof of nothing, so there is nothing to decide.
+fn took(rung: &Rung) -> bool {
+    rung.offer.rung.page == 0 || rung.tally.obtained().is_some_and(|bytes| bytes > 0)
 }
