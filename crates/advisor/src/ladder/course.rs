@@ -14,6 +14,8 @@ use pagelab_record::{
 pub const SCREEN: u32 = 2;
 /// Rungs beside plain and what is set up that go on behind the screen, at most.
 pub const BEST: usize = 3;
+/// As many go on whatever it takes.
+const BEST_LEAST: usize = 2;
 /// Rounds at the first look: all to one side, they decide each of five.
 pub const FIRST_LOOK: u32 = 12;
 
@@ -50,14 +52,14 @@ pub fn ranked(plain: Rounds<'_>, rungs: &[(usize, Reach, Rounds<'_>)]) -> Vec<us
     [ranked, others].concat()
 }
 
-/// How many of some, [`BEST`] at most and the first at least, get to the first look in the time
-/// that is left: `rounds` of those that run in any case, which takes `always`, and of each.
+/// How many of some, [`BEST`] at most and two at least, since the best of all may be dear to others,
+/// get to the first look in the time that is left: `rounds` of those that run in any case, which takes `always`, and of each.
 pub fn affordable(left_ns: f64, rounds: u32, always_ns: f64, each_ns: &[f64]) -> usize {
     let fits = |many: &usize| {
         let sum: f64 = each_ns.iter().take(*many).sum();
         (always_ns + sum) * f64::from(rounds) <= left_ns
     };
-    (1..=BEST).rev().find(fits).unwrap_or(1)
+    (BEST_LEAST..=BEST).rev().find(fits).unwrap_or(BEST_LEAST)
 }
 
 /// Rounds until the next look, of those that were done: 12, 24, 48.
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn no_more_go_on_than_get_to_the_first_look() {
         let of = |left| affordable(left, 10, 2.0, &[0.5, 0.5, 1.0, 1.0]);
-        assert_eq!([45.0, 40.0, 39.0, 30.0, 29.0, 0.0].map(of), [3, 3, 2, 2, 1, 1]);
+        assert_eq!([45.0, 40.0, 39.0, 30.0, 29.0, 0.0].map(of), [3, 3, 2, 2, 2, 2]);
         assert_eq!(affordable(1e9, 10, 2.0, &[]), 3);
     }
 
