@@ -1,7 +1,7 @@
 //! Whether another tool measures the same number: `hyperfine`, beside `pagelab try`.
 //!
-//! The one idea: the rung of malloc's tunable is an environment variable, so `hyperfine` can time it
-//! with the same settings; ratios of the same two things have intervals that overlap.
+//! The one idea: the rung of malloc's tunable is an environment variable, so `hyperfine` can time
+//! it with the same settings; ratios of the same two things have intervals that overlap.
 
 use std::{fmt::Write as _, fs, path::Path, process::Command};
 

@@ -123,8 +123,8 @@ fn sum(fits: &[Fit]) -> String {
     let good = judged.iter().filter(|is_good| **is_good).count();
     let dear = fits.iter().filter(|fit| fit.is_good().is_some() && fit.memory.is_some()).count();
     format!(
-        "{good} of {} programs with something to gain: at least {:.0} % of it for at most {:.0} % of \
-         the memory; {dear} of them have memory to spare.",
+        "{good} of {} programs with something to gain: at least {:.0} % of it for at most {:.0} % \
+         of the memory; {dear} of them have memory to spare.",
         judged.len(),
         GAIN * 100.0,
         MEMORY * 100.0

@@ -52,8 +52,9 @@ pub fn ranked(plain: Rounds<'_>, rungs: &[(usize, Reach, Rounds<'_>)]) -> Vec<us
     [ranked, others].concat()
 }
 
-/// How many of some, [`BEST`] at most and two at least, since the best of all may be dear to others,
-/// get to the first look in the time that is left: `rounds` of those that run in any case, which takes `always`, and of each.
+/// How many of some get to the first look in the time that is left, [`BEST`] at most and two at
+/// least, since the best of all may be dear to others: `rounds` of those that run in any case,
+/// which take `always_ns` together, and of each.
 pub fn affordable(left_ns: f64, rounds: u32, always_ns: f64, each_ns: &[f64]) -> usize {
     let fits = |many: &usize| {
         let sum: f64 = each_ns.iter().take(*many).sum();
