@@ -58,13 +58,21 @@ pub(crate) fn is_due() -> bool {
 /// It is the allocator's, and nobody uses it any more.
 pub(crate) unsafe fn free(at: *mut c_void) {
     if is_due() {
-        WAITED.set(0);
-        // SAFETY: the caller's; no lock is held and no value dropped where it is left.
-        unsafe { way::with(at, mi::mi_free) };
+        // SAFETY: the caller's.
+        unsafe { carefully(at) };
     } else {
         // SAFETY: the caller's.
         unsafe { mi::mi_free(at) };
     }
+}
+
+/// The same, where it may be left; not a part of what every `free` of a program goes through.
+#[cold]
+#[inline(never)]
+unsafe fn carefully(at: *mut c_void) {
+    WAITED.set(0);
+    // SAFETY: the caller's; no lock is held and no value dropped where it is left.
+    unsafe { way::with(at, mi::mi_free) };
 }
 
 /// The allocator waits for another thread; does not come back where that may be for ever. A free is

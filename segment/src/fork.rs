@@ -26,6 +26,7 @@ use pagelab_sys::process::{
 use crate::{
     area::Area,
     careful, copies, count,
+    fine::FINE,
     freeze::Frozen,
     ground::{Ground, is_present},
     heap, helper, kept, kernel, leaves,
@@ -50,6 +51,7 @@ pub(crate) extern "C" fn before() {
     maps::LOCK.keep();
     pool::DEMOTING.keep();
     ALLOCATOR.enter();
+    FINE.before_fork();
     leaves::before_fork();
     edge::aside(|| {
         careful::before_fork();
@@ -172,6 +174,7 @@ fn own() -> Result<(), Errno> {
 /// Gives the locks back.
 fn free() {
     leaves::after_fork();
+    FINE.after_fork();
     ALLOCATOR.leave();
     pool::DEMOTING.free();
     maps::LOCK.free();

@@ -1,9 +1,10 @@
 #![expect(unsafe_code, reason = "hands memory to the allocator; the rules are in lib.rs")]
-//! The heap's segment, and the allocator that has it.
+//! The heap's segment, and the allocators that have it.
 //!
-//! The one idea: mimalloc has this segment and no other memory, so an address says whose it is.
-//! Its tables lie at the beginning, a word here and there of many MiB: they get small pages, and
-//! leaves begin where memory does that programs are given.
+//! The one idea: two allocators have a part of this segment each and no other memory, so an address
+//! says whose it is: dlmalloc at the bottom ([`crate::fine`]), and mimalloc. Its tables lie at the
+//! beginning, a word here and there of many MiB: they get small pages, and leaves begin where
+//! memory does that programs are given.
 
 use std::{
     ffi::{c_int, c_void},
@@ -19,12 +20,14 @@ use pagelab_sys::process::{
 
 use crate::{
     area::{self, Area, Grows},
-    back, leaves,
+    back,
+    fine::{self, FINE},
+    leaves,
 };
 
 /// The segment.
 pub(crate) static AREA: Area = Area::new();
-/// Whether the allocator has it.
+/// Whether the allocators have it.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// What the allocator calls when it takes a piece, and when it gives it up.
@@ -65,7 +68,7 @@ unsafe extern "C" fn wants(
     true
 }
 
-/// Reserves the segment, and hands it to the allocator.
+/// Reserves the segment, and hands it to the allocators.
 pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     /// `mi_option_purge_delay`, which the crate has no name for.
     const PURGE_DELAY: c_int = 15;
@@ -84,12 +87,13 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     if !stays {
         area::advise_leaf(range.start, range.len(), Leaf::Base);
     }
-    let at = ptr::with_exposed_provenance_mut(range.start);
+    let part = fine::part(&range);
+    let at = ptr::with_exposed_provenance_mut(part.end);
     let mut arena = ptr::null_mut();
     // Not committed, so that it asks for each piece.
     let [is_committed, is_pinned, is_zero, is_exclusive] = [stays, stays, true, false];
     let wants = (!stays).then_some(wants as Wants);
-    let (size, node, nothing) = (range.len(), -1, ptr::null_mut());
+    let (size, node, nothing) = (range.end - part.end, -1, ptr::null_mut());
     // SAFETY: mapped for good, zero, and nobody else's.
     let is_taken = unsafe {
         mi_manage_memory(
@@ -115,6 +119,7 @@ pub(crate) fn begin(bytes: usize, wish: &Wish) -> Result<(), Errno> {
     if !stays && AREA.has(first.addr()) {
         leaves::first_is(first.addr());
     }
+    FINE.begin(&part);
     IS_ON.store(true, Ordering::Release);
     Ok(())
 }

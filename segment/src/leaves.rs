@@ -4,7 +4,7 @@
 )]
 //! Which leaves of the heap hold something, and what goes back to the kernel.
 //!
-//! The one idea: the allocator says of each piece of 64 KiB when it has it and when it gives it up,
+//! The one idea: an allocator says of each piece of 64 KiB when it has it and when it gives it up,
 //! so a leaf of which it has none can go back whole, at once; no leaf is ever split. Some of those
 //! stay all the same, because a program that frees mostly allocates again: as many as had been in
 //! use before, and no more than a share, so that the peak of the program's memory stays its own.
@@ -35,7 +35,8 @@ const PIECES: usize = PMD / PIECE;
 const GOING: u64 = u64::MAX;
 /// Of so many pieces the pages are small, wherever they lie: a program that never has more has them
 /// for each size and for each kind of piece in leaves of their own, and would have a third of those
-/// for nothing. Once it has more, all leaves may be large, those in use in the background.
+/// for nothing. Once it has more, all leaves may be large, those in use in the background. What
+/// lies before the allocator's tables is dense, and whoever has it asks for itself.
 const SMALL: usize = 16 * PIECES;
 /// Leaves that stay at least, where as many had been in use; then one for so many in use.
 const STAY: usize = 8;
@@ -78,6 +79,11 @@ pub(crate) fn begin(heap: &Range<usize>) -> Result<(), Errno> {
 pub(crate) fn first_is(at: usize) {
     FIRST.store((at - start()) / PMD, Ordering::Relaxed);
     HAD.store(1, Ordering::Relaxed);
+}
+
+/// Whether anybody is to say so: not where memory was set aside.
+pub(crate) fn is_on() -> bool {
+    !TABLE.load(Ordering::Relaxed).is_null()
 }
 
 fn start() -> usize {

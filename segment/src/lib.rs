@@ -8,8 +8,8 @@
 //! the kernel's or libc's as before, and counted. What libc maps for itself, as the stacks of
 //! threads, nobody stands before: it is found in the process's mappings at its end.
 //!
-//! It is no allocator: mimalloc serves the heap. Nothing else here allocates, prints or waits but
-//! for a lock that is held for the time of a look at some words.
+//! It is no allocator: mimalloc and dlmalloc serve the heap. Nothing else here allocates, prints or
+//! waits but for a lock that is held for the time of a look at some words.
 //!
 //! # Rules
 //! 1. What the program passes goes on as it came, and whoever gets it checks it; whatever a call
@@ -28,6 +28,7 @@ mod changes;
 mod copies;
 mod count;
 mod exec;
+mod fine;
 mod fork;
 mod freeze;
 mod ground;
@@ -44,7 +45,6 @@ mod orders;
 mod pool;
 mod ranges;
 mod splits;
-mod stagger;
 mod told;
 mod witness;
 mod wrapped;

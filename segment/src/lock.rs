@@ -44,6 +44,13 @@ impl Lock {
         Some(Held(self))
     }
 
+    /// Takes it, if nobody has it.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        let me = edge::thread();
+        let came = self.0.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
+        came.is_ok().then(|| Held(self))
+    }
+
     /// Takes it, until it is given back by [`Lock::free`]: for a fork, so that the child finds it
     /// whole.
     pub(crate) fn keep(&self) {

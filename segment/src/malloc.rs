@@ -1,5 +1,5 @@
 #![expect(unsafe_code, reason = "the program's own allocations; the rules are in lib.rs")]
-//! malloc and its kin, served by mimalloc out of the heap's segment.
+//! malloc and its kin, served by mimalloc and dlmalloc out of the heap's segment.
 //!
 //! The one idea: what the segment cannot serve, for want of room, comes from glibc's own malloc,
 //! which is asked by names that nobody takes; so does everything before the segment is there, and
@@ -20,8 +20,9 @@ use pagelab_sys::process::{
 use crate::{
     area::PAGE,
     begin, careful, count,
+    fine::{self, FINE},
     heap::{self, AREA},
-    orders, stagger,
+    orders,
 };
 
 unsafe extern "C" {
@@ -53,11 +54,21 @@ fn fell_back(bytes: usize, to: usize) {
     }
 }
 
+/// By whom it is served best, or who has room for it; null where nobody has.
+fn served(bytes: usize) -> *mut c_void {
+    let mut at = FINE.malloc(bytes);
+    if at.is_null() {
+        // SAFETY: takes a number.
+        at = unsafe { mi::mi_malloc(bytes) };
+    }
+    if at.is_null() { FINE.any(1, bytes) } else { at }
+}
+
 /// `malloc(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
     if is_on() {
-        let at = stagger::malloc(bytes);
+        let at = served(bytes);
         if !at.is_null() {
             return at;
         }
@@ -76,7 +87,14 @@ unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
         if !at.is_null() {
             return at;
         }
-        fell_back(count.saturating_mul(each), 0);
+        let bytes = count.saturating_mul(each);
+        let at = FINE.any(1, bytes);
+        if !at.is_null() {
+            // SAFETY: so many bytes are there, which may hold something.
+            unsafe { at.cast::<u8>().write_bytes(0, bytes) };
+            return at;
+        }
+        fell_back(bytes, 0);
     }
     // SAFETY: takes numbers.
     unsafe { __libc_calloc(count, each) }
@@ -85,7 +103,10 @@ unsafe extern "C" fn calloc(count: usize, each: usize) -> *mut c_void {
 /// `free(3)`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn free(at: *mut c_void) {
-    if AREA.has(at.addr()) {
+    if FINE.has(at.addr()) {
+        // SAFETY: rule 1, and it is of that.
+        unsafe { FINE.free(at) };
+    } else if AREA.has(at.addr()) {
         // SAFETY: rule 1, and it lies in the allocator's segment.
         unsafe { careful::free(at) };
     } else {
@@ -108,11 +129,11 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     if bytes == 0 {
         // As glibc does.
         // SAFETY: rule 1.
-        unsafe { careful::free(old) };
+        unsafe { free(old) };
         return ptr::null_mut();
     }
-    let is_due = careful::is_due();
-    if !is_due {
+    let is_copied = careful::is_due() || FINE.has(old.addr());
+    if !is_copied {
         // SAFETY: rule 1, and it lies in the allocator's segment.
         let new = unsafe { mi::mi_realloc(old, bytes) };
         if !new.is_null() {
@@ -120,17 +141,22 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
         }
     }
     // SAFETY: rule 1.
-    let had = unsafe { mi::mi_usable_size(old) };
-    if is_due && (had / 2..=had).contains(&bytes) {
+    let had = unsafe { malloc_usable_size(old) };
+    if is_copied && (had / 2..=had).contains(&bytes) {
         return old;
     }
+    // What grows once will grow again, and mimalloc leaves room behind it.
     // SAFETY: takes a number.
-    let new = unsafe { malloc(bytes) };
+    let mut new = unsafe { mi::mi_malloc(bytes) };
+    if new.is_null() {
+        // SAFETY: takes a number.
+        new = unsafe { malloc(bytes) };
+    }
     if !new.is_null() {
         // SAFETY: no more than either has, and one of them is new.
         unsafe { ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), had.min(bytes)) };
         // SAFETY: rule 1.
-        unsafe { careful::free(old) };
+        unsafe { free(old) };
     }
     new
 }
@@ -156,6 +182,10 @@ fn aligned(to: usize, bytes: usize) -> *mut c_void {
         if to <= ALIGN_MAX {
             // SAFETY: takes numbers.
             let at = unsafe { mi::mi_malloc_aligned(bytes, to) };
+            if !at.is_null() {
+                return at;
+            }
+            let at = FINE.any(to, bytes);
             if !at.is_null() {
                 return at;
             }
@@ -216,6 +246,10 @@ extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
 unsafe extern "C" fn malloc_usable_size(at: *mut c_void) -> usize {
     type Call = unsafe extern "C" fn(*mut c_void) -> usize;
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    if FINE.has(at.addr()) {
+        // SAFETY: rule 1, and it is of that.
+        return unsafe { fine::usable_size(at) };
+    }
     if AREA.has(at.addr()) {
         // SAFETY: rule 1, and it lies in the allocator's segment.
         return unsafe { mi::mi_usable_size(at) };

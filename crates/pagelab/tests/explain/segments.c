@@ -100,7 +100,7 @@ static void *work(void *which) {
 	static __thread struct { unsigned char *at, with; size_t size; } slots[SLOTS];
 	for (int round = 0; round < rounds; round++) {
 		int i = (int)(next(&state) % SLOTS);
-		size_t size = next(&state) % (round % 50 ? 3000 : 600000) + 1;
+		size_t size = next(&state) % (round % 50 ? round % 5 ? 3000 : 70000 : 600000) + 1;
 		unsigned char with = (unsigned char)next(&state);
 		if (slots[i].at) check(slots[i].at, slots[i].size, slots[i].with, "an allocation");
 		switch (next(&state) % 6) {

@@ -1,0 +1,338 @@
+#![expect(unsafe_code, reason = "hands memory to an allocator; the rules are in lib.rs")]
+//! Blocks behind which mimalloc would leave much room.
+//!
+//! The one idea: mimalloc has four sizes of blocks for each power of two, so one of 4368 bytes, a
+//! page of sqlite3 with its header, takes 5120. Blocks of some KiB that waste so much are
+//! dlmalloc's, which lays them side by side as long as they are, from the bottom of a part of the
+//! segment that is its own. So an address says whose a block is, and as that part is dense its
+//! leaves are large soon. And blocks of one size begin at many lines of the caches, where
+//! mimalloc's of 4 to 8 KiB have 4 of the 64 sets of a first level for what all of them begin with.
+//!
+//! That part is cut into shards, each with a lock, and nobody waits for one: a thread that finds
+//! its shard held takes another one, or mimalloc; what is given back meanwhile is left in a list of
+//! the shard, for whoever holds it next.
+
+use std::{
+    cell::{Cell, UnsafeCell},
+    ffi::c_void,
+    mem,
+    ops::{Range, RangeInclusive},
+    ptr,
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering},
+};
+
+use dlmalloc::{Allocator, Dlmalloc};
+use libmimalloc_sys as mi;
+use pagelab_sys::process::preload::edge;
+
+use crate::{
+    area::{self, PAGE, PMD},
+    leaves,
+    lock::{Held, Lock},
+    orders,
+};
+
+/// Sizes that may be dlmalloc's: what smaller blocks waste is little, and a larger one has pages of
+/// its own.
+const SIZES: RangeInclusive<usize> = 1025..=64 << 10;
+/// They are, where mimalloc would add more than such a part of them.
+const WASTE: usize = 8;
+/// So large a part of the heap is dlmalloc's at most.
+const SHARE: usize = 8;
+const SHARDS: usize = 4;
+/// Of so many bytes of a shard the pages are small: a program that has no more would have most of a
+/// large one for nothing.
+const SMALL: usize = PMD;
+
+/// The part of a heap that is dlmalloc's.
+pub(crate) fn part(heap: &Range<usize>) -> Range<usize> {
+    let shard = heap.len() / SHARE / SHARDS / PMD * PMD;
+    heap.start..heap.start + shard * SHARDS
+}
+
+/// The heap's.
+pub(crate) static FINE: Fine = Fine::new();
+
+/// Whether a block of so many bytes is to be dlmalloc's.
+fn wants(bytes: usize) -> bool {
+    // SAFETY: takes a number.
+    SIZES.contains(&bytes) && unsafe { mi::mi_good_size(bytes) } - bytes > bytes / WASTE
+}
+
+/// All shards.
+pub(crate) struct Fine {
+    start: AtomicUsize,
+    /// Bytes of all shards; 0 where there are none.
+    length: AtomicUsize,
+    shards: [Shard; SHARDS],
+}
+
+impl Fine {
+    const fn new() -> Self {
+        Self {
+            start: AtomicUsize::new(0),
+            length: AtomicUsize::new(0),
+            shards: [const { Shard::new() }; SHARDS],
+        }
+    }
+
+    /// These addresses are its own from now on: a [`part`].
+    pub(crate) fn begin(&self, part: &Range<usize>) {
+        let each = part.len() / SHARDS;
+        for (nth, shard) in self.shards.iter().enumerate() {
+            let start = part.start + nth * each;
+            if let Some(mut held) = shard.hold() {
+                *held.own().allocator_mut() = Source::of(start..start + each);
+            }
+        }
+        self.start.store(part.start, Ordering::Relaxed);
+        self.length.store(part.len(), Ordering::Release);
+    }
+
+    /// Bytes of each shard.
+    fn each(&self) -> usize {
+        self.length.load(Ordering::Relaxed) / SHARDS
+    }
+
+    /// Whether a block is dlmalloc's.
+    pub(crate) fn has(&self, at: usize) -> bool {
+        // Nothing has a length before all is there.
+        let length = self.length.load(Ordering::Acquire);
+        at.wrapping_sub(self.start.load(Ordering::Relaxed)) < length
+    }
+
+    /// Whose a block is.
+    fn nth(&self, at: usize) -> usize {
+        (at - self.start.load(Ordering::Relaxed)) / self.each()
+    }
+
+    /// As `malloc(3)`; null where mimalloc is as good, or nobody has room at once.
+    pub(crate) fn malloc(&self, bytes: usize) -> *mut c_void {
+        if wants(bytes) { self.any(1, bytes) } else { ptr::null_mut() }
+    }
+
+    /// So many bytes with an alignment, whatever their number; null where nobody has room at once.
+    #[inline(never)]
+    pub(crate) fn any(&self, to: usize, bytes: usize) -> *mut c_void {
+        thread_local! {
+            /// The shard of this thread.
+            static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+        }
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        if bytes > self.each() {
+            return ptr::null_mut();
+        }
+        let mut own = OWN.get();
+        if own == usize::MAX {
+            own = THREADS.fetch_add(1, Ordering::Relaxed);
+        }
+        for nth in (own..own + SHARDS).map(|nth| nth % SHARDS) {
+            let Some(mut held) = self.shards[nth].hold() else { continue };
+            held.take_back();
+            // SAFETY: takes numbers, the first a power of two.
+            let at = unsafe { held.own().c_memalign(to, bytes) };
+            if !at.is_null() {
+                OWN.set(nth);
+                return at.cast();
+            }
+        }
+        ptr::null_mut()
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// It is of this, and nobody uses it any more.
+    // Not a part of what every `free` of a program goes through.
+    #[inline(never)]
+    pub(crate) unsafe fn free(&self, at: *mut c_void) {
+        let shard = &self.shards[self.nth(at.addr())];
+        if let Some(mut held) = shard.hold() {
+            // SAFETY: the caller's.
+            unsafe { held.own().c_free(at.cast()) };
+            held.take_back();
+        } else {
+            // SAFETY: the caller's.
+            unsafe { shard.leave(at) };
+        }
+    }
+
+    /// Before a fork: the child finds no shard held.
+    pub(crate) fn before_fork(&self) {
+        for shard in &self.shards {
+            // A handler that forks in the midst of a call here goes on with it in the child.
+            if let Some(held) = shard.lock.hold() {
+                mem::forget(held);
+                shard.is_kept.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// On both sides of it.
+    pub(crate) fn after_fork(&self) {
+        for shard in &self.shards {
+            if shard.is_kept.swap(false, Ordering::Relaxed) {
+                shard.lock.free();
+            }
+        }
+    }
+}
+
+/// How many bytes a block has.
+///
+/// # Safety
+/// It is dlmalloc's.
+pub(crate) unsafe fn usable_size(at: *mut c_void) -> usize {
+    /// The length of a block with this word lies before it, which the crate has no name for; the
+    /// lowest bits say what lies beside, and change with that.
+    const BITS: usize = 7;
+    let head = at.wrapping_byte_sub(size_of::<usize>()).cast::<AtomicUsize>();
+    // SAFETY: the caller's.
+    (unsafe { &*head }.load(Ordering::Relaxed) & !BITS) - size_of::<usize>()
+}
+
+/// One, on lines of the caches that are its own.
+#[repr(align(128))]
+struct Shard {
+    lock: Lock,
+    /// A fork has it.
+    is_kept: AtomicBool,
+    /// Blocks that were given back while it was held; each begins with the next.
+    left: AtomicPtr<c_void>,
+    own: UnsafeCell<Dlmalloc<Source>>,
+}
+
+// SAFETY: what is its own is touched by whoever holds it.
+unsafe impl Sync for Shard {}
+
+impl Shard {
+    const fn new() -> Self {
+        let mut own = Dlmalloc::new_with_allocator(Source::of(0..0));
+        // It has one range, which is never empty.
+        own.set_max_release_check_rate(0);
+        Self {
+            lock: Lock::new(),
+            is_kept: AtomicBool::new(false),
+            left: AtomicPtr::new(ptr::null_mut()),
+            own: UnsafeCell::new(own),
+        }
+    }
+
+    /// Takes it, if nobody has it.
+    fn hold(&self) -> Option<HeldShard<'_>> {
+        self.lock.try_hold().map(|held| HeldShard { shard: self, _held: held })
+    }
+
+    /// Leaves a block to whoever takes it next.
+    ///
+    /// # Safety
+    /// As [`Fine::free`].
+    unsafe fn leave(&self, at: *mut c_void) {
+        let mut next = self.left.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the caller's, and every block has room for an address.
+            unsafe { at.cast::<*mut c_void>().write(next) };
+            let (order, failed) = (Ordering::Release, Ordering::Relaxed);
+            match self.left.compare_exchange_weak(next, at, order, failed) {
+                Ok(_) => return,
+                Err(now) => next = now,
+            }
+        }
+    }
+}
+
+/// A shard that is held.
+struct HeldShard<'s> {
+    shard: &'s Shard,
+    _held: Held<'s>,
+}
+
+impl HeldShard<'_> {
+    fn own(&mut self) -> &mut Dlmalloc<Source> {
+        // SAFETY: nobody else holds it.
+        unsafe { &mut *self.shard.own.get() }
+    }
+
+    /// Takes back what was left.
+    fn take_back(&mut self) {
+        if self.shard.left.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        let mut next = self.shard.left.swap(ptr::null_mut(), Ordering::Acquire);
+        while !next.is_null() {
+            let at = next;
+            // SAFETY: whoever left it wrote the next one there.
+            next = unsafe { at.cast::<*mut c_void>().read() };
+            // SAFETY: it is of this shard, and nobody uses it.
+            unsafe { self.own().c_free(at.cast()) };
+        }
+    }
+}
+
+/// What a shard grows into, from its bottom.
+#[derive(Debug)]
+struct Source {
+    start: usize,
+    end: usize,
+    top: Cell<usize>,
+    /// Whether the kernel was asked for large pages.
+    is_large: Cell<bool>,
+}
+
+impl Source {
+    const fn of(range: Range<usize>) -> Self {
+        let (start, end) = (range.start, range.end);
+        Self { start, end, top: Cell::new(start), is_large: Cell::new(false) }
+    }
+}
+
+// SAFETY: what is handed out is mapped for good, and nobody else's.
+unsafe impl Allocator for Source {
+    fn alloc(&self, bytes: usize) -> (*mut u8, usize, u32) {
+        let at = self.top.get();
+        let Some(wanted) = at.checked_add(bytes).filter(|wanted| *wanted <= self.end) else {
+            return (ptr::null_mut(), 0, 0);
+        };
+        let large = self.start + SMALL;
+        let end = if wanted <= large { wanted } else { wanted.next_multiple_of(PMD) };
+        if leaves::is_on() {
+            if end > large && !self.is_large.replace(true) {
+                edge::aside(|| area::advise_leaf(large, self.end - large, orders::leaf()));
+            }
+            leaves::had(at, end - at);
+        }
+        self.top.set(end);
+        (ptr::with_exposed_provenance_mut(at), end - at, 0)
+    }
+
+    fn remap(&self, _: *mut u8, _: usize, _: usize, _: bool) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    fn free_part(&self, at: *mut u8, had: usize, has: usize) -> bool {
+        if leaves::is_on() {
+            leaves::given_up(at.addr() + has, had - has);
+        }
+        self.top.set(at.addr() + has);
+        true
+    }
+
+    fn free(&self, _: *mut u8, _: usize) -> bool {
+        false
+    }
+
+    fn can_release_part(&self, _: u32) -> bool {
+        true
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        false
+    }
+
+    fn page_size(&self) -> usize {
+        PAGE
+    }
+}
+
+#[cfg(test)]
+mod tests;
