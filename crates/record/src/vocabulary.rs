@@ -151,6 +151,8 @@ pub mod series {
     pub const FAULT_FALLBACK: &str = "fault-fallback";
     /// From when a touch was due.
     pub const FAULT_RESPONSE: &str = "fault-response";
+    /// Going over other memory after each touch, where caches are to be cold.
+    pub const WALK: &str = "walk";
     /// The call that made memory present, for each page.
     pub const CALL: &str = "call";
     /// All samples added up, for each page.

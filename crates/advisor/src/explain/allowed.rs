@@ -12,6 +12,22 @@ pub fn thp(pid: u32) -> Option<bool> {
     Some(word.trim() != "0")
 }
 
+/// Whether the first store to 2 MiB that were only loaded from brings a page of that size: since
+/// Linux 6.13 the huge zero page is replaced by one (`do_huge_zero_wp_pmd`), before that it was
+/// split. Where there is no such page a load brings it.
+pub fn loads_keep_thp() -> bool {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    read("/sys/kernel/mm/transparent_hugepage/use_zero_page").trim() == "0"
+        || since(&read("/proc/sys/kernel/osrelease"), (6, 13))
+}
+
+/// Whether a kernel's release is of a version or later.
+fn since(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().ok());
+    let mut next = || numbers.next().flatten();
+    next().zip(next()).is_some_and(|release| release >= version)
+}
+
 /// The memory cgroups (v2) of a process that have a limit, from its own upwards.
 #[derive(Debug, Default)]
 pub struct Limits(Vec<PathBuf>);
@@ -43,6 +59,16 @@ fn number(cgroup: &Path, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_is_older_by_its_numbers() {
+        for release in ["6.13.0-rc1", "6.18.44-fc-v669\n", "7.0"] {
+            assert!(since(release, (6, 13)), "{release}");
+        }
+        for release in ["6.12.9", "6.9", "5.15.0-91-generic", "", "next"] {
+            assert!(!since(release, (6, 13)), "{release}");
+        }
+    }
 
     #[test]
     fn what_nobody_says_is_not_known() {

@@ -76,6 +76,18 @@ impl Windows {
     }
 }
 
+/// What the kernel has for 2 MiB that are no page of that size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Entry {
+    /// Nothing: such a page can come.
+    #[default]
+    Empty,
+    /// The huge zero page, since nothing but loads came: the first store replaces it.
+    HugeZero,
+    /// A page table of base pages: no larger page can come.
+    Table,
+}
+
 /// What is known of the pages of one block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Block {
@@ -91,8 +103,8 @@ pub struct Block {
     /// Windows that are there as one page, and those that ever were.
     whole: Windows,
     ever: Windows,
-    /// Whether base pages have a page table here, so that no page of the block's size can come.
-    table: bool,
+    /// What the kernel would have for the block as a whole.
+    entry: Entry,
     /// Whether something of it may have had no larger page.
     denied: bool,
     /// Whether it lay in its mapping as a whole when a part was unmapped.
@@ -115,7 +127,50 @@ impl Block {
             gone.set(page, false);
         }
         self.zero.set(page, zero);
-        self.table |= !self.whole.has(PAGES, page);
+        if !self.whole.has(PAGES, page) {
+            self.entry = Entry::Table;
+        }
+    }
+
+    /// A load that brought the zero page, in a mapping that has this extent now where a whole block
+    /// may come at a load; with which of [`SIZES`] it would have taken no fault.
+    pub fn read(&mut self, page: u64, extent: Option<Extent>) -> [bool; SIZES.len()] {
+        let mut spared = SIZES.map(|size| self.has_whole(size, page) && !self.seen.has(page));
+        spared[SIZES.len() - 1] |= self.entry == Entry::HugeZero && !self.seen.has(page);
+        if extent == Some((0, PAGES))
+            && self.seen.count(0, PAGES) == 0
+            && self.entry == Entry::Empty
+            && !self.whole.has(PAGES, page)
+        {
+            self.entry = Entry::HugeZero;
+        }
+        let entry = self.entry;
+        self.other(page, true);
+        if entry == Entry::HugeZero {
+            self.entry = entry;
+        }
+        spared
+    }
+
+    /// A store to a page that was the zero page: with which of [`SIZES`] it would have been another
+    /// fault or none, and whether that would have brought the block as one page.
+    pub fn rewrite(&mut self, page: u64) -> ([bool; SIZES.len()], bool) {
+        let came = self.entry == Entry::HugeZero;
+        if came {
+            self.entry = Entry::Empty;
+            self.whole.set(PAGES, page, true);
+            self.ever.set(PAGES, page, true);
+        }
+        let spared = SIZES.map(|size| self.has_whole(size, page) && self.zero.has(page));
+        self.other(page, false);
+        (spared, came)
+    }
+
+    /// Whether a page lies in a window that is there as one page, and was not taken from it.
+    fn has_whole(&self, size: u64, page: u64) -> bool {
+        let index = SIZES.iter().position(|known| *known == size);
+        let gone = self.gone.as_ref().zip(index).map(|(gone, index)| &gone[index]);
+        self.whole.has(size, page) && !gone.is_some_and(|gone| gone.has(page))
     }
 
     /// The first touch of a base page, in a mapping that has this extent now; what it would have
@@ -123,6 +178,9 @@ impl Block {
     pub fn first(&mut self, page: u64, extent: Extent, known: bool) -> [Fate; SIZES.len()] {
         let fates = std::array::from_fn(|index| self.fate(index, page, extent, known));
         self.touched.set(page, true);
+        if self.entry == Entry::HugeZero {
+            self.entry = Entry::Empty;
+        }
         self.other(page, false);
         fates
     }
@@ -147,7 +205,11 @@ impl Block {
             };
         }
         let fits = extent.0 <= first && first + size <= extent.1;
-        let is_empty = self.seen.count(first, size) == 0 && !(size == PAGES && self.table);
+        let is_empty = match self.entry {
+            Entry::HugeZero if size == PAGES => true,
+            Entry::Table if size == PAGES => false,
+            _ => self.seen.count(first, size) == 0,
+        };
         match (fits, is_empty, known) {
             (true, true, true) => {
                 self.whole.set(size, page, true);
@@ -180,7 +242,12 @@ impl Block {
                 }
             }
         }
-        self.table &= !(unmapped && (start, end) == (0, PAGES));
+        // What is left of the huge zero page is a table of zero pages.
+        self.entry = match self.entry {
+            Entry::HugeZero if (start, end) != (0, PAGES) => Entry::Table,
+            Entry::Table if !unmapped || (start, end) != (0, PAGES) => Entry::Table,
+            _ => Entry::Empty,
+        };
     }
 
     /// The same pages in another process, which has touched none.
@@ -244,6 +311,50 @@ mod tests {
         assert_eq!(fates, [Fate::Base; 8]);
         assert_eq!(block.first(16, ALL, true)[..3], [Fate::Whole, Fate::Whole, Fate::Whole]);
         assert_eq!(block.page(5), (true, true));
+    }
+
+    #[test]
+    fn a_store_where_only_loads_were_brings_the_block() {
+        let last = SIZES.len() - 1;
+        let read = || {
+            let mut block = Block::default();
+            assert!(!block.read(5, Some(ALL))[last], "the first load takes a fault");
+            assert_eq!(block.read(9, Some(ALL)), std::array::from_fn(|index| index == last));
+            block
+        };
+        let mut block = read();
+        let fates = block.first(4, ALL, true);
+        assert_eq!((fates[0], fates[last]), (Fate::Base, Fate::Whole));
+        assert_eq!(block.rewrite(5), (std::array::from_fn(|index| index == last), false));
+        assert_eq!(block.first(6, ALL, true)[last], Fate::Covered);
+        // Or the store goes to a page that was loaded.
+        let mut block = read();
+        let (spared, came) = block.rewrite(9);
+        assert!(spared[last] && came && !spared[0]);
+        assert_eq!(
+            (block.first(6, ALL, true)[last], block.windows(PAGES)),
+            (Fate::Covered, (1, 1))
+        );
+    }
+
+    #[test]
+    fn loads_bring_no_block_where_a_page_is_there_or_the_mapping_is_shorter() {
+        let last = SIZES.len() - 1;
+        let mut stored = Block::default();
+        stored.first(0, (0, 256), true);
+        let mut short = Block::default();
+        let mut taken = Block::default();
+        taken.read(5, Some(ALL));
+        taken.take((0, 1), false);
+        for (block, extent) in
+            [(&mut stored, Some(ALL)), (&mut short, Some((0, 256))), (&mut taken, None)]
+        {
+            block.read(7, extent);
+            assert!(!block.read(9, extent)[last]);
+            assert_eq!(block.first(6, ALL, true)[last], Fate::Base);
+            let (spared, came) = block.rewrite(9);
+            assert!(!spared[last] && !came);
+        }
     }
 
     #[test]

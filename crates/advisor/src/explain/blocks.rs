@@ -14,8 +14,9 @@ use std::{
 
 pub use super::block::SIZES;
 use super::{
+    allowed,
     block::{Block, Extent, Fate, PAGES},
-    kind::Place,
+    kind::{Kind, Place},
     owners::Owner,
     places::{Area, Places},
 };
@@ -23,8 +24,10 @@ use super::{
 /// The touched pages of every watched process.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    blocks: HashMap<(u32, u64), ((Place, Owner), Block)>,
+    touched: HashMap<(u32, u64), ((Place, Owner), Block)>,
     counts: Densities,
+    /// Whether a block that was only loaded from can still become one page.
+    loads_keep: bool,
 }
 
 /// What was touched, by the kind of place and whose it is.
@@ -60,6 +63,10 @@ pub struct Whole {
     pub waves: u64,
     /// First touches that would have been among these or not: nobody knows.
     pub unknown: u64,
+    /// Loads that took the zero page and would have found one of these there.
+    pub reads: u64,
+    /// Stores to zero pages that would have brought one of these, or found it there.
+    pub rewrites: u64,
 }
 
 impl AddAssign<&Density> for Density {
@@ -75,20 +82,52 @@ impl AddAssign<&Density> for Density {
             whole.pages += other.pages;
             whole.waves += other.waves;
             whole.unknown += other.unknown;
+            whole.reads += other.reads;
+            whole.rewrites += other.rewrites;
         }
     }
 }
 
 impl Blocks {
+    /// Of this kernel.
+    pub fn here() -> Self {
+        Self { loads_keep: allowed::loads_keep_thp(), ..Self::default() }
+    }
+
     /// What was seen of a page: whether it is the zero page, and whether it is there at all.
     pub fn page(&self, pid: u32, address: u64) -> (bool, bool) {
-        let block = self.blocks.get(&(pid, address >> 21));
+        let block = self.touched.get(&(pid, address >> 21));
         block.map_or((false, false), |(_, block)| block.page(page_of(address)))
     }
 
-    /// A fault that brought no base page for a first touch; `zero` if it is the zero page now.
-    pub fn other(&mut self, pid: u32, address: u64, area: Option<&Area>, zero: bool) {
-        self.block(pid, address, area, None).other(page_of(address), zero);
+    /// A fault that brought no base page for a first touch, in an area that may have larger pages
+    /// or not.
+    pub fn other(
+        &mut self,
+        (pid, address): (u32, u64),
+        area: Option<&Area>,
+        kind: Kind,
+        allowed: bool,
+    ) {
+        let page = page_of(address);
+        let extent = area.filter(|area| allowed && self.loads_keep && !area.untold);
+        let extent = extent.map(|area| extent_of(area, address));
+        let block = self.block(pid, address, area, None);
+        let (spared, came) = match kind {
+            Kind::Read => (block.read(page, extent), false),
+            Kind::ZeroWrite => block.rewrite(page),
+            _ => return block.other(page, false),
+        };
+        if !came && !spared.contains(&true) {
+            return;
+        }
+        let whose = self.touched[&(pid, address >> 21)].0;
+        let density = self.counts.entry(whose).or_default();
+        for (whole, spared) in density.by_size.iter_mut().zip(spared) {
+            whole.reads += u64::from(spared && kind == Kind::Read);
+            whole.rewrites += u64::from(spared && kind == Kind::ZeroWrite);
+        }
+        density.by_size[SIZES.len() - 1].waves += u64::from(came);
     }
 
     /// The first touch of a base page, in an area and of an owner; it may have larger pages or not.
@@ -103,9 +142,7 @@ impl Blocks {
         let block = self.block(pid, address, area, Some(owner));
         let fates = match area {
             Some(area) if allowed => {
-                let base = address >> 21 << 21;
-                let inside = |at: u64| (at.saturating_sub(base) >> 12).min(PAGES);
-                Some(block.first(page, (inside(area.start), inside(area.end)), !area.untold))
+                Some(block.first(page, extent_of(area, address), !area.untold))
             }
             _ => {
                 block.denied(page);
@@ -131,7 +168,7 @@ impl Blocks {
         owner: Option<Owner>,
     ) -> &mut Block {
         let new = || ((Place::Unknown, Owner::Unknown), Block::default());
-        let ((place, old), block) = self.blocks.entry((pid, address >> 21)).or_insert_with(new);
+        let ((place, old), block) = self.touched.entry((pid, address >> 21)).or_insert_with(new);
         *place = area.map_or(*place, |area| area.place);
         *old = owner.unwrap_or(*old);
         block
@@ -153,14 +190,14 @@ impl Blocks {
         };
         let blocks = start / PAGES..end.div_ceil(PAGES);
         // Whichever are fewer: the blocks of the range, or those that anything is known of.
-        if blocks.end.saturating_sub(blocks.start) <= self.blocks.len() as u64 {
+        if blocks.end.saturating_sub(blocks.start) <= self.touched.len() as u64 {
             for at in blocks {
-                if let Some((_, block)) = self.blocks.get_mut(&(pid, at)) {
+                if let Some((_, block)) = self.touched.get_mut(&(pid, at)) {
                     take(at, block);
                 }
             }
         } else {
-            for ((owner, at), (_, block)) in &mut self.blocks {
+            for ((owner, at), (_, block)) in &mut self.touched {
                 if *owner == pid && blocks.contains(at) {
                     take(*at, block);
                 }
@@ -170,17 +207,17 @@ impl Blocks {
 
     /// A process has what its parent had.
     pub fn fork(&mut self, pid: u32, parent: u32) {
-        let of_parent = self.blocks.iter().filter(|((owner, _), _)| *owner == parent);
+        let of_parent = self.touched.iter().filter(|((owner, _), _)| *owner == parent);
         let copies: Vec<_> = of_parent
             .map(|((_, at), (whose, block))| ((pid, *at), (*whose, block.copy())))
             .collect();
-        self.blocks.extend(copies);
+        self.touched.extend(copies);
     }
 
     /// A process ends, or becomes another program, with these mappings.
     pub fn end(&mut self, pid: u32, places: &Places) {
-        let Self { blocks, counts } = self;
-        blocks.retain(|(owner, at), (whose, block)| {
+        let Self { touched, counts, .. } = self;
+        touched.retain(|(owner, at), (whose, block)| {
             if *owner == pid {
                 count(block, places.find(pid, *at << 21), *at, counts.entry(*whose).or_default());
             }
@@ -190,7 +227,7 @@ impl Blocks {
 
     /// What was touched; processes that run on have these mappings.
     pub fn finish(mut self, places: &Places) -> Densities {
-        for ((pid, at), (whose, block)) in &self.blocks {
+        for ((pid, at), (whose, block)) in &self.touched {
             let area = places.find(*pid, *at << 21);
             count(block, area, *at, self.counts.entry(*whose).or_default());
         }
@@ -217,6 +254,13 @@ fn count(block: &Block, area: Option<&Area>, at: u64, density: &mut Density) {
 /// Whether a block lies in the area of its first address as a whole, and may be one page.
 fn lies_whole(area: Option<&Area>, at: u64) -> bool {
     area.is_some_and(|area| area.may_be_huge && area.end >= (at + 1) << 21)
+}
+
+/// Which pages of the block around an address lie in an area.
+fn extent_of(area: &Area, address: u64) -> Extent {
+    let base = address >> 21 << 21;
+    let inside = |at: u64| (at.saturating_sub(base) >> 12).min(PAGES);
+    (inside(area.start), inside(area.end))
 }
 
 fn page_of(address: u64) -> u64 {
@@ -305,6 +349,35 @@ mod tests {
     }
 
     #[test]
+    fn loads_and_what_replaces_the_zero_page_are_spared_where_the_kernel_keeps_the_block() {
+        let of = |loads_keep: bool| {
+            let mut blocks = Blocks { loads_keep, ..Blocks::default() };
+            let area = area(2 << 20, 4 << 20);
+            for page in 512..514_u64 {
+                blocks.other((1, page << 12), Some(&area), Kind::Read, true);
+            }
+            for page in 514..1024_u64 {
+                blocks.first(1, page << 12, (Some(&area), Owner::Unknown), true);
+            }
+            for page in 512..514_u64 {
+                blocks.other((1, page << 12), Some(&area), Kind::ZeroWrite, true);
+            }
+            blocks.finish(&Places::default())[&ANONYMOUS].by_size[7]
+        };
+        let whole = Whole {
+            blocks: 1,
+            faults: 510,
+            pages: 510,
+            waves: 1,
+            unknown: 0,
+            reads: 1,
+            rewrites: 2,
+        };
+        assert_eq!(of(true), whole);
+        assert_eq!(of(false), Whole::default(), "before Linux 6.13");
+    }
+
+    #[test]
     fn memory_that_may_have_no_larger_pages_has_none() {
         let mut blocks = Blocks::default();
         blocks.first(1, 2 << 20, (Some(&area(2 << 20, 4 << 20)), Owner::Unknown), false);
@@ -316,13 +389,13 @@ mod tests {
     #[test]
     fn the_zero_page_is_remembered_until_it_is_replaced() {
         let mut blocks = Blocks::default();
-        blocks.other(1, 0x5000, None, true);
+        blocks.other((1, 0x5000), None, Kind::Read, true);
         assert_eq!(blocks.page(1, 0x5fff), (true, true));
         let others = (blocks.page(1, 0x6000), blocks.page(2, 0x5000));
         assert_eq!(others, ((false, false), (false, false)));
         blocks.fork(2, 1);
         assert_eq!(blocks.page(2, 0x5000), (true, true));
-        blocks.other(1, 0x5000, None, false);
+        blocks.other((1, 0x5000), None, Kind::ZeroWrite, true);
         assert_eq!(blocks.page(1, 0x5000), (false, true));
         blocks.end(2, &Places::default());
         assert_eq!(blocks.page(2, 0x5000), (false, false));

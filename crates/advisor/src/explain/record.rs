@@ -100,19 +100,21 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
         ("denied", "count"),
         ("late", "count"),
         ("late_blocks", "count"),
+        ("reads", "count"),
+        ("rewrites", "count"),
     ];
     let columns: Vec<Column> =
         columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
     let table = |name: String, density: &Density| {
         let Density { faults, pages, denied, late, late_blocks, .. } = *density;
-        let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0];
+        let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0, 0, 0];
         let mut rows = vec![base.map(number).to_vec()];
         rows.extend(SIZES.iter().zip(&density.by_size).map(|(size, whole)| {
-            let Whole { blocks, faults, pages, waves, unknown } = *whole;
+            let Whole { blocks, faults, pages, waves, unknown, reads, rewrites } = *whole;
             // What khugepaged could join is of its one size.
             let late = if size << 12 == 2 << 20 { [late, late_blocks] } else { [0; 2] };
             let row = [size << 12, blocks, faults, pages, waves, unknown, 0];
-            row.into_iter().chain(late).map(number).collect()
+            row.into_iter().chain(late).chain([reads, rewrites]).map(number).collect()
         }));
         Table { name, columns: columns.clone(), rows }
     };

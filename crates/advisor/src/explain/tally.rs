@@ -97,7 +97,7 @@ impl Tally {
             sees_allocations,
             can_swap: !swap::in_use(&Tree::machine()).is_empty(),
             places: Places::default(),
-            blocks: Blocks::default(),
+            blocks: Blocks::here(),
             flight: InFlight::default(),
             recent: Recent::default(),
             brief_ns: 0,
@@ -290,15 +290,15 @@ impl Tally {
         };
         let verdict = classify(&evidence);
         let group = Group { kind: verdict.kind, page: verdict.page, place: evidence.place };
+        let is_allowed = area.as_ref().is_none_or(|area| area.may_be_huge);
+        let is_allowed = is_allowed && self.may_have_thp(pid);
         if verdict.kind == Kind::Write && verdict.page == 4096 {
-            let is_allowed = area.as_ref().is_none_or(|area| area.may_be_huge);
-            let is_allowed = is_allowed && self.may_have_thp(pid);
             let owner = self.places.owner(pid, address, |at| self.blocks.page(pid, at).1);
             self.blocks.first(pid, address, (area.as_ref(), owner), is_allowed);
             let heap = evidence.place == Place::Heap;
             self.seen.first(First { time_ns, pid, heap, address });
         } else {
-            self.blocks.other(pid, address, area.as_ref(), verdict.kind == Kind::Read);
+            self.blocks.other((pid, address), area.as_ref(), verdict.kind, is_allowed);
         }
         let of_folio = self.of_folio(verdict.kind, pid, address);
         let crowd = open.filter(|open| open.crowd > 1);

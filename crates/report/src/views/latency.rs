@@ -27,6 +27,8 @@ pub(crate) use pagelab_record::vocabulary::series::FAULT_PAGE_TABLE as PAGE_TABL
 pub(crate) use pagelab_record::vocabulary::series::FAULT_RESPONSE as RESPONSE;
 /// The series of touches of memory that a call made present: they take no fault.
 pub(crate) use pagelab_record::vocabulary::series::TOUCH;
+/// The series of walks over other memory after each touch.
+pub(crate) use pagelab_record::vocabulary::series::WALK;
 /// The workload that this file reads.
 pub(crate) use pagelab_record::vocabulary::workload::LATENCY as WORKLOAD;
 /// What a row is about where there are no faults: touches of pages that a call made present, and

@@ -134,7 +134,7 @@ fn section(report: &Report) -> String {
     text[from..from + end].to_owned()
 }
 
-fn number(report: &Report, series: &str, statistic: &str) -> [f64; 3] {
+pub(crate) fn number(report: &Report, series: &str, statistic: &str) -> [f64; 3] {
     let json: Value = serde_json::from_str(&report.json()).unwrap();
     let is = |number: &&Value| number["series"] == series && number["statistic"] == statistic;
     let numbers = json["cases"][0]["numbers"].as_array().unwrap();
@@ -267,6 +267,49 @@ fn a_price_reaches_up_to_that_of_a_fault_with_cold_caches_and_is_that_of_the_loo
     let saved = number(&report(&records), "page-2m", "saved");
     assert_eq!(saved[..2], warm[..2]);
     near(saved[2], 30_720.0 * 1_800.0 - 60.0 * 99_980.0);
+}
+
+#[test]
+fn what_a_fault_pushes_out_of_the_caches_is_in_the_upper_end_of_its_price() {
+    let high = |[after_fault, after_touch]: [u64; 2]| {
+        let mut records = with_density(0, None);
+        let mut cold = latency("write", 1_800);
+        cold.case = cold.case.with("size", "4m").with("caches", "cold");
+        let Outcome::Measured(measured) = &mut cold.outcome else { unreachable!("it is measured") };
+        for (arm, ns) in [("pagelab", after_fault), ("control", after_touch)] {
+            for process in 0..3 {
+                measured.series.push(histogram(arm, "walk", process, [ns; 6], 1000));
+            }
+        }
+        records.insert(1, cold);
+        number(&report(&records), "page-2m", "saved")
+    };
+    let saved = [high([9_000, 7_000]), high([7_000, 7_000]), high([6_900, 7_000])];
+    near(saved[0][2] - saved[1][2], 30_720.0 * 2_000.0);
+    assert_eq!(saved[0][..2], saved[1][..2], "only that");
+    assert_eq!(saved[2].map(f64::to_bits), saved[1].map(f64::to_bits), "no walk is shorter");
+}
+
+#[test]
+fn loads_before_stores_and_what_replaces_their_zero_pages_are_in_what_larger_pages_save() {
+    let saved = |read_first: bool| {
+        let mut records = with_density(0, None);
+        let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("measured") };
+        let density = seen.tables.iter_mut().find(|table| table.name == "density/anonymous");
+        let density = density.unwrap();
+        for (name, of_block) in [("reads", 500), ("rewrites", 300)] {
+            density.columns.push(Column { name: name.to_owned(), unit: "count".to_owned() });
+            density.rows[0].push(0);
+            density.rows[1].push(if read_first { of_block } else { 0 });
+        }
+        records.extend([latency("read", 600), latency("zero-write", 1_500)]);
+        let report = report(&records);
+        let change = format!("{} faults become 60", if read_first { 31_520 } else { 30_720 });
+        let text = section(&report);
+        assert!(text.contains(&change), "{text}");
+        number(&report, "page-2m", "saved")[0]
+    };
+    near(saved(true) - saved(false), 500.0 * 580.0 + 300.0 * 1_480.0);
 }
 
 /// 64 MiB of pages of a size are given back in so many nanoseconds.

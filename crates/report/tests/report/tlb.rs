@@ -1,10 +1,13 @@
 //! Chains of loads in a report: knees of translation, knees of data, and what is not said.
 
-use pagelab_record::{Clock, Column, Data, Measured, Record, RunHeader, Table};
+use pagelab_record::{
+    Clock, Column, Data, Measured, Outcome, Record, RunHeader, Table,
+    walks::{Look, Looks, Walked},
+};
 use pagelab_report::{Report, Style};
 use serde_json::json;
 
-use crate::golden;
+use crate::{explain, golden};
 
 const WIDE: Style = Style { color: false, width: 10_000 };
 const LOADS: u64 = 100_000;
@@ -111,4 +114,31 @@ fn what_the_interval_does_not_carry_is_no_knee_and_no_headline() {
     let text = report(40.0);
     assert!(!text.contains("more for a load over"), "{text}");
     assert!(!section(&text).contains("dTLB"), "{text}");
+}
+
+#[test]
+fn what_a_tlb_answered_between_two_walks_lay_between_as_well() {
+    let saved = |resident: u64| {
+        let mut records = explain::with_density(0, None);
+        // The same pages again and again, so that about 150 were walked to in between.
+        let looks = [(1, 100), (3, 150), (10, 160), (30, 160)].into_iter().zip(0..);
+        let looks = looks.map(|((ms, pages), level)| Look {
+            stands_ns: 70_000_000,
+            level,
+            window_ns: ms * 1_000_000,
+            cpu_ns: ms * 1_000_000,
+            resident,
+            walked: vec![Walked { least: pages, most: pages, whole: pages }],
+        });
+        let looks = Looks { places: vec!["anonymous".to_owned()], looks: looks.collect() };
+        let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("measured") };
+        seen.tables.push(looks.table());
+        records.extend(SIZES.map(|size| record("4k", size, 0.0)));
+        let header: RunHeader = golden::journal().header;
+        let report = Report::of(&header, &records, None, &[], |_, _| None);
+        explain::number(&report, "page-2m", "saved_translation")
+    };
+    let [all, few] = [saved(100_000), saved(160)];
+    assert!(all[0] > few[0] * 2.0 && all[2] > few[2] * 2.0, "{all:?} {few:?}");
+    assert_eq!(all[1].to_bits(), few[1].to_bits(), "at least they lay near");
 }

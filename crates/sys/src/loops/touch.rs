@@ -85,22 +85,27 @@ impl Area {
         self.time_each(list, access, clock, |index, ns, _| into[index] = ns.unwrap_or(MIGRATED));
     }
 
-    /// The same, and between two touches, outside the clock pair, other memory is walked over.
+    /// The same, and between two touches, outside the clock pair, other memory is walked over: how
+    /// long that takes after each touch goes into `walks`.
     ///
     /// # Panics
-    /// As [`Area::sample_touches`].
+    /// As [`Area::sample_touches`], for both.
     pub fn sample_and_walk(
         &self,
         list: &TouchList,
         access: Access,
         clock: &Clock,
         walk: &Walk,
-        into: &mut [u64],
+        (into, walks): (&mut [u64], &mut [u64]),
     ) {
         assert_eq!(list.len(), into.len(), "one slot for each touch");
+        assert_eq!(list.len(), walks.len(), "one slot for each walk");
         self.time_each(list, access, clock, |index, ns, _| {
             into[index] = ns.unwrap_or(MIGRATED);
-            walk.walk();
+            let walked = clock.span(|| {
+                walk.walk();
+            });
+            walks[index] = clock.elapsed_ns(walked);
         });
     }
 

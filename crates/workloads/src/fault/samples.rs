@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use hdrhistogram::Histogram;
 use pagelab_bench::{Error, Meter, Witness};
-use pagelab_record::{Unit, latency};
+use pagelab_record::{Unit, latency, vocabulary::series::WALK};
 use pagelab_sys::{
     Area,
     counts::perf::FaultCounter,
@@ -61,6 +61,9 @@ pub(super) enum Host {
 pub(super) struct Samples {
     pub(super) service: Vec<u64>,
     pub(super) response: Vec<u64>,
+    /// Nanoseconds of the walk after each touch, where there is one.
+    walks: Vec<u64>,
+    walked: Histogram<u64>,
     pub(super) sorted: Sorted,
     pub(super) fallback: Histogram<u64>,
     pub(super) counted: Usage,
@@ -77,6 +80,8 @@ impl Samples {
         Self {
             service: vec![1; touches],
             response: vec![1; responses],
+            walks: vec![1; if setup.walk.is_some() { touches } else { 0 }],
+            walked: latency::empty(),
             sorted: Sorted::new(),
             fallback: latency::empty(),
             counted: Usage::default(),
@@ -115,7 +120,8 @@ impl Samples {
             (Some(result), ..) => result?,
             (None, None, None) => area.sample_touches(list, *access, clock, &mut self.service),
             (None, None, Some(walk)) => {
-                area.sample_and_walk(list, *access, clock, walk, &mut self.service);
+                let times = (&mut *self.service, &mut *self.walks);
+                area.sample_and_walk(list, *access, clock, walk, times);
             }
             (None, Some(interval), _) => {
                 let (service, response) = (&mut self.service, &mut self.response);
@@ -155,7 +161,7 @@ impl Samples {
         meter: &mut Meter,
         bytes: u64,
     ) {
-        let Self { service, response, sorted, .. } = self;
+        let Self { service, response, walks, walked, sorted, .. } = self;
         let apart = if let Some((name, flags)) = others {
             sorted.sort(&setup.list.clone().marked(flags), service, response, host);
             name
@@ -168,6 +174,11 @@ impl Samples {
         meter.distribution(apart, Unit::Ns, bytes, &sorted.apart);
         meter.distribution("fault-cold", Unit::Ns, bytes, &sorted.cold);
         meter.distribution("fault-response", Unit::Ns, bytes, &sorted.response);
+        walked.reset();
+        for ns in walks {
+            walked.saturating_record(*ns);
+        }
+        meter.distribution(WALK, Unit::Ns, 0, walked);
     }
 
     /// Files touches that take no fault, which must not be called faults.

@@ -19,6 +19,7 @@ use super::{
     priced::LARGE,
     prices::{Prices, difference, not_below_0},
     translation::Translation,
+    whole::{Whole, cell_of},
 };
 use crate::{Quantity, Unit};
 
@@ -127,7 +128,7 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
             }
             all.add(&whole, scale);
         }
-        let now = base.fault.times(all.faults, Unit::Ns);
+        let now = all.now(base, prices);
         let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
         let mut saved = difference(now, price.fault.times(all.waves, Unit::Ns));
         // What may have been among them, or not, bounds the saving.
@@ -144,7 +145,7 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
         } else {
             format!("mTHP {page}: enabled=madvise, then MADV_HUGEPAGE")
         };
-        let mut change = format!("{:.0} faults become {:.0} of {page}", all.faults, all.waves);
+        let mut change = format!("{:.0} faults become {:.0} of {page}", all.taken(), all.waves);
         if all.unknown > 0.0 {
             change.push_str(&format!("; of {:.0} more nobody knows", all.unknown));
         }
@@ -174,7 +175,7 @@ fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<K
 /// What is saved in giving back pages that came as larger ones: as many as there were faults.
 fn given_back(prices: &Prices, whole: &Whole, page: &str) -> Option<Quantity> {
     let (base, large) = (prices.release("4k")?, prices.release(page)?);
-    let now = base.times(whole.faults, Unit::Ns);
+    let now = base.times(whole.faults + whole.rewrites, Unit::Ns);
     let mut saved = difference(now, large.times(whole.waves, Unit::Ns));
     saved.high += base.high * whole.unknown;
     Some(saved)
@@ -201,7 +202,7 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
             [cell_of(table, LARGE, "late")?, cell_of(table, LARGE, "late_blocks")?];
         let scale = whole.scale(group);
         let part = |whole: &Whole| {
-            let now = base.fault.times(whole.faults * scale, Unit::Ns);
+            let now = whole.now(base, prices).times(scale, Unit::Ns);
             let tables = group.tables * whole.faults / whole.all.max(1.0);
             let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
             let mut part = difference(now, huge.fault.times(whole.waves * scale, Unit::Ns));
@@ -230,8 +231,8 @@ fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<
         saved = saved.map_or(Some(part), |saved: Quantity| Some(saved.plus(part)));
         sum.add(&whole, scale);
     }
-    let mut change = format!("{:.0} faults become {:.0} of 2m", sum.faults, sum.waves);
-    let unsure = sum.faults - sure.faults;
+    let mut change = format!("{:.0} faults become {:.0} of 2m", sum.taken(), sum.waves);
+    let unsure = sum.taken() - sure.taken();
     if unsure > 0.5 {
         let _ = write!(change, "; {unsure:.0} of them if malloc made their mappings");
     }
@@ -263,13 +264,6 @@ fn mallocs(measured: &Measured) -> [f64; 2] {
     if all > 0.0 { [sure / all, 1.0 - other / all] } else { [0.0, 1.0] }
 }
 
-/// A cell of the row of a size, by the name of its column; runs of earlier versions lack some.
-fn cell_of(table: &Table, size: u64, column: &str) -> Option<f64> {
-    let row = table.rows.iter().find(|row| row.first().copied() == i64::try_from(size).ok())?;
-    let index = table.columns.iter().position(|known| known.name == column)?;
-    Some(*row.get(index)? as f64)
-}
-
 /// Sums of a column over the rows of every place whose pages a knob decides.
 pub(crate) fn density(measured: &Measured, column: &str) -> f64 {
     let mine = |table: &&Table| ["density/heap", "density/anonymous"].contains(&&*table.name);
@@ -278,43 +272,6 @@ pub(crate) fn density(measured: &Measured, column: &str) -> f64 {
         table.rows.iter().filter_map(|row| row.get(index)).map(|n| *n as f64).sum()
     };
     measured.tables.iter().filter(mine).map(of).fold(0.0, |sum, n| sum + n)
-}
-
-/// What would have come in blocks of one size.
-#[derive(Debug, Clone, Copy, Default)]
-struct Whole {
-    /// Faults in all, also outside such blocks.
-    all: f64,
-    /// Faults that would have been in such blocks, or not.
-    unknown: f64,
-    blocks: f64,
-    faults: f64,
-    pages: f64,
-    waves: f64,
-}
-
-impl Whole {
-    fn of(table: &Table, size: u64) -> Option<Self> {
-        let all = *table.rows.iter().find(|row| row.first() == Some(&4096))?.get(2)? as f64;
-        let of = |name: &str| cell_of(table, size, name);
-        let (blocks, faults) = (of("blocks")?, of("faults")?);
-        let (pages, waves) = (of("pages")?, of("waves")?);
-        Some(Self { all, blocks, faults, pages, waves, unknown: of("unknown").unwrap_or(0.0) })
-    }
-
-    /// How many faults of a group there were for each that was told: what was lost on the way lay
-    /// as the rest did.
-    fn scale(&self, group: &Group) -> f64 {
-        if self.all > 0.0 { group.faults / self.all } else { 1.0 }
-    }
-
-    fn add(&mut self, other: &Self, scale: f64) {
-        self.blocks += other.blocks * scale;
-        self.faults += other.faults * scale;
-        self.pages += other.pages * scale;
-        self.waves += other.waves * scale;
-        self.unknown += other.unknown * scale;
-    }
 }
 
 fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {

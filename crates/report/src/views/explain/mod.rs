@@ -18,6 +18,7 @@ mod prices;
 mod section;
 mod translation;
 mod walks;
+mod whole;
 
 use pagelab_record::{Measured, Table, units};
 

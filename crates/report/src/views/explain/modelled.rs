@@ -68,7 +68,7 @@ pub(super) fn seen(
             let bounds = [entries.saturating_mul(2), entries, entries / 2];
             let rates = bounds.map(|bound| within(bound, *all as f64));
             if rates[2] > 0.0 {
-                sum.add(rates, walks, *distance as f64);
+                sum.add(rates, walks, [*distance as f64; 3]);
             }
         }
     }

@@ -4,10 +4,7 @@
 //! ends; the price of each comes from chains of loads of the same run, that wait for each other or
 //! do not.
 
-use pagelab_record::{
-    translation::{Extra, Prices as Chains},
-    walks::End,
-};
+use pagelab_record::{translation::Prices as Chains, walks::End};
 
 use crate::{Entry, Quantity, Unit};
 
@@ -120,8 +117,9 @@ pub(super) struct Sum {
     most: f64,
     /// Of the least, where a larger page could lie.
     pub(super) whole: f64,
-    waiting: [f64; 3],
-    free: [f64; 3],
+    /// Least, likely and most, and the most with all that lay between as far as it may be.
+    waiting: [f64; 4],
+    free: [f64; 4],
     /// What the loads took in all, if each waited.
     loads: f64,
     /// How many times as many there may have been as are likely; infinite where nobody knows.
@@ -212,26 +210,30 @@ impl Sum {
         let waiting = self.waiting.map(|ns| ns * at_once);
         // However often it walked: a program does nothing but such loads at most.
         let most = busy_ns * if loads > 0.0 { self.waiting[2] / loads } else { 0.0 };
-        let high = (waiting[2] * self.at_most.max(1.0)).min(most.max(waiting[2]));
+        // What comes more often than was seen comes again soon; the rest may lie far apart.
+        let high = (waiting[2] * self.at_most.max(1.0)).min(most.max(waiting[2])).max(waiting[3]);
         let value = f64::midpoint(self.free[1].min(waiting[1]), waiting[1]);
         let low = (self.free[0] / IN_ORDER).min(value);
         nanoseconds([low, value, high.max(value)])
     }
 
-    /// Walks at a distance: at least, most likely and at most.
-    pub(super) fn add(&mut self, rates: [f64; 3], walks: &Walks, distance: f64) {
+    /// Walks: at least, most likely and at most so many, and so many pages between two of a page.
+    pub(super) fn add(&mut self, rates: [f64; 3], walks: &Walks, distances: [f64; 3]) {
         let [least, likely, most] = rates;
         self.least += least;
         self.likely += likely;
         self.most += most;
         let price = |chains: &Option<Chains>| {
-            let Extra { value, low, high, .. } = chains.as_ref()?.at(distance)?;
-            Some([low, value, high].map(|ns| ns.max(0.0)))
+            let chains = chains.as_ref()?;
+            let [near, middle, far] = distances.map(|distance| chains.at(distance));
+            let (near, middle, far) = (near?, middle?, far?);
+            Some([near.low, middle.value, near.high, far.high].map(|ns| ns.max(0.0)))
         };
-        let add = |sum: &mut [f64; 3], [low, value, high]: [f64; 3]| {
+        let add = |sum: &mut [f64; 4], [low, value, high, far]: [f64; 4]| {
             sum[0] += least * low;
             sum[1] += likely * value;
             sum[2] += most * high;
+            sum[3] += most * far;
         };
         if let Some(price) = price(&walks.waiting) {
             add(&mut self.waiting, price);
@@ -239,7 +241,7 @@ impl Sum {
         if let Some(price) = price(&walks.free) {
             add(&mut self.free, price);
         }
-        let load = walks.waiting.as_ref().and_then(|chains| chains.load_at(distance));
+        let load = walks.waiting.as_ref().and_then(|chains| chains.load_at(distances[0]));
         self.loads += likely * load.unwrap_or(0.0);
     }
 }

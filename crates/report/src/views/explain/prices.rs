@@ -32,7 +32,8 @@ pub(crate) struct Price {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Prices {
     faults: BTreeMap<(String, String), Price>,
-    /// One fault where the program's own memory fills the caches, nanoseconds.
+    /// One fault where the program's own memory fills the caches, with what the program then waits
+    /// for because of it, nanoseconds.
     cold: BTreeMap<(String, String), f64>,
     /// CPU time of one fault of a kind and page in so many threads at once.
     crowds: BTreeMap<(String, String), BTreeMap<u64, Quantity>>,
@@ -65,7 +66,8 @@ impl Prices {
                     if let Some(price) = price(measured)
                         && entry.parameter("caches") == "cold"
                     {
-                        prices.cold.entry(key).or_insert(price.fault.high);
+                        let cold = price.fault.high + pushed_out(measured).unwrap_or(0.0);
+                        prices.cold.entry(key).or_insert(cold);
                     } else if let Some(price) = price(measured) {
                         // Of several cases of one kind the plainest comes first.
                         prices.faults.entry(key).or_insert(price);
@@ -129,7 +131,8 @@ impl Prices {
     }
 
     /// What a fault of this kind and page costs, where it was measured: as in a loop that does
-    /// nothing else, and up to what it costs where the program's memory fills the caches.
+    /// nothing else, and up to what it costs where the program's memory fills the caches, and is
+    /// pushed out of them by the fault.
     pub(crate) fn get(&self, kind: &str, page: &str) -> Option<Price> {
         let key = (kind.to_owned(), page.to_owned());
         let Price { fault, table } = *self.faults.get(&key)?;
@@ -153,11 +156,20 @@ fn is_plain(entry: &Entry) -> bool {
         && is("backing", "anon")
 }
 
+fn mean(measured: &Measured, series: &str, arm: &str) -> Option<Estimate> {
+    let clock = clock_of(&measured.series, series, arm, Time::Elapsed)?;
+    Samples::of(&measured.series, series, arm, clock).undisturbed_mean()
+}
+
+/// How much longer going over as much memory as a cache holds takes after a fault than after a
+/// touch without one, in nanoseconds: what the kernel brought into the caches pushed something out.
+fn pushed_out(measured: &Measured) -> Option<f64> {
+    let walk = |arm| mean(measured, latency::WALK, arm);
+    Some((walk(latency::ARM)?.value - walk(latency::CONTROL)?.value).max(0.0))
+}
+
 fn price(measured: &Measured) -> Option<Price> {
-    let mean = |series: &str, arm: &str| -> Option<Estimate> {
-        let clock = clock_of(&measured.series, series, arm, Time::Elapsed)?;
-        Samples::of(&measured.series, series, arm, clock).undisturbed_mean()
-    };
+    let mean = |series: &str, arm: &str| mean(measured, series, arm);
     let quantity = |estimate: &Estimate| Quantity::of(estimate, Unit::Ns);
     let fault = quantity(&mean(latency::FAULT, latency::ARM)?);
     let control = mean(latency::FAULT, latency::CONTROL).map(|estimate| quantity(&estimate));

@@ -112,15 +112,19 @@ fn add_phase(sums: &mut [Sum], phase: &[&Look], walks: &Walks, scale: f64) {
         ];
         let before = sum.least;
         for band in curve.bands() {
-            let distance = if band.window.is_finite() {
+            let near = if band.window.is_finite() {
                 together.at(band.window)
             } else {
                 // Between all that came in the longest window and all that there is.
                 let seen = together.at(f64::MAX).max(1.0);
                 (seen * resident.max(seen)).sqrt()
             };
+            // So many were walked to meanwhile. What a TLB answered set no bit, and lay between as
+            // well: at most all that there is.
+            let far = resident.max(near);
+            let distances = [near, (near * far).sqrt(), far];
             let [least, likely] = [band.least, band.likely].map(|rate| rate * stands);
-            sum.add([least, likely, likely], walks, distance);
+            sum.add([least, likely, likely], walks, distances);
         }
         let share = if pages > 0.0 { whole / pages } else { 0.0 };
         sum.whole += (sum.least - before) * share.min(1.0);
