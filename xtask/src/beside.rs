@@ -19,6 +19,13 @@ const RUNG: &str = "malloc-thp";
 /// Half of an interval that is as narrow as that of the other tool has to be.
 const NARROW: f64 = 0.05;
 
+/// How often a program is timed on each side.
+const RUNS: &str = "40";
+/// The environment of the rung.
+const TUNED: &str = "env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ";
+/// Takes and touches more memory than any of the programs has.
+const WARM: &str = "/usr/bin/python3 -c 'many = 1 << 30; bytes([1]) * many'";
+
 /// The flag that asks for it.
 pub(crate) fn argument() -> Arg {
     let help = "Time malloc's tunable by hyperfine as well";
@@ -56,15 +63,20 @@ pub(crate) fn timed(
 
 /// What `hyperfine` measures of a program as it is set up and with malloc's tunable, as JSON.
 fn hyperfine(program: &Program, work: &Path) -> Result<String> {
-    let quoted = |word: &String| format!("'{}'", word.replace('\'', "'\\''"));
-    let words: Vec<String> = program.words()?.iter().map(quoted).collect();
-    let words = words.join(" ");
+    let quoted = |word: &str| format!("'{}'", word.replace('\'', "'\\''"));
+    let words: Vec<String> = program.words()?.iter().map(|word| quoted(word)).collect();
+    let line_of = words.join(" ");
+    let started = || match &program.input {
+        // From a shell: releases before 1.16 cannot give a file.
+        Some(input) => format!("sh -c {}", quoted(&format!("exec {line_of} < {}", quoted(input)))),
+        None => line_of.clone(),
+    };
     let mut command = Command::new("hyperfine");
-    command.args(["--style", "none", "--warmup", "1", "--runs", "16", "-N"]);
+    command.args(["--style", "none", "--warmup", "1", "--runs", RUNS, "-N"]);
+    // As `try` has it: output goes to a file, and memory that a host may have is touched ahead.
+    command.args(["--output", "hyperfine.out", "--prepare", &format!("{TUNED}{WARM}")]);
     command.args(["--export-json", "hyperfine.json"]);
-    command.args(program.input.iter().flat_map(|input| ["--input", input.as_str()]));
-    command.arg(format!("env {words}"));
-    command.arg(format!("env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {words}"));
+    command.args([format!("env {}", started()), format!("{TUNED}{}", started())]);
     let status = command.current_dir(work).status().with_context(|| line(&command))?;
     if !status.success() {
         bail!("{} ended with {status}", line(&command));
@@ -101,7 +113,7 @@ impl Beside {
             let seconds = measured["results"][nth]["times"].as_array();
             seconds.into_iter().flatten().filter_map(Value::as_f64).collect::<Vec<f64>>()
         });
-        let other = of_means(&with, &now)?;
+        let other = of_medians(&with, &now)?;
         Some(Self { program: program.to_owned(), ours, other })
     }
 
@@ -129,23 +141,23 @@ impl Beside {
     }
 }
 
-/// The ratio of two means with two standard errors of it.
-fn of_means(above: &[f64], below: &[f64]) -> Option<[f64; 3]> {
-    let (above, below) = (mean(above)?, mean(below)?);
-    let value = above.0 / below.0;
-    let give = 2.0 * value * ((above.1 / above.0).powi(2) + (below.1 / below.0).powi(2)).sqrt();
-    Some([value, value - give, value + give])
+/// The ratio of two medians, with an interval that is as wide as both of theirs together.
+fn of_medians(above: &[f64], below: &[f64]) -> Option<[f64; 3]> {
+    let ((above, one), (below, other)) = (median(above)?, median(below)?);
+    let (value, give) = (above / below, one.hypot(other));
+    Some([value, value * (1.0 - give), value * (1.0 + give)])
 }
 
-/// A mean and its standard error.
-fn mean(values: &[f64]) -> Option<(f64, f64)> {
-    let many = values.len() as f64;
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / many;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some((mean, (squares / (many - 1.0) / many).sqrt()))
+/// A median, and half of its 95 % interval, of order statistics, as a share of it.
+fn median(values: &[f64]) -> Option<(f64, f64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let many = sorted.len();
+    // By so many ranks beside the middle one, as a binomial distribution has it.
+    let ranks = (0.98 * (many as f64).sqrt()).ceil() as usize;
+    let (low, high) = ((many / 2).checked_sub(ranks)?, many.div_ceil(2) + ranks - 1);
+    let middle = (sorted.get((many.max(1) - 1) / 2)? + sorted.get(many / 2)?) / 2.0;
+    Some((middle, (sorted.get(high)? - sorted[low]) / 2.0 / middle))
 }
 
 /// The table; nothing where there is no line.
@@ -180,7 +192,11 @@ mod tests {
         let rung = json!({"rung": RUNG, "beside_what_is_set_up": {"ratio": ends}});
         let ours = json!({"tried": {"rungs": [rung]}});
         let timed = |now: f64, with: f64| {
-            let times = |mean: f64| json!({"times": [mean * 0.99, mean, mean * 1.01, mean]});
+            let times = |middle: f64| {
+                let times: Vec<f64> =
+                    (0..16).map(|nth| middle * (1.0 + f64::from(nth % 5 - 2) / 200.0)).collect();
+                json!({"times": times})
+            };
             json!({"results": [times(now), times(with)]})
         };
         let beside = |timed: &Value| Beside::of("x", &[&ours, &ours], timed).unwrap();
@@ -193,5 +209,8 @@ mod tests {
             "{text}"
         );
         assert!(Beside::of("x", &[&json!({})], &timed(1.0, 1.0)).is_none());
+        assert!(of_medians(&[1.0; 3], &[1.0; 9]).is_none(), "too few for an interval");
+        let (middle, half) = median(&[vec![1.0; 20], vec![9.0; 4]].concat()).unwrap();
+        assert!(middle == 1.0 && half == 0.0, "some that lie far off do not count");
     }
 }

@@ -64,6 +64,8 @@ impl Climb<'_> {
             let spent = begun - self.began_ns;
             self.choose(budget_ns.unwrap_or(ANSWERED_NS).saturating_sub(spent) as f64);
         }
+        // A look at what was looked at is none.
+        let mut looked = (self.looks > 0).then_some(done);
         // Without a budget the best are looked at once in any case.
         let least = if budget_ns.is_some() { before } else { course::FIRST_LOOK };
         while done < self.rounds {
@@ -78,6 +80,7 @@ impl Climb<'_> {
             done += 1;
             if done == look {
                 self.looks += 1;
+                looked = Some(done);
                 if let Err(error) = keep(self) {
                     return Ok(Err(error));
                 }
@@ -87,7 +90,9 @@ impl Climb<'_> {
                 look = course::next_look(done, self.rounds);
             }
         }
-        self.looks += 1;
+        if looked != Some(done) {
+            self.looks += 1;
+        }
         Ok(keep(self))
     }
 
