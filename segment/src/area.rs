@@ -142,7 +142,9 @@ impl Area {
 
     /// Whether an address lies in it.
     pub(crate) fn has(&self, at: usize) -> bool {
-        at.wrapping_sub(self.start.load(Ordering::Acquire)) < self.length.load(Ordering::Relaxed)
+        let start = self.start.load(Ordering::Acquire);
+        // Its length is there before its start is.
+        start != 0 && at.wrapping_sub(start) < self.length.load(Ordering::Relaxed)
     }
 
     /// The part of some addresses that lies in it.
@@ -280,4 +282,18 @@ pub(crate) fn ordinary(range: &Range<usize>, leaf: Leaf) -> Result<(), Errno> {
     unsafe { kernel::map(&map) }?;
     advise_leaf(address, length, leaf);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_lies_in_a_segment_whose_length_is_there_before_its_start() {
+        let area = Area::new();
+        area.length.store(1 << 20, Ordering::Relaxed);
+        assert!(!area.has(0) && !area.has(4096));
+        area.is_there(1 << 30, 1 << 20);
+        assert!(area.has(1 << 30) && area.has((1 << 30) + 4096) && !area.has(4096));
+    }
 }
