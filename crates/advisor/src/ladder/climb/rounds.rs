@@ -11,7 +11,7 @@ use crate::ladder::course;
 /// Where nobody says how long it may take, no round begins that does not fit into so many
 /// nanoseconds.
 const UNASKED_NS: u64 = 60_000_000_000;
-/// There, nor do more rungs go on behind the screen than are looked at in so many, two at least.
+/// There, as many rungs go on behind the screen as come to a first look in so many, two at least.
 const ANSWERED_NS: u64 = 90_000_000_000;
 
 impl Climb<'_> {
