@@ -1,0 +1,64 @@
+//! Areas of this process, by what the kernel says of them.
+
+use super::*;
+use crate::{loops::Stride, memory::Scanner, time::usage};
+
+const STRIDE: Stride = Stride { step: BASE_PAGE, bytes: 8 };
+
+/// A touched area and the faults of touching it; the first round takes those of the code.
+fn touched(layout: Layout, backing: Backing, align: usize, skew: usize) -> (Area, u64) {
+    let once = || {
+        let mut area = Area::reserve(layout, backing, align, skew).unwrap();
+        area.open().unwrap();
+        area.map(false).unwrap();
+        area.advise(Advice::NoHugePage).unwrap();
+        let before = usage::thread().minor_faults;
+        area.touch(0, layout.bytes(), STRIDE);
+        let faults = usage::thread().minor_faults - before;
+        (area, faults)
+    };
+    drop(once());
+    once()
+}
+
+#[test]
+fn the_base_is_where_it_was_asked_for() {
+    let _alone = crate::alone();
+    for (align, skew) in [(4096, 0), (2 << 20, 0), (2 << 20, 1 << 20), (1 << 30, 0)] {
+        let layout = Layout::contiguous(8 << 20);
+        let area = Area::reserve(layout, Backing::Anonymous, align, skew).unwrap();
+        assert_eq!(area.base() % align, skew);
+    }
+}
+
+#[test]
+fn every_page_faults_once_and_is_present_afterwards() {
+    let _alone = crate::alone();
+    let layout = Layout::contiguous(64 * BASE_PAGE);
+    for backing in [Backing::Anonymous, Backing::Fixed, Backing::Brk] {
+        let (mut area, faults) = touched(layout, backing, 2 << 20, 0);
+        assert_eq!(faults, 64, "{backing:?}");
+        assert_eq!(Scanner::open().unwrap().scan(&area).unwrap().present, 64, "{backing:?}");
+        area.release().unwrap();
+    }
+}
+
+#[test]
+fn windows_leave_gaps_that_are_not_mapped() {
+    let _alone = crate::alone();
+    let layout = Layout::windowed(4 << 20);
+    assert_eq!((layout.windows, layout.bytes()), (4, 4 << 20));
+    assert_eq!(layout.offset((1 << 20) + 5), (2 << 20) + 5);
+    assert_eq!(layout.position((2 << 20) + 5), (1 << 20) + 5);
+    let (area, faults) = touched(layout, Backing::Anonymous, 2 << 20, 0);
+    assert_eq!(faults, 1024);
+    drop(area);
+}
+
+#[test]
+fn fixed_lies_on_a_gibibyte() {
+    let _alone = crate::alone();
+    let layout = Layout::contiguous(BASE_PAGE);
+    let area = Area::reserve(layout, Backing::Fixed, BASE_PAGE, 0).unwrap();
+    assert_eq!(area.base() % (1 << 30), 0);
+}
