@@ -8,6 +8,7 @@
 mod allocators;
 mod fit;
 mod machine;
+mod malloc;
 mod outside;
 mod own;
 mod preload;
@@ -17,7 +18,6 @@ use std::{env, fs, path::PathBuf};
 
 use pagelab_record::{
     asked::{Lack, Own, Reach, Rung},
-    units::display_bytes,
     vocabulary::{
         knob,
         tried::{AS_SET_UP, PLAIN},
@@ -188,8 +188,8 @@ pub fn beside() -> Option<[Offer; 2]> {
 const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     plain,
     as_set_up,
-    malloc_thp,
-    malloc_hugetlb,
+    malloc::thp,
+    malloc::hugetlb,
     preload::malloc_keep,
     preload::populate,
     preload::maps_thp,
@@ -206,29 +206,13 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     own::own,
 ];
 
-const TUNABLES: &str = "GLIBC_TUNABLES";
-const HUGETLB: &str = "glibc.malloc.hugetlb";
 const PRELOAD: &str = "LD_PRELOAD";
-
-/// The variable with one tunable in place of what it says of it now.
-fn tunables(now: Option<&str>, name: &str, value: &str) -> (String, String) {
-    let is_other = |entry: &&str| {
-        !entry.is_empty() && entry.split_once('=').is_none_or(|(key, _)| key != name)
-    };
-    let kept = now.into_iter().flat_map(|now| now.split(':')).filter(is_other);
-    let all: Vec<String> = kept.map(ToOwned::to_owned).chain([format!("{name}={value}")]).collect();
-    (TUNABLES.to_owned(), all.join(":"))
-}
 
 /// The variable that has a library loaded before those that it names now.
 fn preloaded(library: &str) -> (String, String) {
     let before = env::var(PRELOAD).ok().filter(|before| !before.is_empty());
     let all = before.map_or(library.to_owned(), |before| format!("{library}:{before}"));
     (PRELOAD.to_owned(), all)
-}
-
-fn malloc(value: &str) -> Vec<(String, String)> {
-    vec![tunables(env::var(TUNABLES).ok().as_deref(), HUGETLB, value)]
 }
 
 fn lack(need: &str, cure: impl Into<String>) -> Lack {
@@ -246,7 +230,7 @@ fn words(words: &[&str]) -> Vec<String> {
 fn plain(ground: &Ground<'_>) -> Vec<Offer> {
     let is_glibc = ground.program.loader == Loader::Glibc;
     let start = Start {
-        environment: if is_glibc { malloc("0") } else { Vec::new() },
+        environment: if is_glibc { malloc::tunable("0") } else { Vec::new() },
         thp: Some(false),
         proof: Proof::BaseOnly,
         ..Start::default()
@@ -262,18 +246,6 @@ fn as_set_up(ground: &Ground<'_>) -> Vec<Offer> {
     let always = pmd.filter(|pmd| ground.pages.policy(*pmd) == Some(Policy::Always));
     rung.knob = always.map(knob::page);
     vec![Offer { rung, start: Start::default() }]
-}
-
-/// What is missing where the program must be one that glibc starts.
-fn not_by_glibc(program: &Program) -> Option<Lack> {
-    let cure = "try the rungs collapse and thp-always, which need nothing of the program";
-    match program.loader {
-        _ if program.is_setuid => {
-            Some(lack("a program that keeps its user: a setuid one ignores tunables", cure))
-        }
-        Loader::Glibc => None,
-        _ => Some(lack("a program that glibc starts: its malloc has the tunable", cure)),
-    }
 }
 
 /// What lets `madvise` have huge pages where nobody may have them now.
@@ -301,34 +273,6 @@ fn policy(ground: &Ground<'_>, pmd: u64, word: &str) -> Vec<(PathBuf, String)> {
     own.into_iter().chain([(global, word.to_owned())]).collect()
 }
 
-fn malloc_thp(ground: &Ground<'_>) -> Vec<Offer> {
-    let pmd = ground.pages.pmd_size().unwrap_or(2 << 20);
-    let how = "malloc asks for transparent huge pages";
-    let mut rung = rung("malloc-thp", how, Reach::Program, pmd);
-    rung.knob = Some(knob::MALLOC_THP.to_owned());
-    rung.lacks.extend(not_by_glibc(ground.program));
-    let settings = admitting(ground).unwrap_or_else(|lack| {
-        rung.lacks.push(lack);
-        Vec::new()
-    });
-    if !settings.is_empty() {
-        rung.reach = Reach::Machine;
-    }
-    rung.keep = words(&[
-        "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35)",
-        "systemd unit: Environment=GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-    ]);
-    "nothing: what it starts inherits it".clone_into(&mut rung.cost);
-    // glibc's commit 801deb07f6ec ends the string that it compares (2.38).
-    "glibc 2.35 to 2.37 compares what the kernel says of THP with a byte behind it, which is 0 in \
-     some runs only: in the others the tunable does nothing"
-        .clone_into(&mut rung.fickle);
-    let environment = malloc("1");
-    let start =
-        Start { environment, thp: Some(true), settings, proof: ANONYMOUS, ..Start::default() };
-    vec![Offer { rung, start }]
-}
-
 /// The pool of the machine's usual size of page: bytes of a page, and the knob.
 fn pool(ground: &Ground<'_>, rung: &mut Rung) -> Option<(u64, PathBuf)> {
     let size = ground.tree.field_number("proc/meminfo", "Hugepagesize").map(|kib| kib << 10);
@@ -348,28 +292,6 @@ fn pool(ground: &Ground<'_>, rung: &mut Rung) -> Option<(u64, PathBuf)> {
 const POOL_COST: &str = "the pool serves nobody else, used or not; a copy on write that finds it \
                          empty ends the program with SIGBUS";
 
-fn malloc_hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
-    let how = "malloc takes pages of the hugetlb pool, which is set aside for it";
-    let mut rung = rung("malloc-hugetlb", how, Reach::Machine, 2 << 20);
-    rung.lacks.extend(not_by_glibc(ground.program));
-    let Some((page, path)) = pool(ground, &mut rung) else {
-        return vec![Offer { rung, start: Start::default() }];
-    };
-    rung.keep = vec![
-        "environment: GLIBC_TUNABLES=glibc.malloc.hugetlb=2 (glibc 2.35)".to_owned(),
-        format!("sysctl: vm.nr_hugepages=N, pages of {}", display_bytes(page as f64)),
-    ];
-    POOL_COST.clone_into(&mut rung.cost);
-    let start = Start {
-        environment: malloc("2"),
-        pool: Some((page, path)),
-        proof: POOL,
-        only: Only::Alone,
-        ..Start::default()
-    };
-    vec![Offer { rung, start }]
-}
-
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, ffi::OsString};
@@ -377,15 +299,6 @@ mod tests {
     use pagelab_sys::process::preload::ORDERS;
 
     use super::*;
-
-    #[test]
-    fn a_tunable_replaces_itself_and_leaves_others_alone() {
-        let value = |now| tunables(now, HUGETLB, "1").1;
-        assert_eq!(value(None), "glibc.malloc.hugetlb=1");
-        assert_eq!(value(Some("")), "glibc.malloc.hugetlb=1");
-        let now = "glibc.malloc.hugetlb=2:glibc.malloc.arena_max=1";
-        assert_eq!(value(Some(now)), "glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1");
-    }
 
     const MM: &str = "sys/kernel/mm";
 

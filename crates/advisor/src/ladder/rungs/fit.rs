@@ -14,7 +14,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    ANONYMOUS, Ground, Offer, Start, TUNABLES, lack, malloc, policy,
+    ANONYMOUS, Ground, Offer, Start, lack, malloc, policy,
     preload::{loaded, not_preloaded},
     rung, words,
 };
@@ -70,11 +70,13 @@ pub(in crate::ladder) fn fit_to(start: &mut Start, chosen: &Chosen) {
         orders = orders.with(Order::Spare, LEAST);
     }
     let keys: Vec<String> = chosen.keys.iter().map(|key| format!("{key:x}")).collect();
-    start.environment.retain(|(name, _)| ![ORDERS, log::UNITS, TUNABLES].contains(&&**name));
+    start
+        .environment
+        .retain(|(name, _)| ![ORDERS, log::UNITS, malloc::TUNABLES].contains(&&**name));
     start
         .environment
         .extend([(ORDERS.to_owned(), orders.to_string()), (log::UNITS.to_owned(), keys.join(","))]);
-    start.environment.extend(malloc(if chosen.heap { "1" } else { "0" }));
+    start.environment.extend(malloc::tunable(if chosen.heap { "1" } else { "0" }));
 }
 
 /// A start on base pages in which the library notes who asks for memory.
@@ -104,10 +106,10 @@ mod tests {
         };
         assert_eq!(of(&start, log::UNITS), "a,1f");
         assert_eq!(of(&start, ORDERS), "units=2097152");
-        assert!(of(&start, TUNABLES).ends_with("glibc.malloc.hugetlb=0"));
+        assert!(of(&start, malloc::TUNABLES).ends_with("glibc.malloc.hugetlb=0"));
         chosen.heap = true;
         fit_to(&mut start, &chosen);
         assert_eq!(of(&start, ORDERS), "units=2097152,spare=2097152");
-        assert!(of(&start, TUNABLES).ends_with("glibc.malloc.hugetlb=1"));
+        assert!(of(&start, malloc::TUNABLES).ends_with("glibc.malloc.hugetlb=1"));
     }
 }

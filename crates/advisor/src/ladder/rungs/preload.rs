@@ -16,8 +16,9 @@ use pagelab_sys::{
 };
 
 use super::{
-    ANONYMOUS, Ground, Offer, Only, POOL, Proof, Start, admitting, lack, pool, preloaded, rung,
-    tunables, words,
+    ANONYMOUS, Ground, Offer, Only, POOL, Proof, Start, admitting, lack,
+    malloc::{TUNABLES, not_by_glibc, tunables},
+    pool, preloaded, rung, words,
 };
 use crate::ladder::program::Loader;
 
@@ -89,14 +90,14 @@ const KEEP: [(&str, &str); 3] = [
 pub(super) fn malloc_keep(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "malloc keeps what is freed, and gets memory in steps of 64 MiB: it faults once";
     let mut rung = rung("malloc-keep", how, Reach::Program, 0);
-    rung.lacks.extend(super::not_by_glibc(ground.program));
-    let now = std::env::var(super::TUNABLES).ok();
+    rung.lacks.extend(not_by_glibc(ground.program));
+    let now = std::env::var(TUNABLES).ok();
     let all =
         KEEP.iter().fold(now, |now, (name, value)| Some(tunables(now.as_deref(), name, value).1));
     let text: Vec<String> = KEEP.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    rung.keep = vec![format!("environment: {}={} (glibc 2.26)", super::TUNABLES, text.join(":"))];
+    rung.keep = vec![format!("environment: {}={} (glibc 2.26)", TUNABLES, text.join(":"))];
     "what it freed is held until it ends".clone_into(&mut rung.cost);
-    let environment = all.map(|all| (super::TUNABLES.to_owned(), all)).into_iter().collect();
+    let environment = all.map(|all| (TUNABLES.to_owned(), all)).into_iter().collect();
     vec![Offer { rung, start: Start { environment, ..Start::default() } }]
 }
 
