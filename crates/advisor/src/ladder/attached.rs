@@ -218,7 +218,7 @@ impl Attached {
         Ok(Once {
             elapsed_ns,
             scores: self.said(output)?,
-            ended: Ended { status: ExitStatus::default(), usage, at_ns },
+            ended: Ended { status: ExitStatus::default(), usage, peak: 0, at_ns },
             seen: eyes.close(),
             counters,
             digest: 0,

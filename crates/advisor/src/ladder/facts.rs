@@ -15,7 +15,8 @@ const OTHERS: &str = "the other rungs: this one changes nothing for it";
 pub(super) struct Facts {
     pub(super) elapsed_ns: u64,
     pub(super) exit: u64,
-    pub(super) peak: u64,
+    /// Bytes that it held at most, were all present that it shares.
+    pub(super) whole: u64,
     pub(super) processes: usize,
     pub(super) shares: bool,
     pub(super) digest: u64,
@@ -26,7 +27,7 @@ impl Facts {
         Self {
             elapsed_ns: once.elapsed_ns,
             exit: once.exit(),
-            peak: once.seen.peak,
+            whole: once.seen.whole(),
             processes: once.seen.processes.len(),
             shares: once.seen.shares(),
             digest: once.digest,

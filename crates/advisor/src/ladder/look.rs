@@ -70,12 +70,33 @@ impl Seen {
         self.mappings.values().map(|mapped| mapped.eligible).sum()
     }
 
-    /// Whether it has memory that it shares, beside its files.
-    pub fn shares(&self) -> bool {
-        let is_shared = |name: &String| {
+    /// With the kernel's word at its end, which does not depend on when somebody looked. It begins
+    /// with what the parent held, so one that is not well above that says nothing.
+    pub(super) fn at_its_end(mut self, peak: u64, of_parent: u64) -> Self {
+        if peak > of_parent + of_parent / 4 {
+            self.peak = self.peak.max(peak);
+        }
+        self
+    }
+
+    /// Memory that it shares, beside its files.
+    fn shared(&self) -> impl Iterator<Item = &Mapped> {
+        let is_shared = |name: &str| {
             ["/dev/zero", "/dev/shm/", "/SYSV", "/memfd:"].iter().any(|of| name.starts_with(of))
         };
-        self.mappings.iter().any(|(name, mapped)| is_shared(name) && mapped.resident > 1 << 20)
+        let shared = self.mappings.iter().filter(move |(name, _)| is_shared(name));
+        shared.map(|(_, mapped)| mapped).filter(|mapped| mapped.resident > 1 << 20)
+    }
+
+    /// Whether it has such memory.
+    pub fn shares(&self) -> bool {
+        self.shared().next().is_some()
+    }
+
+    /// Its peak, were all present that it shares: a pool has to have pages for a whole mapping, and
+    /// pages of larger sizes fill one that base pages leave half empty.
+    pub(super) fn whole(&self) -> u64 {
+        self.peak + self.shared().map(|of| of.size.saturating_sub(of.resident)).sum::<u64>()
     }
 
     fn take(&mut self, holding: Holding) {
@@ -172,6 +193,18 @@ struct Dear {
     taken: usize,
 }
 
+/// When a look comes in any case, where it costs no more than so much of the time: of a short
+/// program the first one, at which nothing is there yet, takes all that its looks may cost.
+const LATE: u64 = 80;
+const LATE_SHARE: u64 = 50;
+
+/// Nanoseconds from the start on until the late look at a program that takes `whole_ns`, where one
+/// look costs no more than all did so far; `None` behind it, or where it costs too much.
+fn late(whole_ns: u64, spent_ns: u64, last_ns: u64) -> Option<u64> {
+    let late = whole_ns / 100 * LATE;
+    (last_ns < late && spent_ns * 2 * LATE_SHARE <= whole_ns).then_some(late)
+}
+
 /// When dear looks are due, in hundredths of the time that the program is known to take: late,
 /// because most programs hold most in the end.
 const DUE: [u64; 6] = [10, 30, 60, 80, 92, 98];
@@ -228,6 +261,8 @@ impl Eyes {
         // What the cheap looks cost must be no more than their share by then.
         let cheap = self.spent_ns - self.pages.spent_ns - self.mappings.spent_ns;
         let due = (self.last_ns + soon).max(self.started_ns + cheap * SHARE);
+        let late = self.expected.whole_ns.and_then(|whole_ns| late(whole_ns, cheap, gone));
+        let due = late.map_or(due, |late| due.min(self.started_ns + late));
         due.saturating_sub(now)
     }
 
@@ -308,6 +343,39 @@ impl Eyes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_it_shares_is_counted_as_a_whole_and_other_memory_as_it_was_held() {
+        const MIB: u64 = 1 << 20;
+        let mapped = |size, resident| Mapped { size, resident, ..Mapped::default() };
+        let mappings = [
+            ("/dev/zero (deleted)", mapped(512 * MIB, 200 * MIB)),
+            ("anonymous", mapped(4096 * MIB, 90 * MIB)),
+            ("/memfd:doors", mapped(64 * MIB, 4096)),
+        ];
+        let mappings = mappings.map(|(name, mapped)| (name.to_owned(), mapped)).into();
+        let seen = Seen { peak: 300 * MIB, mappings, ..Seen::default() };
+        assert_eq!((seen.whole(), seen.shares()), (612 * MIB, true));
+    }
+
+    #[test]
+    fn a_short_program_is_looked_at_late_and_one_that_is_shorter_than_a_look_is_not() {
+        let ms = 1_000_000;
+        assert_eq!(late(50 * ms, ms / 4, ms), Some(40 * ms));
+        assert_eq!(late(50 * ms, ms / 4, 40 * ms), None, "it was there");
+        assert_eq!(late(5 * ms, ms / 4, ms), None, "a tenth of its time");
+    }
+
+    #[test]
+    fn a_peak_that_nobody_looked_at_is_known_at_the_end() {
+        let peak = |seen: u64, at_its_end, of_parent| {
+            let seen = Seen { peak: seen, ..Seen::default() };
+            seen.at_its_end(at_its_end, of_parent).peak
+        };
+        assert_eq!((peak(0, 64, 16), peak(2, 64, 16)), (64, 64));
+        // As much as was there at the fork, and more that was seen.
+        assert_eq!((peak(5, 17, 16), peak(99, 64, 16)), (5, 99));
+    }
 
     #[test]
     fn this_process_is_seen_and_a_missing_one_is_not_blind() {

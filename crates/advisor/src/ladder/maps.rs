@@ -93,6 +93,11 @@ impl Weight {
         }
         is_told.then_some(weight)
     }
+
+    /// All that is present, hugetlb pages not included.
+    pub(super) fn resident(&self) -> u64 {
+        self.anonymous + self.file + self.shared
+    }
 }
 
 /// A mapping, or all of one name.

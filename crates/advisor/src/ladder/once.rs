@@ -21,6 +21,7 @@ use super::{
     attend::{self, Attended, Stopped, Watch},
     load::{Load, Ready},
     look::{Expected, Eyes, Seen},
+    maps::Weight,
     outside::{Collapsed, Collapsing},
     preloaded::Sheet,
     program::Program,
@@ -82,8 +83,8 @@ pub struct Run<'r> {
     pub program: &'r Program,
     /// On what.
     pub start: &'r Start,
-    /// Nanoseconds that it takes as it is set up; `None` where nobody knows. Whatever takes many
-    /// times as long is ended.
+    /// Nanoseconds that it took on this rung before, or as it is set up; `None` where nobody knows.
+    /// Whatever takes many times as long is ended.
     pub usual_ns: Option<u64>,
     /// How it has to end, as [`Once::exit`] says; `None` where anything will do.
     pub exit: Option<u64>,
@@ -140,6 +141,7 @@ impl Run<'_> {
         let before = Counters::read(self.start.folio_kib());
         let door = self.group.map(MemoryGroup::door).transpose().map_err(Stopped::Start)?;
         let thp_disabled = self.start.thp.map(|allowed| !allowed);
+        let ours = Weight::of(std::process::id()).unwrap_or_default().resident();
         let before_it = Before { thp_disabled, group: door.as_ref() };
         let waiting = Waiting::prepare_with(command, before_it).map_err(Stopped::Start)?;
         let pid = waiting.pid();
@@ -177,7 +179,7 @@ impl Run<'_> {
             elapsed_ns,
             scores,
             ended,
-            seen: watch.eyes.close(),
+            seen: watch.eyes.close().at_its_end(ended.peak, ours),
             counters: Counters::read(self.start.folio_kib()).since(&before),
             digest: streams.digest().unwrap_or(0),
             collapsed: watch.collapsing.map(Collapsing::close).unwrap_or_default(),

@@ -71,8 +71,17 @@ impl Tally {
     /// The most bytes in the pages that its rung is about, of all runs; `None` where nobody could
     /// tell.
     pub fn obtained(&self) -> Option<u64> {
-        let large = self.series.iter().filter(|series| series.name == tried::LARGE);
-        let values = large.filter_map(|series| match &series.data {
+        self.most(tried::LARGE)
+    }
+
+    /// The most bytes that it held, of all runs; `None` where nobody could tell.
+    pub fn peak(&self) -> Option<u64> {
+        self.most(tried::PEAK)
+    }
+
+    fn most(&self, name: &str) -> Option<u64> {
+        let mine = self.series.iter().filter(|series| series.name == name);
+        let values = mine.filter_map(|series| match &series.data {
             Data::Values(values) => values.first().copied(),
             Data::Histogram(_) | Data::Summary(_) => None,
         });
@@ -109,7 +118,11 @@ impl Tally {
             (tried::LARGE, large),
         ];
         // Of a run that ended before the first look nothing is known, but what was counted.
-        let is_counted = |name: &str| name == tried::LARGE && offer.start.proof == Proof::Counted;
+        let is_counted = |name: &str| match name {
+            tried::LARGE => offer.start.proof == Proof::Counted,
+            tried::PEAK => seen.peak > 0,
+            _ => false,
+        };
         let memory = memory.into_iter().filter(|(name, _)| seen.looks > 0 || is_counted(name));
         let memory = memory.chain([(tried::GROUP_PEAK, once.group_peak)]);
         let memory = memory.filter_map(|(name, bytes)| Some((name, Unit::Bytes, bytes?)));

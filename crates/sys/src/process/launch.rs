@@ -165,6 +165,10 @@ pub struct Ended {
     /// What the kernel counted for it and for those of its children that it waited for, since the
     /// fork.
     pub usage: Usage,
+    /// The most bytes that it held at once, or one of its children that it waited for; hugetlb
+    /// pages are not among them. It begins with what we held at the fork (`exec_mmap` of Linux
+    /// 6.12 takes the mark of the memory that it replaces).
+    pub peak: u64,
     /// When it ended, by the clock that never jumps.
     pub at_ns: u64,
 }
@@ -221,10 +225,12 @@ impl Running {
             return Ok(None);
         }
         // SAFETY: zeroed at first, and filled by the call that found the child.
-        let usage = of_rusage(&unsafe { usage.assume_init() });
+        let usage = unsafe { usage.assume_init() };
+        let peak = usage.ru_maxrss.unsigned_abs() << 10;
+        let usage = of_rusage(&usage);
         let stamped = self.stamp.take().and_then(|stamp| stamp.join().ok());
         let at_ns = stamped.unwrap_or_else(monotonic_raw_ns);
-        Ok(Some(Ended { status: ExitStatus::from_raw(status), usage, at_ns }))
+        Ok(Some(Ended { status: ExitStatus::from_raw(status), usage, peak, at_ns }))
     }
 
     /// Asks it to end, insists after `patience`, and waits for that; `None` where not even that
