@@ -2,9 +2,9 @@
 //! Units of memory: what was asked for at one place of a program, of one power of two.
 //!
 //! The one idea: large memory is looked at when it is had, before anybody touches it. It is noted
-//! on the log, or advised as the list of units says; what is small passes through. Of what malloc
-//! gives, the page with its own words has been touched by then, as it would be for an author who
-//! advises behind malloc.
+//! on the log, or advised as the list of units says; what is small passes through. What malloc
+//! itself would give begins in a page with its own words, which is touched by then: so what is
+//! listed is had from the beginning of a huge page on, as its author is told to ask for it.
 
 use std::{
     ffi::{c_int, c_void},
@@ -19,6 +19,9 @@ use pagelab_sys::process::preload::{
 };
 
 use crate::{calls, is_ordered, log, sheet, site};
+
+/// Where memory begins that is to have huge pages.
+const HUGE: usize = 2 << 20;
 
 /// The least that any order is about.
 static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -45,6 +48,18 @@ pub(crate) fn is_large(bytes: usize) -> bool {
     bytes as u64 >= LEAST.load(Ordering::Relaxed)
 }
 
+fn is_listed(key: u64) -> bool {
+    let count = COUNT.load(Ordering::Acquire);
+    LISTED[..count].iter().any(|one| one.load(Ordering::Relaxed) == key)
+}
+
+/// Whether so much memory of malloc's is to have huge pages.
+#[cold]
+fn is_chosen(bytes: usize) -> bool {
+    let is_it = || is_listed(site::here().key(Way::Malloc, bytes as u64));
+    is_ordered(Order::Units, bytes) && calls::aside(is_it)
+}
+
 /// Memory was had.
 #[cold]
 pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
@@ -57,9 +72,7 @@ pub(crate) fn begin(way: Way, at: *mut c_void, length: usize) {
         let (time_ns, pid, address) = (calls::now_ns(), calls::process(), at.addr() as u64);
         log::add(&Entry::Begin { time_ns, pid, address, bytes, way, site });
     }
-    let key = site.key(way, bytes);
-    let count = COUNT.load(Ordering::Acquire);
-    let is_listed = LISTED[..count].iter().any(|one| one.load(Ordering::Relaxed) == key);
+    let is_listed = is_listed(site.key(way, bytes));
     let advice = if is_listed && is_ordered(Order::Units, length) {
         sheet::add(Counted::Asked, 1);
         libc::MADV_HUGEPAGE
@@ -113,7 +126,8 @@ fn given_back(at: *mut c_void) {
 /// `malloc(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
-    had((BEHIND.malloc)(bytes), bytes)
+    let is_whole = is_large(bytes) && is_chosen(bytes);
+    had(if is_whole { (BEHIND.memalign)(HUGE, bytes) } else { (BEHIND.malloc)(bytes) }, bytes)
 }
 
 /// `calloc(3)`.

@@ -2,7 +2,8 @@
 //!
 //! The one idea: the least memory that holds so much gain is a knapsack; taken by gain for each
 //! byte, best first, it is solved but for one unit, and where that one could be cut, what is held
-//! would be the least that any choice can do: so the bound is told with the choice.
+//! would be the least that any choice can do: so the bound is told with the choice. What comes is
+//! less than what is promised now and then, so whatever else fits into little memory is taken too.
 
 /// What a unit promises.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +28,11 @@ pub struct Choice {
 }
 
 /// The share of the gain that is to be had.
-pub const SHARE: f64 = 0.85;
+pub const SHARE: f64 = 0.9;
+/// Of what all that gain would hold for nothing, so much is little, where it brings a hundredth of
+/// the gain and more.
+const LITTLE: f64 = 0.4;
+const WORTH: f64 = 0.01;
 /// One of so many bytes for nothing is as good as none.
 const FREE: u64 = 64;
 
@@ -57,10 +62,17 @@ pub fn choose(promises: &[Promise], share: f64) -> Choice {
             chosen.retain(|other| *other != at);
         }
     }
-    let is_free = |at: &usize| of(*at).extra <= of(*at).touched / FREE;
-    let free = gains.iter().filter(|at| is_free(at) && !chosen.contains(at));
-    let free: Vec<usize> = free.copied().collect();
-    chosen.extend(free);
+    let held = |units: &[usize]| units.iter().map(|at| of(*at).extra).sum::<u64>();
+    let (mut taken, held_by_all) = (held(&chosen), held(&gains));
+    for at in best.into_iter().filter(|at| !chosen.contains(at)).collect::<Vec<_>>() {
+        let Promise { extra, touched, gain_ns } = of(at);
+        let is_free = extra <= touched / FREE;
+        let is_little = (taken + extra) as f64 <= held_by_all as f64 * LITTLE;
+        if is_free || is_little && gain_ns >= all * WORTH {
+            taken += extra;
+            chosen.push(at);
+        }
+    }
     chosen.sort_unstable();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "of bytes")]
     Choice { chosen, gains, bound: bound.floor() as u64 }
@@ -77,10 +89,10 @@ mod tests {
     }
 
     #[test]
-    fn the_dense_one_is_chosen_and_the_sparse_ones_are_not() {
+    fn the_dense_ones_are_chosen_and_the_sparse_one_is_not() {
         let all = [(900, 0), (60, 1 << 20), (40, 1 << 24), (-5, 1 << 26)].map(promise);
         let choice = choose(&all, SHARE);
-        assert_eq!((choice.chosen, choice.gains), (vec![0], vec![0, 1, 2]));
+        assert_eq!((choice.chosen, choice.gains), (vec![0, 1], vec![0, 1, 2]), "1 of 17 is little");
         assert_eq!(choice.bound, 0);
     }
 
@@ -90,6 +102,14 @@ mod tests {
         all[2].touched = 6400;
         assert_eq!(choose(&all, SHARE).chosen, [0, 2]);
         assert_eq!(choose(&[], SHARE), Choice::default());
+    }
+
+    #[test]
+    fn what_fits_into_little_memory_is_taken_too() {
+        let all = [(950, 100), (30, 100), (15, 100), (5, 300)].map(promise);
+        assert_eq!(choose(&all, SHARE).chosen, [0, 1], "200 of 600 are little, 300 are not");
+        let all = [(950, 100), (5, 10), (45, 900)].map(promise);
+        assert_eq!(choose(&all, SHARE).chosen, [0], "what brings nothing is not worth little");
     }
 
     fn sums(all: &[Promise], chosen: &[usize]) -> (f64, u64) {

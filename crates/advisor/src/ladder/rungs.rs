@@ -197,6 +197,7 @@ const ROWS: &[fn(&Ground<'_>) -> Vec<Offer>] = &[
     machine::mthp,
     machine::shared_memory,
     preload::shared_pool,
+    fit::fit_none,
     fit::fit,
     fit::fit_all,
     allocators::allocators,

@@ -92,8 +92,9 @@ pub const ARM: &str = super::arm::PROGRAM;
 /// The rungs that every other is set beside, by name.
 pub const PLAIN: &str = "plain";
 pub const AS_SET_UP: &str = "as-set-up";
-/// The rungs of single mappings: those that are worth it, and all that gain; and the rungs of all
-/// mappings that they stand beside.
+/// The rungs of single mappings: those that are worth it, and all that gain; base pages with the
+/// same library, which they are set beside; and the rungs of all mappings.
 pub const FIT: &str = "fit";
 pub const FIT_ALL: &str = "fit-all";
+pub const FIT_NONE: &str = "fit-none";
 pub const WHOLE: [&str; 3] = ["malloc-thp", "maps-thp", "thp-always"];

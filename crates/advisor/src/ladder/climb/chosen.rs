@@ -31,7 +31,7 @@ impl Climb<'_> {
 
     /// Those that go on in any case.
     fn always(&self) -> Vec<usize> {
-        let names = [tried::PLAIN, tried::AS_SET_UP, tried::FIT];
+        let names = [tried::PLAIN, tried::AS_SET_UP, tried::FIT, tried::FIT_NONE];
         let goes_on = |at: &usize| {
             let Rung { offer, tally, .. } = &self.rungs[*at];
             names.contains(&offer.rung.name.as_str())
@@ -74,7 +74,10 @@ impl Climb<'_> {
         let Some(plain) = self.plain() else { return Vec::new() };
         let best = self.ranked().into_iter().take(course::BEST);
         let told = self.always().into_iter().chain(best).map(|at| &self.rungs[at]);
-        let beside = told.filter(|rung| rung.offer.rung.name != tried::PLAIN).filter_map(|rung| {
+        let is_told = |rung: &&Rung| {
+            ![tried::PLAIN, tried::FIT_NONE].contains(&rung.offer.rung.name.as_str())
+        };
+        let beside = told.filter(is_told).filter_map(|rung| {
             let ratio = course::ratio(&self.rounds_of(rung), plain.tally.goal())?;
             Some((rung.offer.rung.name.clone(), ratio))
         });
@@ -99,7 +102,9 @@ impl Climb<'_> {
         let of = |name| self.rungs.iter().find(|rung| rung.offer.rung.name == name);
         [tried::PLAIN, tried::AS_SET_UP].into_iter().filter_map(of).all(|base| {
             let others = self.active.iter().map(|at| &self.rungs[*at]);
-            let others = others.filter(|rung| rung.offer.rung.name != base.offer.rung.name);
+            let others = others.filter(|rung| {
+                ![base.offer.rung.name.as_str(), tried::FIT_NONE].contains(&&*rung.offer.rung.name)
+            });
             let rounds: Vec<_> = others.map(|rung| self.rounds_of(rung)).collect();
             let rounds: Vec<Rounds<'_>> = rounds.iter().map(Vec::as_slice).collect();
             let judged = course::judged(&rounds, base.tally.goal(), self.looks, self.delta);

@@ -25,7 +25,7 @@ impl Climb<'_> {
         let is_same = chosen == gains;
         for rung in &mut self.rungs {
             let wanted = match rung.offer.rung.name.as_str() {
-                tried::FIT => chosen.clone(),
+                tried::FIT | tried::FIT_NONE => chosen.clone(),
                 tried::FIT_ALL if is_same && chosen.as_ref().is_ok_and(|c| !c.is_empty()) => {
                     Err("more mappings that gain than are chosen: it would be fit again")
                 }
@@ -34,6 +34,8 @@ impl Climb<'_> {
             };
             let need = match wanted {
                 Ok(wanted) if wanted.is_empty() => "a mapping that huge pages would gain time in",
+                // Its orders are none, whatever is chosen.
+                Ok(_) if rung.offer.rung.name == tried::FIT_NONE => continue,
                 Ok(wanted) => {
                     rungs::fit_to(&mut rung.offer.start, &wanted);
                     continue;

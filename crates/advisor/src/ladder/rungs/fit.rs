@@ -2,7 +2,9 @@
 //!
 //! The one idea: the library that is preloaded advises memory as the program asks for it, by who
 //! asks; malloc's heap has its tunable, and then whatever else malloc gives is advised against
-//! ([`crate::fit`]). Which they are is written into the start when it is known.
+//! ([`crate::fit`]). Which they are is written into the start when it is known. The library stands
+//! before every call of malloc, which an author who writes the same advice does not pay for: so
+//! there is a rung on which it advises nothing.
 
 use pagelab_record::{
     asked::{Reach, Rung},
@@ -14,7 +16,7 @@ use pagelab_sys::{
 };
 
 use super::{
-    ANONYMOUS, Ground, Offer, Start, lack, malloc, policy,
+    ANONYMOUS, Ground, Offer, Start, lack, malloc, plain, policy,
     preload::{loaded, not_preloaded},
     rung, words,
 };
@@ -31,6 +33,21 @@ pub(super) fn fit(ground: &Ground<'_>) -> Vec<Offer> {
 pub(super) fn fit_all(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "every mapping that gains asks for huge pages, whatever memory it takes";
     offered(ground, tried::FIT_ALL, how)
+}
+
+/// What the others are set beside: plain, but for the library.
+pub(super) fn fit_none(ground: &Ground<'_>) -> Vec<Offer> {
+    let how = "base pages with the library that advises mappings, which advises none: its own cost";
+    let offers = plain(ground).into_iter().filter(|_| ground.fits);
+    let with_library = |Offer { mut start, .. }: Offer| {
+        let mut rung = rung(tried::FIT_NONE, how, Reach::Program, 0);
+        rung.lacks.extend(not_preloaded(ground));
+        start.environment.extend(loaded(ground, Orders::default()));
+        start.preload = true;
+        fit_to(&mut start, &Chosen::default());
+        Offer { rung, start }
+    };
+    offers.map(with_library).collect()
 }
 
 fn offered(ground: &Ground<'_>, name: &str, how: &str) -> Vec<Offer> {

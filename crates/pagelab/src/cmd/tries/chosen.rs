@@ -31,7 +31,7 @@ pub(super) fn chosen(asked: &Try, program: &Program) -> Result<Vec<Offer>, Failu
             names.join(", ")
         )));
     }
-    let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT];
+    let always = [tried::PLAIN, tried::AS_SET_UP, tried::FIT, tried::FIT_NONE];
     offers.retain(|Offer { rung, .. }| {
         let name = &rung.name.as_str();
         let is_asked = match (asked.fit, asked.rung.is_empty()) {

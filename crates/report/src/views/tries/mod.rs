@@ -201,8 +201,8 @@ impl<'r> Tried<'r> {
                 let ratio = ratio(row, base, &goal.series, Clock::Wall);
                 let look = row.entry.counter(tried::LOOKS).unwrap_or(1).max(1);
                 let look = u32::try_from(look).ok();
-                // A screen asks nothing: it only says who goes on.
-                if row.rounds * 2 > most {
+                // A screen asks nothing: it only says who goes on. Nobody chooses what only costs.
+                if row.rounds * 2 > most && row.rung.name != tried::FIT_NONE {
                     let question = |ratio| Question { ratio, better: goal.better, look };
                     family.extend(ratio.map(|ratio| (at, question(ratio))));
                 }
