@@ -1,13 +1,15 @@
 //! Whether another tool measures the same number: `hyperfine`, beside `pagelab try`.
 //!
 //! The one idea: the rung of malloc's tunable is an environment variable, so `hyperfine` can time
-//! it with the same settings; ratios of the same two things have intervals that overlap.
+//! it with the same settings; ratios of the same two things have intervals that overlap. It goes
+//! through its commands one after the other, and a machine drifts: so it is called several times
+//! for a few runs of each, the other way round every second time.
 
 use std::{fmt::Write as _, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     programs::{Program, kept},
@@ -19,8 +21,9 @@ const RUNG: &str = "malloc-thp";
 /// Half of an interval that is as narrow as that of the other tool has to be.
 const NARROW: f64 = 0.05;
 
-/// How often a program is timed on each side.
-const RUNS: &str = "40";
+/// How often the other tool is called, and how often a program is timed on each side by a call.
+const CALLS: usize = 10;
+const RUNS: &str = "4";
 /// The environment of the rung.
 const TUNED: &str = "env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ";
 /// Takes and touches more memory than any of the programs has.
@@ -61,7 +64,8 @@ pub(crate) fn timed(
     Ok(Beside::of(&program.name, reports, &timed))
 }
 
-/// What `hyperfine` measures of a program as it is set up and with malloc's tunable, as JSON.
+/// What `hyperfine` measures of a program as it is set up and with malloc's tunable, as JSON in its
+/// form.
 fn hyperfine(program: &Program, work: &Path) -> Result<String> {
     let quoted = |word: &str| format!("'{}'", word.replace('\'', "'\\''"));
     let words: Vec<String> = program.words()?.iter().map(|word| quoted(word)).collect();
@@ -71,17 +75,29 @@ fn hyperfine(program: &Program, work: &Path) -> Result<String> {
         Some(input) => format!("sh -c {}", quoted(&format!("exec {line_of} < {}", quoted(input)))),
         None => line_of.clone(),
     };
-    let mut command = Command::new("hyperfine");
-    command.args(["--style", "none", "--warmup", "1", "--runs", RUNS, "-N"]);
-    // As `try` has it: output goes to a file, and memory that a host may have is touched ahead.
-    command.args(["--output", "./hyperfine.out", "--prepare", &format!("{TUNED}{WARM}")]);
-    command.args(["--export-json", "hyperfine.json"]);
-    command.args([format!("env {}", started()), format!("{TUNED}{}", started())]);
-    let status = command.current_dir(work).status().with_context(|| line(&command))?;
-    if !status.success() {
-        bail!("{} ended with {status}", line(&command));
+    let sides = [format!("env {}", started()), format!("{TUNED}{}", started())];
+    let mut times: [Vec<Value>; 2] = Default::default();
+    for call in 0..CALLS {
+        let order = if call % 2 == 0 { [0, 1] } else { [1, 0] };
+        let mut command = Command::new("hyperfine");
+        command.args(["--style", "none", "--runs", RUNS, "-N"]);
+        // Nobody's first run counts, and the files of a program are read once.
+        command.args(["--warmup", if call == 0 { "1" } else { "0" }]);
+        // As `try` has it: output goes to a file, and memory that a host may have is touched ahead.
+        command.args(["--output", "./hyperfine.out", "--prepare", &format!("{TUNED}{WARM}")]);
+        command.args(["--export-json", "hyperfine.json"]).args(order.map(|side| &sides[side]));
+        let status = command.current_dir(work).status().with_context(|| line(&command))?;
+        if !status.success() {
+            bail!("{} ended with {status}", line(&command));
+        }
+        let told: Value = serde_json::from_str(&fs::read_to_string(work.join("hyperfine.json"))?)?;
+        for (nth, side) in order.into_iter().enumerate() {
+            times[side]
+                .extend(told["results"][nth]["times"].as_array().into_iter().flatten().cloned());
+        }
     }
-    Ok(fs::read_to_string(work.join("hyperfine.json"))?)
+    let [now, with] = times.map(|times| json!({ "times": times }));
+    Ok(json!({ "results": [now, with] }).to_string())
 }
 
 /// A rung of a report.
@@ -182,8 +198,6 @@ pub(crate) fn table(beside: &[Beside]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -12,49 +12,23 @@ mod score;
 use std::fs;
 
 use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches, value_parser};
+use clap::{Arg, ArgMatches};
 
 use self::score::{Score, table};
 use crate::{
     beside,
-    programs::{self, Failures, kept},
-    shell::enter_root,
+    programs::{self, Asked, Failures, kept},
 };
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    command
-        .arg(
-            Arg::new("dir")
-                .long("dir")
-                .default_value("target/explain-score")
-                .help("Where runs are kept; what is there is not done again"),
-        )
-        .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
-        .arg(
-            Arg::new("budget")
-                .long("budget")
-                .value_parser(value_parser!(f64))
-                .default_value("120")
-                .help("Seconds for each program"),
-        )
-        .arg(
-            Arg::new("rung")
-                .long("rung")
-                .help("These rungs of try only; some change the machine's settings for a run"),
-        )
-        .arg(Arg::new("only").long("only").help("This program only, by its name"))
+    let rung = Arg::new("rung").long("rung");
+    let keep = Arg::new("keep").long("keep").action(clap::ArgAction::SetTrue);
+    programs::arguments(command, "target/explain-score", "120")
+        .arg(rung.help("These rungs of try only; some change the machine's settings for a run"))
         .arg(beside::argument())
-        .arg(
-            Arg::new("keep")
-                .long("keep")
-                .action(clap::ArgAction::SetTrue)
-                .help("Write what came of it into records/, for docs/explain.md"),
-        )
+        .arg(keep.help("Write what came of it into records/, for docs/explain.md"))
 }
-
-/// Rounds that no budget holds.
-const MOST: &str = "1000";
 
 /// The page's name for what came of it.
 const RECORD: &str = "records/explain-score.txt";
@@ -64,34 +38,27 @@ const RECORD: &str = "records/explain-score.txt";
 /// # Errors
 /// When a run cannot be made or read.
 pub(crate) fn explain_score(matches: &ArgMatches) -> Result<()> {
-    enter_root()?;
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let binary = fs::canonicalize(text("binary"))
-        .with_context(|| format!("{}: cargo build --release", text("binary")))?;
-    let (dir, work) = programs::folders(text("dir"))?;
-    let budget = matches.get_one("budget").copied().unwrap_or(120.0_f64);
+    let asked = Asked::of(matches)?;
     // What is decided about a rung need not be about its prediction.
-    let mut flags =
-        ["--rounds", MOST, "--min-rounds", MOST, "--budget"].map(str::to_owned).to_vec();
-    flags.push(budget.to_string());
+    let mut flags = ["--rounds", programs::MOST, "--min-rounds", programs::MOST, "--budget"]
+        .map(str::to_owned)
+        .to_vec();
+    flags.push(asked.budget.clone());
     let rung = matches.get_one::<String>("rung");
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
-    let only = matches.get_one::<String>("only");
-    let (here, missing) = programs::here(programs::Score::Explain, only, &work)?;
+    let (here, missing) = asked.programs(programs::Score::Explain)?;
     let is_beside = beside::asked(matches)?;
     let (mut scores, mut besides, mut failures) = (Vec::new(), Vec::new(), Failures::default());
     for program in &here {
-        let report = kept(&dir.join(format!("{}.json", program.name)), || {
-            program.prepared(&work)?;
-            program.tried(&binary, &work, &dir.join(&program.name), &flags)
-        });
+        let file = |what: &str| asked.dir.join(format!("{}{what}", program.name));
+        let report = kept(&file(".json"), || program.tried(&asked, &file(""), &flags));
         let Some(report) = failures.passed(program, report) else { continue };
         let score = Score::of(&program.name, &report);
         print!("{}", score.lines());
         scores.push(score);
         if is_beside {
-            let file = dir.join(format!("{}-hyperfine.json", program.name));
-            let one = beside::timed(program, &[&report], &work, &file);
+            let file = file("-hyperfine.json");
+            let one = beside::timed(program, &[&report], &asked.work, &file);
             besides.extend(failures.passed(program, one).flatten());
         }
     }

@@ -4,16 +4,11 @@
 //! has a gain that is sure; a program without one has nothing to choose from, and is named. Memory
 //! that all mappings do not take is spared by any choice.
 
-use std::fs;
-
-use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches, value_parser};
+use anyhow::Result;
+use clap::ArgMatches;
 use serde_json::Value;
 
-use crate::{
-    programs::{self, Failures, Score, kept},
-    shell::enter_root,
-};
+use crate::programs::{self, Asked, Failures, Score, kept};
 
 /// A choice is good that gives so much of the gain, for no more than so much of the memory.
 const GAIN: f64 = 0.85;
@@ -21,13 +16,7 @@ const MEMORY: f64 = 0.40;
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let dir = Arg::new("dir").long("dir").default_value("target/fit-score");
-    let budget = Arg::new("budget").long("budget").value_parser(value_parser!(f64));
-    command
-        .arg(dir.help("Where runs are kept; what is there is not done again"))
-        .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
-        .arg(budget.default_value("60").help("Seconds for each program"))
-        .arg(Arg::new("only").long("only").help("This program only, by its name"))
+    programs::arguments(command, "target/fit-score", "60")
 }
 
 /// Goes through the programs, prints what came of each, and sums up.
@@ -35,22 +24,14 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
 /// # Errors
 /// When a run cannot be made or read.
 pub(crate) fn fit_score(matches: &ArgMatches) -> Result<()> {
-    enter_root()?;
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let binary = fs::canonicalize(text("binary"))
-        .with_context(|| format!("{}: cargo build --release", text("binary")))?;
-    let (dir, work) = programs::folders(text("dir"))?;
-    let budget = matches.get_one("budget").copied().unwrap_or(60.0_f64).to_string();
-    let flags = ["--fit", "--budget", &budget].map(str::to_owned);
-    let (here, _) = programs::here(Score::Fit, matches.get_one::<String>("only"), &work)?;
+    let asked = Asked::of(matches)?;
+    let flags = ["--fit", "--budget", &asked.budget].map(str::to_owned);
+    let (here, _) = asked.programs(Score::Fit)?;
     let (mut fits, mut failures) = (Vec::new(), Failures::default());
     println!("{HEADING}");
     for program in &here {
-        let file = |what: &str| dir.join(format!("{}{what}", program.name));
-        let report = kept(&file(".json"), || {
-            program.prepared(&work)?;
-            program.tried(&binary, &work, &file(""), &flags)
-        });
+        let file = |what: &str| asked.dir.join(format!("{}{what}", program.name));
+        let report = kept(&file(".json"), || program.tried(&asked, &file(""), &flags));
         let Some(report) = failures.passed(program, report) else { continue };
         let fit = Fit::of(&program.name, &report);
         println!("{}", fit.line());

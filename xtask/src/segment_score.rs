@@ -21,10 +21,7 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::Value;
 
-use crate::{
-    programs::{self, Score},
-    shell::enter_root,
-};
+use crate::programs::{self, Asked, Score};
 
 /// The arms, as `try` calls them.
 const PLAIN: &str = "plain";
@@ -37,20 +34,11 @@ const TIE: f64 = 0.03;
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let budget = Arg::new("budget").long("budget").value_parser(value_parser!(f64));
     let rounds = Arg::new("rounds").long("rounds").value_parser(value_parser!(u32));
-    command
-        .arg(Arg::new("dir").long("dir").default_value("target/segment-score"))
-        .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
-        .arg(budget.default_value("40").help("Seconds for each program"))
+    let figures = Arg::new("figures").long("figures").action(ArgAction::SetTrue);
+    programs::arguments(command, "target/segment-score", "40")
         .arg(rounds.help("Rounds of each program, as far as the budget goes"))
-        .arg(Arg::new("only").long("only").help("This program only, by its name"))
-        .arg(
-            Arg::new("figures")
-                .long("figures")
-                .action(ArgAction::SetTrue)
-                .help("What segments cost by themselves, and no program"),
-        )
+        .arg(figures.help("What segments cost by themselves, and no program"))
 }
 
 /// Tries each program, and prints a line for it.
@@ -58,33 +46,19 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
 /// # Errors
 /// When a run cannot be made or read.
 pub(crate) fn segment_score(matches: &ArgMatches) -> Result<()> {
-    enter_root()?;
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let binary = fs::canonicalize(text("binary"))
-        .with_context(|| format!("{}: cargo build --release", text("binary")))?;
-    let (dir, work) = programs::folders(text("dir"))?;
+    let asked = Asked::of(matches)?;
     if matches.get_flag("figures") {
-        return figures::print(&binary, &dir);
+        return figures::print(&asked.binary, &asked.dir);
     }
-    let budget = matches.get_one("budget").copied().unwrap_or(40.0_f64).to_string();
     let rungs = format!("{SEGMENT},{THP}");
-    let mut flags = vec!["--no-prediction", "--budget", &budget, "--rung", &rungs];
+    let mut flags = vec!["--no-prediction", "--budget", &asked.budget, "--rung", &rungs];
     let rounds = matches.get_one::<u32>("rounds").map(u32::to_string);
     flags.extend(rounds.iter().flat_map(|all| ["--rounds", all, "--min-rounds", all]));
     let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
-    let only = matches.get_one::<String>("only");
     println!("program   peak      to plain                       to glibc's hugetlb=1");
-    for program in programs::of(Score::Segment)? {
-        if only.is_some_and(|only| *only != program.name) {
-            continue;
-        }
-        if !program.is_here(&work) {
-            println!("skipped: {} is not here: {}", program.name, program.cure);
-            continue;
-        }
-        program.prepared(&work)?;
-        let run = dir.join(&program.name);
-        let report = serde_json::from_str(&program.tried(&binary, &work, &run, &flags)?)?;
+    for program in asked.programs(Score::Segment)?.0 {
+        let run = asked.dir.join(&program.name);
+        let report = serde_json::from_str(&program.tried(&asked, &run, &flags)?)?;
         let arms = Arms::of(&run.join("journal.jsonl"), program.serves.is_some())?;
         println!("{:<9} {}", program.name, arms.line(&Came::of(&report, THP)));
     }

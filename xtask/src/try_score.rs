@@ -8,28 +8,19 @@
 
 mod verdict;
 
-use std::fs;
-
-use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches, value_parser};
+use anyhow::Result;
+use clap::{Arg, ArgMatches};
 
 use self::verdict::{HEADING, Repeated, table};
 use crate::{
     beside,
-    programs::{self, Failures, Planted, Score, kept},
-    shell::enter_root,
+    programs::{self, Asked, Failures, Planted, Score, kept},
 };
 
 /// Adds what the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
-    let dir = Arg::new("dir").long("dir").default_value("target/try-score");
-    let budget = Arg::new("budget").long("budget").value_parser(value_parser!(f64));
-    command
-        .arg(dir.help("Where runs are kept; what is there is not done again"))
-        .arg(Arg::new("binary").long("binary").default_value("target/release/pagelab"))
-        .arg(budget.default_value("60").help("Seconds for each of the two runs of a program"))
+    programs::arguments(command, "target/try-score", "60")
         .arg(Arg::new("rung").long("rung").help("These rungs of try only"))
-        .arg(Arg::new("only").long("only").help("This program only, by its name"))
         .arg(beside::argument())
 }
 
@@ -38,28 +29,19 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
 /// # Errors
 /// When a run cannot be made or read.
 pub(crate) fn try_score(matches: &ArgMatches) -> Result<()> {
-    enter_root()?;
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let binary = fs::canonicalize(text("binary"))
-        .with_context(|| format!("{}: cargo build --release", text("binary")))?;
-    let (dir, work) = programs::folders(text("dir"))?;
-    let budget = matches.get_one("budget").copied().unwrap_or(60.0_f64);
-    let mut flags =
-        ["--no-prediction", "--budget", &budget.to_string()].map(str::to_owned).to_vec();
+    let asked = Asked::of(matches)?;
+    let flags = ["--no-prediction", "--rounds", programs::MOST, "--budget", &asked.budget];
+    let mut flags = flags.map(str::to_owned).to_vec();
     let rung = matches.get_one::<String>("rung");
     flags.extend(rung.into_iter().flat_map(|rung| ["--rung".to_owned(), rung.clone()]));
     let is_beside = beside::asked(matches)?;
-    let only = matches.get_one::<String>("only");
-    let (here, _) = programs::here(Score::Try, only, &work)?;
+    let (here, _) = asked.programs(Score::Try)?;
     let (mut repeated, mut beside, mut failures) = (Vec::new(), Vec::new(), Failures::default());
     println!("{HEADING}");
     for program in &here {
-        let file = |what: &str| dir.join(format!("{}-{what}", program.name));
+        let file = |what: &str| asked.dir.join(format!("{}-{what}", program.name));
         let run = |nth: &str| {
-            kept(&file(&format!("{nth}.json")), || {
-                program.prepared(&work)?;
-                program.tried(&binary, &work, &file(nth), &flags)
-            })
+            kept(&file(&format!("{nth}.json")), || program.tried(&asked, &file(nth), &flags))
         };
         let both = run("1").and_then(|one| Ok([one, run("2")?]));
         let Some(both) = failures.passed(program, both) else { continue };
@@ -69,7 +51,7 @@ pub(crate) fn try_score(matches: &ArgMatches) -> Result<()> {
         repeated.push(said);
         if is_beside {
             let file = file("hyperfine.json");
-            let one = beside::timed(program, &both.each_ref(), &work, &file);
+            let one = beside::timed(program, &both.each_ref(), &asked.work, &file);
             beside.extend(failures.passed(program, one).flatten());
         }
     }

@@ -4,6 +4,8 @@
 //! cure, before any other runs. What came of a program is on the disk before the next one starts,
 //! and one that fails is named at the end: the list can be gone through in pieces.
 
+mod asked;
+
 use std::{
     fs::{self, File},
     io::Write as _,
@@ -15,6 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use self::asked::{Asked, arguments};
 use crate::shell::{find, line};
 
 /// Who goes through a program.
@@ -82,6 +85,9 @@ struct Table {
     program: Vec<Program>,
 }
 
+/// Rounds that no budget holds.
+pub(crate) const MOST: &str = "1000";
+
 /// Stands for the repository in the words of a program.
 const ROOT: &str = "@root@";
 
@@ -89,7 +95,7 @@ const ROOT: &str = "@root@";
 ///
 /// # Errors
 /// When the table cannot be read.
-pub(crate) fn of(score: Score) -> Result<Vec<Program>> {
+fn of(score: Score) -> Result<Vec<Program>> {
     let table: Table = toml::from_str(include_str!("programs.toml"))?;
     let is_mine = |program: &Program| match score {
         // A choice is between mappings of one program, whoever goes through it otherwise.
@@ -114,20 +120,17 @@ impl Program {
     }
 
     /// Says that it comes next, and makes what it needs.
-    pub(crate) fn prepared(&self, work: &Path) -> Result<()> {
+    fn prepared(&self, work: &Path) -> Result<()> {
         eprintln!("{} ({})", self.name, self.kind);
         let Some(prepare) = &self.prepare else { return Ok(()) };
         shell(prepare, work).with_context(|| format!("preparing {}", self.name))
     }
 
-    /// Tries it, with these flags, into a run of this name; the report, as JSON.
-    pub(crate) fn tried(
-        &self,
-        binary: &Path,
-        work: &Path,
-        run: &Path,
-        flags: &[String],
-    ) -> Result<String> {
+    /// Makes what it needs, and tries it, with these flags, into a run of this name; the report, as
+    /// JSON.
+    pub(crate) fn tried(&self, asked: &Asked, run: &Path, flags: &[String]) -> Result<String> {
+        let Asked { binary, work, .. } = asked;
+        self.prepared(work)?;
         // What a program that was not finished left behind.
         let _ = fs::remove_dir_all(run);
         let mut command = Command::new(binary);
@@ -157,11 +160,7 @@ impl Program {
 ///
 /// # Errors
 /// When the table cannot be read.
-pub(crate) fn here(
-    score: Score,
-    only: Option<&String>,
-    work: &Path,
-) -> Result<(Vec<Program>, Vec<Program>)> {
+fn here(score: Score, only: Option<&String>, work: &Path) -> Result<(Vec<Program>, Vec<Program>)> {
     let mut programs = of(score)?;
     programs.retain(|program| only.is_none_or(|only| *only == program.name));
     let (here, missing): (Vec<_>, _) =
@@ -220,7 +219,7 @@ impl Failures {
 ///
 /// # Errors
 /// When they cannot be made.
-pub(crate) fn folders(dir: &str) -> Result<(PathBuf, PathBuf)> {
+fn folders(dir: &str) -> Result<(PathBuf, PathBuf)> {
     let work = Path::new(dir).join("work");
     fs::create_dir_all(&work)?;
     Ok((fs::canonicalize(dir)?, fs::canonicalize(work)?))
