@@ -352,6 +352,6 @@ fn where_the_chosen_mappings_were_not_run_nothing_is_said_to_be_shown() {
     let skipped = Came { rounds: 0, ..came(tried::FIT, Reach::Program, 1, 480, 0) };
     let rungs = [came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0), skipped];
     let text = asked(&rungs, &[units()], |asked| asked.fits = true).terminal(PLAIN);
-    let said = "1 of 3 mappings were chosen, and nothing was shown: it needs root.";
+    let said = "1 of 3 mappings was chosen, and nothing was shown: it needs root.";
     assert!(text.contains(said), "{text}");
 }

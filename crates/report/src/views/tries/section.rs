@@ -236,6 +236,7 @@ fn verdict(tried: &Tried<'_>, row: &Row<'_>) -> Cell {
             Cell::toned(plain.judged.verdict.name(), tone)
         }
         _ if is_base => Cell::toned("the base", Tone::Quiet),
+        _ if row.rung.name == tried::FIT_NONE => Cell::toned("the base of fit", Tone::Quiet),
         _ => Cell::toned("screened", Tone::Quiet),
     }
 }

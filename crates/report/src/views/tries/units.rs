@@ -244,11 +244,13 @@ fn sentence(fitted: &Fitted) -> String {
     let all = fitted.units.len();
     let chosen = fitted.units.iter().filter(|unit| unit.chosen).count();
     let of = format!("{chosen} of {all} mappings");
+    let [were, give, take] =
+        if chosen == 1 { ["was", "gives", "takes"] } else { ["were", "give", "take"] };
     if let Some(why) = &fitted.why {
-        return format!("{of} were chosen, and nothing was shown: {why}.");
+        return format!("{of} {were} chosen, and nothing was shown: {why}.");
     }
     let Some(beside) = &fitted.beside else {
-        return format!("{of} were chosen; no rung of all mappings took, to set them beside.");
+        return format!("{of} {were} chosen; no rung of all mappings took, to set them beside.");
     };
     let Beside { whole, gain, own, more, library, .. } = beside;
     let itself = library.map_or_else(String::new, |cost| {
@@ -265,18 +267,18 @@ fn sentence(fitted: &Fitted) -> String {
     };
     let said = match (gain, beside.memory_share()) {
         (Some(gain), Some(price)) => format!(
-            "{of} give {} of the gain of {whole} for {} of the memory: {fit} more at its peak \
+            "{of} {give} {} of the gain of {whole} for {} of the memory: {fit} more at its peak \
              beside {other}.",
             spanned(gain),
             percent(price)
         ),
         (Some(gain), None) => format!(
-            "{of} give {} of the gain of {whole}, which takes hardly more memory at its peak \
+            "{of} {give} {} of the gain of {whole}, which takes hardly more memory at its peak \
              ({other}): there is none to spare.",
             spanned(gain)
         ),
         (None, _) => format!(
-            "{of} were chosen and take {} less than base pages, for {fit} more at its peak; the \
+            "{of} {were} chosen and {take} {} less than base pages, for {fit} more at its peak; the \
              best rung of all mappings, {whole}, has no gain that is sure, for {other}.",
             spanned(own)
         ),
