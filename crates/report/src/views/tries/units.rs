@@ -278,8 +278,8 @@ fn sentence(fitted: &Fitted) -> String {
             spanned(gain)
         ),
         (None, _) => format!(
-            "{of} {were} chosen and {take} {} less than base pages, for {fit} more at its peak; the \
-             best rung of all mappings, {whole}, has no gain that is sure, for {other}.",
+            "{of} {were} chosen and {take} {} less than base pages, for {fit} more at its peak; \
+             the best rung of all mappings, {whole}, has no gain that is sure, for {other}.",
             spanned(own)
         ),
     };
