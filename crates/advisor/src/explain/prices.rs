@@ -17,7 +17,7 @@ use pagelab_record::{
     Asked, Case, Measured, Outcome, Record, RunHeader,
     asked::{Explain, Rung},
     units::format_bytes,
-    vocabulary::knob,
+    vocabulary::{knob, tried},
     walks::{Captured, Looks, Uses},
 };
 use pagelab_sys::{machine::Topology, time::ClockChoice};
@@ -146,9 +146,12 @@ pub fn of_run(header: &RunHeader, records: &[Record], clock: ClockChoice) -> Pla
     measured.map(|measured| plan(measured, &pages, clock)).unwrap_or_default()
 }
 
-/// The page sizes of rungs that do what `explain` knows.
+/// The page sizes of rungs that do what `explain` knows, and of those that choose by its prices.
 fn pages_of(rungs: &[Rung]) -> Vec<String> {
     let size = |rung: &Rung| {
+        if [tried::FIT, tried::FIT_ALL].contains(&rung.name.as_str()) {
+            return Some(rung.page);
+        }
         let knob = rung.knob.as_deref()?;
         knob::bytes_of(knob).or(Some(rung.page).filter(|page| *page > 0))
     };

@@ -23,7 +23,7 @@ __attribute__((noinline)) static char *sparse(const char *way, size_t bytes)
 {
 	char *at = had(way, bytes);
 	for (size_t i = 0; i < bytes; i += 2 << 20)
-		memset(at + i + (1 << 20), 1, 40 * 4096);
+		memset(at + i + (1 << 20), 1, 20 * 4096);
 	return at;
 }
 
