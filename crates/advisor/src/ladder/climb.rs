@@ -262,8 +262,6 @@ impl<'k> Climb<'k> {
     }
 
     fn once(&mut self, at: usize, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
-        let peaks = self.active.iter().filter_map(|at| self.rungs.get(*at)?.tally.peak());
-        let most = peaks.max().unwrap_or(0);
         let Self { program, rungs, knobs, facts, around, limit, minder, fragments, .. } = self;
         let same_output = self.same_output;
         let (Some(Rung { offer, streams, tally }), Some(facts)) = (rungs.get_mut(at), facts) else {
@@ -283,7 +281,7 @@ impl<'k> Climb<'k> {
             held::broken_up(fragments).map_err(|error| Ended::Memory(error.to_string()))?;
         // What is broken up is to stay so.
         let is_fragmented = !fragments.is_empty();
-        let most = facts.whole.max(most);
+        let most = facts.whole.max(tally.peak().unwrap_or(0));
         let warm = if is_fragmented { None } else { warmed(most, facts.elapsed_ns) };
         let last_ns = tally.elapsed().last().map(|(_, ns)| *ns);
         let usual_ns = Some(last_ns.unwrap_or(facts.elapsed_ns));

@@ -3,8 +3,8 @@
 //! The one idea: a guest that reports its free pages gives them back to the host, and whoever
 //! touches one next waits for it, on no clock but his own. Huge pages come from the largest free
 //! blocks, which are those that are reported, so this falls on some rungs and not on others, and
-//! on some rounds. As much as the program holds, on whichever rung it holds most, is touched and
-//! freed before each run, on every rung alike: the kernel hands out first what was freed last.
+//! on some rounds. As much as the program holds, or held on a rung before where that is more, is
+//! touched and freed before each run: the kernel hands out first what was freed last.
 
 use pagelab_sys::{
     counts::reports_free_pages,
