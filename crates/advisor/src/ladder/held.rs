@@ -10,7 +10,7 @@ use std::{
 };
 
 use pagelab_bench::{Error, PageSize};
-use pagelab_record::Outcome;
+use pagelab_record::{Outcome, units::display_bytes};
 use pagelab_sys::{
     knobs::{Belonging, BelongingGuard, KnobError, KnobGuard, Knobs, MemoryGroup, Obtained},
     machine::{Topology, selected},
@@ -62,7 +62,13 @@ fn settings<'k>(
     if let Some((size, path)) = &start.pool {
         let held = read(path).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-        let bytes = (peak as f64 * POOL_MARGIN) as u64 + POOL_SPARE;
+        let bytes = ((peak as f64 * POOL_MARGIN) as u64).saturating_add(POOL_SPARE);
+        // The kernel would give the pool all that there is: a program may map far more than that.
+        if bytes > Topology::machine().memory_budget().bytes {
+            let need = format!("{} of free memory for the pool", display_bytes(bytes as f64));
+            let cure = "a machine with as much, or less memory that the program shares".to_owned();
+            return Err(Outcome::Skipped { need, cure });
+        }
         let pages = held + bytes.div_ceil(*size);
         wanted = Some((path.clone(), pages));
         settings.push((path.clone(), pages.to_string()));
@@ -119,4 +125,21 @@ pub(super) fn broken_up(fragments: &mut [BrokenUp]) -> Result<Option<u64>, Error
     fragments.iter_mut().try_for_each(BrokenUp::break_up)?;
     let left = fragments.iter().map(BrokenUp::blocks).sum::<Result<u64, _>>()?;
     Ok((!fragments.is_empty()).then_some(left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_pool_is_made_for_more_than_the_machine_has() {
+        let pool = Some((2 << 20, PathBuf::from("/proc/no/such/knob")));
+        let start = Start { pool, ..Start::default() };
+        let need = |peak| match settings(None, &start, peak) {
+            Err(Outcome::Skipped { need, .. }) => need,
+            _ => panic!("nobody may set anything"),
+        };
+        assert!(need(u64::MAX / 2).contains("free memory for the pool"));
+        assert!(need(1 << 20).contains("the right to change settings"));
+    }
 }

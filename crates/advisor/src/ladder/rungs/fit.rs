@@ -38,7 +38,8 @@ pub(super) fn fit_all(ground: &Ground<'_>) -> Vec<Offer> {
 /// What the others are set beside: plain, but for the library.
 pub(super) fn fit_none(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "base pages with the library that advises mappings, which advises none: its own cost";
-    let offers = plain(ground).into_iter().filter(|_| ground.fits);
+    let fits = ground.fits && ground.pages.pmd_size().is_some();
+    let offers = plain(ground).into_iter().filter(|_| fits);
     let with_library = |Offer { mut start, .. }: Offer| {
         let mut rung = rung(tried::FIT_NONE, how, Reach::Program, 0);
         rung.lacks.extend(not_preloaded(ground));
