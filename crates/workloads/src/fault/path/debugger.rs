@@ -1,9 +1,11 @@
-//! A window that a debugger steps through: another witness of how long it is.
+//! Windows that a debugger steps through: another witness of how long they are.
 //!
 //! The one idea: QEMU's stub for gdb executes one instruction and says where the next one lies; it
-//! shares nothing with the plugin, which is not even there. The window is one that an earlier boot
-//! knows, found again by the address that it begins at and by how often that was come by: time goes
-//! by instructions, so that the machine does the same again. The protocol goes over stdin and
+//! shares nothing with the plugin, which is not even there. The windows are in the middle of those
+//! that an earlier boot knows, found again by the address that they begin at and by how often that
+//! was come by. A boot differs from another in how full the kernel's batches are by then (it reads
+//! a clock and random numbers), so that one window may be longer by a batch that is due: several
+//! are stepped through, and what most of them take counts. The protocol goes over stdin and
 //! stdout of the emulator ("Remote Protocol" in the manual of GDB); interrupts stay out while it
 //! steps (`sstep` in QEMU's "GDB usage").
 
@@ -13,6 +15,7 @@ use std::{
 };
 
 use super::{
+    fold::most_often,
     follow::{Folded, follow},
     log::Log,
 };
@@ -21,18 +24,22 @@ use super::{
 const KERNEL: u64 = 1 << 63;
 /// Steps at most: a window that is never left.
 const STEPS_MAX: u64 = 1 << 24;
+/// Windows that are stepped through, where the boot knows as many.
+const WINDOWS: usize = 3;
 /// The number of the program counter among the registers of x86-64.
 const PC: &str = "p10";
 
-/// Which window is stepped through.
+/// Which windows are stepped through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Its first instruction, and what lies behind its last.
+    /// The first instruction of each, and what lies behind its last.
     from: u64,
     to: u64,
-    /// How many windows begin there, up to it.
+    /// How many windows begin there, up to the first of them.
     nth: usize,
-    /// What the plugin counted of it.
+    /// How many they are.
+    windows: usize,
+    /// What the plugin counted of that one.
     pub(super) counted: Steps,
 }
 
@@ -40,7 +47,7 @@ pub(super) struct Target {
 pub(super) type Steps = [u64; 2];
 
 impl Target {
-    /// The window in the middle of those that took the path that most took, and no interrupt.
+    /// From the window in the middle of those that took the path that most took, and no interrupt.
     pub(super) fn of(log: &Log, arm: &str, mode: &Folded) -> Option<Self> {
         let plain = |path: usize| {
             let folded = follow(&log.paths[path], &log.symbols);
@@ -56,7 +63,9 @@ impl Target {
             |path: &&usize| log.paths[**path].first().is_some_and(|run| run.start == first.start);
         let counted = [folded.total.instructions, folded.user.instructions];
         let nth = log.windows[..=place].iter().filter(begins).count();
-        Some(Self { from: first.start, to: last.start.wrapping_add(last.bytes), nth, counted })
+        let windows = log.windows[place..].iter().filter(begins).count().min(WINDOWS);
+        let to = last.start.wrapping_add(last.bytes);
+        Some(Self { from: first.start, to, nth, windows, counted })
     }
 }
 
@@ -75,28 +84,42 @@ impl Debugger<ChildStdin, BufReader<ChildStdout>> {
 }
 
 impl<W: Write, R: Read> Debugger<W, R> {
-    /// Lets the machine run up to the window, and steps through it.
+    /// Lets the machine run up to the windows, and steps through them: what most of them take.
     ///
     /// # Errors
     /// When the emulator ends before, or says what was not asked.
     pub(super) fn step(mut self, target: &Target) -> io::Result<Steps> {
         // It stops itself where it waits for its orders.
         self.ask("c")?;
-        let break_at = format!("Z0,{:x},1", target.from);
-        let pass = format!("z0,{:x},1", target.from);
         for hit in 0..target.nth {
             if hit > 0 {
                 // A machine that goes on from a breakpoint would meet it again.
                 self.ask("s")?;
             }
-            self.ask(&break_at)?;
-            self.ask("c")?;
-            let at = self.pc()?;
-            if at != target.from {
-                return Err(io::Error::other(format!("it stopped at {at:#x}")));
-            }
-            self.ask(&pass)?;
+            self.run_to(target.from)?;
         }
+        let mut all = vec![self.through(target)?];
+        for _ in 1..target.windows {
+            self.run_to(target.from)?;
+            all.push(self.through(target)?);
+        }
+        Ok(most_often(all.into_iter()).expect("one was stepped through"))
+    }
+
+    /// Has the machine go on until its next instruction is this one.
+    fn run_to(&mut self, address: u64) -> io::Result<()> {
+        self.ask(&format!("Z0,{address:x},1"))?;
+        self.ask("c")?;
+        let at = self.pc()?;
+        if at != address {
+            return Err(io::Error::other(format!("it stopped at {at:#x}")));
+        }
+        self.ask(&format!("z0,{address:x},1"))?;
+        Ok(())
+    }
+
+    /// Steps through the window that begins here.
+    fn through(&mut self, target: &Target) -> io::Result<Steps> {
         let (mut steps, mut before) = ([0; 2], None);
         let mut at = target.from;
         for _ in 0..STEPS_MAX {
@@ -174,27 +197,32 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_counted_by_whose_they_are_and_a_string_is_one() {
-        let target = Target { from: 16, to: 32, nth: 2, counted: [0; 2] };
+    fn most_windows_count_by_whose_steps_they_are_and_a_string_is_one() {
+        let target = Target { from: 16, to: 32, nth: 2, windows: 3, counted: [0; 2] };
         let ok = || "OK".to_owned();
         let stop = || "T05thread:01;".to_owned();
         let hit = [ok(), stop(), at(16), ok()];
+        let through = |steps: &[u64]| -> Vec<String> {
+            steps.iter().chain(&[32]).flat_map(|address| [stop(), at(*address)]).collect()
+        };
+        let string = [KERNEL, KERNEL + 1, KERNEL + 1, KERNEL + 1, KERNEL + 3, 16, 20];
+        let batch = [KERNEL, KERNEL + 1, KERNEL + 3, KERNEL + 5, KERNEL + 7, 16, 20];
         let mut answers = vec![stop()];
         answers.extend(hit.clone());
         answers.push(stop());
-        answers.extend(hit);
-        for address in [KERNEL, KERNEL + 1, KERNEL + 1, KERNEL + 1, KERNEL + 3, 16, 20, 32] {
-            answers.extend([stop(), at(address)]);
+        for steps in [&batch, &string, &string] {
+            answers.extend(hit.clone());
+            answers.extend(through(steps));
         }
         let (steps, asked) = stepped(&answers, &target);
         assert_eq!(steps.unwrap(), [3, 3]);
-        assert_eq!(asked.matches("$Z0,10,1#").count(), 2);
+        assert_eq!(asked.matches("$Z0,10,1#").count(), 4);
         assert!(asked.starts_with("$c#63+$Z0,10,1#74+$c"), "{asked}");
     }
 
     #[test]
     fn an_emulator_that_ends_or_stops_elsewhere_is_an_error() {
-        let target = Target { from: 16, to: 32, nth: 1, counted: [0; 2] };
+        let target = Target { from: 16, to: 32, nth: 1, windows: 1, counted: [0; 2] };
         let (ok, stop) = (|| "OK".to_owned(), || "T05".to_owned());
         for (answers, why) in [
             (vec!["W00".to_owned()], "c: W00"),

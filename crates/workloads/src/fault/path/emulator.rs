@@ -109,10 +109,10 @@ impl Machine {
         Ok(ran.expect("what is booted is not loaded"))
     }
 
-    /// Boots it without the plugin, and steps through a window.
+    /// Boots it without the plugin, and steps through windows.
     ///
     /// # Errors
-    /// When it does not boot, or does not come to the window.
+    /// When it does not boot, or does not come to the windows.
     pub(super) fn step(&self, inside: &Inside, target: &Target) -> Result<Steps, Error> {
         let Prepared { command, console, .. } = &mut self.prepared(inside)?;
         command.args(["-S", "-gdb", "stdio"]);
@@ -123,11 +123,7 @@ impl Machine {
         let said = ended.map_err(|error| cannot_start(command, &error))?.stderr;
         let said = String::from_utf8_lossy(&said).into_owned();
         steps.map_err(|error| {
-            Error::Case(whole(
-                &format!("stepping through a window: {error}"),
-                &said,
-                &text(console),
-            ))
+            Error::Case(whole(&format!("stepping through windows: {error}"), &said, &text(console)))
         })
     }
 

@@ -130,7 +130,7 @@ fn nothing(log: &Log, disturbed: &BTreeMap<&'static str, u64>) -> Error {
 }
 
 /// The value that comes most often, of several the smallest.
-fn most_often<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
+pub(super) fn most_often<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut counts: BTreeMap<T, u64> = BTreeMap::new();
     for value in values {
         *counts.entry(value).or_default() += 1;

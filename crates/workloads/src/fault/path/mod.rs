@@ -62,8 +62,9 @@ const PARAMS: &[Param] = &[
         .help("repetitions after the one that warms up"),
     Param::axis("boots", Kind::Count { max: 1000, auto: false }, "1")
         .help("how often the machine is booted: every boot must find the same path"),
-    Param::axis("stepped", Kind::Choice(&["off", "on"]), "off")
-        .help("on: a debugger steps through a window of one more boot, which must be as long"),
+    Param::axis("stepped", Kind::Choice(&["off", "on"]), "off").help(
+        "on: a debugger steps through windows of one more boot, most of which must be as long",
+    ),
 ];
 
 /// Page sizes: those of the guest, which nobody knows before it runs.
