@@ -105,8 +105,6 @@ impl Splits {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     const HUGE: Unit = Unit { first: 512, pages: 512, address: 0x20_0000 };
@@ -114,10 +112,7 @@ mod tests {
 
     fn tree() -> (tempfile::TempDir, Tree) {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, "").unwrap();
-        let tree = Tree::at(folder.path());
+        let tree = Tree::at(folder.path()).with([(FILE, "")]);
         (folder, tree)
     }
 

@@ -111,18 +111,14 @@ impl Blocks for Damon {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::path::Path;
 
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
         let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(FOLDER).join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let tree = Tree::at(folder.path());
+        let files = files.iter().map(|(path, text)| (Path::new(FOLDER).join(path), text));
+        let tree = Tree::at(folder.path()).with(files);
         (folder, tree)
     }
 

@@ -152,7 +152,7 @@ fn there(is_there: bool, lacks: &str) -> Result<(), Lack> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::path::Path;
 
     use proptest::prelude::*;
 
@@ -224,11 +224,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree::at(folder.path());
         assert!(probe_ibs(&tree).is_err() && probe_pebs(&tree).is_err());
-        for path in ["ibs_op/type", "cpu_core/events/mem-loads"] {
-            let path = folder.path().join("sys/bus/event_source/devices").join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "11\n").unwrap();
-        }
+        let devices = Path::new("sys/bus/event_source/devices");
+        let events = ["ibs_op/type", "cpu_core/events/mem-loads"];
+        let tree = tree.with(events.map(|path| (devices.join(path), "11\n")));
         assert!(probe_ibs(&tree).is_ok() && probe_pebs(&tree).is_ok());
     }
 

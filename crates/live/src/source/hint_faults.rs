@@ -146,11 +146,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree::at(folder.path());
         assert!(probe(&tree).unwrap_err().what.contains("no NUMA balancing"));
-        let path = folder.path().join(BALANCING);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "0\n").unwrap();
+        let tree = tree.with([(BALANCING, "0\n")]);
         assert!(probe(&tree).unwrap_err().cure.contains("sysctl"));
-        fs::write(&path, "2\n").unwrap();
+        let tree = tree.with([(BALANCING, "2\n")]);
         assert!(probe(&tree).unwrap_err().what.contains("fast memory"));
     }
 }

@@ -1,7 +1,5 @@
 //! Machines made of files, and what is said of their tiers.
 
-use std::fs;
-
 use super::*;
 
 fn tree(more: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
@@ -21,12 +19,7 @@ fn tree(more: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
         ("proc/vmstat".into(), "nr_free_pages 7\npgpromote_success 5\npgdemote_kswapd 3\n"),
     ];
     let more = more.iter().map(|&(path, text)| (path.to_owned(), text));
-    for (path, text) in files.into_iter().chain(more) {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let tree = Tree::at(folder.path());
+    let tree = Tree::at(folder.path()).with(files.into_iter().chain(more));
     (folder, tree)
 }
 

@@ -212,19 +212,13 @@ mod tests {
     /// A machine with cgroup version 2 whose groups hold these files.
     fn machine(own: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
         let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("proc/self/cgroup", &format!("0::{own}\n"));
-        write("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let tree = Tree::at(root.path()).with([
+            ("proc/self/cgroup", &*format!("0::{own}\n")),
+            ("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ]);
         fs::create_dir_all(root.path().join("sys/fs/cgroup").join(&own[1..])).unwrap();
-        for (path, text) in files {
-            write(&format!("sys/fs/cgroup/{path}"), text);
-        }
-        let tree = Tree::at(root.path());
-        (root, tree)
+        let files = files.iter().map(|(path, text)| (format!("sys/fs/cgroup/{path}"), text));
+        (root, tree.with(files))
     }
 
     #[test]

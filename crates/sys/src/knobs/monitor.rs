@@ -144,12 +144,7 @@ mod tests {
     /// A machine whose monitor has these files; a file system makes none by itself.
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
         let root = tempfile::tempdir().unwrap();
-        for (file, value) in files {
-            let path = root.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, value).unwrap();
-        }
-        let tree = Tree::at(root.path());
+        let tree = Tree::at(root.path()).with(files.iter().copied());
         (root, tree)
     }
 

@@ -97,18 +97,14 @@ impl Turbo {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::path::Path;
 
     use super::*;
 
     fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Frequency) {
         let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(CPU).join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let frequency = Frequency::of(Tree::at(root.path()));
+        let files = files.iter().map(|(path, text)| (Path::new(CPU).join(path), text));
+        let frequency = Frequency::of(Tree::at(root.path()).with(files));
         (root, frequency)
     }
 

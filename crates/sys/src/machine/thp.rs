@@ -142,7 +142,7 @@ fn thp_directory(size: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::path::Path;
 
     use tempfile::TempDir;
 
@@ -150,12 +150,8 @@ mod tests {
 
     fn machine(files: &[(&str, &str)]) -> (TempDir, HugePages) {
         let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(MM).join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let pages = HugePages::of(Tree::at(root.path()));
+        let files = files.iter().map(|(path, text)| (Path::new(MM).join(path), text));
+        let pages = HugePages::of(Tree::at(root.path()).with(files));
         (root, pages)
     }
 

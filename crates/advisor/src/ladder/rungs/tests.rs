@@ -10,12 +10,7 @@ const MM: &str = "sys/kernel/mm";
 
 fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
     let root = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let tree = Tree::at(root.path());
+    let tree = Tree::at(root.path()).with(files.iter().copied());
     (root, tree)
 }
 

@@ -1,6 +1,6 @@
 //! The table of facts, over this machine and over machines made of files.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -9,12 +9,7 @@ use super::*;
 
 fn machine(files: &[(&str, &str)]) -> (TempDir, Tree) {
     let root = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let tree = Tree::at(root.path());
+    let tree = Tree::at(root.path()).with(files.iter().copied());
     (root, tree)
 }
 

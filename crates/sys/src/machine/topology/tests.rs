@@ -1,7 +1,5 @@
 //! Machines made of files.
 
-use std::fs;
-
 use proptest::{collection::btree_set, prelude::*};
 use tempfile::TempDir;
 
@@ -10,12 +8,7 @@ use super::*;
 /// A machine with these files.
 fn machine(files: &[(&str, &str)]) -> (TempDir, Topology) {
     let root = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let topology = Topology::of(Tree::at(root.path()));
+    let topology = Topology::of(Tree::at(root.path()).with(files.iter().copied()));
     (root, topology)
 }
 

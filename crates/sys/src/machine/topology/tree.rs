@@ -29,6 +29,25 @@ impl Tree {
         Self { root: root.into() }
     }
 
+    /// The same tree with these files, and their folders: a machine made of files, for tests.
+    ///
+    /// # Panics
+    /// When one cannot be written, or the tree is the running kernel's.
+    #[must_use]
+    pub fn with<P: AsRef<Path>, T: AsRef<[u8]>>(
+        self,
+        files: impl IntoIterator<Item = (P, T)>,
+    ) -> Self {
+        assert_ne!(self.root, Path::new("/"), "the running kernel has its files");
+        for (path, contents) in files {
+            let path = self.path(path);
+            let folder = path.parent().expect("it lies below the root");
+            fs::create_dir_all(folder).expect("a folder can be made");
+            fs::write(path, contents).expect("a file can be written");
+        }
+        self
+    }
+
     /// Where `path` (with or without a leading slash) lies in this tree.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();

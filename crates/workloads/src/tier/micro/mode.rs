@@ -203,19 +203,13 @@ impl Mode {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
 
     use super::*;
 
     /// A machine that has these files.
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
         let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(&path[1..]);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let tree = Tree::at(root.path());
+        let tree = Tree::at(root.path()).with(files.iter().copied());
         (root, tree)
     }
 
