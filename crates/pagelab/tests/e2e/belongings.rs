@@ -173,7 +173,7 @@ fn what_a_run_and_its_watchdog_left_is_removed_on_request() {
             return skip("/var/tmp cannot hold a swap file", "put it on ext4 or xfs");
         }
         let run = endless(&lab, case, &before);
-        signal("KILL", watchdog_of(run.pid()));
+        signal("KILL", run.watchdog());
         run.kill_group();
         run.end();
         // Nobody is left to do it.
@@ -185,17 +185,6 @@ fn what_a_run_and_its_watchdog_left_is_removed_on_request() {
         before.is_back();
         lab.pagelab(&["doctor", "--restore"]).exits(0).shows(&["nothing was left changed"]);
     }
-}
-
-/// The watchdog that a run has started.
-fn watchdog_of(run: u32) -> u32 {
-    until("the watchdog", || {
-        let children = fs::read_to_string(format!("/proc/{run}/task/{run}/children")).unwrap();
-        children.split_whitespace().find_map(|pid| {
-            let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            words.contains("__knob-watchdog").then(|| pid.parse().unwrap())
-        })
-    })
 }
 
 #[test]

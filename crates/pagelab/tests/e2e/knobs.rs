@@ -115,7 +115,7 @@ fn left_by_a_run_and_its_watchdog(lab: &Lab, folio: &Saved) {
 
 /// Kills a run with its watchdog: nobody is left to put anything back.
 fn left_unattended(run: Live) {
-    signal("KILL", watchdog_of(run.pid()));
+    signal("KILL", run.watchdog());
     run.kill_group();
     run.end();
     until("the lock to be free", || {
@@ -148,17 +148,6 @@ fn what_a_run_and_its_watchdog_left_is_put_back_on_request() {
     lab.pagelab(&["doctor", "--restore"]).exits(0).shows(&["hugepages-64kB"]);
     folio.is_back();
     lab.pagelab(&["doctor", "--restore"]).exits(0).shows(&["nothing was left changed"]);
-}
-
-/// The watchdog that a run has started.
-fn watchdog_of(run: u32) -> u32 {
-    until("the watchdog", || {
-        let children = fs::read_to_string(format!("/proc/{run}/task/{run}/children")).unwrap();
-        children.split_whitespace().find_map(|pid| {
-            let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            words.contains("__knob-watchdog").then(|| pid.parse().unwrap())
-        })
-    })
 }
 
 #[test]

@@ -54,10 +54,15 @@ impl Live {
     /// The process that measures a case for it, once there is one; fails when it ends before.
     pub(crate) fn case(&mut self) -> u32 {
         until("the process of a case", || {
-            let found = case_of(self.pid());
+            let found = child_of(self.pid(), "__case");
             assert!(found.is_some() || self.is_running(), "ended early:\n{}", self.said());
             found
         })
+    }
+
+    /// The watchdog that it has started.
+    pub(crate) fn watchdog(&self) -> u32 {
+        until("the watchdog", || child_of(self.pid(), "__knob-watchdog"))
     }
 
     /// Stops the process of a case in the middle of its work and returns it.
@@ -116,15 +121,15 @@ fn shell(script: &str) {
     Command::new("sh").args(["-c", script]).stderr(Stdio::null()).status().unwrap();
 }
 
-/// A child of this process that measures a case, by the words it was started with.
-fn case_of(parent: u32) -> Option<u32> {
-    let is_case = |pid: &u32| {
+/// A child of this process by its part, the first word that it was started with.
+fn child_of(parent: u32, part: &str) -> Option<u32> {
+    let is_it = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).nth(1) == Some(b"__case")
+        words.split(|byte| *byte == 0).nth(1) == Some(part.as_bytes())
             && stat(*pid).is_some_and(|(state, its_parent)| its_parent == parent && state != 'Z')
     };
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_case)
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_it)
 }
 
 /// The state letter of a process, while there is one.
