@@ -180,6 +180,10 @@ impl Guest {
     }
 }
 
+/// Seconds after which a case has hung, by the clock of a machine that goes on while a host that is
+/// busy does not give it a processor.
+pub(crate) const LIMIT_S: &str = "1800";
+
 /// A folder with a suite of one workload; dropping it removes it and what was run in it.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -194,7 +198,7 @@ impl Folder {
         let folder = Self { path };
         let mut text = format!(
             "name = \"guest\"\nsummary = \"one workload\"\nforks = 1\nbudget = 0.001\n\
-             repetitions-min = 1\n[[case]]\nworkload = \"{workload}\"\n"
+             limit = {LIMIT_S}\nrepetitions-min = 1\n[[case]]\nworkload = \"{workload}\"\n"
         );
         for (name, values) in case {
             let values: Vec<_> = values.split(',').map(|value| format!("\"{value}\"")).collect();
@@ -210,9 +214,11 @@ impl Folder {
     }
 
     /// What `pagelab` is told to run it.
-    pub(crate) fn words(&self) -> [String; 5] {
+    /// A run that was killed has the machine's settings until its watchdog has put them back.
+    pub(crate) fn words(&self) -> [String; 6] {
         let path = |name| self.path.join(name).to_string_lossy().into_owned();
-        ["run".into(), "--suite".into(), path("suite.toml"), "-o".into(), path("run")]
+        let suite = path("suite.toml");
+        ["run".into(), "--wait=120".into(), "--suite".into(), suite, "-o".into(), path("run")]
     }
 }
 

@@ -7,7 +7,7 @@ use pagelab_record::Outcome;
 
 use super::valid;
 use crate::{
-    guest::{Guest, Ran},
+    guest::{Guest, LIMIT_S, Ran},
     verdict::Verdict,
 };
 
@@ -16,7 +16,7 @@ pub(super) fn everything(guest: &Guest) -> Result<Verdict> {
     // Each case counts its faults by an event of its own, and the first and the last one open have
     // the kernel patch itself, which an emulated second processor may run into half done.
     let _open = pagelab_sys::counts::perf::FaultCounter::open();
-    let ran = guest.run(&["check", "--ktap"])?;
+    let ran = guest.run(&["check", "--ktap", "--time-limit", LIMIT_S])?;
     let (ok, skipped) = parts(guest, &ran)?;
     ensure!(ran.code == 0, "exit code {}: {}", ran.code, ran.stderr);
     ensure!(settings() == before, "a setting was not put back: {before:?}, then {:?}", settings());

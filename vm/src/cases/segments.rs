@@ -53,15 +53,25 @@ fn stress(guest: &Guest, flags: &[&str]) -> Result<Verdict> {
     Verdict::ok(format!("{count} claims hold; {} MiB copied for children", copied / MIB))
 }
 
-/// Faults of a map that is touched for the first time, which are as many as its leaves.
+/// Faults of a map that is touched for the first time, which are as many as its leaves. A thread
+/// has one of its own now and then: what is more than it should be counts when it comes every time.
 fn faults(guest: &Guest, flags: &[&str], mib: u64, leaf: u64) -> Result<Verdict> {
-    let (ran, told) = segmented(guest, flags, &["faults", &mib.to_string()])?;
-    ensure!(ran.code == 0, "{}{}", ran.stdout, ran.stderr);
-    let counted: u64 = ran.stdout.trim().parse().with_context(|| ran.stdout.clone())?;
+    const TRIES: u32 = 3;
     let expected = mib * MIB / leaf;
-    ensure!(counted == expected, "{counted} faults, {expected} were expected: {told}");
-    claims(&told, "frames")?;
-    Verdict::ok(format!("{counted} faults for {mib} MiB"))
+    let mut tries = 0;
+    loop {
+        let (ran, told) = segmented(guest, flags, &["faults", &mib.to_string()])?;
+        ensure!(ran.code == 0, "{}{}", ran.stdout, ran.stderr);
+        let counted: u64 = ran.stdout.trim().parse().with_context(|| ran.stdout.clone())?;
+        claims(&told, "frames")?;
+        if counted == expected {
+            return Verdict::ok(format!("{counted} faults for {mib} MiB"));
+        }
+        tries += 1;
+        let is_less = counted < expected;
+        let said = || format!("{counted} faults, {expected} were expected: {told}");
+        ensure!(!is_less && tries < TRIES, said());
+    }
 }
 
 pub(super) fn pool(guest: &Guest) -> Result<Verdict> {

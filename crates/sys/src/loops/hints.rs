@@ -19,7 +19,10 @@
 //!
 //! Rule: the calls below change where memory will be allocated and nothing about its contents.
 
-use std::thread;
+use std::{
+    sync::mpsc,
+    thread::{self, JoinHandle},
+};
 
 use crate::{
     Called, SysError,
@@ -35,6 +38,12 @@ const MPOL_MF_MOVE: i32 = 2;
 
 /// Nanoseconds between two looks.
 const LOOK_NS: u64 = 2_000_000;
+
+/// Nanoseconds that a thread runs without a pass before another takes its place. A pass holds its
+/// thread back for 32 times as long as it took (`task_numa_work`), for which a machine counts what
+/// its host did meanwhile: 30 ms make a second. A new thread has nothing to make up for
+/// (`init_numa_balancing`).
+const TURN_NS: u64 = 500_000_000;
 
 /// The calling thread, and those that it starts, mark nothing until this is dropped.
 #[derive(Debug)]
@@ -62,13 +71,13 @@ impl Drop for Unmarking {
 pub struct Marking {
     /// Passes over the whole address space that ended meanwhile.
     pub passes: u64,
-    /// Nanoseconds for which the second thread ran.
+    /// Nanoseconds for which threads ran to be asked for them.
     pub ran_ns: u64,
 }
 
-/// Has a second thread run until the kernel has been through the whole address space `passes`
-/// times, or for `most_ns` nanoseconds. The calling thread sleeps meanwhile, so that every pass is
-/// one of the second thread's; it is on the CPUs of the caller, under the ordinary scheduler.
+/// Has another thread run until the kernel has been through the whole address space `passes` times,
+/// or for `most_ns` nanoseconds. The calling thread sleeps meanwhile, so that every pass is one of
+/// the other's; it is on the CPUs of the caller, under the ordinary scheduler.
 ///
 /// # Errors
 /// When there are too many threads, or the kernel does not count its passes (before Linux 6.15 that
@@ -76,26 +85,51 @@ pub struct Marking {
 pub fn await_passes(passes: u64, most_ns: u64) -> Result<Marking, SysError> {
     empty_batches();
     let deadline = monotonic_raw_ns() + most_ns;
-    let run = move || {
-        // Real-time threads are never asked to mark (`task_tick_fair` does that).
-        sched::be_ordinary()?;
-        set_policy(MPOL_DEFAULT)?;
-        // Not before: a clone by a process of one thread sets its count to 0 (`init_numa_balancing`
-        // in `kernel/sched/fair.c`, seen on 6.12 and 7.3), whose memory the child still has.
-        let begin = passes_so_far()?;
-        loop {
-            spin(LOOK_NS);
-            let so_far = passes_so_far()?.saturating_sub(begin);
-            if so_far >= passes || monotonic_raw_ns() >= deadline {
-                return Ok(Marking { passes: so_far, ran_ns: thread_cpu_ns() });
-            }
+    // It only is there: a clone by a process of one thread sets the count to 0
+    // (`init_numa_balancing` in `kernel/sched/fair.c`, seen on 6.12 and 7.3).
+    let (over, is_over) = mpsc::channel::<()>();
+    let beside = started("is there", move || is_over.recv().is_ok())?;
+    let begin = passes_so_far()?;
+    let mut found = Marking { passes: 0, ran_ns: 0 };
+    while found.passes < passes && monotonic_raw_ns() < deadline {
+        let turn = started("marks", move || a_turn(begin, passes, deadline))?;
+        let Marking { passes, ran_ns } = ended(turn)?;
+        found = Marking { passes, ran_ns: found.ran_ns + ran_ns };
+    }
+    drop(over);
+    ended(beside);
+    Ok(found)
+}
+
+/// Runs until there were so many passes since `begin`, or none for a while.
+fn a_turn(begin: u64, passes: u64, deadline: u64) -> Result<Marking, SysError> {
+    // Real-time threads are never asked to mark (`task_tick_fair` does that).
+    sched::be_ordinary()?;
+    set_policy(MPOL_DEFAULT)?;
+    let (mut last, mut last_ns) = (0, 0);
+    loop {
+        spin(LOOK_NS);
+        let so_far = passes_so_far()?.saturating_sub(begin);
+        let ran_ns = thread_cpu_ns();
+        if so_far > last {
+            (last, last_ns) = (so_far, ran_ns);
         }
-    };
-    let second = thread::Builder::new()
-        .name("marks".to_owned())
-        .spawn(run)
-        .called("clone", "of a second thread")?;
-    second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let is_over = so_far >= passes || monotonic_raw_ns() >= deadline;
+        if is_over || ran_ns - last_ns > TURN_NS {
+            return Ok(Marking { passes: so_far, ran_ns });
+        }
+    }
+}
+
+fn started<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, SysError> {
+    thread::Builder::new().name(name.to_owned()).spawn(run).called("clone", "of another thread")
+}
+
+fn ended<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Times that the kernel has been through the whole address space of this process.

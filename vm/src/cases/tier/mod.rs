@@ -161,12 +161,9 @@ pub(super) fn killed(guest: &Guest) -> Result<Verdict> {
     let mut command = guest.pagelab(&[&words[..], &[&path]].concat());
     let mut engine = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let mut some = 0;
-    for _ in 0..200 {
-        some = target.places()?[0];
-        if some > 0 {
-            break;
-        }
+    while some == 0 && engine.try_wait()?.is_none() {
         thread::sleep(Duration::from_millis(50));
+        some = target.places()?[0];
     }
     engine.kill()?;
     engine.wait()?;

@@ -17,9 +17,10 @@ use pagelab_sys::{
     memory::{Advice, Backing, Layout, nodes_of},
 };
 
-/// The word that makes this program the target: then bytes, the seed, and `base`; `huge`; `sparse`
-/// for huge pages of which an eighth of the base pages is hot; or `full` for base pages beside
-/// memory that fills the fast node and is never used again.
+/// The word that makes this program the target: then bytes, the seed, and `base`; `busy` for base
+/// pages that are written without a pause; `huge`; `sparse` for huge pages of which an eighth of
+/// the base pages is hot; or `full` for base pages beside memory that fills the fast node and is
+/// never used again.
 pub(crate) const HEAT: &str = "__heat";
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
@@ -55,6 +56,7 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
                 println!("{}", hot.iter().map(at).collect::<Vec<_>>().join(" "));
             }
             Ok(_) | Err(TryRecvError::Disconnected) => break,
+            Err(TryRecvError::Empty) if pages == "busy" => (),
             Err(TryRecvError::Empty) => thread::sleep(Duration::from_millis(5)),
         }
     }
@@ -68,18 +70,25 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
 
 /// Pages of the fast node that filling it leaves above the watermarks: fewer than are hot.
 const LEFT: u64 = 256;
-/// What was free once is filled, and what the kernel gives back meanwhile.
-const ROUNDS: usize = 4;
+/// How often, a second apart, what is free is looked for at most.
+const ROUNDS: usize = 60;
+/// It is full when so many looks in a row find nothing: a processor's lists of free pages, which no
+/// count shows, go back to the node about once a second.
+const QUIET: usize = 3;
 
 /// Takes what is free of the fast node.
 fn fill() -> Result<Vec<Area>> {
-    let mut all = Vec::new();
+    let (mut all, mut quiet) = (Vec::new(), 0);
     for _ in 0..ROUNDS {
         let free = free_pages(&Tree::machine(), 0).saturating_sub(LEFT);
+        quiet = if free > 0 { 0 } else { quiet + 1 };
+        if quiet == QUIET {
+            break;
+        }
         if free > 0 {
             all.push(taken(usize::try_from(free)? * PAGE)?);
         }
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_secs(1));
     }
     Ok(all)
 }

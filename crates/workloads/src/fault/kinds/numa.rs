@@ -34,7 +34,8 @@ use crate::{
 const PASSES: u64 = 3;
 
 /// With the settings below a pass comes every tenth of a second, and once its cost is a thirtieth.
-const WAIT_NS_MAX: u64 = 20_000_000_000;
+/// A machine whose host is busy may wait for a turn of its own.
+const WAIT_NS_MAX: u64 = 60_000_000_000;
 
 /// What NUMA balancing must be set to: on, and in a hurry. A period of 100 ms is the shortest that
 /// the kernel allows for passes of 256 MiB (`MAX_SCAN_WINDOW`); its maximum is what a process comes
