@@ -17,6 +17,7 @@ use super::{
     maps::{Holding, Mapped},
     once::Once,
     rungs::{Offer, Proof},
+    warmth::Warmed,
 };
 use crate::made;
 
@@ -141,10 +142,12 @@ impl Tally {
 
     /// Notes what free memory was before a run: how many blocks there were, where they were broken
     /// up; how many bytes were touched, where a host may have taken them.
-    pub fn free_memory(&mut self, round: u32, blocks: Option<u64>, warmed: Option<u64>) {
+    pub(super) fn free_memory(&mut self, round: u32, blocks: Option<u64>, warmed: Option<Warmed>) {
         let noted = |name, unit| move |count| series(name, round, Clock::Wall, unit, count);
         self.series.extend(blocks.map(noted(tried::FREE_BLOCKS, Unit::Count)));
-        self.series.extend(warmed.map(noted(tried::WARMED, Unit::Bytes)));
+        let Some(Warmed { bytes, is_whole }) = warmed else { return };
+        self.series.push(noted(tried::WARMED, Unit::Bytes)(bytes));
+        *self.counters.entry(tried::WARMED_IN_PART.to_owned()).or_default() += u64::from(!is_whole);
     }
 
     fn claim(&mut self, offer: &Offer, once: &Once) {

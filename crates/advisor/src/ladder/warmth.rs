@@ -22,9 +22,17 @@ const PIECE: usize = 2 << 20;
 /// A host that takes longer than the program itself, and a second, is not waited for.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// Touches and frees what a program of so many bytes takes, and usually so many nanoseconds; the
-/// bytes, `None` where nothing is given back to a host, or nothing can be touched ahead.
-pub(super) fn warmed(peak: u64, usual_ns: u64) -> Option<u64> {
+/// What was touched ahead of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Warmed {
+    pub(super) bytes: u64,
+    /// Whether it is all that should be.
+    pub(super) is_whole: bool,
+}
+
+/// Touches and frees what a program of so many bytes takes, and usually so many nanoseconds; `None`
+/// where nothing is given back to a host, or nothing can be touched ahead.
+pub(super) fn warmed(peak: u64, usual_ns: u64) -> Option<Warmed> {
     if !reports_free_pages() {
         return None;
     }
@@ -39,5 +47,5 @@ pub(super) fn warmed(peak: u64, usual_ns: u64) -> Option<u64> {
         area.populate_write_part(touched, touched + PIECE).ok()?;
         touched += PIECE;
     }
-    Some(touched as u64)
+    Some(Warmed { bytes: touched as u64, is_whole: touched == bytes })
 }

@@ -17,7 +17,7 @@ use std::{
 use pagelab_record::{Measured, Record};
 use pagelab_sys::counts::moved_pages;
 
-use crate::support::{Lab, Machine, binary, is_root, measured, signal, skip, until};
+use crate::support::{Ended, Lab, Machine, binary, is_root, measured, signal, skip, until};
 
 /// A program whose faults are known; none without a C compiler.
 fn touch(lab: &Lab) -> Option<PathBuf> {
@@ -310,9 +310,7 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
     let watch = |run: &str, more: &[&str]| {
         let words =
             [&["explain", "--wait", "-o", run], more, &["--", program, "write", "4096", "fault"]];
-        let ended = lab.pagelab(&words.concat());
-        ended.exits(0);
-        ended.stderr
+        with_prices(&lab, &words.concat()).stderr
     };
     let first = watch("first", &[]);
     if !sees(&explained(&lab, "first"), "sees_perf") {
@@ -330,7 +328,15 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
     for format in ["json", "csv", "markdown", "html"] {
         lab.pagelab(&["report", "second", "--format", format]).exits(0);
     }
-    lab.pagelab(&["resume", "--wait", "second"]).exits(0);
+    with_prices(&lab, &["resume", "--wait", "second"]);
+}
+
+/// Runs what measures prices. Others may disturb one twice, which makes it invalid: that is no
+/// matter here.
+fn with_prices(lab: &Lab, words: &[&str]) -> Ended {
+    let ended = lab.pagelab(words);
+    assert!(matches!(ended.code, Some(0 | 6)), "{}", ended.stderr);
+    ended
 }
 
 #[test]
@@ -339,13 +345,7 @@ fn a_run_that_stopped_before_its_prices_goes_on_with_them() {
     let Some(program) = touch(&lab) else { return };
     let program = program.to_str().unwrap();
     let words = ["explain", "--wait", "-q", "-o", "run", "--", program, "write", "4096", "fault"];
-    // Others may disturb a price twice, which makes it invalid: that is no matter here.
-    let ends = |words: &[&str]| {
-        let ended = lab.pagelab(words);
-        assert!(matches!(ended.code, Some(0 | 6)), "{}", ended.stderr);
-        ended
-    };
-    ends(&words);
+    with_prices(&lab, &words);
     let lines = lab.lines("run");
     if !sees(&explained(&lab, "run"), "sees_perf") {
         return;
@@ -356,11 +356,13 @@ fn a_run_that_stopped_before_its_prices_goes_on_with_them() {
         // As after a kill: the header, the program, and perhaps a price.
         fs::write(lab.path("run/journal.jsonl"), lines[..=kept].concat()).unwrap();
         let said = format!("{kept} of {all} cases are done, {} are left", all - kept);
-        ends(&["resume", "--wait", "run", "-q"]).complains(&[&said]).shows(&["Fault latency"]);
+        with_prices(&lab, &["resume", "--wait", "run", "-q"])
+            .complains(&[&said])
+            .shows(&["Fault latency"]);
         assert_eq!(lab.lines("run").len(), lines.len());
     }
     let said = format!("{all} of {all} cases are done, 0 are left");
-    ends(&["resume", "--wait", "run", "-q"]).complains(&[&said]);
+    with_prices(&lab, &["resume", "--wait", "run", "-q"]).complains(&[&said]);
     // Killed while the program ran.
     fs::write(lab.path("run/journal.jsonl"), &lines[0]).unwrap();
     lab.pagelab(&["resume", "run"]).exits(2).complains(&["start again with pagelab explain"]);

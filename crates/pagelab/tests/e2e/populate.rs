@@ -30,7 +30,10 @@ fn a_touch_that_takes_no_fault_is_not_called_a_fault() {
     let cases: Vec<String> =
         WAYS.iter().map(|way| format!("fault/latency size=4m rounds=2 populate={way}")).collect();
     let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
-    lab.measure("run", &cases);
+    // No time is as long as that of memory which a host must find first.
+    let suite = lab.suite(&cases);
+    let words = ["run", "--wait", "--suite", &suite, "--clock", "scripted", "-o", "run"];
+    lab.pagelab(&words).exits(0);
     for (record, way) in lab.records("run").iter().zip(WAYS) {
         if is_skipped(record) {
             continue;

@@ -37,7 +37,11 @@ fn looks(log: &str) -> (u64, BTreeMap<u64, u64>) {
     (looks, used)
 }
 
-/// Runs the program under a source; what it said, its hot pages, and what the log has.
+/// Looks after which the program may end: more than are judged.
+const LOOKS: u64 = 6;
+
+/// Runs the program under a source until there were looks enough; what it said, its hot pages, and
+/// what the log has.
 fn promoted(source: &str, what: &str) -> Option<(Lab, Ended, BTreeSet<u64>)> {
     let lab = Lab::new();
     build_library(PACKAGE);
@@ -45,8 +49,15 @@ fn promoted(source: &str, what: &str) -> Option<(Lab, Ended, BTreeSet<u64>)> {
     let (pages, log) = (lab.path("pages"), lab.path("log"));
     let [program, pages, log] = [&program, &pages, &log].map(|path| path.to_str().unwrap());
     let words = ["tier", "promote", "--source", source, "--interval", "0.2", "--log", log];
-    let rest = ["--format", "json", "--", program, "48", SEED, "8000", what, pages];
-    let ended = lab.pagelab(&[&words[..], &rest].concat());
+    let rest = ["--format", "json", "--", program, "48", SEED, "300000", what, pages];
+    let mut run = Live::start(&lab, &[&words[..], &rest].concat());
+    until("looks at the program", || {
+        let whole = fs::read_to_string(log).unwrap_or_default();
+        let whole = whole.rfind('\n').map_or("", |end| &whole[..end]);
+        (looks(whole).0 >= LOOKS || !run.is_running()).then_some(())
+    });
+    lab.file("pages.over", "");
+    let ended = run.end();
     let hot = fs::read_to_string(pages).unwrap_or_default();
     let hot = hot.lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect();
     Some((lab, ended, hot))

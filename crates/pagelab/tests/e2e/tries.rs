@@ -73,7 +73,10 @@ fn malloc_takes_huge_pages_and_base_pages_are_all_that_plain_has() {
     // As much as it holds, where a host may have it.
     let warmed = values(plain, tried::WARMED);
     assert_eq!(warmed.len(), if reports_free_pages() { 2 } else { 0 });
-    assert!(warmed.iter().all(|bytes| *bytes >= 64 * MIB), "{warmed:?}");
+    // A host that takes too long for it is not waited for.
+    if measured(plain).counters.get(tried::WARMED_IN_PART).is_none_or(|runs| *runs == 0) {
+        assert!(warmed.iter().all(|bytes| *bytes >= 64 * MIB), "{warmed:?}");
+    }
     if !is_seen(plain) {
         return;
     }

@@ -15,6 +15,8 @@ pub const FREE_BLOCKS: &str = "free-blocks";
 /// Bytes of free memory that were touched before it was started, where the machine gives free
 /// memory back to a host.
 pub const WARMED: &str = "warmed";
+/// Runs before which that was less than it should be, as the host took too long.
+pub const WARMED_IN_PART: &str = "warmed_in_part";
 /// Of what it held, the most in pages of the size that the rung is about, or larger.
 pub const LARGE: &str = "large";
 /// How the names of what its client said of it begin, in thousandths, and how they go on: by

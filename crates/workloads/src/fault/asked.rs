@@ -283,6 +283,8 @@ pub struct FaultKind {
     pub uses_dir: bool,
     /// The most that `size=auto` gives it, in bytes: less where repetitions wait for a disk.
     pub automatic_size_max: u64,
+    /// Seconds that the kernel is waited for before each repetition.
+    pub waits_s: f64,
     /// The lies that few kinds can be told: a file that is `cached`, and `fault-around`.
     pub lies: &'static [Lie],
     /// Whether the case's lie would be the truth for this kind, or leave no trace in it.
@@ -310,6 +312,7 @@ impl FaultKind {
         takes_fresh_memory: true,
         uses_dir: false,
         automatic_size_max: u64::MAX,
+        waits_s: 0.0,
         lies: &[],
         cannot_tell: |_| false,
         refuse: |_| Ok(()),

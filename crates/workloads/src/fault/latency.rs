@@ -172,7 +172,7 @@ impl Experiment for OneByOne {
         let swapped = if asked.is_swap() { touches * 25e-6 } else { 0.0 };
         // Twice, by the control too; a line of a cache that is further off takes some ns.
         let walked = if asked.walks { touches * walked_bytes() as f64 / 64.0 * 10e-9 } else { 0.0 };
-        pieces::seconds(self.footprint()) + paced + cold + swapped + walked
+        pieces::seconds(self.footprint()) + asked.kind.waits_s + paced + cold + swapped + walked
     }
 
     fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {

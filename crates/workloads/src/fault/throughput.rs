@@ -128,7 +128,7 @@ impl Experiment for InBulk {
     }
 
     fn seconds(&self) -> f64 {
-        pieces::seconds(self.0.size)
+        pieces::seconds(self.0.size) + self.0.kind.waits_s
     }
 
     fn repetitions(&self) -> Option<u32> {

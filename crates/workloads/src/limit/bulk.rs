@@ -183,6 +183,10 @@ impl Trial for Passes {
         Ok(())
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Self { work, store, rounds, .. } = self;
         let Buffers { to, from } = &mut *self.buffers.borrow_mut();

@@ -42,6 +42,10 @@ impl Trial for Calls {
         "pagelab"
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         self.own_faults = meter.time("getppid", CALLS, 0, || cheapest_syscalls(CALLS));
         Ok(())

@@ -64,6 +64,10 @@ impl Trial for Cost {
         "pagelab"
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Self { histogram, values, nothing, samples, own_faults } = self;
         histogram.reset();

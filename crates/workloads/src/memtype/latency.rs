@@ -226,6 +226,10 @@ impl Trial for Samples {
         self.ground.borrow_mut().look_up()
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, meter: &mut Meter) -> Result<(), Error> {
         let Ground { plot, fence_word, .. } = &mut *self.ground.borrow_mut();
         let Self { op, list, state, histogram, .. } = self;

@@ -63,11 +63,13 @@ pub(super) struct Storing {
     setup: Setup,
     shared: Rc<RefCell<Ground>>,
     run: StoreRun,
+    /// Whether every word of the last run was right: one that is wrong is never taken again.
+    is_right: bool,
 }
 
 impl Storing {
     pub(super) fn new(setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
-        Self { setup, shared, run: StoreRun::default() }
+        Self { setup, shared, run: StoreRun::default(), is_right: false }
     }
 }
 
@@ -119,8 +121,13 @@ impl Trial for Storing {
         Ok(())
     }
 
+    fn counts_faults(&self) -> bool {
+        self.is_right
+    }
+
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let run = std::mem::take(&mut self.run);
+        self.is_right = run.wrong_words() == 0;
         let rounds = run.rounds.len() as u64;
         let verified = match self.setup.asked.point.verify {
             Verify::Deferred => rounds.min(1),
@@ -162,11 +169,13 @@ pub(super) struct Reading {
     setup: Setup,
     shared: Rc<RefCell<Ground>>,
     run: ReadRun,
+    /// Whether the last sum was right: one that is wrong is never taken again.
+    is_right: bool,
 }
 
 impl Reading {
     pub(super) fn new(setup: Setup, shared: Rc<RefCell<Ground>>) -> Self {
-        Self { setup, shared, run: ReadRun::default() }
+        Self { setup, shared, run: ReadRun::default(), is_right: false }
     }
 
     /// The round whose values lie in memory: the last one of a store test before.
@@ -232,11 +241,16 @@ impl Trial for Reading {
         Ok(())
     }
 
+    fn counts_faults(&self) -> bool {
+        self.is_right
+    }
+
     fn verify(&mut self, witness: &mut Witness) -> Result<(), Error> {
         let run = std::mem::take(&mut self.run);
         let passes = run.ns.len() as u64;
         let (from, added) = self.expected(passes);
         let (expected, observed) = (from.wrapping_add(added), from.wrapping_add(run.sum));
+        self.is_right = expected == observed;
         witness.expect_digest("sum of the words loaded", expected, observed);
         witness.expect("page faults of the loop", 0, run.faults);
         for (name, sum) in [("sum", observed), ("expected_sum", expected)] {

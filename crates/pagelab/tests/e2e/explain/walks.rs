@@ -79,8 +79,10 @@ fn who_is_too_short_is_said_to_be_and_who_asks_nothing_is_told_how() {
     let words = ["explain", "--costs", "none", "-o", "short", "--translation", "--", "true"];
     let ended = lab.pagelab(&words);
     ended.exits(0);
-    if looks(&lab, "short").is_some() {
-        ended.complains(&["Not sampled", "too short"]);
+    if let Some(looks) = looks(&lab, "short") {
+        // One that waits for a processor may be looked at often enough.
+        let is_short = looks.looks.len() < 3;
+        ended.complains(if is_short { &["Not sampled", "too short"] } else { &["Looked"] });
     }
     let asked = lab.pagelab(&["explain", "--costs", "none", "-o", "plain", "--", "true"]);
     asked.exits(0).complains(&["--translation does"]);

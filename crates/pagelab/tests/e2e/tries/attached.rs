@@ -8,7 +8,7 @@ use std::{
 use pagelab_sys::memory::outside;
 
 use super::{MIB, compiled, rungs, tried, values};
-use crate::support::{Ended, Lab, Live, is_skipped, measured, signal, skip, state, until};
+use crate::support::{Ended, Lab, Live, Machine, is_skipped, measured, signal, skip, state, until};
 
 /// A program that goes on until the test ends.
 struct Server(Child);
@@ -48,6 +48,8 @@ fn a_process_that_runs_is_collapsed_between_loads_and_goes_on() {
     if let Err(error) = outside::may_collapse() {
         return skip(&format!("{error}"), "sudo, on Linux 6.1 or later");
     }
+    // Nobody lets everybody have huge pages meanwhile.
+    let _machine = Machine::alone();
     let lab = Lab::new();
     let Some(server) = Server::start(&lab) else { return };
     let pid = server.0.id();

@@ -12,7 +12,7 @@ use pagelab_record::{
 use pagelab_sys::process::preload::PACKAGE;
 
 use super::{MIB, compiled, rungs, values};
-use crate::support::{Lab, build_library, is_skipped, lacked, measured, skip};
+use crate::support::{Lab, Machine, build_library, is_skipped, lacked, measured, skip};
 
 /// What a record says of its units, the one with most faults first: by column.
 fn units(record: &Record) -> Vec<impl Fn(&str) -> i64> {
@@ -31,6 +31,8 @@ fn units(record: &Record) -> Vec<impl Fn(&str) -> i64> {
 fn fitted(lab: &Lab, way: &str) -> Option<Record> {
     let program = compiled(lab, "mix")?;
     build_library(PACKAGE);
+    // Nobody lets everybody have huge pages meanwhile.
+    let _machine = Machine::alone();
     let flags =
         ["try", "--wait", "-q", "--fit", "-o", "run", "--rounds", "2", "--rung", "fit-all", "--"];
     let words = [program.to_str().unwrap(), way, "64", "400"];

@@ -151,9 +151,9 @@ fn shared_memory_takes_pages_of_the_pool_which_is_given_back() {
         if is_skipped(shared) {
             return;
         }
-        // A look may come before all of it was touched; nothing is held twice.
+        // A look may come before it was touched; nothing is held twice.
         let large = values(shared, tried::LARGE);
-        assert!(large.iter().all(|large| (1..=32 * MIB).contains(large)), "{kind}: {large:?}");
+        assert!(large.iter().all(|large| *large <= 32 * MIB), "{kind}: {large:?}");
         assert!(values(shared, tried::PEAK).iter().all(|peak| *peak < 40 * MIB), "{shared:?}");
         let told = [tried::ASKED, tried::REFUSED].map(|name| measured(shared).counters[name]);
         assert_eq!(told, [2, 0], "{kind}");

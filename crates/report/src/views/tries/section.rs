@@ -257,9 +257,15 @@ fn broken_up(tried: &Tried<'_>) -> Option<Block> {
 fn warmed(tried: &Tried<'_>) -> Option<Block> {
     let bytes = tried.rows.iter().filter_map(|row| row.middle(tried::WARMED, Clock::Wall));
     let most = bytes.reduce(f64::max)?;
+    let in_part = tried.rows.iter().filter_map(|row| row.entry.counter(tried::WARMED_IN_PART));
+    let short = match in_part.sum() {
+        0_u64 => String::new(),
+        1 => " Before one of them the host took too long for all of it.".to_owned(),
+        runs => format!(" Before {runs} of them the host took too long for all of it."),
+    };
     Some(Block::Text(format!(
         "This machine gives free memory back to its host. {} of it were touched before each run, \
-         so that runs wait for the host less.",
+         so that runs wait for the host less.{short}",
         display_bytes(most)
     )))
 }

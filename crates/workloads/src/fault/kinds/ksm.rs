@@ -70,6 +70,8 @@ pub(super) const KSM: FaultKind = FaultKind {
     in_throughput: false,
     // Merging takes far longer than the touches.
     automatic_size_max: 32 << 20,
+    // Some scans, half a second apart.
+    waits_s: 2.5,
     stage: |_, space, _| {
         Ok(Box::new(Merged {
             before: Before::new(populated(space))?,

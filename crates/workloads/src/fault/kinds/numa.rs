@@ -69,6 +69,7 @@ pub(super) const HINT: FaultKind = FaultKind {
     takes_fresh_memory: false,
     // Marking takes far longer than the touches.
     automatic_size_max: 32 << 20,
+    waits_s: 0.5,
     stage: |_, space, _| {
         Ok(Box::new(Marked {
             before: Before::new(populated(space))?,

@@ -127,6 +127,10 @@ impl Trial for Staged {
         !self.is_control
     }
 
+    fn counts_faults(&self) -> bool {
+        true
+    }
+
     fn reset(&mut self) -> Result<(), Error> {
         self.area.take();
         let mut area = self.setup.space.reserve()?;
