@@ -105,7 +105,7 @@ def mortal(monkeypatch):
     """A cluster in a process of its own, which may be killed: the process, and its address."""
     pytest.importorskip("distributed")
     # How long a client looks for a scheduler that is gone.
-    monkeypatch.setattr("pagelab.distributed.engine.CONNECT_SECONDS", 3)
+    monkeypatch.setattr("pagelab.distributed.engine.CONNECT_SECONDS", 6)
     script = (
         "import time\nfrom distributed import LocalCluster\n"
         "cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False,"

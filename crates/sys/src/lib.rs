@@ -42,3 +42,20 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Counts again where the kernel moved pages meanwhile: one of them may have been a test's, whose
+/// touch faults once more.
+#[cfg(test)]
+#[track_caller]
+fn counted<T: Copy + PartialEq + std::fmt::Debug>(expected: T, mut count: impl FnMut() -> T) {
+    const TRIES: usize = 20;
+    for left in (0..TRIES).rev() {
+        let before = counts::moved_pages();
+        let found = count();
+        if found == expected {
+            return;
+        }
+        let is_moved = counts::moved_pages() != before;
+        assert!(is_moved && left > 0, "{found:?}, and {expected:?} was expected");
+    }
+}

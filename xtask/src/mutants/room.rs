@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_program_gets_its_words_behind_the_room() {
         let words = ["/a/test", "it's a \"name\"", "-q"].map(OsString::from);
-        let directory = std::env::temp_dir().join("pagelab-room-of-a-test");
+        let directory = std::env::temp_dir().join(format!("pagelab-room-{}", std::process::id()));
         let command = enter(&directory, &words).unwrap();
         fs::remove_dir(&directory).unwrap();
         let given: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();

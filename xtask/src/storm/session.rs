@@ -109,7 +109,7 @@ impl Sessions {
             let mut session = Session::begin(command, folder, &mut draw)?;
             let life = self.undisturbed(&mut session, &command.words(OUT))?;
             let code = life.status.code();
-            ensure!(code == Some(0), "`{}` exits with {code:?}: {}", command.name, life.said());
+            ensure!(is_done(code), "`{}` exits with {code:?}: {}", command.name, life.said());
             life.took
         };
         self.spans.insert(&command.name, span);
@@ -175,7 +175,7 @@ impl Sessions {
             fs::remove_dir_all(folder).context("removing a run")?;
         }
         let code = life.status.code();
-        ensure!(code == Some(0), "`{}` exits with {code:?}: {}", words.join(" "), life.said());
+        ensure!(is_done(code), "`{}` exits with {code:?}: {}", words.join(" "), life.said());
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Sessions {
             let life = self.undisturbed(session, &words)?;
             match life.status.code() {
                 // A case that was killed has failed, and is done.
-                Some(0 | 1 | 4 | 6) => {}
+                code if is_done(code) || code == Some(1) => {}
                 // A program that was not watched to its end is not watched again.
                 Some(2) if session.command.name == "explain" => complete = false,
                 code => {
@@ -301,4 +301,10 @@ fn found(folder: &Path, depth: usize) -> Vec<PathBuf> {
     }
     all.sort();
     all
+}
+
+/// Whether a command that nobody killed did what it could: what it left is judged apart, and a case
+/// that another process disturbed, or that this machine lacks something for, is none of a storm's.
+const fn is_done(code: Option<i32>) -> bool {
+    matches!(code, Some(0 | 4 | 6))
 }

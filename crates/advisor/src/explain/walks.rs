@@ -245,6 +245,8 @@ fn shared_pages(pid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn walked(least: u64) -> Walked {
@@ -293,9 +295,13 @@ mod tests {
         if clear_accessed(std::process::id()).is_err() {
             return;
         }
-        let sampler = Sampler::of(std::process::id(), false);
-        thread::sleep(Duration::from_millis(60));
-        let looks = sampler.close().unwrap();
+        let left = Cell::new(20);
+        let sleep = |ns| {
+            thread::sleep(Duration::from_nanos(ns));
+            left.set(left.get() - 1);
+            left.get() > 0
+        };
+        let looks = Looking::new(std::process::id(), false).until_stopped(&sleep).unwrap();
         assert!(looks.looks.iter().all(|look| look.window_ns > 0 && look.resident > 0));
         assert!(!looks.looks.is_empty());
     }

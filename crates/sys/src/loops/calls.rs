@@ -211,9 +211,7 @@ mod tests {
             return;
         }
         let layout = Layout::contiguous(4 << 20);
-        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
-        area.open().unwrap();
-        area.map(false).unwrap();
+        let area = Area::mapped(layout, Backing::Anonymous, 2 << 20).unwrap();
         sched::disable_thp(true).unwrap();
         area.touch(0, layout.bytes(), Stride { step: 4096, bytes: 8 });
         sched::disable_thp(false).unwrap();

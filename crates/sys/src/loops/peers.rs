@@ -153,14 +153,19 @@ mod tests {
         disable_thp(true).unwrap();
         // The first call of each faults on code and stack.
         page_fault1(16 << 12).unwrap();
-        let round = page_fault1(1 << 20).unwrap();
-        assert_eq!((round.pages, round.minor, round.major), (256, 256, 0));
-        assert!(round.start_ns <= round.mapped_ns && round.touched_ns <= round.end_ns);
+        let told = |round: PeerRound| (round.pages, round.minor, round.major);
+        crate::counted((256, 256, 0), || {
+            let round = page_fault1(1 << 20).unwrap();
+            assert!(round.start_ns <= round.mapped_ns && round.touched_ns <= round.end_ns);
+            told(round)
+        });
         PftMemory::map(16 << 12).unwrap().touch(0, 1);
-        let memory = PftMemory::map(1 << 20).unwrap();
-        let halves = memory.touch(0, 2).join(memory.touch(1, 2));
-        assert_eq!((halves.pages, halves.minor, halves.major), (256, 256, 0));
-        assert_eq!(memory.touch(0, 1).minor, 0, "all is present by now");
+        crate::counted(((256, 256, 0), 0), || {
+            let memory = PftMemory::map(1 << 20).unwrap();
+            let halves = memory.touch(0, 2).join(memory.touch(1, 2));
+            // All is present by then.
+            (told(halves), memory.touch(0, 1).minor)
+        });
         disable_thp(false).unwrap();
     }
 }

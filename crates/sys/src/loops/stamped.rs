@@ -77,10 +77,8 @@ mod tests {
     fn the_kernel_tells_each_fault_between_our_stamps() {
         const PAGES: usize = 64;
         let _alone = alone();
-        let mut area =
-            Area::reserve(Layout::contiguous(PAGES << 12), Backing::Anonymous, 2 << 20, 0).unwrap();
-        area.open().unwrap();
-        area.map(false).unwrap();
+        let area =
+            Area::mapped(Layout::contiguous(PAGES << 12), Backing::Anonymous, 2 << 20).unwrap();
         area.advise(Advice::NoHugePage).unwrap();
         let list = TouchList::new((0..PAGES).map(|page| (page << 12, false)));
         let mut stamps = vec![Stamps { start: 1, end: 1 }; PAGES];

@@ -122,14 +122,14 @@ impl Area {
         Ok(area)
     }
 
-    /// A layout mapped at a multiple of `align`, untouched: reserve, open and map in one.
+    /// A layout mapped at a multiple of `align`, untouched. It takes the place of what was
+    /// reserved, without a hole in which another thread could map something meanwhile.
     ///
     /// # Errors
     /// As [`Area::reserve`] and [`Area::map`].
     pub fn mapped(layout: Layout, backing: Backing, align: usize) -> Result<Self, SysError> {
         let mut area = Self::reserve(layout, backing, align, 0)?;
-        area.open()?;
-        area.map(false)?;
+        area.map_with(uapi::MAP_FIXED)?;
         Ok(area)
     }
 
@@ -148,7 +148,8 @@ impl Area {
     /// # Errors
     /// When memory or the hugetlb pool is short.
     pub fn map(&mut self, populate: bool) -> Result<(), SysError> {
-        self.map_with(if populate { uapi::MAP_POPULATE } else { 0 })
+        let populate = if populate { uapi::MAP_POPULATE } else { 0 };
+        self.map_with(populate | uapi::MAP_FIXED_NOREPLACE)
     }
 
     /// Maps every window with `MAP_LOCKED`, which populates as far as it can and does not say how
@@ -157,11 +158,10 @@ impl Area {
     /// # Errors
     /// When the memlock limit is too low.
     pub fn map_locked(&mut self) -> Result<(), SysError> {
-        self.map_with(uapi::MAP_LOCKED)
+        self.map_with(uapi::MAP_LOCKED | uapi::MAP_FIXED_NOREPLACE)
     }
 
     fn map_with(&mut self, flags: u32) -> Result<(), SysError> {
-        let flags = flags | uapi::MAP_FIXED_NOREPLACE;
         let file = match self.backing {
             Backing::Brk => {
                 heap::grow(self.base, self.layout.window)?;

@@ -53,9 +53,7 @@ mod tests {
 
     fn scanned(populate: impl Fn(&Area)) -> Residency {
         let layout = Layout { window: 8 << 12, stride: 16 << 12, windows: 4 };
-        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
-        area.open().unwrap();
-        area.map(false).unwrap();
+        let area = Area::mapped(layout, Backing::Anonymous, 2 << 20).unwrap();
         let _ = area.advise(Advice::NoHugePage);
         populate(&area);
         Scanner::open().unwrap().scan(&area).unwrap()

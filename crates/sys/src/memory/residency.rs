@@ -231,9 +231,7 @@ mod tests {
         let scanner = Scanner::open().unwrap();
         let found = crate::process::crew::processes(1, |_| {
             let layout = Layout::contiguous(1 << 20);
-            let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
-            area.open().unwrap();
-            area.map(false).unwrap();
+            let area = Area::mapped(layout, Backing::Anonymous, 2 << 20).unwrap();
             area.touch(0, 1 << 20, Stride { step: 4096, bytes: 8 });
             [scanner.scan(&area).unwrap().present]
         });
@@ -245,9 +243,7 @@ mod tests {
         let _alone = crate::alone();
         let mut scanner = Scanner::open().unwrap();
         let layout = Layout::contiguous(4 << 20);
-        let mut area = Area::reserve(layout, Backing::Anonymous, 2 << 20, 0).unwrap();
-        area.open().unwrap();
-        area.map(false).unwrap();
+        let area = Area::mapped(layout, Backing::Anonymous, 2 << 20).unwrap();
         area.advise(Advice::NoHugePage).unwrap();
         area.touch(0, 1 << 20, Stride { step: 4096, bytes: 8 });
         let modern = scanner.scan(&area).unwrap();

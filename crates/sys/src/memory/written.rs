@@ -215,9 +215,7 @@ mod tests {
         // About the kernel's own buffer of 512 regions, and about ours.
         for stretches in [1, 511, 512, 513, 1500, REGIONS - 1, REGIONS, REGIONS + 1, 3 * REGIONS] {
             let layout = Layout::contiguous(2 * stretches * PAGE_BYTES);
-            let mut area = Area::reserve(layout, Backing::Anonymous, PAGE_BYTES, 0).unwrap();
-            area.open().unwrap();
-            area.map(false).unwrap();
+            let area = Area::mapped(layout, Backing::Anonymous, PAGE_BYTES).unwrap();
             area.advise(Advice::NoHugePage).unwrap();
             for number in 0..stretches {
                 area.set_word(2 * number * PAGE_BYTES, 1);

@@ -77,6 +77,8 @@ pub fn end_below_us(but: &[u32], patience: Duration) -> usize {
         let since = |since: u64| Duration::from_nanos(monotonic_raw_ns() - since);
         let waited = asked.map(since);
         if left.is_empty() || waited.is_some_and(|waited| waited > patience + INSISTED) {
+            // Who died since the last time.
+            reap(but);
             return count;
         }
         let insist = waited.is_some_and(|waited| waited >= patience);

@@ -25,9 +25,7 @@ fn has(abilities: &[Ability]) -> bool {
 
 fn mapped(backing: Backing) -> Area {
     let layout = Layout::contiguous(PAGES * PAGE);
-    let mut area = Area::reserve(layout, backing, 2 << 20, 0).unwrap();
-    area.open().unwrap();
-    area.map(false).unwrap();
+    let area = Area::mapped(layout, backing, 2 << 20).unwrap();
     area.advise(Advice::NoHugePage).unwrap();
     area
 }

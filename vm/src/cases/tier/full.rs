@@ -100,9 +100,7 @@ fn by_the_kernel(target: &mut Target) -> Result<Verdict> {
     let [hot, all_hot, ..] = target.places()?;
     set(DEMOTION, "1")?;
     let before = demotions()?;
-    let mut area = Area::reserve(Layout::contiguous(PRESSURE), Backing::Anonymous, 2 << 20, 0)?;
-    area.open()?;
-    area.map(false)?;
+    let area = Area::mapped(Layout::contiguous(PRESSURE), Backing::Anonymous, 2 << 20)?;
     area.advise(Advice::NoHugePage)?;
     area.bind(0)?;
     for at in (0..PRESSURE).step_by(4096) {

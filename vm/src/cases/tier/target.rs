@@ -30,9 +30,7 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
     let (bytes, seed): (usize, u64) = (bytes.parse()?, seed.parse()?);
     let unit = if pages == "huge" { HUGE } else { PAGE };
     let layout = Layout::contiguous(bytes);
-    let mut area = Area::reserve(layout, Backing::Anonymous, HUGE, 0)?;
-    area.open()?;
-    area.map(false)?;
+    let area = Area::mapped(layout, Backing::Anonymous, HUGE)?;
     let is_huge = matches!(pages, "huge" | "sparse");
     area.advise(if is_huge { Advice::HugePage } else { Advice::NoHugePage })?;
     area.bind(1)?;
@@ -95,9 +93,7 @@ fn fill() -> Result<Vec<Area>> {
 
 /// So many bytes of the fast node.
 fn taken(bytes: usize) -> Result<Area> {
-    let mut area = Area::reserve(Layout::contiguous(bytes), Backing::Anonymous, HUGE, 0)?;
-    area.open()?;
-    area.map(false)?;
+    let area = Area::mapped(Layout::contiguous(bytes), Backing::Anonymous, HUGE)?;
     area.advise(Advice::NoHugePage)?;
     area.bind(0)?;
     for at in (0..bytes).step_by(PAGE) {

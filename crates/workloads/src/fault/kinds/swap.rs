@@ -293,10 +293,7 @@ mod tests {
     #[test]
     fn half_of_the_content_has_small_words() {
         use pagelab_sys::memory::{Backing, Layout};
-        let mut area =
-            Area::reserve(Layout::contiguous(8192), Backing::Anonymous, 4096, 0).unwrap();
-        area.open().unwrap();
-        area.map(false).unwrap();
+        let area = Area::mapped(Layout::contiguous(8192), Backing::Anonymous, 4096).unwrap();
         fill(Content::Half, &area);
         let small = (0..1024).filter(|word| area.word(word * 8) <= 0xffff).count();
         assert_eq!(small, 512);

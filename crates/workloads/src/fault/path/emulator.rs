@@ -184,11 +184,12 @@ impl Machine {
 
     /// What the emulator is told of the machine itself.
     fn words(&self) -> Vec<String> {
-        let mut words: Vec<String> = ["-machine", "q35", "-accel", "tcg", "-cpu", "max"]
-            .into_iter()
-            .chain(["-smp", "1", "-m"])
-            .map(str::to_owned)
-            .collect();
+        let mut words: Vec<String> =
+            ["-machine", "q35,mem-merge=off", "-accel", "tcg", "-cpu", "max"]
+                .into_iter()
+                .chain(["-smp", "1", "-m"])
+                .map(str::to_owned)
+                .collect();
         let mut say = |these: &[&str]| words.extend(these.iter().map(|word| (*word).to_owned()));
         say(&[&format!("{}M", self.memory_mib)]);
         if self.has_two_nodes {

@@ -6,7 +6,10 @@
 //! whether it was those. It runs beside the accesses, in a thread that belongs to no CPU.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, SyncSender},
+    },
     thread,
     time::Duration,
 };
@@ -74,13 +77,16 @@ impl Watch {
         self.pages.len() as u64
     }
 
-    /// Lets `body` run and looks until it is done, and once more then.
+    /// Looks, lets `body` run and looks until it is done, and once more then.
     ///
     /// # Errors
     /// When the kernel does not say where pages lie.
     pub(super) fn during<T>(&self, body: impl FnOnce() -> T) -> Result<(T, Seen), SysError> {
         thread::scope(|scope| {
-            let watcher = scope.spawn(|| self.look_on());
+            let (tell, looked) = mpsc::sync_channel(1);
+            let watcher = scope.spawn(move || self.look_on(&tell));
+            // Or the first look failed.
+            let _ = looked.recv();
             let result = body();
             self.is_over.store(true, Ordering::Release);
             watcher.thread().unpark();
@@ -89,7 +95,8 @@ impl Watch {
         })
     }
 
-    fn look_on(&self) -> Result<Seen, SysError> {
+    /// Says when it has looked.
+    fn look_on(&self, tell: &SyncSender<()>) -> Result<Seen, SysError> {
         let (start, before) = (monotonic_raw_ns(), Counters::read(None));
         let mut seen = Vec::with_capacity(1024);
         loop {
@@ -99,6 +106,7 @@ impl Watch {
             if is_last {
                 return Ok(Seen(seen));
             }
+            let _ = tell.try_send(());
             let next = PERIOD.as_nanos() * seen.len() as u128;
             let left = next.saturating_sub((monotonic_raw_ns() - start).into());
             thread::park_timeout(Duration::from_nanos(u64::try_from(left).unwrap_or(0)));
@@ -155,8 +163,7 @@ mod tests {
     #[test]
     fn it_looks_at_the_beginning_and_at_the_end_and_between() {
         let watch = Watch::over(0, 0x1000, None, "x");
-        let sleep = || thread::sleep(Duration::from_millis(150));
-        let ((), Seen(looks)) = watch.during(sleep).unwrap();
+        let ((), Seen(looks)) = watch.during(|| ()).unwrap();
         assert!(looks.len() >= 2, "{looks:?}");
         assert!(looks.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "{looks:?}");
     }
