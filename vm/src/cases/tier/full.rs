@@ -9,7 +9,10 @@ use pagelab_sys::{
 };
 use serde_json::Value;
 
-use super::{BALANCING, SEEDS, bytes, target::Target};
+use super::{
+    BALANCING, SEEDS, bytes,
+    target::{LISTS, Target},
+};
 use crate::{
     guest::{Guest, scratch, set, text},
     verdict::Verdict,
@@ -22,6 +25,14 @@ const PASSES: &str = "40";
 
 pub(in crate::cases) fn full(guest: &Guest) -> Result<Verdict> {
     set(BALANCING, "0")?;
+    let lists = text(LISTS)?;
+    set(LISTS, "100000")?;
+    let verdict = of_ours(guest);
+    set(LISTS, &lists)?;
+    verdict
+}
+
+fn of_ours(guest: &Guest) -> Result<Verdict> {
     let mut target = Target::start(bytes(guest), SEEDS[1], "full")?;
     let pid = target.pid();
     let log = scratch();

@@ -13,8 +13,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use pagelab_sys::{
     Area,
-    machine::{Tree, tiers::free_pages},
+    machine::{Topology, Tree, tiers::free_pages},
     memory::{Advice, Backing, Layout, nodes_of},
+    process::Pinned,
 };
 
 /// The word that makes this program the target: then bytes, the seed, and `base`; `busy` for base
@@ -22,6 +23,8 @@ use pagelab_sys::{
 /// the base pages is hot; or `full` for base pages beside memory that fills the fast node and is
 /// never used again.
 pub(crate) const HEAT: &str = "__heat";
+/// How long a processor's lists of free pages may be: a node's pages by this number, each.
+pub(super) const LISTS: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
 
@@ -68,14 +71,21 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
 
 /// Pages of the fast node that filling it leaves above the watermarks: fewer than are hot.
 const LEFT: u64 = 256;
-/// How often, a second apart, what is free is looked for at most.
+/// How often, a moment apart, what is free is looked for at most.
 const ROUNDS: usize = 60;
-/// It is full when so many looks in a row find nothing: a processor's lists of free pages, which no
-/// count shows, go back to the node about once a second.
+/// It is full when so many looks in a row find nothing.
 const QUIET: usize = 3;
+/// Bytes that a processor takes and gives back to have its lists emptied.
+const GIVEN_BACK: usize = 2 << 20;
 
-/// Takes what is free of the fast node.
+/// Takes what is free of the fast node. Free pages in a processor's lists are of no node's count
+/// and come back to it late (`decay_pcp_high` in `mm/page_alloc.c`, Linux 6.7): where [`LISTS`] are
+/// short, whatever is given back there empties them.
 fn fill() -> Result<Vec<Area>> {
+    for cpu in Topology::machine().cpus().online {
+        let _here = Pinned::to(cpu)?;
+        drop(taken(GIVEN_BACK)?);
+    }
     let (mut all, mut quiet) = (Vec::new(), 0);
     for _ in 0..ROUNDS {
         let free = free_pages(&Tree::machine(), 0).saturating_sub(LEFT);
@@ -86,7 +96,7 @@ fn fill() -> Result<Vec<Area>> {
         if free > 0 {
             all.push(taken(usize::try_from(free)? * PAGE)?);
         }
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(Duration::from_millis(300));
     }
     Ok(all)
 }
