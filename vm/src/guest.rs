@@ -213,8 +213,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// What `pagelab` is told to run it.
-    /// A run that was killed has the machine's settings until its watchdog has put them back.
+    /// What `pagelab` is told to run it: to wait, too, as a run that was killed has the machine's
+    /// settings until its watchdog has put them back.
     pub(crate) fn words(&self) -> [String; 6] {
         let path = |name| self.path.join(name).to_string_lossy().into_owned();
         let suite = path("suite.toml");
