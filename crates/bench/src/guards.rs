@@ -77,7 +77,7 @@ impl<'k> Guards<'k> {
     pub(crate) fn door(&self) -> Result<Option<File>, SysError> {
         let mut groups = self.obtained().into_iter().filter_map(|one| match one {
             Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) | Obtained::Monitor => None,
+            Obtained::Swap(_) | Obtained::Monitor(_) => None,
         });
         let Some(group) = groups.next() else { return Ok(None) };
         let failed = |error| SysError::new("open", group.path.display().to_string(), error);

@@ -9,7 +9,7 @@ use std::{fs::File, io, rc::Rc};
 
 use pagelab_sys::{
     SysError,
-    knobs::{MemoryGroup, Obtained, SwapSpace},
+    knobs::{MemoryGroup, Obtained, OwnMonitor, SwapSpace},
     process::{Beat, Heirloom, Pulse, child},
 };
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ impl Inputs {
     pub fn swap(&self) -> Option<&SwapSpace> {
         self.belongings.iter().find_map(|one| match one {
             Obtained::Swap(swap) => Some(swap),
-            Obtained::Group(_) | Obtained::Monitor => None,
+            Obtained::Group(_) | Obtained::Monitor(_) => None,
         })
     }
 
@@ -146,7 +146,15 @@ impl Inputs {
     pub fn group(&self) -> Option<&MemoryGroup> {
         self.belongings.iter().find_map(|one| match one {
             Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) | Obtained::Monitor => None,
+            Obtained::Swap(_) | Obtained::Monitor(_) => None,
+        })
+    }
+
+    /// The monitor of DAMON that was made for this case, off until it is started.
+    pub fn monitor(&self) -> Option<&OwnMonitor> {
+        self.belongings.iter().find_map(|one| match one {
+            Obtained::Monitor(monitor) => Some(monitor),
+            Obtained::Swap(_) | Obtained::Group(_) => None,
         })
     }
 }

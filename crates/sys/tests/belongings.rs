@@ -245,7 +245,7 @@ fn what_is_made_can_be_used_and_is_gone_with_its_guard() {
                 assert!(!path.exists());
                 continue;
             }
-            Obtained::Monitor => unreachable!("DAMON is left alone but in guests"),
+            Obtained::Monitor(_) => unreachable!("DAMON is left alone but in guests"),
         };
         let removed = guard.remove().unwrap();
         assert!(removed.is_clean() && removed.outcome == Outcome::Removed, "{removed}");

@@ -46,7 +46,7 @@ impl<'k> Held<'k> {
     pub(super) fn group(&self) -> Option<&MemoryGroup> {
         match self.group.as_ref()?.obtained() {
             Obtained::Group(group) => Some(group),
-            Obtained::Swap(_) | Obtained::Monitor => None,
+            Obtained::Swap(_) | Obtained::Monitor(_) => None,
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
     made::mebibytes,
     making::Making,
     memcg::{self, MemoryGroup},
-    monitor,
+    monitor::{self, OwnMonitor},
     swap::{self, SwapSpace},
     zram,
 };
@@ -81,8 +81,8 @@ pub enum Obtained {
     Swap(SwapSpace),
     /// A group that processes can enter.
     Group(MemoryGroup),
-    /// A monitor that is on.
-    Monitor,
+    /// A monitor that is off until it is started.
+    Monitor(OwnMonitor),
 }
 
 /// A belonging, removed on drop; everything in it must be done with by then.
@@ -125,7 +125,8 @@ impl Knobs {
                 memcg::make(self, *limit).map(|(making, group)| (making, Obtained::Group(group)))
             }
             Belonging::Monitor { frames, target } => {
-                monitor::make(self, frames, *target).map(|making| (making, Obtained::Monitor))
+                let made = monitor::make(self, frames, *target);
+                made.map(|(making, monitor)| (making, Obtained::Monitor(monitor)))
             }
         }?;
         Ok(BelongingGuard { making, obtained })

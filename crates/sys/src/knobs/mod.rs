@@ -57,6 +57,7 @@ use lock::Lock;
 pub use lock::{Door, patiently};
 use making::Making;
 pub use memcg::MemoryGroup;
+pub use monitor::OwnMonitor;
 pub use outcome::{Outcome, Restored};
 pub use place::Place;
 pub use restore::{leftovers, restore_leftovers, restore_unattended};

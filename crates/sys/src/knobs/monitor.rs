@@ -8,9 +8,14 @@
 //! The kernel's own monitor (`damon_stat`, since Linux 6.17) lets no other run beside it: it is off
 //! meanwhile, and on again where it was.
 //!
+//! Made is not on: memory that a case lays was accessed just then, and would move under it. Whoever
+//! has it turns it on ([`OwnMonitor::start`]).
+//!
 //! [`Place`]: super::Place
 
 use std::{fs, ops::Range, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     KnobError, Knobs, Outcome,
@@ -18,7 +23,7 @@ use super::{
     making::Making,
     value::{again, is_busy, read, write},
 };
-use crate::machine::Tree;
+use crate::{SysError, machine::Tree};
 
 const FOLDER: &str = "sys/kernel/mm/damon/admin/kdamonds";
 const COUNT: &str = "nr_kdamonds";
@@ -55,6 +60,36 @@ const START_FRAME: &str = "start";
 const END_FRAME: &str = "end";
 const TARGET: &str = "target";
 
+/// One that was made, and is off until it is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnMonitor {
+    state: PathBuf,
+}
+
+impl OwnMonitor {
+    /// Turns it on: from now on pages move.
+    ///
+    /// # Errors
+    /// When the kernel refuses, as while somebody else has a monitor.
+    pub fn start(&self) -> Result<(), SysError> {
+        self.turn("on")
+    }
+
+    /// Turns it off; no page moves any more when this returns.
+    ///
+    /// # Errors
+    /// When it had not been started, or somebody took it away.
+    pub fn stop(&self) -> Result<(), SysError> {
+        self.turn("off")
+    }
+
+    fn turn(&self, state: &str) -> Result<(), SysError> {
+        let failed =
+            |source| SysError::new("turn", format!("{} {state}", self.state.display()), source);
+        again(ATTEMPTS, WAIT, is_busy, |_| write(&self.state, state)).map_err(failed)
+    }
+}
+
 /// Whether there is DAMON, and nobody has a monitor.
 pub fn is_free(tree: &Tree) -> bool {
     tree.number::<u64>(format!("{FOLDER}/{COUNT}")) == Some(0)
@@ -64,12 +99,12 @@ fn is_on(tree: &Tree) -> bool {
     tree.text(STAT).is_some_and(|text| text.trim() == "Y")
 }
 
-/// Makes one, over these addresses of the machine, and turns it on.
+/// Makes one, over these addresses of the machine; it is off.
 pub(super) fn make<'k>(
     knobs: &'k Knobs,
     frames: &Range<u64>,
     target: usize,
-) -> Result<Making<'k>, KnobError> {
+) -> Result<(Making<'k>, OwnMonitor), KnobError> {
     let tree = knobs.place.tree();
     let count = tree.path(format!("{FOLDER}/{COUNT}"));
     if !is_free(tree) {
@@ -90,8 +125,7 @@ pub(super) fn make<'k>(
         };
         set(tree, &format!("{FOLDER}/{file}"), &value)?;
     }
-    set(tree, &format!("{FOLDER}/{STATE}"), "on")?;
-    Ok(making)
+    Ok((making, OwnMonitor { state: tree.path(format!("{FOLDER}/{STATE}")) }))
 }
 
 fn set(tree: &Tree, file: &str, value: &str) -> Result<(), KnobError> {
@@ -177,6 +211,20 @@ mod tests {
             let found = [&count, &on, STAT].map(|file| tree.text(file).unwrap());
             assert_eq!(found, ["0", "off", "Y"]);
         }
+    }
+
+    #[test]
+    fn one_is_turned_on_and_off() {
+        let on = below(STATE);
+        let (_root, tree) = tree(&[(&on, "off")]);
+        let monitor = OwnMonitor { state: tree.path(&on) };
+        let state = || tree.text(&on).unwrap();
+        monitor.start().unwrap();
+        assert_eq!(state(), "on");
+        monitor.stop().unwrap();
+        assert_eq!(state(), "off");
+        let gone = OwnMonitor { state: tree.path("gone/0/state") };
+        assert!(gone.start().unwrap_err().to_string().contains("gone/0/state"));
     }
 
     #[test]

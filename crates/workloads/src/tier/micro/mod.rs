@@ -30,6 +30,7 @@ use pagelab_record::vocabulary::{
 };
 use pagelab_sys::{
     counts::Counters,
+    knobs::OwnMonitor,
     loops::draws::{DRAWERS_MAX, Draws},
     memory::{Residency, Scanner},
     process::{
@@ -117,7 +118,7 @@ impl Experiment for Asked {
         self.rounds
     }
 
-    fn prepare(&self, _: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
+    fn prepare(&self, inputs: &Inputs) -> Result<Vec<Box<dyn Trial>>, Error> {
         let (near, slow) = (near_node(), far_node());
         let draws = self.drawn.draws(self.memory == Memory::Anon);
         Ok(vec![Box::new(Run {
@@ -128,6 +129,7 @@ impl Experiment for Asked {
             places: self.drawn.places(),
             draws,
             scanner: Scanner::open()?,
+            monitor: inputs.monitor().cloned(),
             ground: None,
             found: None,
         })])
@@ -159,6 +161,8 @@ struct Run {
     places: Vec<Option<usize>>,
     draws: Vec<Draws>,
     scanner: Scanner,
+    /// What moves pages while it is on.
+    monitor: Option<OwnMonitor>,
     ground: Option<Ground>,
     found: Option<Found>,
 }
@@ -190,6 +194,7 @@ impl Trial for Run {
             // Not before everything else: from here on the kernel may move pages.
             ground.area.unbind()?;
         }
+        self.monitor.as_ref().map_or(Ok(()), OwnMonitor::start)?;
         let engine = if self.asked.mode == Mode::Ours { Some(Engine::start()?) } else { None };
         let start = Counters::read_whole();
         let access = |thread: usize| -> Result<(Span, u64), Error> {
@@ -203,6 +208,7 @@ impl Trial for Run {
         };
         let (made, seen) = watch.during(|| threads(draws.len(), access))?;
         engine.map_or(Ok(()), Engine::stop)?;
+        self.monitor.as_ref().map_or(Ok(()), OwnMonitor::stop)?;
         let counted = Counters::read_whole().since(&start);
         let made: Vec<(Span, u64)> = made.into_iter().collect::<Result<_, Error>>()?;
         let whole = made.iter().map(|(span, _)| *span).reduce(Span::union).unwrap_or_default();

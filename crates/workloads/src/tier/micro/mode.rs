@@ -193,7 +193,6 @@ impl Mode {
         }
         let settings = self.settings(&Tree::machine(), tuned).into_iter();
         needs.extend(settings.map(Need::needed));
-        // The last: it moves pages as soon as it is there.
         if self == Self::Damon {
             needs.push(damon::Monitor.needed());
         }
