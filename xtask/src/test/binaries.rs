@@ -1,7 +1,8 @@
 //! The test binaries: built once by cargo, run by us, and read.
 //!
 //! The one idea: what a test says is captured by its harness, so a skip is a line that begins with
-//! [`SKIPPED`], shown with `--show-output`. Nothing is tried twice.
+//! [`SKIPPED`], shown with `--show-output`. A binary is run once; whoever wants some of its tests
+//! again names them.
 
 use std::{
     fs::{self, File},
@@ -19,8 +20,14 @@ use crate::{shell, workspace};
 
 /// How a test says that it did nothing here.
 const SKIPPED: &str = "skipped: ";
+/// What failed where no test says that it did.
+const WITHOUT_A_RESULT: &str = "it ended without a result";
 /// What comes before the cure.
 const CURE: &str = "; to run it: ";
+/// How often a test that failed runs again by itself: it must hold each time. A machine that is
+/// full of other tests does at times what no test foresaw; `cargo xtask flake`, which tries nothing
+/// twice, is where that is looked for.
+const AGAIN: u32 = 2;
 /// Lines of a failure that are shown; all of them are in its log.
 const LINES_SHOWN: usize = 80;
 
@@ -80,6 +87,30 @@ impl Binary {
     /// Runs its tests; all that it says goes to `log`. Its cache is `cache`, where that is said: in
     /// an empty one there is nothing to boot a machine with.
     pub(crate) fn run(&self, log: &Path, cache: Option<&Path>) -> Result<Ran> {
+        self.run_some(&[], log, cache)
+    }
+
+    /// Whether a test that failed holds by itself, [`AGAIN`] times. What it says then is beside the
+    /// binary's `log`.
+    pub(crate) fn holds(&self, test: &str, log: &Path) -> Result<bool> {
+        if test == WITHOUT_A_RESULT {
+            return Ok(false);
+        }
+        let log = log.with_extension("again.log");
+        for _ in 0..AGAIN {
+            let ran = self.run_some(&["--exact", test], &log, None)?;
+            let is_good = ran.failed.is_empty() && ran.passed == 1;
+            let word = if is_good { "holds" } else { "FAILED again" };
+            eprintln!("[test] {}: {test} {word} by itself", self.name);
+            if !is_good {
+                println!("{}\n(all of it: {})", ran.failure, log.display());
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn run_some(&self, which: &[&str], log: &Path, cache: Option<&Path>) -> Result<Ran> {
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
@@ -87,6 +118,7 @@ impl Binary {
         let mut command = with_default_signals(&self.executable);
         command
             .arg("--show-output")
+            .args(which)
             .args(self.is_end_to_end().then(threads).flatten())
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
@@ -141,7 +173,7 @@ fn read(text: &str, is_good: bool, took: Duration) -> Ran {
         ran.passed += 1;
     }
     if !is_good && ran.failed.is_empty() {
-        ran.failed.push("it ended without a result".to_owned());
+        ran.failed.push(WITHOUT_A_RESULT.to_owned());
     }
     if !is_good {
         let from = text.find("\nfailures:\n").unwrap_or_default();
@@ -189,7 +221,21 @@ mod tests {
     fn a_binary_without_a_harness_is_one_test_and_a_crash_is_a_failure() {
         assert_eq!(read("fine", true, Duration::ZERO).passed, 1);
         let ran = read("running 9 tests\n", false, Duration::ZERO);
-        assert_eq!(ran.failed, ["it ended without a result"]);
+        assert_eq!(ran.failed, [WITHOUT_A_RESULT]);
+    }
+
+    #[test]
+    fn a_test_holds_that_runs_by_itself_and_passes() {
+        let folder = std::env::temp_dir().join(format!("xtask-holds-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (log, executable) = (folder.join("a.log"), std::env::current_exe().unwrap());
+        let binary = Binary { name: "xtask".into(), executable, folder: folder.clone() };
+        let only = "test::binaries::tests::only_tests_that_were_built_are_binaries";
+        for (test, holds) in [(only, true), ("nothing", false), (WITHOUT_A_RESULT, false)] {
+            assert_eq!(binary.holds(test, &log).unwrap(), holds, "{test}");
+        }
+        assert!(folder.join("a.again.log").exists());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

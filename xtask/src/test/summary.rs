@@ -35,6 +35,9 @@ pub(crate) struct Count {
     pub(crate) skipped: usize,
     /// Names of those that failed, behind their binary's.
     pub(crate) failed: Vec<String>,
+    /// The same of those that failed once, and held whenever they ran by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unsteady: Vec<String>,
     pub(crate) seconds: u64,
 }
 
@@ -69,6 +72,9 @@ pub(crate) fn render(summary: &Summary) -> String {
         if !count.failed.is_empty() {
             came.push_str(&format!(", {} FAILED", count.failed.len()));
         }
+        if !count.unsteady.is_empty() {
+            came.push_str(&format!(", {} UNSTEADY", count.unsteady.len()));
+        }
         row(what, &came, count.seconds);
     }
     for boot in &summary.boots {
@@ -81,6 +87,9 @@ pub(crate) fn render(summary: &Summary) -> String {
     }
     for failed in summary.units.failed.iter().chain(&summary.end_to_end.failed) {
         text.push_str(&format!("FAILED {failed}\n"));
+    }
+    for name in summary.units.unsteady.iter().chain(&summary.end_to_end.unsteady) {
+        text.push_str(&format!("UNSTEADY {name}: it failed, and held by itself\n"));
     }
     for Skip { tests, reason, cure } in summary.skips.iter().take(SKIPS_SHOWN) {
         let s = if *tests == 1 { "" } else { "s" };
@@ -116,8 +125,8 @@ mod tests {
         };
         let skip = |reason: &str| Skip { tests: 2, reason: reason.into(), cure: "do so".into() };
         Summary {
-            units: Count { passed: 1834, skipped: 0, failed: Vec::new(), seconds: 61 },
-            end_to_end: Count { passed: 279, skipped: 9, failed: Vec::new(), seconds: 143 },
+            units: Count { passed: 1834, seconds: 61, ..Count::default() },
+            end_to_end: Count { passed: 279, skipped: 9, seconds: 143, ..Count::default() },
             boots: vec![boot("6.1", "6.1.0-41-amd64"), boot("newest", "6.17.128+deb13-amd64")],
             lack: None,
             skips: ["a", "b", "c", "d"].map(skip).to_vec(),
@@ -145,6 +154,9 @@ mod tests {
         let mut summary = good();
         summary.end_to_end.failed.push("e2e: knobs::a_fact".into());
         assert!(!summary.is_good() && render(&summary).contains("FAILED e2e: knobs::a_fact"));
+        let mut summary = good();
+        summary.units.unsteady.push("sys: knobs::a_fact".into());
+        assert!(summary.is_good() && render(&summary).contains("UNSTEADY sys: knobs::a_fact: it"));
         let mut summary = good();
         summary.boots[1].is_good = false;
         assert!(render(&summary).contains("NOT ALL PASSED"));

@@ -103,6 +103,13 @@ struct Options {
     jobs: usize,
 }
 
+impl Options {
+    /// Whether this asks whether all holds. Whoever repeats or soaks looks for what does not.
+    fn is_once(self) -> bool {
+        self.repeat == 1 && !self.soak
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { keep: false, soak: false, update: false, repeat: 1, jobs: JOBS }

@@ -145,9 +145,9 @@ pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Resu
     let mut booted = Booted {
         judged,
         failures,
-        text: String::new(),
         kernel: kernel.to_owned(),
         seconds: took.as_secs(),
+        ..Booted::default()
     };
     booted.text = booted.describe(&format!("{kernel} {name}"), took, &folder);
     for finding in &booted.judged.findings {

@@ -39,12 +39,28 @@ pub(super) struct Booted {
     pub(super) kernel: String,
     /// From start to end.
     pub(super) seconds: u64,
+    /// Cases that failed, and held whenever they were booted again.
+    pub(super) unsteady: Vec<String>,
 }
 
 impl Booted {
     /// Whether nothing is wrong.
     pub(super) fn is_good(&self) -> bool {
-        self.failures.is_empty() && !self.judged.findings.iter().any(|one| one.outcome.is_fail())
+        self.failures.is_empty() && self.failed().iter().all(|case| self.unsteady.contains(case))
+    }
+
+    /// Names of the cases that failed, in their order.
+    pub(super) fn failed(&self) -> Vec<String> {
+        let failed = self.judged.findings.iter().filter(|one| one.outcome.is_fail());
+        let mut cases: Vec<_> = failed.map(|one| one.case.clone()).collect();
+        cases.dedup();
+        cases
+    }
+
+    /// Whether some claim did not hold, and nothing worse happened: neither the kernel nor the
+    /// machine said anything, and every skip was expected.
+    pub(super) fn may_be_chance(&self) -> bool {
+        self.failures.is_empty() && !self.failed().is_empty()
     }
 
     /// What came of it: a line for each case when it is good, all there is to know otherwise.
@@ -81,6 +97,7 @@ pub(super) struct Summary {
     skipped: usize,
     failed: usize,
     parts: usize,
+    unsteady: Vec<String>,
     checked: Vec<CheckedBoot>,
 }
 
@@ -90,8 +107,11 @@ impl Summary {
         self.boots += 1;
         self.boots_bad += usize::from(!booted.is_good());
         self.checked.push(checked(booted));
+        let named = |case: &String| format!("{case} on {}", booted.kernel);
+        self.unsteady.extend(booted.unsteady.iter().map(named));
         for finding in &booted.judged.findings {
             let count = match &finding.outcome {
+                Outcome::Fail(_) if booted.unsteady.contains(&finding.case) => continue,
                 Outcome::Skip { .. } => &mut self.skipped,
                 Outcome::Fail(_) => &mut self.failed,
                 Outcome::Ok(_) if finding.part.is_some() => &mut self.parts,
@@ -106,6 +126,11 @@ impl Summary {
         let age = |boot: &CheckedBoot| KERNELS.iter().position(|name| *name == boot.kernel);
         self.checked.sort_by_key(age);
         self.checked
+    }
+
+    /// Cases that are unsteady, if what failed in this boot is.
+    pub(super) fn unsteady_with(&self, booted: &Booted) -> usize {
+        self.unsteady.len() + booted.failed().len()
     }
 
     /// Whether every boot is good.
@@ -139,9 +164,10 @@ fn checked(booted: &Booted) -> CheckedBoot {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { boots, boots_bad, ok, skipped, failed, parts, .. } = self;
+        let Self { boots, boots_bad, ok, skipped, failed, parts, unsteady, .. } = self;
         write!(f, "{boots} boots, {boots_bad} of them bad; ")?;
-        write!(f, "cases: {ok} ok (and {parts} parts), {skipped} skipped, {failed} failed")
+        write!(f, "cases: {ok} ok (and {parts} parts), {skipped} skipped, {failed} failed")?;
+        if unsteady.is_empty() { Ok(()) } else { write!(f, "; UNSTEADY: {}", unsteady.join(", ")) }
     }
 }
 
@@ -164,5 +190,33 @@ mod tests {
         assert_eq!((boot.is_good, boot.cases, boot.claims), (false, 1, 7));
         let text = summary.to_string();
         assert_eq!(text, "1 boots, 1 of them bad; cases: 1 ok (and 1 parts), 0 skipped, 0 failed");
+    }
+
+    #[test]
+    fn what_failed_and_held_afterwards_is_good_and_is_named() {
+        let finding = |case: &str, part: Option<&str>, outcome: Outcome| Finding {
+            case: case.into(),
+            part: part.map(str::to_owned),
+            outcome,
+        };
+        let fail = |why: &str| Outcome::Fail(why.into());
+        let findings = vec![
+            finding("a/b", Some("x"), fail("1548 pages")),
+            finding("a/b", None, fail("a part of it failed")),
+            finding("a/c", None, Outcome::Ok("fine".into())),
+        ];
+        let judged = Judged { findings, ..Judged::default() };
+        let mut booted = Booted { judged, kernel: "6.1".into(), ..Booted::default() };
+        assert!(booted.may_be_chance() && !booted.is_good());
+        assert_eq!(booted.failed(), ["a/b"]);
+        booted.unsteady = booted.failed();
+        let mut summary = Summary::default();
+        summary.add(&booted);
+        assert!(summary.is_good());
+        assert_eq!(summary.unsteady_with(&booted), 2);
+        let said = "cases: 1 ok (and 0 parts), 0 skipped, 0 failed; UNSTEADY: a/b on 6.1";
+        assert!(summary.to_string().ends_with(said), "{summary}");
+        booted.failures.push("console: WARNING".into());
+        assert!(!booted.may_be_chance() && !booted.is_good());
     }
 }
