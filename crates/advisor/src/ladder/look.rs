@@ -1,10 +1,10 @@
 //! Looks at the memory of a tree of processes while it runs.
 //!
 //! The one idea: a look takes a CPU, and locks of the program's memory for moments, so looks have a
-//! budget: a fiftieth of its time, on a CPU that it need not be on. There are three: what it holds
-//! (`status`) costs next to nothing and comes often; in pages of which size (`smaps_rollup`) and in
-//! which mappings (`smaps`, folios) come when they are affordable. What nobody may look into is
-//! counted as blind: nothing is claimed of it.
+//! budget: a sixty-sixth of its time, on a CPU that it need not be on. There are two: what it holds
+//! (`status`) costs next to nothing and comes often; in pages of which size and in which mappings
+//! (`smaps`; of its children `smaps_rollup`; folios) comes when it is affordable. What nobody may
+//! look into is counted as blind: nothing is claimed of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use super::maps::{self, Holding, Library, Mapped, Weight, anonymous, is_there, r
 
 /// Cheap looks cost at most one of so many parts of the time.
 const SHARE: u64 = 200;
-/// Of each of the two dear looks the same, of so many parts.
+/// Dear looks at most one of so many.
 const DEAR_SHARE: u64 = 100;
 /// Between two looks, nanoseconds: at first, at least, and at most.
 const SOONEST_NS: u64 = 1_000_000;
@@ -107,12 +107,20 @@ impl Seen {
         }
     }
 
-    /// Looks at the page sizes of some processes.
+    /// Looks at the page sizes of some processes, and at the mappings of the first.
     fn pages(&mut self, all: &[u32]) {
         let mut holding = Holding::default();
         let mut is_told = false;
-        for pid in all {
-            match rollup(*pid) {
+        for (nth, pid) in all.iter().enumerate() {
+            let of_one = if nth > 0 {
+                rollup(*pid)
+            } else {
+                maps::mappings(*pid).map(|(of_one, mappings)| {
+                    self.mappings = mappings;
+                    of_one
+                })
+            };
+            match of_one {
                 Some(of_one) => {
                     holding.join(of_one);
                     is_told = true;
@@ -181,8 +189,7 @@ pub struct Eyes {
     started_ns: u64,
     last_ns: u64,
     spent_ns: u64,
-    pages: Dear,
-    mappings: Dear,
+    dear: Dear,
 }
 
 /// A look that costs something: taken when it is due, and affordable.
@@ -210,8 +217,8 @@ fn late(whole_ns: u64, spent_ns: u64, last_ns: u64) -> Option<u64> {
 const DUE: [u64; 6] = [10, 30, 60, 80, 92, 98];
 
 impl Dear {
-    /// Looks, if what was spent on it and one more look of its kind are no more than their share of
-    /// the time; `whole_ns` is what the program takes, where that is known.
+    /// Looks, if what was spent and one more look are no more than their share of the time;
+    /// `whole_ns` is what the program takes, where that is known.
     fn when_affordable(&mut self, gone_ns: u64, whole_ns: Option<u64>, look: impl FnOnce()) {
         let whole_ns = whole_ns.unwrap_or(gone_ns).max(gone_ns);
         let due = DUE.get(self.taken).map_or(0, |part| whole_ns / 100 * part);
@@ -243,8 +250,7 @@ impl Eyes {
             started_ns: now,
             last_ns: now,
             spent_ns: 0,
-            pages: Dear::default(),
-            mappings: Dear::default(),
+            dear: Dear::default(),
         }
     }
 
@@ -259,7 +265,7 @@ impl Eyes {
         let gone = self.last_ns - self.started_ns;
         let soon = (gone / PART).clamp(SOONEST_NS, LATEST_NS);
         // What the cheap looks cost must be no more than their share by then.
-        let cheap = self.spent_ns - self.pages.spent_ns - self.mappings.spent_ns;
+        let cheap = self.spent_ns - self.dear.spent_ns;
         let due = (self.last_ns + soon).max(self.started_ns + cheap * SHARE);
         let late = self.expected.whole_ns.and_then(|whole_ns| late(whole_ns, cheap, gone));
         let due = late.map_or(due, |late| due.min(self.started_ns + late));
@@ -293,14 +299,11 @@ impl Eyes {
             }
         }
         let gone = begun - self.started_ns;
-        self.pages.when_affordable(gone, self.expected.whole_ns, || self.seen.pages(&all));
-        let Self { mappings, folios, seen, expected, .. } = self;
+        let Self { dear, folios, seen, expected, .. } = self;
         let mut is_dear = false;
-        mappings.when_affordable(gone, expected.whole_ns, || {
+        dear.when_affordable(gone, expected.whole_ns, || {
             is_dear = true;
-            if let Some(mappings) = maps::mappings(all[0]) {
-                seen.mappings = mappings;
-            }
+            seen.pages(&all);
             if let (Some(folios), Some(size)) = (folios, expected.folio) {
                 seen.find_folios(folios, size, &all);
             }

@@ -201,14 +201,17 @@ fn field(line: &str) -> Option<(&str, u64)> {
     Some((name, kib.checked_mul(1024)?))
 }
 
-/// The heaviest mappings of a process, by name.
-pub fn mappings(pid: u32) -> Option<BTreeMap<String, Mapped>> {
+/// What a process holds by page size, and its heaviest mappings by name; `None` where nobody may
+/// look, or it is ending.
+pub fn mappings(pid: u32) -> Option<(Holding, BTreeMap<String, Mapped>)> {
     let file = fs::File::open(format!("/proc/{pid}/smaps")).ok()?;
-    Some(heaviest(read_smaps(BufReader::new(file.take(MAP_BYTES)))))
+    let (holding, all) = read_smaps(BufReader::new(file.take(MAP_BYTES)));
+    (!all.is_empty()).then(|| (holding, heaviest(all)))
 }
 
-fn read_smaps(text: impl BufRead) -> BTreeMap<String, Mapped> {
+fn read_smaps(text: impl BufRead) -> (Holding, BTreeMap<String, Mapped>) {
     let mut all: BTreeMap<String, Mapped> = BTreeMap::new();
+    let mut holding = Holding::default();
     let mut name = String::new();
     let mut size = 0;
     for line in text.split(b'\n').map_while(Result::ok) {
@@ -222,6 +225,7 @@ fn read_smaps(text: impl BufRead) -> BTreeMap<String, Mapped> {
             mapped.eligible += size;
         }
         let Some((field, bytes)) = field(&line) else { continue };
+        holding.add(field, bytes);
         match field {
             "Size" => {
                 size = bytes;
@@ -236,7 +240,7 @@ fn read_smaps(text: impl BufRead) -> BTreeMap<String, Mapped> {
             _ => (),
         }
     }
-    all
+    (holding, all)
 }
 
 /// The first line of a mapping: its ends, how it may be accessed, and its name.
@@ -301,7 +305,7 @@ THPeligible:           0
 
     #[test]
     fn mappings_are_told_by_name_with_what_they_hold() {
-        let all = read_smaps(SMAPS.as_bytes());
+        let (_, all) = read_smaps(SMAPS.as_bytes());
         let mib = |mapped: &Mapped| {
             [mapped.size, mapped.resident, mapped.large, mapped.eligible].map(|n| n >> 20)
         };
@@ -317,10 +321,7 @@ THPeligible:           0
 
     #[test]
     fn what_is_held_is_counted_once() {
-        let mut holding = Holding::default();
-        for (field, bytes) in SMAPS.lines().filter_map(field) {
-            holding.add(field, bytes);
-        }
+        let (holding, _) = read_smaps(SMAPS.as_bytes());
         let expected = Holding {
             anonymous_huge: 30 << 20,
             shared_huge: 0,
