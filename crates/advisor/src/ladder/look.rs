@@ -1,7 +1,7 @@
 //! Looks at the memory of a tree of processes while it runs.
 //!
 //! The one idea: a look takes a CPU, and locks of the program's memory for moments, so looks have a
-//! budget: a sixty-sixth of its time, on a CPU that it need not be on. There are two: what it holds
+//! budget: 1.5 % of its time, on a CPU that it need not be on. There are two: what it holds
 //! (`status`) costs next to nothing and comes often; in pages of which size and in which mappings
 //! (`smaps`; of its children `smaps_rollup`; folios) comes when it is affordable. What nobody may
 //! look into is counted as blind: nothing is claimed of it.
