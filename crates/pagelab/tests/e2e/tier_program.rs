@@ -37,7 +37,8 @@ fn looks(log: &str) -> (u64, BTreeMap<u64, u64>) {
     (looks, used)
 }
 
-/// Looks after which the program may end: more than are judged.
+/// Looks after which the program may end, from when it has named its hot pages: those before saw it
+/// fill its memory, which takes a busy machine as long as some looks.
 const LOOKS: u64 = 6;
 
 /// Runs the program under a source until there were looks enough; what it said, its hot pages, and
@@ -51,10 +52,16 @@ fn promoted(source: &str, what: &str) -> Option<(Lab, Ended, BTreeSet<u64>)> {
     let words = ["tier", "promote", "--source", source, "--interval", "0.2", "--log", log];
     let rest = ["--format", "json", "--", program, "48", SEED, "300000", what, pages];
     let mut run = Live::start(&lab, &[&words[..], &rest].concat());
+    let mut filling = None;
     until("looks at the program", || {
         let whole = fs::read_to_string(log).unwrap_or_default();
         let whole = whole.rfind('\n').map_or("", |end| &whole[..end]);
-        (looks(whole).0 >= LOOKS || !run.is_running()).then_some(())
+        let looks = looks(whole).0;
+        if filling.is_none() && fs::metadata(pages).is_ok_and(|file| file.len() > 0) {
+            filling = Some(looks);
+        }
+        let is_enough = filling.is_some_and(|before| looks >= before + LOOKS);
+        (is_enough || !run.is_running()).then_some(())
     });
     lab.file("pages.over", "");
     let ended = run.end();
