@@ -81,7 +81,11 @@ pub(crate) fn render(summary: &Summary) -> String {
         let release = boot.release.split(['+', '-']).next().unwrap_or_default();
         let what = format!("Linux {}", if release.is_empty() { &boot.kernel } else { release });
         let CheckedBoot { cases, skipped, claims, .. } = boot;
-        let word = if boot.is_good { "" } else { "FAILED: " };
+        let word = match (boot.is_good, boot.is_unsteady) {
+            (false, _) => "FAILED: ",
+            (true, true) => "UNSTEADY: ",
+            (true, false) => "",
+        };
         let came = format!("{word}check: {cases} cases, {claims} claims hold, {skipped} skipped");
         row(&what, &came, boot.seconds);
     }
@@ -118,6 +122,7 @@ mod tests {
             kernel: kernel.into(),
             release: release.into(),
             is_good: true,
+            is_unsteady: false,
             cases: 118,
             skipped: 14,
             claims: 1204,
@@ -157,6 +162,9 @@ mod tests {
         let mut summary = good();
         summary.units.unsteady.push("sys: knobs::a_fact".into());
         assert!(summary.is_good() && render(&summary).contains("UNSTEADY sys: knobs::a_fact: it"));
+        let mut summary = good();
+        summary.boots[1].is_unsteady = true;
+        assert!(summary.is_good() && render(&summary).contains("UNSTEADY: check"));
         let mut summary = good();
         summary.boots[1].is_good = false;
         assert!(render(&summary).contains("NOT ALL PASSED"));

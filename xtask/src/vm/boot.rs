@@ -97,7 +97,9 @@ impl Lane {
                 let mut booted = self.one(run);
                 println!("{}", booted.text);
                 let may = || lock(&summary).unsteady_with(&booted) <= UNSTEADY_MAX;
-                if self.options.is_once() && booted.may_be_chance() && may() {
+                // Of a boot that is to panic, what the kernel complained of is in its case.
+                let panics = matches!(run, Run::Boot(_, boot) if boot.panics);
+                if self.options.is_once() && !panics && booted.may_be_chance() && may() {
                     self.look_again(run, &mut booted);
                 }
                 lock(&summary).add(&booted);

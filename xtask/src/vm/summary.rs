@@ -18,6 +18,9 @@ pub(crate) struct CheckedBoot {
     /// What the kernel calls itself.
     pub(crate) release: String,
     pub(crate) is_good: bool,
+    /// Whether it is so only as what had failed held afterwards.
+    #[serde(default)]
+    pub(crate) is_unsteady: bool,
     /// Cases whose claims all hold.
     pub(crate) cases: usize,
     /// Cases that this machine cannot run, as was expected.
@@ -145,6 +148,7 @@ fn checked(booted: &Booted) -> CheckedBoot {
         kernel: booted.kernel.clone(),
         release: booted.judged.release.clone(),
         is_good: booted.is_good(),
+        is_unsteady: !booted.unsteady.is_empty(),
         seconds: booted.seconds,
         ..CheckedBoot::default()
     };
@@ -212,7 +216,7 @@ mod tests {
         booted.unsteady = booted.failed();
         let mut summary = Summary::default();
         summary.add(&booted);
-        assert!(summary.is_good());
+        assert!(summary.is_good() && summary.checked[0].is_unsteady);
         assert_eq!(summary.unsteady_with(&booted), 2);
         let said = "cases: 1 ok (and 0 parts), 0 skipped, 0 failed; UNSTEADY: a/b on 6.1";
         assert!(summary.to_string().ends_with(said), "{summary}");
