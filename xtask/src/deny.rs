@@ -3,52 +3,41 @@
 //! What can be checked anywhere must pass. Advisories need a database that lives on the network:
 //! where it cannot be reached they are skipped, loudly; where it can, they must pass too.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{self, in_ci, program, run};
+use crate::{
+    prebuilt::prebuilt,
+    shell::{self, in_ci, run},
+};
 
-/// The versions that read our `deny.toml` as it is meant.
-const VERSION: &str = "^0.20";
+/// The version that reads our `deny.toml` as it is meant.
+const VERSION: &str = "0.20.2";
 
 /// The workspaces that are shipped, each with a lock of its own.
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "python/Cargo.toml"];
 
-/// Installs `cargo-deny` where it is missing, then runs it.
+/// Runs `cargo-deny`, installed where it is missing.
 pub(crate) fn deny() -> Result<()> {
-    let present = program("cargo", ["deny", "--version"]).output();
-    if !present.is_ok_and(|output| output.status.success()) {
-        install()?;
-    }
+    let fix = || format!("to have it: cargo install --locked cargo-deny --version {VERSION}");
+    let deny = prebuilt("cargo-deny", VERSION).with_context(fix)?;
     for workspace in WORKSPACES {
-        run("deny", check(workspace).args(["licenses", "bans", "sources"]))?;
+        run("deny", check(&deny, workspace).args(["licenses", "bans", "sources"]))?;
     }
-    WORKSPACES.iter().try_for_each(|workspace| advisories(workspace))
+    WORKSPACES.iter().try_for_each(|workspace| advisories(&deny, workspace))
 }
 
-/// A check of a workspace, by way of cargo, which also looks where it installs, whether or not that
-/// is in `PATH`.
-fn check(workspace: &str) -> Command {
-    let mut command = program("cargo", ["deny", "--all-features", "--manifest-path", workspace]);
-    command.args(["--config", "deny.toml", "check", "--hide-inclusion-graph"]);
+/// A check of a workspace.
+fn check(deny: &Path, workspace: &str) -> Command {
+    let mut command = Command::new(deny);
+    command.args(["--all-features", "--manifest-path", workspace, "--config", "deny.toml"]);
+    command.args(["check", "--hide-inclusion-graph"]);
     command
 }
 
-/// Without optimisation and debug information: a minute instead of five, and as fast to run.
-fn install() -> Result<()> {
-    let mut command =
-        program("cargo", ["install", "--locked", "--debug", "cargo-deny", "--version", VERSION]);
-    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-    if let Err(error) = run("deny", &mut command) {
-        shell::warn(&format!("cargo-deny could not be installed: {error:#}"));
-        bail!("cure: cargo install --locked cargo-deny --version {VERSION}");
-    }
-    Ok(())
-}
-
-fn advisories(workspace: &str) -> Result<()> {
-    let mut command = check(workspace);
+fn advisories(deny: &Path, workspace: &str) -> Result<()> {
+    let mut command = check(deny, workspace);
     command.arg("advisories");
     // A network that swallows packets is an unreachable network.
     command.env("GIT_HTTP_LOW_SPEED_LIMIT", "1000").env("GIT_HTTP_LOW_SPEED_TIME", "20");
@@ -82,9 +71,8 @@ mod tests {
 
     #[test]
     fn every_lock_that_is_kept_is_looked_at() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let listed =
-            program("git", ["ls-files", "*Cargo.lock"]).current_dir(&root).output().unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let listed = shell::git(["ls-files", "*Cargo.lock"]).current_dir(&root).output().unwrap();
         let kept = String::from_utf8(listed.stdout).unwrap().replace(".lock", ".toml");
         if kept.is_empty() {
             return; // sources without their history

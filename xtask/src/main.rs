@@ -19,7 +19,6 @@ mod dist;
 mod elf;
 mod explain_score;
 mod fit_score;
-mod flake;
 mod fuzz;
 mod kmod;
 mod layouts;
@@ -28,6 +27,7 @@ mod miri;
 mod mutants;
 mod nightly;
 mod portable;
+mod prebuilt;
 mod programs;
 mod python;
 mod segment_score;
@@ -77,16 +77,19 @@ const TASKS: &[Task] = &[
     ),
     Task {
         name: "test",
-        about: "Run every test, and `pagelab check` on three kernels; arguments go to `cargo test`",
+        about: "Run every test, and `pagelab check` on three kernels; takes cargo-nextest's words",
         arguments: test::arguments,
         run: test::test,
     },
     Task {
-        name: "flake",
-        about: "Run the tests again and again, quiet and disturbed in three ways",
-        arguments: flake::arguments,
-        run: flake::flake,
+        name: "soak",
+        about: "Run the tests again and again, on a quiet or a disturbed machine",
+        arguments: test::soak::arguments,
+        run: test::soak::soak,
     },
+    Task::plain("test-user", "Run tests as an ordinary user, when called by root", |_| {
+        test::user::user()
+    }),
     Task {
         name: "vm",
         about: "Run the cases that need real kernels, in virtual machines",
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn test_takes_whatever_cargo_test_takes() {
+    fn test_takes_all_words_that_follow() {
         let line = ["xtask", "test", "-p", "xtask", "--", "--nocapture"];
         assert!(command().try_get_matches_from(line).is_ok());
     }

@@ -1,7 +1,9 @@
-//! What a run of the tests comes to: a few lines for people, and the same as JSON.
+//! The summary of a test run: a few lines for people, and the same as JSON.
 //!
-//! The one idea: [`render`] is a function of [`Summary`] alone, so that a page that shows a summary
-//! shows what the program prints.
+//! [`render`] is a function of [`Summary`] alone, so that a page that shows a summary shows what
+//! the program prints.
+
+use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +12,11 @@ use crate::vm::CheckedBoot;
 /// Reasons of skips that are shown; all of them are in the JSON.
 const SKIPS_SHOWN: usize = 3;
 
-/// What `cargo xtask test` came to.
+/// What `cargo xtask test` found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Summary {
-    /// Tests of single crates.
-    pub(crate) units: Count,
-    /// Tests of the program.
-    pub(crate) end_to_end: Count,
+    pub(crate) tests: Count,
     /// `pagelab check` on real kernels, the oldest first.
     pub(crate) boots: Vec<CheckedBoot>,
     /// Why no kernel was booted, and what to do about it.
@@ -28,16 +27,15 @@ pub(crate) struct Summary {
     pub(crate) seconds: u64,
 }
 
-/// What came of some tests.
+/// Counts of tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) passed: usize,
+    /// Of those that passed, the ones that run the program.
+    pub(crate) end_to_end: usize,
     pub(crate) skipped: usize,
-    /// Names of those that failed, behind their binary's.
+    /// Binaries and names.
     pub(crate) failed: Vec<String>,
-    /// The same of those that failed once, and held whenever they ran by themselves.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unsteady: Vec<String>,
     pub(crate) seconds: u64,
 }
 
@@ -46,15 +44,13 @@ pub(crate) struct Count {
 pub(crate) struct Skip {
     pub(crate) tests: usize,
     pub(crate) reason: String,
-    pub(crate) cure: String,
+    pub(crate) fix: String,
 }
 
 impl Summary {
     /// Whether nothing failed.
     pub(crate) fn is_good(&self) -> bool {
-        self.units.failed.is_empty()
-            && self.end_to_end.failed.is_empty()
-            && self.boots.iter().all(|boot| boot.is_good)
+        self.tests.failed.is_empty() && self.boots.iter().all(|boot| boot.is_good)
     }
 }
 
@@ -62,54 +58,37 @@ impl Summary {
 pub(crate) fn render(summary: &Summary) -> String {
     let mut text = String::new();
     let mut row = |what: &str, came: &str, seconds: u64| {
-        text.push_str(&format!("{what:<16}{came:<50}{seconds:>5} s\n"));
+        let _ = writeln!(text, "{what:<16}{came:<50}{seconds:>5} s");
     };
-    for (what, count) in [("units", &summary.units), ("end to end", &summary.end_to_end)] {
-        let mut came = format!("{} passed", count.passed);
-        if count.skipped > 0 {
-            came.push_str(&format!(", {} skipped", count.skipped));
-        }
-        if !count.failed.is_empty() {
-            came.push_str(&format!(", {} FAILED", count.failed.len()));
-        }
-        if !count.unsteady.is_empty() {
-            came.push_str(&format!(", {} UNSTEADY", count.unsteady.len()));
-        }
-        row(what, &came, count.seconds);
-    }
+    let Count { passed, end_to_end, skipped, failed, seconds } = &summary.tests;
+    let bad = if failed.is_empty() { String::new() } else { format!(", {} FAILED", failed.len()) };
+    let counts = format!("{passed} passed ({end_to_end} end to end), {skipped} skipped{bad}");
+    row("tests", &counts, *seconds);
     for boot in &summary.boots {
         let release = boot.release.split(['+', '-']).next().unwrap_or_default();
         let what = format!("Linux {}", if release.is_empty() { &boot.kernel } else { release });
         let CheckedBoot { cases, skipped, claims, .. } = boot;
-        let word = match (boot.is_good, boot.is_unsteady) {
-            (false, _) => "FAILED: ",
-            (true, true) => "UNSTEADY: ",
-            (true, false) => "",
-        };
+        let word = if boot.is_good { "" } else { "FAILED: " };
         let came = format!("{word}check: {cases} cases, {claims} claims hold, {skipped} skipped");
         row(&what, &came, boot.seconds);
     }
-    for failed in summary.units.failed.iter().chain(&summary.end_to_end.failed) {
-        text.push_str(&format!("FAILED {failed}\n"));
+    for failed in failed {
+        let _ = writeln!(text, "FAILED {failed}");
     }
-    for name in summary.units.unsteady.iter().chain(&summary.end_to_end.unsteady) {
-        text.push_str(&format!("UNSTEADY {name}: it failed, and held by itself\n"));
-    }
-    for Skip { tests, reason, cure } in summary.skips.iter().take(SKIPS_SHOWN) {
+    for Skip { tests, reason, fix } in summary.skips.iter().take(SKIPS_SHOWN) {
         let s = if *tests == 1 { "" } else { "s" };
-        text.push_str(&format!("skipped {tests} test{s}: {reason}; to run it: {cure}\n"));
+        let _ = writeln!(text, "skipped {tests} test{s}: {reason}; to run it: {fix}");
     }
-    if summary.skips.len() > SKIPS_SHOWN {
-        let more = summary.skips.len() - SKIPS_SHOWN;
+    if let more @ 1.. = summary.skips.len().saturating_sub(SKIPS_SHOWN) {
         let reasons = if more == 1 { "reason" } else { "reasons" };
-        text.push_str(&format!("skipped for {more} more {reasons}: target/test.json\n"));
+        let _ = writeln!(text, "skipped for {more} more {reasons}: target/test.json");
     }
     if let Some(lack) = &summary.lack {
-        text.push_str(&format!("NO KERNEL WAS BOOTED: {lack}\n"));
+        let _ = writeln!(text, "NO KERNEL WAS BOOTED: {lack}");
     }
     let word = if summary.is_good() { "all that ran passed" } else { "NOT ALL PASSED" };
     let (minutes, seconds) = (summary.seconds / 60, summary.seconds % 60);
-    text.push_str(&format!("{word}, {minutes} min {seconds} s; the whole lane: cargo xtask vm\n"));
+    let _ = writeln!(text, "{word}, {minutes} min {seconds} s; the whole lane: cargo xtask vm");
     text
 }
 
@@ -122,16 +101,14 @@ mod tests {
             kernel: kernel.into(),
             release: release.into(),
             is_good: true,
-            is_unsteady: false,
             cases: 118,
             skipped: 14,
             claims: 1204,
             seconds: 74,
         };
-        let skip = |reason: &str| Skip { tests: 2, reason: reason.into(), cure: "do so".into() };
+        let skip = |reason: &str| Skip { tests: 2, reason: reason.into(), fix: "do so".into() };
         Summary {
-            units: Count { passed: 1834, seconds: 61, ..Count::default() },
-            end_to_end: Count { passed: 279, skipped: 9, seconds: 143, ..Count::default() },
+            tests: Count { passed: 1834, end_to_end: 279, skipped: 9, ..Count::default() },
             boots: vec![boot("6.1", "6.1.0-41-amd64"), boot("newest", "6.17.128+deb13-amd64")],
             lack: None,
             skips: ["a", "b", "c", "d"].map(skip).to_vec(),
@@ -144,27 +121,19 @@ mod tests {
         let text = render(&good());
         assert!(text.lines().count() <= 12, "{text}");
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
-        assert!(
-            text.contains("279 passed, 9 skipped") && text.contains("Linux 6.17.128  check"),
-            "{text}"
-        );
-        assert!(
-            text.contains("for 1 more reason:") && text.ends_with("cargo xtask vm\n"),
-            "{text}"
-        );
+        for part in
+            ["1834 passed (279 end to end), 9 skipped", "Linux 6.17.128  check", "1 more reason:"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]
-    fn whatever_failed_is_named() {
+    fn every_failure_is_named() {
         let mut summary = good();
-        summary.end_to_end.failed.push("e2e: knobs::a_fact".into());
-        assert!(!summary.is_good() && render(&summary).contains("FAILED e2e: knobs::a_fact"));
-        let mut summary = good();
-        summary.units.unsteady.push("sys: knobs::a_fact".into());
-        assert!(summary.is_good() && render(&summary).contains("UNSTEADY sys: knobs::a_fact: it"));
-        let mut summary = good();
-        summary.boots[1].is_unsteady = true;
-        assert!(summary.is_good() && render(&summary).contains("UNSTEADY: check"));
+        summary.tests.failed.push("pagelab::e2e knobs::a_fact".into());
+        assert!(!summary.is_good());
+        assert!(render(&summary).contains("FAILED pagelab::e2e knobs::a_fact"));
         let mut summary = good();
         summary.boots[1].is_good = false;
         assert!(render(&summary).contains("NOT ALL PASSED"));
