@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
+    thread::sleep,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -183,6 +185,18 @@ impl Guest {
 /// Seconds after which a case has hung, by the clock of a machine that goes on while a host that is
 /// busy does not give it a processor.
 pub(crate) const LIMIT_S: &str = "1800";
+
+/// Looks again every 20 ms until it is so; whether it came to that within ten minutes, which
+/// nothing takes that happens at all.
+pub(crate) fn until(mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
+    for _ in 0..30_000 {
+        if is_so()? {
+            return Ok(true);
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Ok(false)
+}
 
 /// A folder with a suite of one workload; dropping it removes it and what was run in it.
 #[derive(Debug)]

@@ -93,7 +93,10 @@ fn conduct_all(lane: &mut File) -> Result<bool> {
         tell(lane, &json!({ "error": format!("while booting the kernel says: {line}") }));
     }
     for name in &orders.cases {
-        let mut say = |line: &Line| tell(lane, &json!({ "case": name, "line": line }));
+        let mut say = |line: &Line| {
+            let uptime = crate::guest::text("/proc/uptime").unwrap_or_default();
+            tell(lane, &json!({ "case": name, "line": line, "uptime": uptime }));
+        };
         let outcome = conduct::one(name, &mut log, &mut say);
         good &= !matches!(outcome, Verdict::Fail(_));
     }

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use crate::guest::{names, set, text};
 
 /// How often, every 50 ms, a device is looked for before the set-up has failed.
-const ATTEMPTS: u32 = 2400;
+const ATTEMPTS: u32 = 12_000;
 const DAX: &str = "/sys/bus/dax";
 const CXL: &str = "/sys/bus/cxl/devices";
 /// The disk of the machine `disk`, and where programs look for files that outlive a reboot.

@@ -61,7 +61,7 @@ fn dispatch(words: &[&str]) -> Result<bool> {
             Ok(true)
         }
         [target::HEAT, bytes, seed, pages] => target::heat(bytes, seed, pages).map(|()| true),
-        [tries::HOLD] => tries::hold().map(|()| true),
+        [tries::HOLD, seconds] => tries::hold(seconds).map(|()| true),
         _ => bail!("usage: guest list | guest run NAME…"),
     }
 }

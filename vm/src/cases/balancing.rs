@@ -13,13 +13,14 @@ use crate::{guest::Guest, verdict::Verdict};
 
 const HOT: [(&str, &str); 3] = [("threads", "2"), ("rounds", "1"), ("seed", "7")];
 /// The kernel marks pages by time, so that on a host that does nothing else more accesses are
-/// needed than on one that does: the first that are enough.
-const ACCESSES: [&str; 4] = ["2m", "8m", "64m", "256m"];
+/// needed than on one that does: the first that are enough. The most are tried again: a page that
+/// is accessed late after it was marked, as on a host that pauses, is not hot to the kernel.
+const ACCESSES: [&str; 8] = ["2m", "8m", "64m", "256m", "256m", "256m", "256m", "256m"];
 /// The same where each access to the slow node is a call of the emulator's.
-const ACCESSES_SLOW: [&str; 4] = ["64k", "256k", "1m", "4m"];
+const ACCESSES_SLOW: [&str; 8] = ["64k", "256k", "1m", "4m", "4m", "4m", "4m", "4m"];
 
 /// Memory that is accessed, and how often.
-fn scale(guest: &Guest) -> (&'static str, [&'static str; 4]) {
+fn scale(guest: &Guest) -> (&'static str, [&'static str; 8]) {
     if guest.machine() == "cxl" { ("2m", ACCESSES_SLOW) } else { ("8m", ACCESSES) }
 }
 

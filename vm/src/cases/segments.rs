@@ -9,7 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::kmod::{all_back, load};
+use super::kmod::{all_back, load, load_whole};
 use crate::{
     guest::{Guest, Ran, scratch, text},
     verdict::Verdict,
@@ -56,7 +56,7 @@ fn stress(guest: &Guest, flags: &[&str]) -> Result<Verdict> {
 /// Faults of a map that is touched for the first time, which are as many as its leaves. A thread
 /// has one of its own now and then: what is more than it should be counts when it comes every time.
 fn faults(guest: &Guest, flags: &[&str], mib: u64, leaf: u64) -> Result<Verdict> {
-    const TRIES: u32 = 3;
+    const TRIES: u32 = 20;
     let expected = mib * MIB / leaf;
     let mut tries = 0;
     loop {
@@ -112,7 +112,7 @@ pub(super) fn module(guest: &Guest) -> Result<Verdict> {
 }
 
 pub(super) fn module_large(guest: &Guest) -> Result<Verdict> {
-    let loaded = load(guest, "")?;
+    let loaded = load_whole(guest)?;
     let flags = ["--backing", "module", "--leaf", "1g", "--mmap", "1g"];
     let verdict = faults(guest, &flags, 1024, leaf(guest, 1024 * MIB));
     all_back()?;

@@ -1,9 +1,7 @@
 //! One boot of the lane: its initramfs, its run, its verdict and its logs.
 //!
-//! The one idea: whatever came of a boot, its console and its results stay in [`LOGS`] under the
-//! boot's name until the next run of the same. Only a machine whose first process never spoke is
-//! tried a second time, and that is said: nothing of ours ran in it. What a case claims and does
-//! not hold is asked again ([`AGAIN`]), and what holds then is said to be unsteady.
+//! Whatever came of a boot, its console and its results stay in [`LOGS`] under the boot's name
+//! until the next run of the same. Nothing that failed is tried again.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,28 +27,18 @@ use super::{
     skips::{self, Expected},
     summary::{Booted, Summary},
     table::{Boot, Orders},
-    verdict::Recording,
 };
 use crate::shell;
 
 /// Logs of the boots.
 pub(crate) const LOGS: &str = "target/vm/logs";
-/// `pagelab check` takes every kind of fault: three minutes on a host that does nothing else, and
-/// thirteen were seen where others compiled and tested beside it.
+/// From start to end: `pagelab check` takes every kind of fault, three minutes on an idle host.
+/// Both limits leave out what the host has no processor for: see [`super::qemu`].
 const LIMIT: Duration = Duration::from_secs(1800);
-/// From the start to the first word of the first process: seconds, and half a minute on a host that
-/// compiles beside it. A kernel under emulation that lost a race with its timers stays silent.
+/// From the start to the first line of the first process, which takes seconds.
 const LIMIT_SILENT: Duration = Duration::from_secs(240);
 /// With `--soak` there is no reason to hurry, and a kernel that checks itself takes a multiple.
 const LIMIT_SOAK: Duration = Duration::from_secs(4 * 3600);
-
-/// How often a case that failed is booted again, by itself: it must hold each time. Real kernels on
-/// a host that others use do at times what no case foresaw, and that is no reason for a red lane;
-/// what a kernel complains of, a panic, an end without a word and an unexpected skip are failures
-/// at once.
-const AGAIN: u32 = 2;
-/// More cases than these are not chance.
-const UNSTEADY_MAX: usize = 3;
 
 /// What all boots share.
 #[derive(Debug)]
@@ -70,8 +58,8 @@ pub(super) struct Lane {
 pub(super) enum Run<'a> {
     /// A machine of the lane's own, and which round of it this is.
     Boot(u32, &'a Boot),
-    /// A kernel, and a place among the rows of [`path`].
-    Path(&'static str, usize),
+    /// A kernel, and places among the rows of [`path`].
+    Path(&'static str, &'a [usize]),
 }
 
 impl Lane {
@@ -94,14 +82,8 @@ impl Lane {
         let next = || lock(&queue).pop_front();
         let work = || {
             while let Some(run) = next() {
-                let mut booted = self.one(run);
+                let booted = self.one(run);
                 println!("{}", booted.text);
-                let may = || lock(&summary).unsteady_with(&booted) <= UNSTEADY_MAX;
-                // Of a boot that is to panic, what the kernel complained of is in its case.
-                let panics = matches!(run, Run::Boot(_, boot) if boot.panics);
-                if self.options.is_once() && !panics && booted.may_be_chance() && may() {
-                    self.look_again(run, &mut booted);
-                }
                 lock(&summary).add(&booted);
             }
         };
@@ -113,31 +95,12 @@ impl Lane {
         summary.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what failed again, and notes what is unsteady.
-    fn look_again(&self, run: Run<'_>, booted: &mut Booted) {
-        let cases = booted.failed();
-        let narrow = match run {
-            Run::Boot(_, boot) => Some(boot.only(&cases)),
-            Run::Path(..) => None,
-        };
-        for nth in 1..=AGAIN {
-            let again = narrow.as_ref().map_or(run, |boot| Run::Boot(nth, boot));
-            let found = self.one(again);
-            println!("{}", found.text);
-            if !found.is_good() {
-                return;
-            }
-        }
-        println!("\n[vm] UNSTEADY: {} failed once, and held {AGAIN} times", cases.join(", "));
-        booted.unsteady = cases;
-    }
-
     /// Whatever goes wrong is what came of it.
     fn one(&self, run: Run<'_>) -> Booted {
         let (kernel, name, ran) = match run {
             Run::Boot(round, boot) => (boot.kernel.as_str(), boot.name(), self.boot(boot, round)),
-            Run::Path(kernel, row) => {
-                (kernel, format!("fault/path on {kernel}"), self.path(kernel, row))
+            Run::Path(kernel, rows) => {
+                (kernel, format!("fault/path on {kernel}"), self.path(kernel, rows))
             }
         };
         ran.unwrap_or_else(|error| {
@@ -147,9 +110,9 @@ impl Lane {
         })
     }
 
-    /// A row of `fault/path`, which boots its machines itself.
-    fn path(&self, kernel: &str, row: usize) -> Result<Booted> {
-        let mut booted = path::run(&self.programs.pagelab, Path::new(LOGS), kernel, row)?;
+    /// Rows of `fault/path`, which boots its machines itself.
+    fn path(&self, kernel: &str, rows: &[usize]) -> Result<Booted> {
+        let mut booted = path::run(&self.programs.pagelab, Path::new(LOGS), kernel, rows)?;
         let place = (kernel, path::MACHINE);
         let wrong = skips::wrong(&self.expected, place, &booted.judged.findings);
         booted.text.extend(wrong.iter().map(|why| format!("\n        {why}")));
@@ -178,7 +141,7 @@ impl Lane {
             limit: if self.options.soak { LIMIT_SOAK } else { LIMIT },
             silent: LIMIT_SILENT,
         };
-        let (recording, took) = shell::timed(|| self.run(&start, &name));
+        let (recording, took) = shell::timed(|| self.supplies.qemu.run(&start));
         let recording = recording?;
         fs::write(log(&base, "results"), &recording.results)
             .with_context(|| base.display().to_string())?;
@@ -210,13 +173,6 @@ impl Lane {
             }
         }
         Ok(booted)
-    }
-
-    fn run(&self, start: &Start<'_>, name: &str) -> Result<Recording> {
-        let recording = self.supplies.qemu.run(start)?;
-        let Some(what) = recording.never_came_up() else { return Ok(recording) };
-        shell::warn(&format!("{name}: {what}; it is tried once more\n{}", recording.last_words()));
-        self.supplies.qemu.run(start)
     }
 
     fn initrd(&self, boot: &Boot, kernel: &Kernel) -> Result<Vec<u8>> {

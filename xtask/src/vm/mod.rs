@@ -23,7 +23,7 @@ mod summary;
 mod table;
 mod verdict;
 
-use std::{env, fs};
+use std::{cmp::Reverse, env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -39,8 +39,10 @@ use crate::{dist, shell};
 /// `off` leaves the lane out of `cargo xtask test`.
 const VARIABLE: &str = "PAGELAB_VM";
 
-/// The case that is `pagelab check`, whole.
+/// The case that is `pagelab check`, whole, and what shares its boot: what `cargo xtask test`
+/// boots.
 const CHECK: &str = "check/everything";
+const IN_TEST: [&str; 2] = ["pressure/memcg", CHECK];
 /// What to do where the lane lacks something.
 const CURE: &str = "run `cargo xtask vm` once as root, on Debian, with a network";
 
@@ -103,13 +105,6 @@ struct Options {
     jobs: usize,
 }
 
-impl Options {
-    /// Whether this asks whether all holds. Whoever repeats or soaks looks for what does not.
-    fn is_once(self) -> bool {
-        self.repeat == 1 && !self.soak
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self { keep: false, soak: false, update: false, repeat: 1, jobs: JOBS }
@@ -145,7 +140,7 @@ pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
 
 /// The lane without what `cargo xtask test` has booted, as a part of `cargo xtask ci`.
 pub(crate) fn rest() -> Result<()> {
-    let asked = Asked { except: vec![CHECK.to_owned()], ..Asked::default() };
+    let asked = Asked { except: IN_TEST.map(str::to_owned).to_vec(), ..Asked::default() };
     lane(&asked, Options::default())
 }
 
@@ -162,7 +157,7 @@ pub(crate) fn check(built: impl FnOnce() -> Result<()>) -> Result<Checked> {
     if env::var_os(VARIABLE).is_some_and(|value| value == "off") {
         return Ok(Checked { lack: Some(format!("{VARIABLE}=off")), ..Checked::default() });
     }
-    let asked = Asked { filters: vec![CHECK.to_owned()], ..Asked::default() };
+    let asked = Asked { filters: IN_TEST.map(str::to_owned).to_vec(), ..Asked::default() };
     Ok(match run(&asked, Options::default(), built)? {
         Ok(summary) => Checked { boots: summary.checked(), lack: None },
         Err(lack) => Checked { lack: Some(format!("{lack:#}; {CURE}")), ..Checked::default() },
@@ -248,12 +243,13 @@ fn run(
     await_build()?;
     let programs = build::programs(&boots)?;
     let lane = Lane::new(programs, supplies, built.modules, expected, options)?;
-    let boots = table::boots(&cases, asked);
+    let mut boots = table::boots(&cases, asked);
+    // The long ones first: no processor is long without work at the end.
+    boots.sort_by_key(|boot| Reverse(boot.cases.len()));
     let rounds = 0..options.repeat;
     let rounds = rounds.flat_map(|round| boots.iter().map(move |boot| Run::Boot(round, boot)));
-    // The short ones last: no processor is long without work.
-    let paths = paths.iter().map(|&(kernel, row)| Run::Path(kernel, row));
-    Ok(Ok(lane.all(rounds.chain(paths).collect())))
+    let paths = paths.iter().map(|(kernel, rows)| Run::Path(kernel, rows));
+    Ok(Ok(lane.all(paths.chain(rounds).collect())))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `path/`: `fault/path` on the lane's kernels, by the binary that is under test.
 //!
-//! The one idea: these cases boot their machines themselves, so the lane only starts them on the
-//! host, a run for each kernel, and reads what the run left. They are named as the lane's other
+//! These cases boot their machines themselves, so the lane only starts pagelab on the host, once
+//! for each kernel, with the rows as a suite, and reads the run. They are named as the lane's other
 //! cases are, and filtered as they are.
 
 use std::{fs, path::Path};
@@ -20,82 +20,103 @@ use crate::shell;
 pub(super) const MACHINE: &str = "path";
 /// The kernels.
 const KERNELS: &[&str] = &["6.1", "6.12", "newest"];
-/// The one that is asked what any kernel would say.
+/// The one that shows what holds for all.
 const ONE: &[&str] = &["6.12"];
 
-/// A run of the lane.
+/// Cases of the lane.
 struct Row {
     name: &'static str,
     kernels: &'static [&'static str],
-    /// What is asked: kinds, pages, and the rest of the command.
-    words: &'static [&'static str],
+    /// Parameters of the cases, and their values; all others are their defaults.
+    case: &'static [(&'static str, &'static [&'static str])],
     wanted: Wanted,
 }
 
-/// What a run comes to when all is well.
+/// What records come to when all is well.
 enum Wanted {
-    /// Every claim holds.
+    /// Every check passes.
     Paths,
     /// A failure, in these words.
     Failure(&'static str),
-    /// Between its two cases, which differ in this parameter, one of these functions does, and all
+    /// Between two cases, which differ in this parameter, one of these functions differs, and all
     /// that do add up to the whole.
     Difference(&'static str, &'static [&'static str]),
 }
 
-/// The runs.
+/// The rows. No two have a case in common.
 const ROWS: &[Row] = &[
     Row {
         name: "path/4k",
-        words: &[
-            "--kind",
-            "read,fork-cow,zap,protect,swap,userfaultfd-copy,shmem-minor",
-            "--size",
-            "2m",
+        case: &[
+            (
+                "kind",
+                &["read", "fork-cow", "zap", "protect", "swap", "userfaultfd-copy", "shmem-minor"],
+            ),
+            ("size", &["2m"]),
         ],
         ..PATHS
     },
     // As long as a debugger finds it, step by step.
-    Row { name: "path/stepped", words: &["--size", "2m", "--stepped", "on"], ..PATHS },
-    Row { name: "path/file", words: &["--kind", "mkwrite,file-minor", "--size", "2m"], ..PATHS },
-    Row { name: "path/nodes", words: &["--kind", "numa-hint,migrate", "--size", "1m"], ..PATHS },
-    Row { name: "path/large", words: &["--page", "64k,2m,hugetlb-2m", "--size", "16m"], ..PATHS },
+    Row { name: "path/stepped", case: &[("size", &["2m"]), ("stepped", &["on"])], ..PATHS },
+    Row {
+        name: "path/file",
+        case: &[("kind", &["mkwrite", "file-minor"]), ("size", &["2m"])],
+        ..PATHS
+    },
+    Row {
+        name: "path/nodes",
+        case: &[("kind", &["numa-hint", "migrate"]), ("size", &["1m"])],
+        ..PATHS
+    },
+    Row {
+        name: "path/large",
+        case: &[("page", &["64k", "2m", "hugetlb-2m"]), ("size", &["16m"])],
+        ..PATHS
+    },
     Row {
         name: "path/planted",
         kernels: ONE,
-        words: &["--size", "256k", "--parameters", "none,init_on_alloc=0"],
+        case: &[("size", &["256k"]), ("parameters", &["none", "init_on_alloc=0"])],
         wanted: Wanted::Difference("parameters", &["__rmqueue_pcplist"]),
     },
     Row {
         name: "path/charged",
         kernels: ONE,
-        words: &["--size", "256k", "--group", "root,own"],
+        case: &[("size", &["512k"]), ("group", &["root", "own"])],
         wanted: Wanted::Difference("group", &["try_charge_memcg"]),
     },
     Row {
         name: "path/no-fault",
         kernels: ONE,
-        words: &["--kind", "mprotect", "--size", "64k"],
+        case: &[("kind", &["mprotect"]), ("size", &["64k"])],
         wanted: Wanted::Failure("takes no fault"),
     },
     // A machine that was saved takes the path of one that is booted.
-    Row { name: "path/booted", kernels: ONE, words: &["--size", "2m", "--boots", "2"], ..PATHS },
+    Row {
+        name: "path/booted",
+        kernels: ONE,
+        case: &[("size", &["2m"]), ("boots", &["2"])],
+        ..PATHS
+    },
     Row {
         name: "path/anywhere",
         kernels: ONE,
-        words: &["--size", "64k", "--parameters", "kaslr"],
-        wanted: Wanted::Paths,
+        case: &[("size", &["64k"]), ("parameters", &["kaslr"])],
+        ..PATHS
     },
 ];
 
-/// What most rows are.
-const PATHS: Row = Row { name: "", kernels: KERNELS, words: &[], wanted: Wanted::Paths };
+/// Most rows.
+const PATHS: Row = Row { name: "", kernels: KERNELS, case: &[], wanted: Wanted::Paths };
 
-/// What of it was asked for: a kernel, and a place in [`ROWS`].
-pub(super) fn selected(asked: &Asked) -> Vec<(&'static str, usize)> {
-    let kernels = |row: usize| ROWS[row].kernels.iter().map(move |kernel| (*kernel, row));
-    let all = (0..ROWS.len()).flat_map(kernels);
-    all.filter(|(kernel, row)| asked.takes(ROWS[*row].name, kernel)).collect()
+/// The kernels on which something was asked for, and the places of that in [`ROWS`].
+pub(super) fn selected(asked: &Asked) -> Vec<(&'static str, Vec<usize>)> {
+    let rows = |kernel: &&'static str| {
+        let is_asked = |row: &Row| row.kernels.contains(kernel) && asked.takes(row.name, kernel);
+        (0..ROWS.len()).filter(|row| is_asked(&ROWS[*row])).collect::<Vec<_>>()
+    };
+    let all = KERNELS.iter().map(|kernel| (*kernel, rows(kernel)));
+    all.filter(|(_, rows)| !rows.is_empty()).collect()
 }
 
 /// Names of all, for a list.
@@ -103,56 +124,89 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
 }
 
-/// Runs a row on a kernel.
-pub(super) fn run(program: &Path, logs: &Path, kernel: &str, row: usize) -> Result<Booted> {
-    let Row { name, words, wanted, .. } = &ROWS[row];
-    let folder = logs.join(format!("{kernel}-{}", name.replace('/', "-")));
-    let _ = fs::remove_dir_all(&folder);
-    let mut command = shell::program(&program.to_string_lossy(), ["run", "fault/path", "--quiet"]);
-    command.args(["--kernel", kernel]).args(*words).arg("--output").arg(&folder);
-    let (ran, took) = shell::timed(|| command.output());
-    let ran = ran.with_context(|| shell::line(&command))?;
-    let journal = folder.join("journal.jsonl");
-    let text = fs::read_to_string(&journal).unwrap_or_default();
-    let mut judged = Judged::default();
-    for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
-        if record["outcome"].is_null() {
-            continue;
+/// The rows on a kernel, as a suite.
+fn suite(kernel: &str, rows: &[usize]) -> String {
+    let mut text = "name = \"paths\"\nsummary = \"cases of the lane\"\n".to_owned();
+    for row in rows {
+        text.push_str(&format!("[[case]]\nworkload = \"fault/path\"\nkernel = \"{kernel}\"\n"));
+        for (name, values) in ROWS[*row].case {
+            text.push_str(&format!("{name} = {values:?}\n"));
         }
-        let part = ["kind", "page"].map(|name| record["case"][name].as_str().unwrap_or("?"));
-        let part = Some(part.join(" "));
-        let outcome = match (outcome(&record["outcome"]), wanted) {
+    }
+    text
+}
+
+impl Row {
+    /// Whether a record is of this row.
+    fn has(&self, record: &Value) -> bool {
+        let is = |name: &str| record["case"][name].as_str().unwrap_or_default().to_owned();
+        let named = |name: &str| self.case.iter().any(|(known, _)| *known == name);
+        let rest = [("kind", "write"), ("page", "4k"), ("stepped", "off"), ("boots", "1")];
+        self.case.iter().all(|(name, values)| values.contains(&&*is(name)))
+            && rest.iter().all(|(name, value)| named(name) || is(name) == *value)
+    }
+
+    /// What came of a record, and of this row.
+    fn outcome(&self, record: &Value) -> Outcome {
+        match (outcome(&record["outcome"]), &self.wanted) {
             (Outcome::Fail(why), Wanted::Failure(words)) if why.contains(words) => Outcome::Ok(why),
             (Outcome::Ok(_), Wanted::Failure(words)) => Outcome::Fail(format!("not: {words}")),
             (outcome, _) => outcome,
-        };
-        judged.findings.push(Finding { case: (*name).to_owned(), part, outcome });
-        if judged.release.is_empty() {
-            judged.release = release(&record["outcome"]).unwrap_or_default();
         }
     }
-    let mut failures = Vec::new();
-    if judged.findings.is_empty() {
+}
+
+/// Runs rows on a kernel.
+pub(super) fn run(program: &Path, logs: &Path, kernel: &str, rows: &[usize]) -> Result<Booted> {
+    let folder = logs.join(format!("{kernel}-paths"));
+    let file = logs.join(format!("{kernel}-paths.toml"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::write(&file, suite(kernel, rows)).with_context(|| file.display().to_string())?;
+    let mut command = shell::program(&program.to_string_lossy(), ["run", "--quiet", "--suite"]);
+    command.arg(Path::new(".").join(&file)).arg("--output").arg(&folder);
+    let (ran, took) = shell::timed(|| command.output());
+    let ran = ran.with_context(|| shell::line(&command))?;
+    let text = fs::read_to_string(folder.join("journal.jsonl")).unwrap_or_default();
+    let lines: Vec<(&str, Value)> =
+        text.lines().filter_map(|line| Some((line, serde_json::from_str(line).ok()?))).collect();
+    let (mut judged, mut failures) = (Judged::default(), Vec::new());
+    for row in rows.iter().map(|row| &ROWS[*row]) {
+        let name = row.name.to_owned();
+        let mine: Vec<_> = lines.iter().filter(|(_, record)| row.has(record)).collect();
+        let seen = Outcome::Ok(format!("{} kinds", mine.len()));
+        judged.findings.push(Finding { case: name.clone(), part: None, outcome: seen });
+        for (_, record) in &mine {
+            let part = ["kind", "page"].map(|name| record["case"][name].as_str().unwrap_or("?"));
+            let (part, outcome) = (Some(part.join(" ")), row.outcome(record));
+            judged.findings.push(Finding { case: name.clone(), part, outcome });
+        }
+        let cases: usize = row.case.iter().map(|(_, values)| values.len()).product();
+        if mine.len() != cases {
+            failures.push(format!("{name}: {} records of {cases}", mine.len()));
+        }
+        if let Wanted::Difference(by, functions) = row.wanted {
+            let run = logs.join(format!("{kernel}-{}", name.replace('/', "-")));
+            fs::create_dir_all(&run).with_context(|| run.display().to_string())?;
+            let header = lines.first().map(|(line, _)| *line);
+            let part: Vec<_> =
+                header.into_iter().chain(mine.iter().map(|(line, _)| *line)).collect();
+            fs::write(run.join("journal.jsonl"), part.join("\n") + "\n")
+                .context("a part of a run")?;
+            failures.extend(not_found(program, &run, by, functions)?);
+        }
+    }
+    judged.release =
+        lines.iter().find_map(|(_, record)| release(&record["outcome"])).unwrap_or_default();
+    if !failures.is_empty() {
         failures.push(String::from_utf8_lossy(&ran.stderr).trim().to_owned());
-    } else {
-        let seen = format!("{} kinds", judged.findings.len());
-        let whole = Finding { case: (*name).to_owned(), part: None, outcome: Outcome::Ok(seen) };
-        judged.findings.insert(0, whole);
     }
-    if let Wanted::Difference(by, functions) = wanted {
-        failures.extend(not_found(program, &folder, by, functions)?);
-    }
-    let mut booted = Booted {
-        judged,
-        failures,
-        kernel: kernel.to_owned(),
-        seconds: took.as_secs(),
-        ..Booted::default()
-    };
-    booted.text = booted.describe(&format!("{kernel} {name}"), took, &folder);
+    let seconds = took.as_secs();
+    let mut booted =
+        Booted { judged, failures, kernel: kernel.to_owned(), seconds, ..Booted::default() };
+    booted.text = booted.describe(&format!("{kernel} fault/path"), took, &folder);
     for finding in &booted.judged.findings {
         if let (Outcome::Ok(seen), Some(part)) = (&finding.outcome, &finding.part) {
-            booted.text.push_str(&format!("\n        {part}: {seen}"));
+            booted.text.push_str(&format!("\n        {} {part}: {seen}", finding.case));
         }
     }
     Ok(booted)
@@ -240,10 +294,30 @@ mod tests {
             kernels: vec![kernel.to_owned()],
             ..Asked::default()
         };
-        assert_eq!(selected(&asked("path/", "6.12")).len(), ROWS.len());
-        assert_eq!(selected(&asked("path/stepped", "6.1")), [("6.1", 1)]);
+        assert_eq!(selected(&asked("path/", "6.12")), [("6.12", (0..ROWS.len()).collect())]);
+        assert_eq!(selected(&asked("path/stepped", "6.1")), [("6.1", vec![1])]);
         assert_eq!(selected(&asked("path/planted", "6.1")), []);
         assert!(selected(&asked("numa/", "6.12")).is_empty());
         assert!(names().all(|name| name.starts_with("path/")));
+    }
+
+    #[test]
+    fn a_record_is_of_one_row() {
+        let case = |more: Value| {
+            let mut case = json!({ "kind": "write", "page": "4k", "parameters": "mitigations=off",
+                                   "group": "root", "size": "2m", "boots": "1", "stepped": "off" });
+            case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let record = json!({ "case": case });
+            let rows = ROWS.iter().filter(|row| row.has(&record)).map(|row| row.name);
+            rows.collect::<Vec<_>>()
+        };
+        assert_eq!(case(json!({ "stepped": "on" })), ["path/stepped"]);
+        assert_eq!(case(json!({ "boots": "2" })), ["path/booted"]);
+        assert_eq!(case(json!({ "kind": "zap" })), ["path/4k"]);
+        assert_eq!(case(json!({ "size": "256k", "parameters": "none" })), ["path/planted"]);
+        assert_eq!(case(json!({ "size": "512k", "group": "own" })), ["path/charged"]);
+        assert!(case(json!({})).is_empty());
+        let suite: toml::Table = suite("6.1", &[0, 1]).parse().unwrap();
+        assert_eq!(suite["case"].as_array().unwrap().len(), 2);
     }
 }

@@ -1,9 +1,11 @@
-//! One machine from its start to its end: QEMU's command line, a time limit, what it said.
+//! One machine from its start to its end: QEMU's command line, a time limit, its output.
 //!
-//! The one idea: the console goes to a file and results to a line of their own, so that neither
-//! can cut the other in two. The process is ended by its handle, never by name.
+//! The console goes to a file and results to a serial line of their own, so that neither can cut
+//! the other in two. The limits count only time in which the host had a processor for QEMU. The
+//! process is ended by its handle, never by name.
 
 use std::{
+    collections::HashMap,
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -46,6 +48,9 @@ pub(super) struct Start<'a> {
     /// How long nothing may come from the first process.
     pub(super) silent: Duration,
 }
+
+/// How often the time that a machine had is counted.
+const TICK: Duration = Duration::from_secs(1);
 
 /// What every kernel is told. Warnings go to the console too, because a WARN is one.
 ///
@@ -118,18 +123,21 @@ fn listen(child: &mut Child, limit: Duration, silent: Duration) -> (String, bool
     let stderr = child.stderr.take().map(|stream| forward(stream, lines));
     let mut said = String::new();
     let mut patience = Patience { left: limit, silent: Some(silent) };
+    let mut delays = Delays { process: child.id(), threads: HashMap::new() };
     let timed_out = loop {
-        let (line, took) = shell::timed(|| inbox.recv_timeout(patience.most()));
+        let (line, took) = shell::timed(|| inbox.recv_timeout(TICK.min(patience.most())));
+        // Where this process was not woken in time, the machine had no processor either.
+        patience.spend(took.min(TICK).saturating_sub(delays.longest()));
         match line {
             Ok(line) => {
-                let is_over = patience.is_over(&line, took);
+                patience.hear(&line);
                 said.push_str(&line);
-                if is_over {
-                    break true;
-                }
             }
-            Err(mpsc::RecvTimeoutError::Timeout) => break true,
+            Err(mpsc::RecvTimeoutError::Timeout) => (),
             Err(mpsc::RecvTimeoutError::Disconnected) => break false,
+        }
+        if patience.most().is_zero() {
+            break true;
         }
     };
     if !timed_out {
@@ -140,11 +148,11 @@ fn listen(child: &mut Child, limit: Duration, silent: Duration) -> (String, bool
     (said, timed_out)
 }
 
-/// How long a machine is waited for yet.
+/// How much longer a machine is waited for.
 #[derive(Debug)]
 struct Patience {
     left: Duration,
-    /// To its first line for the lane; nothing once that has come.
+    /// Until its first line for the lane; `None` once that has come.
     silent: Option<Duration>,
 }
 
@@ -153,12 +161,35 @@ impl Patience {
         self.silent.map_or(self.left, |silent| silent.min(self.left))
     }
 
-    /// Whether it is over with a line that took so long to come.
-    fn is_over(&mut self, line: &str, took: Duration) -> bool {
-        self.left = self.left.saturating_sub(took);
-        let silent = self.silent.filter(|_| !line.starts_with(FOR_THE_LANE));
-        self.silent = silent.map(|silent| silent.saturating_sub(took));
-        self.most().is_zero()
+    fn spend(&mut self, time: Duration) {
+        self.left = self.left.saturating_sub(time);
+        self.silent = self.silent.map(|silent| silent.saturating_sub(time));
+    }
+
+    fn hear(&mut self, line: &str) {
+        self.silent = self.silent.filter(|_| !line.starts_with(FOR_THE_LANE));
+    }
+}
+
+/// How long the threads of a process were runnable and waited for a processor: the second number of
+/// `/proc/PID/task/TID/schedstat`, in nanoseconds (`Documentation/scheduler/sched-stats.rst`).
+#[derive(Debug)]
+struct Delays {
+    process: u32,
+    threads: HashMap<PathBuf, u64>,
+}
+
+impl Delays {
+    /// The longest wait of a thread since the last call.
+    fn longest(&mut self) -> Duration {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.process)).into_iter().flatten();
+        let grown = threads.flatten().filter_map(|thread| {
+            let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            let delay = text.split(' ').nth(1)?.trim().parse().ok()?;
+            let before = self.threads.insert(thread.path(), delay);
+            Some(delay.saturating_sub(before.unwrap_or_default()))
+        });
+        Duration::from_nanos(grown.max().unwrap_or_default())
     }
 }
 
@@ -200,7 +231,7 @@ mod tests {
         };
         let line = shell::line(&qemu.command(&start));
         assert!(line.contains("-L /firmware"), "{line}");
-        assert!(line.contains("no_timer_check memmap=1G$4G hugepages=1'"), "{line}");
+        assert!(line.contains("no_timer_check memmap=3G$4G hugepages=1'"), "{line}");
         assert!(line.contains("-kernel k -initrd i"), "{line}");
         assert!(line.contains("-serial file:c -serial stdio"), "{line}");
     }
@@ -232,19 +263,28 @@ mod tests {
         let short = Duration::from_millis(300);
         let mut silent = shell::program("sh", ["-c", "echo qemu: warning; exec sleep 1000"]);
         let recording = attend(&mut silent, MINUTE, short).unwrap();
-        assert!(recording.timed_out && recording.never_came_up().is_some());
+        assert!(recording.timed_out && recording.results.starts_with("qemu: warning"));
     }
 
     #[test]
     fn a_machine_that_has_spoken_has_its_time_whatever_came_before() {
         let of = |seconds| Duration::from_secs(seconds);
         let mut patience = Patience { left: of(60), silent: Some(of(10)) };
-        assert!(!patience.is_over("qemu: warning\n", of(4)));
+        patience.hear("qemu: warning\n");
+        patience.spend(of(4));
         assert_eq!(patience.most(), of(6));
-        assert!(!patience.is_over("@@begun\n", of(6)));
-        assert_eq!(patience.most(), of(50));
-        assert!(!patience.is_over("more\n", of(49)) && patience.is_over("more\n", of(1)));
-        let mut silent = Patience { left: of(60), silent: Some(of(10)) };
-        assert!(!silent.is_over("one\n", of(5)) && silent.is_over("two\n", of(5)));
+        patience.hear("@@begun\n");
+        assert_eq!(patience.most(), of(56));
+        patience.spend(of(56));
+        assert!(patience.most().is_zero());
+    }
+
+    #[test]
+    fn waits_of_a_process_for_a_processor_are_read() {
+        let mut delays = Delays { process: std::process::id(), threads: HashMap::new() };
+        delays.longest();
+        assert!(!delays.threads.is_empty(), "this kernel has no schedstat");
+        let mut nothing = Delays { process: u32::MAX, threads: HashMap::new() };
+        assert_eq!(nothing.longest(), Duration::ZERO);
     }
 }

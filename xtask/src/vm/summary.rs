@@ -5,7 +5,7 @@ use std::{fmt, path::Path, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    skips,
+    CHECK, skips,
     table::KERNELS,
     verdict::{Judged, Outcome},
 };
@@ -18,9 +18,6 @@ pub(crate) struct CheckedBoot {
     /// What the kernel calls itself.
     pub(crate) release: String,
     pub(crate) is_good: bool,
-    /// Whether it is so only as what had failed held afterwards.
-    #[serde(default)]
-    pub(crate) is_unsteady: bool,
     /// Cases whose claims all hold.
     pub(crate) cases: usize,
     /// Cases that this machine cannot run, as was expected.
@@ -42,28 +39,12 @@ pub(super) struct Booted {
     pub(super) kernel: String,
     /// From start to end.
     pub(super) seconds: u64,
-    /// Cases that failed, and held whenever they were booted again.
-    pub(super) unsteady: Vec<String>,
 }
 
 impl Booted {
     /// Whether nothing is wrong.
     pub(super) fn is_good(&self) -> bool {
-        self.failures.is_empty() && self.failed().iter().all(|case| self.unsteady.contains(case))
-    }
-
-    /// Names of the cases that failed, in their order.
-    pub(super) fn failed(&self) -> Vec<String> {
-        let failed = self.judged.findings.iter().filter(|one| one.outcome.is_fail());
-        let mut cases: Vec<_> = failed.map(|one| one.case.clone()).collect();
-        cases.dedup();
-        cases
-    }
-
-    /// Whether some claim did not hold, and nothing worse happened: neither the kernel nor the
-    /// machine said anything, and every skip was expected.
-    pub(super) fn may_be_chance(&self) -> bool {
-        self.failures.is_empty() && !self.failed().is_empty()
+        self.failures.is_empty() && !self.judged.findings.iter().any(|one| one.outcome.is_fail())
     }
 
     /// What came of it: a line for each case when it is good, all there is to know otherwise.
@@ -71,12 +52,16 @@ impl Booted {
         let word = if self.is_good() { "ok" } else { "FAILED" };
         let release = &self.judged.release;
         let mut text = format!("\n[vm] {word}: {name}, {release} ({:.1} s)", took.as_secs_f64());
+        let took = |case: &String| {
+            let seconds = self.judged.seconds.get(case).filter(|seconds| **seconds >= 1.0);
+            seconds.map(|seconds| format!(" ({seconds:.0} s)")).unwrap_or_default()
+        };
         for finding in &self.judged.findings {
             let name = skips::name(finding);
             text.push_str(&match &finding.outcome {
                 // The parts of a case that is well are in the log.
                 Outcome::Ok(_) if finding.part.is_some() => String::new(),
-                Outcome::Ok(seen) => format!("\n  ok    {name}: {seen}"),
+                Outcome::Ok(seen) => format!("\n  ok    {name}: {seen}{}", took(&finding.case)),
                 Outcome::Skip { need, .. } => format!("\n  skip  {name}: needs {need}"),
                 Outcome::Fail(why) => format!("\n  FAIL  {name}: {why}"),
             });
@@ -100,7 +85,6 @@ pub(super) struct Summary {
     skipped: usize,
     failed: usize,
     parts: usize,
-    unsteady: Vec<String>,
     checked: Vec<CheckedBoot>,
 }
 
@@ -110,11 +94,8 @@ impl Summary {
         self.boots += 1;
         self.boots_bad += usize::from(!booted.is_good());
         self.checked.push(checked(booted));
-        let named = |case: &String| format!("{case} on {}", booted.kernel);
-        self.unsteady.extend(booted.unsteady.iter().map(named));
         for finding in &booted.judged.findings {
             let count = match &finding.outcome {
-                Outcome::Fail(_) if booted.unsteady.contains(&finding.case) => continue,
                 Outcome::Skip { .. } => &mut self.skipped,
                 Outcome::Fail(_) => &mut self.failed,
                 Outcome::Ok(_) if finding.part.is_some() => &mut self.parts,
@@ -131,28 +112,23 @@ impl Summary {
         self.checked
     }
 
-    /// Cases that are unsteady, if what failed in this boot is.
-    pub(super) fn unsteady_with(&self, booted: &Booted) -> usize {
-        self.unsteady.len() + booted.failed().len()
-    }
-
     /// Whether every boot is good.
     pub(super) fn is_good(&self) -> bool {
         self.boots_bad == 0
     }
 }
 
-/// What a boot checked: the parts of its cases.
+/// What `pagelab check` found in a boot.
 fn checked(booted: &Booted) -> CheckedBoot {
     let mut boot = CheckedBoot {
         kernel: booted.kernel.clone(),
         release: booted.judged.release.clone(),
         is_good: booted.is_good(),
-        is_unsteady: !booted.unsteady.is_empty(),
         seconds: booted.seconds,
         ..CheckedBoot::default()
     };
-    for finding in booted.judged.findings.iter().filter(|finding| finding.part.is_some()) {
+    let parts = booted.judged.findings.iter().filter(|finding| finding.part.is_some());
+    for finding in parts.filter(|finding| finding.case == CHECK) {
         match &finding.outcome {
             Outcome::Ok(note) => {
                 boot.cases += 1;
@@ -168,10 +144,9 @@ fn checked(booted: &Booted) -> CheckedBoot {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { boots, boots_bad, ok, skipped, failed, parts, unsteady, .. } = self;
+        let Self { boots, boots_bad, ok, skipped, failed, parts, .. } = self;
         write!(f, "{boots} boots, {boots_bad} of them bad; ")?;
-        write!(f, "cases: {ok} ok (and {parts} parts), {skipped} skipped, {failed} failed")?;
-        if unsteady.is_empty() { Ok(()) } else { write!(f, "; UNSTEADY: {}", unsteady.join(", ")) }
+        write!(f, "cases: {ok} ok (and {parts} parts), {skipped} skipped, {failed} failed")
     }
 }
 
@@ -183,7 +158,7 @@ mod tests {
     #[test]
     fn a_boot_without_failed_cases_can_be_bad() {
         let ok = Outcome::Ok("7 claims hold".into());
-        let finding = Finding { case: "a/b".into(), part: None, outcome: ok };
+        let finding = Finding { case: CHECK.into(), part: None, outcome: ok };
         let part = Finding { part: Some("x".into()), ..finding.clone() };
         let judged = Judged { findings: vec![finding, part], ..Judged::default() };
         let mut summary = Summary::default();
@@ -194,33 +169,5 @@ mod tests {
         assert_eq!((boot.is_good, boot.cases, boot.claims), (false, 1, 7));
         let text = summary.to_string();
         assert_eq!(text, "1 boots, 1 of them bad; cases: 1 ok (and 1 parts), 0 skipped, 0 failed");
-    }
-
-    #[test]
-    fn what_failed_and_held_afterwards_is_good_and_is_named() {
-        let finding = |case: &str, part: Option<&str>, outcome: Outcome| Finding {
-            case: case.into(),
-            part: part.map(str::to_owned),
-            outcome,
-        };
-        let fail = |why: &str| Outcome::Fail(why.into());
-        let findings = vec![
-            finding("a/b", Some("x"), fail("1548 pages")),
-            finding("a/b", None, fail("a part of it failed")),
-            finding("a/c", None, Outcome::Ok("fine".into())),
-        ];
-        let judged = Judged { findings, ..Judged::default() };
-        let mut booted = Booted { judged, kernel: "6.1".into(), ..Booted::default() };
-        assert!(booted.may_be_chance() && !booted.is_good());
-        assert_eq!(booted.failed(), ["a/b"]);
-        booted.unsteady = booted.failed();
-        let mut summary = Summary::default();
-        summary.add(&booted);
-        assert!(summary.is_good() && summary.checked[0].is_unsteady);
-        assert_eq!(summary.unsteady_with(&booted), 2);
-        let said = "cases: 1 ok (and 0 parts), 0 skipped, 0 failed; UNSTEADY: a/b on 6.1";
-        assert!(summary.to_string().ends_with(said), "{summary}");
-        booted.failures.push("console: WARNING".into());
-        assert!(!booted.may_be_chance() && !booted.is_good());
     }
 }

@@ -136,11 +136,6 @@ impl Boot {
         format!("{}-{}{memory}{alone}", self.kernel, self.machine).replace('/', "-")
     }
 
-    /// The same machine with these of its cases.
-    pub(super) fn only(&self, cases: &[String]) -> Self {
-        Self { cases: cases.to_vec(), ..self.clone() }
-    }
-
     fn takes(&self, kernel: &str, machine: &str, case: &Case) -> bool {
         !self.alone
             && !case.alone

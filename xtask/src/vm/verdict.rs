@@ -4,6 +4,8 @@
 //! line of the results, and a console without a complaint of the kernel. A machine that ends in any
 //! other way has failed, whatever its cases said before.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -77,7 +79,7 @@ pub(super) struct Finding {
 }
 
 /// All that a boot said, read.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Judged {
     /// Outcomes of cases and their parts.
     pub(super) findings: Vec<Finding>,
@@ -85,14 +87,16 @@ pub(super) struct Judged {
     pub(super) notes: Vec<String>,
     /// Why the boot as a whole has failed.
     pub(super) failures: Vec<String>,
+    /// Seconds of the guest's clock that each case took.
+    pub(super) seconds: BTreeMap<String, f64>,
     /// The kernel's release, from the guest itself.
     pub(super) release: String,
 }
 
 impl Recording {
-    /// What kept the first process from saying anything: the only thing that is tried again,
-    /// because nothing of ours ran. A panic is none: what a kernel says of itself counts.
-    pub(super) fn never_came_up(&self) -> Option<&'static str> {
+    /// What kept the first process from saying anything. A panic is none: the kernel says it
+    /// itself.
+    fn never_came_up(&self) -> Option<&'static str> {
         let spoke = self.results.lines().any(|line| line.starts_with(FOR_THE_LANE));
         let complained = self.console.lines().any(is_complaint);
         match (self.timed_out, self.console.trim().is_empty()) {
@@ -147,6 +151,12 @@ impl Judged {
         }
         let Some(case) = value["case"].as_str() else { return };
         let line = &value["line"];
+        // `/proc/uptime`: since the boot, then idle.
+        let uptime = value["uptime"].as_str().and_then(|text| text.split(' ').next()?.parse().ok());
+        if let Some(now) = uptime.filter(|_| line == "begin" || line["end"].is_object()) {
+            let begin = self.seconds.insert(case.to_owned(), now);
+            self.seconds.insert(case.to_owned(), begin.map_or(now, |begin| now - begin));
+        }
         let found = |part: Option<&str>, outcome: &Value| {
             let outcome = Outcome::deserialize(outcome).ok()?;
             Some(Finding { case: case.to_owned(), part: part.map(str::to_owned), outcome })
@@ -298,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_machine_that_said_nothing_of_itself_is_tried_again() {
+    fn a_machine_whose_first_process_said_nothing_is_named() {
         let silent = |console: &str, results: &str| Recording {
             timed_out: true,
             ..recording(9, results, console)

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use pagelab_sys::vm::hostile::{Door, End, Errno, Ground, Mapping, Node, Nowhere, fork, fork_as};
 
 use super::{
-    REGION,
+    REGION, REGION_BYTES,
     abi::{Alloc, Device, MIB, SPOKEN, VERSION, WC},
     frames::{all_back, parameter},
     load, refused,
@@ -71,7 +71,7 @@ fn not_loaded(guest: &Guest, parameters: &str) -> Result<Verdict> {
 /// Whoever reserved memory may use it: loading and unloading leave every word, with and without the
 /// parameters that name it.
 fn untouched(guest: &Guest) -> Result<Verdict> {
-    let bytes = 1 << 30;
+    let bytes = usize::try_from(REGION_BYTES)?;
     let look = || -> Result<Ground> {
         let memory = Node::open(Door::Memory, true).context("opening /dev/mem")?;
         let how = Mapping { offset: REGION, ..Mapping::shared(bytes) };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use pagelab_sys::memory::count_leaves;
 
 use super::super::{measured, valid};
-use super::{frames::all_back, load};
+use super::{frames::all_back, load_whole};
 use crate::{guest::Guest, verdict::Verdict};
 
 /// Leaf, size, placement, and the faults of a round. Small ones where each page is a fault: in an
@@ -24,7 +24,7 @@ const ROUNDS: [(&str, &str, &str, i64); 6] = [
 ];
 
 pub(super) fn run(guest: &Guest) -> Result<Verdict> {
-    let loaded = load(guest, "")?;
+    let loaded = load_whole(guest)?;
     for (leaf, size, align, expected) in ROUNDS {
         let case = [("size", size), ("align", align)];
         guest.part(&format!("leaves of {leaf}, {align}"), counted(guest, leaf, &case, expected));
@@ -35,21 +35,32 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
     Verdict::ok("faults as published")
 }
 
-/// One arm by itself: what this kernel has no leaves for is skipped, and says so.
+/// One arm by itself: what this kernel has no leaves for is skipped, and says so. A thread has a
+/// fault of its own now and then: more than there should be count when they come every time.
 fn counted(guest: &Guest, leaf: &str, case: &[(&str, &str)], expected: i64) -> Result<Verdict> {
+    const TRIES: u32 = 5;
     let arm = format!("module-{leaf}");
     let case = [case, &[("arms", arm.as_str()), ("rounds", "2")]].concat();
-    let records = guest.records("segment/fault", &case)?;
-    let record = records.first().context("no record")?;
-    if let pagelab_record::Outcome::Skipped { need, cure } = &record.outcome {
-        return Verdict::skip(need, cure);
+    let mut tries = 0;
+    loop {
+        let records = guest.records("segment/fault", &case)?;
+        let record = records.first().context("no record")?;
+        if let pagelab_record::Outcome::Skipped { need, cure } = &record.outcome {
+            return Verdict::skip(need, cure);
+        }
+        let witness = &measured(record)?.witness;
+        let claims = witness.iter().filter(|claim| claim.id == "faults-of-segment-round");
+        let claim = claims.max_by_key(|claim| claim.observed);
+        let claim = claim.context("no claim about the faults of a round")?;
+        tries += 1;
+        if claim.observed > expected && tries < TRIES {
+            guest.note(format!("leaves of {leaf}: {} faults, {expected} expected", claim.observed));
+            continue;
+        }
+        ensure!(claim.observed == expected, "{} faults, {expected} expected", claim.observed);
+        valid(record)?;
+        return Verdict::ok(format!("{expected} faults a round, {} claims hold", witness.len()));
     }
-    valid(record)?;
-    let witness = &measured(record)?.witness;
-    let claim = witness.iter().find(|claim| claim.id == "faults-of-segment-round");
-    let claim = claim.context("no claim about the faults of a round")?;
-    ensure!(claim.observed == expected, "{} faults, {expected} were expected", claim.observed);
-    Verdict::ok(format!("{expected} faults a round, {} claims hold", witness.len()))
 }
 
 /// Ten GiB are more than a machine of the lane has: what was published follows from the same sum.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use pagelab_sys::vm::hostile::{End, Errno, Ground, fork};
 
 use super::{
@@ -75,25 +75,29 @@ fn wb_again(memtype: u32, layout: u32) -> Result<Verdict> {
     Verdict::ok(format!("{again} of {} frames came again, all WB and zeroed", frames.len()))
 }
 
+/// The first time builds what stays: tables of the direct map, caches of the allocator. Later
+/// others may take or give back memory meanwhile, but not each time.
 fn come_back() -> Result<Verdict> {
+    const ROUNDS: u32 = 10;
     let bytes = 64 * MIB;
-    // The first time builds what stays: tables of the direct map, caches of the allocator.
-    for round in 0..2 {
+    let mut found = String::new();
+    for _ in 0..ROUNDS {
         let before = free_kb()?;
         let (device, ground) = Device::mapped(&Alloc { flags: EAGER, ..Alloc::pages(WC, bytes) })?;
         let pages = parameter("used_pages")?;
         ensure!(pages == (bytes / PAGE) as u64, "used_pages is {pages}");
         let during = free_kb()?;
-        ensure!(before + NOISE_KB >= during + (64 << 10), "{before} kB, then {during} kB");
         drop((ground, device));
         all_back()?;
         let after = free_kb()?;
-        if round == 1 {
-            ensure!(after + NOISE_KB >= before, "{before} kB were free, {after} kB are");
-            return Verdict::ok(format!("{before} kB, {during} kB, {after} kB"));
+        let is_taken = before + NOISE_KB >= during + (64 << 10);
+        let is_first = found.is_empty();
+        found = format!("{before} kB, {during} kB, {after} kB");
+        if !is_first && is_taken && after + NOISE_KB >= before {
+            return Verdict::ok(found);
         }
     }
-    unreachable!("the second round returns");
+    bail!("free in each of {ROUNDS} rounds as in the last: {found}")
 }
 
 fn outlives() -> Result<Verdict> {

@@ -27,8 +27,10 @@ use crate::{
 
 pub(super) use frames::all_back;
 
-/// Where the reserved region of the machines begins.
+/// Where the reserved region of the machine begins, how much of it most cases use, and all of it.
 const REGION: u64 = 4 << 30;
+const REGION_BYTES: u64 = 1 << 30;
+const REGION_WHOLE: u64 = 3 << 30;
 
 /// The functions, by the names of their cases.
 pub(super) const RUNS: &[(&str, Run)] = &[
@@ -48,19 +50,28 @@ pub(super) const RUNS: &[(&str, Run)] = &[
 ];
 
 /// Loads the module as DKMS has it, without the nodes of the older driver unless they are asked
-/// for; on machines that hide memory from the kernel, with that memory.
+/// for; on a machine that hides memory from the kernel, with the first GiB of that memory.
 pub(super) fn load(guest: &Guest, more: &str) -> Result<Loaded> {
     load_bare(guest, &format!("legacy=0 {more}"))
 }
 
-/// The same without `legacy=0`.
+/// The same with all memory that is hidden.
+pub(super) fn load_whole(guest: &Guest) -> Result<Loaded> {
+    load_with(guest, REGION_WHOLE, "legacy=0")
+}
+
+/// As [`load`], without `legacy=0`.
 fn load_bare(guest: &Guest, more: &str) -> Result<Loaded> {
-    let bytes: u64 = match guest.machine() {
-        "reserved" => 1 << 30,
-        "reserved-6g" => 3 << 30,
-        _ => return guest.load("pagelab", more),
-    };
-    guest.load("pagelab", &format!("phys={REGION:#x} phys_len={bytes:#x} {more}"))
+    load_with(guest, REGION_BYTES, more)
+}
+
+fn load_with(guest: &Guest, bytes: u64, more: &str) -> Result<Loaded> {
+    match guest.machine() {
+        "reserved" => {
+            guest.load("pagelab", &format!("phys={REGION:#x} phys_len={bytes:#x} {more}"))
+        }
+        _ => guest.load("pagelab", more),
+    }
 }
 
 /// The call was refused, and with this errno.

@@ -13,7 +13,7 @@ use pagelab_sys::{
 use super::{
     abi::{Alloc, CONTIGUOUS, Device, Info, MIB, PAGE, RESERVED, SEGMENT, WB, ZERO_AT_FAULT},
     frames::all_back,
-    load, refused,
+    load, load_whole, refused,
 };
 use crate::{guest::Guest, verdict::Verdict};
 
@@ -49,7 +49,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
 
 /// The published sizes of leaves, on memory that was used before.
 pub(super) fn run_large(guest: &Guest) -> Result<Verdict> {
-    let loaded = load(guest, "")?;
+    let loaded = load_whole(guest)?;
     let info = Device::open()?.info()?;
     let bytes = (1 << 30) + LEAF + PAGE;
     for shift in [12, 21, 30].into_iter().filter(|shift| info.offers(WB, RESERVED, *shift)) {
@@ -165,7 +165,7 @@ fn counted(want: &Alloc) -> Result<Verdict> {
 /// now and then, as when the kernel moves a page of it to make room for contiguous frames: what
 /// is more than it should be counts when it comes every time.
 fn touched(want: &Alloc, bytes: usize, expected: u64) -> Result<(Device, Ground)> {
-    const TRIES: u32 = 3;
+    const TRIES: u32 = 20;
     let faults = |ground: &Ground| {
         let before = usage::thread().minor_faults;
         (0..bytes).step_by(PAGE).for_each(|at| ground.store(at, word(at)));

@@ -12,7 +12,7 @@ use super::{
         SPOKEN, TYPES, UC_MINUS, WB, WC, WT,
     },
     frames::{Recorded, all_back},
-    load, refused,
+    load, load_whole, refused,
 };
 use crate::{guest::Guest, verdict::Verdict};
 
@@ -45,7 +45,7 @@ pub(super) fn run(guest: &Guest) -> Result<Verdict> {
 
 /// The cells at 1 GiB: once each, with a second leaf to look into where there is one.
 pub(super) fn run_large(guest: &Guest) -> Result<Verdict> {
-    let loaded = load(guest, "")?;
+    let loaded = load_whole(guest)?;
     let info = Device::open()?.info()?;
     let cells = [
         (WB, RESERVED, 2, 0),
@@ -67,7 +67,7 @@ pub(super) fn run_large(guest: &Guest) -> Result<Verdict> {
 fn check_info(guest: &Guest, info: &Info) -> Result<()> {
     ensure!(info.version == SPOKEN && info.page_size == 4096 && info.pad == [0; 4], "{info:?}");
     let hidden = match guest.machine() {
-        "reserved" => (super::REGION, 1 << 30),
+        "reserved" => (super::REGION, super::REGION_BYTES),
         _ => (0, 0),
     };
     ensure!((info.reserved_phys, info.reserved_bytes) == hidden, "{info:?}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::{BALANCING, SEEDS};
@@ -31,7 +31,7 @@ pub(in crate::cases) fn program(guest: &Guest) -> Result<Verdict> {
 
 /// Milliseconds for which a program goes on at most, unless its pages are where they should be: a
 /// machine that has a part of a processor takes seconds to look at everything.
-const LONGEST: &str = "300000";
+const LONGEST: &str = "900000";
 
 fn inside(guest: &Guest, source: &str, what: &str) -> Result<Verdict> {
     let (pages, log) = (scratch(), scratch());
@@ -79,13 +79,32 @@ pub(in crate::cases) fn explain(guest: &Guest) -> Result<Verdict> {
     let measured: Value = serde_json::from_str(&ran.stdout)?;
     let points = measured["points"].as_array().context("no points")?.len();
     ensure!(points == 11, "{points} points: {}", ran.stdout);
-    // A machine that has a part of a processor looks once, which is enough for this policy.
+    let mut found = String::new();
+    for longest in LONGEST_EXPLAINED {
+        let (predicted, promoted) = explained(guest, longest, &curve, &pages)?;
+        found = format!("{predicted} pages predicted, {promoted} promoted");
+        guest.note(format!("{longest} ms: {found}"));
+        // An eighth of 4096 is hot; the program has some pages beside.
+        if predicted >= 507 && promoted >= 507 {
+            let _ = fs::remove_file(&curve);
+            return Verdict::ok(found);
+        }
+    }
+    bail!("{found}")
+}
+
+/// Milliseconds for which the program runs at most, one after the other until all of it was seen: a
+/// machine that has a part of a processor looks once, which is enough for this policy.
+const LONGEST_EXPLAINED: [&str; 4] = ["15000", "60000", "240000", "240000"];
+
+/// Pages that are promoted, predicted and counted.
+fn explained(guest: &Guest, longest: &str, curve: &str, pages: &str) -> Result<(u64, u64)> {
     let words = ["tier", "explain", "--policy", "none,history:hot=1", "--source", "write-protect"];
-    let more = ["--interval", "0.2", "--curve", &curve, "--runs", "1", "--format", "json", "--"];
+    let more = ["--interval", "0.2", "--curve", curve, "--runs", "1", "--format", "json", "--"];
     let seed = SEEDS[0].to_string();
-    let hot = ["/bin/hot", "16", &seed, "15000", "store", &pages, "1"];
+    let hot = ["/bin/hot", "16", &seed, longest, "store", pages, "1"];
     let ran = guest.run(&[&words[..], &more, &hot].concat())?;
-    let _ = (fs::remove_file(&curve), fs::remove_file(&pages));
+    let _ = fs::remove_file(pages);
     ensure!(ran.code == 0, "exit code {}: {}{}", ran.code, ran.stdout, ran.stderr);
     guest.note(&ran.stderr);
     let line = ran.stderr.lines().find(|line| line.starts_with('{')).context("no JSON")?;
@@ -99,8 +118,5 @@ pub(in crate::cases) fn explain(guest: &Guest) -> Result<Verdict> {
     let [none, history] = [of(0), of(1)].map(|counts| counts.context("no counts"));
     let (none, [predicted, promoted]) = (none?, history?);
     ensure!(none == [0, 0], "without a policy {none:?} pages were promoted");
-    // An eighth of 4096 is hot; the program has some pages beside.
-    ensure!(predicted >= 507, "{predicted} pages predicted");
-    ensure!(promoted >= 507, "{promoted} pages promoted");
-    Verdict::ok(format!("{predicted} pages predicted, {promoted} promoted"))
+    Ok((predicted, promoted))
 }

@@ -71,10 +71,12 @@ pub(crate) fn heat(bytes: &str, seed: &str, pages: &str) -> Result<()> {
 
 /// Pages of the fast node that filling it leaves above the watermarks: fewer than are hot.
 const LEFT: u64 = 256;
-/// How often, a moment apart, what is free is looked for at most.
-const ROUNDS: usize = 60;
+/// How often what is free is looked for at most.
+const ROUNDS: usize = 600;
 /// It is full when so many looks in a row find nothing.
-const QUIET: usize = 3;
+const QUIET: usize = 10;
+/// Reading it has each processor do what it does every second: give pages of its lists back.
+const REFRESH: &str = "/proc/sys/vm/stat_refresh";
 /// Bytes that a processor takes and gives back to have its lists emptied.
 const GIVEN_BACK: usize = 2 << 20;
 
@@ -96,7 +98,8 @@ fn fill() -> Result<Vec<Area>> {
         if free > 0 {
             all.push(taken(usize::try_from(free)? * PAGE)?);
         }
-        thread::sleep(Duration::from_millis(300));
+        std::fs::read(REFRESH).context(REFRESH)?;
+        thread::sleep(Duration::from_millis(50));
     }
     Ok(all)
 }
