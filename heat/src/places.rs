@@ -274,7 +274,8 @@ mod tests {
     use super::*;
     use pagelab_sys::process::preload::Map;
 
-    /// Tests share the window.
+    /// Tests share the window, which is their process's: its threads (`cargo test`) take turns, and
+    /// a process of its own (`cargo nextest`) has its own.
     fn alone() -> std::sync::MutexGuard<'static, ()> {
         static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
         ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

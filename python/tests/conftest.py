@@ -17,6 +17,8 @@ ROOT = HERE.parent.parent
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
 sys.path.insert(0, str(HERE))
 
+import jobs  # noqa: E402
+
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
@@ -69,8 +71,10 @@ def stand_in(tmp_path):
 
     def make(text):
         path = tmp_path / "pagelab"
-        path.write_text(f"#!{sys.executable}\n{text}")
-        path.chmod(0o755)
+        # Written by another process: what a thread of this one starts meanwhile would hold the
+        # file open for writing, and nobody could execute it (ETXTBSY).
+        write = ["sh", "-c", 'cat > "$0" && chmod 755 "$0"', path]
+        subprocess.run(write, input=f"#!{sys.executable}\n{text}", text=True, check=True)
         return str(path)
 
     return make
@@ -96,24 +100,30 @@ def trace(tmp_path_factory):
 @pytest.fixture
 def client(cluster):
     """A Dask cluster of two workers of one thread: both, also after a test that killed one."""
-    cluster.wait_for_workers(2, timeout=60)
+    cluster.wait_for_workers(2, timeout=jobs.DEADLINE)
     return cluster
 
 
 @pytest.fixture
-def mortal(monkeypatch):
-    """A cluster in a process of its own, which may be killed: the process, and its address."""
-    pytest.importorskip("distributed")
-    # How long a client looks for a scheduler that is gone.
-    monkeypatch.setattr("pagelab.distributed.engine.CONNECT_SECONDS", 6)
+def mortal():
+    """A cluster in a process of its own, which may be killed: the process, a client, its address.
+
+    The cluster ends when nobody holds its input open any more.
+    """
+    distributed = pytest.importorskip("distributed")
     script = (
-        "import time\nfrom distributed import LocalCluster\n"
+        "import sys\nfrom distributed import LocalCluster\n"
         "cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False,"
         " protocol='tcp://', host='127.0.0.1', dashboard_address=':0')\n"
-        "print(cluster.scheduler_address, flush=True)\ntime.sleep(600)\n"
+        "print(cluster.scheduler_address, flush=True)\nsys.stdin.read()\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as own:
-        yield own, own.stdout.readline().strip()
+    command, pipe = [sys.executable, "-c", script], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as own:
+        address = own.stdout.readline().strip()
+        with distributed.Client(address, timeout=jobs.DEADLINE, set_as_default=False) as client:
+            # How long it looks for a scheduler that is gone.
+            client._timeout = 2
+            yield own, client, address
         own.kill()
 
 
@@ -125,6 +135,6 @@ def cluster():
     with (
         dask.config.set(patient),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as own,
-        distributed.Client(own) as client,
+        distributed.Client(own, timeout=jobs.DEADLINE) as client,
     ):
         yield client

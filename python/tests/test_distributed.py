@@ -1,5 +1,6 @@
 """Many tasks: on processes and on a cluster, whatever dies."""
 
+import itertools
 import json
 import os
 import signal
@@ -58,7 +59,15 @@ def test_a_sweep_by_the_address_of_a_scheduler(client, tmp_path):
     assert len(distributed.sweep(axes, tmp_path, fixed=jobs.FIXED, on=address).rows) == 2
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A scheduler that answers late is there."""
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", jobs.DEADLINE)
+
+
 def driver(folder, *more):
+    """A driver whose tasks wait after the first few, until the gate is opened."""
+    (folder / "gate").mkdir(exist_ok=True)
     command = [sys.executable, Path(jobs.__file__), folder, "40", *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -67,10 +76,14 @@ def results(folder):
     return {path: path.stat().st_mtime_ns for path in Path(folder).glob(f"*{ENDING}")}
 
 
-def wait_for(folder, count, process):
-    while len(results(folder)) < count:
+def wait_at_gate(folder, process):
+    while len(results(folder)) < jobs.FREE:
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)
+
+
+def open_gate(folder):
+    (folder / "gate" / "open").touch()
 
 
 def children(of):
@@ -86,8 +99,9 @@ def python_children(of):
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(serial, tmp_path):
     process = driver(tmp_path)
-    wait_for(tmp_path, 4, process)
+    wait_at_gate(tmp_path, process)
     os.kill(python_children(process.pid)[0], signal.SIGKILL)
+    open_gate(tmp_path)
     assert json.loads(process.communicate()[0]) == POINTS
     assert (tmp_path / "points.csv").read_bytes() == serial.csv.read_bytes()
 
@@ -98,12 +112,13 @@ def test_a_driver_that_is_killed_goes_on_with_what_is_missing(where, request, se
     if where == "cluster":
         more = [request.getfixturevalue("client").scheduler.address]
     process = driver(tmp_path, *more)
-    wait_for(tmp_path, 4, process)
+    wait_at_gate(tmp_path, process)
     workers = python_children(process.pid)
     process.kill()
     process.wait()
     before = results(tmp_path)
-    assert 4 <= len(before) < POINTS // 40
+    assert len(before) == jobs.FREE < POINTS // 40
+    open_gate(tmp_path)
     for pid in workers:
         while Path(f"/proc/{pid}").exists():
             time.sleep(0.01)
@@ -146,14 +161,14 @@ def test_results_come_as_they_are_done(tmp_path):
 
 
 def test_a_cluster_that_is_killed_is_told_with_what_to_do(mortal, tmp_path):
-    cluster, address = mortal
+    cluster, client, address = mortal
 
     def kill_at_two(done, _):
         if done == 2:
             cluster.kill()
 
     with pytest.raises(distributed.Gone, match=f"{address} went away.*the same call goes on"):
-        carry_out(jobs.sleeps, tasks(30), tmp_path, address, progress=kill_at_two)
+        carry_out(jobs.echo, tasks(30), tmp_path, client, progress=kill_at_two)
     cluster.wait()
     assert 2 <= len(results(tmp_path)) < 30
     assert len(carry_out(jobs.echo, tasks(30), tmp_path, 0)) == 30
@@ -281,10 +296,14 @@ def test_a_trace_that_cannot_be_cut_is_told(tmp_path, trace):
         distributed.trace_stats(trace, tmp_path / "other", stack="most", on=0)
 
 
-def test_a_sweep_takes_a_second_for_each_task():
+def test_a_sweep_takes_a_second_for_each_task(monkeypatch):
+    # A 64th of a second from one look at the clock to the next: 12 points are tried, and the last
+    # look is the 14th. All points take 36 s so, which is 24 tasks.
+    looks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: next(looks) / 64)
+    monkeypatch.setattr(sweeps, "time", clock)
     cases = [{"size": "16m", "fast": "50%", "accesses": "100m"}] * 2000
-    each = sweeps._points_each(cases, 1)
-    assert 1 < each <= 2000
+    assert sweeps._points_each(cases, 1) == -(-2000 // 24)
 
 
 @pytest.mark.parametrize(

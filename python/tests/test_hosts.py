@@ -4,6 +4,8 @@ Two machines on one: namespaces give each a name and a boot of its own, which is
 apart.
 """
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -14,16 +16,19 @@ from pathlib import Path
 
 import jobs
 import pytest
+from jobs import until
 
 from pagelab import distributed
 from pagelab._native import Plan
-from pagelab.distributed import measured
+from pagelab.distributed import engine, measured
 
 SUITE = "name = 'mine'\nsummary = 'measured'\nforks = 1\nbudget = 0.2\n" + "".join(
     f"[[case]]\nworkload = 'limit/{workload}'\nlevel = ['l1', 'l2']\n"
     for workload in ("clear", "copy", "read")
 )
 TASKS = 6
+# Two tasks each; the binary is kept waiting before the last one, so that nothing is over too soon.
+SHARDS, LAST = 3, "3/3"
 ALONE = 'hostname "$1" && mount --bind "$2" /proc/sys/kernel/random/boot_id && shift 2 && exec "$@"'
 
 
@@ -33,12 +38,21 @@ def results(folder):
     }
 
 
-def until(what, answer, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not (found := answer()):
-        assert time.monotonic() < deadline, f"in vain waited for {what}"
-        time.sleep(0.01)
-    return found
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A scheduler that answers late is there, and so is a worker that comes back late."""
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", jobs.DEADLINE)
+    monkeypatch.setattr(measured, "AWAY", jobs.DEADLINE)
+
+
+@contextlib.contextmanager
+def held(folder, shard, boot=None):
+    """Keeps the binary waiting before it measures a shard, however fast it was with the others."""
+    boot = boot or Plan.here().rpartition(".")[2]
+    folder.mkdir(exist_ok=True)
+    with (folder / f".shard-{shard.replace('/', '-of-')}.{boot}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def parent(pid):
@@ -58,19 +72,19 @@ def measuring(folder):
     return [pid for pid, of in found.items() if of not in found]
 
 
-def kill_a_worker(folder):
-    """Kills the worker of a binary that measures into a folder now, and says which binary."""
+def is_last(pid):
+    """Whether a binary is at the last shard."""
+    return LAST.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
-    def killed():
-        for pid in measuring(folder):
-            try:
+
+def kill_a_worker(folder, is_meant=lambda pid: True):
+    """Kills the worker of a binary that is meant, where one is there, and says which binary."""
+    for pid in measuring(folder):
+        with contextlib.suppress(OSError):
+            if is_meant(pid):
                 os.kill(parent(pid), signal.SIGKILL)
-            except OSError:
-                continue
-            return pid
-        return None
-
-    return until("a binary that measures", killed)
+                return pid
+    return None
 
 
 @pytest.fixture
@@ -90,15 +104,18 @@ def test_a_worker_that_is_killed_while_it_measures_costs_what_it_was_at(
     client, binary, plan, same_afterwards, tmp_path
 ):
     output, came = tmp_path / "out", []
-    folder = plan(1)
+    folder = plan(SHARDS)
     driver = threading.Thread(
         target=lambda: came.extend(distributed.fleet(folder, output, on=client, binary=binary))
     )
-    driver.start()
-    until("a result", lambda: output.exists() and len(results(output)) >= 2)
-    before = results(output)
-    busy = kill_a_worker(output)
-    until("the binary to die with its worker", lambda: not Path(f"/proc/{busy}").exists())
+    with held(output, LAST):
+        driver.start()
+        until("a result", lambda: len(results(output)) >= 2)
+        before = results(output)
+        # In the middle of what it measures, as a rule; and surely one that has to wait.
+        kill_a_worker(output)
+        busy = until("the last shard", lambda: kill_a_worker(output, is_last))
+        until("the binary to die with its worker", lambda: not Path(f"/proc/{busy}").exists())
     driver.join()
     assert len(came) == TASKS
     same_afterwards(before, output)
@@ -109,16 +126,21 @@ def test_a_driver_that_is_killed_while_it_measures_goes_on(
     where, request, binary, plan, same_afterwards, tmp_path
 ):
     on = 2 if where == "processes" else request.getfixturevalue("client").scheduler.address
-    folder, output = plan(1), tmp_path / "out"
+    folder, output = plan(SHARDS), tmp_path / "out"
     call = f"fleet({str(folder)!r}, {str(output)!r}, on={on!r}, binary={binary!r})"
-    script = f"from pagelab.distributed import fleet\nif __name__ == '__main__':\n    {call}\n"
+    script = (
+        "from pagelab.distributed import engine, fleet\n"
+        f"engine.CONNECT_SECONDS = {jobs.DEADLINE}\n"
+        f"if __name__ == '__main__':\n    {call}\n"
+    )
     (tmp_path / "driver.py").write_text(script)
-    driver = subprocess.Popen([sys.executable, tmp_path / "driver.py"])
-    until("a result", lambda: output.exists() and len(results(output)) >= 2)
-    driver.kill()
-    driver.wait()
-    before = results(output)
-    assert len(before) < TASKS, "it was over before it could be killed"
+    with held(output, LAST):
+        driver = subprocess.Popen([sys.executable, tmp_path / "driver.py"])
+        until("a result", lambda: len(results(output)) >= 2)
+        driver.kill()
+        driver.wait()
+        before = results(output)
+        assert len(before) < TASKS, "what is held was measured"
     # On a cluster the binary goes on: the next call waits for it.
     assert len(distributed.fleet(folder, output, on=on, binary=binary)) == TASKS
     same_afterwards(before, output)
@@ -191,12 +213,17 @@ def test_a_fleet_of_two_hosts_is_measured_at_the_same_time_into_one_folder(
     driver = threading.Thread(
         target=lambda: came.extend(distributed.fleet(folder, output, on=hosts, binary=binary))
     )
-    driver.start()
-    until("both hosts", lambda: len(measuring(output)) == 2)
-    until("a result of each", lambda: len({Plan.of_file(p.name)[1] for p in results(output)}) == 2)
-    before = results(output)
-    # One of the two dies in the middle of it; the other one's slot is not touched.
-    kill_a_worker(output)
+    known = hosts.scheduler_info(n_workers=-1)["workers"]
+    pids = hosts.run(os.getpid).items()
+    (beta,) = [pid for address, pid in pids if known[address]["name"] == "beta"]
+    with held(output, "1/1", "b" * 8):
+        with held(output, "1/1", "a" * 8):
+            driver.start()
+            until("both hosts", lambda: len(measuring(output)) == 2)
+        until("a result", lambda: results(output))
+        before = results(output)
+        # One of the two dies in the middle of it; the other one's slot is not touched.
+        until("beta's binary", lambda: kill_a_worker(output, lambda pid: parent(pid) == beta))
     driver.join()
     assert len(came) == 2 * TASKS
     assert before.items() <= results(output).items()
@@ -229,20 +256,21 @@ def test_a_shard_that_kills_its_worker_each_time_is_named_and_the_rest_is_done(
 def test_a_cluster_that_goes_away_while_it_measures_is_told(
     mortal, binary, plan, same_afterwards, tmp_path
 ):
-    cluster, address = mortal
-    folder, output = plan(1), tmp_path / "out"
+    cluster, known, address = mortal
+    folder, output = plan(SHARDS), tmp_path / "out"
 
     def kill():
-        until("a result", lambda: output.exists() and results(output))
+        until("a result", lambda: results(output))
         cluster.kill()
 
     killer = threading.Thread(target=kill)
-    killer.start()
-    with pytest.raises(distributed.Gone, match=f"{address} went away.*the same call goes on"):
-        distributed.fleet(folder, output, on=address, binary=binary)
-    killer.join()
-    cluster.wait()
-    until("the binary to die with its worker", lambda: not measuring(output))
+    with held(output, LAST):
+        killer.start()
+        with pytest.raises(distributed.Gone, match=f"{address} went away.*the same call goes on"):
+            distributed.fleet(folder, output, on=known, binary=binary)
+        killer.join()
+        cluster.wait()
+        until("the binary to die with its worker", lambda: not measuring(output))
     before = results(output)
     assert len(distributed.fleet(folder, output, on=0, binary=binary)) == TASKS
     same_afterwards(before, output)

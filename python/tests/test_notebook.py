@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import jobs
 import pytest
 
 NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "tour.ipynb"
@@ -12,7 +13,8 @@ def test_the_notebook_runs():
     nbformat = pytest.importorskip("nbformat")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     path = {"metadata": {"path": NOTEBOOK.parent}}
-    nbclient.NotebookClient(notebook, timeout=300, resources=path).execute()
+    limits = {"timeout": jobs.DEADLINE, "startup_timeout": jobs.DEADLINE}
+    nbclient.NotebookClient(notebook, **limits, resources=path).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(pictures) == 3

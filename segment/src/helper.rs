@@ -44,8 +44,8 @@ const LOOK_NS: i64 = 500_000;
 const WAIT_NS: usize = 500_000_000;
 /// Its stack, of which it needs a page.
 const STACK: usize = 256 << 10;
-/// Looks at whether it is gone.
-const PATIENCE: usize = 1000;
+/// Looks at whether it is gone: half a minute, as it may wait for a processor for seconds.
+const PATIENCE: usize = 60_000;
 
 /// This is the process in which a helper may be, from now on.
 pub(crate) fn begin() {

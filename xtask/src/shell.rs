@@ -43,6 +43,14 @@ pub(crate) fn program<I: IntoIterator<Item: AsRef<OsStr>>>(name: &str, args: I) 
     command
 }
 
+/// A git command. Git refuses a folder of another user, whose settings it would follow; whoever
+/// runs this follows its sources already.
+pub(crate) fn git<I: IntoIterator<Item: AsRef<OsStr>>>(args: I) -> Command {
+    let mut command = program("git", ["-c", "safe.directory=*"]);
+    command.args(args);
+    command
+}
+
 /// Runs a command with our terminal and says how long it took.
 pub(crate) fn run(name: &str, command: &mut Command) -> Result<()> {
     eprintln!("\n[{name}] {}", line(command));

@@ -130,18 +130,18 @@ mod tests {
 
     #[test]
     fn what_a_module_depends_on_comes_before_it_and_once() {
-        let folder = std::env::temp_dir().join(format!("initrd-modules-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         fs::create_dir_all(folder.join("kernel/mm")).unwrap();
         for (name, depends) in [("a", "b-x,c"), ("b-x", "c"), ("c", "")] {
             let text = format!("\0depends={depends}\0");
             fs::write(folder.join(format!("kernel/mm/{name}.ko")), text).unwrap();
         }
         fs::write(folder.join("modules.builtin"), "kernel/mm/built-in.ko\n").unwrap();
-        let modules = Modules::of(&folder).unwrap();
+        let modules = Modules::of(folder).unwrap();
         let ordered = modules.ordered(&["built_in", "a", "c"]).unwrap();
         let names: Vec<_> = ordered.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["c.ko", "b_x.ko", "a.ko"]);
         assert!(modules.ordered(&["none"]).is_err());
-        fs::remove_dir_all(folder).unwrap();
     }
 }

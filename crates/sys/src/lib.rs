@@ -35,27 +35,59 @@ pub use error::SysError;
 pub(crate) use error::{Called, checked};
 pub use memory::Area;
 
-/// Held by tests that count this process's faults, and by those that fork it: a fork makes pages of
-/// every thread fault once more.
+/// Held by tests that count this process's faults, start children or wait for them: a fork makes
+/// pages of every thread fault once more, and some waits take any child of the process. It keeps
+/// threads of one process apart (`cargo test`); another process (`cargo nextest`) is in nobody's
+/// way.
 #[cfg(test)]
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Counts again where the kernel moved pages meanwhile: one of them may have been a test's, whose
-/// touch faults once more.
+/// Counts again where the kernel moved or reclaimed pages meanwhile: one of them may have been a
+/// test's, which is absent for a moment and whose touch faults once more.
 #[cfg(test)]
 #[track_caller]
 fn counted<T: Copy + PartialEq + std::fmt::Debug>(expected: T, mut count: impl FnMut() -> T) {
-    const TRIES: usize = 20;
-    for left in (0..TRIES).rev() {
-        let before = counts::moved_pages();
+    let end = time::monotonic_raw_ns() + 600_000_000_000;
+    loop {
+        let before = pages_taken();
         let found = count();
         if found == expected {
             return;
         }
-        let is_moved = counts::moved_pages() != before;
-        assert!(is_moved && left > 0, "{found:?}, and {expected:?} was expected");
+        // A batch of pages is counted after all of them were moved: by a thread that may have to
+        // wait for a processor.
+        let is_disturbed = (0..6000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            pages_taken() != before
+        });
+        let is_open = is_disturbed && time::monotonic_raw_ns() < end;
+        assert!(is_open, "{found:?}, and {expected:?} was expected");
+    }
+}
+
+/// Pages of the machine that the kernel took from a page table by itself so far.
+#[cfg(test)]
+fn pages_taken() -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = |line: &str| {
+        let (name, value) = line.split_once(' ')?;
+        let starts = ["pgmigrate_", "compact_isolated", "pgsteal_", "pswpout"];
+        let is_one = starts.iter().any(|start| name.starts_with(start));
+        is_one.then(|| value.parse::<u64>().unwrap_or(0))
+    };
+    text.lines().filter_map(count).sum()
+}
+
+/// Waits for a state, for so long that only a state that never comes is missed.
+#[cfg(test)]
+#[track_caller]
+fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    let end = time::monotonic_raw_ns() + 600_000_000_000;
+    while !reached() {
+        assert!(time::monotonic_raw_ns() < end, "never: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }

@@ -8,11 +8,10 @@
 #![expect(clippy::print_stderr, reason = "a test that skips says why")]
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -38,18 +37,20 @@ const BYTES: u64 = 16 << 20;
 struct Lab {
     root: TempDir,
     swaps: String,
-    _turn: MutexGuard<'static, ()>,
+    _turn: File,
 }
 
 impl Lab {
     /// Where the tests run as root.
     fn new() -> Option<Self> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         if !rights::is_root() {
             eprintln!("skipped: devices, swap and cgroups need root; to run it: sudo");
             return None;
         }
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        // One test at a time, be they threads or processes.
+        let lock = std::env::temp_dir().join("pagelab-belongings.lock");
+        let turn = File::options().create(true).append(true).open(lock).unwrap();
+        turn.lock().unwrap();
         // Not in a memory file system: a swap file is to lie there.
         let root = tempfile::tempdir_in("/var/tmp").unwrap();
         Some(Self { root, swaps: swaps(), _turn: turn })

@@ -1,16 +1,21 @@
-//! Forked workers, in a test program of one thread: forking needs that.
+//! Forked workers: while one test forks and waits, nothing else of this program runs.
 
-#![expect(clippy::print_stdout, reason = "a test program without a harness reports itself")]
+#![expect(clippy::expect_used, reason = "a test that cannot go on is a test that failed")]
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pagelab_sys::process::{Barrier, crew::processes};
 
-fn main() {
-    forked_workers_meet_and_return_numbers();
-    a_worker_that_panics_is_an_error();
-    println!("2 passed, 0 failed");
+/// Held by each test: whoever waits for its workers takes any child of the process, and a fork
+/// copies what other threads are about.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[test]
 fn forked_workers_meet_and_return_numbers() {
+    let _alone = alone();
     let barrier = Barrier::new(4).expect("memory");
     let results = processes(4, |worker| {
         barrier.wait();
@@ -22,8 +27,12 @@ fn forked_workers_meet_and_return_numbers() {
     assert!(results.iter().all(|r| r[1] != u64::from(std::process::id())));
 }
 
+#[test]
 fn a_worker_that_panics_is_an_error() {
+    let _alone = alone();
+    let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
-    assert!(processes(2, |worker| [u64::from(worker == 1 || panic!("on purpose"))]).is_err());
-    let _ = std::panic::take_hook();
+    let results = processes(2, |worker| [u64::from(worker == 1 || panic!("on purpose"))]);
+    std::panic::set_hook(hook);
+    assert!(results.is_err());
 }

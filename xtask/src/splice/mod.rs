@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use self::{page::Mark, records::Records};
-use crate::shell::{self, cargo, output, program};
+use crate::shell::{self, cargo, git, output};
 
 /// What the task takes.
 pub(crate) fn arguments(command: Command) -> Command {
@@ -70,7 +70,7 @@ fn refuse(stale: &[(String, String)]) -> Result<()> {
 /// Pages that differ from what the program prints, and what they should be.
 fn stale(root: &Path, binary: &Path) -> Result<Vec<(String, String)>> {
     let mut records = Records::new(root, binary);
-    let mut list = program("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let mut list = git(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let listed = output(list.args(["--", "*.md"]).current_dir(root))?;
     let mut stale = Vec::new();
     for path in listed.split_terminator('\0') {

@@ -41,7 +41,8 @@ impl Records {
     pub(super) fn new(root: &Path, binary: &Path) -> Self {
         Self {
             folder: root.join(FOLDER),
-            unpacked: super::target(root).join(FOLDER),
+            // Whoever reads a page may not write beside it.
+            unpacked: std::env::temp_dir(),
             binary: binary.to_owned(),
             reports: BTreeMap::new(),
         }
@@ -68,9 +69,8 @@ impl Records {
         }
         let packed = self.folder.join(format!("{name}.jsonl.xz"));
         let journal = unpack(&packed).with_context(|| format!("reading {}", packed.display()))?;
-        fs::create_dir_all(&self.unpacked)?;
         // A name of our own: another test run may be reading.
-        let path = self.unpacked.join(format!("{name}-{}.jsonl", std::process::id()));
+        let path = self.unpacked.join(format!("pagelab-{name}-{}.jsonl", std::process::id()));
         fs::write(&path, journal).with_context(|| format!("writing {}", path.display()))?;
         let mut command = program(&self.binary.to_string_lossy(), ["report"]);
         let report = output(command.arg(&path).env("COLUMNS", COLUMNS));

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::storm::draw::Draw;
 
-/// What no run of a storm takes, also on a busy machine.
-const LIFE_MAX: Duration = Duration::from_secs(180);
+/// What no run of a storm takes, also on a machine that stands still for minutes.
+const LIFE_MAX: Duration = Duration::from_secs(1800);
 /// Between two looks at a process.
 const PAUSE: Duration = Duration::from_micros(500);
 /// A moment of the life of a part that was waited for is drawn from so long.

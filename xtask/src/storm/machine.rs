@@ -19,9 +19,11 @@ const LOCK: &str = "/run/pagelab/knobs.lock";
 const CHANGES: &str = "/run/pagelab/knobs.jsonl";
 
 /// How long others may have the machine.
-const OTHERS_MAX: Duration = Duration::from_secs(300);
-/// How long what a killed run left may take to be back.
-const BACK_MAX: Duration = Duration::from_secs(15);
+const OTHERS_MAX: Duration = Duration::from_secs(3600);
+/// How long what a killed run left may take to be back: so long that it is no question of speed.
+const BACK_MAX: Duration = Duration::from_secs(600);
+/// The same where the storm has found something already, and is not to take days.
+const BACK_LATER_MAX: Duration = Duration::from_secs(15);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -46,8 +48,18 @@ pub(super) fn at_rest() -> Result<Settings> {
     bail!("{} has held the machine for {} s", holder(), OTHERS_MAX.as_secs())
 }
 
+/// How long something may take to be as before, in a storm that has found so much until now.
+pub(super) const fn patience(found: usize) -> Duration {
+    if found == 0 { BACK_MAX } else { BACK_LATER_MAX }
+}
+
 /// Waits until everything is as before, or has had the time for it.
-pub(super) fn back(before: &Settings, ours: u32, since: &Watch) -> Result<Back> {
+pub(super) fn back(
+    before: &Settings,
+    ours: u32,
+    since: &Watch,
+    patience: Duration,
+) -> Result<Back> {
     let mut others = None;
     let mut left = Vec::new();
     loop {
@@ -64,10 +76,10 @@ pub(super) fn back(before: &Settings, ours: u32, since: &Watch) -> Result<Back> 
             }
             thread::sleep(PAUSE);
             continue;
-        } else if left.is_empty() && since.passed() > BACK_MAX {
+        } else if left.is_empty() && since.passed() > patience {
             left.push(format!("{LOCK} is still held by {}", holder()));
         }
-        if since.passed() > BACK_MAX {
+        if since.passed() > patience {
             return Ok(Back { after: None, left });
         }
         thread::sleep(PAUSE);
@@ -75,8 +87,8 @@ pub(super) fn back(before: &Settings, ours: u32, since: &Watch) -> Result<Back> 
 }
 
 /// Which of these processes are still there after they have had time to end.
-pub(super) fn survivors(members: &[Member], since: &Watch) -> Vec<String> {
-    while members.iter().any(Member::is_alive) && since.passed() < BACK_MAX {
+pub(super) fn survivors(members: &[Member], since: &Watch, patience: Duration) -> Vec<String> {
+    while members.iter().any(Member::is_alive) && since.passed() < patience {
         thread::sleep(PAUSE);
     }
     let alive = members.iter().filter(|member| member.is_alive());

@@ -109,7 +109,8 @@ impl Sessions {
             let mut session = Session::begin(command, folder, &mut draw)?;
             let life = self.undisturbed(&mut session, &command.words(OUT))?;
             let code = life.status.code();
-            ensure!(is_done(code), "`{}` exits with {code:?}: {}", command.name, life.said());
+            let done = is_done(code) || code == CASE_FAILED;
+            ensure!(done, "`{}` exits with {code:?}: {}", command.name, life.said());
             life.took
         };
         self.spans.insert(&command.name, span);
@@ -136,20 +137,22 @@ impl Sessions {
         let told = if session.command.is_silent { 0 } else { life.told() };
         let moment = session.look(said + told);
         session.moments.push(moment);
+        let patience = machine::patience(self.tally.left.len());
         let heir = life.was_killed() && life.lost_its_watchdog();
         if heir {
             // A program that outlives its pagelab keeps the pages of a pool until it ends.
-            let _ = machine::survivors(&life.members, &life.since);
+            let _ = machine::survivors(&life.members, &life.since, patience);
             self.restore(session)?;
         }
-        let back = machine::back(&session.before, life.pid, &life.since)?;
+        let back = machine::back(&session.before, life.pid, &life.since, patience)?;
         if life.was_killed() && life.hits.iter().any(|hit| hit.changed) {
             back.after.into_iter().for_each(|after| self.tally.back(after, !heir));
         }
         let targets: Vec<_> = life.hits.iter().map(|hit| hit.target.to_string()).collect();
         let after = format!("{name}, {} killed", targets.join(" and "));
         let is_left = !back.left.is_empty();
-        let left = back.left.into_iter().chain(machine::survivors(&life.members, &life.since));
+        let survivors = machine::survivors(&life.members, &life.since, patience);
+        let left = back.left.into_iter().chain(survivors);
         self.tally.left.extend(left.map(|what| format!("{after}: {what}")));
         if is_left {
             // For the next session; this one has been judged.
@@ -175,7 +178,8 @@ impl Sessions {
             fs::remove_dir_all(folder).context("removing a run")?;
         }
         let code = life.status.code();
-        ensure!(is_done(code), "`{}` exits with {code:?}: {}", words.join(" "), life.said());
+        let done = is_done(code) || (words[0] == "run" && code == CASE_FAILED);
+        ensure!(done, "`{}` exits with {code:?}: {}", words.join(" "), life.said());
         Ok(())
     }
 
@@ -187,7 +191,7 @@ impl Sessions {
             let life = self.undisturbed(session, &words)?;
             match life.status.code() {
                 // A case that was killed has failed, and is done.
-                code if is_done(code) || code == Some(1) => {}
+                code if is_done(code) || code == CASE_FAILED => {}
                 // A program that was not watched to its end is not watched again.
                 Some(2) if session.command.name == "explain" => complete = false,
                 code => {
@@ -302,6 +306,9 @@ fn found(folder: &Path, depth: usize) -> Vec<PathBuf> {
     all.sort();
     all
 }
+
+/// A case was killed, or cut off at its limit because the machine stood still.
+const CASE_FAILED: Option<i32> = Some(1);
 
 /// Whether a command that nobody killed did what it could: what it left is judged apart, and a case
 /// that another process disturbed, or that this machine lacks something for, is none of a storm's.

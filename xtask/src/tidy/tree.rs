@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::shell::{cargo, output, program};
+use crate::shell::{cargo, git, output};
 
 /// Everything that the checks look at.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Tree {
     /// The tree in the working directory: what git tracks, and what it would if asked.
     pub(crate) fn of_the_repository() -> Result<Self> {
         let listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-        let listed = output(&mut program("git", listed))?;
+        let listed = output(&mut git(listed))?;
         let mut tree = Self::default();
         for path in listed.split_terminator('\0') {
             // Listed but gone: deleted, and not yet told to git.

@@ -285,9 +285,12 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_was_not_looked_at() {
-        let sampler = Sampler::of(u32::MAX, false);
-        thread::sleep(Duration::from_millis(30));
-        assert_eq!(sampler.close(), Ok(Looks::default()), "gone, not refused");
+        let left = Cell::new(3);
+        let goes_on = |_| left.replace(left.get() - 1) > 0;
+        let looked = Looking::new(u32::MAX, false).until_stopped(&goes_on);
+        assert_eq!((looked, left.get()), (Ok(Looks::default()), -1), "gone, not refused");
+        // Whatever it came to until it is told.
+        assert_eq!(Sampler::of(u32::MAX, false).close(), Ok(Looks::default()));
     }
 
     #[test]
@@ -296,12 +299,8 @@ mod tests {
             return;
         }
         let left = Cell::new(20);
-        let sleep = |ns| {
-            thread::sleep(Duration::from_nanos(ns));
-            left.set(left.get() - 1);
-            left.get() > 0
-        };
-        let looks = Looking::new(std::process::id(), false).until_stopped(&sleep).unwrap();
+        let goes_on = |_| left.replace(left.get() - 1) > 1;
+        let looks = Looking::new(std::process::id(), false).until_stopped(&goes_on).unwrap();
         assert!(looks.looks.iter().all(|look| look.window_ns > 0 && look.resident > 0));
         assert!(!looks.looks.is_empty());
     }

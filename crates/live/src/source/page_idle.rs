@@ -143,6 +143,7 @@ const HUGE: u64 = 2 << 20;
 
 #[cfg(test)]
 mod tests {
+    use pagelab_sys::time::monotonic_raw_ns;
     use proptest::prelude::*;
 
     use super::*;
@@ -169,16 +170,18 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn a_process_is_read_through_a_file_of_the_tree() {
         let (folder, _path) = file(&[0; 16]);
         let tree = Tree::at(folder.path());
         if probe(&tree).is_err() {
-            return;
+            return eprintln!("skipped: page frames are not shown; to run it: sudo");
         }
         let memory = std::hint::black_box(vec![1_u8; 5 << 12]);
         let start = (memory.as_ptr() as u64).next_multiple_of(PAGE);
         let mut source = open(&tree, std::process::id());
-        for look in 0..2 {
+        let (mut whole, end) = (0, monotonic_raw_ns() + 600_000_000_000);
+        for look in 0.. {
             let mut pages = 0;
             let range = start..start + 4 * PAGE;
             source
@@ -188,7 +191,12 @@ mod tests {
                     assert!(look > 0 || !stretch.written, "nothing is known at first");
                 })
                 .unwrap();
-            assert_eq!(pages, 4);
+            // One that the kernel moves at the moment is not there.
+            assert!(pages <= 4 && monotonic_raw_ns() < end, "{pages}");
+            whole += u32::from(pages == 4);
+            if whole == 2 {
+                break;
+            }
         }
         assert!(probe(&Tree::at("/nowhere")).is_err());
     }

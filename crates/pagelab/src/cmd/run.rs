@@ -257,7 +257,12 @@ fn refuse_what_cannot_fit(outlook: &Outlook) -> Result<(), Failure> {
 /// The plan for people.
 fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
     let mut text = String::new();
-    let notes: Vec<(u8, String)> = outlook.needs.iter().map(|need| note(&**need)).collect();
+    // Without the right to change its setting, a run of such an arm does not begin.
+    let mut arms = plan.cases.iter().filter_map(|planned| planned.arm.as_ref());
+    let is_refused =
+        !pagelab_sys::machine::rights::is_root() && arms.any(|arm| arm.setting().is_some());
+    let lacking = if is_refused { "refused" } else { "skipped" };
+    let notes: Vec<_> = outlook.needs.iter().map(|need| note(&**need, lacking)).collect();
     for (planned, expected) in plan.cases.iter().zip(&outlook.cases) {
         let of_needs = expected.needs.iter().map(|place| &notes[*place]);
         let lacks = expected.wishes.iter().filter(|place| notes[**place].0 == 0).count();
@@ -283,9 +288,9 @@ fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
         text.push_str("no setting of this machine would be changed\n");
     } else {
         let may = if pagelab_sys::machine::rights::is_root() {
-            "settings that would be changed for their cases and put back:"
+            "settings that would be changed for their cases and put back:".to_owned()
         } else {
-            "settings that these cases need; without root they are skipped:"
+            format!("settings that these cases need; without root they are {lacking}:")
         };
         text.push_str(&format!("{may}\n"));
         list(&mut text, &knobs);
@@ -298,10 +303,10 @@ fn describe_plan(plan: &Plan, outlook: &Outlook) -> String {
 }
 
 /// What a need of a case means for it, and its place among several: the lowest is what is said.
-fn note(need: &dyn Need) -> (u8, String) {
+fn note(need: &dyn Need, lacking: &str) -> (u8, String) {
     let is_root = pagelab_sys::machine::rights::is_root();
     if need.is_lacking() || (!is_root && !need.check()) {
-        return (0, format!("   [skipped, needs {need}]"));
+        return (0, format!("   [{lacking}, needs {need}]"));
     }
     match need.pending() {
         Some(Remedy::Set(paths, value)) => {

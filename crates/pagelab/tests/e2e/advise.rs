@@ -10,7 +10,7 @@ use crate::support::{Lab, Machine, is_skipped, skip};
 
 /// Asks with a scripted clock and time enough, and returns the answer.
 fn advise(lab: &Lab, words: &[&str]) -> Value {
-    let mut all = vec!["advise", "--clock", "scripted", "--budget", "20", "--format", "json"];
+    let mut all = vec!["advise", "--clock", "scripted", "--budget", "600", "--format", "json"];
     all.extend(["-o", "run"]);
     all.extend(words);
     let ended = lab.pagelab(&all);
@@ -76,7 +76,7 @@ fn settings_are_kept_where_that_is_asked() {
 fn locked_memory_is_named_with_what_is_locked_or_skipped_with_a_cure() {
     let lab = Lab::new();
     let _machine = Machine::alone();
-    let words = ["advise", "--clock", "scripted", "--budget", "20", "--size", "64m"];
+    let words = ["advise", "--clock", "scripted", "--budget", "600", "--size", "64m"];
     let ended = lab.pagelab(&[&words[..], &["--policy", "locked", "-o", "run"]].concat());
     let records = lab.records("run");
     assert!(!records.is_empty());

@@ -6,7 +6,7 @@ mod settings;
 use pagelab_record::{Record, journal};
 use serde_json::Value;
 
-use crate::support::{Ended, Lab, Machine};
+use crate::support::{Ended, Lab, Machine, is_root, is_skipped};
 
 const WORDS: [&str; 6] = ["run", "fault/latency", "--size", "1m", "--rounds", "2"];
 
@@ -47,10 +47,13 @@ fn two_values_of_a_parameter_are_compared_block_by_block() {
 
 #[test]
 fn pages_of_two_sizes_are_compared_by_bandwidth() {
-    let Some(_machine) = Machine::as_root() else { return };
+    let _machine = Machine::alone();
     let lab = Lab::new();
     let words = ["run", "fault/throughput", "--size", "4m", "--rounds", "2", "--forks", "4"];
-    let ended = lab.pagelab(&[&words[..], &["--ab", "page=4k", "page=2m"]].concat());
+    let ended = lab.pagelab(&[&words[..], &["--ab", "page=4k", "page=2m", "-o", "ab"]].concat());
+    if !is_root() && arms(&lab, "ab").iter().any(is_skipped) {
+        return;
+    }
     ended.exits(0).shows(&["fault-in bandwidth"]);
 }
 

@@ -20,7 +20,7 @@ const ENDLESS_FILE: &str = "fault/latency kind=swap swap=file size=1m rounds=100
 /// What there is of swap, devices and groups; compared before and after.
 #[derive(Debug, PartialEq, Eq)]
 struct Inventory {
-    swaps: String,
+    swaps: Vec<String>,
     devices: Vec<usize>,
     page_cluster: String,
 }
@@ -28,7 +28,7 @@ struct Inventory {
 impl Inventory {
     fn now() -> Self {
         Self {
-            swaps: fs::read_to_string("/proc/swaps").unwrap_or_default(),
+            swaps: swaps(),
             devices: Tree::machine().numbered("sys/block", "zram"),
             page_cluster: fs::read_to_string("/proc/sys/vm/page-cluster").unwrap(),
         }
@@ -42,6 +42,16 @@ impl Inventory {
         let journal = fs::read_to_string(Path::new(Place::MACHINE).join("knobs.jsonl"));
         assert_eq!(journal.unwrap_or_default(), "");
     }
+}
+
+/// The swap there is: its name, type, size and priority. How much of it is used changes by itself.
+fn swaps() -> Vec<String> {
+    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let but_used = |line: &str| {
+        let columns = line.split_whitespace().enumerate().filter(|(column, _)| *column != 3);
+        columns.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(but_used).collect()
 }
 
 /// Where a zram device can be made.

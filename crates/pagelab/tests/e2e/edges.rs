@@ -42,8 +42,10 @@ fn a_program_that_is_replaced_while_it_measures_measures_on() {
     // Another process writes the copy: no child of this one can hold it open for writing.
     assert!(Command::new("cp").arg(binary()).arg(&copy).status().unwrap().success());
     let suite = lab.suite(&[CASE, "fault/latency page=4k size=2m rounds=2"]);
-    let mut run = Live::start_as(&copy, &lab, &["run", "--suite", &suite, "-o", "run"]);
-    let case = run.halt_case();
+    let (run, case) = Live::halted(|| {
+        let _ = fs::remove_dir_all(lab.path("run"));
+        Live::start_as(&copy, &lab, &["run", "--suite", &suite, "-o", "run"])
+    });
     let other = lab.file("other", "#!/bin/sh\nexit 9\n");
     fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
     fs::rename(other, copy).unwrap();

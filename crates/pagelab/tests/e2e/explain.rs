@@ -10,8 +10,6 @@ use std::{
     os::unix::{ffi::OsStrExt, fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
-    time::Duration,
 };
 
 use pagelab_record::{Measured, Record};
@@ -47,25 +45,23 @@ fn explained(lab: &Lab, run: &str) -> Measured {
     measured
 }
 
-/// Explains a program of which every fault is counted; once more, up to a bound, where the kernel
-/// moved pages meanwhile: compaction for somebody's huge page makes a touch fault twice.
-fn count(lab: &Lab, run: &str, words: &[&str]) -> Measured {
+/// Explains a program of which every fault is counted. Compaction makes a touch fault twice, so a
+/// run during which the kernel moved pages is repeated, at most [`RUNS`] times.
+fn count(lab: &Lab, run: &str, words: &[&str]) -> Option<Measured> {
     for _ in 0..RUNS {
         let before = moved_pages();
         lab.pagelab(words).exits(0);
         if moved_pages() == before {
-            return explained(lab, run);
+            return Some(explained(lab, run));
         }
         fs::remove_dir_all(lab.path(run)).unwrap();
-        thread::sleep(Duration::from_millis(300));
     }
-    panic!(
-        "the kernel moved pages during each of {RUNS} runs: somebody compacts memory all the time"
-    )
+    skip(&format!("the kernel moved pages during each of {RUNS} runs"), "a machine without load");
+    None
 }
 
-/// A test beside that breaks memory up goes on for some ten seconds.
-const RUNS: u32 = 100;
+/// Another test may compact memory for ten seconds.
+const RUNS: u32 = 200;
 
 fn sees(measured: &Measured, what: &str) -> bool {
     let sees = measured.counters.get(what) == Some(&1);
@@ -106,10 +102,11 @@ fn whole_stacks_are_folded_for_a_flame_graph() {
     };
     let weighed: Option<Vec<_>> = stacks.lines().map(weighed).collect();
     let weighed = weighed.expect("a stack and a number");
-    // Without prices it is what was seen that counts.
+    // Without prices the weight is the time that was seen: of 2000 faults of 50 ns at least. One
+    // fault of another function may have waited longer than all of them.
     if sees(&seen, "sees_exceptions") {
-        let most = weighed.iter().max_by_key(|(_, ns)| ns).unwrap();
-        assert!(most.0.ends_with("store_ascending"), "{stacks}");
+        let mine = weighed.iter().filter(|(stack, _)| stack.ends_with("store_ascending"));
+        assert!(mine.map(|(_, ns)| ns).sum::<u64>() >= 2000 * 50, "{stacks}");
     }
     lab.pagelab(&words).exits(2).complains(&["stacks", "exists"]);
 }
@@ -127,7 +124,7 @@ fn every_fault_of_a_known_program_is_of_its_kind_and_at_its_function() {
         ("fork", "store_ascending", "fork-cow/4k/anonymous"),
     ] {
         let words = ["explain", "-o", kind, "--costs", "none", "--", program, kind, "512", "fault"];
-        let measured = count(&lab, kind, &words);
+        let Some(measured) = count(&lab, kind, &words) else { return };
         if !sees(&measured, "sees_perf") || !sees(&measured, "sees_exceptions") {
             return;
         }
@@ -166,17 +163,18 @@ fn a_larger_page_is_one_that_could_have_come_when_its_first_page_was_touched() {
     let lab = Lab::new();
     let Some(program) = touch(&lab) else { return };
     let program = program.to_str().unwrap();
-    // 8 MiB: touched as it grows, at once, twice, and where it may have no larger pages.
+    // 4 MiB: touched as it grows, at once, twice, and where it may have no larger pages. So few
+    // faults are told in full, however fast they come: where the telling changes one may be lost.
     for (kind, [waves, faults, denied, late]) in [
-        ("grow", [0, 0, 0, 2048]),
-        ("plain", [4, 2048, 0, 0]),
-        ("again", [8, 4096, 0, 0]),
-        ("write", [0, 0, 2048, 0]),
-        ("never", [0, 0, 2048, 0]),
+        ("grow", [0, 0, 0, 1024]),
+        ("plain", [2, 1024, 0, 0]),
+        ("again", [4, 2048, 0, 0]),
+        ("write", [0, 0, 1024, 0]),
+        ("never", [0, 0, 1024, 0]),
     ] {
         let words =
-            ["explain", "-o", kind, "--costs", "none", "--", program, kind, "2048", "fault"];
-        let measured = count(&lab, kind, &words);
+            ["explain", "-o", kind, "--costs", "none", "--", program, kind, "1024", "fault"];
+        let Some(measured) = count(&lab, kind, &words) else { return };
         let seen = ["sees_perf", "sees_exceptions", "sees_calls"].map(|what| sees(&measured, what));
         if seen.contains(&false) {
             return;
@@ -310,17 +308,21 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
     let watch = |run: &str, more: &[&str]| {
         let words =
             [&["explain", "--wait", "-o", run], more, &["--", program, "write", "4096", "fault"]];
-        with_prices(&lab, &words.concat()).stderr
+        with_prices(&lab, &words.concat())
     };
     let first = watch("first", &[]);
     if !sees(&explained(&lab, "first"), "sees_perf") {
         return;
     }
+    if first.code == Some(6) {
+        return skip("a price was disturbed twice", "a machine without load");
+    }
+    let first = first.stderr;
     assert!(first.contains(" of its time") && first.contains("store_ascending"), "{first}");
     assert!(first.contains("MADV_POPULATE_WRITE") || first.contains("THP"), "{first}");
     let priced = lab.records("first").len();
     assert!(priced > 1);
-    let second = watch("second", &["--costs", "first"]);
+    let second = watch("second", &["--costs", "first"]).stderr;
     assert!(second.contains(" of its time"), "{second}");
     let faults = |record: &&Record| record.workload.starts_with("fault/");
     assert_eq!(lab.records("second").iter().filter(faults).count(), priced - 1);

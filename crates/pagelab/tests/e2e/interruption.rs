@@ -28,6 +28,16 @@ fn suite(lab: &Lab) -> String {
     "./suite.toml".to_owned()
 }
 
+/// A run that is stopped in the middle of a case, after this many records; with it, that case.
+fn halted_after(lab: &Lab, records: usize) -> (Live, u32) {
+    Live::halted(|| {
+        let _ = std::fs::remove_dir_all(lab.path("run"));
+        let mut run = start(lab, "-q");
+        wait_for_records(lab, &mut run, records);
+        run
+    })
+}
+
 /// Waits until the journal has the header and this many records.
 fn wait_for_records(lab: &Lab, run: &mut Live, records: usize) {
     until("records", || {
@@ -70,9 +80,7 @@ fn resumes(lab: &Lab) {
 #[test]
 fn what_was_done_before_an_interrupt_is_saved_reported_and_continued() {
     let lab = Lab::new();
-    let mut run = start(&lab, "-q");
-    wait_for_records(&lab, &mut run, 1);
-    run.halt_case();
+    let (run, _) = halted_after(&lab, 1);
     let done = lab.lines("run").len() - 1;
     signal("INT", run.pid());
     let ended = run.end();
@@ -86,8 +94,7 @@ fn what_was_done_before_an_interrupt_is_saved_reported_and_continued() {
 #[test]
 fn an_interrupt_ends_the_process_of_the_case_too() {
     let lab = Lab::new();
-    let mut run = start(&lab, "-q");
-    let case = run.halt_case();
+    let (run, case) = halted_after(&lab, 0);
     signal("INT", run.pid());
     run.end().exits(130);
     until("the case to be gone", || {
@@ -99,11 +106,13 @@ fn an_interrupt_ends_the_process_of_the_case_too() {
 #[track_caller]
 fn survives_being_killed_after(records: usize, mid_case: bool) {
     let lab = Lab::new();
-    let mut run = start(&lab, "-q");
-    wait_for_records(&lab, &mut run, records);
-    if mid_case {
-        run.halt_case();
-    }
+    let run = if mid_case {
+        halted_after(&lab, records).0
+    } else {
+        let mut run = start(&lab, "-q");
+        wait_for_records(&lab, &mut run, records);
+        run
+    };
     signal("KILL", run.pid());
     // On a busy machine it may have been faster than the kill, which is then one moment more.
     assert!(matches!(run.end().code, None | Some(0)));

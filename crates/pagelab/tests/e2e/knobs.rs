@@ -52,7 +52,7 @@ fn a_pool_grows_for_its_case_and_shrinks_again() {
     let Some(_machine) = Machine::as_root() else { return };
     let Some((pages, _)) = pool(8) else { return };
     let lab = Lab::new();
-    lab.measure("run", &[POOL]).exits(0);
+    lab.measure_huge("run", &[POOL], 0).exits(0);
     assert!(measured(&lab.records("run")[0]).is_valid());
     pages.is_back();
     all_is_over();
@@ -185,11 +185,12 @@ fn a_run_that_waits_names_the_holder_and_measures_when_it_has_ended() {
     // Of two sizes: the first's own is already set.
     let suite = lab.suite(&[FOLIO, "fault/throughput page=128k size=16m rounds=2"]);
     let bounded = lab.pagelab(&["run", "--suite", &suite, "--wait=0.1", "-o", "never"]);
-    let holder = format!("waiting: another pagelab run (pid {}, first)", first.pid());
+    let holder = format!("another pagelab run (pid {}, first)", first.pid());
     bounded.exits(3).complains(&[&holder]);
     assert!(!lab.path("never").exists(), "it has left something behind");
     let second = Live::start(&lab, &["run", "--suite", &suite, "--wait", "-o", "second"]);
-    until("it to say whom it waits for", || second.said().contains(&holder).then_some(()));
+    let waits = format!("waiting: {holder}");
+    until("it to say whom it waits for", || second.said().contains(&waits).then_some(()));
     signal("INT", first.pid());
     first.end().exits(130);
     second.end().exits(0);

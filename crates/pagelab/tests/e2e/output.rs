@@ -52,7 +52,7 @@ fn a_run_goes_into_a_directory_of_its_own_when_none_is_named() {
 fn a_grid_brings_the_limits_of_the_machine_along() {
     let lab = Lab::new();
     let words = ["run", "fault/latency", "--page", "4k", "--size", "1m,2m", "--rounds", "2"];
-    let few = ["--forks", "1", "--budget", "0.01", "-q", "-o", "run"];
+    let few = ["--forks", "1", "--budget", "0.01", "--time-limit", "600", "-q", "-o", "run"];
     lab.pagelab(&[&words[..], &few].concat()).exits(0).shows(&["16 valid"]);
     let records = lab.records("run");
     let limits = records.iter().filter(|record| record.workload.starts_with("limit/")).count();

@@ -3,7 +3,7 @@
 
 use pagelab_record::Measured;
 
-use crate::support::{Lab, is_skipped, measured};
+use crate::support::{Lab, is_skipped, measured, plain};
 
 const WAYS: [&str; 8] = [
     "map-populate",
@@ -18,7 +18,7 @@ const WAYS: [&str; 8] = [
 
 fn series(measured: &Measured) -> Vec<&str> {
     let ours = measured.series.iter().filter(|series| series.arm == "pagelab");
-    let mut names: Vec<&str> = ours.map(|series| series.name.as_str()).collect();
+    let mut names: Vec<&str> = ours.map(|series| plain(&series.name)).collect();
     names.sort_unstable();
     names.dedup();
     names

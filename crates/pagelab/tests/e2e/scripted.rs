@@ -1,20 +1,32 @@
 //! A whole run with a scripted clock, in which every reading is 1000 ns later than the one before:
 //! faults are real, times are exact, so the record and the report can be pinned to the last digit.
 
-use pagelab_record::{Clock, Data, Measured, Nature, Record, latency};
+use std::fs;
+
+use pagelab_record::{Clock, Data, Measured, Nature, Record, Series, latency};
 
 use serde_json::Value;
 
-use crate::support::{Lab, measured};
+use crate::support::{Lab, measured, plain, skip, until};
 
 const THROUGHPUT: &str = "fault/throughput page=4k size=16m rounds=2";
 const LATENCY: &str = "fault/latency page=4k size=4m rounds=2";
 
 fn run(lab: &Lab, cases: &[&str]) -> String {
     let suite = lab.suite(cases);
-    let ended = lab.pagelab(&["run", "--suite", &suite, "--clock", "scripted", "-o", "run"]);
-    ended.exits(0);
-    ended.stdout
+    until("a run without cold memory", || {
+        let _ = fs::remove_dir_all(lab.path("run"));
+        let ended = lab.pagelab(&["run", "--suite", &suite, "--clock", "scripted", "-o", "run"]);
+        ended.exits(0);
+        (!has_cold_memory(lab)).then_some(ended.stdout)
+    })
+}
+
+/// Whether the host took memory back in every attempt at a repetition: what it took is in series of
+/// their own.
+fn has_cold_memory(lab: &Lab) -> bool {
+    let is_cold = |series: &Series| plain(&series.name) != series.name;
+    lab.records("run").iter().any(|record| measured(record).series.iter().any(is_cold))
 }
 
 /// Takes out what differs between machines and moments: whether there is perf, whether a host
@@ -147,8 +159,14 @@ fn a_scripted_run_is_resumed_with_the_script() {
     let lab = Lab::new();
     run(&lab, &[THROUGHPUT, LATENCY]);
     let lines = lab.lines("run");
-    std::fs::write(lab.path("run/journal.jsonl"), lines[..2].concat()).unwrap();
+    fs::write(lab.path("run/journal.jsonl"), lines[..2].concat()).unwrap();
     lab.pagelab(&["resume", "run"]).exits(0).complains(&["1 of 2 cases are done, 1 are left"]);
+    if has_cold_memory(&lab) {
+        return skip(
+            "the host took memory back all the time",
+            "a host without free page reporting",
+        );
+    }
     let records = lab.records("run");
     assert_eq!(records[1].nature, Nature::Simulated);
     insta::assert_snapshot!("record_of_latency", text(&records[1]));

@@ -2,14 +2,14 @@
 
 use pagelab_record::Outcome;
 
-use crate::support::{Lab, Machine, is_skipped, measured};
+use crate::support::{Lab, Machine, is_skipped, measured, plain};
 
 #[test]
 fn a_segment_faults_in_its_first_pass_only_and_no_arm_is_left_out_in_silence() {
     // Where THP are off altogether, root's runs turn them on, one run at a time.
     let _machine = Machine::alone();
     let lab = Lab::new();
-    let ended = lab.measure("run", &["segment/fault size=8m rounds=3"]);
+    let ended = lab.measure_huge("run", &["segment/fault size=8m rounds=3"], 0);
     ended.exits(0).shows(&["1 valid", "Segments: first pass, and taken again"]);
     let records = lab.records("run");
     let measured = measured(&records[0]);
@@ -31,7 +31,8 @@ fn a_segment_faults_in_its_first_pass_only_and_no_arm_is_left_out_in_silence() {
         assert_eq!(expected("segment-2m", "huge"), Some((true, 2048)));
         assert_eq!(measured.counters["faults_per_repetition/segment-2m"], 4);
         let of = |name: &str| {
-            let mine = measured.series.iter().filter(|s| s.arm == "segment-2m" && s.name == name);
+            let mine =
+                measured.series.iter().filter(|s| s.arm == "segment-2m" && plain(&s.name) == name);
             mine.filter(|s| s.clock == pagelab_record::Clock::Cpu).count()
         };
         assert_eq!((of("first-process"), of("process"), of("setup"), of("zero")), (1, 2, 1, 2));
@@ -45,7 +46,7 @@ fn leaves_at_ragged_ends_are_counted_one_by_one() {
     let _machine = Machine::alone();
     let lab = Lab::new();
     let case = "segment/fault arms=segment-2m align=ragged size=8m rounds=2 zero=";
-    let ended = lab.measure("run", &[&format!("{case}release,fault,ahead")]);
+    let ended = lab.measure_huge("run", &[&format!("{case}release,fault,ahead")], 0);
     let records = lab.records("run");
     if records.iter().any(is_skipped) {
         ended.exits(4);

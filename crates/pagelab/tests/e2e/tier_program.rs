@@ -18,31 +18,54 @@ use crate::{
 const PAGE: u64 = 4096;
 const SEED: &str = "4711";
 
-/// How often each page was used, by address, and how many looks there were.
-fn looks(log: &str) -> (u64, BTreeMap<u64, u64>) {
-    let (mut blocks, mut looks, mut used) = (BTreeMap::new(), 0, BTreeMap::new());
+/// The pages that each look saw, by address.
+fn looks(log: &str) -> Vec<BTreeSet<u64>> {
+    let (mut blocks, mut looks) = (BTreeMap::new(), Vec::new());
     for line in log.lines().skip(1) {
         let line: Value = serde_json::from_str(line).unwrap();
         let pairs = |of: &Value| -> Vec<(u64, u64)> {
             serde_json::from_value(of.clone()).unwrap_or_default()
         };
         blocks.extend(pairs(&line["blocks"]));
-        looks += u64::from(!line["scan"].is_null());
-        for (first, count) in pairs(&line["scan"]["pages"]) {
-            for page in first..first + count {
-                *used.entry(blocks[&(page / 512)] + page % 512 * PAGE).or_default() += 1;
-            }
+        if line["scan"].is_null() {
+            continue;
         }
+        let runs = pairs(&line["scan"]["pages"]);
+        let pages = runs.into_iter().flat_map(|(first, count)| first..first + count);
+        looks.push(pages.map(|page| blocks[&(page / 512)] + page % 512 * PAGE).collect());
     }
-    (looks, used)
+    looks
 }
 
-/// Looks after which the program may end, from when it has named its hot pages: those before saw it
-/// fill its memory, which takes a busy machine as long as some looks.
-const LOOKS: u64 = 6;
+/// Looks that see a page that is hot. Others are used twice at most: by the stores that fill them,
+/// and when the program checks them in the end.
+const LOOKS: usize = 3;
+/// Hot pages of the program: an eighth of 48 MiB.
+const HOT: usize = (48 << 20) / 4096 / 8;
 
-/// Runs the program under a source until there were looks enough; what it said, its hot pages, and
-/// what the log has.
+/// The pages that so many looks saw.
+fn used(looks: &[BTreeSet<u64>]) -> BTreeSet<u64> {
+    let mut times = BTreeMap::<u64, usize>::new();
+    for page in looks.iter().flatten() {
+        *times.entry(*page).or_default() += 1;
+    }
+    times.into_iter().filter(|(_, times)| *times >= LOOKS).map(|(page, _)| page).collect()
+}
+
+/// Whether these are all hot pages but one of 100.
+fn is_nearly_all(hot: &BTreeSet<u64>, seen: &BTreeSet<u64>) -> bool {
+    hot.len() == HOT && hot.intersection(seen).count() * 100 >= HOT * 99
+}
+
+/// The pages that the program has named as hot so far.
+fn named(path: &str) -> BTreeSet<u64> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    whole.map(|line| u64::from_str_radix(line, 16).unwrap()).collect()
+}
+
+/// Runs the program under a source until its hot pages were seen, or it ends; what it said, its hot
+/// pages, and its log. The last two looks see them all, so that they are hot to the policy as well.
 fn promoted(source: &str, what: &str) -> Option<(Lab, Ended, BTreeSet<u64>)> {
     let lab = Lab::new();
     build_library(PACKAGE);
@@ -52,34 +75,35 @@ fn promoted(source: &str, what: &str) -> Option<(Lab, Ended, BTreeSet<u64>)> {
     let words = ["tier", "promote", "--source", source, "--interval", "0.2", "--log", log];
     let rest = ["--format", "json", "--", program, "48", SEED, "300000", what, pages];
     let mut run = Live::start(&lab, &[&words[..], &rest].concat());
-    let mut filling = None;
+    let mut length = 0;
     until("looks at the program", || {
+        if !run.is_running() {
+            return Some(());
+        }
         let whole = fs::read_to_string(log).unwrap_or_default();
         let whole = whole.rfind('\n').map_or("", |end| &whole[..end]);
-        let looks = looks(whole).0;
-        if filling.is_none() && fs::metadata(pages).is_ok_and(|file| file.len() > 0) {
-            filling = Some(looks);
+        if whole.len() == std::mem::replace(&mut length, whole.len()) {
+            return None;
         }
-        let is_enough = filling.is_some_and(|before| looks >= before + LOOKS);
-        (is_enough || !run.is_running()).then_some(())
+        let (looks, hot) = (looks(whole), named(pages));
+        let [.., before, last] = &looks[..] else { return None };
+        let seen = [&used(&looks), before, last];
+        seen.iter().all(|seen| is_nearly_all(&hot, seen)).then_some(())
     });
     lab.file("pages.over", "");
     let ended = run.end();
-    let hot = fs::read_to_string(pages).unwrap_or_default();
-    let hot = hot.lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect();
+    let hot = named(pages);
     Some((lab, ended, hot))
 }
 
 fn finds_what_is_hot(source: &str, what: &str) {
     let Some((lab, ended, hot)) = promoted(source, what) else { return };
     assert_eq!(ended.exits(0).stdout, "correct\n", "{}", ended.stderr);
-    let (looks, used) = looks(&fs::read_to_string(lab.path("log")).unwrap());
-    assert!(looks >= 3, "{looks} looks: {}", ended.stderr);
-    // What two looks saw is hot to the policy; filling memory is seen by one.
-    let found: BTreeSet<u64> =
-        used.iter().filter(|(_, times)| **times >= 2).map(|(page, _)| *page).collect();
+    let looks = looks(&fs::read_to_string(lab.path("log")).unwrap());
+    assert!(looks.len() >= LOOKS, "{} looks: {}", looks.len(), ended.stderr);
+    let found = used(&looks);
     let both = hot.intersection(&found).count();
-    assert!(both * 100 >= hot.len() * 99, "{both} of {} in {looks} looks", hot.len());
+    assert!(is_nearly_all(&hot, &found), "{both} of {} in {} looks", hot.len(), looks.len());
     let (first, last) = (hot.first().unwrap(), hot.last().unwrap());
     let others = found.range(first..last).filter(|page| !hot.contains(page)).count() as u64;
     assert!(others * 100 <= (last - first) / PAGE - hot.len() as u64, "{others} others");
@@ -157,10 +181,17 @@ fn a_policy_is_predicted_before_it_is_tried_and_the_error_is_printed() {
     assert!(at("of 2 runs, which hold the median by 50 %") > 0);
     assert!(shown.stderr.contains("not yet seen on hardware"), "{}", shown.stderr);
     let more = ["--policy", "history", "--runs", "1", "--format", "json"];
-    let rest = ["--", program, "48", SEED, "8000", "load", pages];
-    let ended = lab.pagelab(&[&words[..], &more, &rest].concat());
-    let line = ended.exits(0).stderr.lines().find(|line| line.starts_with('{')).unwrap();
-    let json: Value = serde_json::from_str(line).unwrap();
+    let rest = ["--", program, "48", SEED, "600000", "load", pages];
+    let mut live = Live::start(&lab, &[&words[..], &more, &rest].concat());
+    until("a look at the program", || {
+        let is_seen = promoting(&lab, live.pid()).iter().any(|one| one["looks"].as_u64() > Some(0));
+        (is_seen || !live.is_running()).then_some(())
+    });
+    // It ends, and ends soon under each policy.
+    lab.file("pages.over", "");
+    let ended = live.end();
+    let told = ended.exits(0).stderr.lines().find(|line| line.starts_with('{')).unwrap();
+    let json: Value = serde_json::from_str(told).unwrap();
     let history = &json["policies"][0];
     let (predicted, took) = (&history["predicted"], &history["took"][0]);
     assert_eq!(predicted["ns"], json["watched_ns"], "nothing moves on one node: {json}");
@@ -170,6 +201,14 @@ fn a_policy_is_predicted_before_it_is_tried_and_the_error_is_printed() {
     assert_eq!(json["nothing_moves"]["why"]["reason"], "one-node", "{json}");
 }
 
+/// What a running `pagelab` of this number has found, by `tier status`.
+fn promoting(lab: &Lab, by: u32) -> Vec<Value> {
+    let ended = lab.pagelab(&["tier", "status", "--once", "--json"]);
+    let status: Value = serde_json::from_str(&ended.exits(0).stdout).unwrap();
+    let all = status["promoting"].as_array().unwrap().iter();
+    all.filter(|one| one["by"] == u64::from(by)).cloned().collect()
+}
+
 #[test]
 fn status_shows_what_a_running_promote_has_found_until_it_is_killed() {
     let lab = Lab::new();
@@ -177,15 +216,10 @@ fn status_shows_what_a_running_promote_has_found_until_it_is_killed() {
     let Some(program) = compiled(&lab, "hot") else { return };
     let (program, pages) = (program.to_str().unwrap(), lab.path("pages"));
     let words = ["tier", "promote", "--source", "prot-none", "--interval", "0.1", "--", program];
-    let rest = ["48", SEED, "60000", "load", pages.to_str().unwrap()];
+    let rest = ["48", SEED, "600000", "load", pages.to_str().unwrap()];
     let live = Live::start(&lab, &[&words[..], &rest].concat());
-    let by = u64::from(live.pid());
-    let found = || -> Vec<Value> {
-        let ended = lab.pagelab(&["tier", "status", "--once", "--json"]);
-        let status: Value = serde_json::from_str(&ended.exits(0).stdout).unwrap();
-        let all = status["promoting"].as_array().unwrap().iter();
-        all.filter(|one| one["by"] == by).cloned().collect()
-    };
+    let by = live.pid();
+    let found = || promoting(&lab, by);
     let hot = until("a look that found something", || {
         found().into_iter().find(|one| one["hot"].as_u64() > Some(0))
     });
@@ -225,7 +259,7 @@ fn what_cannot_be_explained_is_refused_before_the_program_runs() {
 #[test]
 fn a_source_inside_programs_is_refused_for_a_process_that_runs() {
     let lab = Lab::new();
-    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = child.id().to_string();
     let ended = lab.pagelab(&["tier", "promote", "--pid", &pid, "--source", "prot-none"]);
     child.kill().unwrap();

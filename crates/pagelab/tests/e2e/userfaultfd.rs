@@ -2,13 +2,13 @@
 
 use pagelab_record::{Data, latency};
 
-use crate::support::{Lab, is_skipped, measured};
+use crate::support::{Lab, is_skipped, measured, plain};
 
 const SMALL: &str = "size=4m rounds=1";
 
 /// Touches of an arm that were filed under a series.
 fn samples(record: &pagelab_record::Record, arm: &str, name: &str) -> u64 {
-    let mine = measured(record).series.iter().filter(|s| s.arm == arm && s.name == name);
+    let mine = measured(record).series.iter().filter(|s| s.arm == arm && plain(&s.name) == name);
     mine.map(|series| match &series.data {
         Data::Histogram(text) => latency::decode(text).unwrap().len(),
         _ => 0,

@@ -152,22 +152,35 @@ mod tests {
     fn what_was_just_written_is_in_memory_by_both_ways_of_asking() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; 40_000]).unwrap();
-        assert_eq!(ask_mincore(&file, 40_000).unwrap(), 10);
-        assert_eq!(resident_pages(&file, 40_000).unwrap(), 10);
+        // Somebody may drop the page cache at any moment.
+        crate::until("all of it is in memory", || {
+            fill(&file, 40_000).unwrap();
+            let (mapped, told) = (ask_mincore(&file, 40_000), resident_pages(&file, 40_000));
+            let found = [mapped.unwrap(), told.unwrap()];
+            assert!(found.iter().all(|pages| *pages <= 10), "{found:?}");
+            found == [10, 10]
+        });
         assert_eq!(resident_pages(&file, 0).unwrap(), 0);
     }
 
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn what_is_evicted_is_gone_until_it_is_read() {
         let mut file = tempfile::tempfile().unwrap();
         if is_in_memory(file_system(&file).unwrap().0) {
+            eprintln!("skipped: temporary files lie in memory; to run it: TMPDIR on a disk");
             return;
         }
         file.write_all(&vec![7; 1 << 20]).unwrap();
-        evict(&file).unwrap();
-        assert_eq!(resident_pages(&file, 1 << 20).unwrap(), 0);
-        fill(&file, 1 << 20).unwrap();
-        assert_eq!(resident_pages(&file, 1 << 20).unwrap(), 256);
+        // A page that is locked or isolated at the moment stays.
+        crate::until("it is out of memory", || {
+            evict(&file).unwrap();
+            resident_pages(&file, 1 << 20).unwrap() == 0
+        });
+        crate::until("all of it is in memory", || {
+            fill(&file, 1 << 20).unwrap();
+            resident_pages(&file, 1 << 20).unwrap() == 256
+        });
         assert!(fill(&file, 2 << 20).is_err(), "it is shorter");
     }
 }

@@ -32,7 +32,7 @@ use crate::process::child::this_program;
 pub const WATCHDOG_COMMAND: &str = "__knob-watchdog";
 
 /// How long a process may take from its start to its first byte, on a machine under load.
-const START_MAX: Duration = Duration::from_secs(20);
+const START_MAX: Duration = Duration::from_secs(120);
 
 const READY: u8 = b'R';
 

@@ -175,6 +175,7 @@ mod tests {
         Area,
         loops::Stride,
         memory::{Advice, Backing, Layout, account::Frames},
+        process::{Pinned, current_cpu},
         time::usage,
     };
 
@@ -202,6 +203,8 @@ mod tests {
     #[test]
     fn what_was_loaded_from_since_the_fork_can_be_stored_to_without_a_fault() {
         let _alone = crate::alone();
+        // Translations are flushed on the processor that runs this: another one may hold old ones.
+        let _pinned = Pinned::to(current_cpu()).unwrap();
         // Too few for malloc to map them.
         let mut bytes = vec![1_u8; 24 << 12];
         for _ in 0..20 {
@@ -219,6 +222,8 @@ mod tests {
 
     #[test]
     fn visiting_survives_mappings_that_go_meanwhile() {
+        // It visits the memory of all tests.
+        let _alone = crate::alone();
         std::thread::scope(|scope| {
             scope.spawn(|| (0..200).for_each(|_| drop(vec![1_u8; 1 << 20])));
             (0..20).for_each(|_| visit(&Ranges::default()).unwrap());

@@ -89,7 +89,7 @@ mod tests {
         };
         let value = Box::new(7_u64);
         let address = std::ptr::from_ref(&*value) as u64;
-        assert!(folios.is_large(std::process::id(), address).is_some());
+        crate::counted(true, || folios.is_large(std::process::id(), address).is_some());
         assert_eq!(folios.is_large(std::process::id(), 0), None);
         assert_eq!(folios.is_large(u32::MAX, address), None, "no such process");
         let block = address / 65536 * 65536;

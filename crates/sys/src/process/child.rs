@@ -314,7 +314,7 @@ mod tests {
         run(command, b"hello", care).unwrap()
     }
 
-    const LONG: u64 = 60_000_000_000;
+    const LONG: u64 = 600_000_000_000;
 
     #[test]
     fn an_answer_comes_back_on_its_own_descriptor() {

@@ -120,7 +120,7 @@ mod tests {
     fn a_shell_and_what_it_started_are_below_us_and_are_ended() {
         let _alone = crate::alone();
         let mut command = Command::new("sh");
-        let script = "sleep 100 & trap '' TERM; echo; read x; wait";
+        let script = "sleep 100000 & trap '' TERM; echo; read x; wait";
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut shell = command.spawn().unwrap();
         let mut byte = [0];

@@ -50,14 +50,20 @@ fn touched(uffd: &Uffd, resolver: &Resolver, area: &Area, wait: Wait) -> Counts 
         area.touch_listed(&list(), STRIDE);
         stop.stop();
     });
-    tally.counts()
+    unretried(&tally)
+}
+
+/// Counts without retries: how many there are is up to who else changes the address space, or
+/// moves a page.
+fn unretried(tally: &Tally) -> Counts {
+    Counts { retries: 0, ..tally.counts() }
 }
 
 /// Touches every page on a thread that answers for itself.
 fn signalled(resolver: Resolver, area: &Area) -> Counts {
     let tally = Tally::default();
     Armed::during(resolver, true, &tally, || area.touch_listed(&list(), STRIDE)).unwrap();
-    tally.counts()
+    unretried(&tally)
 }
 
 fn present(area: &Area) -> u64 {
@@ -86,7 +92,7 @@ fn a_missing_page_is_copied_by_a_thread_that_sleeps_or_spins() {
         uffd.register(&area, 0, PAGES * PAGE, Mode::Missing).unwrap();
         let resolver = Resolver::new(&uffd, Op::Copy, &area, all(&area), PAGE, Some(&source));
         assert_eq!(touched(&uffd, &resolver, &area, wait), full());
-        assert_eq!(present(&area), PAGES as u64);
+        crate::counted(PAGES as u64, || present(&area));
         drop(uffd);
         assert_eq!((differing(&area, Some(PAGE)), differing(&area, None)), (0, 64 * 64));
     }
@@ -125,9 +131,11 @@ fn a_zero_page_comes_at_a_read_and_stays_shared() {
         area.time_touches(&list(), Access::Read, &clock(), |_, _| ());
         stop.stop();
     });
-    assert_eq!(tally.counts(), Counts { written: 0, ..full() });
-    let found = Scanner::open().unwrap().scan(&area).unwrap();
-    assert!(found.present == 64 && found.zero.is_none_or(|zero| zero == 64), "{found:?}");
+    assert_eq!(unretried(&tally), Counts { written: 0, ..full() });
+    crate::counted((64, true), || {
+        let found = Scanner::open().unwrap().scan(&area).unwrap();
+        (found.present, found.zero.is_none_or(|zero| zero == 64))
+    });
 }
 
 #[test]
@@ -163,7 +171,8 @@ fn a_page_of_the_page_cache_is_mapped() {
     let resolver = Resolver::new(&uffd, Op::Continue, &area, all(&area), PAGE, None);
     assert_eq!(touched(&uffd, &resolver, &area, Wait::Poll), Counts { minor: 64, ..full() });
     drop(uffd);
-    assert_eq!((present(&area), differing(&area, Some(usize::MAX))), (64, 0));
+    crate::counted(64, || present(&area));
+    assert_eq!(differing(&area, Some(usize::MAX)), 0);
 }
 
 #[test]
@@ -202,7 +211,7 @@ fn a_page_is_moved_and_is_gone_where_it_was() {
     uffd.register(&area, 0, PAGES * PAGE, Mode::Missing).unwrap();
     let resolver = Resolver::new(&uffd, Op::Move, &area, all(&area), PAGE, Some(&source));
     assert_eq!(touched(&uffd, &resolver, &area, Wait::Poll), full());
-    assert_eq!((present(&area), present(&source)), (64, 0));
+    crate::counted((64, 0), || (present(&area), present(&source)));
     drop(uffd);
     assert_eq!(differing(&area, Some(usize::MAX)), 0);
 }
@@ -243,7 +252,7 @@ fn a_poisoned_page_is_stepped_over_where_a_thread_poisons() {
         Armed::during(resolver, false, &mine, body).unwrap();
         stop.stop();
     });
-    assert_eq!(tally.counts(), full());
+    assert_eq!(unretried(&tally), full());
     assert_eq!(mine.counts(), Counts { poisoned: 64, ..Counts::default() });
 }
 
@@ -277,7 +286,7 @@ fn a_refusal_of_the_kernel_ends_the_waiting_and_is_kept() {
     let resolver = Resolver::new(&uffd, Op::Continue, &area, all(&area), PAGE, None);
     let counts = touched(&uffd, &resolver, &area, Wait::Poll);
     assert!(counts.errno != 0 && counts.resolved == 0, "{counts:?}");
-    assert_eq!(present(&area), 64);
+    crate::counted(64, || present(&area));
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn whoever_waits_hears_once_who_holds_the_knobs_and_gets_them_when_that_ends() {
         said.push(held.to_string());
         run.kill().unwrap();
     };
-    let knobs = patiently(Duration::from_secs(60), &mut tell, || machine.acquire("second"));
+    let knobs = patiently(Duration::from_secs(600), &mut tell, || machine.acquire("second"));
     run.wait().unwrap();
     assert!(matches!(&said[..], [one] if one.contains("a run to kill")), "{said:?}");
     assert_eq!(machine.read("thp"), "madvise", "the watchdog put it back before the lock was free");

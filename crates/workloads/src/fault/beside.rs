@@ -42,8 +42,9 @@ pub(super) const BESIDE: Param =
 /// Calls of the arms that end by their number: those without a fresh touch.
 const CALLS: u64 = 256;
 
-/// Attempts at a round in which at least one call falls into the touch.
-const ATTEMPTS_MAX: u32 = 12;
+/// Attempts at a round in which at least one call falls into the touch: a short touch may be over
+/// many times before the thread that calls gets a processor.
+const ATTEMPTS_MAX: u32 = 1000;
 
 words! {
     /// Who does what in an arm, which is called so.

@@ -8,7 +8,7 @@ use std::{
 
 use pagelab_record::ab::Change;
 
-use super::{arms, run};
+use super::{WORDS, arms, run};
 use crate::support::{Lab, Live, Machine, binary, failure, until};
 
 fn bin(path: &Path) -> String {
@@ -61,14 +61,24 @@ fn each_arm_is_measured_by_its_program_and_its_record_says_which() {
 fn a_program_that_changes_while_it_is_measured_ends_its_cell() {
     let _machine = Machine::alone();
     let lab = Lab::new();
-    let (a, b) = (bin(&binary()), bin(&other(&lab, "other")));
+    // It waits in its first case, behind the questions that both programs are asked.
+    let text = format!(
+        "#!/bin/sh\ncd {}\nif test -f ab/journal.jsonl; then\n\ttouch begun\n\t\
+         until test -f newer.is.there; do sleep 0.01; done\nfi\nexec {} \"$@\"\n",
+        lab.path(".").display(),
+        binary().display()
+    );
+    let waiting = lab.program(lab.file("waiting.sh", text), "other");
+    let (a, b) = (bin(&binary()), bin(&waiting));
     let newer = other(&lab, "newer");
-    let words = ["run", "fault/latency", "--size", "1m", "--rounds", "300", "--forks", "4"];
-    let mut live = Live::start(&lab, &[&words[..], &["--ab", &a, &b, "-o", "ab"]].concat());
-    // Behind the questions that both programs are asked.
-    until("the run to begin", || lab.path("ab/journal.jsonl").exists().then_some(()));
-    live.case();
-    fs::rename(newer, lab.path("other")).unwrap();
+    let words = ["--ab", &a, &b, "--forks", "4", "-o", "ab"];
+    let mut live = Live::start(&lab, &[&WORDS[..], &words].concat());
+    until("a case of the program", || {
+        assert!(live.is_running(), "{}", live.said());
+        lab.path("begun").exists().then_some(())
+    });
+    fs::rename(newer, waiting).unwrap();
+    lab.file("newer.is.there", "");
     live.end().exits(1);
     let records = arms(&lab, "ab");
     let ended = records.iter().find(|record| record.ab.as_ref().unwrap().arm.name == b);

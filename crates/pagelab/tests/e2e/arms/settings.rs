@@ -61,9 +61,11 @@ fn a_killed_run_leaves_no_setting_and_goes_on() {
     let lab = Lab::new();
     let (a, b) = (folio("always"), folio("madvise"));
     let words = ["run", "fault/latency", "--size", "1m", "--rounds", "30", "--forks", "4"];
-    let few = ["--budget", "1", "--ab", &a, &b, "-o", "ab"];
-    let mut live = Live::start(&lab, &[&words[..], &few].concat());
-    live.halt_case();
+    let words = [&words[..], &["--ab", &a, &b, "-o", "ab"]].concat();
+    let (live, _) = Live::halted(|| {
+        let _ = fs::remove_dir_all(lab.path("ab"));
+        Live::start(&lab, &words)
+    });
     assert_ne!(saved.now(), saved.found());
     live.kill_group();
     live.end();
@@ -109,9 +111,11 @@ fn without_root_a_setting_is_refused_with_what_to_do() {
     let lab = Lab::new();
     let of = |value: &str| format!("set:/proc/sys/vm/swappiness={value}");
     let words = ["--dry-run", "--ab", &of("11"), &of("12")];
-    run(&lab, &words).exits(0).shows(&["sets /proc/sys/vm/swappiness to 11"]);
+    let planned = run(&lab, &words);
     if is_root() {
+        planned.exits(0).shows(&["sets /proc/sys/vm/swappiness to 11"]);
         return skip("root may change settings", "run the tests as another user");
     }
+    planned.exits(0).shows(&["refused, needs /proc/sys/vm/swappiness at 11", "they are refused"]);
     run(&lab, &words[1..]).exits(3).complains(&["try sudo"]);
 }

@@ -168,8 +168,10 @@ fn a_governor_that_somebody_else_changes_meanwhile_makes_the_record_invalid_and_
     let lab = Lab::new();
     let Some(clocked) = Clocked::new(&lab, &SETTINGS) else { return };
     let suite = lab.suite(&["fault/latency governor=performance size=16m rounds=40"]);
-    let mut run = clocked.start(&["run", "--suite", &suite, "-o", "run"]);
-    let case = run.halt_case();
+    let (run, case) = Live::halted(|| {
+        let _ = fs::remove_dir_all(lab.path("run"));
+        clocked.start(&["run", "--wait", "--suite", &suite, "-o", "run"])
+    });
     fs::write(lab.path("cpufreq/policy10/scaling_governor"), "schedutil\n").unwrap();
     signal("CONT", case);
     run.end().exits(6);

@@ -54,10 +54,15 @@ impl Live {
     /// The process that measures a case for it, once there is one; fails when it ends before.
     pub(crate) fn case(&mut self) -> u32 {
         until("the process of a case", || {
-            let found = child_of(self.pid(), "__case");
+            let found = self.find_case();
             assert!(found.is_some() || self.is_running(), "ended early:\n{}", self.said());
             found
         })
+    }
+
+    /// The process that measures a case for it, if there is one now.
+    pub(crate) fn find_case(&self) -> Option<u32> {
+        child_of(self.pid(), "__case")
     }
 
     /// The watchdog that it has started.
@@ -65,20 +70,40 @@ impl Live {
         until("the watchdog", || child_of(self.pid(), "__knob-watchdog"))
     }
 
+    /// Starts runs until one of them is stopped in the middle of a case, and returns both.
+    ///
+    /// A run may end before a test that waits for a processor gets to stop it; `start` removes what
+    /// such a run left.
+    pub(crate) fn halted(mut start: impl FnMut() -> Self) -> (Self, u32) {
+        until("a run that is stopped before it ends", || {
+            let mut run = start();
+            let case = run.try_halt()?;
+            Some((run, case))
+        })
+    }
+
     /// Stops the process of a case in the middle of its work and returns it.
     ///
-    /// From here on the run waits: nothing is measured until somebody acts.
+    /// From here on the run waits: nothing is measured until somebody acts. For a run that does not
+    /// end by itself; [`Live::halted`] is for others.
     pub(crate) fn halt_case(&mut self) -> u32 {
+        let case = self.try_halt();
+        case.unwrap_or_else(|| panic!("ended early:\n{}", self.said()))
+    }
+
+    /// The same; none when the run ended before a case could be stopped.
+    fn try_halt(&mut self) -> Option<u32> {
         until("a case that stops", || {
-            let case = self.case();
+            let Some(case) = self.find_case() else {
+                return (!self.is_running()).then_some(None);
+            };
             signal("STOP", case);
             // A case that ended in between is gone or a zombie; the next one will do.
-            until("the case to stop or end", || {
+            let state = until("the case to stop or end", || {
                 let state = state(case);
                 (state != Some('R') && state != Some('S') && state != Some('D')).then_some(state)
-            })
-            .filter(|state| *state == 'T')
-            .map(|_| case)
+            });
+            (state == Some('T')).then_some(Some(case))
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::{
     cell::Cell,
-    fs,
+    env,
+    fs::{self, File},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use pagelab_sys::{
@@ -17,8 +17,9 @@ use pagelab_sys::{
 
 use super::{DEADLINE, skip, until};
 
-/// Tests that change a setting, or whose meaning depends on one that others change.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Locked by a test that changes a setting, or whose meaning depends on one that others change.
+/// Tests may be threads or processes.
+const LOCK: &str = "pagelab-tests.lock";
 
 thread_local! {
     /// Whether the test that this thread runs has shut the door.
@@ -30,14 +31,16 @@ thread_local! {
 pub(crate) struct Machine {
     /// Nobody else's run takes the knobs meanwhile; `None` without the right to ask for that.
     _door: Option<Door>,
-    _turn: MutexGuard<'static, ()>,
+    _turn: File,
 }
 
 impl Machine {
     /// Waits for its turn and for runs of other people on this machine to end, and keeps others
     /// away until it is dropped. What this test starts is let in: see [`let_in`].
     pub(crate) fn alone() -> Self {
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = env::temp_dir().join(LOCK);
+        let turn = File::options().create(true).append(true).open(lock).unwrap();
+        turn.lock().unwrap();
         #[expect(clippy::print_stderr, reason = "why a test takes long")]
         let mut tell = |held: &KnobError| eprintln!("waiting: {held}");
         let shut = || Door::shut(&Place::machine(), "tests of pagelab");

@@ -20,12 +20,18 @@ pub(crate) use live::{Live, signal, state};
 use machine::let_in;
 pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
 pub(crate) use memory_group::MemoryGroup;
-use pagelab_record::{Measured, Outcome, Record, journal};
+use pagelab_record::{Measured, Outcome, Record, journal, vocabulary::series::COLD};
 use pagelab_sys::time::monotonic_raw_ns;
 use tempfile::TempDir;
 
 /// Longer than anything here takes, on a machine that others use too.
 const DEADLINE: Duration = Duration::from_secs(600);
+
+/// The name of a series without the mark of memory that the host had taken back: it does so
+/// whenever it likes, and a repetition that lasts long cannot be spared.
+pub(crate) fn plain(series: &str) -> &str {
+    series.strip_suffix(COLD).unwrap_or(series)
+}
 
 /// What a report says where so many of all planned cases have a record, each of them valid.
 pub(crate) fn done(records: usize, planned: usize) -> String {
@@ -78,6 +84,39 @@ pub(crate) fn until<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
         assert!(monotonic_raw_ns() < deadline, "in vain waited for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Runs something that needs huge pages; again where it did not come out well and the kernel found
+/// no memory in one piece meanwhile, for it or for somebody else.
+///
+/// Memory of others cannot be kept away. What comes out badly with a huge page for all who asked
+/// is a failure at once.
+pub(crate) fn with_huge_pages<T>(is_good: impl Fn(&T) -> bool, mut run: impl FnMut() -> T) -> T {
+    until("huge pages for all who ask", || {
+        let before = lacked_huge_pages();
+        let came = run();
+        let is_final = is_good(&came) || lacked_huge_pages() == before;
+        if !is_final {
+            machine::put_together();
+        }
+        is_final.then_some(came)
+    })
+}
+
+/// How often the kernel had no huge page for somebody.
+fn lacked_huge_pages() -> u64 {
+    const FAILURES: [&str; 4] = [
+        "thp_fault_fallback",
+        "thp_zero_page_alloc_failed",
+        "thp_collapse_alloc_failed",
+        "htlb_buddy_alloc_fail",
+    ];
+    let counts = fs::read_to_string("/proc/vmstat").unwrap();
+    let of = |line: &str| {
+        let (name, count) = line.split_once(' ')?;
+        FAILURES.contains(&name).then(|| count.parse::<u64>().unwrap())
+    };
+    counts.lines().filter_map(of).sum()
 }
 
 /// A directory of its own for one test; commands run in it, so that nothing is left elsewhere.
@@ -148,10 +187,11 @@ impl Lab {
         }
     }
 
-    /// Writes a suite of its own, one process a case; each case is written as
-    /// `fault/throughput page=4k size=16m`.
+    /// Writes a suite of its own, one process a case; each case is written as `fault/throughput
+    /// page=4k size=16m`. A case may take as long as the test may wait: it does not hang because it
+    /// waits for a processor.
     pub(crate) fn suite(&self, cases: &[&str]) -> String {
-        let mut text = "name = \"e2e\"\nsummary = \"a test\"\nforks = 1\n".to_owned();
+        let mut text = "name = \"e2e\"\nsummary = \"a test\"\nforks = 1\nlimit = 600\n".to_owned();
         for case in cases {
             let mut words = case.split_whitespace();
             text.push_str(&format!("[[case]]\nworkload = \"{}\"\n", words.next().unwrap()));
@@ -187,6 +227,17 @@ impl Lab {
     pub(crate) fn measure(&self, name: &str, cases: &[&str]) -> Ended {
         let suite = self.suite(cases);
         self.pagelab(&["run", "--wait", "--suite", &suite, "-o", name])
+    }
+
+    /// The same, where a case needs huge pages: until it ends with this code, or had all of them.
+    pub(crate) fn measure_huge(&self, name: &str, cases: &[&str], code: i32) -> Ended {
+        with_huge_pages(
+            |ended: &Ended| ended.code == Some(code),
+            || {
+                let _ = fs::remove_dir_all(self.path(name));
+                self.measure(name, cases)
+            },
+        )
     }
 
     /// The records of a run; fails when its journal is damaged.

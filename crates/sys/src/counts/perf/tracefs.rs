@@ -132,8 +132,11 @@ mod tests {
     #[test]
     #[expect(clippy::print_stderr, reason = "a skip says so")]
     fn what_the_kernel_does_not_have_is_none_and_nothing_stays_mounted() {
-        let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
-        let before = mounts();
+        // Anything else may be mounted meanwhile by somebody else.
+        let mounts = || {
+            let text = fs::read_to_string("/proc/self/mounts").unwrap();
+            text.lines().any(|line| line.starts_with("pagelab "))
+        };
         let found = tracepoints(&["exceptions:page_fault_user", "no:such_event", "nonsense"]);
         assert_eq!(found.len(), 3);
         assert!(found[1].is_none() && found[2].is_none());
@@ -145,6 +148,6 @@ mod tests {
                 );
             }
         }
-        assert_eq!(mounts(), before);
+        assert!(!mounts());
     }
 }

@@ -38,6 +38,9 @@ const PIECE: u64 = 64 << 10;
 /// this CPU's list.
 const PATIENCE: u32 = 64;
 
+/// How often all is broken up at most, until no block is there right before the touches.
+const BEGINNINGS: u32 = 8;
+
 /// What it needs of the host.
 pub(super) fn needs(asked: &Asked) -> Vec<Needed> {
     let setting = |path, value| Setting::new(path, value).needed();
@@ -183,10 +186,16 @@ struct WithoutBlocks {
 
 impl Shortage for WithoutBlocks {
     fn begin(&mut self) -> Result<(), Error> {
-        if !self.lies {
-            self.memory.break_up()?;
+        // What the kernel puts together meanwhile is broken up again.
+        for _ in 0..BEGINNINGS {
+            if !self.lies {
+                self.memory.break_up()?;
+            }
+            self.blocks = self.memory.blocks()?;
+            if self.lies || self.blocks == 0 {
+                break;
+            }
         }
-        self.blocks = self.memory.blocks()?;
         Ok(())
     }
 
