@@ -105,18 +105,47 @@ pub(crate) fn with_huge_pages<T>(is_good: impl Fn(&T) -> bool, mut run: impl FnM
 
 /// How often the kernel had no huge page for somebody.
 fn lacked_huge_pages() -> u64 {
-    const FAILURES: [&str; 4] = [
-        "thp_fault_fallback",
-        "thp_zero_page_alloc_failed",
-        "thp_collapse_alloc_failed",
-        "htlb_buddy_alloc_fail",
-    ];
+    vmstat(&[
+        "thp_fault_fallback ",
+        "thp_zero_page_alloc_failed ",
+        "thp_collapse_alloc_failed ",
+        "htlb_buddy_alloc_fail ",
+    ])
+}
+
+/// Pages that the kernel took from a page table by itself so far: to move or to reclaim them.
+fn pages_taken() -> u64 {
+    vmstat(&["pgmigrate_", "compact_isolated ", "pgsteal_", "pswpout "])
+}
+
+/// The sum of the machine's counters whose lines begin so.
+fn vmstat(beginnings: &[&str]) -> u64 {
     let counts = fs::read_to_string("/proc/vmstat").unwrap();
-    let of = |line: &str| {
-        let (name, count) = line.split_once(' ')?;
-        FAILURES.contains(&name).then(|| count.parse::<u64>().unwrap())
-    };
-    counts.lines().filter_map(of).sum()
+    let is_one = |line: &&str| beginnings.iter().any(|beginning| line.starts_with(beginning));
+    let count = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    counts.lines().filter(is_one).map(count).sum()
+}
+
+/// Repeats something as long as it comes out wrong and the kernel took pages meanwhile: a page that
+/// is moved faults twice. It counts a batch after it has moved all of it, so a wrong result waits
+/// for that.
+#[track_caller]
+pub(crate) fn undisturbed<T>(
+    wrong: impl Fn(&T) -> Option<String>,
+    mut run: impl FnMut() -> T,
+) -> T {
+    let look_again = Duration::from_millis(20);
+    until("a run in which the kernel takes no page", || {
+        let before = pages_taken();
+        let came = run();
+        let Some(wrong) = wrong(&came) else { return Some(came) };
+        let mut looks = (0..3000).map(|_| {
+            std::thread::sleep(look_again);
+            pages_taken()
+        });
+        assert!(looks.any(|now| now != before), "{wrong}");
+        None
+    })
 }
 
 /// A directory of its own for one test; commands run in it, so that nothing is left elsewhere.
@@ -223,8 +252,11 @@ impl Lab {
     }
 
     /// Measures some cases into `name` and returns how that ended. One that needs the settings of
-    /// the machine waits for whoever has them.
+    /// the machine waits until another run has put them back; one that takes pages of a pool waits
+    /// for the test that set the pool aside.
     pub(crate) fn measure(&self, name: &str, cases: &[&str]) -> Ended {
+        let takes_pool = cases.iter().any(|case| case.contains("hugetlb"));
+        let _machine = (takes_pool && let_in().is_none()).then(Machine::alone);
         let suite = self.suite(cases);
         self.pagelab(&["run", "--wait", "--suite", &suite, "-o", name])
     }
