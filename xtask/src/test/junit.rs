@@ -1,5 +1,7 @@
 //! Reads the JUnit file that cargo-nextest leaves.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result};
 use roxmltree::{Document, Node};
 
@@ -26,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<(Count, Vec<Skip>)> {
             continue;
         }
         let lines = case.descendants().filter_map(|node| node.text()).flat_map(str::lines);
-        let reasons: Vec<_> = lines.filter_map(|line| line.strip_prefix(SKIPPED)).collect();
+        let reasons: BTreeSet<_> = lines.filter_map(|line| line.strip_prefix(SKIPPED)).collect();
         for reason in &reasons {
             let (reason, fix) = reason.split_once(FIX).unwrap_or((reason, "not said"));
             add(&mut skips, reason, fix);
@@ -60,13 +62,14 @@ mod tests {
                 <failure type="test failure"/><system-err>skipped: not so</system-err></testcase>
               <testcase name="d" classname="pagelab-sys" time="0.1"><system-err>note
 skipped: no zram here; to run it: sudo modprobe zram
+skipped: no zram here; to run it: sudo modprobe zram
 skipped: no swap; to run it: ext4
 </system-err></testcase>
             </testsuite></testsuites>"#;
         let (count, skips) = read(text).unwrap();
         assert_eq!((count.passed, count.end_to_end, count.skipped), (1, 1, 1));
         assert_eq!(count.failed, ["pagelab::e2e b::c"]);
-        assert_eq!(skips.len(), 2);
+        assert_eq!(skips.iter().map(|skip| skip.tests).collect::<Vec<_>>(), [1, 1]);
         assert_eq!((&*skips[0].reason, &*skips[0].fix), ("no swap", "ext4"));
         assert!(read("<testsuites>").is_err());
     }
