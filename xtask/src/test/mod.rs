@@ -127,22 +127,16 @@ fn passed_on(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 mod tests {
     use super::*;
 
-    fn arguments_of(words: &[&str], nextest: bool) -> Vec<String> {
-        let words = words.iter().map(Into::into);
-        let nextest = nextest.then_some(std::path::Path::new("cargo-nextest"));
-        let command = runner::command(nextest, &passed_on(words));
-        command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
-    }
-
     #[test]
     fn words_behind_test_are_passed_on_and_name_packages() {
-        for nextest in [true, false] {
-            let narrow =
-                arguments_of(&["xtask", "test", "-p", "xtask", "--", "--nocapture"], nextest);
-            assert!(narrow.ends_with(&["-p", "xtask", "--", "--nocapture"].map(String::from)));
-            assert!(!narrow.contains(&"--workspace".to_owned()));
-            let wide = arguments_of(&["xtask", "test", "name"], nextest);
-            assert!(wide.contains(&"--workspace".to_owned()));
+        for nextest in [Some(std::path::Path::new("cargo-nextest")), None] {
+            let line = |words: &[&str]| {
+                let words = words.iter().map(Into::into);
+                shell::line(&runner::command(nextest, &passed_on(words)))
+            };
+            let narrow = line(&["xtask", "test", "-p", "xtask", "--", "--nocapture"]);
+            assert!(narrow.ends_with("-p xtask -- --nocapture") && !narrow.contains("--workspace"));
+            assert!(line(&["xtask", "test", "name"]).contains("--workspace"));
         }
     }
 
