@@ -55,7 +55,7 @@ pub(crate) fn test(_: &ArgMatches) -> Result<()> {
 /// Everything, with a summary.
 pub(crate) fn all() -> Result<()> {
     eprintln!(
-        "[test] every test, and `pagelab check` on Linux 6.1, 6.12 and the newest: four to eight \
+        "[test] every test, and `pagelab check` on Linux 6.1, 6.12 and the newest: six to twelve \
          minutes on two processors.\n[test] {}",
         vm::needs()
     );
