@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use pagelab_record::{Data, Measured, Outcome, Record, journal, vocabulary::tried};
 use pagelab_sys::{
     Area,
+    machine::{FreeMemory, Tree},
     memory::{Backing, Layout, memfd},
 };
 
@@ -47,22 +48,26 @@ pub(crate) fn hold(seconds: &str) -> Result<()> {
 /// has just been booted.
 const SURE: [&str; 3] = ["thp-always", "shmem-thp", "collapse"];
 
-/// The most blocks of 2 MiB that are left where free memory was broken up: what others free
-/// meanwhile.
+/// The free blocks of 2 MiB of which one may be left where free memory was broken up: others free
+/// some meanwhile.
 const BLOCKS: u64 = 16;
 
 /// A program that maps 16 MiB and stores to all of it.
 const MAPS: [&str; 3] = ["/bin/maps", "own", "16"];
 
 pub(super) fn fragmented(guest: &Guest) -> Result<Verdict> {
+    let free = FreeMemory::of(&Tree::machine(), 0).context("/proc/buddyinfo")?.blocks(2 << 20);
     let records = recorded(guest, &["--rung", "maps-thp", "--fragmented"], &MAPS)?;
     let measured = records.iter().filter_map(|record| match &record.outcome {
         Outcome::Measured(measured) => Some(values(measured, tried::FREE_BLOCKS)),
         Outcome::Skipped { .. } | Outcome::Failed { .. } => None,
     });
     let blocks: Vec<u64> = measured.flatten().collect();
-    ensure!(blocks.len() >= 3 && blocks.iter().all(|left| *left <= BLOCKS), "{blocks:?} blocks");
-    Verdict::ok(format!("{blocks:?} free blocks of 2 MiB before its runs"))
+    ensure!(
+        blocks.len() >= 3 && blocks.iter().all(|left| left * BLOCKS <= free),
+        "{blocks:?} of {free} blocks"
+    );
+    Verdict::ok(format!("{blocks:?} of {free} free blocks of 2 MiB before its runs"))
 }
 
 /// What `try` records of one round of a program.

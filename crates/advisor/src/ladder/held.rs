@@ -122,8 +122,7 @@ pub(super) fn fragments() -> Vec<BrokenUp> {
 
 /// Breaks it up once more; the blocks of 2 MiB that are left, `None` where that was not asked.
 pub(super) fn broken_up(fragments: &mut [BrokenUp]) -> Result<Option<u64>, Error> {
-    fragments.iter_mut().try_for_each(BrokenUp::break_up)?;
-    let left = fragments.iter().map(BrokenUp::blocks).sum::<Result<u64, _>>()?;
+    let left = fragments.iter_mut().map(BrokenUp::break_up).sum::<Result<u64, _>>()?;
     Ok((!fragments.is_empty()).then_some(left))
 }
 

@@ -17,6 +17,7 @@ use pagelab_sys::{
     counts::Counters,
     machine::{FreeMemory, Topology, Tree},
     memory::{Advice, Backing, Layout},
+    process::Pinned,
 };
 
 use super::pieces::{Pieces, Shortage};
@@ -105,11 +106,22 @@ impl BrokenUp {
         FreeMemory::of(&Tree::machine(), self.node).ok_or_else(|| Error::Case(why.to_owned()))
     }
 
-    /// Takes free blocks apart until there is none, or others free them as fast.
+    /// Takes free blocks apart until there is none, or others free them as fast; the blocks left.
     ///
     /// # Errors
     /// When the kernel does not tell of free blocks, or gives no memory.
-    pub fn break_up(&mut self) -> Result<(), Error> {
+    pub fn break_up(&mut self) -> Result<u64, Error> {
+        // What the kernel puts together meanwhile is broken up again.
+        for _ in 0..BEGINNINGS {
+            self.break_up_once()?;
+            if self.blocks()? == 0 {
+                break;
+            }
+        }
+        self.blocks()
+    }
+
+    fn break_up_once(&mut self) -> Result<(), Error> {
         let free = self.free()?;
         // Compaction moves what is kept together, and more is kept after each repetition.
         if self.kept_bytes > free.bytes() / 4 {
@@ -138,19 +150,24 @@ impl BrokenUp {
         Ok(())
     }
 
-    /// Takes one page and tells whether it was there all the same: since Linux 5.13 a CPU keeps
-    /// huge pages that were freed in a list of its own, which comes before the free blocks and
-    /// which `/proc/buddyinfo` does not count. One that had to be put together says that the list
-    /// is empty.
+    /// Takes one page on each CPU and tells whether one was there all the same: since Linux 5.13 a
+    /// CPU keeps huge pages that were freed in a list of its own, which comes before the free
+    /// blocks, which `/proc/buddyinfo` does not count, and which becomes free blocks when the list
+    /// grows or the CPU rests. One that had to be put together says that the list is empty.
     fn takes_a_listed_page(&mut self) -> Result<bool, Error> {
         if self.page != PageSize::Thp {
             return Ok(false);
         }
-        let before = Counters::read(None);
-        self.take(1)?;
-        let moved = Counters::read(None).since(&before);
-        let had_to = ["compact_stall", "thp_fault_fallback"];
-        Ok(had_to.iter().all(|name| moved.get(name) == Some(0)))
+        let mut was_there = false;
+        for cpu in &Topology::machine().cpus().allowed {
+            let _pinned = Pinned::to(*cpu)?;
+            let before = Counters::read(None);
+            self.take(1)?;
+            let moved = Counters::read(None).since(&before);
+            let had_to = ["compact_stall", "thp_fault_fallback"];
+            was_there |= had_to.iter().all(|name| moved.get(name) == Some(0));
+        }
+        Ok(was_there)
     }
 
     /// Takes so many pages and gives most of each back.
@@ -186,16 +203,7 @@ struct WithoutBlocks {
 
 impl Shortage for WithoutBlocks {
     fn begin(&mut self) -> Result<(), Error> {
-        // What the kernel puts together meanwhile is broken up again.
-        for _ in 0..BEGINNINGS {
-            if !self.lies {
-                self.memory.break_up()?;
-            }
-            self.blocks = self.memory.blocks()?;
-            if self.lies || self.blocks == 0 {
-                break;
-            }
-        }
+        self.blocks = if self.lies { self.memory.blocks()? } else { self.memory.break_up()? };
         Ok(())
     }
 
