@@ -69,7 +69,6 @@ impl Task {
 
 /// Every task, in the order of `--help`.
 const TASKS: &[Task] = &[
-    Task::plain("ci", "What CI runs: lint, then test, then what is left of vm", ci),
     Task::plain(
         "lint",
         "Check form: rustfmt, clippy, rustdoc, tidy, licences and sources of dependencies",
@@ -77,7 +76,7 @@ const TASKS: &[Task] = &[
     ),
     Task {
         name: "test",
-        about: "Run every test, and `pagelab check` on three kernels; takes cargo-nextest's words",
+        about: "Run every test, and `pagelab check` on the newest kernel; takes cargo-nextest's words",
         arguments: test::arguments,
         run: test::test,
     },
@@ -204,12 +203,6 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(TASKS.iter().map(task))
-}
-
-fn ci(_: &ArgMatches) -> Result<()> {
-    lint::lint()?;
-    test::all()?;
-    vm::rest()
 }
 
 fn schema() -> Result<()> {

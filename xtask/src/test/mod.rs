@@ -1,7 +1,7 @@
-//! `cargo xtask test`: every test, and `pagelab check` on three real kernels.
+//! `cargo xtask test`: every test, and `pagelab check` on the newest real kernel.
 //!
-//! An emulated machine computes while tests wait and compile, so the machines boot beside the
-//! tests. The [`Summary`] of both is printed last and left as JSON. Nothing that failed is tried
+//! An emulated machine computes while tests wait and compile, so it boots beside the tests. The
+//! [`Summary`] of both is printed last and left as JSON. Nothing that failed is tried
 //! again. The whole lane of machines is `cargo xtask vm`.
 
 mod junit;
@@ -55,8 +55,8 @@ pub(crate) fn test(_: &ArgMatches) -> Result<()> {
 /// Everything, with a summary.
 pub(crate) fn all() -> Result<()> {
     eprintln!(
-        "[test] every test, and `pagelab check` on Linux 6.1, 6.12 and the newest: six to twelve \
-         minutes on two processors.\n[test] {}",
+        "[test] every test, and `pagelab check` on the newest Linux: five to eight minutes on two \
+         processors.\n[test] {}",
         vm::needs()
     );
     let (outcome, took) = shell::timed(|| {

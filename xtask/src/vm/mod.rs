@@ -39,10 +39,10 @@ use crate::{dist, shell};
 /// `off` leaves the lane out of `cargo xtask test`.
 const VARIABLE: &str = "PAGELAB_VM";
 
-/// The case that is `pagelab check`, whole, and what shares its boot: what `cargo xtask test`
-/// boots.
+/// The case that is `pagelab check`, whole.
 const CHECK: &str = "check/everything";
-const IN_TEST: [&str; 2] = ["pressure/memcg", CHECK];
+/// What `cargo xtask test` boots.
+const IN_TEST: &str = "check/everything@newest";
 /// What to do where the lane lacks something.
 const CURE: &str = "run `cargo xtask vm` once as root, on Debian, with a network";
 
@@ -59,8 +59,12 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
         Arg::new(name).long(name).value_delimiter(',').action(ArgAction::Append).help(help)
     };
     command
-        .arg(Arg::new("filter").num_args(0..).help("Run cases with one of these in their name"))
-        .arg(list("except", "Leave out cases with one of these in their name"))
+        .arg(
+            Arg::new("filter").num_args(0..).help(
+                "Run cases with one of these in their name; NAME@KERNEL is a case on one kernel",
+            ),
+        )
+        .arg(list("except", "Leave out such cases"))
         .arg(list("kernel", "Boot these kernels only").value_parser(KERNELS))
         .arg(list("machine", "Build these machines only").value_parser(machines))
         .arg(flag("list", "Print cases and machines; boot nothing"))
@@ -138,13 +142,7 @@ pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
     lane(&asked, options)
 }
 
-/// The lane without what `cargo xtask test` has booted, as a part of `cargo xtask ci`.
-pub(crate) fn rest() -> Result<()> {
-    let asked = Asked { except: IN_TEST.map(str::to_owned).to_vec(), ..Asked::default() };
-    lane(&asked, Options::default())
-}
-
-/// What came of `pagelab check` on every kernel.
+/// What came of `pagelab check` on real kernels.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     pub(crate) boots: Vec<CheckedBoot>,
@@ -152,12 +150,12 @@ pub(crate) struct Checked {
     pub(crate) lack: Option<String>,
 }
 
-/// `pagelab check` on every kernel: what `cargo xtask test` boots, once `built` says that all is.
+/// `pagelab check` where `cargo xtask test` boots it, once `built` says that all is built.
 pub(crate) fn check(built: impl FnOnce() -> Result<()>) -> Result<Checked> {
     if env::var_os(VARIABLE).is_some_and(|value| value == "off") {
         return Ok(Checked { lack: Some(format!("{VARIABLE}=off")), ..Checked::default() });
     }
-    let asked = Asked { filters: IN_TEST.map(str::to_owned).to_vec(), ..Asked::default() };
+    let asked = Asked { filters: vec![IN_TEST.to_owned()], ..Asked::default() };
     Ok(match run(&asked, Options::default(), built)? {
         Ok(summary) => Checked { boots: summary.checked(), lack: None },
         Err(lack) => Checked { lack: Some(format!("{lack:#}; {CURE}")), ..Checked::default() },

@@ -97,7 +97,7 @@ pub(super) struct Orders<'a> {
 /// What was asked for on the command line; an empty list means everything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
-    /// Parts of names of cases.
+    /// Parts of names of cases, with `@` and a kernel for those on that kernel alone.
     pub(super) filters: Vec<String>,
     /// The same, of cases that are left out.
     pub(super) except: Vec<String>,
@@ -111,11 +111,16 @@ impl Asked {
     /// Whether a case on a kernel was asked for, whatever its machine: none, where one is named.
     pub(super) fn takes(&self, name: &str, kernel: &str) -> bool {
         let is_mine = self.kernels.is_empty() || self.kernels.iter().any(|asked| asked == kernel);
-        self.case(name) && is_mine && self.machines.is_empty()
+        self.case(name, kernel) && is_mine && self.machines.is_empty()
     }
 
-    fn case(&self, name: &str) -> bool {
-        let names = |parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
+    fn case(&self, name: &str, kernel: &str) -> bool {
+        let names = |parts: &[String]| {
+            parts.iter().any(|part| match part.split_once('@') {
+                Some((part, only)) => name.contains(part) && kernel == only,
+                None => name.contains(part.as_str()),
+            })
+        };
         (self.filters.is_empty() || names(&self.filters)) && !names(&self.except)
     }
 
@@ -195,7 +200,7 @@ pub(super) fn leave_out(cases: &mut [Case], module: &str, kernel: &str) {
 pub(super) fn boots(cases: &[Case], asked: &Asked) -> Vec<Boot> {
     let mut boots: Vec<Boot> = Vec::new();
     for kernel in KERNELS {
-        for case in cases.iter().filter(|case| asked.case(&case.name)) {
+        for case in cases.iter().filter(|case| asked.case(&case.name, kernel)) {
             for place in &case.places {
                 let machine = place.machine.as_str();
                 let runs = place.kernels.iter().any(|name| name == kernel);
@@ -297,6 +302,8 @@ mod tests {
         assert_eq!(asked(&["a/"], &[SANITIZED], &[])[0].kernel, SANITIZED);
         assert!(asked(&[], &[], &[]).iter().all(|boot| boot.kernel != SANITIZED));
         assert_eq!(asked(&["nothing"], &[], &[]), []);
+        assert_eq!(asked(&["c/d@newest"], &[], &[])[0].kernel, "newest");
+        assert_eq!(asked(&["c/d@6.1"], &["newest"], &[]), []);
         assert_eq!(asked(&["e/"], &[], &[]), []);
         assert_eq!(asked(&[], &[], &["cxl"]), []);
     }

@@ -8,7 +8,7 @@ use std::{
 
 use pagelab_record::vocabulary::tried;
 
-use super::{goes_on, is_seen, rungs, values};
+use super::{ALONE, goes_on, is_seen, rungs, values};
 use crate::{
     edges::SmallDisk,
     explain::compiled,
@@ -142,8 +142,13 @@ fn whoever_is_not_root_is_offered_what_needs_nothing() {
         fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(binary());
     }
-    let words = ["try", "-q", "-o", "run", "--rounds", "2", "--rung", "malloc-thp,thp-always"];
-    let ended = command.args(words).args(["--", "sleep", "0.05"]).current_dir(&home).output();
+    let words = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung"];
+    let ended = command
+        .args(words)
+        .arg("malloc-thp,thp-always")
+        .args(["--", "sleep", "0.05"])
+        .current_dir(&home)
+        .output();
     let ended = ended.unwrap();
     if ended.status.code().is_none_or(|code| code > 3) {
         return skip("no program of ours can be another user's here", "apt-get install util-linux");
