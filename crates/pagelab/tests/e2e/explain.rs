@@ -335,14 +335,15 @@ fn what_faults_cost_is_measured_once_and_can_be_taken_again() {
             [&["explain", "--wait", "-o", run], more, &["--", program, "write", "4096", "fault"]];
         with_prices(&lab, &words.concat())
     };
-    let first = watch("first", &[]);
+    // Others may disturb a price twice, which makes it invalid.
+    let first = until("prices that are all valid", || {
+        let _ = fs::remove_dir_all(lab.path("first"));
+        let first = watch("first", &[]);
+        (first.code == Some(0)).then_some(first.stderr)
+    });
     if !sees(&explained(&lab, "first"), "sees_perf") {
         return;
     }
-    if first.code == Some(6) {
-        return skip("a price was disturbed twice", "a machine without load");
-    }
-    let first = first.stderr;
     assert!(first.contains(" of its time") && first.contains("store_ascending"), "{first}");
     assert!(first.contains("MADV_POPULATE_WRITE") || first.contains("THP"), "{first}");
     let priced = lab.records("first").len();

@@ -1,20 +1,8 @@
 //! Chains of loads: both arms proven, what is left out said, and no duration asserted.
 
 use pagelab_record::translation::Prices;
-use pagelab_sys::machine::{FreeMemory, Tree};
 
-use crate::support::{Ended, Lab, Machine, is_skipped, measured, skip};
-
-/// Whether a run could not prove its huge pages on a machine that has hardly any free block of that
-/// size.
-fn had_no_huge_pages(ended: &Ended) -> bool {
-    let free = FreeMemory::of(&Tree::machine(), 0);
-    let lacks = ended.code == Some(6) && free.is_some_and(|free| free.blocks(2 << 20) < 64);
-    if lacks {
-        skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
-    }
-    lacks
-}
+use crate::support::{Lab, Machine, is_skipped, measured};
 
 #[test]
 fn both_arms_walk_the_same_lines_over_pages_that_are_proven() {
@@ -22,14 +10,11 @@ fn both_arms_walk_the_same_lines_over_pages_that_are_proven() {
     let _machine = Machine::alone();
     let lab = Lab::new();
     let case = |page: &str| format!("tlb/chase page={page} size=192k,3m loads=5k rounds=2");
-    let ended = lab.measure("run", &[&case("4k"), &case("2m")]);
+    let ended = lab.measure_huge("run", &[&case("4k"), &case("2m")], 0);
     let records = lab.records("run");
     assert_eq!(records.len(), 4);
     if records.iter().any(is_skipped) {
         ended.shows(&["transparent pages of 2m"]);
-        return;
-    }
-    if had_no_huge_pages(&ended) {
         return;
     }
     ended.exits(0).shows(&["4 valid", "Translation: loads by memory and page size"]);
@@ -91,13 +76,10 @@ fn a_chain_over_a_segment_is_proven_by_where_its_leaves_lie() {
     let _machine = Machine::alone();
     let lab = Lab::new();
     let case = |backing: &str| format!("tlb/chase page=2m {backing} size=4m loads=5k rounds=2");
-    let ended = lab.measure("run", &[&case("backing=segment"), &case("backing=module")]);
+    let ended = lab.measure_huge("run", &[&case("backing=segment"), &case("backing=module")], 0);
     let records = lab.records("run");
     if is_skipped(&records[0]) {
         ended.shows(&["transparent pages of 2m"]);
-        return;
-    }
-    if had_no_huge_pages(&ended) {
         return;
     }
     let measured = measured(&records[0]);

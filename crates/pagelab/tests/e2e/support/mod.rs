@@ -18,7 +18,7 @@ use std::{
 
 pub(crate) use live::{Live, signal, state};
 use machine::let_in;
-pub(crate) use machine::{Machine, Saved, is_root, pool, small_folio};
+pub(crate) use machine::{Machine, Saved, is_root, pool, put_together, small_folio};
 pub(crate) use memory_group::MemoryGroup;
 use pagelab_record::{Measured, Outcome, Record, journal, vocabulary::series::COLD};
 use pagelab_sys::time::monotonic_raw_ns;
@@ -97,7 +97,7 @@ pub(crate) fn with_huge_pages<T>(is_good: impl Fn(&T) -> bool, mut run: impl FnM
         let came = run();
         let is_final = is_good(&came) || lacked_huge_pages() == before;
         if !is_final {
-            machine::put_together();
+            put_together();
         }
         is_final.then_some(came)
     })
@@ -169,7 +169,7 @@ pub(crate) struct Ended {
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        machine::put_together();
+        put_together();
         Self { place: tempfile::tempdir().unwrap(), said: Mutex::default() }
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use pagelab_record::vocabulary::tried;
 
-use super::{ALONE, goes_on, is_seen, rungs, values};
+use super::{ALONE, goes_on, rungs, seen, values};
 use crate::{
     edges::SmallDisk,
     explain::compiled,
@@ -65,15 +65,13 @@ fn what_a_program_says_anew_each_time_says_nothing_of_the_rungs() {
 fn an_environment_that_was_cleaned_is_why_the_pages_did_not_come() {
     let lab = Lab::new();
     let Some(_) = compiled(&lab, "random") else { return };
-    let ended = super::tried(&lab, "malloc-thp", &["env", "-i", "./random", "64", "20000000"]);
-    let rungs = rungs(&lab, "run");
+    let words = ["env", "-i", "./random", "64", "20000000"];
+    let run = || super::tried(&lab, "malloc-thp", &words);
+    let (ended, rungs) = seen(&lab, &["malloc-thp"], run);
     if is_skipped(&rungs["malloc-thp"]) {
         return skip("malloc has no tunable, or nobody may have huge pages here", "glibc 2.35");
     }
     ended.exits(0);
-    if !is_seen(&rungs["malloc-thp"]) {
-        return;
-    }
     assert!(measured(&rungs["malloc-thp"]).counters[tried::STRIPPED] > 0);
     ended.shows(&["did not take", "did not reach its processes"]);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use pagelab_record::vocabulary::tried;
 use serde_json::Value;
 
-use super::{ALONE, MIB, is_seen, rungs, values};
+use super::{ALONE, MIB, rungs, seen, values};
 use crate::{
     explain::compiled,
     support::{Lab, Machine, Saved, is_skipped, measured, skip},
@@ -21,19 +21,13 @@ fn a_program_is_started_by_another_command_and_its_pages_are_proven() {
     let own = format!("mine=env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {words}");
     let flags = ["try", "-q", ALONE, "-o", "run", "--rounds", "2", "--rung", "malloc-thp"];
     let rest = ["--format", "json", "--own", &own, "--", "sh", "-c", &format!("exec {words}")];
-    let ended = lab.pagelab(&[&flags[..], &rest].concat());
+    let run = || lab.pagelab(&[&flags[..], &rest].concat());
+    let (ended, rungs) = seen(&lab, &["mine"], run);
     ended.exits(0);
-    let rungs = rungs(&lab, "run");
     if is_skipped(&rungs["malloc-thp"]) {
         return skip("malloc has no tunable, or nobody may have huge pages here", "glibc 2.35");
     }
     let mine = &rungs["mine"];
-    if measured(mine).counters[tried::FALLBACKS] > 0 {
-        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
-    }
-    if !is_seen(mine) {
-        return;
-    }
     assert!(values(mine, tried::LARGE).iter().any(|large| *large >= 2 * MIB), "{mine:?}");
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let told = report["tried"]["rungs"].as_array().unwrap();

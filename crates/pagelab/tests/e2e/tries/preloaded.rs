@@ -8,7 +8,7 @@ use pagelab_sys::process::{
     segment,
 };
 
-use super::{MIB, compiled, is_seen, rungs, tried, values};
+use super::{MIB, compiled, rungs, seen, tried, values};
 use crate::support::{Lab, Machine, Saved, build_library, is_skipped, measured, skip};
 
 /// A program that maps memory itself.
@@ -70,16 +70,12 @@ fn what_a_program_maps_itself_is_populated_by_a_library_that_is_among_its_mappin
 fn what_a_program_maps_itself_has_huge_pages_without_privilege() {
     let lab = Lab::new();
     let Some(program) = maps(&lab) else { return };
-    tried(&lab, "maps-thp", &[&program, "own", "48", "40"]).exits(0);
-    let maps = &rungs(&lab, "run")["maps-thp"];
+    let run = || tried(&lab, "maps-thp", &[&program, "own", "48", "40"]);
+    let (ended, rungs) = seen(&lab, &["maps-thp"], run);
+    ended.exits(0);
+    let maps = &rungs["maps-thp"];
     if is_skipped(maps) {
         return skip("nobody may have huge pages here", "a kernel with them, and glibc");
-    }
-    if measured(maps).counters[tried::FALLBACKS] > 0 {
-        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
-    }
-    if !is_seen(maps) {
-        return;
     }
     assert!(values(maps, tried::LARGE).iter().any(|large| *large >= 2 * MIB), "{maps:?}");
 }
@@ -89,17 +85,15 @@ fn segments_are_a_rung_whose_pages_came_and_whose_output_is_the_same() {
     let lab = Lab::new();
     let Some(random) = compiled(&lab, "random") else { return };
     build_library(segment::PACKAGE);
-    tried(&lab, "segment", &[random.to_str().unwrap(), "64", "20000000"]).exits(0);
-    let rungs = rungs(&lab, "run");
+    let run = || tried(&lab, "segment", &[random.to_str().unwrap(), "64", "20000000"]);
+    let (ended, rungs) = seen(&lab, &["segment"], run);
+    ended.exits(0);
     let segment = &rungs["segment"];
     if is_skipped(segment) {
         return skip("nobody may have huge pages here", "a kernel with them, and glibc");
     }
     let digest = |rung: &str| measured(&rungs[rung]).counters[tried::OUTPUT_DIGEST];
     assert_eq!(digest("segment"), digest(tried::PLAIN));
-    if measured(segment).counters[tried::FALLBACKS] > 0 {
-        return skip("no huge page was free", "echo 1 > /proc/sys/vm/compact_memory");
-    }
     assert!(values(segment, tried::MINOR_FAULTS).iter().all(|faults| *faults < 64 * 64));
 }
 
@@ -113,16 +107,11 @@ fn a_library_that_had_nothing_to_do_or_was_not_there_says_so() {
         return skip("the program is not of glibc here", "a system of glibc");
     }
     none.exits(0).shows(&["did not take", "populate: it asked for no such memory itself"]);
-    fs::remove_dir_all(lab.path("run")).unwrap();
-    let cleaned = tried(&lab, "populate", &["env", "-i", &program, "own", "24", "400"]);
+    let run = || tried(&lab, "populate", &["env", "-i", &program, "own", "24", "400"]);
+    let (cleaned, rungs) = seen(&lab, &["populate"], run);
     let why = "populate: the library was not among the mappings of";
-    cleaned.exits(0);
-    let populate = &rungs(&lab, "run")["populate"];
-    if !is_seen(populate) {
-        return;
-    }
-    cleaned.shows(&["did not take", why]);
-    assert!(measured(populate).counters[tried::UNLOADED] >= 1);
+    cleaned.exits(0).shows(&["did not take", why]);
+    assert!(measured(&rungs["populate"]).counters[tried::UNLOADED] >= 1);
 }
 
 #[test]
@@ -131,16 +120,11 @@ fn huge_pages_that_a_program_has_of_its_own_accord_are_not_the_librarys() {
     let Some(random) = compiled(&lab, "random") else { return };
     let tunable = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
     let words = ["env", tunable, random.to_str().unwrap(), "64", "10000000"];
-    let ended = tried(&lab, "maps-thp", &words);
-    let maps = &rungs(&lab, "run")["maps-thp"];
-    if is_skipped(maps) {
+    let (ended, rungs) = seen(&lab, &["maps-thp"], || tried(&lab, "maps-thp", &words));
+    if is_skipped(&rungs["maps-thp"]) {
         return skip("nobody may have huge pages here", "a kernel with them, and glibc");
     }
-    ended.exits(0);
-    if !is_seen(maps) {
-        return;
-    }
-    ended.shows(&["did not take", "maps-thp: it asked for no such memory itself"]);
+    ended.exits(0).shows(&["did not take", "maps-thp: it asked for no such memory itself"]);
 }
 
 #[test]
