@@ -31,7 +31,10 @@ pub(super) fn read(text: &str) -> Result<(Count, Vec<Skip>)> {
         let reasons: BTreeSet<_> = lines.filter_map(|line| line.strip_prefix(SKIPPED)).collect();
         for reason in &reasons {
             let (reason, fix) = reason.split_once(FIX).unwrap_or((reason, "not said"));
-            add(&mut skips, reason, fix);
+            match skips.iter_mut().find(|skip: &&mut Skip| skip.reason == reason) {
+                Some(skip) => skip.tests += 1,
+                None => skips.push(Skip { tests: 1, reason: reason.into(), fix: fix.into() }),
+            }
         }
         count.skipped += usize::from(!reasons.is_empty());
         count.passed += usize::from(reasons.is_empty());
@@ -39,13 +42,6 @@ pub(super) fn read(text: &str) -> Result<(Count, Vec<Skip>)> {
     }
     skips.sort_by(|a, b| b.tests.cmp(&a.tests).then_with(|| a.reason.cmp(&b.reason)));
     Ok((count, skips))
-}
-
-fn add(skips: &mut Vec<Skip>, reason: &str, fix: &str) {
-    match skips.iter_mut().find(|skip| skip.reason == reason) {
-        Some(skip) => skip.tests += 1,
-        None => skips.push(Skip { tests: 1, reason: reason.into(), fix: fix.into() }),
-    }
 }
 
 #[cfg(test)]

@@ -1,60 +1,51 @@
-//! `cargo xtask soak`: the tests again and again, on a machine that is disturbed on purpose, and
+//! `cargo xtask soak`: the tests again and again, on a machine that is kept busy on purpose, and
 //! those whose verdict a busy host can change.
 //!
-//! A test of the second sort is marked `#[ignore = "soak: REASON"]`; CI does not run it. Disturbers
+//! A test of the second sort is marked `#[ignore = "soak: REASON"]`; CI does not run it. Busy loops
 //! are threads of this program, so they end with it.
 
-use std::{fs, path::Path, process::Stdio, thread, time::Duration};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::{BUILT, JUNIT, ran, runner};
 use crate::{
-    shell::{self, program, run},
+    shell::{self, run},
     workspace,
 };
 
-/// What disturbs, by the name that `--beside` takes. Each goes on for ever.
-const DISTURBERS: &[(&str, fn())] =
-    &[("loop", spin), ("pagelab", run_pagelab), ("drop-caches", drop_caches)];
-
 /// What the task takes.
 pub(crate) fn arguments(command: Command) -> Command {
-    let names = DISTURBERS.iter().map(|(name, _)| *name);
+    let number = |name: &'static str, least: i64, usual: &'static str, help: &'static str| {
+        let range = value_parser!(u32).range(least..);
+        Arg::new(name)
+            .long(name)
+            .value_name("N")
+            .value_parser(range)
+            .default_value(usual)
+            .help(help)
+    };
     command
-        .arg(
-            Arg::new("times")
-                .long("times")
-                .value_name("N")
-                .value_parser(value_parser!(u32).range(1..))
-                .default_value("5")
-                .help("Run the tests N times"),
-        )
-        .arg(
-            Arg::new("beside")
-                .long("beside")
-                .value_name("NAME")
-                .value_delimiter(',')
-                .action(ArgAction::Append)
-                .value_parser(PossibleValuesParser::new(names))
-                .help("Disturb the machine meanwhile; `loop,loop` keeps two processors busy"),
-        )
+        .arg(number("times", 1, "5", "Run the tests N times"))
+        .arg(number("busy", 0, "0", "Keep N processors busy meanwhile"))
         .arg(Arg::new("filter").num_args(0..).help("Run tests with one of these in their name"))
 }
 
 /// The task.
 pub(crate) fn soak(matches: &ArgMatches) -> Result<()> {
-    let times = *matches.get_one::<u32>("times").context("--times has a default")?;
-    let beside = matches.get_many::<String>("beside").unwrap_or_default();
+    let number = |name| matches.get_one::<u32>(name).copied().context("it has a default");
     let filter = matches.get_many::<String>("filter").unwrap_or_default();
     run("soak", &mut workspace::build())?;
     let nextest = runner::nextest().context("the soak needs cargo-nextest")?;
-    for name in beside {
-        let row = DISTURBERS.iter().find(|(known, _)| known == name);
-        thread::spawn(row.context("clap knows only these names")?.1);
+    for _ in 0..number("busy")? {
+        thread::spawn(|| {
+            loop {
+                std::hint::spin_loop();
+            }
+        });
     }
-    let jobs = runner::jobs();
+    let (jobs, times) = (runner::jobs(), number("times")?);
     let mut words = vec!["--run-ignored", "all", "--test-threads", &jobs];
     words.extend(filter.map(String::as_str));
     let mut failed = Vec::new();
@@ -66,29 +57,4 @@ pub(crate) fn soak(matches: &ArgMatches) -> Result<()> {
         failed.extend(count.failed.into_iter().map(|name| format!("{time}: {name}")));
     }
     if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("\n")) }
-}
-
-fn spin() {
-    loop {
-        std::hint::spin_loop();
-    }
-}
-
-/// Another pagelab that takes the machine's settings for one case; it waits for its turn.
-fn run_pagelab() {
-    let words = "run fault/throughput --page 64k,hugetlb-2m --size 64m --rounds 20 --forks 1 \
-                 --budget 2 --wait --quiet --output target/soak";
-    loop {
-        let _ = fs::remove_dir_all("target/soak");
-        let mut command = program("target/debug/pagelab", words.split_whitespace());
-        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    }
-}
-
-/// Takes root; without, nothing is dropped.
-fn drop_caches() {
-    loop {
-        let _ = fs::write(Path::new("/proc/sys/vm/drop_caches"), "1");
-        thread::sleep(Duration::from_secs(3));
-    }
 }

@@ -16,11 +16,8 @@ use crate::{
 
 /// The user and group without rights that every distribution has.
 const NOBODY: u32 = 65534;
-/// A folder of theirs.
-const FOLDER: &str = "target/user";
-/// The units, and the tests of the program that ask for rights or refuse something without.
-const FILTER: &str =
-    "not binary(e2e) | test(/without_root|rights|settings|knobs|second_user|belongings/)";
+/// A folder of theirs, which is also where cargo-nextest leaves what its profile `user` did.
+const FOLDER: &str = "target/nextest/user";
 
 /// The task.
 pub(crate) fn user() -> Result<()> {
@@ -33,9 +30,9 @@ pub(crate) fn user() -> Result<()> {
     let root = std::env::current_dir().context("reading the working directory")?;
     let folder = root.join(FOLDER);
     let of = |name: &str| folder.join(name).display().to_string();
-    for part in ["", "tmp", "store"] {
-        fs::create_dir_all(folder.join(part)).context(FOLDER)?;
-        chown(folder.join(part), Some(NOBODY), Some(NOBODY)).context(FOLDER)?;
+    for part in [folder.clone(), folder.join("tmp")] {
+        fs::create_dir_all(&part).context(FOLDER)?;
+        chown(part, Some(NOBODY), Some(NOBODY)).context(FOLDER)?;
     }
     let mut metadata = cargo("metadata");
     metadata.args(["--format-version", "1", "--all-features"]);
@@ -43,8 +40,6 @@ pub(crate) fn user() -> Result<()> {
     let mut list = program(&nextest.to_string_lossy(), ["nextest", "list", "--workspace"]);
     list.args(["--list-type", "binaries-only", "--message-format", "json"]);
     fs::write(of("binaries.json"), output(&mut list)?)?;
-    let settings = fs::read_to_string(".config/nextest.toml")?;
-    fs::write(of("nextest.toml"), format!("{settings}\n[store]\ndir = \"{FOLDER}/store\"\n"))?;
     if !as_user("test").args(["-r", "Cargo.toml"]).status().is_ok_and(|status| status.success()) {
         let path = root.display();
         shell::warn(&format!(
@@ -52,17 +47,16 @@ pub(crate) fn user() -> Result<()> {
         ));
         return Ok(());
     }
-    let (cargo, binaries, settings) = (of("cargo.json"), of("binaries.json"), of("nextest.toml"));
-    let jobs = runner::jobs();
-    let words = ["--binaries-metadata", &binaries, "--cargo-metadata", &cargo, "--config-file"];
-    let words = [&words[..], &[&settings, "--test-threads", &jobs, "-E", FILTER]].concat();
+    let (cargo, binaries, jobs) = (of("cargo.json"), of("binaries.json"), runner::jobs());
+    let words = ["--binaries-metadata", &binaries, "--cargo-metadata", &cargo];
+    let words = [&words[..], &["--test-threads", &jobs, "--profile", "user"]].concat();
     let test = runner::command(Some(&nextest), &words);
     let mut command = as_user(&test.get_program().to_string_lossy());
     command.args(test.get_args()).env(BUILT, "1");
     // Snapshots are looked for here; else insta asks cargo.
     command.env("INSTA_WORKSPACE_ROOT", &root);
     command.env("HOME", &folder).env("TMPDIR", of("tmp")).env_remove("CARGO_HOME");
-    let (count, _) = ran(Some(&of("store/default/junit.xml")), &mut command);
+    let (count, _) = ran(Some(&of("junit.xml")), &mut command);
     println!("[test-user] {} passed, {} skipped", count.passed, count.skipped);
     if count.failed.is_empty() { Ok(()) } else { bail!("{}", count.failed.join("\n")) }
 }
