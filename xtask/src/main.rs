@@ -76,7 +76,7 @@ const TASKS: &[Task] = &[
     ),
     Task {
         name: "test",
-        about: "Run every test, and `pagelab check` on the newest kernel; takes cargo-nextest's words",
+        about: "Run every test, and `pagelab check` on the newest kernel; takes nextest's words",
         arguments: test::arguments,
         run: test::test,
     },

@@ -306,7 +306,8 @@ mod tests {
     fn a_record_is_of_one_row() {
         let case = |more: Value| {
             let mut case = json!({ "kind": "write", "page": "4k", "parameters": "mitigations=off",
-                                   "group": "root", "size": "512k", "boots": "1", "stepped": "off" });
+                                   "group": "root", "size": "512k", "boots": "1",
+                                   "stepped": "off" });
             case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             let record = json!({ "case": case });
             let rows = ROWS.iter().filter(|row| row.has(&record)).map(|row| row.name);
