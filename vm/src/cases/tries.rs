@@ -25,7 +25,7 @@ pub(crate) const HOLD: &str = "__hold";
 /// Bytes of each kind that it holds, and for how many seconds: the next where no look has found its
 /// pages yet. An emulated machine may be too slow to look before, and beside others to look at all.
 const HELD: usize = 8 << 20;
-const WAITS_S: [&str; 4] = ["4", "16", "64", "256"];
+const WAITS_S: [&str; 5] = ["2", "8", "32", "128", "512"];
 
 /// Holds anonymous and shared memory for a moment.
 pub(crate) fn hold(seconds: &str) -> Result<()> {

@@ -23,10 +23,11 @@ mod summary;
 mod table;
 mod verdict;
 
-use std::{cmp::Reverse, env, fs};
+use std::{cmp::Reverse, env, fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use rustix::system::sysinfo;
 
 pub(crate) use self::{boot::LOGS, summary::CheckedBoot};
 use self::{
@@ -46,8 +47,17 @@ const IN_TEST: &str = "check/everything@newest";
 /// What to do where the lane lacks something.
 const CURE: &str = "run `cargo xtask vm` once as root, on Debian, with a network";
 
-/// Machines that run at once. Each has two processors of which one is busy as a rule.
-const JOBS: usize = 2;
+/// Memory of this machine for each emulated one: most have 3 GiB, of which QEMU takes what is touched.
+const MEMORY_PER_JOB: u64 = 4 << 30;
+
+/// Machines that run at once, where nobody says: they wait for a quarter of their time, so that
+/// there is one more than processors.
+fn jobs() -> usize {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let memory = sysinfo();
+    let fit = memory.totalram * u64::from(memory.mem_unit) / MEMORY_PER_JOB;
+    (processors + 1).min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
+}
 
 /// What the task takes.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
@@ -86,8 +96,7 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
                     Ok(jobs) if jobs > 0 => Ok(jobs),
                     _ => Err("a number above 0"),
                 })
-                .default_value(JOBS.to_string())
-                .help("Run this many machines at once"),
+                .help("Run this many machines at once [default: processors + 1]"),
         )
         .arg(
             Arg::new("repeat")
@@ -111,7 +120,7 @@ struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { keep: false, soak: false, update: false, repeat: 1, jobs: JOBS }
+        Self { keep: false, soak: false, update: false, repeat: 1, jobs: jobs() }
     }
 }
 
@@ -137,7 +146,7 @@ pub(crate) fn vm(matches: &ArgMatches) -> Result<()> {
         soak: matches.get_flag("soak") || is_sanitized,
         update: matches.get_flag("update"),
         repeat: *matches.get_one("repeat").context("--repeat has a default")?,
-        jobs: *matches.get_one("jobs").context("--jobs has a default")?,
+        jobs: matches.get_one("jobs").copied().unwrap_or_else(jobs),
     };
     lane(&asked, options)
 }
@@ -243,7 +252,8 @@ fn run(
     let lane = Lane::new(programs, supplies, built.modules, expected, options)?;
     let mut boots = table::boots(&cases, asked);
     // The long ones first: no processor is long without work at the end.
-    boots.sort_by_key(|boot| Reverse(boot.cases.len()));
+    let is_long = |boot: &table::Boot| boot.cases.iter().any(|case| case == CHECK);
+    boots.sort_by_key(|boot| Reverse((is_long(boot), boot.cases.len())));
     let rounds = 0..options.repeat;
     let rounds = rounds.flat_map(|round| boots.iter().map(move |boot| Run::Boot(round, boot)));
     let paths = paths.iter().map(|(kernel, rows)| Run::Path(kernel, rows));
