@@ -47,7 +47,7 @@ const IN_TEST: &str = "check/everything@newest";
 /// What to do where the lane lacks something.
 const CURE: &str = "run `cargo xtask vm` once as root, on Debian, with a network";
 
-/// Memory of this machine for each emulated one: most have 3 GiB, of which QEMU takes what is touched.
+/// Memory of this machine for each emulated one: most have 3 GiB, and QEMU takes what is touched.
 const MEMORY_PER_JOB: u64 = 4 << 30;
 
 /// Machines that run at once, where nobody says: they wait for a quarter of their time, so that
