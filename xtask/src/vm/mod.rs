@@ -68,13 +68,16 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
     let list = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_delimiter(',').action(ArgAction::Append).help(help)
     };
+    let filter = |text: &str| match text.split_once('@') {
+        Some((_, kernel)) if !KERNELS.contains(&kernel) => {
+            Err(format!("no kernel is called {kernel}: {}", KERNELS.join(", ")))
+        }
+        _ => Ok(text.to_owned()),
+    };
+    let about = "Run cases with one of these in their name; NAME@KERNEL is a case on one kernel";
     command
-        .arg(
-            Arg::new("filter").num_args(0..).help(
-                "Run cases with one of these in their name; NAME@KERNEL is a case on one kernel",
-            ),
-        )
-        .arg(list("except", "Leave out such cases"))
+        .arg(Arg::new("filter").num_args(0..).value_parser(filter).help(about))
+        .arg(list("except", "Leave out such cases").value_parser(filter))
         .arg(list("kernel", "Boot these kernels only").value_parser(KERNELS))
         .arg(list("machine", "Build these machines only").value_parser(machines))
         .arg(flag("list", "Print cases and machines; boot nothing"))
@@ -275,6 +278,9 @@ mod tests {
         assert_eq!(kernels, ["6.1", "newest"]);
         assert_eq!(matches.get_one("repeat"), Some(&60_u32));
         assert!(parse(&["--kernel", "5.10"]).is_err());
+        assert!(parse(&["--except", "check/everything@6.1"]).is_ok());
+        assert!(parse(&["--except", "check/everything@5.10"]).is_err());
+        assert!(parse(&["check/everything@"]).is_err());
         assert!(parse(&["--sanitize", "--kernel", "6.1"]).is_err());
         assert!(parse(&["--machine", "microvm"]).is_err());
         assert!(parse(&["--repeat", "0"]).is_err());
