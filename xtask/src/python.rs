@@ -29,7 +29,7 @@ const RECORDS: &str = "records/pages.jsonl.xz";
 /// Whether to test what is built.
 pub(crate) fn arguments(command: clap::Command) -> clap::Command {
     let only = Arg::new("only-build").long("only-build").action(ArgAction::SetTrue);
-    command.arg(only.help("Leave the wheel in target/python/wheels and test nothing"))
+    command.arg(only.help("Leave an optimised wheel in target/python/wheels and test nothing"))
 }
 
 /// Builds the wheel, then uses it alone, then with everything that it is tested with.
@@ -38,11 +38,12 @@ pub(crate) fn arguments(command: clap::Command) -> clap::Command {
 /// while tests wait for what they killed: two processors have something to do throughout.
 pub(crate) fn python(matches: &ArgMatches) -> Result<()> {
     if matches.get_flag("only-build") {
-        return build().map(drop);
+        return build(&["--release", "--target-dir", FOLDER]).map(drop);
     }
     let (wheel, environments) = thread::scope(|scope| {
         let environments = scope.spawn(environments);
-        let wheel = build().and_then(|wheel| {
+        // Not optimised, in our target folder: most of it is compiled already.
+        let wheel = build(&["--target-dir", "target"]).and_then(|wheel| {
             run("python", cargo("build").args(["--package", "pagelab"]))?;
             Ok(wheel)
         });
@@ -107,17 +108,16 @@ fn check(tests: &Environment) -> Result<()> {
     Ok(())
 }
 
-/// The wheel, and nothing else in its folder.
-fn build() -> Result<PathBuf> {
+/// The wheel of a profile, and nothing else in its folder.
+fn build(profile: &[&str]) -> Result<PathBuf> {
     let builds = Environment::known("build")?;
     run("python", builds.pip([]).arg(MATURIN))?;
     let wheels = Path::new(FOLDER).join("wheels");
     if wheels.exists() {
         fs::remove_dir_all(&wheels).context("removing old wheels")?;
     }
-    let mut maturin = builds.python(["-m", "maturin", "build", "--release", "--locked"]);
-    maturin.args(["--manifest-path", "python/Cargo.toml", "--target-dir", FOLDER, "--out"]);
-    run("python", maturin.arg(&wheels))?;
+    let mut maturin = builds.python(["-m", "maturin", "build", "--locked", "--manifest-path"]);
+    run("python", maturin.arg("python/Cargo.toml").args(profile).arg("--out").arg(&wheels))?;
     let mut made = fs::read_dir(&wheels).context("reading the wheels")?;
     let wheel = made.next().context("maturin left no wheel")??.path();
     let bytes = fs::metadata(&wheel)?.len();

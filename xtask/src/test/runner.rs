@@ -27,24 +27,17 @@ pub(super) fn nextest() -> Option<PathBuf> {
 
 /// The command that runs every test but those in comments, or what `more` narrows that to.
 pub(super) fn command(nextest: Option<&Path>, more: &[impl AsRef<OsStr>]) -> Command {
-    let mut command = match nextest {
-        Some(nextest) => {
-            // A program that a script starts in the background ignores SIGINT, and so would every
-            // process that a test ends by it.
-            let mut command = program("env", ["--default-signal=HUP,INT,QUIT,USR1,USR2"]);
-            command.arg(nextest).args(["nextest", "run"]);
-            command
-        }
-        None => cargo("test"),
-    };
-    let narrowed = more.iter().map(|word| word.as_ref().to_string_lossy()).any(|word| {
-        word.starts_with("-p") || word.starts_with("--package") || word.starts_with("--binaries")
-    });
-    if !narrowed {
-        command.arg("--workspace");
+    let mut command = cargo("test");
+    command.arg("--no-fail-fast");
+    if let Some(nextest) = nextest {
+        // A program that a script starts in the background ignores SIGINT, and so would every
+        // process that a test ends by it.
+        command = program("env", ["--default-signal=HUP,INT,QUIT,USR1,USR2"]);
+        command.arg(nextest).args(["nextest", "run"]);
     }
-    if nextest.is_none() {
-        command.arg("--no-fail-fast");
+    let mut words = more.iter().map(|word| word.as_ref().to_string_lossy());
+    if !words.any(|word| ["-p", "--package", "--binaries"].iter().any(|of| word.starts_with(of))) {
+        command.arg("--workspace");
     }
     command.args(more);
     command

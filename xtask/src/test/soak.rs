@@ -1,8 +1,7 @@
 //! `cargo xtask soak`: the tests again and again, on a machine that is kept busy on purpose, and
 //! those whose verdict a busy host can change.
 //!
-//! A test of the second sort is marked `#[ignore = "soak: REASON"]`; CI does not run it. Busy loops
-//! are threads of this program, so they end with it.
+//! A test of the second sort is marked `#[ignore = "soak: REASON"]`; CI does not run it.
 
 use std::thread;
 
@@ -17,18 +16,13 @@ use crate::{
 
 /// What the task takes.
 pub(crate) fn arguments(command: Command) -> Command {
-    let number = |name: &'static str, least: i64, usual: &'static str, help: &'static str| {
-        let range = value_parser!(u32).range(least..);
-        Arg::new(name)
-            .long(name)
-            .value_name("N")
-            .value_parser(range)
-            .default_value(usual)
-            .help(help)
+    let number = |name: &'static str, usual: &'static str, help: &'static str| {
+        let arg = Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u32));
+        arg.default_value(usual).help(help)
     };
     command
-        .arg(number("times", 1, "5", "Run the tests N times"))
-        .arg(number("busy", 0, "0", "Keep N processors busy meanwhile"))
+        .arg(number("times", "5", "Run the tests N times"))
+        .arg(number("busy", "0", "Keep N processors busy meanwhile"))
         .arg(Arg::new("filter").num_args(0..).help("Run tests with one of these in their name"))
 }
 
@@ -39,11 +33,8 @@ pub(crate) fn soak(matches: &ArgMatches) -> Result<()> {
     run("soak", &mut workspace::build())?;
     let nextest = runner::nextest().context("the soak needs cargo-nextest")?;
     for _ in 0..number("busy")? {
-        thread::spawn(|| {
-            loop {
-                std::hint::spin_loop();
-            }
-        });
+        // Ends with this program.
+        thread::spawn(|| (0_u64..).for_each(|_| std::hint::spin_loop()));
     }
     let (jobs, times) = (runner::jobs(), number("times")?);
     let mut words = vec!["--run-ignored", "all", "--test-threads", &jobs];
