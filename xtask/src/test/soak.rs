@@ -34,7 +34,11 @@ pub(crate) fn soak(matches: &ArgMatches) -> Result<()> {
     let nextest = runner::nextest().context("the soak needs cargo-nextest")?;
     for _ in 0..number("busy")? {
         // Ends with this program.
-        thread::spawn(|| (0_u64..).for_each(|_| std::hint::spin_loop()));
+        thread::spawn(|| {
+            loop {
+                std::hint::spin_loop();
+            }
+        });
     }
     let (jobs, times) = (runner::jobs(), number("times")?);
     let mut words = vec!["--run-ignored", "all", "--test-threads", &jobs];

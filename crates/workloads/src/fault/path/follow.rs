@@ -79,10 +79,9 @@ struct Frame {
 /// between two switches is shows in its first call.
 fn away(runs: &[Run], symbols: &Symbols) -> Vec<bool> {
     let mut away = vec![false; runs.len()];
-    let is_switch = |run: &Run| {
-        run.start >= KERNEL && symbols.name(run.start) == SWITCH && symbols.begins(run.start)
-    };
-    let switches: Vec<usize> = (0..runs.len()).filter(|at| is_switch(&runs[*at])).collect();
+    let switch = symbols.address(SWITCH);
+    let switches: Vec<usize> =
+        (0..runs.len()).filter(|at| Some(runs[*at].start) == switch).collect();
     let stack = |run: &&Run| run.start >= KERNEL && run.stack != 0;
     let Some(first) = switches.first() else { return away };
     let mine = runs[..*first].iter().rev().find(stack).map(|run| run.stack);
@@ -97,6 +96,49 @@ fn away(runs: &[Run], symbols: &Symbols) -> Vec<bool> {
     away
 }
 
+/// What is known of an address of the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Index of its function's name.
+    function: usize,
+    /// Whether an interrupt, or an exception within one, enters the kernel here.
+    interrupt: bool,
+    exception: bool,
+}
+
+/// Functions by their number, and addresses: a path comes by the same ones again and again.
+#[derive(Debug)]
+struct Functions<'a> {
+    symbols: &'a Symbols,
+    names: Vec<String>,
+    numbers: HashMap<String, usize>,
+    known: HashMap<u64, Place>,
+}
+
+impl<'a> Functions<'a> {
+    fn new(symbols: &'a Symbols) -> Self {
+        let (numbers, known) = (HashMap::new(), HashMap::new());
+        Self { symbols, names: Vec::new(), numbers, known }
+    }
+
+    fn at(&mut self, address: u64) -> Place {
+        if let Some(place) = self.known.get(&address) {
+            return *place;
+        }
+        let name = self.symbols.name(address);
+        let is_entry = self.symbols.begins(address) || name == ENTRIES[0];
+        let interrupt = is_entry && ENTRIES.iter().any(|start| name.starts_with(start));
+        let exception = is_entry && name.starts_with(EXCEPTION);
+        let function = *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            self.names.len() - 1
+        });
+        let place = Place { function, interrupt, exception };
+        self.known.insert(address, place);
+        place
+    }
+}
+
 /// What tells the runs of interrupts from those that they came into.
 #[derive(Debug, Default)]
 struct Cut {
@@ -105,15 +147,10 @@ struct Cut {
 }
 
 impl Cut {
-    /// Whether a run is an interrupt's.
-    fn takes(&mut self, run: &Run, symbols: &Symbols) -> bool {
-        if run.start >= KERNEL {
-            let name = symbols.name(run.start);
-            let is_entry = symbols.begins(run.start) || name == ENTRIES[0];
-            let enters = ENTRIES.iter().any(|start| name.starts_with(start))
-                || (self.depth > 0 && name.starts_with(EXCEPTION));
-            self.depth += usize::from(is_entry && enters);
-        }
+    /// Whether a run is an interrupt's; where it is the kernel's, its place.
+    fn takes(&mut self, run: &Run, place: Option<Place>) -> bool {
+        let enters = place.is_some_and(|at| at.interrupt || (self.depth > 0 && at.exception));
+        self.depth += usize::from(enters);
         let is_mine = self.depth > 0;
         if run.end == End::Resumes {
             self.depth = self.depth.saturating_sub(1);
@@ -124,8 +161,7 @@ impl Cut {
 
 /// Follows a path.
 pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
-    let mut names: Vec<String> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut functions = Functions::new(symbols);
     let mut stacks: HashMap<Vec<usize>, Counts> = HashMap::new();
     let mut own: BTreeMap<usize, Counts> = BTreeMap::new();
     let mut folded = Folded::default();
@@ -139,21 +175,17 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
             folded.away += run.counts;
             continue;
         }
-        if cut.takes(run, symbols) {
+        let place = (run.start >= KERNEL).then(|| functions.at(run.start));
+        if cut.takes(run, place) {
             folded.interrupted += run.counts;
             continue;
         }
-        if run.start < KERNEL {
+        let Some(Place { function, .. }) = place else {
             folded.user += run.counts;
             frames.clear();
             before = None;
             continue;
-        }
-        let name = symbols.name(run.start);
-        let function = *known.entry(name).or_insert_with_key(|name| {
-            names.push(name.clone());
-            names.len() - 1
-        });
+        };
         let end = before.map(|run| run.start.wrapping_add(run.bytes));
         let returned = frames.iter().rposition(|frame| frame.back == Some(run.start));
         if before.is_some_and(|run| run.end == End::Calls) && frames.len() < DEPTH_MAX {
@@ -166,7 +198,7 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
             None => frames.push(Frame { function, back: None }),
         }
         before = Some(run);
-        if frames.iter().any(|frame| names[frame.function] == SCHEDULES) {
+        if frames.iter().any(|frame| functions.names[frame.function] == SCHEDULES) {
             folded.away += run.counts;
             continue;
         }
@@ -176,6 +208,7 @@ pub(super) fn follow(runs: &[Run], symbols: &Symbols) -> Folded {
         folded.total += run.counts;
         lines.extend(run.start >> LINE..=(run.start.wrapping_add(run.bytes.max(1) - 1)) >> LINE);
     }
+    let names = functions.names;
     let joined = |stack: Vec<usize>| {
         let names: Vec<&str> = stack.into_iter().map(|function| names[function].as_str()).collect();
         names.join(";")

@@ -38,6 +38,11 @@ impl Symbols {
         self.0.binary_search_by_key(&at, |(address, _)| *address).is_ok()
     }
 
+    /// Where a function begins.
+    pub(super) fn address(&self, of: &str) -> Option<u64> {
+        self.0.iter().find(|(_, name)| name == of).map(|(address, _)| *address)
+    }
+
     /// The function that an address lies in; without names, its address in pieces of 4 KiB.
     pub(super) fn name(&self, at: u64) -> String {
         let behind = self.0.partition_point(|(address, _)| *address <= at);
@@ -65,6 +70,7 @@ mod tests {
         let names = [0x20, 0x2f, 0x30, 0x41].map(|at| symbols.name(at));
         assert_eq!(names, ["a", "a", "b", "a"]);
         assert_eq!(symbols.name(8), "0x0");
+        assert_eq!((symbols.address("b"), symbols.address("c")), (Some(0x30), None));
         assert!(symbols.begins(0x20) && !symbols.begins(0x21));
         assert!(Symbols::read("0 T a;").is_empty());
     }
