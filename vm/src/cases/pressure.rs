@@ -59,7 +59,7 @@ pub(super) fn memcg(guest: &Guest) -> Result<Verdict> {
     let before = text(CONTROL)?;
     ensure!(!before.contains("memory"), "the controller is on already: {before}");
     let pages = format!("4k,{}", pages(guest));
-    let case = [("pressure", "memcg"), ("page", &pages), ("size", "32m"), ("rounds", "2")];
+    let case = [("pressure", "memcg"), ("page", &pages), ("size", "16m"), ("rounds", "2")];
     let mut fell_back = 0;
     // Where the root gives the controller to nobody, and where it does.
     for given in [false, true] {
