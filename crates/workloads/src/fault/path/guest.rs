@@ -90,8 +90,8 @@ fn conduct(child: &str) -> Result<Value, String> {
             mounted.map_err(|error| error.to_string())?;
         }
     }
-    // A page that is marked for a hint is not present, and no emulator reads a message there. A case
-    // about hints sets it for itself; a kernel without it has no such page.
+    // A page that is marked for a hint is not present, and no emulator reads a message there. What
+    // measures hints turns it on for itself; a kernel without it has no such page.
     let _ = fs::write("/proc/sys/kernel/numa_balancing", "0");
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let release = read("/proc/sys/kernel/osrelease");
