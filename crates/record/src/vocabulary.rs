@@ -247,6 +247,10 @@ pub mod table {
     /// How the tables of whole stacks begin; the functions follow, the outermost first, with `;`
     /// between.
     pub const STACK: &str = "stack/";
+    /// How the kind ends of faults that waited for something that another had begun.
+    pub const WAITING: &str = "-waiting";
+    /// How the tables begin of call sites that gave touched pages back; the call follows.
+    pub const RELEASE: &str = "release/";
     /// Pages of a program that were walked to within windows of time.
     pub const WALKS: &str = "walks";
     /// How the tables begin that say after how many other pages a page was used again; the page
@@ -260,6 +264,8 @@ pub mod knob {
 
     pub const POPULATE: &str = "populate";
     pub const MALLOC_THP: &str = "malloc-thp";
+    pub const KEEP: &str = "keep";
+    pub const SHMEM_THP: &str = "shmem-thp";
 
     const PAGE: &str = "page-";
 

@@ -21,6 +21,13 @@ pub fn loads_keep_thp() -> bool {
         || since(&read("/proc/sys/kernel/osrelease"), (6, 13))
 }
 
+/// Whether memory that is mapped with `MAP_STACK` has no larger pages: since Linux 6.7 (commit
+/// c4608d1bf7c6).
+pub fn stacks_deny_thp() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    since(&release, (6, 7))
+}
+
 /// Whether a kernel's release is of a version or later.
 fn since(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse().ok());

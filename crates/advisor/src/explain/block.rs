@@ -97,6 +97,8 @@ pub struct Block {
     zero: Pages,
     /// Pages that are there.
     seen: Pages,
+    /// Pages of its own that it has shared since a fork.
+    shared: Pages,
     /// For each size, the pages that were taken away from a window that stayed; most blocks have
     /// none.
     gone: Option<Box<[Pages; SIZES.len()]>>,
@@ -120,9 +122,20 @@ impl Block {
         (self.zero.has(page), self.seen.has(page))
     }
 
+    /// Whether a page had a first touch, ever.
+    pub fn was_touched(&self, page: u64) -> bool {
+        self.touched.has(page)
+    }
+
+    /// Pages that are there.
+    pub fn present(&self) -> u64 {
+        self.seen.count(0, PAGES)
+    }
+
     /// A fault that brought no base page for a first touch; `zero` if it is the zero page now.
     pub fn other(&mut self, page: u64, zero: bool) {
         self.seen.set(page, true);
+        self.shared.set(page, false);
         for gone in self.gone.iter_mut().flat_map(|gone| gone.iter_mut()) {
             gone.set(page, false);
         }
@@ -230,6 +243,7 @@ impl Block {
         for page in start..end {
             self.seen.set(page, false);
             self.zero.set(page, false);
+            self.shared.set(page, false);
         }
         for (index, size) in SIZES.into_iter().enumerate() {
             for first in (start / size * size..end).step_by(width(size)) {
@@ -250,9 +264,17 @@ impl Block {
         };
     }
 
-    /// The same pages in another process, which has touched none.
+    /// Whether a page is shared since a fork, as far as this process is concerned.
+    pub fn is_shared(&self, page: u64) -> bool {
+        self.shared.has(page)
+    }
+
+    /// The same pages in another process, which has touched none; both share their own.
     #[must_use]
-    pub fn copy(&self) -> Self {
+    pub fn copy(&mut self) -> Self {
+        for ((shared, seen), zero) in self.shared.0.iter_mut().zip(self.seen.0).zip(self.zero.0) {
+            *shared |= seen & !zero;
+        }
         Self { touched: Pages::default(), ever: Windows::default(), ..self.clone() }
     }
 

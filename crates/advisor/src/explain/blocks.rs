@@ -9,7 +9,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    ops::AddAssign,
+    ops::{AddAssign, Range},
 };
 
 pub use super::block::SIZES;
@@ -26,6 +26,8 @@ use super::{
 pub struct Blocks {
     touched: HashMap<(u32, u64), ((Place, Owner), Block)>,
     counts: Densities,
+    /// Processes that came from one by forks, by that one.
+    families: HashMap<u32, u32>,
     /// Whether a block that was only loaded from can still become one page.
     loads_keep: bool,
 }
@@ -42,6 +44,8 @@ pub struct Density {
     pub pages: u64,
     /// Of the first touches, those in memory that may have no larger pages.
     pub denied: u64,
+    /// Of the first touches, those of a page that was touched before and given back.
+    pub again: u64,
     /// Pages that came one by one and lie in a block of 2 MiB in the end.
     pub late: u64,
     /// The blocks of 2 MiB in which they lie.
@@ -74,6 +78,7 @@ impl AddAssign<&Density> for Density {
         self.faults += other.faults;
         self.pages += other.pages;
         self.denied += other.denied;
+        self.again += other.again;
         self.late += other.late;
         self.late_blocks += other.late_blocks;
         for (whole, other) in self.by_size.iter_mut().zip(&other.by_size) {
@@ -94,7 +99,8 @@ impl Blocks {
         Self { loads_keep: allowed::loads_keep_thp(), ..Self::default() }
     }
 
-    /// What was seen of a page: whether it is the zero page, and whether it is there at all.
+    /// What was seen of a page: whether it is the zero page or the file's, and whether it is there
+    /// at all.
     pub fn page(&self, pid: u32, address: u64) -> (bool, bool) {
         let block = self.touched.get(&(pid, address >> 21));
         block.map_or((false, false), |(_, block)| block.page(page_of(address)))
@@ -116,6 +122,8 @@ impl Blocks {
         let (spared, came) = match kind {
             Kind::Read => (block.read(page, extent), false),
             Kind::ZeroWrite => block.rewrite(page),
+            // The page of the file.
+            Kind::FileMinor | Kind::FileMajor => return block.other(page, true),
             _ => return block.other(page, false),
         };
         if !came && !spared.contains(&true) {
@@ -140,6 +148,7 @@ impl Blocks {
     ) {
         let page = page_of(address);
         let block = self.block(pid, address, area, Some(owner));
+        let is_again = block.was_touched(page);
         let fates = match area {
             Some(area) if allowed => {
                 Some(block.first(page, extent_of(area, address), !area.untold))
@@ -153,6 +162,7 @@ impl Blocks {
         let density = self.counts.entry((place, owner)).or_default();
         density.faults += 1;
         density.denied += u64::from(area.is_some() && !allowed);
+        density.again += u64::from(is_again);
         for (whole, fate) in density.by_size.iter_mut().zip(fates.into_iter().flatten()) {
             whole.faults += u64::from(matches!(fate, Fate::Whole | Fate::Covered));
             whole.waves += u64::from(fate == Fate::Whole);
@@ -174,19 +184,27 @@ impl Blocks {
         block
     }
 
-    /// A process gave pages back; where it unmapped them, with their page tables and from these
-    /// mappings.
-    pub fn take(&mut self, pid: u32, (start, end): (u64, u64), unmapped: Option<&Places>) {
+    /// Whether nothing is known to be in the 2 MiB around an address.
+    pub fn is_untouched(&self, pid: u32, address: u64) -> bool {
+        self.touched.get(&(pid, address >> 21)).is_none_or(|(_, block)| block.present() == 0)
+    }
+
+    /// A process gave pages back, so many of which were there; where it unmapped them, with their
+    /// page tables and from these mappings.
+    pub fn take(&mut self, pid: u32, (start, end): (u64, u64), unmapped: Option<&Places>) -> u64 {
         let (start, end) = (start >> 12, end.saturating_add(4095) >> 12);
         let within = |at: u64| -> Extent {
             let base = at * PAGES;
             (start.saturating_sub(base).min(PAGES), end.saturating_sub(base).min(PAGES))
         };
-        let take = |at: u64, block: &mut Block| {
+        let mut pages = 0;
+        let mut take = |at: u64, block: &mut Block| {
             if let Some(places) = unmapped {
                 block.lay_whole |= lies_whole(places.find(pid, at << 21), at);
             }
+            let before = block.present();
             block.take(within(at), unmapped.is_some());
+            pages += before - block.present();
         };
         let blocks = start / PAGES..end.div_ceil(PAGES);
         // Whichever are fewer: the blocks of the range, or those that anything is known of.
@@ -203,20 +221,59 @@ impl Blocks {
                 }
             }
         }
+        pages
+    }
+
+    /// Pages of a process lie at other addresses now, as far as they were there.
+    pub fn shift(&mut self, pid: u32, from: Range<u64>, to: u64) {
+        let shifted = |page: u64| to.wrapping_add((page << 12).wrapping_sub(from.start));
+        let (first, last) = (from.start >> 12, from.end >> 12);
+        let blocks = (first / PAGES..last.div_ceil(PAGES)).filter_map(|at| {
+            Some((at * PAGES, *self.touched.get(&(pid, at)).map(|(whose, _)| whose)?))
+        });
+        let mut pages = Vec::new();
+        for (base, whose) in blocks.collect::<Vec<_>>() {
+            for page in base.max(first)..(base + PAGES).min(last) {
+                let (zero, seen) = self.page(pid, page << 12);
+                if seen {
+                    pages.push((shifted(page), zero, whose));
+                }
+            }
+        }
+        for (address, zero, whose) in pages {
+            let new = || (whose, Block::default());
+            let (_, block) = self.touched.entry((pid, address >> 21)).or_insert_with(new);
+            block.other(page_of(address), zero);
+        }
     }
 
     /// A process has what its parent had.
     pub fn fork(&mut self, pid: u32, parent: u32) {
-        let of_parent = self.touched.iter().filter(|((owner, _), _)| *owner == parent);
+        let of_parent = self.touched.iter_mut().filter(|((owner, _), _)| *owner == parent);
         let copies: Vec<_> = of_parent
             .map(|((_, at), (whose, block))| ((pid, *at), (*whose, block.copy())))
             .collect();
         self.touched.extend(copies);
+        let family = *self.families.entry(parent).or_insert(parent);
+        self.families.insert(pid, family);
+    }
+
+    /// Whether a page that a process shared at a fork is shared still: another process of its
+    /// family has not stored to it, nor given it back; `None` where nobody knows.
+    pub fn is_shared(&self, pid: u32, address: u64) -> Option<bool> {
+        let is_shared = |pid: u32| {
+            let block = self.touched.get(&(pid, address >> 21));
+            block.is_some_and(|(_, block)| block.is_shared(page_of(address)))
+        };
+        let family = self.families.get(&pid).filter(|_| is_shared(pid))?;
+        let mut others = self.families.iter().filter(|(other, of)| *of == family && **other != pid);
+        Some(others.any(|(other, _)| is_shared(*other)))
     }
 
     /// A process ends, or becomes another program, with these mappings.
     pub fn end(&mut self, pid: u32, places: &Places) {
-        let Self { touched, counts, .. } = self;
+        let Self { touched, counts, families, .. } = self;
+        families.remove(&pid);
         touched.retain(|(owner, at), (whose, block)| {
             if *owner == pid {
                 count(block, places.find(pid, *at << 21), *at, counts.entry(*whose).or_default());
@@ -231,7 +288,8 @@ impl Blocks {
             let area = places.find(*pid, *at << 21);
             count(block, area, *at, self.counts.entry(*whose).or_default());
         }
-        self.counts.retain(|_, density| density.faults > 0);
+        let is_any = |whole: &Whole| whole.reads + whole.rewrites > 0;
+        self.counts.retain(|_, density| density.faults > 0 || density.by_size.iter().any(is_any));
         self.counts
     }
 }

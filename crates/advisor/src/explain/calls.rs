@@ -7,11 +7,14 @@
 use pagelab_sys::counts::perf::tracefs::Tracepoint;
 
 /// The tracepoints, which take root and `CONFIG_FTRACE_SYSCALLS`.
-pub const POINTS: [&str; 4] = [
+pub const POINTS: [&str; 7] = [
     "syscalls:sys_enter_madvise",
     "syscalls:sys_enter_munmap",
     "syscalls:sys_enter_brk",
     "syscalls:sys_enter_prctl",
+    "syscalls:sys_enter_mmap",
+    "syscalls:sys_enter_mremap",
+    "syscalls:sys_exit_mremap",
 ];
 
 /// One such call.
@@ -27,6 +30,12 @@ pub enum Call {
     Break(u64),
     /// The process may have larger pages, or not.
     Thp(bool),
+    /// What the thread maps next is a stack.
+    Stack,
+    /// What lies here, from one address to another, becomes so many bytes elsewhere...
+    Move(u64, u64, u64),
+    /// ...from this address on; `None` where the kernel refused.
+    Moved(Option<u64>),
 }
 
 const MADV_DONTNEED: u64 = 4;
@@ -34,15 +43,32 @@ const MADV_HUGEPAGE: u64 = 14;
 const MADV_NOHUGEPAGE: u64 = 15;
 const MADV_DONTNEED_LOCKED: u64 = 24;
 const PR_SET_THP_DISABLE: u64 = 41;
+const MAP_FIXED: u64 = 0x10;
+const MAP_STACK: u64 = 0x2_0000;
+const MREMAP_DONTUNMAP: u64 = 4;
+/// Addresses of programs end below this; an error of a call is above.
+const ADDRESSES: u64 = 1 << 63;
 
 impl Call {
+    /// What it is called, where it gives pages back.
+    pub fn gives_back(self) -> Option<&'static str> {
+        match self {
+            Self::Release(..) => Some("MADV_DONTNEED"),
+            Self::Unmap(..) => Some("munmap"),
+            Self::Break(_) => Some("brk"),
+            _ => None,
+        }
+    }
+
     /// Reads a sample of one of [`POINTS`]; `None` for a call that changes nothing here.
     pub fn of(point: &Tracepoint, raw: &[u8]) -> Option<Self> {
         let field = |name| point.field(raw, name);
-        match point.name.rsplit("sys_enter_").next()? {
-            "madvise" => {
-                let (start, length) = (field("start")?, field("len_in")?);
-                let end = start.checked_add(length)?.checked_next_multiple_of(4096)?;
+        let range = |start: u64, length: u64| {
+            Some((start, start.checked_add(length)?.checked_next_multiple_of(4096)?))
+        };
+        match point.name.strip_prefix("syscalls:sys_")? {
+            "enter_madvise" => {
+                let (start, end) = range(field("start")?, field("len_in")?)?;
                 match field("behavior")? {
                     MADV_HUGEPAGE => Some(Self::Advise(start, end, true)),
                     MADV_NOHUGEPAGE => Some(Self::Advise(start, end, false)),
@@ -50,17 +76,31 @@ impl Call {
                     _ => None,
                 }
             }
-            "munmap" => {
-                let (start, length) = (field("addr")?, field("len")?);
-                let end = start.checked_add(length)?.checked_next_multiple_of(4096)?;
+            "enter_munmap" => {
+                let (start, end) = range(field("addr")?, field("len")?)?;
                 Some(Self::Unmap(start, end))
             }
-            "brk" => {
+            // In place of whatever was there.
+            "enter_mmap" if field("flags")? & MAP_FIXED != 0 => {
+                let (start, end) = range(field("addr")?, field("len")?)?;
+                Some(Self::Unmap(start, end))
+            }
+            "enter_mmap" if field("flags")? & MAP_STACK != 0 => Some(Self::Stack),
+            // What stays mapped as well is another mapping, which nothing tells of.
+            "enter_mremap" if field("flags")? & MREMAP_DONTUNMAP == 0 => {
+                let (start, end) = range(field("addr")?, field("old_len")?)?;
+                Some(Self::Move(start, end, field("new_len")?.checked_next_multiple_of(4096)?))
+            }
+            "exit_mremap" => {
+                let start = field("ret")?;
+                Some(Self::Moved(Some(start).filter(|start| *start < ADDRESSES)))
+            }
+            "enter_brk" => {
                 let end = field("brk")?.checked_next_multiple_of(4096)?;
                 (end > 0).then_some(Self::Break(end))
             }
             // With flags (since Linux 6.18) memory that is advised may still have them.
-            "prctl" if field("option")? == PR_SET_THP_DISABLE => {
+            "enter_prctl" if field("option")? == PR_SET_THP_DISABLE => {
                 Some(Self::Thp(field("arg2")? == 0 || field("arg3")? != 0))
             }
             _ => None,
@@ -93,6 +133,12 @@ mod tests {
         assert_eq!(advise(15), Some(Call::Advise(start, end, false)));
         assert_eq!(advise(4), Some(Call::Release(start, end)));
         assert_eq!(advise(8), None, "freed pages are there until somebody needs them");
+        let mmap = |flags| call("mmap", &["addr", "len", "flags"], &[0x1000, 0x1000, flags]);
+        assert_eq!(mmap(0x32), Some(Call::Unmap(0x1000, 0x2000)), "in place of what was there");
+        assert_eq!((mmap(0x22), mmap(0x2_0022)), (None, Some(Call::Stack)));
+        let fields = ["addr", "old_len", "new_len", "flags"];
+        let moved = call("mremap", &fields, &[0x1000, 0x1000, 0x3000, 1]);
+        assert_eq!(moved, Some(Call::Move(0x1000, 0x2000, 0x3000)));
         let unmap = call("munmap", &["addr", "len"], &[0x1000, 0x1000]);
         assert_eq!(unmap, Some(Call::Unmap(0x1000, 0x2000)));
         assert_eq!(call("munmap", &["addr", "len"], &[u64::MAX, 2]), None);

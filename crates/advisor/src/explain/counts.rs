@@ -49,10 +49,10 @@ counts! {
     kernel in "count",
     /// Of them, those that also allocated pages of page table.
     tables in "count",
-    /// Of them, those whose kind was assumed.
-    assumed in "count",
-    /// Of them, those of which only the address was told, taken to be as the last ones there.
+    /// Of them, those told in brief: their call sites are taken to be those of the last ones there.
     brief in "count",
+    /// Of them, those whose kind or size is taken to be that of the last ones there.
+    inferred in "count",
     /// Of them, those that met another fault of the same address space on another CPU.
     crowded in "count",
     /// Faults that were in flight together, at most, summed over the crowded ones.
@@ -126,10 +126,16 @@ pub struct Seen {
     pub whole_stacks: bool,
     /// Faults by mapping: kind of place, name, and which of that name.
     pub mappings: BTreeMap<(Place, Rc<str>, u32, u64), Part>,
+    /// From where to where memory without a file lay, by process and where it began.
+    pub extents: HashMap<(u32, u64), (u64, u64)>,
     /// How densely memory was touched.
     pub density: Densities,
+    /// Calls that gave touched pages back, by their name and call site: how many, and the pages.
+    pub releases: HashMap<(&'static str, Vec<Frame>), (u64, u64)>,
     /// Exceptions that no handled fault followed: signals, and faults cut off by the end.
     pub unhandled: u64,
+    /// What kind of memory the last exception was in that ended a thread.
+    pub ended_in: Option<Place>,
     /// Programs that the kernel let nobody watch further, by name; see [`super::tally`].
     pub hidden: Vec<String>,
     /// Faults that were told both ways, when the telling changed: each is counted once.
@@ -154,6 +160,14 @@ impl Seen {
             && firsts.len() < FIRSTS_MAX
         {
             firsts.push(first);
+        }
+    }
+
+    /// Adds a call that gave pages back.
+    pub(super) fn given_back(&mut self, call: &'static str, frames: Vec<Frame>, pages: u64) {
+        if self.releases.len() < SITES_MAX {
+            let (calls, sum) = self.releases.entry((call, frames)).or_default();
+            (*calls, *sum) = (*calls + 1, *sum + pages);
         }
     }
 

@@ -42,8 +42,12 @@ const EVENTS_MAX: usize = 2048;
 
 /// The sources of a session and what each is: what ends a fault stands before what it consists of.
 fn sources() -> (Vec<Source>, Vec<Role>) {
-    let names =
-        ["exceptions:page_fault_user", "exceptions:page_fault_kernel", "kmem:mm_page_alloc"];
+    let names = [
+        "exceptions:page_fault_user",
+        "exceptions:page_fault_kernel",
+        "kmem:mm_page_alloc",
+        "sched:sched_switch",
+    ];
     let names: Vec<&str> = names.into_iter().chain(calls::POINTS).collect();
     let mut points = tracepoints(&names).into_iter();
     // All rings together stay below 128 MiB, however many CPUs there are.
@@ -68,13 +72,18 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
         vec![handled(false, false), handled(true, false), Role::Mappings, handled(false, true)];
     let mut add = |when, point, role: &dyn Fn(_) -> Role, ring_bytes| {
         if let Some(point) = point {
-            roles.push(role(Clone::clone(&point)));
-            sources.push(source(when, Event::Tracepoint(point), false, false, ring_bytes, false));
+            let role = role(Clone::clone(&point));
+            // Whoever gives memory back is told with its callers.
+            let chain = matches!(role, Role::Call(_));
+            roles.push(role);
+            sources.push(source(when, Event::Tracepoint(point), chain, false, ring_bytes, false));
         }
     };
-    add(When::InFull, points.next().flatten(), &Role::Exception, large);
-    add(When::InFull, points.next().flatten(), &Role::Exception, large / 4);
+    // Whether a page was there and whether it was a store says what a fault is: always told.
+    add(When::Always, points.next().flatten(), &Role::Exception, large);
+    add(When::Always, points.next().flatten(), &Role::Exception, large / 4);
     add(When::InFull, points.next().flatten(), &Role::Allocation, large);
+    add(When::Always, points.next().flatten(), &Role::Switch, large / 8);
     for point in points {
         add(When::Always, point, &Role::Call, large / 8);
     }
@@ -142,7 +151,7 @@ impl Eyes {
                 Role::Exception(_) => sight.exceptions = true,
                 Role::Allocation(_) => sight.allocations = true,
                 Role::Call(_) => calls += 1,
-                Role::Handled { .. } | Role::Mappings => (),
+                Role::Handled { .. } | Role::Mappings | Role::Switch(_) => (),
             }
         }
         // One of them alone would not do: what is given back must be told to the end.
@@ -155,14 +164,17 @@ impl Eyes {
     /// Reads what came since the last look.
     pub(crate) fn look(&mut self) {
         let Self { session, tally, .. } = self;
+        tally.look(session.receive());
         session.drain(&mut |record| tally.take(&record));
         let faults = session.samples(MINOR) + session.samples(BRIEF);
         if session.has(BRIEF)
             && session.events() <= EVENTS_MAX
             && let Some(in_full) = self.pace.next(monotonic_raw_ns(), faults)
         {
+            let begin_ns = monotonic_raw_ns();
             // What is told as it was told before is dearer, or less; it is as true.
             let _ = session.tell(in_full);
+            tally.changed(begin_ns, monotonic_raw_ns());
         }
         let room = self.limits.room();
         self.room = self.room.map_or(room, |least| Some(room.map_or(least, |now| now.min(least))));

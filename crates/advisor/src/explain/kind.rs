@@ -1,8 +1,9 @@
 //! Which kind of fault it was: from where it happened and what the kernel said about it.
 //!
 //! The one idea: the kernel's own evidence decides (the error code of the exception, the page that
-//! was allocated for it, whether it waited for I/O), the mapping only says which question to ask.
-//! Where evidence is missing the likeliest kind is taken and the fault counts as assumed.
+//! was allocated for it, whether it waited for I/O; where it tells none of them, what the page
+//! table has there soon after), the mapping only says which question to ask. Where evidence is
+//! missing the kind is unknown.
 //!
 //! Kinds have the names that they have in `fault/latency`, so that a fault of a program finds its
 //! price among measured ones.
@@ -10,6 +11,8 @@
 use std::fmt;
 
 use pagelab_bench::words;
+use pagelab_record::vocabulary::table::WAITING;
+use pagelab_sys::memory::{Page, State};
 
 words! {
     /// What the kernel had to do. Names are those of the parameter `kind`, where it has them.
@@ -38,8 +41,10 @@ words! {
         ShmemMinor = "shmem-minor",
         /// Anonymous memory that was swapped out.
         Swap = "swap",
-        /// None of these, or not to be told.
+        /// None of these.
         Other = "other",
+        /// Not to be told.
+        Unknown = "unknown",
     }
 }
 
@@ -67,6 +72,30 @@ words! {
     }
 }
 
+/// What the allocator said of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocated {
+    /// Nobody told.
+    Untold,
+    /// No page for user memory.
+    Nothing,
+    /// Pages, of this order at most.
+    Order(u32),
+}
+
+/// What a page was before its fault, as far as the faults and calls so far say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Nothing was there.
+    New,
+    /// The zero page, or the page of the file.
+    Original,
+    /// A page of the process.
+    Own,
+    /// The mapping was there before anybody looked.
+    Unknown,
+}
+
 /// What is known of one fault.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,16 +106,20 @@ pub struct Evidence {
     pub major: bool,
     /// The error code of the exception, where the kernel told it.
     pub error: Option<u64>,
-    /// The largest order of pages allocated for user memory in the fault; `None` for none.
-    pub order: Option<u32>,
-    /// Whether allocations are told at all.
-    pub sees_allocations: bool,
+    /// What was allocated.
+    pub allocated: Allocated,
+    /// What the page was before.
+    pub before: Before,
+    /// What the page table had there soon after, where somebody looked.
+    pub after: Option<State>,
     /// Whether the machine has swap at all.
     pub can_swap: bool,
-    /// Whether this page was seen as the zero page, or can be nothing else that is copied.
-    pub was_zero: bool,
-    /// Whether this page faulted before.
-    pub was_touched: bool,
+    /// Whether the process may share pages with others since a fork.
+    pub forked: bool,
+    /// Whether another process shares the page since a fork, as far as that was followed.
+    pub shared: Option<bool>,
+    /// Whether the memory is shared memory without a name: no `write` fills it.
+    pub nameless: bool,
     /// Whether the mapping may be written.
     pub writable: bool,
 }
@@ -96,63 +129,42 @@ const PRESENT: u64 = 1;
 /// The error code says that it was a store.
 const STORE: u64 = 2;
 
-/// A kind, the size of the page that came, and how sure that is.
+/// A kind, and the size of the page that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     /// The kind.
     pub kind: Kind,
     /// Bytes of the page; 4096 where nothing was allocated.
     pub page: u64,
-    /// Whether evidence was missing and the likeliest kind was taken.
-    pub assumed: bool,
 }
 
 /// Decides.
 pub fn classify(evidence: &Evidence) -> Verdict {
-    let page = 4096 << evidence.order.unwrap_or(0).min(18);
-    let Some(error) = evidence.error else {
-        return Verdict { kind: guess(evidence), page, assumed: true };
-    };
-    let (present, store) = (error & PRESENT != 0, error & STORE != 0);
-    let allocated = evidence.order.is_some();
-    // Without the allocator's word, what usually happens is taken to have happened.
-    let (took_page, reuses) =
-        if evidence.sees_allocations { (allocated, !allocated) } else { (true, false) };
-    let assumed = !evidence.sees_allocations;
     let kind = match evidence.place {
-        _ if evidence.major => major(evidence.place),
-        Place::Heap | Place::Stack | Place::Anonymous | Place::Unknown => match (present, store) {
-            (true, true) if reuses => Kind::ForkReuse,
-            (true, true) if evidence.was_zero => Kind::ZeroWrite,
-            (true, true) => Kind::ForkCow,
-            (false, true) if took_page => Kind::Write,
-            // Pages in the swap cache come back without I/O.
-            (false, true) if evidence.can_swap => Kind::Swap,
-            (false, false) => Kind::Read,
-            // Without swap, the kernel was moving the page (`migration_entry_wait`).
-            (false, true) | (true, false) => Kind::Other,
-        },
-        Place::PrivateFile => match (present, store) {
-            (true, true) if reuses => Kind::ForkReuse,
-            (_, true) => Kind::PrivateFileCow,
-            (_, false) => Kind::FileMinor,
-        },
-        Place::SharedFile if store => Kind::PageMkwrite,
-        Place::SharedFile => Kind::FileMinor,
-        Place::Shmem if present && store && took_page => Kind::PrivateFileCow,
-        Place::Shmem if took_page => Kind::ShmemWrite,
-        Place::Shmem => Kind::ShmemMinor,
-        Place::Hugetlb if present && store => Kind::ForkCow,
-        Place::Hugetlb => Kind::Write,
+        place if evidence.major => major(place),
         Place::Kernel => Kind::Other,
+        Place::Unknown => Kind::Unknown,
+        _ => match evidence.error {
+            Some(error) => told(evidence, error & PRESENT != 0, error & STORE != 0),
+            None => looked_at(evidence),
+        },
     };
-    // The page of a hugetlb pool is not allocated in the fault.
-    let page = if evidence.place == Place::Hugetlb { 2 << 20 } else { page };
-    // A page of the page cache that a read brought in is not what the fault maps.
-    let page = if kind == Kind::FileMinor || kind == Kind::FileMajor { 4096 } else { page };
-    let assumed = assumed && !matches!(kind, Kind::Read | Kind::FileMinor | Kind::ZeroWrite);
-    Verdict { kind, page, assumed }
+    let page = match (evidence.place, kind) {
+        // The page of a hugetlb pool is not allocated in the fault.
+        (Place::Hugetlb, _) => LARGE,
+        // A page of the page cache that a read brought in is not what the fault maps.
+        (_, Kind::FileMinor | Kind::FileMajor) => BASE,
+        _ => match (evidence.allocated, evidence.after) {
+            (Allocated::Order(order), _) => BASE << order.min(18),
+            (Allocated::Untold, Some(State { huge: true, .. })) => LARGE,
+            _ => BASE,
+        },
+    };
+    Verdict { kind, page }
 }
+
+const BASE: u64 = 4096;
+const LARGE: u64 = 2 << 20;
 
 fn major(place: Place) -> Kind {
     match place {
@@ -162,24 +174,101 @@ fn major(place: Place) -> Kind {
     }
 }
 
-/// The likeliest kind where the exception told nothing.
-fn guess(evidence: &Evidence) -> Kind {
+/// By the exception: whether the page was there, and whether it was a store.
+fn told(evidence: &Evidence, present: bool, store: bool) -> Kind {
+    use Allocated::{Nothing, Order, Untold};
+    let Evidence { allocated, before, can_swap, forked, .. } = *evidence;
     match evidence.place {
-        place if evidence.major => major(place),
-        Place::Heap | Place::Stack | Place::Anonymous | Place::Unknown => {
-            match (evidence.writable, evidence.was_touched) {
-                (true, true) => Kind::ZeroWrite,
-                (true, false) => Kind::Write,
-                (false, _) => Kind::Read,
+        Place::PrivateFile => match (present, store, allocated) {
+            (_, false, _) if before == Before::Own && can_swap => Kind::Swap,
+            (_, false, _) => Kind::FileMinor,
+            (true, true, Nothing) => Kind::ForkReuse,
+            (true, true, Order(_)) if before == Before::Own && forked => Kind::ForkCow,
+            (_, true, Order(_)) => Kind::PrivateFileCow,
+            (false, true, Nothing) => {
+                if can_swap {
+                    Kind::Swap
+                } else {
+                    Kind::Other
+                }
             }
-        }
-        Place::PrivateFile if evidence.writable => Kind::PrivateFileCow,
-        Place::SharedFile if evidence.writable => Kind::PageMkwrite,
-        Place::PrivateFile | Place::SharedFile => Kind::FileMinor,
-        Place::Shmem => Kind::ShmemWrite,
+            (_, true, Untold) if before != Before::Own && !forked => Kind::PrivateFileCow,
+            (true, true, Untold) => after_fork(evidence),
+            (false, true, Untold) => Kind::Unknown,
+        },
+        Place::SharedFile if store => Kind::PageMkwrite,
+        Place::SharedFile => Kind::FileMinor,
+        Place::Shmem => match allocated {
+            Order(_) if present && store => Kind::PrivateFileCow,
+            Order(_) => Kind::ShmemWrite,
+            Nothing => Kind::ShmemMinor,
+            Untold if is_first_of_all(evidence) => Kind::ShmemWrite,
+            Untold => Kind::Unknown,
+        },
+        Place::Hugetlb if present && store => Kind::ForkCow,
         Place::Hugetlb => Kind::Write,
-        Place::Kernel => Kind::Other,
+        _ => match (present, store, allocated) {
+            // Pages in the swap cache come back without I/O.
+            (false, false, _) if before == Before::Own && can_swap => Kind::Swap,
+            (false, false, _) => Kind::Read,
+            (false, true, Order(_)) => Kind::Write,
+            (false, true, Nothing) if can_swap => Kind::Swap,
+            (false, true, Untold) if before == Before::New => Kind::Write,
+            (false, true, Untold) => Kind::Unknown,
+            (true, true, Nothing) => Kind::ForkReuse,
+            // Pages that a call populated for reading were not seen; without a fork nothing but
+            // the zero page is shared.
+            (true, true, _) if before == Before::Original => Kind::ZeroWrite,
+            (true, true, Order(_)) => {
+                if forked {
+                    Kind::ForkCow
+                } else {
+                    Kind::ZeroWrite
+                }
+            }
+            (true, true, Untold) => after_fork(evidence),
+            // Without swap, the kernel was moving the page (`migration_entry_wait`).
+            (false, true, Nothing) | (true, false, _) => Kind::Other,
+        },
     }
+}
+
+/// A store to a page that was shared, by who has it still.
+fn after_fork(evidence: &Evidence) -> Kind {
+    match evidence.shared {
+        Some(true) => Kind::ForkCow,
+        Some(false) => Kind::ForkReuse,
+        None => Kind::Unknown,
+    }
+}
+
+/// By what the page table had soon after, where the exception told nothing. A page that was there
+/// before may have been given back in between, or shared: then nobody knows.
+fn looked_at(evidence: &Evidence) -> Kind {
+    let Evidence { before, writable, .. } = *evidence;
+    let after = evidence.after.map(|state| state.page);
+    match (evidence.place, before, after) {
+        (Place::PrivateFile | Place::SharedFile, ..) if !writable => Kind::FileMinor,
+        (Place::PrivateFile, _, Some(Page::File)) => Kind::FileMinor,
+        (Place::PrivateFile, Before::New | Before::Original, Some(Page::Anonymous)) => {
+            Kind::PrivateFileCow
+        }
+        (Place::Shmem, ..) if is_first_of_all(evidence) => Kind::ShmemWrite,
+        (Place::Hugetlb, Before::New, _) => Kind::Write,
+        (Place::Heap | Place::Stack | Place::Anonymous, before, Some(page)) => match (before, page)
+        {
+            (Before::New, Page::Anonymous) => Kind::Write,
+            (Before::New, Page::Zero) => Kind::Read,
+            (Before::Original, Page::Anonymous) => Kind::ZeroWrite,
+            _ => Kind::Unknown,
+        },
+        _ => Kind::Unknown,
+    }
+}
+
+/// Whether nobody can have touched this page of shared memory before.
+fn is_first_of_all(evidence: &Evidence) -> bool {
+    evidence.nameless && evidence.before == Before::New && !evidence.forked
 }
 
 /// A kind with a size and a place: what faults are counted by.
@@ -191,6 +280,9 @@ pub struct Group {
     pub page: u64,
     /// Where.
     pub place: Place,
+    /// Whether it waited for something that another had begun: such a fault has no price of its
+    /// own.
+    pub waiting: bool,
 }
 
 impl Group {
@@ -203,80 +295,10 @@ impl Group {
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.kind.name(), self.page_name(), self.place.name())
+        let waiting = if self.waiting { WAITING } else { "" };
+        write!(f, "{}{waiting}/{}/{}", self.kind.name(), self.page_name(), self.place.name())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SEEN: Evidence = Evidence {
-        place: Place::Anonymous,
-        major: false,
-        error: Some(0),
-        order: None,
-        sees_allocations: true,
-        can_swap: true,
-        was_zero: false,
-        was_touched: false,
-        writable: true,
-    };
-
-    fn kind(evidence: Evidence) -> (&'static str, u64, bool) {
-        let verdict = classify(&evidence);
-        (verdict.kind.name(), verdict.page >> 10, verdict.assumed)
-    }
-
-    #[test]
-    fn anonymous_memory_is_read_written_and_copied() {
-        let write = |error, order| kind(Evidence { error: Some(error), order, ..SEEN });
-        assert_eq!(write(6, Some(0)), ("write", 4, false));
-        assert_eq!(write(6, Some(4)), ("write", 64, false));
-        assert_eq!(write(6, Some(9)), ("write", 2048, false));
-        assert_eq!(write(4, None), ("read", 4, false));
-        assert_eq!(write(7, Some(0)), ("fork-cow", 4, false));
-        assert_eq!(write(7, None), ("reuse", 4, false));
-        assert_eq!(write(6, None), ("swap", 4, false));
-        let moved = Evidence { error: Some(6), can_swap: false, ..SEEN };
-        assert_eq!(kind(moved), ("other", 4, false));
-        let zero = Evidence { error: Some(7), order: Some(0), was_zero: true, ..SEEN };
-        assert_eq!(kind(zero), ("zero-write", 4, false));
-        assert_eq!(kind(Evidence { major: true, ..SEEN }).0, "swap");
-    }
-
-    #[test]
-    fn files_are_read_copied_and_dirtied() {
-        let private = Evidence { place: Place::PrivateFile, ..SEEN };
-        assert_eq!(kind(private).0, "file-minor");
-        assert_eq!(kind(Evidence { major: true, ..private }).0, "file-major");
-        let store = Evidence { error: Some(6), order: Some(0), ..private };
-        assert_eq!(kind(store).0, "private-file-cow");
-        let shared = Evidence { place: Place::SharedFile, error: Some(7), ..SEEN };
-        assert_eq!(kind(shared).0, "mkwrite");
-        // A large folio of the page cache is not the size of what is mapped.
-        assert_eq!(kind(Evidence { order: Some(4), ..private }), ("file-minor", 4, false));
-    }
-
-    #[test]
-    fn shared_memory_is_allocated_once() {
-        let shmem = Evidence { place: Place::Shmem, error: Some(6), ..SEEN };
-        assert_eq!(kind(Evidence { order: Some(0), ..shmem }).0, "shmem-write");
-        assert_eq!(kind(shmem).0, "shmem-minor");
-        let pool = Evidence { place: Place::Hugetlb, error: Some(6), ..SEEN };
-        assert_eq!(kind(pool), ("write", 2048, false));
-        let group = Group { kind: Kind::Write, page: 2 << 20, place: Place::Hugetlb };
-        assert_eq!(group.to_string(), "write/hugetlb-2m/hugetlb");
-    }
-
-    #[test]
-    fn what_nobody_told_is_assumed_and_says_so() {
-        let blind = Evidence { error: None, sees_allocations: false, ..SEEN };
-        assert_eq!(kind(blind), ("write", 4, true));
-        assert_eq!(kind(Evidence { was_touched: true, ..blind }), ("zero-write", 4, true));
-        assert_eq!(kind(Evidence { writable: false, ..blind }), ("read", 4, true));
-        // An exception without the allocator: a store is taken to have allocated.
-        let half = Evidence { error: Some(6), sees_allocations: false, ..SEEN };
-        assert_eq!(kind(half), ("write", 4, true));
-    }
-}
+mod tests;

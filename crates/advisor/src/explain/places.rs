@@ -1,9 +1,10 @@
 //! What lies where in the watched processes.
 //!
 //! The one idea: the kernel tells of every new or changed mapping, in order with the faults, so an
-//! address is looked up as it was at that moment. What it does not tell (`mremap`, and all that was
-//! there before) is read from `/proc/PID/maps` when an address is found nowhere, at most every
-//! 20 ms for a process: such an area is *untold*, nobody knows which of its pages are there.
+//! address is looked up as it was at that moment; calls tell of `mremap`. What nobody tells (all
+//! that was there before, and `mremap` where calls are not told) is read from `/proc/PID/maps` when
+//! an address is found nowhere, at most every 20 ms for a process: such an area is *untold*, nobody
+//! knows which of its pages are there.
 //!
 //! Where calls are not told either, a mapping that was unmapped stays until another takes its
 //! place: nothing faults there.
@@ -16,7 +17,7 @@ use std::{
     rc::Rc,
 };
 
-use pagelab_sys::{counts::perf::Mapping, files::pagecache::is_tmpfs};
+use pagelab_sys::{counts::perf::Mapping, files::pagecache::is_tmpfs, time::monotonic_raw_ns};
 
 use super::{
     kind::Place,
@@ -25,6 +26,9 @@ use super::{
 
 /// Shortest time between two readings of a process's maps.
 const REFRESH_NS: u64 = 20_000_000;
+
+/// A stack is no larger: few systems allow more.
+const STACK_MAX: u64 = 16 << 30;
 
 const MAP_SHARED: u32 = 1;
 const MAP_HUGETLB: u32 = 0x4_0000;
@@ -65,18 +69,21 @@ struct Process {
     areas: BTreeMap<u64, Area>,
     owners: Owners,
     read_ns: u64,
+    /// All that was mapped then was read, or will be told.
+    complete_ns: u64,
 }
 
 impl Places {
-    /// A mapping is new or has changed, as the kernel told.
-    pub fn map(&mut self, pid: u32, mapping: &Mapping) {
-        self.put(pid, mapping, false);
+    /// A mapping is new or has changed, as the kernel told of that time.
+    pub fn map(&mut self, pid: u32, mapping: &Mapping, time_ns: u64) {
+        self.put(pid, mapping, Some(time_ns));
     }
 
-    fn put(&mut self, pid: u32, mapping: &Mapping, untold: bool) {
+    /// A mapping, as the kernel told of a time, or as it was read.
+    fn put(&mut self, pid: u32, mapping: &Mapping, told_ns: Option<u64>) {
         let (name, is_tmpfs) = self.name(&mapping.name);
         let (start, end) = (mapping.start, mapping.start.saturating_add(mapping.length));
-        let Process { areas, owners, .. } = self.processes.entry(pid).or_default();
+        let Process { areas, owners, complete_ns, .. } = self.processes.entry(pid).or_default();
         let below = areas.range(..start).next_back().filter(|(_, area)| area.end > start);
         let before = below.into_iter().chain(areas.range(start..end.max(start)));
         owners.told(start..end, before.map(|(_, area)| area.start..area.end));
@@ -84,8 +91,11 @@ impl Places {
         let before = areas.range(..end).next_back().map(|(_, area)| area);
         let same = before.filter(|area| area.start <= start && end <= area.end);
         let may_be_huge = same.is_none_or(|area| area.may_be_huge);
-        let untold = same.map_or(untold, |area| area.untold)
+        // What was read before this was told, and not known then, was new when it was told.
+        let is_new = told_ns.is_some_and(|told_ns| told_ns <= *complete_ns);
+        let was_untold = same.map_or(told_ns.is_none(), |area| area.untold)
             || areas.range(start..end).any(|(_, area)| area.untold);
+        let untold = was_untold && !is_new;
         let place = place_of(&name, mapping.flags, is_tmpfs);
         // Memory that grows, upwards or downwards, is told again with new ends, or beside the old.
         let is_kin = |area: &&Area| area.end >= start && area.place == place && area.name == name;
@@ -110,6 +120,24 @@ impl Places {
         let areas = &mut self.processes.entry(pid).or_default().areas;
         for area in cut(areas, start, end) {
             areas.insert(area.start, Area { may_be_huge, ..area });
+        }
+    }
+
+    /// A part of a process's memory lies elsewhere now, and may have grown.
+    pub fn relocate(&mut self, pid: u32, from: Range<u64>, to: Range<u64>) {
+        let Process { areas, owners, .. } = self.processes.entry(pid).or_default();
+        let moved = cut(areas, from.start, from.end);
+        if from.start != to.start {
+            owners.gone(from.clone());
+            owners.told(to.clone(), std::iter::empty());
+        } else if from.end < to.end {
+            owners.told(from.end..to.end, std::iter::empty());
+        }
+        let count = moved.len();
+        for (nth, area) in moved.into_iter().enumerate() {
+            let start = to.start + (area.start - from.start);
+            let end = if nth + 1 == count { to.end } else { start + (area.end - area.start) };
+            insert(areas, Area { start, end, ..area });
         }
     }
 
@@ -156,7 +184,7 @@ impl Places {
 
     /// What is at an address now; `None` where nothing is known to be.
     pub fn at(&mut self, pid: u32, address: u64, now_ns: u64) -> Option<&Area> {
-        if self.find(pid, address).is_none() {
+        if self.find(pid, address).is_none() && !self.grow_stack(pid, address) {
             let process = self.processes.entry(pid).or_default();
             let is_due = process.read_ns == 0 || now_ns >= process.read_ns + REFRESH_NS;
             if !is_due {
@@ -164,8 +192,24 @@ impl Places {
             }
             process.read_ns = now_ns.max(1);
             self.read(pid);
+            self.processes.entry(pid).or_default().complete_ns = monotonic_raw_ns();
         }
         self.find(pid, address)
+    }
+
+    /// Whether a fault below a process's stack made it grow: by as much as reaches there
+    /// (`expand_downwards` of the kernel, which tells nobody).
+    fn grow_stack(&mut self, pid: u32, address: u64) -> bool {
+        let Some(Process { areas, .. }) = self.processes.get_mut(&pid) else { return false };
+        let above = areas.range(address..).next().map(|(start, area)| (*start, area.place));
+        let Some((start, Place::Stack)) = above else { return false };
+        if start - address > STACK_MAX {
+            return false;
+        }
+        let area = areas.remove(&start).expect("it was just there");
+        let start = address >> 12 << 12;
+        areas.insert(start, Area { start, ..area });
+        true
     }
 
     /// What is known to be at an address, without asking anybody.
@@ -179,7 +223,7 @@ impl Places {
     pub fn read(&mut self, pid: u32) {
         let Ok(text) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
         for mapping in text.lines().filter_map(parse) {
-            self.put(pid, &mapping, true);
+            self.put(pid, &mapping, None);
         }
     }
 

@@ -83,7 +83,22 @@ pub fn plan(measured: &Measured, pages: &[impl AsRef<str>], clock: ClockChoice) 
     for taken in faults.iter().filter(crowded).take(CROWDS_MAX) {
         crowd(&mut plan, taken, clock);
     }
-    let writes: u64 = of_kind(&faults, Kind::Write, "4k");
+    let shared = of_kind(&faults, Kind::ShmemWrite, "4k");
+    if shared as f64 >= all as f64 * SHARE_MIN && shared > 0 {
+        for kind in [Kind::ShmemWrite, Kind::Write] {
+            price(&mut plan, kind.name(), "2m", SIZE, clock);
+        }
+    }
+    // Memory that is loaded from first is written, too.
+    let [writes, rewrites] = [Kind::Write, Kind::ZeroWrite]
+        .map(|kind| ["4k", "2m"].map(|page| of_kind(&faults, kind, page)));
+    for (page, faults) in ["4k", "2m"].into_iter().zip(rewrites) {
+        if faults as f64 >= all as f64 * SHARE_MIN && faults > 0 {
+            price(&mut plan, Kind::Write.name(), page, SIZE, clock);
+            price(&mut plan, Kind::Read.name(), page, SIZE, clock);
+        }
+    }
+    let writes = writes[0] + rewrites[0];
     if writes as f64 >= all as f64 * SHARE_MIN && writes > 0 {
         // What a knob would make of first writes.
         for page in pages.iter().map(AsRef::as_ref) {

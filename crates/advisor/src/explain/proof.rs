@@ -58,9 +58,9 @@ fn in_brief(watched: &Watched, of: u64) -> Option<String> {
     let brief: u64 = watched.seen.groups.values().map(|count| count.brief).sum();
     (brief > 0).then(|| {
         format!(
-            "faults came so fast that of {brief} of {of} only the address was told, so that \
-             watching does not slow the program down: their kinds and call sites are those of the \
-             last ones in the same mapping ({} stretches told in full)",
+            "faults came so fast that {brief} of {of} were told in brief, so that watching does \
+             not slow the program down: what they allocated and their call sites are taken to be \
+             those of the last ones in the same mapping ({} stretches told in full)",
             watched.seen.stretches
         )
     })
@@ -113,8 +113,9 @@ pub(super) fn warnings(watched: &Watched, measured: &mut Measured) {
             }
             if !(sight.exceptions && sight.allocations) {
                 warn(
-                    "tracepoints are not allowed, so kinds and page sizes are assumed from the \
-                     mapping (run as root, or with CAP_PERFMON and tracefs mounted readable)"
+                    "tracepoints are not allowed, so kinds are known only as far as the page \
+                     table shows them soon after (Linux 6.7); the others are unknown (run as \
+                     root, or with CAP_PERFMON and tracefs mounted readable)"
                         .to_owned(),
                 );
             }

@@ -1,30 +1,38 @@
 //! What faults were like lately, for those of which only the address was told.
 //!
-//! The one idea: a fault told in brief is like those told in full in the same mapping, of a page
-//! that had been touched or had not. It is taken for one of the last of them, each in its turn: so
+//! The one idea: what was allocated in a fault told in brief, and where the program was, is as in
+//! those told in full in the same mapping: of a page that had been touched or had not, by an
+//! exception of the same error code. It is taken for one of the last of them, each in its turn: so
 //! what one in so many is, stays one in so many.
 
 use std::{collections::HashMap, rc::Rc};
 
-use super::counts::Frame;
+use super::{counts::Frame, kind::Allocated};
 
 /// What is known of a fault that was told in full.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Like {
     /// The error code of its exception, where it was seen.
     pub error: Option<u64>,
-    /// The largest order of pages allocated for user memory.
-    pub order: Option<u32>,
+    /// What was allocated for user memory.
+    pub allocated: Allocated,
     /// Whether pages of page table were allocated.
     pub tables: bool,
     /// Where the program was.
     pub frames: Rc<[Frame]>,
 }
 
+impl Default for Like {
+    /// Nothing is known.
+    fn default() -> Self {
+        Self { error: None, allocated: Allocated::Untold, tables: false, frames: Rc::default() }
+    }
+}
+
 /// How a minor fault was told: the address, when, and whether in brief.
 pub(super) type Told = (u64, u64, bool);
-/// A process, where its mapping starts, and whether the page had been touched.
-pub(super) type Where = (u32, u64, bool);
+/// A process, where its mapping starts, whether the page had been touched, and the error code.
+pub(super) type Where = (u32, u64, bool, Option<u64>);
 
 /// So many are kept of each place.
 const KEPT: usize = 512;
@@ -106,16 +114,16 @@ mod tests {
     use super::*;
 
     fn like(tables: bool) -> Like {
-        Like { error: Some(6), order: Some(0), tables, frames: Rc::default() }
+        Like { error: None, allocated: Allocated::Order(0), tables, frames: Rc::default() }
     }
 
     #[test]
     fn one_in_so_many_stays_one_in_so_many() {
         let mut recent = Recent::default();
         for nth in 0..2000 {
-            recent.keep((1, 0x1000, false), like(nth % 8 == 0));
+            recent.keep((1, 0x1000, false, Some(6)), like(nth % 8 == 0));
         }
-        let tables = |recent: &mut Recent| recent.next((1, 0x1000, false)).unwrap().tables;
+        let tables = |recent: &mut Recent| recent.next((1, 0x1000, false, Some(6))).unwrap().tables;
         let found = (0..10_240).filter(|_| tables(&mut recent)).count();
         assert_eq!(found, 1280);
     }
@@ -123,12 +131,13 @@ mod tests {
     #[test]
     fn places_and_processes_are_told_apart_and_forgotten() {
         let mut recent = Recent::default();
-        recent.keep((1, 0x1000, false), like(false));
-        let other = [(1, 0x1000, true), (1, 0x2000, false), (2, 0x1000, false)];
+        recent.keep((1, 0x1000, false, Some(6)), like(false));
+        let other =
+            [(1, 0x1000, true, Some(6)), (1, 0x2000, false, Some(6)), (1, 0x1000, false, None)];
         assert!(other.into_iter().all(|place| recent.next(place).is_none()));
-        assert!(recent.next((1, 0x1000, false)).is_some());
+        assert!(recent.next((1, 0x1000, false, Some(6))).is_some());
         recent.end(1);
-        assert!(recent.next((1, 0x1000, false)).is_none());
+        assert!(recent.next((1, 0x1000, false, Some(6))).is_none());
     }
 
     #[test]

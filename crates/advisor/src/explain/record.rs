@@ -2,21 +2,24 @@
 //!
 //! The one idea: a record holds counts; what they cost and what would change follow from it and
 //! from the prices of the same run when a report is made. Tables are named after what they are
-//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`, and
-//! where whole stacks were asked for `stack/OUTERMOST;…;FUNCTION`; `walks` has the pages walked to.
+//! about: `fault/KIND/PAGE/PLACE`, `site/NAME`, `mapping/NAME`, `thread/NAME`, `density/PLACE`,
+//! `release/CALL by NAME`, `populate`, and where whole stacks were asked for
+//! `stack/OUTERMOST;…;FUNCTION`; `walks` has the pages walked to.
 //! What makes it true, and what to know about it, is in [`super::proof`].
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use pagelab_record::{
     Case, Clock, Column, Data, Measured, Outcome, Record, Series, Table, Unit,
-    units::display_bytes, walks::Looks,
+    units::display_bytes, vocabulary::table, walks::Looks,
 };
+
+use pagelab_sys::machine::Tree;
 
 use super::{
     blocks::{Density, SIZES, Whole},
     counts::{Part, Seen},
-    kind::Place,
+    kind::{Kind, Place},
     parts::{SHOWN, part_tables, row},
     proof::{self, number},
     sites,
@@ -24,6 +27,9 @@ use super::{
     watch::Watched,
 };
 use crate::made;
+
+/// A mapping of which so much is written is worth populating.
+const DENSE: (u64, u64) = (7, 8);
 
 /// The record of a watched program.
 pub fn record(run: &str, case: Case, watched: &Watched) -> Record {
@@ -47,6 +53,8 @@ pub fn measured(watched: &Watched) -> Measured {
     measured.tables.extend(mapping_tables(seen));
     measured.tables.extend(thread_tables(seen));
     measured.tables.extend(density_tables(seen));
+    measured.tables.extend(release_tables(seen, &mut symbols));
+    measured.tables.push(populate_table(seen));
     measured.tables.extend(watched.walks.iter().flatten().map(Looks::table));
     counters(watched, &mut measured);
     proof::claims(watched, &mut measured);
@@ -84,6 +92,46 @@ fn mapping_name(place: Place, name: &str, length: u64) -> String {
     }
 }
 
+/// Call sites that gave touched pages back, those of most pages first.
+fn release_tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
+    let mut sites: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for ((call, frames), (calls, pages)) in &seen.releases {
+        let name = format!("{call} by {}", sites::name(frames, symbols));
+        let site = sites.entry(name).or_default();
+        *site = (site.0 + calls, site.1 + pages);
+    }
+    let mut sites: Vec<_> = sites.into_iter().collect();
+    sites.sort_by_key(|(_, (_, pages))| Reverse(*pages));
+    let one = |(name, (calls, pages)): (String, (u64, u64))| {
+        row(
+            format!("{}{name}", table::RELEASE),
+            &[("calls", "count", calls), ("pages", "count", pages)],
+        )
+    };
+    sites.into_iter().take(SHOWN).map(one).collect()
+}
+
+/// Mappings of which nearly everything was written: those that are worth populating. Of a
+/// reservation or a stack most would never be used.
+fn populate_table(seen: &Seen) -> Table {
+    let (mut faults, mut pages, mut untouched) = (0, 0, 0);
+    for ((place, ..), Part { size, groups }) in &seen.mappings {
+        let writes = groups.iter().filter(|(group, _)| group.kind == Kind::Write);
+        let base = writes.clone().filter(|(group, _)| group.page == 4096);
+        let bytes: u64 = writes.map(|(group, count)| group.page * count.faults).sum();
+        let base: u64 = base.map(|(_, count)| count.faults).sum();
+        if matches!(place, Place::Heap | Place::Anonymous)
+            && bytes.saturating_mul(DENSE.1) >= size.saturating_mul(DENSE.0)
+        {
+            (faults, pages) = (faults + base, pages + size / 4096);
+            untouched += size.saturating_sub(bytes);
+        }
+    }
+    let cells =
+        [("faults", "count", faults), ("pages", "count", pages), ("untouched", "bytes", untouched)];
+    row("populate".to_owned(), &cells)
+}
+
 fn thread_tables(seen: &Seen) -> Vec<Table> {
     let crews = seen.crews.iter().map(|(name, crew)| (&**name, crew.clone()));
     part_tables(("thread", SHOWN), crews, ("others", Part::default()), Some(("threads", "count")))
@@ -102,19 +150,20 @@ fn density_tables(seen: &Seen) -> Vec<Table> {
         ("late_blocks", "count"),
         ("reads", "count"),
         ("rewrites", "count"),
+        ("again", "count"),
     ];
     let columns: Vec<Column> =
         columns.map(|(name, unit)| Column { name: name.to_owned(), unit: unit.to_owned() }).into();
     let table = |name: String, density: &Density| {
-        let Density { faults, pages, denied, late, late_blocks, .. } = *density;
-        let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0, 0, 0];
+        let Density { faults, pages, denied, again, late, late_blocks, .. } = *density;
+        let base = [4096, pages, faults, pages, faults, 0, denied, 0, 0, 0, 0, again];
         let mut rows = vec![base.map(number).to_vec()];
         rows.extend(SIZES.iter().zip(&density.by_size).map(|(size, whole)| {
             let Whole { blocks, faults, pages, waves, unknown, reads, rewrites } = *whole;
             // What khugepaged could join is of its one size.
             let late = if size << 12 == 2 << 20 { [late, late_blocks] } else { [0; 2] };
             let row = [size << 12, blocks, faults, pages, waves, unknown, 0];
-            row.into_iter().chain(late).chain([reads, rewrites]).map(number).collect()
+            row.into_iter().chain(late).chain([reads, rewrites, 0]).map(number).collect()
         }));
         Table { name, columns: columns.clone(), rows }
     };
@@ -167,7 +216,15 @@ fn counters(watched: &Watched, measured: &mut Measured) {
     if let Some(ended) = watched.ended {
         match (ended.status.code(), ended.signal()) {
             (Some(code), _) => set("exit_code", u64::from(code.unsigned_abs())),
-            (None, Some(signal)) => set("exit_signal", u64::from(signal.unsigned_abs())),
+            (None, Some(signal)) => {
+                set("exit_signal", u64::from(signal.unsigned_abs()));
+                if let Some(place) = seen.ended_in {
+                    set(&format!("exit_fault_in_{}", place.name()), 1);
+                    let pool = |name| Tree::machine().field_number("proc/meminfo", name);
+                    set("hugetlb_pages", pool("HugePages_Total").unwrap_or(0));
+                    set("hugetlb_free", pool("HugePages_Free").unwrap_or(0));
+                }
+            }
             (None, None) => (),
         }
     }

@@ -81,6 +81,12 @@ pub(super) fn tables(seen: &Seen, symbols: &mut Symbols) -> Vec<Table> {
     tables
 }
 
+/// A call site: the function, and who called it.
+pub(super) fn name(frames: &[Frame], symbols: &mut Symbols) -> String {
+    let (function, callers) = function(frames, symbols);
+    [vec![function], callers].concat().join(" < ")
+}
+
 /// The function with its file, and its callers.
 fn function(frames: &[Frame], symbols: &mut Symbols) -> (String, Vec<String>) {
     let Some((first, callers)) = frames.split_first() else {

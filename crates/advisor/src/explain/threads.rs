@@ -38,6 +38,8 @@ pub struct Open {
     pub order: Option<u32>,
     /// Whether pages of page table were allocated.
     pub tables: bool,
+    /// Whether the thread gave the CPU away, to wait for something.
+    pub waited: bool,
     /// Faults of the process that were in flight together, itself among them, at most.
     pub crowd: u32,
     /// Whether one of the others was in the same mapping.
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn faults_belong_to_the_name_that_the_thread_has() {
-        let group = Group { kind: Kind::Write, page: 4096, place: Place::Heap };
+        let group = Group { kind: Kind::Write, page: 4096, place: Place::Heap, waiting: false };
         let one = Count { faults: 1, ..Count::default() };
         let mut threads = Threads::default();
         threads.name(1, "make");

@@ -93,6 +93,7 @@ impl Pages for HintFaults {
         }
         let (pid, seen) = (self.pid, &mut self.seen);
         if let Some(session) = &mut self.session {
+            session.receive();
             session.drain(&mut |record| {
                 if let Body::Sample { addr, .. } = record.body
                     && record.pid == pid

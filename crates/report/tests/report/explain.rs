@@ -388,9 +388,42 @@ fn where_the_cgroup_had_no_room_a_saving_is_an_upper_bound() {
 #[test]
 fn the_headline_is_a_saving_that_is_sure_or_that_none_is() {
     let sure = report(&with_density(0, None)).terminal(PLAIN);
-    assert!(sure.contains("less in faults by THP: MADV_HUGEPAGE"), "{sure}");
+    assert!(sure.contains("less by THP: MADV_HUGEPAGE"), "{sure}");
+    // Less than one in a hundred of its CPU time is worth no headline.
+    let mut busy = with_density(0, None);
+    let Outcome::Measured(seen) = &mut busy[0].outcome else { unreachable!("it is measured") };
+    seen.series[1].data = Data::Values(vec![10_000_000_000]);
+    assert!(report(&busy).terminal(PLAIN).contains("no saving  is sure"));
     let bounds = report(&prices()).terminal(PLAIN);
-    assert!(bounds.contains("no saving  is sure of any change to how memory comes (at most"));
+    assert!(bounds.contains("no saving  is sure of any change to how memory comes"));
+}
+
+#[test]
+fn a_loss_is_told_as_one_and_is_no_headline() {
+    let mut records = with_density(0, None);
+    let mut huge = latency("write", 1_000_000);
+    huge.case = case(&[("kind", "write"), ("page", "2m"), ("size", "64m")]);
+    *records.last_mut().unwrap() = huge;
+    let report = report(&records);
+    near(number(&report, "page-2m", "saved")[0], 30_720.0 * 980.0 - 60.0 * 999_980.0);
+    let text = report.terminal(PLAIN);
+    assert!(text.contains("no saving  is sure") && text.contains("costs"), "{text}");
+}
+
+#[test]
+fn only_mappings_that_are_nearly_full_are_worth_populating() {
+    let mut populating = throughput("1", 400.0);
+    populating.case = populating.case.with("populate", "madvise-populate");
+    let with = |faults: i64| {
+        let mut records = prices();
+        records.push(populating.clone());
+        let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!() };
+        let cells = [("faults", faults), ("pages", faults), ("untouched", 0)];
+        seen.tables.push(table("populate", &cells));
+        report(&records).markdown()
+    };
+    assert!(with(30_000).contains("30000 faults become pages of a call"), "{}", with(30_000));
+    assert!(!with(0).contains("populate before use"));
 }
 
 #[test]

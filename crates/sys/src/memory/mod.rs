@@ -21,6 +21,7 @@ pub(crate) mod pagemap;
 mod populate;
 mod residency;
 mod scan;
+mod states;
 mod written;
 
 pub(crate) use area::word_at;
@@ -33,4 +34,5 @@ pub use frames::frames;
 pub use leaves::{LEAF_SIZES, count_leaves, leaves};
 pub use moving::{UNANSWERED, move_pages, places};
 pub use residency::{Residency, Scanner, Swapped, in_core, nodes_of};
+pub use states::{Page, State, States};
 pub use written::{Stretch, Walk, clear_written, notes_stores};

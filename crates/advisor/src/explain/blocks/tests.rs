@@ -46,7 +46,7 @@ fn what_lies_in_a_block_only_in_the_end_is_for_khugepaged() {
         let name = "//anon".to_owned();
         let (offset, protection, flags, inode) = (0, 3, 2, 0);
         let start = 2 << 20;
-        places.map(1, &Mapping { start, length, offset, protection, flags, inode, name });
+        places.map(1, &Mapping { start, length, offset, protection, flags, inode, name }, 1);
         let area = places.find(1, page << 12);
         blocks.first(1, page << 12, (area, Owner::Unknown), true);
     }

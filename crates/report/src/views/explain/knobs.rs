@@ -6,21 +6,16 @@
 //! takes no faults and costs a call for each page. What cannot be known from here is an upper
 //! bound and says so.
 
-use std::fmt::Write as _;
+mod others;
+mod pages;
 
-use pagelab_record::{
-    Measured, Table,
-    units::{display_bytes, format_bytes},
-    vocabulary::knob,
-};
+use pagelab_record::{Measured, Table, vocabulary::knob};
 
-use super::{
-    Group,
-    priced::LARGE,
-    prices::{Prices, difference, not_below_0},
-    translation::Translation,
-    whole::{Whole, cell_of},
+use self::{
+    others::{files, keep, populate, store_first},
+    pages::{larger_pages, malloc_thp, mallocs, shared},
 };
+use super::{Group, priced::LARGE, prices::Prices, translation::Translation};
 use crate::{Quantity, Unit};
 
 /// One thing to change and what it would buy.
@@ -44,7 +39,38 @@ pub(crate) struct Knob {
     pub(crate) bytes: Option<f64>,
 }
 
+/// What a change would come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The whole interval is a saving.
+    Saves,
+    /// The whole interval is a loss.
+    Costs,
+    /// It may be either, or is an upper bound.
+    Unclear,
+}
+
+impl Outcome {
+    /// Its word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Saves => "saves",
+            Self::Costs => "costs",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
 impl Knob {
+    /// Whether it saves anything, all savings and losses together.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self.in_all() {
+            all if all.high < 0.0 => Outcome::Costs,
+            all if all.low > 0.0 && !self.at_most => Outcome::Saves,
+            _ => Outcome::Unclear,
+        }
+    }
+
     /// All savings together.
     pub(crate) fn in_all(&self) -> Quantity {
         let others = [self.given_back, self.translation];
@@ -52,12 +78,10 @@ impl Knob {
     }
 }
 
-/// Every knob that would save something, the one that saves most first.
+/// Every knob that would change something, the one that saves most first.
 pub(crate) fn knobs(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
-    let knobs = all(measured, groups, prices).into_iter();
-    let mut knobs: Vec<Knob> =
-        knobs.map(|knob| Knob { saved: not_below_0(knob.saved), ..knob }).collect();
-    knobs.retain(|knob| knob.in_all().value > 0.0);
+    let mut knobs = all(measured, groups, prices);
+    knobs.retain(|knob| knob.in_all().value != 0.0);
     knobs.sort_by(|a, b| b.in_all().value.total_cmp(&a.in_all().value));
     knobs
 }
@@ -66,7 +90,9 @@ pub(crate) fn knobs(measured: &Measured, groups: &[Group], prices: &Prices) -> V
 pub(crate) fn all(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
     let mut knobs = larger_pages(measured, groups, prices);
     knobs.extend(malloc_thp(measured, groups, prices));
-    knobs.extend(populate(groups, prices));
+    knobs.extend(shared(measured, groups, prices));
+    knobs.extend(populate(measured, groups, prices));
+    knobs.extend(keep(measured, prices));
     knobs.extend(store_first(groups, prices));
     knobs.extend(files(groups));
     translated(&mut knobs, measured, prices);
@@ -102,241 +128,22 @@ fn translated(knobs: &mut Vec<Knob>, measured: &Measured, prices: &Prices) {
 /// How pages of 2 MiB are had.
 const THP: &str = "THP: MADV_HUGEPAGE, or enabled=always";
 
-/// First stores to base pages of the heap and of anonymous mappings.
-fn first_writes(groups: &[Group]) -> impl Iterator<Item = &Group> {
-    groups.iter().filter(|group| {
-        let [kind, page, place] = group.parts();
-        kind == "write" && page == "4k" && ["heap", "anonymous"].contains(&place)
-    })
-}
+/// Memory whose pages a program can have larger: of its own, without a file.
+const PLACES: [&str; 3] = ["heap", "anonymous", "stack"];
 
-fn larger_pages(measured: &Measured, groups: &[Group], prices: &Prices) -> Vec<Knob> {
-    let Some(base) = prices.get("write", "4k") else { return Vec::new() };
-    let mut knobs = Vec::new();
-    for shift in 14..=21_u32 {
-        let size = 1_u64 << shift;
-        let page = format_bytes(size);
-        let Some(price) = prices.get("write", &page) else { continue };
-        let mut all = Whole::default();
-        let mut tables = 0.0;
-        for group in first_writes(groups) {
-            let Some(table) = touched(measured, group.parts()[2]) else { continue };
-            let Some(whole) = Whole::of(table, size) else { continue };
-            let scale = whole.scale(group);
-            if whole.all > 0.0 && shift == 21 {
-                tables += group.tables * whole.faults / whole.all;
-            }
-            all.add(&whole, scale);
-        }
-        let now = all.now(base, prices);
-        let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
-        let mut saved = difference(now, price.fault.times(all.waves, Unit::Ns));
-        // What may have been among them, or not, bounds the saving.
-        saved.high += base.fault.high * all.unknown;
-        let bytes = all.blocks * size as f64 - all.pages * 4096.0;
-        let room = measured.counters.get("cgroup_room_bytes").map(|room| *room as f64);
-        let short = room.filter(|room| *room < bytes);
-        let at_most = all.faults <= 0.0 || short.is_some();
-        if at_most {
-            saved = Quantity { value: saved.high, low: 0.0, ..saved };
-        }
-        let how = if shift == 21 {
-            THP.to_owned()
-        } else {
-            format!("mTHP {page}: enabled=madvise, then MADV_HUGEPAGE")
-        };
-        let mut change = format!("{:.0} faults become {:.0} of {page}", all.taken(), all.waves);
-        if all.unknown > 0.0 {
-            change.push_str(&format!("; of {:.0} more nobody knows", all.unknown));
-        }
-        if let Some(room) = short {
-            let room = display_bytes(room);
-            change.push_str(&format!("; the memory cgroup had room for {room} more"));
-        }
-        let mut given_back = given_back(prices, &all, &page);
-        if at_most {
-            given_back = given_back.map(|most| Quantity { value: most.high, low: 0.0, ..most });
-        }
-        let bytes = Some(bytes);
-        knobs.push(Knob {
-            name: knob::page(size),
-            how,
-            change,
-            saved,
-            given_back,
-            translation: None,
-            at_most,
-            bytes,
-        });
-    }
-    knobs
-}
-
-/// What is saved in giving back pages that came as larger ones: as many as there were faults.
-fn given_back(prices: &Prices, whole: &Whole, page: &str) -> Option<Quantity> {
-    let (base, large) = (prices.release("4k")?, prices.release(page)?);
-    let now = base.times(whole.faults + whole.rewrites, Unit::Ns);
-    let mut saved = difference(now, large.times(whole.waves, Unit::Ns));
-    saved.high += base.high * whole.unknown;
-    Some(saved)
-}
-
-/// How densely memory of a place was touched.
-fn touched<'m>(measured: &'m Measured, place: &str) -> Option<&'m Table> {
-    let name = format!("density/{place}");
-    measured.tables.iter().find(|table| table.name == name)
-}
-
-/// What glibc's malloc makes of it where it asks for huge pages: the heap grows by whole ones, so
-/// that what came page by page comes whole, and what it maps for itself is advised. Of mappings
-/// whose owner nobody knows, at least nothing is saved.
-fn malloc_thp(measured: &Measured, groups: &[Group], prices: &Prices) -> Option<Knob> {
-    let (base, huge) = (prices.get("write", "4k")?, prices.get("write", "2m")?);
-    let (mut sum, mut sure) = (Whole::default(), Whole::default());
-    let mut saved = None;
-    for group in first_writes(groups) {
-        let place = group.parts()[2];
-        let Some(table) = touched(measured, place) else { continue };
-        let mut whole = Whole::of(table, LARGE)?;
-        let [pages, blocks] =
-            [cell_of(table, LARGE, "late")?, cell_of(table, LARGE, "late_blocks")?];
-        let scale = whole.scale(group);
-        let part = |whole: &Whole| {
-            let now = whole.now(base, prices).times(scale, Unit::Ns);
-            let tables = group.tables * whole.faults / whole.all.max(1.0);
-            let now = base.table.map_or(now, |table| now.plus(table.times(tables, Unit::Ns)));
-            let mut part = difference(now, huge.fault.times(whole.waves * scale, Unit::Ns));
-            part.high += base.fault.high * whole.unknown * scale;
-            part
-        };
-        let part = if place == "heap" {
-            whole.faults += pages;
-            whole.pages += pages;
-            whole.blocks += blocks;
-            whole.waves += blocks;
-            sure.add(&whole, scale);
-            part(&whole)
-        } else {
-            let of = |owner: &str| {
-                let table = touched(measured, &format!("{place}/{owner}"));
-                let found = table.and_then(|table| Whole::of(table, LARGE));
-                Whole { all: whole.all, ..found.unwrap_or_default() }
-            };
-            let (mallocs, others) = (of("malloc"), of("other"));
-            whole.add(&others, -1.0);
-            sure.add(&mallocs, scale);
-            let [at_least, part] = [&mallocs, &whole].map(part);
-            Quantity { low: at_least.low.min(part.low), ..part }
-        };
-        saved = saved.map_or(Some(part), |saved: Quantity| Some(saved.plus(part)));
-        sum.add(&whole, scale);
-    }
-    let mut change = format!("{:.0} faults become {:.0} of 2m", sum.taken(), sum.waves);
-    let unsure = sum.taken() - sure.taken();
-    if unsure > 0.5 {
-        let _ = write!(change, "; {unsure:.0} of them if malloc made their mappings");
-    }
-    let page = format_bytes(LARGE);
-    let given_back = given_back(prices, &sum, &page).map(|all| {
-        let at_least = given_back(prices, &sure, &page).map_or(0.0, |saved| saved.low);
-        Quantity { low: at_least.min(all.low), ..all }
-    });
-    Some(Knob {
-        name: knob::MALLOC_THP.to_owned(),
-        how: "malloc with THP (glibc 2.35): GLIBC_TUNABLES=glibc.malloc.hugetlb=1".to_owned(),
-        change,
-        saved: saved?,
-        given_back,
-        translation: None,
-        at_most: false,
-        bytes: Some(sum.blocks * LARGE as f64 - sum.pages * 4096.0),
-    })
-}
-
-/// Of the faults that pages of 2 MiB would have brought in anonymous mappings, the shares that
-/// surely and that perhaps were in malloc's.
-fn mallocs(measured: &Measured) -> [f64; 2] {
-    let faults = |of: &str| {
-        let table = touched(measured, of).and_then(|table| Whole::of(table, LARGE));
-        table.map_or(0.0, |whole| whole.faults)
-    };
-    let [all, sure, other] = ["", "/malloc", "/other"].map(|of| faults(&format!("anonymous{of}")));
-    if all > 0.0 { [sure / all, 1.0 - other / all] } else { [0.0, 1.0] }
+/// First stores to base pages of a kind of memory.
+fn first_writes<'g>(groups: &'g [Group], of: &str) -> Option<&'g Group> {
+    groups.iter().find(|group| group.parts() == ["write", "4k", of])
 }
 
 /// Sums of a column over the rows of every place whose pages a knob decides.
 pub(crate) fn density(measured: &Measured, column: &str) -> f64 {
-    let mine = |table: &&Table| ["density/heap", "density/anonymous"].contains(&&*table.name);
+    let mine = |table: &&Table| {
+        table.name.strip_prefix("density/").is_some_and(|place| PLACES.contains(&place))
+    };
     let of = |table: &Table| -> f64 {
         let Some(index) = table.columns.iter().position(|c| c.name == column) else { return 0.0 };
         table.rows.iter().filter_map(|row| row.get(index)).map(|n| *n as f64).sum()
     };
     measured.tables.iter().filter(mine).map(of).fold(0.0, |sum, n| sum + n)
-}
-
-fn populate(groups: &[Group], prices: &Prices) -> Option<Knob> {
-    let populate = prices.populate?;
-    let cost = first_writes(groups).filter_map(|group| group.cost).reduce(Quantity::plus)?;
-    let faults: f64 = first_writes(groups).map(|group| group.faults).sum();
-    Some(Knob {
-        name: knob::POPULATE.to_owned(),
-        how: "populate before use: MADV_POPULATE_WRITE or mlock".to_owned(),
-        change: format!("{faults:.0} faults become pages of a call; no touch faults afterwards"),
-        saved: difference(cost, populate.times(faults, Unit::Ns)),
-        given_back: None,
-        translation: None,
-        at_most: false,
-        bytes: Some(0.0),
-    })
-}
-
-/// Memory that is read before it is written takes two faults a page.
-fn store_first(groups: &[Group], prices: &Prices) -> Option<Knob> {
-    let of = |kind: &'static str| groups.iter().filter(move |group| group.parts()[0] == kind);
-    let twice: f64 = of("zero-write").map(|group| group.faults).sum();
-    let (write, read) = (prices.get("write", "4k")?, prices.get("read", "4k")?);
-    let now = of("zero-write").filter_map(|group| group.cost).reduce(Quantity::plus)?;
-    let now = now.plus(read.fault.times(twice, Unit::Ns));
-    (twice > 0.0).then(|| Knob {
-        name: "store-first".to_owned(),
-        how: "store before the first load of a page".to_owned(),
-        change: format!("{twice:.0} pages take one fault instead of two"),
-        saved: difference(now, write.fault.times(twice, Unit::Ns)),
-        given_back: None,
-        translation: None,
-        at_most: false,
-        bytes: Some(0.0),
-    })
-}
-
-/// Faults of files: what they cost is the most that asking earlier can save.
-fn files(groups: &[Group]) -> Vec<Knob> {
-    let of = |kinds: &'static [&'static str]| {
-        groups.iter().filter(move |group| kinds.contains(&group.parts()[0]))
-    };
-    let rows: [(&str, &str, &'static [&'static str]); 2] = [
-        (
-            "populate-file",
-            "map files with MAP_POPULATE, or MADV_POPULATE_READ",
-            &["file-minor", "shmem-minor"],
-        ),
-        ("read-ahead", "ask for files earlier: MADV_WILLNEED, readahead", &["file-major"]),
-    ];
-    rows.into_iter()
-        .filter_map(|(name, how, kinds)| {
-            let saved = of(kinds).filter_map(|group| group.cost).reduce(Quantity::plus)?;
-            let faults: f64 = of(kinds).map(|group| group.faults).sum();
-            let becomes = if faults > 1.0 { "faults become" } else { "fault becomes" };
-            Some(Knob {
-                name: name.to_owned(),
-                how: how.to_owned(),
-                change: format!("{faults:.0} {becomes} part of a call"),
-                saved,
-                given_back: None,
-                translation: None,
-                at_most: true,
-                bytes: None,
-            })
-        })
-        .collect()
 }

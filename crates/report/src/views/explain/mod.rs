@@ -20,14 +20,18 @@ mod translation;
 mod walks;
 mod whole;
 
-use pagelab_record::{Measured, Table, units};
+use pagelab_record::{Measured, Table, units, vocabulary::table};
 
 pub(crate) use self::{
     folded::folded,
     predicted::{Predicted, Saving},
     section::section,
 };
-use self::{prices::Prices, translation::Translation};
+use self::{
+    knobs::{Knob, Outcome},
+    prices::Prices,
+    translation::Translation,
+};
 use crate::{At, Entry, Headline, Quantity, Run, Time, Tone, Unit, elapsed, headline, tally};
 
 /// The arm of everything that was seen of the program.
@@ -43,6 +47,9 @@ pub(crate) const TRANSLATION: &str = "translation";
 /// Faults on files in the page cache, whose price depends on its folios.
 pub(crate) const FILE_MINOR: &str = "file-minor";
 
+/// First stores to shared pages of files.
+pub(crate) const MKWRITE: &str = "mkwrite";
+
 /// Faults of one kind, page and place.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
@@ -54,10 +61,8 @@ pub(crate) struct Group {
     pub(crate) major: f64,
     /// Of them, those that also allocated pages of page table.
     pub(crate) tables: f64,
-    /// Of them, those whose kind was assumed.
-    pub(crate) assumed: f64,
-    /// So many of them, more or less: of those told by their address only, each was taken for
-    /// one that was told in full.
+    /// So many of them, more or less: each of those told in brief, and not known by itself, was
+    /// taken for one that was told in full.
     pub(crate) give: f64,
     /// Of them, those that met another fault of the same address space.
     pub(crate) crowded: f64,
@@ -80,6 +85,17 @@ impl Group {
     pub(crate) fn parts(&self) -> [&str; 3] {
         let mut parts = self.name.split('/');
         std::array::from_fn(|_| parts.next().unwrap_or_default())
+    }
+
+    /// Its kind, without whether it waited.
+    pub(crate) fn kind(&self) -> &str {
+        let [kind, ..] = self.parts();
+        kind.strip_suffix(table::WAITING).unwrap_or(kind)
+    }
+
+    /// Whether it waited for something that another had begun.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.parts()[0].ends_with(table::WAITING)
     }
 
     /// What one costs.
@@ -143,6 +159,8 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
             let name = table.name.strip_prefix("fault/")?.to_owned();
             let of = |column| cell(table, column).unwrap_or(0.0) * scale;
             let (faults, timed) = (of("faults"), of("timed"));
+            // Earlier versions inferred all that they told in brief.
+            let inferred = cell(table, "inferred").or(cell(table, "brief")).unwrap_or(0.0);
             let seen = (timed > 0.0).then(|| of("seen_ns") * faults / timed);
             // Whether faults meet is known of those whose exception was seen.
             let crowded = if timed > 0.0 { of("crowded") * faults / timed } else { 0.0 };
@@ -154,8 +172,7 @@ pub(crate) fn groups(measured: &Measured, prices: &Prices) -> Vec<Group> {
                 faults,
                 major: of("major"),
                 tables: of("tables"),
-                assumed: of("assumed"),
-                give: brief.give(of("faults") - of("brief"), of("brief")),
+                give: brief.give(of("faults") - of("brief"), inferred * scale),
                 crowded,
                 crowd,
                 crowding: None,
@@ -184,7 +201,7 @@ fn crowding_of(group: &Group, prices: &Prices) -> Option<(Quantity, u64)> {
 
 fn cost_of(group: &Group, prices: &Prices) -> Option<Quantity> {
     // Beside a device the watching costs nothing, and how fast the device is nobody knows but it.
-    if let Some(seen) = group.seen.filter(|_| group.major > 0.0) {
+    if let Some(seen) = group.seen.filter(|_| group.major > 0.0 || group.is_waiting()) {
         return Some(Quantity::exact(seen, Unit::Ns));
     }
     let [kind, page, _] = group.parts();
@@ -192,6 +209,15 @@ fn cost_of(group: &Group, prices: &Prices) -> Option<Quantity> {
         FILE_MINOR => prices.of_file(group.folios)?,
         _ => prices.get(kind, page)?,
     };
+    // A store to a page of a large folio makes all of it writable, and is measured over base pages:
+    // it costs what was seen at most.
+    if let (MKWRITE, Some(folios), Some(seen)) = (kind, group.folios, group.seen)
+        && folios > 0.0
+    {
+        let small = price.fault.times(group.faults * (1.0 - folios), Unit::Ns);
+        let large = Quantity { low: 0.0, ..Quantity::exact(seen * folios, Unit::Ns) };
+        return Some(small.plus(large));
+    }
     let faults = price.fault.times(group.faults, Unit::Ns);
     let tables = price.table.map(|table| table.times(group.tables, Unit::Ns));
     let lone = tables.map_or(faults, |tables| faults.plus(tables));
@@ -271,15 +297,21 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     saving.into_iter().chain(cost).chain(walks).collect()
 }
 
+/// A saving is worth a headline from this share of the CPU time and so many nanoseconds on.
+const SHARE_MIN: f64 = 0.01;
+const NS_MIN: f64 = 1e6;
+
 /// The largest saving whose whole interval is one, or that there is none; what is an upper bound
 /// promises nothing.
 fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     let measured = mine.measured()?;
     let knobs = knobs::knobs(measured, &groups(measured, prices), prices);
-    let sure = knobs.iter().find(|knob| !knob.at_most && knob.saved.low > 0.0);
-    let Some(knob) = sure else {
-        let most = knobs.first().map(|knob| {
-            let most = Quantity::exact(knob.saved.high, Unit::Ns).display();
+    let busy = mine.numbers.get(At { arm: ARM, series: "watched", time: Time::Cpu }, "p50");
+    let least = busy.map_or(0.0, |busy| busy.value * SHARE_MIN).max(NS_MIN);
+    let is_sure = |knob: &&Knob| knob.outcome() == Outcome::Saves && knob.in_all().value >= least;
+    let Some(knob) = knobs.iter().find(is_sure) else {
+        let most = knobs.first().filter(|knob| knob.in_all().high >= least).map(|knob| {
+            let most = Quantity::exact(knob.in_all().high, Unit::Ns).display();
             format!("at most {most} by: {}", knob.how)
         });
         return Some(Headline {
@@ -291,7 +323,7 @@ fn saving_headline(mine: &Entry, prices: &Prices) -> Option<Headline> {
     };
     let memory = knob.bytes.filter(|bytes| *bytes > 0.0);
     let memory = memory.map(|bytes| format!("takes {} more", units::display_bytes(bytes)));
-    Some(headline(knob.saved, format!("less in faults by {}", knob.how), &[memory]))
+    Some(headline(knob.in_all(), format!("less by {}", knob.how), &[memory]))
 }
 
 /// What its page walks cost, where they were seen and have a price.

@@ -8,6 +8,9 @@ use pagelab_record::{Measured, Outcome, units};
 use super::{FILE_MINOR, Group, knobs::density};
 use crate::{Block, Entry, Note, Quantity, Tone, Unit, group_thousands, views::latency};
 
+/// The kind of faults of which nothing says what they were.
+const UNKNOWN: &str = "unknown";
+
 /// What is not in the sum, why, and what would price it.
 pub(super) fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
     let without: Vec<&Group> = groups.iter().filter(|group| group.cost.is_none()).collect();
@@ -45,7 +48,7 @@ pub(super) fn unpriced(entries: &[Entry], groups: &[Group]) -> Option<Block> {
     let cure = said(&|[kind, page]| match outcome(entries, kind, page) {
         Some(Outcome::Skipped { cure, .. }) => cure.clone(),
         Some(_) => "explain again".to_owned(),
-        None if *kind == "other" => String::new(),
+        None if ["other", UNKNOWN].contains(kind) => String::new(),
         None => format!(
             "leave --costs out, or measure it alone: pagelab run fault/latency --kind {kind}"
         ),
@@ -70,6 +73,7 @@ fn why(entries: &[Entry], kind: &str, page: &str) -> String {
         Some(Outcome::Skipped { need, .. }) => format!(" (its measurement needs {need})"),
         Some(Outcome::Failed { .. }) => " (its measurement failed)".to_owned(),
         None if kind == "other" => " (no kind that can be measured)".to_owned(),
+        None if kind == UNKNOWN => " (nothing says what they were)".to_owned(),
         None => " (not measured in this run)".to_owned(),
     }
 }

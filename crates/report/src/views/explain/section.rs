@@ -9,7 +9,7 @@ use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
     notes::{crowded, folios, larger, unpriced, waited},
-    prices::Prices,
+    prices::{Prices, not_below_0},
     total, walks,
 };
 use crate::{
@@ -99,6 +99,17 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
     blocks
 }
 
+/// `SIGBUS` on x86, ARM and RISC-V.
+const SIGBUS: u64 = 7;
+
+/// A signal by the name that people know it by.
+fn signal_name(signal: u64) -> String {
+    let known = [(2, "SIGINT"), (4, "SIGILL"), (6, "SIGABRT"), (SIGBUS, "SIGBUS"), (8, "SIGFPE")];
+    let more = [(9, "SIGKILL"), (11, "SIGSEGV"), (13, "SIGPIPE"), (15, "SIGTERM")];
+    let found = known.into_iter().chain(more).find(|(number, _)| *number == signal);
+    found.map_or_else(|| format!("Signal {signal}"), |(_, name)| name.to_owned())
+}
+
 /// The sentences that it comes to.
 fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
     let counter = |name: &str| measured.counters.get(name).copied();
@@ -108,8 +119,17 @@ fn summary(entry: &Entry, measured: &Measured, groups: &[Group]) -> String {
         format!("Watched for {}, {} of it on the CPU.", shown(Time::Elapsed), shown(Time::Cpu));
     match (counter("exit_code"), counter("exit_signal")) {
         (Some(code), _) if code != 0 => text.push_str(&format!(" It exited with {code}.")),
-        (_, Some(signal)) => text.push_str(&format!(" Signal {signal} ended it.")),
+        (_, Some(signal)) => text.push_str(&format!(" {} ended it.", signal_name(signal))),
         _ => (),
+    }
+    if counter("exit_signal") == Some(SIGBUS) && counter("exit_fault_in_hugetlb").is_some() {
+        text.push_str(&format!(
+            " It touched memory of the hugetlb pool when the pool had no page for it ({} of {} \
+             pages free now): set more aside (vm.nr_hugepages), or map without MAP_NORESERVE to \
+             be refused earlier.",
+            counter("hugetlb_free").unwrap_or(0),
+            counter("hugetlb_pages").unwrap_or(0)
+        ));
     }
     let count = |n: f64| group_thousands(n);
     if counter("sees_perf") != Some(1) {
@@ -150,7 +170,6 @@ fn kinds_table(groups: &[Group]) -> Table {
     let all = total(groups).filter(|all| all.value > 0.0);
     let share = |part: f64, whole: f64| Quantity::exact(part / whole, Unit::Share).display();
     let crowded = groups.iter().any(|group| group.crowded > 0.0);
-    let assumed = groups.iter().any(|group| group.assumed > 0.0);
     Grid::<&Group>::new()
         .words("kind", 0, |group| group.parts()[0].to_owned())
         .words("page", 0, |group| group.parts()[1].to_owned())
@@ -167,7 +186,6 @@ fn kinds_table(groups: &[Group]) -> Table {
                 (group.crowded > 0.0).then(|| share(group.crowded, group.faults))
             })
         })
-        .only_if(assumed, |grid| grid.number("assumed", 4, |group| group_thousands(group.assumed)))
         .table(groups)
 }
 
@@ -242,7 +260,10 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
     };
     let kind = |group: &Group| Some((group.parts().join(" "), vec![(0, group.cost?)]));
     let place = |place: Place| Some((place.name, vec![(0, place.cost?)]));
-    let knob = |knob: &Knob| (knob.how.clone(), vec![(usize::from(knob.at_most), knob.saved)]);
+    let knob = |knob: &Knob| {
+        let all = not_below_0(knob.in_all());
+        (all.value > 0.0).then(|| (knob.how.clone(), vec![(usize::from(knob.at_most), all)]))
+    };
     let mappings = places(measured, groups, "mapping/").into_iter().filter_map(place);
     let whiskers = "Whiskers are intervals.";
     let drawn = [
@@ -255,7 +276,7 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
         bars(
             "What each change would save",
             "They are about the same faults and do not add up.",
-            knobs.iter().map(knob).collect(),
+            knobs.iter().filter_map(knob).collect(),
         ),
     ];
     drawn.into_iter().flatten().collect()
@@ -270,6 +291,7 @@ fn knobs_table(knobs: &[Knob], busy: Option<Quantity>) -> Table {
     Grid::<&Knob>::new()
         .words("knob", 0, |knob| knob.how.clone())
         .words("what changes", 1, |knob| knob.change.clone())
+        .words("outcome", 0, |knob| knob.outcome().name().to_owned())
         .number(if several { "saves of faults" } else { "saves" }, 0, |knob| {
             Cell::toned(format!("{}{}", bound(knob), knob.saved.display()), Tone::Strong)
         })

@@ -8,7 +8,6 @@
 //! not happen: a source's count is what it told plus what was lost.
 //!
 //! The clock is `CLOCK_MONOTONIC_RAW`, so that records compare with stamps of our own.
-//!
 //! It interprets nothing: that is for its user.
 //!
 //! Rules for the unsafe block:
@@ -73,6 +72,8 @@ pub struct Session {
     told: Vec<Told>,
     open: Vec<bool>,
     pending: Vec<Record>,
+    /// Records up to then are complete.
+    settled_ns: u64,
     sees_kernel: bool,
 }
 
@@ -118,6 +119,7 @@ impl Session {
             told: vec![Told::default(); count],
             open: vec![false; count],
             pending: Vec::new(),
+            settled_ns: 0,
             sees_kernel,
         };
         for (index, source) in plan.sources.iter().enumerate() {
@@ -248,22 +250,21 @@ impl Session {
         let (from, to) =
             if in_full { (When::InBrief, When::InFull) } else { (When::InFull, When::InBrief) };
         self.enable(|when| when == to)?;
-        let old = self.of(|when| when == from);
-        let disabled = old.into_iter().try_for_each(|(_, counter)| counter.disable());
-        disabled.called("ioctl", "PERF_EVENT_IOC_DISABLE")
+        let mut old = self.of(|when| when == from).into_iter();
+        old.try_for_each(|(_, counter)| counter.disable()).called("ioctl", "PERF_EVENT_IOC_DISABLE")
     }
 
     fn enable(&mut self, is_due: impl Fn(When) -> bool) -> Result<(), SysError> {
-        let due = self.of(is_due).into_iter().rev();
-        let enabled = due.into_iter().try_for_each(|(_, counter)| counter.enable());
+        let mut due = self.of(is_due).into_iter().rev();
+        let enabled = due.try_for_each(|(_, counter)| counter.enable());
         enabled.called("ioctl", "PERF_EVENT_IOC_ENABLE")
     }
 
     /// Counters of some sources, in the order of the sources.
     fn of(&mut self, is_due: impl Fn(When) -> bool) -> Vec<(usize, &mut Counter)> {
         let whens = self.whens.clone();
-        let counters = self.counters().filter(|(source, _)| is_due(whens[*source]));
-        let mut counters: Vec<_> = counters.collect();
+        let mut counters: Vec<_> =
+            self.counters().filter(|(source, _)| is_due(whens[*source])).collect();
         counters.sort_by_key(|(source, _)| *source);
         counters
     }
@@ -275,14 +276,21 @@ impl Session {
 
     /// Samples of a source that came so far.
     pub fn samples(&self, source: usize) -> u64 {
-        self.told.get(source).map_or(0, |told| told.samples)
+        self.told[source].samples
     }
 
-    /// Hands on what has happened so far, in order of time; what is too young comes next time.
-    pub fn drain(&mut self, on_record: &mut dyn FnMut(Record)) {
-        let settled = monotonic_raw_ns().saturating_sub(SETTLE_NS);
+    /// Takes what has come since the last call, and shows it, in no order.
+    pub fn receive(&mut self) -> &[Record] {
+        let known = self.pending.len();
+        // Before a ring is read: what comes later may be missing in one.
+        self.settled_ns = monotonic_raw_ns().saturating_sub(SETTLE_NS);
         self.gather();
-        self.hand_on(settled, on_record);
+        &self.pending[known..]
+    }
+
+    /// Hands on what was received, in order of time; what is too young comes next time.
+    pub fn drain(&mut self, on_record: &mut dyn FnMut(Record)) {
+        self.hand_on(self.settled_ns, on_record);
     }
 
     /// Ends the events, hands on what is left, and says what became of each source.
@@ -297,9 +305,8 @@ impl Session {
         self.gather();
         self.hand_on(u64::MAX, on_record);
         let mut told = std::mem::take(&mut self.told);
-        for (source, counter) in self.counters() {
-            add(&mut told[source], counter).map_err(failed)?;
-        }
+        let mut counters = self.counters();
+        counters.try_for_each(|(of, counter)| add(&mut told[of], counter)).map_err(failed)?;
         Ok(told)
     }
 
