@@ -187,6 +187,9 @@ pub struct Rung {
 }
 
 impl Rung {
+    /// The counter of a variant that has not run: nanoseconds that one run is expected to take.
+    pub const UNTRIED_NS: &str = "untried_ns";
+
     /// Whether its pages came in a round: not, where no look saw any (`large` bytes of them) and it
     /// took as many faults as the same round with base pages. What is not known counts for it.
     #[must_use]

@@ -6,17 +6,20 @@
 
 mod chosen;
 mod fitted;
+mod planner;
+mod priority;
 mod rounds;
 mod watched;
 
 use std::io;
 
-use pagelab_record::{Case, Outcome, Record, verdict::Ratio, vocabulary::tried};
+use pagelab_record::{Case, Outcome, Record, asked, verdict::Ratio, vocabulary::tried};
 use pagelab_sys::{
     knobs::Knobs, machine::environment, process::minder::Minder, time::monotonic_raw_ns,
 };
 use pagelab_workloads::fault::BrokenUp;
 
+use self::planner::{ESSENTIAL, Planner};
 use super::{
     attend::Stopped,
     course,
@@ -59,8 +62,9 @@ pub struct Climb<'k> {
     rounds: u32,
     least: u32,
     looks: u32,
-    /// How much longer a run takes than its program.
-    stretch: f64,
+    planner: Planner,
+    /// The variants but for the bases, in the order in which they are worth a first run.
+    ordered: Vec<usize>,
     /// The rungs that go on.
     active: Vec<usize>,
     /// When it began.
@@ -95,14 +99,33 @@ pub struct Asked {
 /// What is told of the way.
 #[derive(Debug)]
 pub enum Step<'s> {
-    /// The first run, of so many nanoseconds, which counts for nothing.
+    /// The discarded first run took this many nanoseconds.
     Probed(u64),
+    /// What is expected to run.
+    Planned(Estimate),
     /// A round, with what ran in it, nanoseconds.
     Round(u32, &'s [(&'s str, u64)]),
-    /// Two rounds of all are over: how the best stand beside plain; nothing is decided.
-    Screened(&'s [(String, Ratio)]),
+    /// This many rounds of the screen are over: the best relative to as-set-up, none decided.
+    Screened(u32, &'s [(String, Ratio)]),
     /// Nothing more is run on a rung.
     Settled(&'s str, &'s Outcome),
+}
+
+/// How long an experiment is expected to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// Variants that could run.
+    pub variants: usize,
+    /// Variants that the first round has time for.
+    pub first_round: usize,
+    /// Nanoseconds of one run.
+    pub run_ns: u64,
+    /// Nanoseconds of both rounds of all variants.
+    pub screen_ns: u64,
+    /// Nanoseconds until the best are looked at for the first time.
+    pub finals_ns: u64,
+    /// Nanoseconds that are left of the budget, where there is one.
+    pub left_ns: Option<u64>,
 }
 
 /// Why the way up ended early.
@@ -135,7 +158,7 @@ impl<'k> Climb<'k> {
         for Rung { offer, tally, .. } in &mut rungs {
             let lacks = &offer.rung.lacks;
             if !lacks.is_empty() {
-                let joined = |of: fn(&pagelab_record::asked::Lack) -> &String| {
+                let joined = |of: fn(&asked::Lack) -> &String| {
                     lacks.iter().map(|lack| of(lack).as_str()).collect::<Vec<_>>().join("; ")
                 };
                 let (need, cure) = (joined(|lack| &lack.need), joined(|lack| &lack.cure));
@@ -146,6 +169,7 @@ impl<'k> Climb<'k> {
         let Asked { seed, delta, rounds, ref named, .. } = *asked;
         let (named, around) = (named.clone(), asked.around.clone());
         let minder = Minder::start()?;
+        let planner = Planner::new(asked.budget_ns, rungs.len());
         Ok(Self {
             program,
             rungs,
@@ -162,7 +186,8 @@ impl<'k> Climb<'k> {
             rounds,
             least: asked.min_rounds,
             looks: 0,
-            stretch: 1.0,
+            planner,
+            ordered: Vec::new(),
             active,
             began_ns: monotonic_raw_ns(),
         })
@@ -200,10 +225,26 @@ impl<'k> Climb<'k> {
 
     /// What each rung has come to, in the order of the table.
     pub fn records(&self, run: &str) -> Vec<Record> {
-        let record = |Rung { offer, tally, .. }: &Rung| {
-            tally.record(run, case(&self.program, &offer.rung.name), self.looks)
+        let record = |(at, Rung { offer, tally, .. }): (usize, &Rung)| {
+            let case = case(&self.program, &offer.rung.name);
+            let mut record = tally.record(run, case, self.looks);
+            if let (Outcome::Measured(measured), []) = (&mut record.outcome, tally.elapsed()) {
+                let expected = self.planner.expected_ns(at);
+                measured.counters.insert(asked::Rung::UNTRIED_NS.to_owned(), expected);
+            }
+            record
         };
-        self.rungs.iter().map(record).collect()
+        self.rungs.iter().enumerate().map(record).collect()
+    }
+
+    /// Nanoseconds since it began.
+    fn spent_ns(&self) -> u64 {
+        monotonic_raw_ns() - self.began_ns
+    }
+
+    /// Whether something of this length is expected to end within the budget.
+    pub fn has_time(&self, ns: u64) -> bool {
+        self.planner.fits(self.spent_ns(), ns)
     }
 
     /// Runs the program as it is set up, which counts for nothing, and says which rungs are not for
@@ -227,10 +268,12 @@ impl<'k> Climb<'k> {
             mark,
             is_watched,
         };
+        let since = monotonic_raw_ns();
         let once = run.once(&mut rung.streams).map_err(|stopped| match stopped {
             Stopped::Interrupted => Ended::Interrupted,
             other => Ended::Program(other.to_string()),
         })?;
+        self.planner.usual(monotonic_raw_ns() - since);
         tell(Step::Probed(once.elapsed_ns));
         let facts = Facts::of(&once);
         for Rung { offer, tally, .. } in &mut self.rungs {
@@ -243,14 +286,29 @@ impl<'k> Climb<'k> {
         for Rung { offer, tally, .. } in &self.rungs {
             tally.settled.iter().for_each(|outcome| tell(Step::Settled(&offer.rung.name, outcome)));
         }
+        self.rank(&[]);
+        if self.begun() == 0 {
+            tell(Step::Planned(self.estimate()));
+        }
         Ok(())
     }
 
     fn round(&mut self, round: u32, tell: &mut dyn FnMut(Step<'_>)) -> Result<(), Ended> {
         self.active.retain(|at| self.rungs[*at].tally.settled.is_none());
         let active = self.active.clone();
+        let mut essential = if round == 0 { self.in_question() } else { Vec::new() };
+        essential.truncate(ESSENTIAL);
         for nth in order::of(self.seed, round, active.len()) {
-            self.once(active[nth], round, tell)?;
+            let at = active[nth];
+            if essential.contains(&at) || self.has_time(self.planner.expected_ns(at)) {
+                let since = monotonic_raw_ns();
+                self.once(at, round, tell)?;
+                let ns = monotonic_raw_ns() - since;
+                self.planner.ran(at, ns);
+                if self.rungs[at].offer.rung.name == tried::AS_SET_UP {
+                    self.planner.usual(ns);
+                }
+            }
         }
         let ran = active.iter().filter_map(|at| {
             let Rung { offer, tally, .. } = self.rungs.get(*at)?;

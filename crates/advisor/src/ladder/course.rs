@@ -1,9 +1,7 @@
-//! Which rungs are run once more: all of them twice, then plain, what is set up now and the best
-//! three, or as many as there is time for, until they are decided.
+//! Ranks variants by what was measured, and says when a verdict is looked at.
 //!
-//! The one idea: whoever looks again and again until a difference shows finds one; so looks are
-//! few, each at twice the rounds of the last, and [`pagelab_record::verdict::judge`] makes chance
-//! pay for every one of them.
+//! Looking again and again until a difference shows finds one, so looks are few, each at twice the
+//! rounds of the last, and [`pagelab_record::verdict::judge`] corrects for every one of them.
 
 use pagelab_record::{
     asked::Reach,
@@ -14,8 +12,8 @@ use pagelab_record::{
 pub const SCREEN: u32 = 2;
 /// Rungs beside plain and what is set up that go on behind the screen, at most.
 pub const BEST: usize = 3;
-/// As many go on whatever it takes.
-const BEST_LEAST: usize = 2;
+/// As many go on without a budget, whatever it takes.
+pub const BEST_LEAST: usize = 2;
 /// Rounds at the first look: all to one side, they decide each of five.
 pub const FIRST_LOOK: u32 = 12;
 
@@ -50,17 +48,6 @@ pub fn ranked(plain: Rounds<'_>, rungs: &[(usize, Reach, Rounds<'_>)]) -> Vec<us
     let others = left.iter().map(|(at, ..)| *at).filter(|at| !ranked.contains(at));
     let others: Vec<usize> = others.collect();
     [ranked, others].concat()
-}
-
-/// How many of some get to the first look in the time that is left, [`BEST`] at most and two at
-/// least, since the best of all may be dear to others: `rounds` of those that run in any case,
-/// which take `always_ns` together, and of each.
-pub fn affordable(left_ns: f64, rounds: u32, always_ns: f64, each_ns: &[f64]) -> usize {
-    let fits = |many: &usize| {
-        let sum: f64 = each_ns.iter().take(*many).sum();
-        (always_ns + sum) * f64::from(rounds) <= left_ns
-    };
-    (BEST_LEAST..=BEST).rev().find(fits).unwrap_or(BEST_LEAST)
 }
 
 /// Rounds until the next look, of those that were done: 12, 24, 48.
@@ -113,13 +100,6 @@ mod tests {
         assert_eq!(of([Machine, Machine, Machine, Privileged, Program]), [0, 3, 4, 1, 2]);
         assert_eq!(of([Machine, Machine, Program, Privileged, Program]), [0, 2, 1, 3, 4]);
         assert!(ranked(&[], &[(0, Program, &times[0])]).is_empty());
-    }
-
-    #[test]
-    fn no_more_go_on_than_get_to_the_first_look() {
-        let of = |left| affordable(left, 10, 2.0, &[0.5, 0.5, 1.0, 1.0]);
-        assert_eq!([45.0, 40.0, 39.0, 30.0, 29.0, 0.0].map(of), [3, 3, 2, 2, 2, 2]);
-        assert_eq!(affordable(1e9, 10, 2.0, &[]), 3);
     }
 
     #[test]

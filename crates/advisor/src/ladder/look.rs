@@ -6,14 +6,14 @@
 //! (`smaps`; of its children `smaps_rollup`; folios) comes when it is affordable. What nobody may
 //! look into is counted as blind: nothing is claimed of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use pagelab_sys::{memory::Folios, process::tree, time::monotonic_raw_ns};
 
-use super::maps::{self, Holding, Library, Mapped, Weight, anonymous, is_there, rollup};
+use super::{
+    environment::Reached,
+    maps::{self, Holding, Library, Mapped, Weight, anonymous, is_there, rollup},
+};
 
 /// Cheap looks cost at most one of so many parts of the time.
 const SHARE: u64 = 200;
@@ -48,7 +48,7 @@ pub struct Seen {
     pub blind: u64,
     /// Processes that were seen.
     pub processes: BTreeSet<u32>,
-    /// Of them, those that lacked what the rung puts into the environment.
+    /// Of them, those that lacked a variable of the rung when they were last looked at.
     pub stripped: BTreeSet<u32>,
     /// Of them, those that say another THP policy than the rung's.
     pub other_policy: BTreeSet<u32>,
@@ -164,8 +164,8 @@ impl Seen {
 /// What must be found in every process.
 #[derive(Debug, Clone, Default)]
 pub struct Expected {
-    /// `NAME=VALUE` of the environment.
-    pub environment: Vec<String>,
+    /// Variables of the environment and their values.
+    pub environment: Vec<(String, String)>,
     /// Whether the policy of the process allows transparent huge pages.
     pub thp: Option<bool>,
     /// Bytes of the folios that are looked for.
@@ -320,14 +320,12 @@ impl Eyes {
         all
     }
 
-    /// A process that is seen for the first time.
+    /// A process that is seen for the first time, or may have executed another program since.
     fn meet(&mut self, pid: u32) {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let has = |wanted: &String| {
-            environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
-        };
-        if !self.expected.environment.iter().all(has) {
-            self.seen.stripped.insert(pid);
+        match Reached::of(pid, &self.expected.environment) {
+            Reached::Yes => _ = self.seen.stripped.remove(&pid),
+            Reached::No => _ = self.seen.stripped.insert(pid),
+            Reached::Unknown => (),
         }
         let policy = crate::explain::allowed::thp(pid);
         if let (Some(wanted), Some(found)) = (self.expected.thp, policy)
@@ -382,7 +380,8 @@ mod tests {
 
     #[test]
     fn this_process_is_seen_and_a_missing_one_is_not_blind() {
-        let expected = Expected { environment: vec!["NO_SUCH=1".into()], ..Expected::default() };
+        let environment = vec![("NO_SUCH".to_owned(), "1".to_owned())];
+        let expected = Expected { environment, ..Expected::default() };
         let mut eyes = Eyes::of(std::process::id(), &tree::below_us(), expected);
         assert_eq!(eyes.look().first(), Some(&std::process::id()));
         let seen = eyes.close();

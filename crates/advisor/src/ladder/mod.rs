@@ -14,6 +14,7 @@ pub mod attached;
 pub mod attend;
 pub mod climb;
 pub mod course;
+mod environment;
 mod facts;
 mod held;
 pub mod load;

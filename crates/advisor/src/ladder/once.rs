@@ -218,9 +218,8 @@ impl Run<'_> {
     }
 
     fn expected(&self) -> Expected {
-        let pairs = self.start.environment.iter();
         Expected {
-            environment: pairs.map(|(key, value)| format!("{key}={value}")).collect(),
+            environment: self.start.environment.clone(),
             thp: self.start.thp,
             folio: self.start.folio_kib().map(|kib| kib << 10),
             preload: self.start.preload,

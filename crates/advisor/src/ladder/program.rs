@@ -12,7 +12,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use elf::{ElfStream, abi::PT_INTERP, endian::AnyEndian};
+use elf::{
+    ElfStream,
+    abi::{PT_INTERP, PT_LOAD},
+    endian::AnyEndian,
+    segment::ProgramHeader,
+};
 
 /// A script whose interpreter is a script, so many times over, is none that the kernel runs.
 const SCRIPTS: usize = 5;
@@ -30,6 +35,9 @@ pub struct Program {
     pub is_setuid: bool,
     /// Whether it is of 32 bits.
     pub is_narrow: bool,
+    /// Whether it is static and has glibc in it: its malloc reads tunables, and nothing is
+    /// preloaded into it.
+    pub is_static_glibc: bool,
 }
 
 /// Who makes an executable file a process.
@@ -58,6 +66,7 @@ impl Program {
             loader: Loader::Unknown,
             is_setuid: false,
             is_narrow: false,
+            is_static_glibc: false,
         };
         for _ in 0..SCRIPTS {
             let about = fs::metadata(&path)?;
@@ -67,10 +76,16 @@ impl Program {
                 None => break,
             }
         }
-        if let Some((loader, is_narrow)) = loader(&path) {
-            (program.loader, program.is_narrow) = (loader, is_narrow);
+        if let Some(kind) = kind(&path) {
+            (program.loader, program.is_narrow) = (kind.loader, kind.is_narrow);
+            program.is_static_glibc = kind.is_static_glibc;
         }
         Ok(program)
+    }
+
+    /// Whether glibc starts it, from outside or from within, and reads `GLIBC_TUNABLES`.
+    pub fn takes_tunables(&self) -> bool {
+        (self.loader == Loader::Glibc || self.is_static_glibc) && !self.is_setuid
     }
 
     /// The words as one line, for people.
@@ -113,16 +128,48 @@ fn interpreter(path: &Path) -> Option<PathBuf> {
     words.find(|word| !word.starts_with('-') && !word.contains('=')).map(Into::into)
 }
 
-/// Who loads an ELF file, and whether it is of 32 bits; `None` where it is none.
-fn loader(path: &Path) -> Option<(Loader, bool)> {
+/// What an ELF file is.
+struct Kind {
+    loader: Loader,
+    is_narrow: bool,
+    is_static_glibc: bool,
+}
+
+/// Texts that glibc has to have in a program to read tunables in it (2.26), each of which ends with
+/// a 0. The first alone is also in programs that set the variable for others.
+const OF_TUNABLES: [&[u8]; 2] = [b"GLIBC_TUNABLES", b"glibc.malloc.mmap_threshold"];
+
+/// The kind of an ELF file; `None` where it is none.
+fn kind(path: &Path) -> Option<Kind> {
     let mut elf = ElfStream::<AnyEndian, _>::open_stream(File::open(path).ok()?).ok()?;
     let is_narrow = elf.ehdr.class == elf::file::Class::ELF32;
     let named = elf.segments().iter().find(|segment| segment.p_type == PT_INTERP).copied();
-    let Some(named) = named else { return Some((Loader::None, is_narrow)) };
+    let Some(named) = named else {
+        let is_static_glibc = has_texts(&mut elf, &OF_TUNABLES);
+        return Some(Kind { loader: Loader::None, is_narrow, is_static_glibc });
+    };
     let name = elf.segment_data(&named).map(String::from_utf8_lossy).ok()?.into_owned();
     let file = name.trim_end_matches('\0').rsplit('/').next().unwrap_or_default().to_owned();
     let is_glibc = file.starts_with("ld-linux") || file.starts_with("ld64.so");
-    Some((if is_glibc { Loader::Glibc } else { Loader::Other }, is_narrow))
+    let loader = if is_glibc { Loader::Glibc } else { Loader::Other };
+    Some(Kind { loader, is_narrow, is_static_glibc: false })
+}
+
+/// Whether what is loaded of an ELF file has all of these texts, each with a 0 behind it: stripped
+/// files have no symbols, but these.
+fn has_texts(elf: &mut ElfStream<AnyEndian, File>, texts: &[&[u8]]) -> bool {
+    let is_loaded = |segment: &&ProgramHeader| segment.p_type == PT_LOAD;
+    let segments: Vec<ProgramHeader> = elf.segments().iter().filter(is_loaded).copied().collect();
+    let mut found = vec![false; texts.len()];
+    for segment in segments {
+        let Ok(data) = elf.segment_data(&segment) else { continue };
+        for piece in data.split(|byte| *byte == 0) {
+            for (found, text) in found.iter_mut().zip(texts) {
+                *found |= piece.ends_with(text);
+            }
+        }
+    }
+    found.into_iter().all(|found| found)
 }
 
 #[cfg(test)]
@@ -159,5 +206,50 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
             assert_eq!(program(&[path.to_str().unwrap()]).unwrap().loader, loader, "{line}");
         }
+    }
+
+    /// A file of 64 bits with these texts in one segment, which no loader is named for.
+    fn fixed(texts: &[u8]) -> Vec<u8> {
+        let mut file = vec![0_u8; 64 + 56];
+        file[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0");
+        let mut put = |at: usize, value: u64, bytes: usize| {
+            file[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        };
+        // e_version, e_phoff, e_ehsize, e_phentsize, e_phnum.
+        put(20, 1, 4);
+        put(32, 64, 8);
+        put(52, 64, 2);
+        put(54, 56, 2);
+        put(56, 1, 2);
+        // p_type, p_offset, p_filesz, p_memsz.
+        put(64, u64::from(PT_LOAD), 4);
+        put(64 + 8, 120, 8);
+        put(64 + 32, texts.len() as u64, 8);
+        put(64 + 40, texts.len() as u64, 8);
+        file.extend(texts);
+        file
+    }
+
+    #[test]
+    fn a_static_program_takes_tunables_where_glibc_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for (texts, takes) in [
+            (&b"a\0GLIBC_TUNABLES\0b\0glibc.malloc.mmap_threshold\0\0"[..], true),
+            // Another library of C, and one that sets the variable for others.
+            (b"a\0b\0", false),
+            (b"GLIBC_TUNABLES\0glibc.malloc.hugetlb=1\0", false),
+            (b"GLIBC_TUNABLESglibc.malloc.mmap_threshold=4\0", false),
+            (b"", false),
+        ] {
+            let path = folder.path().join("fixed");
+            fs::write(&path, fixed(texts)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let program = program(&[path.to_str().unwrap()]).unwrap();
+            assert_eq!(program.loader, Loader::None);
+            assert_eq!((program.is_static_glibc, program.takes_tunables()), (takes, takes));
+        }
+        let shell = program(&["sh"]).unwrap();
+        assert!(!shell.is_static_glibc);
+        assert_eq!(shell.takes_tunables(), shell.loader == Loader::Glibc);
     }
 }

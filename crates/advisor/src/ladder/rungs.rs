@@ -174,7 +174,13 @@ fn library(need: &str, package: &str) -> Result<PathBuf, Lack> {
 /// are no huge pages.
 pub fn beside() -> Option<[Offer; 2]> {
     let loader = Loader::Unknown;
-    let program = Program { words: Vec::new(), loader, is_setuid: false, is_narrow: false };
+    let program = Program {
+        words: Vec::new(),
+        loader,
+        is_setuid: false,
+        is_narrow: false,
+        is_static_glibc: false,
+    };
     let ground = Ground::of(&program);
     let mut offers = [as_set_up(&ground).pop()?, outside::collapse(&ground).pop()?];
     // Its policy was set by whoever started it.
@@ -229,9 +235,9 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 fn plain(ground: &Ground<'_>) -> Vec<Offer> {
-    let is_glibc = ground.program.loader == Loader::Glibc;
+    let takes_tunables = ground.program.takes_tunables();
     let start = Start {
-        environment: if is_glibc { malloc::tunable("0") } else { Vec::new() },
+        environment: if takes_tunables { malloc::tunable("0") } else { Vec::new() },
         thp: Some(false),
         proof: Proof::BaseOnly,
         ..Start::default()

@@ -30,7 +30,7 @@ use pagelab_advisor::ladder::{
     rungs::{Ground, Offer},
 };
 use pagelab_bench::{
-    asked::{Seconds, Share, Whole},
+    asked::{Seconds, Share, Whole, ppm},
     plan::Plan,
 };
 use pagelab_record::{Asked, asked, units::parse_bytes, verdict::DELTA};
@@ -54,7 +54,7 @@ type Rounds = Whole<10_000>;
 /// Runs the program on every rung: base pages, as set up, and each way to larger pages that this
 /// machine offers, in an order that is drawn for each round. Two rounds of all, then base pages,
 /// what is set up and the best three until they are decided. Its output goes into the run's
-/// directory, a file for each rung.
+/// directory, a file for each rung. With --budget fewer run, the likeliest to gain first.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 pub(super) struct Try {
@@ -71,14 +71,13 @@ pub(super) struct Try {
     /// Rounds before a verdict may end it, as far as --rounds and --budget go.
     #[arg(long, value_name = "N")]
     min_rounds: Option<Rounds>,
-    /// Begin no round that does not fit into so many seconds, but for two of all rungs.
+    /// Stop after SECONDS: what they have no time for is left out and listed.
+    ///
+    /// The first run, one as set up and one on the best candidate come in any case. Without it:
+    /// two rounds of all, then twelve of the best, or as many as end within 60 seconds.
     #[arg(long, value_name = "SECONDS")]
-    #[arg(
-        help = "Begin no round that does not fit into so many seconds, but for two of all rungs \
-                  (default: 60, but for twelve of the best)"
-    )]
     budget: Option<Seconds>,
-    /// A difference of less is none (0.03 is 3 %).
+    /// Treat differences below this share as equal, 3% or 0.03 (default 3%).
     #[arg(long, value_name = "SHARE")]
     delta: Option<Share>,
     /// What the program reads, from its beginning each time; - is a pipe, kept in memory.
@@ -160,8 +159,7 @@ impl Run for Try {
             rounds: asked.rounds,
             min_rounds: asked.min_rounds,
             budget_ns: self.budget.map(Seconds::ns),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
-            delta_ppm: (asked.delta * 1e6) as u32,
+            delta_ppm: ppm(asked.delta),
             program: words.collect::<Option<_>>().unwrap_or_default(),
             named: asked.named.clone(),
             own: self.own.clone(),

@@ -160,14 +160,32 @@ fn the_first_answer_comes_behind_the_screen_and_before_what_faults_cost() {
     let ended = lab.pagelab(&[&flags[..], &["--", "sh", "-c", "exit 0"]].concat());
     ended.exits(0);
     let at = |text: &str| ended.stderr.find(text).unwrap_or_else(|| panic!("{}", ended.stderr));
-    let answer = at("[first answer] time beside plain, of two rounds, not decided: ");
-    assert!(ended.stderr[answer..].lines().next().unwrap().contains("as-set-up"));
+    let answer = at("[first answer] time relative to what is set up, 2 rounds, not sure yet: ");
+    assert!(ended.stderr[answer..].lines().next().unwrap().contains("plain"));
     assert!(at("[watched run]") < at("[round 1 of 3") && at("[round 2 of 3") < answer);
     assert!(answer < at("[round 3 of 3"));
     match ended.stderr.find("[1/") {
         Some(price) => assert!(answer < price && price < at("[round 3 of 3")),
         None => skip("nothing was priced: nobody may watch", "kernel.perf_event_paranoid=2"),
     }
+}
+
+#[test]
+fn a_budget_runs_the_essential_two_and_lists_the_others() {
+    let lab = Lab::new();
+    // No time at all: what is left is what there would be no answer without.
+    let flags = ["try", "-o", "run", "--budget", "1", "--rung", "malloc-thp,malloc-keep"];
+    let ended = lab.pagelab(&[&flags[..], &["--", "sh", "-c", "sleep 0.6"]].concat());
+    ended.exits(0).complains(&["[watched run] left out", "[estimate]"]);
+    let records = rungs(&lab, "run");
+    let ran = records
+        .values()
+        .filter(|record| !is_skipped(record) && !values(record, tried::ELAPSED).is_empty());
+    assert_eq!(ran.count(), 2);
+    assert_eq!(values(&records[tried::AS_SET_UP], tried::ELAPSED).len(), 1);
+    let plain = measured(&records[tried::PLAIN]);
+    assert!(plain.counters.contains_key(pagelab_record::asked::Rung::UNTRIED_NS));
+    ended.shows(&["Not tried: plain"]);
 }
 
 #[test]
@@ -203,17 +221,74 @@ fn a_rung_that_changes_the_output_fails_where_that_was_asked() {
     ended.exits(0).shows(&["its output is another than with base pages: malloc-thp"]);
 }
 
-#[test]
-fn a_static_program_has_no_tunables_and_is_told_what_it_can_have() {
-    let lab = Lab::new();
-    let Some(_) = compiled(&lab, "random") else { return };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explain/random.c");
+/// A program with temporary arrays, which malloc maps anew each time, linked with some flags.
+fn temporaries(lab: &Lab, name: &str, flags: &[&str]) -> Option<String> {
+    let text = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+                int main(void) { unsigned sum = 0; for (int i = 0; i < 16; i++) {\n\
+                size_t n = 48u << 20; unsigned char *p = malloc(n); memset(p, i, n);\n\
+                for (size_t at = 0; at < n; at += 64) sum += p[at]; free(p); }\n\
+                printf(\"%u\\n\", sum); return 0; }\n";
+    let source = lab.file(&format!("{name}.c"), text);
     let mut cc = std::process::Command::new("cc");
-    let built = cc.args(["-O1", "-static", "-o"]).arg(lab.path("fixed")).arg(source).status();
-    if !built.unwrap().success() {
-        return skip("nothing can be linked statically here", "apt-get install libc6-dev");
+    let built = cc.args(["-O1", "-o"]).arg(lab.path(name)).arg(source).args(flags).status();
+    built.is_ok_and(|status| status.success()).then(|| format!("./{name}"))
+}
+
+/// Sixteen arrays of 48 MiB are faulted once where malloc keeps them, whatever `/proc/PID/environ`
+/// shows of the tunables.
+fn is_kept(lab: &Lab, program: &str) {
+    let run = || tried(lab, "malloc-keep,populate", &[program]);
+    let (ended, rungs) = seen(lab, &[tried::PLAIN, "malloc-keep"], run);
+    ended.exits(0);
+    let keep = &rungs["malloc-keep"];
+    assert!(!ended.stdout.contains("did not take: malloc-keep"), "{}", ended.stdout);
+    assert_eq!(measured(keep).counters[tried::STRIPPED], 0);
+    let faults = |record| values(record, tried::MINOR_FAULTS);
+    assert!(faults(&rungs[tried::PLAIN]).iter().all(|faults| *faults >= 16 * 48 * 256));
+    assert!(faults(keep).iter().all(|faults| *faults < 2 * 48 * 256), "{:?}", faults(keep));
+}
+
+#[test]
+fn memory_that_malloc_keeps_is_faulted_once() {
+    let lab = Lab::new();
+    let Some(program) = temporaries(&lab, "dynamic", &[]) else {
+        return skip("there is no C compiler", "apt-get install gcc");
+    };
+    tried(&lab, "malloc-keep", &[&program]).exits(0);
+    if is_skipped(&rungs(&lab, "run")["malloc-keep"]) {
+        return skip("programs are not of glibc here", "a system of glibc");
     }
-    tried(&lab, "malloc-thp", &["./fixed", "1", "1"]).exits(0).shows(&["collapse", "skipped"]);
+    is_kept(&lab, &program);
+}
+
+#[test]
+fn a_static_program_has_the_tunables_of_the_glibc_in_it_and_no_library() {
+    let lab = Lab::new();
+    let Some(program) = temporaries(&lab, "fixed", &["-static"]) else {
+        return skip("nothing can be linked statically here", "apt-get install libc6-dev");
+    };
+    let ended = tried(&lab, "malloc-keep,populate", &[&program]);
+    ended.exits(0).shows(&["skipped", "linked dynamically"]);
+    let rungs = rungs(&lab, "run");
+    lacked(&rungs["populate"]);
+    if is_skipped(&rungs["malloc-keep"]) {
+        return skip("what is linked statically has no glibc here", "a system of glibc");
+    }
+    is_kept(&lab, &program);
+}
+
+#[test]
+fn a_static_program_without_glibc_has_no_tunables_and_is_told_what_it_can_have() {
+    let lab = Lab::new();
+    let text = "void _start(void) { long end = 60, none = 0;\n\
+                __asm__ volatile(\"syscall\" :: \"a\"(end), \"D\"(none)); }\n";
+    let source = lab.file("bare.c", text);
+    let mut cc = std::process::Command::new("cc");
+    let built = cc.args(["-O1", "-static", "-nostdlib", "-o"]).arg(lab.path("bare")).arg(source);
+    if !built.status().is_ok_and(|status| status.success()) {
+        return skip("nothing can be linked statically here", "apt-get install gcc");
+    }
+    tried(&lab, "malloc-thp", &["./bare"]).exits(0).shows(&["collapse", "skipped"]);
     lacked(&rungs(&lab, "run")["malloc-thp"]);
 }
 

@@ -123,6 +123,19 @@ fn reported(all: &[Came], predicts: bool, watched: &[Record]) -> Report {
 
 /// The same of another question.
 fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Report {
+    let mut records = watched.to_vec();
+    records.extend(all.iter().map(record));
+    of_records(all, &records, change)
+}
+
+/// The report of what came, each record changed.
+fn asked_with(all: &[Came], change: impl FnMut(&mut Record)) -> Report {
+    let mut records: Vec<Record> = all.iter().map(record).collect();
+    records.iter_mut().for_each(change);
+    of_records(all, &records, |_| ())
+}
+
+fn of_records(all: &[Came], records: &[Record], change: impl FnOnce(&mut Try)) -> Report {
     let rung = |came: &Came| Rung {
         name: came.name.into(),
         how: format!("what {} does", came.name),
@@ -160,9 +173,7 @@ fn asked(all: &[Came], watched: &[Record], change: impl FnOnce(&mut Try)) -> Rep
     change(&mut asked);
     let header =
         RunHeader { run: "run".into(), asked: Some(Asked::Try(asked)), ..RunHeader::default() };
-    let mut records = watched.to_vec();
-    records.extend(all.iter().map(record));
-    Report::of(&header, &records, None, &[], |_, _| None)
+    Report::of(&header, records, None, &[], |_, _| None)
 }
 
 #[test]
@@ -225,18 +236,82 @@ fn where_what_is_set_up_did_not_end_nobody_is_told_to_leave_it() {
     assert!(nothing && !text.contains("differs from run to run"), "{text}");
 }
 
-#[test]
-fn leave_it_as_it_is_is_an_answer_and_what_is_open_is_said() {
-    let same = [
+/// As set up and two variants: one as fast, and one that takes this many milliseconds.
+fn two_variants(ms: u64, rounds: u32) -> [Came; 4] {
+    [
         came(tried::PLAIN, Reach::Program, 1_000_000_000, 480, 0),
         came(tried::AS_SET_UP, Reach::Program, 1_001_000_000, 480, 0),
         came("malloc-thp", Reach::Program, 1_004_000_000, 500, 400),
-    ];
-    let text = report(&same);
-    assert!(text.contains("Leave it as it is: no rung is faster than what is set up."), "{text}");
-    let few: Vec<Came> = same.into_iter().map(|came| Came { rounds: 4, ..came }).collect();
-    let text = report(&few);
-    assert!(text.contains("as far as is known") && text.contains("rounds would decide"), "{text}");
+        came("thp-always", Reach::Machine, ms * 1_000_000, 500, 400),
+    ]
+    .map(|came| Came { rounds, ..came })
+}
+
+fn flat(report: &Report) -> String {
+    report.terminal(PLAIN).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn verdict(report: &Report) -> Value {
+    let json: Value = serde_json::from_str(&report.json()).expect("the report is JSON");
+    json["tried"].clone()
+}
+
+#[test]
+fn leave_it_as_it_is_means_that_intervals_exclude_a_gain() {
+    let report = reported(&two_variants(1_002, 12), false, &[]);
+    let text = flat(&report);
+    assert!(
+        text.contains("Leave it as it is: no variant is faster than what is set up."),
+        "{text}"
+    );
+    assert_eq!(verdict(&report)["verdict"], "leave-it");
+    // What was screened only and looked better may be.
+    let mut all = two_variants(1_002, 12);
+    all[3] = Came { rounds: 2, ..came("thp-always", Reach::Machine, 700_000_000, 500, 400) };
+    assert_eq!(verdict(&reported(&all, false, &[]))["verdict"], "undecided");
+}
+
+#[test]
+fn what_no_interval_excludes_is_undecided_and_names_the_best_and_what_would_decide_it() {
+    let report = reported(&two_variants(300, 3), false, &[]);
+    let text = flat(&report);
+    for part in [
+        "undecided best so far: thp-always \u{2212}70",
+        "Undecided. Best so far: thp-always \u{2212}70",
+        "in 3 rounds), not yet sure; --rung thp-always --budget ",
+        "would decide it: about ",
+        "Also possible: ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("Leave it"), "{text}");
+    let told = verdict(&report);
+    assert_eq!(
+        (&told["verdict"], &told["candidates"][0]["rung"]),
+        (&"undecided".into(), &"thp-always".into())
+    );
+    let once = flat(&reported(&two_variants(300, 1), false, &[]));
+    assert!(once.contains("(one round), not yet sure"), "{once}");
+}
+
+#[test]
+fn what_the_budget_had_no_time_for_is_listed_and_nothing_is_excluded_then() {
+    let all = two_variants(1_002, 12);
+    let report = asked_with(&all, |record| {
+        if let (Some("thp-always"), Outcome::Measured(measured)) =
+            (record.case.get("rung"), &mut record.outcome)
+        {
+            *measured = Measured::default();
+            measured.counters.insert(Rung::UNTRIED_NS.into(), 1_300_000_000);
+        }
+    });
+    let text = flat(&report);
+    assert!(text.contains("Not tried: thp-always. A run of each takes up to 1.30 s"), "{text}");
+    assert!(
+        text.contains("nothing that was tried looks better") && !text.contains("Leave it"),
+        "{text}"
+    );
+    assert_eq!(verdict(&report)["untried"][0]["run_ns"], 1_300_000_000);
 }
 
 #[test]

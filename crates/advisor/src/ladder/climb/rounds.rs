@@ -1,22 +1,21 @@
-//! All rounds: two of every rung, and then of the best.
+//! The rounds of an experiment: a screen of all variants, then the best until they are decided.
 //!
-//! The one idea: what may be said is decided by looks, whose number chance pays for; what there is
-//! time for decides how many rungs come to the first one.
+//! A verdict is given at few looks, because each one costs significance; the time that is left
+//! decides how many variants get to the first one. With a budget the planner says who runs.
 
 use pagelab_sys::time::monotonic_raw_ns;
 
-use super::{Climb, Ended, Step};
+use super::{Climb, Ended, Estimate, Step};
 use crate::ladder::course;
 
-/// Where nobody says how long it may take, no round begins that does not fit into so many
-/// nanoseconds.
+/// Without a budget: no round begins that is not expected to end in this time.
 const UNASKED_NS: u64 = 60_000_000_000;
-/// There, as many rungs go on behind the screen as come to a first look in so many, two at least.
+/// Without a budget: as many finalists as get to a first look in this time, two at least.
 const ANSWERED_NS: u64 = 90_000_000_000;
 
 impl Climb<'_> {
-    /// Two rounds of all rungs; nothing where they are there. `keep` gets the
-    /// records of what was seen.
+    /// The screen: two rounds of all variants, or with a budget what half of its time has room
+    /// for. `keep` gets the records of what was seen.
     ///
     /// # Errors
     /// When it ends early; inside, what `keep` answers.
@@ -25,24 +24,41 @@ impl Climb<'_> {
         tell: &mut dyn FnMut(Step<'_>),
         keep: &mut dyn FnMut(&Self) -> Result<(), E>,
     ) -> Result<Result<(), E>, Ended> {
-        let screen = course::SCREEN.min(self.rounds);
-        let begun = self.begun();
-        let since = monotonic_raw_ns();
-        for round in begun..screen {
+        for round in self.begun()..course::SCREEN.min(self.rounds) {
+            let mut members = self.in_question();
+            members.truncate(self.planner.screen(&members, round, self.spent_ns()));
+            if members.is_empty() {
+                members = self.second_chance();
+            }
+            if members.is_empty() {
+                break;
+            }
+            members.sort_unstable();
+            self.active = members;
             self.round(round, tell)?;
-        }
-        if begun > screen {
-            return Ok(Ok(()));
-        }
-        if begun == 0 {
-            let ran = self.rungs.iter().flat_map(|rung| rung.tally.elapsed());
-            let ran: u64 = ran.map(|(_, ns)| ns).sum();
-            self.stretch = (monotonic_raw_ns() - since) as f64 / ran.max(1) as f64;
-        }
-        if screen == course::SCREEN {
-            tell(Step::Screened(&self.beside_plain()));
+            let standings = self.standings();
+            if !standings.is_empty() {
+                tell(Step::Screened(round + 1, &standings));
+            }
         }
         Ok(keep(self))
+    }
+
+    /// How long all of it is expected to take.
+    pub(super) fn estimate(&self) -> Estimate {
+        let mut planner = self.planner.clone();
+        let (variants, spent) = (self.in_question(), self.spent_ns());
+        let run_ns = variants.first().map_or(0, |at| planner.expected_ns(*at));
+        let finalists = variants.len().min(self.always().len() + course::BEST) as u64;
+        let finals = course::FIRST_LOOK.min(self.rounds).saturating_sub(course::SCREEN);
+        Estimate {
+            variants: variants.len(),
+            first_round: planner.screen(&variants, 0, spent),
+            run_ns,
+            screen_ns: planner.round_ns(&variants) * u64::from(course::SCREEN.min(self.rounds)),
+            finals_ns: run_ns * finalists * u64::from(finals),
+            left_ns: planner.left_ns(spent),
+        }
     }
 
     /// The best until they are decided, behind the screen. `keep` gets the records of what was
@@ -60,9 +76,9 @@ impl Climb<'_> {
         let before = self.begun();
         let mut done = before;
         let mut look = course::next_look(done, self.rounds);
-        if done == course::SCREEN {
+        if done <= course::SCREEN {
             let spent = begun - self.began_ns;
-            self.choose(budget_ns.unwrap_or(ANSWERED_NS).saturating_sub(spent) as f64);
+            self.choose(budget_ns.unwrap_or(ANSWERED_NS).saturating_sub(spent));
         }
         // A look at what was looked at is none.
         let mut looked = (self.looks > 0).then_some(done);
@@ -70,10 +86,10 @@ impl Climb<'_> {
         let least = if budget_ns.is_some() { before } else { course::FIRST_LOOK };
         while done < self.rounds {
             let now = monotonic_raw_ns();
-            let each = (now - begun) / u64::from(done - before).max(1);
-            let each = each.max(self.last_round_ns());
+            let each = self.planner.round_ns(&self.active);
             let spent = now - self.began_ns;
-            if done >= least && spent + each > budget_ns.unwrap_or(UNASKED_NS) {
+            let is_over = spent + each > UNASKED_NS && !self.planner.is_limited();
+            if done >= least && (is_over || !self.planner.fits(spent, each)) {
                 break;
             }
             self.round(done, tell)?;
@@ -94,11 +110,5 @@ impl Climb<'_> {
             self.looks += 1;
         }
         Ok(keep(self))
-    }
-
-    /// Nanoseconds of the program in the last round of those who go on.
-    fn last_round_ns(&self) -> u64 {
-        let last = |at: &usize| self.rungs.get(*at)?.tally.elapsed().last().map(|(_, ns)| *ns);
-        self.active.iter().filter_map(last).sum()
     }
 }

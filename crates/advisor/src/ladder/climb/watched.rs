@@ -14,7 +14,18 @@ use crate::{
     made,
 };
 
+/// The watched run is taken to be this many times as long as the first one: a program that does
+/// little but fault took 3.5 times as long.
+const TRACED: u64 = 4;
+/// The watched run may take one part of this many of the time left.
+const SHARE: u64 = 2;
+
 impl Climb<'_> {
+    /// Nanoseconds that have to be left for a watched run, so that it leaves most to the rounds.
+    pub fn watched_ns(&self) -> u64 {
+        self.facts.as_ref().map_or(0, |facts| facts.elapsed_ns * TRACED * SHARE)
+    }
+
     /// Runs the program once more on base pages and receives its faults; the record of them, or why
     /// there are none, and that of its units of memory where a rung is to be fit to them.
     ///

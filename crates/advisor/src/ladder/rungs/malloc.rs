@@ -13,7 +13,7 @@ use pagelab_record::{
 use super::{
     ANONYMOUS, Ground, Offer, Only, POOL, POOL_COST, Start, admitting, lack, pool, rung, words,
 };
-use crate::ladder::program::{Loader, Program};
+use crate::ladder::program::Program;
 
 pub(super) const TUNABLES: &str = "GLIBC_TUNABLES";
 const HUGETLB: &str = "glibc.malloc.hugetlb";
@@ -32,16 +32,15 @@ pub(super) fn tunable(value: &str) -> Vec<(String, String)> {
     vec![tunables(env::var(TUNABLES).ok().as_deref(), HUGETLB, value)]
 }
 
-/// What is missing where the program must be one that glibc starts.
-pub(super) fn not_by_glibc(program: &Program) -> Option<Lack> {
+/// What is missing where the program reads no tunables.
+pub(super) fn no_tunables(program: &Program) -> Option<Lack> {
     let cure = "try the rungs collapse and thp-always, which need nothing of the program";
-    match program.loader {
-        _ if program.is_setuid => {
-            Some(lack("a program that keeps its user: a setuid one ignores tunables", cure))
-        }
-        Loader::Glibc => None,
-        _ => Some(lack("a program that glibc starts: its malloc has the tunable", cure)),
-    }
+    let need = if program.is_setuid {
+        "a program that keeps its user: a setuid one ignores tunables"
+    } else {
+        "a program with glibc, dynamic or static: its malloc has the tunable"
+    };
+    (!program.takes_tunables()).then(|| lack(need, cure))
 }
 
 pub(super) fn thp(ground: &Ground<'_>) -> Vec<Offer> {
@@ -49,7 +48,7 @@ pub(super) fn thp(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "malloc asks for transparent huge pages";
     let mut rung = rung("malloc-thp", how, Reach::Program, pmd);
     rung.knob = Some(knob::MALLOC_THP.to_owned());
-    rung.lacks.extend(not_by_glibc(ground.program));
+    rung.lacks.extend(no_tunables(ground.program));
     let settings = admitting(ground).unwrap_or_else(|lack| {
         rung.lacks.push(lack);
         Vec::new()
@@ -75,7 +74,7 @@ pub(super) fn thp(ground: &Ground<'_>) -> Vec<Offer> {
 pub(super) fn hugetlb(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "malloc takes pages of the hugetlb pool, which is set aside for it";
     let mut rung = rung("malloc-hugetlb", how, Reach::Machine, 2 << 20);
-    rung.lacks.extend(not_by_glibc(ground.program));
+    rung.lacks.extend(no_tunables(ground.program));
     let Some((page, path)) = pool(ground, &mut rung) else {
         return vec![Offer { rung, start: Start::default() }];
     };

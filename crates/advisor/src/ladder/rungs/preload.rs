@@ -17,7 +17,7 @@ use pagelab_sys::{
 
 use super::{
     ANONYMOUS, Ground, Offer, Only, POOL, Proof, Start, admitting, lack,
-    malloc::{TUNABLES, not_by_glibc, tunables},
+    malloc::{TUNABLES, no_tunables, tunables},
     pool, preloaded, rung, words,
 };
 use crate::ladder::program::Loader;
@@ -34,6 +34,9 @@ pub(super) fn not_preloaded(ground: &Ground<'_>) -> Vec<Lack> {
     let mut lacks = Vec::new();
     if program.is_setuid {
         lacks.push(lack("a program that keeps its user: a setuid one takes no library", cure));
+    } else if program.is_static_glibc {
+        let need = "a program that is linked dynamically: no library is loaded into a static one";
+        lacks.push(lack(need, "try the rungs malloc-keep and malloc-thp: its malloc has tunables"));
     } else if program.loader != Loader::Glibc || program.is_narrow {
         lacks.push(lack("a program of 64 bits that glibc starts: the library is for it", cure));
     }
@@ -90,7 +93,7 @@ const KEEP: [(&str, &str); 3] = [
 pub(super) fn malloc_keep(ground: &Ground<'_>) -> Vec<Offer> {
     let how = "malloc keeps what is freed, and gets memory in steps of 64 MiB: it faults once";
     let mut rung = rung("malloc-keep", how, Reach::Program, 0);
-    rung.lacks.extend(not_by_glibc(ground.program));
+    rung.lacks.extend(no_tunables(ground.program));
     let now = std::env::var(TUNABLES).ok();
     let all =
         KEEP.iter().fold(now, |now, (name, value)| Some(tunables(now.as_deref(), name, value).1));

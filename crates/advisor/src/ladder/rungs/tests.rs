@@ -75,18 +75,22 @@ fn what_is_so_already_is_no_rung_and_what_nobody_may_have_is_let_in() {
 }
 
 #[test]
-fn a_static_or_setuid_program_has_no_tunables() {
-    let with = |loader, is_setuid| {
-        let program = Program { loader, is_setuid, ..program() };
+fn a_static_or_setuid_program_has_no_tunables_but_a_static_one_with_glibc_has() {
+    let with = |loader, is_setuid, is_static_glibc| {
+        let program = Program { loader, is_setuid, is_static_glibc, ..program() };
         let offers = offers(&machine("always [madvise] never\n"), true, &program);
         let of = |name: &str| {
             offers.iter().find(|offer| offer.rung.name == name).unwrap().rung.lacks.len()
         };
-        ["malloc-thp", "malloc-hugetlb", "populate", "shmem-hugetlb", "thp-always"].map(of)
+        let tunables = offers[0].start.environment.len();
+        let by_tunable = ["malloc-thp", "malloc-hugetlb", "malloc-keep"].map(of);
+        (by_tunable, ["populate", "shmem-hugetlb"].map(of), of("thp-always"), tunables)
     };
-    assert_eq!(with(Loader::Glibc, false), [0, 0, 0, 0, 0]);
-    assert_eq!(with(Loader::None, false), [1, 1, 1, 1, 0]);
-    assert_eq!(with(Loader::Glibc, true), [1, 1, 1, 1, 0]);
+    assert_eq!(with(Loader::Glibc, false, false), ([0, 0, 0], [0, 0], 0, 1));
+    assert_eq!(with(Loader::None, false, false), ([1, 1, 1], [1, 1], 0, 0));
+    assert_eq!(with(Loader::None, false, true), ([0, 0, 0], [1, 1], 0, 1));
+    assert_eq!(with(Loader::Glibc, true, false), ([1, 1, 1], [1, 1], 0, 0));
+    assert_eq!(with(Loader::None, true, true), ([1, 1, 1], [1, 1], 0, 0));
 }
 
 #[test]

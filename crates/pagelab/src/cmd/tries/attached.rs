@@ -7,7 +7,10 @@ use pagelab_advisor::ladder::{
     attached::{Attached, Lost, Step},
     rungs::{self, Offer},
 };
-use pagelab_bench::{asked::Share, plan::Plan};
+use pagelab_bench::{
+    asked::{Share, ppm},
+    plan::Plan,
+};
 use pagelab_record::{Asked, asked, units::display_bytes, verdict::DELTA};
 use pagelab_sys::process::{catch_interrupts, tree};
 
@@ -65,8 +68,7 @@ fn asked_of(tried: &Try, pid: u32, offers: &[Offer], rounds: u32) -> asked::Try 
         rounds,
         min_rounds: 0,
         budget_ns: None,
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
-        delta_ppm: (delta * 1e6) as u32,
+        delta_ppm: ppm(delta),
         program: Vec::new(),
         named: Vec::new(),
         own: Vec::new(),

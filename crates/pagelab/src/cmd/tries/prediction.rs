@@ -1,8 +1,9 @@
 //! What `explain` predicts of a program that is tried.
 //!
-//! One run of it is watched before any round, and what its faults cost here is measured behind the
-//! screen, whose answer nobody is to wait for longer; what follows from the two is for the report
-//! to say, beside what came. Mappings are chosen by both, so then both come first.
+//! One run is traced before the rounds. What its faults cost here is measured after the screen, or
+//! with a budget after the verdict; the report compares the two with what was measured. `--fit`
+//! chooses mappings by both, so both come first there. A budget that has no time for one of them
+//! leaves it out and says so.
 
 use std::{rc::Rc, time::Duration};
 
@@ -12,7 +13,7 @@ use pagelab_advisor::{
     ladder::climb::{Climb, Ended},
 };
 use pagelab_bench::plan::Planned;
-use pagelab_record::{Asked, Outcome, Record};
+use pagelab_record::{Asked, Outcome, Record, units::display_ns};
 use pagelab_sys::{knobs::Knobs, time::ClockChoice};
 
 use crate::{
@@ -34,6 +35,10 @@ pub(super) fn watch(
     if is_there || !predicts(run) {
         return Ok(Exit::Good);
     }
+    if !climb.has_time(climb.watched_ns()) {
+        say("[watched run] left out: the budget has no time for it", quiet);
+        return Ok(Exit::Good);
+    }
     say("[watched run] for what explain predicts; it counts for nothing", quiet);
     match climb.watched(&run.header.run) {
         Ok(records) => {
@@ -52,6 +57,7 @@ pub(super) fn watch(
 /// When a record cannot be kept or a process not be started.
 pub(super) fn price(
     run: &mut session::Run,
+    climb: &Climb<'_>,
     knobs: Option<&Rc<Knobs>>,
     (patience, quiet): (Duration, bool),
 ) -> Result<Exit, Failure> {
@@ -68,6 +74,12 @@ pub(super) fn price(
         run.records.iter().any(|record| is_it(&record))
     };
     plan.cases.retain(|planned| !is_done(planned));
+    let expected_ns = plan.cases.len() as u64 * PRICE_NS;
+    if !climb.has_time(expected_ns) {
+        let time = display_ns(expected_ns as f64);
+        say(&format!("no prediction: the budget has no time for its prices (about {time})"), quiet);
+        return Ok(Exit::Good);
+    }
     let mut runner = settings::plain_runner(&run.header.run);
     match knobs {
         Some(knobs) => runner.share_knobs(Rc::clone(knobs)),
@@ -75,6 +87,10 @@ pub(super) fn price(
     }
     priced(run, &runner, &plan, clock, quiet)
 }
+
+/// What one price takes: three processes of a tenth of a second, their start and their checks;
+/// 0.6 s on two slow processors.
+const PRICE_NS: u64 = 1_000_000_000;
 
 fn predicts(run: &session::Run) -> bool {
     matches!(&run.header.asked, Some(Asked::Try(tried)) if tried.predicts)

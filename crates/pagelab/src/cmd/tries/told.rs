@@ -1,17 +1,24 @@
-//! What is told on stderr while a program is tried.
+//! Progress lines of `try` on stderr, one for each step.
 //!
-//! The one idea: a line for each step, and nothing of what it comes to: that is the report's. Only
-//! behind the screen it says how it looks, for whoever waits.
+//! The verdict is the report's. Two lines look ahead: how long it will take, before the rounds, and
+//! the best so far, after each round of the screen.
 
-use pagelab_advisor::ladder::climb::Step;
-use pagelab_record::{Outcome, verdict::Ratio};
+use pagelab_advisor::ladder::climb::{Estimate, Step};
+use pagelab_record::{Outcome, units::display_ns, verdict::Ratio};
 
 use crate::output;
 
 /// Tells of a step.
 pub(super) fn say(step: &Step<'_>, rounds: u32) {
-    if matches!(step, Step::Round(_, [])) {
-        return;
+    match step {
+        Step::Round(_, []) => return,
+        Step::Planned(estimate) => {
+            if let Some(text) = estimated(estimate) {
+                output::warn(&text);
+            }
+            return;
+        }
+        _ => (),
     }
     let seconds = |ns: u64| ns as f64 / 1e9;
     output::warn(&match step {
@@ -21,20 +28,78 @@ pub(super) fn say(step: &Step<'_>, rounds: u32) {
             let told = told.collect::<Vec<_>>().join(", ");
             format!("[round {} of {rounds} at most] {told}", round + 1)
         }
-        Step::Screened(beside) => first_answer(beside),
+        Step::Screened(rounds, standings) => first_answer(*rounds, standings),
         Step::Settled(rung, Outcome::Skipped { need, cure }) => {
             format!("{rung}: skipped, it needs {need} ({cure})")
         }
         Step::Settled(rung, Outcome::Failed { reason }) => format!("{rung}: failed: {reason}"),
         Step::Settled(rung, Outcome::Measured(_)) => format!("{rung}: done"),
+        Step::Planned(_) => return,
     });
 }
 
-/// How it looks behind the screen, to whoever waits for the rest.
-fn first_answer(beside: &[(String, Ratio)]) -> String {
-    let told = beside.iter().map(|(rung, Ratio { value, low, high, .. })| {
-        format!("{rung} {value:.2} ({low:.2} to {high:.2})")
+/// An experiment that is longer is announced.
+const LONG_NS: u64 = 60_000_000_000;
+
+/// How long it will take, where that is long or more than the budget.
+fn estimated(estimate: &Estimate) -> Option<String> {
+    let Estimate { variants, first_round, run_ns, screen_ns, finals_ns, left_ns } = *estimate;
+    let time = |ns: u64| display_ns(ns as f64);
+    let of = format!("[estimate] {variants} variants, about {} a run", time(run_ns));
+    match left_ns {
+        None if screen_ns + finals_ns > LONG_NS => Some(format!(
+            "{of}: {} for the first two rounds, then {} for the best; --budget SECONDS ends it \
+             earlier",
+            time(screen_ns),
+            time(finals_ns)
+        )),
+        Some(left) if run_ns.saturating_mul(2) > left => Some(format!(
+            "{of}: the budget is too short for two runs, which take {}; without them there is no \
+             answer, so they run",
+            time(run_ns * 2)
+        )),
+        Some(left) if first_round < variants => Some(format!(
+            "{of}: the {} that are left have room for {first_round} of them",
+            time(left)
+        )),
+        _ => None,
+    }
+}
+
+/// The best so far.
+fn first_answer(rounds: u32, standings: &[(String, Ratio)]) -> String {
+    let change = |ratio: f64| format!("{:+.0} %", (ratio - 1.0) * 100.0).replace('-', "\u{2212}");
+    let told = standings.iter().map(|(rung, Ratio { value, low, high, .. })| {
+        let spread = (low < high).then(|| format!(" ({} to {})", change(*low), change(*high)));
+        format!("{rung} {}{}", change(*value), spread.unwrap_or_default())
     });
     let told = told.collect::<Vec<_>>().join(", ");
-    format!("[first answer] time beside plain, of two rounds, not decided: {told}")
+    let plural = if rounds == 1 { "" } else { "s" };
+    let what = "time relative to what is set up";
+    format!("[first answer] {what}, {rounds} round{plural}, not sure yet: {told}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_takes_long_or_does_not_fit_is_said_before_it_runs() {
+        let of = |variants: usize, left: Option<u64>| {
+            estimated(&Estimate {
+                variants: 18,
+                first_round: variants,
+                run_ns: 12 * SECOND,
+                screen_ns: 18 * 24 * SECOND,
+                finals_ns: 600 * SECOND,
+                left_ns: left.map(|left| left * SECOND),
+            })
+        };
+        assert!(of(18, None).unwrap().contains("--budget"));
+        assert!(of(3, Some(70)).unwrap().contains("room for 3"));
+        assert!(of(2, Some(20)).unwrap().contains("too short"));
+        assert_eq!(of(18, Some(3000)), None);
+    }
 }

@@ -1,6 +1,7 @@
-//! The way up the ladder: a first run, a watched one, the screen, what faults cost, and the rest.
+//! The steps of an experiment: a first run, a watched one, the screen, the finals, and the prices
+//! of faults where the budget has time for them.
 //!
-//! The one idea: whatever ends it, what was seen until then is kept, and is a result.
+//! Whatever ends it, the records so far are kept.
 
 use std::{fs::File, rc::Rc, time::Duration};
 
@@ -93,12 +94,20 @@ fn all_of_it(
     climb.probe(&mut tell)?;
     go_on(prediction::watch(run, climb, quiet)?)?;
     if climb.fits() {
-        go_on(prediction::price(run, knobs, conduct)?)?;
+        go_on(prediction::price(run, climb, knobs, conduct)?)?;
         prediction::fit(run, climb, quiet)?;
     }
+    climb.rank(&run.records);
     climb.screen(&mut tell, &mut |climb| keep(run, climb))??;
-    go_on(prediction::price(run, knobs, conduct)?)?;
+    // Nobody waits for prices who set a budget: the verdict comes first.
+    let is_limited = asked.budget_ns.is_some();
+    if !is_limited {
+        go_on(prediction::price(run, climb, knobs, conduct)?)?;
+    }
     climb.decide(asked.budget_ns, &mut tell, &mut |climb| keep(run, climb))??;
+    if is_limited {
+        go_on(prediction::price(run, climb, knobs, conduct)?)?;
+    }
     Ok(())
 }
 

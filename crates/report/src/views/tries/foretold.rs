@@ -199,8 +199,9 @@ pub(super) fn blocks(run: &Run) -> Vec<Block> {
         return Vec::new();
     }
     let foretold = Foretold::all(run);
-    if foretold.is_empty() {
-        return unpredicted(run).into_iter().collect();
+    // A budget may leave no time for prices.
+    if foretold.iter().all(|told| told.predicted.is_none()) {
+        return unpredicted(run, asked.budget_ns.is_some()).into_iter().collect();
     }
     vec![
         Block::Heading("What explain had predicted, and what came".to_owned()),
@@ -283,11 +284,17 @@ fn spanned(saved: Quantity) -> String {
 }
 
 /// Why nothing was predicted, and what would help.
-fn unpredicted(run: &Run) -> Option<Block> {
+fn unpredicted(run: &Run, is_limited: bool) -> Option<Block> {
     let mut watched = run.all().filter(|entry| entry.record.workload == explain::WORKLOAD);
+    let is_priced = run.all().any(|entry| entry.record.workload.starts_with("fault/"));
     let note =
         |text: &str, cure: &str| Block::Note(Note::warn("no prediction", text.to_owned(), cure));
-    Some(match &watched.next()?.record.outcome {
+    let watched = watched.next().map(|entry| &entry.record.outcome);
+    let is_kept_back = matches!(watched, None | Some(Outcome::Measured(_)));
+    if is_limited && !is_priced && is_kept_back {
+        return Some(note("--budget had no time for what faults cost here", "a larger --budget"));
+    }
+    Some(match watched? {
         Outcome::Skipped { need, cure } => note(&format!("it needs {need}"), cure),
         Outcome::Failed { reason } => note(&format!("the watched run: {reason}"), ""),
         Outcome::Measured(measured) if !measured.is_valid() => {

@@ -3,20 +3,40 @@
 use pagelab_record::vocabulary::tried;
 use serde_json::{Value, json};
 
-use super::{Against, Row, Tried, quantity, took::Took};
+use super::{
+    Against, Row, Tried, beside, quantity,
+    took::Took,
+    verdict::{Candidate, Conclusion},
+};
 use crate::Run;
 
 /// Every rung beside both bases, and the best; `None` of a run that tried nothing.
 pub(crate) fn value(run: &Run) -> Option<Value> {
     let tried = Tried::of(run)?;
-    let answers = tried.answers();
+    let (verdict, answers, candidates) = match tried.conclusion() {
+        Conclusion::Faster(answers) => ("faster", answers, Vec::new()),
+        Conclusion::Undecided(candidates) => ("undecided", Vec::new(), candidates),
+        Conclusion::Nothing => ("leave-it", Vec::new(), Vec::new()),
+    };
     let of = |(what, row): &(&str, &Row<'_>)| json!({"what": what, "rung": row.rung.name});
     Some(json!({
+        "verdict": verdict,
         "decides": tried.goals.first().map(|goal| goal.name.clone()),
         "answers": answers.iter().map(of).collect::<Vec<_>>(),
-        "open": tried.open().iter().map(|row| row.rung.name.as_str()).collect::<Vec<_>>(),
+        "open": candidates.iter().map(|open| &*open.row.rung.name).collect::<Vec<_>>(),
+        "candidates": candidates.iter().map(candidate).collect::<Vec<_>>(),
+        "untried": tried.untried().map(untried).collect::<Vec<_>>(),
         "rungs": tried.rows.iter().map(|row| rung(&tried, row)).collect::<Vec<_>>(),
     }))
+}
+
+fn candidate(candidate: &Candidate<'_, '_>) -> Value {
+    let Candidate { row, ratio, needs } = candidate;
+    json!({"rung": row.rung.name, "ratio": quantity(ratio), "needs": needs})
+}
+
+fn untried((row, run_ns): (&Row<'_>, u64)) -> Value {
+    json!({"rung": row.rung.name, "run_ns": run_ns})
 }
 
 fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
@@ -27,6 +47,8 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         Took::Unseen(why) => ("unseen", Some(why)),
         Took::NotRun => ("not-run", None),
     };
+    let base = beside::base(tried.pid);
+    let is_base = tried.base() == base;
     json!({
         "rung": row.rung.name,
         "reach": row.rung.reach,
@@ -35,9 +57,9 @@ fn rung(tried: &Tried<'_>, row: &Row<'_>) -> Value {
         "came": row.came,
         "took": took,
         "why": why,
-        "beside_base_pages": row.plain.as_ref().map(against),
+        "beside_base_pages": row.plain.filter(|_| is_base).as_ref().map(against),
         "beside_what_is_set_up": row.now.as_ref().map(against),
-        "more_bytes_at_peak": tried.more(row, tried.base()),
+        "more_bytes_at_peak": tried.more(row, base),
         "more_bytes_than_set_up": tried.more(row, tried::AS_SET_UP),
     })
 }

@@ -1,12 +1,11 @@
-//! `try/program`: a program on every way to larger pages, and which of them is worth it.
+//! `try/program`: a program on every variant of page size, and which of them is worth it.
 //!
-//! The one idea: each rung is judged beside base pages and beside what is set up now, round by
-//! round, by the verdict of every comparison; only what is FASTER than what is set up is named, so
-//! "leave it as it is" is an answer. A rung whose pages did not come has no time of its own: it is
-//! the program as it was. Memory is told beside each gain, because it is its price.
+//! Each variant is compared with base pages and with what is set up now, round by round. What that
+//! comes to is in [`verdict`]. A variant whose pages did not come has no time of its own: it is the
+//! program as it was. Each gain is reported with the memory that it costs.
 //!
-//! What stands in the tables is in [`mod@section`], why pages did not come in [`took`], what
-//! `explain` had predicted in [`mod@foretold`].
+//! The tables are in [`mod@section`], why pages did not come in [`took`], what `explain` had
+//! predicted in [`mod@foretold`].
 
 mod beside;
 mod foretold;
@@ -14,6 +13,7 @@ mod json;
 mod section;
 mod took;
 mod units;
+mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +26,8 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-use self::took::Took;
 pub(crate) use self::{foretold::Foretold, json::value, section::section, units::Fitted};
+use self::{took::Took, verdict::Conclusion};
 use crate::{Entry, Headline, Quantity, Run, Tone, Unit};
 pub(crate) use pagelab_record::vocabulary::workload::TRIED as WORKLOAD;
 
@@ -47,9 +47,11 @@ struct Row<'r> {
     rounds: usize,
     /// Those in which its pages came: no other is compared.
     came: BTreeSet<u32>,
-    /// Beside base pages (of a process that ran already: before), and beside what is set up.
+    /// Relative to [`Tried::base`], and relative to what is set up.
     plain: Option<Against>,
     now: Option<Against>,
+    /// Relative to what is set up, of whatever was compared at all.
+    screened: Option<Ratio>,
     cpu: Option<Ratio>,
 }
 
@@ -97,6 +99,8 @@ impl Goal {
 struct Tried<'r> {
     rows: Vec<Row<'r>>,
     delta: f64,
+    /// Rounds at most.
+    rounds: u32,
     /// What is to be better, the one that decides first.
     goals: Vec<Goal>,
     /// The process that ran already.
@@ -168,18 +172,20 @@ impl<'r> Tried<'r> {
             let all = values(entry, tried::ELAPSED, Clock::Wall).len();
             let came = rounds(rung, entry, base);
             let took = Took::of(rung, entry, &came);
-            Some(Row { rung, entry, took, rounds: all, came, plain: None, now: None, cpu: None })
+            let (plain, now, screened, cpu) = (None, None, None, None);
+            Some(Row { rung, entry, took, rounds: all, came, plain, now, screened, cpu })
         };
         let rows: Vec<Row<'r>> = asked.rungs.iter().filter_map(row).collect();
         let goals = rows.iter().map(|row| Goal::all(row.entry)).max_by_key(Vec::len);
-        let mut tried = Self { rows, delta, goals: goals.unwrap_or_default(), pid: asked.pid };
+        let (goals, rounds, pid) = (goals.unwrap_or_default(), asked.rounds, asked.pid);
+        let mut tried = Self { rows, delta, rounds, goals, pid };
         tried.judge();
         Some(tried)
     }
 
     /// Judges those that went on behind the screen, as one family beside each of the two bases.
     fn judge(&mut self) {
-        let most = self.rows.iter().map(|row| row.rounds).max().unwrap_or(0);
+        let most = self.most_rounds();
         let Some(goal) = self.goals.first().cloned() else { return };
         for base in [tried::PLAIN, tried::AS_SET_UP] {
             let Some(base) = self.named(base).map(|row| row.entry).filter(|e| e.is_valid()) else {
@@ -187,7 +193,7 @@ impl<'r> Tried<'r> {
             };
             let name = base.parameter("rung");
             let [is_base, is_now] = [self.base() == name, name == tried::AS_SET_UP];
-            let pid = self.pid;
+            let (pid, is_cpu) = (self.pid, beside::base(self.pid) == name);
             let mut family = Vec::new();
             for (at, row) in self.rows.iter_mut().enumerate() {
                 let is_other = row.entry.parameter("rung") != name;
@@ -195,10 +201,13 @@ impl<'r> Tried<'r> {
                     continue;
                 }
                 let ratio = if pid.is_some() { beside::ratio } else { ratio };
-                if is_base {
+                if is_cpu {
                     row.cpu = ratio(row, base, tried::CPU, Clock::Cpu);
                 }
                 let ratio = ratio(row, base, &goal.series, Clock::Wall);
+                if is_now {
+                    row.screened = ratio;
+                }
                 let look = row.entry.counter(tried::LOOKS).unwrap_or(1).max(1);
                 let look = u32::try_from(look).ok();
                 // A screen asks nothing: it only says who goes on. Nobody chooses what only costs.
@@ -222,9 +231,18 @@ impl<'r> Tried<'r> {
         self.goals.first().map(Goal::what).unwrap_or_default()
     }
 
-    /// The rung that every other is set beside.
+    /// The variant that every other is compared with: what is set up, where a budget left no time
+    /// for as many rounds with base pages.
     fn base(&self) -> &'static str {
-        beside::base(self.pid)
+        let base = beside::base(self.pid);
+        let rounds = self.named(base).map_or(0, |row| row.rounds);
+        let is_screened = rounds * 2 <= self.most_rounds();
+        let set_up = self.named(tried::AS_SET_UP).filter(|row| is_screened && row.rounds > rounds);
+        set_up.map_or(base, |_| tried::AS_SET_UP)
+    }
+
+    fn most_rounds(&self) -> usize {
+        self.rows.iter().map(|row| row.rounds).max().unwrap_or(0)
     }
 
     fn named(&self, name: &str) -> Option<&Row<'r>> {
@@ -260,18 +278,6 @@ impl<'r> Tried<'r> {
             }
         }
         told
-    }
-
-    /// Those that nobody can call faster or not, beside what is set up; the likeliest first.
-    fn open(&self) -> Vec<&Row<'r>> {
-        let less = |row: &Row<'_>| {
-            let now = row.now.filter(|now| now.judged.verdict == Verdict::Inconclusive)?;
-            Some(self.less(now.ratio.value))
-        };
-        let mut open: Vec<(f64, &Row<'r>)> =
-            self.rows.iter().filter_map(|row| Some((less(row)?, row))).collect();
-        open.sort_by(|one, other| one.0.total_cmp(&other.0));
-        open.into_iter().map(|(_, row)| row).collect()
     }
 
     /// A ratio of which less is better, whatever decides.
@@ -318,32 +324,38 @@ fn quantity(ratio: &Ratio) -> Quantity {
     Quantity { value, low, high, coverage, processes, unit: Unit::Ratio }
 }
 
-/// The best rung, or that there is none.
+/// The verdict.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
     let Some(tried) = Tried::of(run) else { return Vec::new() };
-    if tried.rows.iter().all(|row| row.now.is_none()) {
+    if tried.rows.iter().all(|row| row.screened.is_none()) {
         return Vec::new();
     }
-    let answers = tried.answers();
-    let Some((_, best)) = answers.first() else {
-        let open = tried.open();
-        let open: Vec<&str> = open.iter().take(3).map(|row| row.rung.name.as_str()).collect();
-        let (label, detail) = if open.is_empty() {
-            ("no rung is faster than what is set up", String::new())
-        } else {
-            (
-                "no rung is known to be faster than what is set up",
-                format!("likeliest: {}", open.join(", ")),
-            )
-        };
-        return vec![Headline {
-            value: "leave it".to_owned(),
-            label: label.to_owned(),
-            detail,
-            tone: Tone::Plain,
-        }];
+    let headline = |value: &str, label: String, detail: String| Headline {
+        value: value.to_owned(),
+        label,
+        detail,
+        tone: Tone::Plain,
     };
-    let Some(now) = best.now else { return Vec::new() };
+    let best = match tried.conclusion() {
+        Conclusion::Faster(answers) => answers.first().map(|(_, best)| *best),
+        Conclusion::Undecided(candidates) => {
+            let untried = tried.untried().count();
+            let none =
+                format!("nothing that was tried looks better; {untried} variants were not tried");
+            let (label, detail) = candidates.first().map_or((none, String::new()), |best| {
+                let label = format!("best so far: {}, not yet sure", best.name());
+                (label, format!("{} · {}", best.spread(), best.remedy(&tried)))
+            });
+            return vec![headline("undecided", label, detail)];
+        }
+        Conclusion::Nothing => {
+            let label = "no variant is faster than what is set up".to_owned();
+            return vec![headline("leave it", label, String::new())];
+        }
+    };
+    let Some((best, now)) = best.and_then(|best| Some((best, best.now?))) else {
+        return Vec::new();
+    };
     let [low, high] = [now.ratio.low, now.ratio.high].map(change);
     let price = tried.price(best, tried::AS_SET_UP);
     let detail = [Some(format!("95 %: {low} to {high}")), price];

@@ -1,7 +1,5 @@
-//! The screen of `try/program`.
-//!
-//! The one idea: first the answers, then the ladder (time and memory), then how to have the best
-//! for good, then what did not take and why.
+//! The section of `try/program`: the verdict, the variants in time and memory, what was predicted,
+//! and which pages did not come and why.
 
 use pagelab_record::{
     Clock,
@@ -10,7 +8,12 @@ use pagelab_record::{
     vocabulary::tried,
 };
 
-use super::{Goal, Row, Tried, beside, change, foretold, quantity, took::Took, units};
+use super::{
+    Goal, Row, Tried, beside, change, foretold, quantity,
+    took::Took,
+    units,
+    verdict::{Candidate, Conclusion},
+};
 use crate::{
     At, Block, Cell, Column, Key, Lanes, Note, Quantity, Run, Section, Table, Time, Tone, Unit,
     group_thousands,
@@ -33,6 +36,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     }
     if ran.contains(&tried::AS_SET_UP) {
         section.blocks.extend(answers(&tried));
+        section.blocks.extend(untried(&tried));
     } else {
         section.blocks.push(Block::Text(format!(
             "As it is set up it does not come to its end here; it does on these rungs: {}.",
@@ -42,8 +46,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.extend(beside::caveat(&tried));
     section.blocks.extend(drawings(&tried));
     section.blocks.push(Block::Table(ladder(&tried)));
-    let legend = if tried.pid.is_some() { beside::LEGEND } else { LEGEND };
-    section.blocks.push(Block::Text(legend.to_owned()));
+    section.blocks.push(Block::Text(legend(&tried)));
     section.blocks.extend(units::blocks(run));
     section.blocks.extend(foretold::blocks(run));
     section.blocks.extend(broken_up(&tried).or_else(|| warmed(&tried)));
@@ -53,35 +56,42 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     Some(section)
 }
 
-const LEGEND: &str = "\
-Beside plain: the time or first score of a rung over that of base pages, round by round, with its \
-95 % interval; what is only screened has no verdict. Peak: what it and all that it started held at \
-most, hugetlb pages included, of files and shared memory what the largest of them holds. More: \
-beside plain, whose pages were all touched, so it is memory that is held and was never used. In \
-large pages: the most at one look, in pages of the rung's size or larger; of populate, all \
-that was made present when it was mapped.";
+/// What the columns are.
+fn legend(tried: &Tried<'_>) -> String {
+    if tried.pid.is_some() {
+        return beside::LEGEND.to_owned();
+    }
+    let [base, of, more] = if tried.base() == tried::PLAIN {
+        let more =
+            ", whose pages were all touched, so it is memory that is held and was never used";
+        ["plain", "base pages", more]
+    } else {
+        ["as-set-up", "what is set up (the budget left no time for as many of base pages)", ""]
+    };
+    format!(
+        "Beside {base}: the time or first score of a rung over that of {of}, round by round, with \
+         its 95 % interval; what is only screened has no verdict. Peak: what it and all that it \
+         started held at most, hugetlb pages included, of files and shared memory what the largest \
+         of them holds. More: beside {base}{more}. In large pages: the most at one look, in pages \
+         of the rung's size or larger; of populate, all that was made present when it was mapped."
+    )
+}
 
 fn answers(tried: &Tried<'_>) -> Vec<Block> {
-    let answers = tried.answers();
-    let mut blocks = Vec::new();
-    if answers.is_empty() {
-        let all = tried.open();
-        let mut open: Vec<String> = all.iter().take(OPEN).map(|row| still_open(row)).collect();
-        if let more @ 1.. = all.len().saturating_sub(OPEN) {
-            open.push(format!("{more} more"));
+    let answers = match tried.conclusion() {
+        Conclusion::Faster(answers) => answers,
+        Conclusion::Undecided(candidates) => {
+            return vec![Block::Text(undecided(tried, &candidates))];
         }
-        let text = if open.is_empty() {
-            "Leave it as it is: no rung is faster than what is set up.".to_owned()
-        } else {
-            format!(
-                "Leave it as it is, as far as is known: no rung was shown to be faster than what \
-                 is set up. Open: {}.",
-                open.join("; ")
-            )
-        };
-        blocks.push(Block::Text(text));
-        return blocks;
-    }
+        Conclusion::Nothing => {
+            let least = change(1.0 - tried.delta);
+            return vec![Block::Text(format!(
+                "Leave it as it is: no variant is faster than what is set up. Their intervals \
+                 exclude a gain of {least} and more."
+            ))];
+        }
+    };
+    let mut blocks = Vec::new();
     for (what, row) in &answers {
         let Some(now) = row.now else { continue };
         let [value, low, high] = [now.ratio.value, now.ratio.low, now.ratio.high].map(change);
@@ -103,17 +113,42 @@ fn answers(tried: &Tried<'_>) -> Vec<Block> {
     blocks
 }
 
-/// Rungs that are told to be open.
+/// The best candidate with its interval, what would decide it, and the other candidates.
+fn undecided(tried: &Tried<'_>, candidates: &[Candidate<'_, '_>]) -> String {
+    let Some((best, others)) = candidates.split_first() else {
+        return "Undecided: nothing that was tried looks better, and not all was tried.".to_owned();
+    };
+    let (what, spread) = (tried.what(), best.spread());
+    let mut text = format!(
+        "Undecided. Best so far: {} of {what} ({spread}), not yet sure; {}.",
+        best.name(),
+        best.remedy(tried)
+    );
+    if !others.is_empty() {
+        let names: Vec<String> = others.iter().take(OPEN).map(Candidate::name).collect();
+        let more = others.len().saturating_sub(OPEN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &format!(" Also possible: {}{more}.", names.join(", "));
+    }
+    text
+}
+
+/// Other candidates that are named.
 const OPEN: usize = 3;
 
-fn still_open(row: &Row<'_>) -> String {
-    let Some(now) = row.now else { return row.rung.name.clone() };
-    let [value, low, high] = [now.ratio.value, now.ratio.low, now.ratio.high].map(change);
-    let needs = now.judged.needs.map_or_else(
-        || "no number of rounds would decide it".to_owned(),
-        |needs| format!("{needs} rounds would decide it"),
-    );
-    format!("{} {value} ({low} to {high}; {needs})", row.rung.name)
+/// The variants that the budget left no time for.
+fn untried(tried: &Tried<'_>) -> Option<Block> {
+    let all: Vec<_> = tried.untried().collect();
+    let names: Vec<&str> = all.iter().map(|(row, _)| row.rung.name.as_str()).collect();
+    let round_ns: u64 = all.iter().map(|(_, ns)| ns).sum();
+    let longest = all.iter().map(|(_, ns)| *ns).max()?;
+    Some(Block::Text(format!(
+        "Not tried: {}. A run of each takes up to {}, a round of all {}; a larger --budget or \
+         --rung NAME tries them.",
+        names.join(", "),
+        display_ns(longest as f64),
+        display_ns(round_ns as f64)
+    )))
 }
 
 fn capital(text: &str) -> String {
@@ -127,7 +162,11 @@ fn drawings(tried: &Tried<'_>) -> Vec<Block> {
         let ratio = row.plain.map(|plain| plain.ratio)?;
         Some((row.rung.name.clone(), vec![(0, quantity(&ratio))]))
     });
-    let beside = if tried.pid.is_some() { "Beside what was before" } else { "Beside base pages" };
+    let beside = match (tried.pid, tried.base()) {
+        (Some(_), _) => "Beside what was before",
+        (None, tried::PLAIN) => "Beside base pages",
+        (None, _) => "Beside what is set up",
+    };
     let times = Lanes::ratios(
         [beside, "The line is 1: of a time, to its left a rung is faster."],
         vec![Key::new(tried.goals.first().map_or("", |goal| goal.name.as_str()), None)],
@@ -159,7 +198,7 @@ fn ladder(tried: &Tried<'_>) -> Table {
     columns.extend([
         Column::number(&format!("beside {}", tried.base())),
         Column::words("verdict"),
-        Column::number(&format!("CPU beside {}", tried.base())).rank(3),
+        Column::number(&format!("CPU beside {}", beside::base(tried.pid))).rank(3),
         Column::number("faults").rank(4),
         Column::number("peak").rank(1),
         Column::number("mean").rank(6),
