@@ -88,7 +88,7 @@ fn reserve(wish: &Wish) {
         }
     }
     if any {
-        count::add(Counted::Programs, 1);
+        count::program(kernel::name());
     }
 }
 

@@ -7,10 +7,12 @@ use std::sync::atomic::Ordering;
 
 use pagelab_sys::process::{
     preload::edge::{Errno, Words},
-    segment::{Backed, Counted, Reason, SHEET, SHEET_BYTES, WORDS},
+    segment::{
+        ALL_WORDS, Backed, Counted, NAME_BYTES, Reason, SHEET, SHEET_BYTES, WORDS, count_name,
+    },
 };
 
-static WORDS_OPEN: Words<WORDS> = Words::new();
+static WORDS_OPEN: Words<ALL_WORDS> = Words::new();
 
 /// Opens the sheet that the environment names.
 pub(crate) fn open() {
@@ -30,6 +32,14 @@ pub(crate) fn replace(counted: Counted, before: u64, now: u64) {
 /// Counts something.
 pub(crate) fn add(counted: Counted, more: usize) {
     WORDS_OPEN.add(counted as usize, more as u64);
+}
+
+/// Counts a program that began with segments, by its name.
+pub(crate) fn program(name: [u8; NAME_BYTES]) {
+    add(Counted::Programs, 1);
+    if let Some(words) = WORDS_OPEN.get() {
+        count_name(&words[WORDS..], name);
+    }
 }
 
 /// The same of the memory behind segments.

@@ -41,17 +41,17 @@ impl Next {
 }
 
 extern "C" fn before() {
+    begin();
+    edge::aside(told::tell_before_exec);
+}
+
+/// Finds the calls, while nobody could be in a child that may not search.
+pub(crate) fn begin() {
     static FOUND: AtomicBool = AtomicBool::new(false);
     // The first call is at the beginning, unless a library that begins sooner makes one.
     if !FOUND.swap(true, Ordering::AcqRel) {
         find();
     }
-    edge::aside(told::tell);
-}
-
-/// Finds the calls, while nobody could be in a child that may not search.
-pub(crate) fn begin() {
-    before();
 }
 
 /// Counts a program that gets an environment without this library: it has no segments. Whether it
@@ -183,7 +183,8 @@ fn name(text: &'static str) -> &'static CStr {
 
 /// An end without anything done at the end.
 fn ends(code: c_int) -> ! {
-    before();
+    begin();
+    edge::aside(told::tell);
     loop {
         // SAFETY: takes a number, and does not come back.
         unsafe { libc::syscall(libc::SYS_exit_group, c_long::from(code)) };

@@ -6,7 +6,10 @@
 use std::ffi::{CStr, c_int, c_long, c_void};
 
 pub(crate) use pagelab_sys::process::preload::Map;
-use pagelab_sys::process::preload::edge::{self, Errno, checked};
+use pagelab_sys::process::{
+    preload::edge::{self, Errno, checked},
+    segment::NAME_BYTES,
+};
 
 /// Memory that may be read and written.
 pub(crate) const USABLE: c_int = libc::PROT_READ | libc::PROT_WRITE;
@@ -25,6 +28,14 @@ pub(crate) unsafe fn map(map: &Map) -> Result<*mut c_void, Errno> {
         libc::syscall(libc::SYS_mmap, map.address, map.length, access, flags, file, map.offset)
     };
     checked(answer).map(|at| at as *mut c_void)
+}
+
+/// The name of this thread, which of a program's first one is that of its file.
+pub(crate) fn name() -> [u8; NAME_BYTES] {
+    let mut name = [0_u8; NAME_BYTES];
+    // SAFETY: writes at most so many bytes, the last of which is 0.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
 }
 
 /// `munmap(2)`.

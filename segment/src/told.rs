@@ -4,7 +4,8 @@
 //! The one idea: `/proc/self/smaps` line by line, through a buffer of this library: a mapping that
 //! lies in a segment is counted by its pages, other private anonymous memory as what libc, or a
 //! fallback, had outside. What a process tells replaces what it told before, so it may tell as
-//! often as it likes.
+//! often as it likes. What a forked child has of its parent is the parent's to tell, as far as the
+//! child becomes another program, and so are the pages of the stack that were touched ahead.
 
 use std::{
     ffi::{CStr, c_int},
@@ -48,6 +49,9 @@ static BEFORE: [AtomicU64; TOLD.len()] = [const { AtomicU64::new(0) }; TOLD.len(
 /// Somebody is telling: a signal may come in the midst of it.
 static IS_TELLING: AtomicBool = AtomicBool::new(false);
 
+/// This process is a forked child.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
 /// Tells it; nothing in a process that borrows the memory of another.
 pub(crate) fn tell() {
     if !count::is_open() || !helper::is_own_process() || IS_TELLING.swap(true, Ordering::Acquire) {
@@ -65,8 +69,17 @@ pub(crate) fn tell() {
     IS_TELLING.store(false, Ordering::Release);
 }
 
+/// Tells it before this process becomes another program. A forked child does not: what it has is a
+/// copy of its parent's, and would count twice.
+pub(crate) fn tell_before_exec() {
+    if !IS_FORKED.load(Ordering::Relaxed) {
+        tell();
+    }
+}
+
 /// In a child of fork, which has told nothing.
 pub(crate) fn after_fork_in_child() {
+    IS_FORKED.store(true, Ordering::Relaxed);
     for before in &BEFORE {
         before.store(0, Ordering::Relaxed);
     }
@@ -79,7 +92,8 @@ fn look() -> Option<[usize; TOLD.len()]> {
     let file = edge::open(MAPS, libc::O_RDONLY).ok()?;
     let segments =
         [heap::AREA.range(), breaks::AREA.range(), maps::AREA.range(), begin::STACK.range()];
-    let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
+    let ahead = if IS_FORKED.load(Ordering::Relaxed) { 0 } else { begin::STACK.range().len() };
+    let mut teller = Teller { place: Place::Outside, segments, ahead, had: [0; 4], large: [0; 4] };
     let (mut line, mut length) = ([0; LINE], 0);
     let mut buffer = [0; 4096];
     loop {
@@ -127,6 +141,8 @@ struct Teller {
     place: Place,
     /// Of the heap, the break, maps, and the stack as far as it was touched ahead.
     segments: [Range<usize>; 4],
+    /// Bytes of the stack that this process itself touched ahead.
+    ahead: usize,
     had: [usize; 4],
     large: [usize; 4],
 }
@@ -160,7 +176,9 @@ impl Teller {
         };
         let (heap, mmap) = (of(Place::Heap), of(Place::Mmap));
         let outside = self.had[Place::Outside as usize];
-        [1, heap.0, heap.1, mmap.0, mmap.1, outside, of(Place::Stack).0, kept::bytes()]
+        // Of what was touched ahead no more is in huge pages, however far the stack has grown.
+        let stack = of(Place::Stack).0.min(self.ahead);
+        [1, heap.0, heap.1, mmap.0, mmap.1, outside, stack, kept::bytes()]
     }
 }
 
@@ -194,7 +212,8 @@ mod tests {
     #[test]
     fn pages_are_counted_where_their_mapping_lies() {
         let segments = [0x1000..0x2000, 0..0, 0x4000..0x5000, 0..0];
-        let mut teller = Teller { place: Place::Outside, segments, had: [0; 4], large: [0; 4] };
+        let (had, large) = ([0; 4], [0; 4]);
+        let mut teller = Teller { place: Place::Outside, segments, ahead: 0, had, large };
         for line in [
             "1000-2000 rw-p 0 00:00 0",
             "Anonymous: 8 kB",
@@ -208,5 +227,19 @@ mod tests {
         }
         assert_eq!(teller.had.map(|bytes| bytes >> 10), [8, 16, 0, 32]);
         assert_eq!(teller.large.map(|bytes| bytes >> 10), [4, 0, 0, 0]);
+    }
+
+    #[test]
+    fn of_the_stack_no_more_is_in_huge_pages_than_this_process_touched_ahead() {
+        let large = |ahead| {
+            let segments = [0..0, 0..0, 0..0, 0x1000..0x2000];
+            let (had, large) = ([0; 4], [0; 4]);
+            let mut teller = Teller { place: Place::Outside, segments, ahead, had, large };
+            for line in ["1000-2000 rw-p 0 00:00 0 [stack]", "AnonHugePages: 6144 kB"] {
+                teller.line(line.as_bytes());
+            }
+            teller.counts()[6] >> 20
+        };
+        assert_eq!([8 << 20, 4 << 20, 0].map(large), [6, 4, 0]);
     }
 }

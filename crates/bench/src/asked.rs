@@ -45,6 +45,27 @@ impl FromStr for Seconds {
     }
 }
 
+/// Reads a share from 0 to 1: `3%`, `3 %` or `0.03`. Every flag and key that takes a share is read
+/// by it.
+///
+/// # Errors
+/// With both ways to write one.
+pub fn share(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let percent = text.strip_suffix('%').map(str::trim_end);
+    let number: Option<f64> = percent.unwrap_or(text).parse().ok();
+    let number = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
+    number
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("`{text}` is no share: write 3% or 0.03, between 0 and 1"))
+}
+
+/// A share in millionths, as a header keeps it.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 1")]
+pub fn ppm(share: f64) -> u32 {
+    (share * 1e6).round() as u32
+}
+
 /// A share of a value, above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share(f64);
@@ -65,10 +86,9 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim().parse() {
-            Ok(share) if share > 0.0 && share <= 1.0 => Ok(Self(share)),
-            _ => Err("expected a share, above 0 and at most 1 (0.005 is 0.5 %)".to_owned()),
-        }
+        let share = share(text)?;
+        let is_some = share > 0.0;
+        is_some.then_some(Self(share)).ok_or_else(|| format!("`{text}` is not above 0"))
     }
 }
 
@@ -137,9 +157,23 @@ mod tests {
         for text in ["0", "1001", "1000000000", "2.5", "-1", "4294967297"] {
             assert!(text.parse::<Forks>().unwrap_err().contains("from 1 to 1000"), "{text}");
         }
-        for text in ["0", "1.5", "inf", "nan"] {
+        for text in ["0", "0%", "1.5", "101%", "-1%", "inf", "nan", "", "%", "3%%", "3 percent"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
         }
         assert_eq!(("7".parse(), "1".parse()), (Ok(Forks::of(7)), Ok(Share(1.0))));
+    }
+
+    #[test]
+    fn a_share_is_written_with_or_without_a_percent_sign() {
+        for text in ["3%", "3 %", " 0.03 ", "3.0%", ".03"] {
+            assert_eq!(share(text), Ok(0.03), "{text}");
+            assert_eq!(text.parse(), Ok(Share::of_thousandths(30)), "{text}");
+        }
+        assert_eq!((share("0"), share("100%")), (Ok(0.0), Ok(1.0)));
+        for wrong in ["3", "-1%", "p50", "200%", "NaN"] {
+            let why = share(wrong).unwrap_err();
+            assert!(why.contains(wrong) && why.contains("3% or 0.03"), "{why}");
+        }
+        assert_eq!(share("29%").map(ppm), Ok(290_000));
     }
 }

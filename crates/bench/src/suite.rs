@@ -156,6 +156,8 @@ where
         None => return Ok(()),
         Some(Value::Integer(number)) => number.to_string(),
         Some(Value::Float(number)) => number.to_string(),
+        // As on the command line: `precision = "1%"`.
+        Some(Value::String(text)) => text,
         Some(_) => return Err(format!("`{key}` is not a number")),
     };
     *into = text.parse().map_err(|why| format!("`{key}` = {text}: {why}"))?;

@@ -142,7 +142,8 @@ pub(crate) struct Method {
     /// Fresh processes for each case.
     #[arg(long, value_name = "N", global = true)]
     forks: Option<Forks>,
-    /// A process is done when its median is known this well (0.005 is 0.5 %).
+    /// A process is done when its median is known this well, 1% or 0.01 (default: the
+    /// suite's, else 0.5%).
     #[arg(long, value_name = "SHARE", global = true)]
     precision: Option<Share>,
 }

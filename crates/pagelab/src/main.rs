@@ -10,6 +10,7 @@ mod examples;
 mod exit;
 mod history;
 mod latest;
+mod lock;
 mod output;
 mod progress;
 mod published;

@@ -108,6 +108,15 @@ impl Work {
         self.tell(beat, per_mille(beat), |speed| format!("{what}: {speed}"));
     }
 
+    /// So much of a whole is gone; drawn on a terminal only.
+    pub(crate) fn so_far(&self, gone: u64, whole: u64, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(per_mille(Beat { position: gone, end: whole, ..Beat::default() }));
+            bar.set_message(visible(what));
+            bar.tick();
+        }
+    }
+
     /// Says how fast it is, and draws where it is if it knows its end.
     fn tell(&mut self, beat: Beat, position: u64, message: impl FnOnce(&str) -> String) {
         if self.quiet {

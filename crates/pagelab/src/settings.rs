@@ -11,7 +11,7 @@ use pagelab_sys::{
 use crate::{
     CASE_COMMAND,
     exit::{Exit, Failure},
-    output,
+    lock, output,
 };
 
 /// A runner whose children and watchdog are this executable, and which has taken no settings.
@@ -42,7 +42,7 @@ pub(crate) fn runner(run: &str, plan: &[Planned], patience: Duration) -> Result<
     match waited(patience, || runner.take_knobs(plan)) {
         // Without the right to change settings, cases that need one are skipped with their cure.
         Ok(Ok(()) | Err(KnobError::Denied { .. })) => Ok(runner),
-        Ok(Err(error)) => Err(Failure::host(error)),
+        Ok(Err(error)) => Err(refused(error)),
         Err(interrupted) => Err(interrupted),
     }
 }
@@ -58,7 +58,15 @@ pub(crate) fn knobs(run: &str, patience: Duration) -> Result<Knobs, Failure> {
         watchdog.arg(WATCHDOG_COMMAND).arg(place.directory());
         Knobs::acquire(&place, run, watchdog)
     });
-    taken?.map_err(Failure::host)
+    taken?.map_err(refused)
+}
+
+/// Why the settings cannot be had; where another run holds them, with the flag that waits.
+pub(crate) fn refused(error: KnobError) -> Failure {
+    Failure::host(match error {
+        held @ KnobError::Held { .. } => lock::refusal(held),
+        error => error.into(),
+    })
 }
 
 /// What came of taking the settings, while somebody else may hold them; an interrupt ends it.

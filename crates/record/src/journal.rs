@@ -51,7 +51,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Another process is writing it.
-    #[error("{path}: another pagelab is writing this run; wait for it to end")]
+    #[error("{path}: another pagelab is writing this run")]
     InUse {
         /// The journal.
         path: PathBuf,

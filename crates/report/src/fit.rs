@@ -2,7 +2,8 @@
 //!
 //! The one idea: cost = fixed + slope · size, fitted over the page sizes of otherwise equal cases
 //! with relative weights, separates the price of entering the kernel from the price of clearing.
-//! A hugetlb page comes from a pool by another path and takes no part.
+//! A hugetlb page comes from a pool by another path and takes no part. Where the sizes do not lie
+//! on a line there is none: its number at size 0 would be of no fault.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +33,22 @@ pub(crate) struct Fit {
     pub(crate) label: String,
     /// KiB of the page and cost of one fault, by size.
     pub(crate) points: Vec<(f64, Quantity)>,
-    /// The line, where there are points enough.
+    /// The line, where there are points enough and they lie on one.
     pub(crate) line: Option<Line>,
+    /// R² of the line that was refused.
+    pub(crate) refused: Option<f64>,
     /// How many parameters are not what most groups have: 0 is the case that people ask for.
     pub(crate) unusual: usize,
+}
+
+/// The least R² of points that lie on a line.
+const R_SQUARED_MIN: f64 = 0.98;
+
+/// Whether some costs by size lie on a line. A fault of no size cannot cost more than one that was
+/// measured, so neither can the line's value there.
+fn is_line(line: &Line, costs: impl Iterator<Item = f64>) -> bool {
+    let least = costs.fold(f64::INFINITY, f64::min);
+    line.r_squared >= R_SQUARED_MIN && line.intercept <= least
 }
 
 /// Every group of otherwise equal cases.
@@ -78,8 +91,41 @@ fn groups(
     let fit = |((label, unusual), mut points): ((String, usize), Vec<(f64, Quantity)>)| {
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let medians: Vec<(f64, f64)> = points.iter().map(|(x, q)| (*x, q.value)).collect();
-        let line = stats::fit_relative(&medians);
-        Fit { workload, label, points, line, unusual }
+        let found = stats::fit_relative(&medians);
+        let line = found.filter(|line| is_line(line, medians.iter().map(|(_, cost)| *cost)));
+        let refused = found.filter(|_| line.is_none()).map(|line| line.r_squared);
+        Fit { workload, label, points, line, refused, unusual }
     };
     labels.into_iter().zip(unusual).zip(groups.into_values()).map(fit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_line_through(points: &[(f64, f64)]) -> bool {
+        let line = stats::fit_relative(points).unwrap();
+        is_line(&line, points.iter().map(|(_, cost)| *cost))
+    }
+
+    #[test]
+    fn sizes_that_lie_on_a_line_have_one() {
+        let points = [4.0, 64.0, 2048.0].map(|kib| (kib, 500.0 + 50.0 * kib));
+        assert!(is_line_through(&points));
+    }
+
+    #[test]
+    fn scattered_sizes_have_none() {
+        let points = [(4.0, 1000.0), (16.0, 800.0), (64.0, 5000.0), (2048.0, 60_000.0)];
+        assert!(stats::fit_relative(&points).unwrap().r_squared < R_SQUARED_MIN);
+        assert!(!is_line_through(&points));
+    }
+
+    #[test]
+    fn a_line_that_begins_above_the_smallest_fault_is_none() {
+        // 1.66 µs at size 0 beside 1.44 µs for 4 KiB, whatever its R².
+        let line = Line { intercept: 1660.0, slope: 40.0, r_squared: 0.995 };
+        assert!(!is_line(&line, [1440.0, 4000.0, 90_000.0].into_iter()));
+        assert!(is_line(&line, [1700.0, 4000.0, 90_000.0].into_iter()));
+    }
 }

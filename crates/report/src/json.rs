@@ -151,7 +151,13 @@ fn fit_value(fit: &Fit) -> Value {
     });
     let points: Vec<Value> =
         fit.points.iter().map(|(kib, cost)| json!({"kib": kib, "cost": cost})).collect();
-    json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line})
+    let mut value =
+        json!({"workload": fit.workload, "label": fit.label, "points": points, "line": line});
+    if let Some(r_squared) = fit.refused {
+        let why = format!("the sizes do not lie on a line (R² {r_squared:.3})");
+        value["why"] = why.into();
+    }
+    value
 }
 
 /// A number with everything that says of what it is, in base units; a case without numbers has one

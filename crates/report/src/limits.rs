@@ -9,7 +9,16 @@ use pagelab_record::vocabulary::{
     workload::{CLEAR, COPY, READ, SYSCALL, TIMER},
 };
 
-use crate::{Entry, Quantity, Unit, elapsed};
+use crate::{At, Cell, Entry, Note, Numbers, Quantity, Tone, Unit, elapsed};
+
+/// A share of what cannot be exceeded that is above this is no result: something is not what it is
+/// called. The rest above 1 is what two measurements scatter.
+pub(crate) const SHARE_MAX: f64 = 1.05;
+/// The statistic of a share of the clear limit, and of the read limit.
+pub(crate) const OF_CLEAR: &str = "share_of_clear";
+pub(crate) const OF_READ: &str = "share_of_read";
+/// The statistic that such a share has instead when it is above [`SHARE_MAX`].
+pub(crate) const OVER: &str = "over_limit";
 
 /// Levels of the memory hierarchy, nearest first.
 const LEVELS: [&str; 4] = ["l1", "l2", "llc", "dram"];
@@ -80,6 +89,71 @@ impl Limits {
     pub(crate) fn share_of_clear(&self, bandwidth: Option<Quantity>) -> Option<Quantity> {
         bandwidth?.over(self.clear()?, Unit::Share)
     }
+
+    /// Adds that share; one that is no result under the name of [`OVER`].
+    pub(crate) fn add_share_of_clear(
+        &self,
+        at: At<'_>,
+        bandwidth: Option<Quantity>,
+        numbers: &mut Numbers,
+    ) {
+        add_share(at, OF_CLEAR, self.share_of_clear(bandwidth), numbers);
+    }
+}
+
+/// Adds a share of a limit under its name, or under that of [`OVER`].
+pub(crate) fn add_share(
+    at: At<'_>,
+    name: &'static str,
+    share: Option<Quantity>,
+    numbers: &mut Numbers,
+) {
+    let name = if share.is_some_and(is_over) { OVER } else { name };
+    numbers.add(at, name, share);
+}
+
+/// Whether a share of what cannot be exceeded is no result.
+pub(crate) fn is_over(share: Quantity) -> bool {
+    share.value > SHARE_MAX
+}
+
+/// The cell of a share of a limit.
+pub(crate) fn share_cell(numbers: &Numbers, at: At<'_>, name: &str) -> Cell {
+    match numbers.get(at, OVER) {
+        Some(_) => over_cell(),
+        None => Cell::of(numbers.get(at, name)),
+    }
+}
+
+/// What stands in place of a share that is no result.
+pub(crate) fn over_cell() -> Cell {
+    Cell::toned("> 105 %", Tone::Warn)
+}
+
+/// The warning about shares that are no results: whose they are, and why that may be.
+pub(crate) fn over_note(shares: &[(String, Quantity)], why: &str, cure: &str) -> Option<Note> {
+    let (name, most) = shares.iter().max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
+    let which = match shares.len() {
+        1 => format!("{name} has {}", most.display()),
+        many => format!("{many} are, the largest of {name} with {}", most.display()),
+    };
+    let text = format!("above 105 % is no result: {which}; {why}");
+    Some(Note::warn("efficiency", text, cure))
+}
+
+/// The same about cases whose shares of a limit are added by [`add_share`].
+pub(crate) fn over_limit(entries: &[&Entry]) -> Option<Note> {
+    let shares = entries.iter().flat_map(|entry| {
+        let over = entry.numbers.0.iter().filter(|number| number.statistic == OVER);
+        over.map(|number| (entry.short.clone(), number.quantity))
+    });
+    over_limit_note(&shares.collect::<Vec<_>>())
+}
+
+/// The same about named shares of a limit.
+pub(crate) fn over_limit_note(shares: &[(String, Quantity)]) -> Option<Note> {
+    let why = "the limit was measured too low, or a cache held the memory";
+    over_note(shares, why, "measure the limits again on a quiet machine")
 }
 
 fn level(entries: &[Entry], name: &str) -> Option<Level> {
@@ -126,4 +200,36 @@ fn costs(entries: &[Entry], tsc_hz: Option<f64>) -> Vec<(&'static str, Quantity,
         Some((name, median, meaning))
     };
     COSTS.into_iter().filter_map(cost).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(value: f64) -> Quantity {
+        Quantity::exact(value, Unit::Share)
+    }
+
+    #[test]
+    fn a_share_above_105_percent_is_a_warning_and_no_result() {
+        let at = elapsed("pagelab", "touch");
+        let cell = |value| {
+            let mut numbers = Numbers::default();
+            add_share(at, OF_CLEAR, Some(share(value)), &mut numbers);
+            (share_cell(&numbers, at, OF_CLEAR), numbers.get(at, OF_CLEAR).is_some())
+        };
+        assert_eq!(cell(1.04), (Cell::of(Some(share(1.04))), true));
+        assert_eq!(cell(1.34), (Cell::toned("> 105 %", Tone::Warn), false));
+    }
+
+    #[test]
+    fn the_warning_names_the_largest_and_counts_the_others() {
+        let shares = [("4k".to_owned(), share(1.2)), ("2m".to_owned(), share(1.34))];
+        let text = |shares| over_note(shares, "why", "cure").map(|note| note.text);
+        assert_eq!(text(&[]), None);
+        let one = "above 105 % is no result: 4k has 120 %; why";
+        assert_eq!(text(&shares[..1]).as_deref(), Some(one));
+        let two = "above 105 % is no result: 2 are, the largest of 2m with 134 %; why";
+        assert_eq!(text(&shares).as_deref(), Some(two));
+    }
 }

@@ -13,7 +13,7 @@ use std::{
 
 pub(super) use arms::{arm, named_again, of_arms, plan};
 use pagelab_bench::{
-    asked::Forks,
+    asked::{Forks, ppm},
     blocks,
     partial::Partial,
     plan::Plan,
@@ -57,9 +57,7 @@ pub(super) fn asked(arms: [Arm; 2], plan: &Plan, budget_ns: Option<u64>, delta: 
     // JSON readers hold numbers of 53 bits.
     let seed = RandomState::new().hash_one(0_u8) >> 11;
     let screen = plan.cases.first().map_or(FORKS.get(), |planned| planned.method.forks);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
-    let delta_ppm = delta.map(|share| (share * 1e6).round() as u32);
-    Ab { arms, seed, screen, budget_ns, delta_ppm }
+    Ab { arms, seed, screen, budget_ns, delta_ppm: delta.map(ppm) }
 }
 
 /// An arm of a cell, as far as it has come.

@@ -18,9 +18,11 @@ use pagelab_sys::{
 };
 
 use crate::{
-    args::{Clock, Format, Output, Run, Wait},
+    args::{Conduct, Format, Output, Run},
     exit::{Exit, Failure},
-    output, session, settings,
+    output,
+    progress::{self, Work},
+    session, settings,
 };
 
 /// Kept back for writing records and the page, nanoseconds.
@@ -55,9 +57,7 @@ pub(super) struct Advise {
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
-    wait: Wait,
-    #[command(flatten)]
-    clock: Clock,
+    conduct: Conduct,
     #[command(flatten)]
     format: Format,
 }
@@ -80,10 +80,10 @@ impl Run for Advise {
         let start = monotonic_raw_ns();
         let question = self.question();
         let survey = question.survey().map_err(refused)?;
-        let (clear, strategies) = survey.plan(self.clock.choice());
+        let (clear, strategies) = survey.plan(self.conduct.clock.choice());
         let cases: Vec<Planned> = clear.iter().chain(&strategies).cloned().collect();
         let place = self.output.place();
-        let runner = settings::runner(&place.run, &cases, self.wait.patience())?;
+        let runner = settings::runner(&place.run, &cases, self.conduct.wait.patience())?;
         let plan = Plan { cases, left_out: Vec::new() };
         let mut header = session::header(&place.run, "", &[], &plan);
         header.asked = Some(Asked::Advise(survey.asked.clone()));
@@ -96,11 +96,15 @@ impl Run for Advise {
         let for_clear = if clear.is_some() { budget_ns / CLEAR_SHARE } else { 0 };
         let begun = passed();
         let mut course = Course::new(strategies, budget_ns.saturating_sub(begun + for_clear));
+        let progress = Work::start("", self.conduct.quiet.quiet);
         while let Some(turn) = course.next(passed() - begun).filter(|_| end == Exit::Good) {
+            let name = progress::brief(course.planned(turn));
+            progress.so_far(passed(), budget_ns, &name);
             if interrupted() || !take(&runner, &mut course, turn)? {
                 end = Exit::Interrupted;
             }
         }
+        progress.finish();
         // Last: an answer without a share of the limit is one, a limit without an answer is none.
         if let Some(mut clear) = clear.filter(|_| end == Exit::Good) {
             clear.method.limit_ns = budget_ns.saturating_sub(passed()).max(LIMIT_MIN_NS);

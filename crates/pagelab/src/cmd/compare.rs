@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
+use pagelab_bench::asked::share;
 use pagelab_record::{Host, Record, RunHeader, journal::Damage};
 use pagelab_report::{Asked, Comparison, Outcome, Side, Statistic, Threshold};
 use pagelab_sys::machine::environment;
@@ -32,8 +33,8 @@ pub(super) struct Compare {
     /// hosts (fleet merge), how each number lies over them and which lie apart.
     #[arg(long, value_name = "AXIS")]
     by: Option<String>,
-    /// A difference of less is none (default 3 %, or the noise floor of --floor where that is
-    /// more).
+    /// Treat differences below this share as equal, 3% or 0.03 (default 3%, or the noise floor of
+    /// --floor where that is more).
     #[arg(long, value_name = "SHARE", value_parser = share)]
     delta: Option<f64>,
     /// What `selftest --aa` left on this host: how much two runs of the same thing differ.
@@ -67,16 +68,6 @@ pub(super) struct Compare {
 const FORMATS: [&str; 7] = ["terminal", "markdown", "lkml", "json", "csv", "html", "folded"];
 /// What a threshold of paths is on.
 const INSTRUCTIONS: &str = "instructions";
-
-/// `3%`, `3 %`, `0.03`.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').map(str::trim);
-    let number: Option<f64> = percent.unwrap_or(text).parse().ok();
-    let number = number.map(|number| if percent.is_some() { number / 100.0 } else { number });
-    number
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("`{text}` is no share: write 3% or 0.03, between 0 and 1"))
-}
 
 fn threshold(text: &str) -> Result<Threshold, String> {
     let (metric, worse) = text.split_once(':').ok_or_else(|| {
@@ -370,14 +361,6 @@ fn bisected(comparison: &Comparison<'_>, thresholds: &[Threshold]) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_share_is_written_with_or_without_a_percent_sign() {
-        assert_eq!((share("3%"), share("0.03"), share("3 %")), (Ok(0.03), Ok(0.03), Ok(0.03)));
-        for wrong in ["", "3", "-1%", "p50", "200%", "NaN"] {
-            assert!(share(wrong).unwrap_err().contains(wrong), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_threshold_names_a_metric_and_how_much_worse() {

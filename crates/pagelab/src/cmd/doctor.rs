@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{Format, Run, Wait},
     exit::{Exit, Failure},
-    output,
+    output, settings,
 };
 
 /// What this host has and lacks, what to do about it, and what it affects.
@@ -88,7 +88,7 @@ fn restore(patience: Duration) -> Result<Exit, Failure> {
     let restored = match restored {
         Ok(restored) => restored,
         Err(error @ (KnobError::Held { .. } | KnobError::Denied { .. })) => {
-            return Err(Failure::host(error));
+            return Err(settings::refused(error));
         }
         Err(error) => return Err(Failure::internal(error)),
     };

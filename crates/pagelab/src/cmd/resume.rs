@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::Args;
@@ -11,14 +12,14 @@ use pagelab_bench::{
     measure::Method,
     plan::{self, Plan},
 };
-use pagelab_record::{Arm, Asked, Case, Record, RunHeader};
+use pagelab_record::{Arm, Asked, Case, Record, RunHeader, journal::JournalError};
 use pagelab_sys::{machine::environment, time::ClockChoice};
 use pagelab_workloads::WORKLOADS;
 
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    history, output, session, settings,
+    history, lock, output, session, settings,
 };
 
 /// Continue a run after a crash, an interrupt or a reboot.
@@ -44,7 +45,7 @@ impl Run for Resume {
         } else {
             directory
         };
-        let mut run = session::Run::resume(directory)?;
+        let mut run = opened(directory, self.conduct.wait.patience())?;
         if let Some(Asked::Ab(ab)) = run.header.asked.clone() {
             let named = super::ab::named_again(&ab, self.ab.as_deref());
             // All of the plan: what is done of each cell is told by its blocks.
@@ -81,6 +82,18 @@ impl Run for Resume {
         let runner = settings::runner(&run.header.run, &plan.cases, self.conduct.wait.patience())?;
         session::execute(runner, run, &plan, self.conduct.quiet.quiet)
     }
+}
+
+/// A run to go on with; while another process writes it, it is waited for.
+///
+/// # Errors
+/// When it is no run, is not to be trusted, or the other process does not end in time.
+pub(super) fn opened(directory: &Path, patience: Duration) -> Result<session::Run, Failure> {
+    let writer = |failure: &Failure| match failure.error.downcast_ref() {
+        Some(error @ JournalError::InUse { .. }) => Some(error.to_string()),
+        _ => None,
+    };
+    lock::patiently(patience, || session::Run::resume(directory), writer)
 }
 
 /// The fact that names a kernel.

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{ArgMatches, Args, Command};
 use pagelab_bench::{
     Need, Needed, Remedy,
-    asked::Seconds,
+    asked::{Seconds, share},
     plan::{self, Outlook, Overrides, Plan},
     remedy,
     suite::{self, Entry, Suite},
@@ -19,7 +19,7 @@ use pagelab_record::{
 use pagelab_sys::time::ClockChoice;
 use pagelab_workloads::{WORKLOADS, needs::Memory, suites};
 
-use super::{ab, compare::share};
+use super::ab;
 use crate::{
     args::{self, Conduct, DryRun, Method, Output, Short},
     exit::{Exit, Failure},
@@ -46,7 +46,7 @@ struct Flags {
     /// bin:PATH bin:PATH.
     #[arg(long, global = true, num_args = 2, value_names = ["A", "B"], value_parser = ab::arm)]
     ab: Option<Vec<Arm>>,
-    /// A difference of less between the arms is none (default 3 %).
+    /// Treat differences between the arms below this share as equal, 3% or 0.03 (default 3%).
     #[arg(long, global = true, value_name = "SHARE", value_parser = share)]
     delta: Option<f64>,
     /// Override the size of every case of a suite.

@@ -246,7 +246,7 @@ fn the_two_self_tests_do_not_take_each_others_flags() {
         let words: Vec<&str> = ["selftest"].into_iter().chain(words.split_whitespace()).collect();
         lab.pagelab(&words).exits(2);
     }
-    lab.pagelab(&["selftest", "--power", "--planted", "0%"]).exits(2).complains(&["no slowdown"]);
+    lab.pagelab(&["selftest", "--power", "--planted", "0%"]).exits(2).complains(&["not above 0"]);
     // Nothing that measures for its own sake can be asked for it.
     lab.pagelab(&["run", "limit/syscall", "--planted", "5%"]).exits(2).complains(&["--planted"]);
 }
@@ -285,4 +285,48 @@ fn the_same_thing_twice_leaves_a_run_for_each_trial_and_goes_on_behind_the_last(
     for side in ["apart/trial-0001/a", "apart/trial-0001/b"] {
         lab.pagelab(&["report", side]).exits(0).shows(&["2 valid"]);
     }
+}
+
+#[test]
+fn a_share_is_percent_or_a_fraction_wherever_one_is_taken() {
+    let lab = Lab::new();
+    let arms = ["run", "fault/latency", "--ab", "page=4k", "page=2m", "--dry-run"];
+    for (percent, fraction) in [("3%", "0.03"), ("1 %", ".01")] {
+        for share in [percent, fraction] {
+            lab.pagelab(&["run", "limit/timer", "--precision", share, "--dry-run"]).exits(0);
+            lab.pagelab(&[&arms[..], &["--delta", share]].concat()).exits(0);
+        }
+    }
+    for words in [
+        &["run", "limit/timer", "--dry-run", "--precision"][..],
+        &[&arms[..], &["--delta"]].concat(),
+        &["compare", "a", "b", "--delta"],
+        &["selftest", "--power", "--delta"],
+        &["selftest", "--power", "--planted"],
+        &["try", "--delta"],
+    ] {
+        let ended = lab.pagelab(&[words, &["300%"]].concat());
+        ended.exits(2).complains(&["`300%` is no share", "3% or 0.03"]);
+    }
+}
+
+#[test]
+fn every_command_that_measures_can_be_quiet() {
+    let lab = Lab::new();
+    lab.pagelab(&["advise", "--size", "4m", "-q"]).exits(2).complains(&["ask for 8m"]);
+}
+
+#[test]
+fn a_run_that_is_being_written_is_waited_for_on_request() {
+    let lab = Lab::new();
+    lab.measure("run", &["limit/timer"]).exits(0);
+    let journal = fs::File::open(lab.path("run/journal.jsonl")).unwrap();
+    journal.lock().unwrap();
+    for patience in [&[][..], &["--wait=0.1"]] {
+        let ended = lab.pagelab(&[&["resume", "run"], patience].concat());
+        let held = "another pagelab is writing this run: --wait waits for it to end";
+        ended.exits(2).complains(&[held]);
+    }
+    drop(journal);
+    lab.pagelab(&["resume", "run", "--wait"]).exits(0);
 }

@@ -16,6 +16,8 @@ use crate::support::{
 const FOLIO: &str = "fault/throughput page=64k size=16m rounds=2";
 const ENDLESS_FOLIO: &str = "fault/throughput page=64k size=16m rounds=1000000";
 const POOL: &str = "fault/throughput page=hugetlb-2m size=16m rounds=2";
+/// What a refusal by a lock names as the fix.
+const WAIT: &str = "--wait waits for it to end";
 const ENDLESS_POOL: &str = "fault/throughput page=hugetlb-2m size=16m rounds=1000000";
 
 /// A run in the middle of a case that needs a knob, which is turned.
@@ -161,10 +163,10 @@ fn a_second_run_that_needs_knobs_is_refused_and_the_first_is_not_disturbed() {
     let suite = lab.suite(&[FOLIO, "fault/throughput page=128k size=16m rounds=2"]);
     let second = lab.pagelab(&["run", "--suite", &suite, "-o", "second"]);
     let holder = format!("pid {}", first.pid());
-    second.exits(3).complains(&["holds the machine's knobs", &holder, "first"]);
+    second.exits(3).complains(&["holds the machine's settings", &holder, "first", WAIT]);
     assert!(!lab.path("second").exists(), "it has left something behind");
     let restore = lab.pagelab(&["doctor", "--restore"]);
-    restore.exits(3).complains(&[&holder]);
+    restore.exits(3).complains(&[&holder, WAIT]);
     // One that needs no knob need not wait.
     lab.measure("third", &["fault/latency page=4k size=1m rounds=2"]).exits(0);
 
@@ -186,7 +188,7 @@ fn a_run_that_waits_names_the_holder_and_measures_when_it_has_ended() {
     let suite = lab.suite(&[FOLIO, "fault/throughput page=128k size=16m rounds=2"]);
     let bounded = lab.pagelab(&["run", "--suite", &suite, "--wait=0.1", "-o", "never"]);
     let holder = format!("another pagelab run (pid {}, first)", first.pid());
-    bounded.exits(3).complains(&[&holder]);
+    bounded.exits(3).complains(&[&holder, WAIT]);
     assert!(!lab.path("never").exists(), "it has left something behind");
     let second = Live::start(&lab, &["run", "--suite", &suite, "--wait", "-o", "second"]);
     let waits = format!("waiting: {holder}");

@@ -3,8 +3,8 @@
 use pagelab_record::{stats::Line, units, vocabulary::workload::LATENCY};
 
 use crate::{
-    Axis, Block, Cell, Curve, Grid, Headline, Mark, Plane, Quantity, Run, Scale, Section, Tone,
-    Unit, fit::Fit, hue,
+    Axis, Block, Cell, Curve, Grid, Headline, Mark, Note, Plane, Quantity, Run, Scale, Section,
+    Tone, Unit, fit::Fit, hue,
 };
 
 /// Cost by page size, of every group that has two.
@@ -65,10 +65,18 @@ fn is_drawn(fit: &Fit) -> bool {
     fit.points.len() > 1
 }
 
-/// The fixed cost of the case that people ask for.
+/// The fixed cost of the case that people ask for, or that its sizes do not lie on a line.
 pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
-    let fitted = run.fits.iter().filter_map(|fit| Some((fit, fit.line?)));
-    let headline = |(fit, line): (&Fit, Line)| Headline {
+    let tried = || run.fits.iter().filter(|fit| fit.line.is_some() || fit.refused.is_some());
+    let Some(usual) = tried().map(|fit| fit.unusual).min() else { return Vec::new() };
+    let mut asked: Vec<&Fit> = tried().filter(|fit| fit.unusual == usual).collect();
+    asked.sort_by_key(|fit| fit.line.is_none());
+    asked.first().map(|fit| headline(fit)).into_iter().collect()
+}
+
+fn headline(fit: &Fit) -> Headline {
+    let Some(line) = fit.line else { return refused(fit) };
+    Headline {
         value: units::display_ns(line.intercept),
         label: format!("a fault extrapolated to page size 0, {}", way(fit)),
         detail: format!(
@@ -78,17 +86,42 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
             line.r_squared
         ),
         tone: Tone::Plain,
-    };
-    fitted.min_by_key(|(fit, _)| fit.unusual).map(headline).into_iter().collect()
+    }
+}
+
+/// What stands in place of a fixed cost that no line gives.
+fn refused(fit: &Fit) -> Headline {
+    let r_squared = fit.refused.map_or_else(String::new, |r| format!(", R² {r:.3}"));
+    Headline {
+        value: "no line".to_owned(),
+        label: format!("through the cost of a fault by page size, {}", way(fit)),
+        detail: format!("{}{r_squared}", fit.label),
+        tone: Tone::Warn,
+    }
+}
+
+/// The groups whose sizes do not lie on a line.
+fn note(fits: &[Fit]) -> Option<Block> {
+    let bent = fits.iter().filter(|fit| fit.refused.is_some());
+    let bent: Vec<String> = bent.map(|fit| format!("{} ({})", fit.label, way(fit))).collect();
+    let text = format!("the sizes do not lie on a line: {}", bent.join("; "));
+    (!bent.is_empty()).then(|| Block::Note(Note::warn("no fit", text, "")))
 }
 
 /// The table of lines, where there is at least one.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let fits = &run.fits;
     let fitted: Vec<(&Fit, Line)> = fits.iter().filter_map(|fit| Some((fit, fit.line?))).collect();
-    fitted.first()?;
+    let note = note(fits);
+    if fitted.is_empty() && note.is_none() {
+        return None;
+    }
     let mut section = Section::new("fit", "Fixed cost and cost by size");
     section.blocks.extend(plane(run));
+    if fitted.is_empty() {
+        section.blocks.extend(note);
+        return Some(section);
+    }
     let slope = |line: &Line| Quantity::exact(line.slope, Unit::NsPerKib);
     let fixed = |line: &Line| Quantity::exact(line.intercept, Unit::Ns);
     let table = Grid::<(&Fit, Line)>::new()
@@ -100,9 +133,12 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         .number("R²", 1, |(_, line)| format!("{:.4}", line.r_squared))
         .number("sizes", 3, |(fit, _)| Cell::toned(fit.points.len().to_string(), Tone::Quiet))
         .table(fitted);
-    Some(section.with(Block::Table(table)).with(Block::Text(
+    section.blocks.push(Block::Table(table));
+    section.blocks.extend(note);
+    Some(section.with(Block::Text(
         "Cost of a fault = at size 0 + by size · KiB: least squares with relative weights over \
-         the page sizes of otherwise equal cases. No fault was measured at size 0. In bulk: per \
+         the page sizes of otherwise equal cases. No fault was measured at size 0. Sizes whose R² \
+         is below 0.98, or whose line begins above the smallest fault, have no line. In bulk: per \
          fault of fault/throughput; each timed alone: p50 of fault/latency, which leaves out the \
          tail and the faults that allocate page tables."
             .to_owned(),

@@ -9,7 +9,10 @@ use pagelab_record::{Case, Measured, vocabulary::counter};
 
 use crate::{
     At, Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
-    all_rows, base_cases, columns, elapsed, fault, headline, numbers::total, parameters,
+    all_rows, base_cases, columns, elapsed, fault, headline,
+    limits::{OF_CLEAR, over_limit, share_cell},
+    numbers::total,
+    parameters,
     views::distributions,
 };
 
@@ -54,7 +57,7 @@ pub(crate) fn derive(case: &Case, _: &Measured, limits: &Limits, numbers: &mut N
         if numbers.get(at, "bandwidth").is_none() {
             numbers.add(at, "bandwidth", bandwidth);
         }
-        numbers.add(at, "share_of_clear", limits.share_of_clear(bandwidth));
+        limits.add_share_of_clear(at, bandwidth, numbers);
     } else {
         numbers.0.retain(|number| number.statistic != "bandwidth");
     }
@@ -79,6 +82,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     section.blocks.extend(around(&mine).map(Block::Text));
     section.blocks.extend(disturbances(&mine).map(Block::Text));
     section.blocks.extend(stalls(&mine).map(Block::Text));
+    section.blocks.extend(over_limit(&mine).map(Block::Note));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
@@ -118,7 +122,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("mean", 6, move |row| Cell::of(of(row, "mean")).quiet())
         .number("control", 1, move |row| control(row).filter(|_| row.first))
         .number("rate", 2, move |row| of(row, "bandwidth").filter(|_| row.first))
-        .number("of clear", 0, move |row| of(row, "share_of_clear"))
+        .number("of clear", 0, |row| share_cell(&row.entry.numbers, row.at, OF_CLEAR))
         .number("proc×rep", 8, |row| row.entry.counts(row.at))
         .words("witness", 0, |row| if row.first { row.entry.proof() } else { Cell::default() })
         .told(entries.iter().flat_map(|entry| rows(entry)))

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const WORKLOADS: [&str; 5] = [CLEAR, COPY, READ, TIMER, SYSCALL];
 
 /// Whether a workload measures a limit.
-fn is_limit(workload: &str) -> bool {
+pub(crate) fn is_limit(workload: &str) -> bool {
     WORKLOADS.contains(&workload)
 }
 

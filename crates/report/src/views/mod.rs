@@ -34,6 +34,7 @@ mod userfaultfd;
 mod verify;
 mod workers;
 
+pub(crate) use limits::is_limit;
 use pagelab_record::{Case, Measured, Record, RunHeader, journal::Damage};
 
 pub(crate) use self::{

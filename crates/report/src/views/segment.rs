@@ -18,7 +18,9 @@ use pagelab_record::{
 
 use crate::{
     Block, Cell, Entry, Grid, Headline, Limits, Numbers, Quantity, Run, Section, Table, Unit,
-    all_rows, columns, cpu, distinct, group_thousands, headline, ratio,
+    all_rows, columns, cpu, distinct, group_thousands, headline,
+    limits::{OF_CLEAR, over_limit, share_cell},
+    ratio,
 };
 
 /// The workload that this view reads.
@@ -51,8 +53,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
             numbers.add(cpu(&arm, &process), "of_plain", over(&process, PLAIN, PROCESS));
             numbers.add(cpu(&arm, &all), "of_thp", over(&all, THP, ALL));
             let bandwidth = numbers.get(cpu(&arm, &process), "bandwidth");
-            let share = limits.share_of_clear(bandwidth);
-            numbers.add(cpu(&arm, &process), "share_of_clear", share);
+            limits.add_share_of_clear(cpu(&arm, &process), bandwidth, numbers);
         }
         let net = net(series, &arm);
         let of_clear = ratio::of_series(&net, Clock::Cpu, [(&arm, NET), (&arm, CLEAR)]);
@@ -100,6 +101,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          of the same memory.",
         all_rows(&mine, &named)
     )));
+    section.blocks.extend(over_limit(&mine).map(Block::Note));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
@@ -141,7 +143,9 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
             each.map(|each| group_thousands(each.value))
         })
         .number("bandwidth", 2, move |row| number(row, PROCESS, "bandwidth"))
-        .number("of limit", 2, move |row| number(row, PROCESS, "share_of_clear"))
+        .number("of limit", 2, |(entry, arm)| {
+            share_cell(&entry.numbers, cpu(arm, PROCESS), OF_CLEAR)
+        })
         .number("set-up", 3, move |row| total(row, SETUP))
         .number("pool", 4, move |row| total(row, RESERVE))
         .number("clearing", 3, move |row| total(row, ZERO))

@@ -11,7 +11,9 @@ use pagelab_record::{Case, Measured, Series};
 
 use crate::{
     Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Time, Unit, clock_of, columns,
-    elapsed, parameters, ratio,
+    elapsed,
+    limits::{is_over, over_cell, over_note},
+    parameters, ratio,
     views::throughput::{ARM, WORKLOAD},
 };
 
@@ -88,6 +90,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         columns.push(Column::number("threads over processes"));
     }
     let mut table = Table { columns, rows: Vec::new() };
+    let mut over = Vec::new();
     for (label, rates) in labels.iter().zip(groups.values()) {
         let counts: BTreeSet<u32> = rates.keys().map(|(workers, _)| *workers).collect();
         for workers in counts {
@@ -99,7 +102,13 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
                     rate.over(one, Unit::Share)
                 });
                 row.push(Cell::of(rate));
-                row.push(Cell::spread(efficiency).strong());
+                row.push(match efficiency.filter(|share| is_over(*share)) {
+                    Some(share) => {
+                        over.push((format!("{label}, {workers} {}", way.name()), share));
+                        over_cell()
+                    }
+                    None => Cell::spread(efficiency).strong(),
+                });
             }
             if both {
                 let of = |way| rates.get(&(workers, way)).copied().filter(|_| workers > 1);
@@ -116,8 +125,11 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          rate of one worker. Threads share an address space; where each has a VMA of its own, they \
          share the page table and no longer the VMA's lock."
             .to_owned();
-    let section = Section::new("workers", "Threads and processes");
-    Some(section.with(Block::Table(table)).with(Block::Text(text)))
+    let why = "one worker alone was slower than one of several, so its rate is no measure";
+    let note = over_note(&over, why, "measure again on a quiet machine, with more --forks");
+    let mut section = Section::new("workers", "Threads and processes").with(Block::Table(table));
+    section.blocks.extend(note.map(Block::Note));
+    Some(section.with(Block::Text(text)))
 }
 
 /// One arm over another, process by process.

@@ -86,6 +86,10 @@ fn html(comparison: &Comparison<'_>) -> String {
     comparison.html()
 }
 
+fn json_of(comparison: &Comparison<'_>) -> String {
+    comparison.json()
+}
+
 fn csv(comparison: &Comparison<'_>) -> String {
     comparison.csv()
 }
@@ -400,4 +404,19 @@ fn a_thousand_cells_of_a_million_samples_fit_on_a_page() {
     let records: Vec<Record> = (0..1000).map(cell).collect();
     let page = with(&records, &records, &Asked::default(), html);
     assert!(page.len() < 2 << 20, "{}", page.len());
+}
+
+#[test]
+fn the_cells_that_were_asked_for_stand_before_those_of_the_machine_s_limits() {
+    let mut limit = slower("4k", 0);
+    limit.workload = "limit/clear".into();
+    limit.case = Case::default().with("level", "dram");
+    let Outcome::Measured(measured) = &mut limit.outcome else { panic!() };
+    measured.series.iter_mut().for_each(|series| series.name = "clear".into());
+    let run = [limit, slower("2m", 0), slower("4k", 0)];
+    let told = with(&run, &run, &Asked::default(), json_of);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let cells = told["cells"].as_array().unwrap().iter();
+    let workloads: Vec<&str> = cells.map(|cell| cell["workload"].as_str().unwrap()).collect();
+    assert_eq!(workloads, ["fault/latency", "fault/latency", "limit/clear"]);
 }

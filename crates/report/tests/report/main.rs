@@ -27,6 +27,8 @@ mod memtype;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
+mod refused;
+#[cfg(test)]
 mod stages;
 #[cfg(test)]
 mod tlb;

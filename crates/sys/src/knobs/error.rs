@@ -11,7 +11,7 @@ use crate::SysError;
 #[derive(Debug, thiserror::Error)]
 pub enum KnobError {
     /// Another run holds the lock; `pid` is 0 when it has not said yet who it is.
-    #[error("another pagelab run (pid {pid}, {run}) holds the machine's knobs; wait for it to end")]
+    #[error("another pagelab run (pid {pid}, {run}) holds the machine's settings")]
     Held {
         /// The process that holds it. If it is gone, its watchdog is putting the knobs back.
         pid: u32,

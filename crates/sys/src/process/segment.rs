@@ -6,11 +6,15 @@
 //! here; a value that is none is refused by name before a program starts.
 
 mod backed;
+mod names;
+mod totals;
 mod zero;
 
 use std::fmt;
 
 pub use backed::{Backed, Backing};
+pub use names::{NAME_BYTES, count_name};
+pub use totals::{ALL_WORDS, Counts, WORDS};
 pub use zero::Zero;
 
 /// The package whose library it is.
@@ -355,39 +359,6 @@ impl Backed {
     /// Where it is counted.
     pub const fn place(self) -> usize {
         Counted::ALL.len() + 2 * Reason::ALL.len() + self as usize
-    }
-}
-
-/// Words on a sheet.
-pub const WORDS: usize = Counted::ALL.len() + 2 * Reason::ALL.len() + Backed::ALL.len();
-
-/// What was counted on a sheet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts([u64; WORDS]);
-
-impl Counts {
-    /// The counts at the beginning of a sheet; what is missing is 0.
-    pub fn of(sheet: &[u8]) -> Self {
-        let mut words = [0; WORDS];
-        for (count, word) in words.iter_mut().zip(sheet.as_chunks().0) {
-            *count = u64::from_ne_bytes(*word);
-        }
-        Self(words)
-    }
-
-    /// One of them.
-    pub const fn get(&self, counted: Counted) -> u64 {
-        self.0[counted as usize]
-    }
-
-    /// One of those of the memory behind segments.
-    pub const fn backed(&self, backed: Backed) -> u64 {
-        self.0[backed.place()]
-    }
-
-    /// Calls that went to the kernel, and their bytes.
-    pub const fn fallback(&self, reason: Reason) -> (u64, u64) {
-        (self.0[reason.place()], self.0[reason.place() + 1])
     }
 }
 

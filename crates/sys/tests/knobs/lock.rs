@@ -11,7 +11,7 @@ fn a_second_run_is_told_who_holds_the_knobs_and_disturbs_nothing() {
     let machine = Machine::new();
     let mut run = run_that_has_set(&machine);
     let expected = format!(
-        "another pagelab run (pid {}, a run to kill) holds the machine's knobs; wait for it to end",
+        "another pagelab run (pid {}, a run to kill) holds the machine's settings",
         run.id()
     );
     let refused = machine.acquire("second").unwrap_err();

@@ -6,7 +6,6 @@ use std::{
     num::NonZeroU32,
     path::PathBuf,
     str::FromStr,
-    thread,
     time::Duration,
 };
 
@@ -18,18 +17,15 @@ use pagelab_bench::{
     tasks::{FILE as LIST, List, Task},
 };
 use pagelab_record::{Record, RunHeader};
-use pagelab_sys::{files::folder::Folder, time::monotonic_raw_ns};
+use pagelab_sys::files::folder::Folder;
 use pagelab_workloads::{WORKLOADS, is_no_measurement};
 
 use super::list_in;
 use crate::{
     args::{Conduct, Run},
     exit::{Exit, Failure},
-    output, session, settings,
+    lock, output, session, settings,
 };
-
-/// Between two looks at a lock that somebody else holds.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Measure the tasks of a shard that have no result here yet.
 #[derive(Debug, Args)]
@@ -194,27 +190,17 @@ fn alone(
         let (path, number) = (path.display(), shard.number);
         format!("{path}: another pagelab of this machine measures shard {number} into this folder")
     };
-    let limit = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-    let deadline = monotonic_raw_ns().saturating_add(limit);
-    let mut is_told = false;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if monotonic_raw_ns() >= deadline => {
-                return Err(Failure::host(anyhow!("{}: --wait waits for it to end", held())));
-            }
-            Err(TryLockError::WouldBlock) => {
-                if !is_told {
-                    output::warn(&format!("waiting: {}", held()));
-                }
-                is_told = true;
-                thread::sleep(PAUSE);
-            }
-            Err(TryLockError::Error(error)) => {
-                return Err(Failure::host(anyhow!("{}: {error}", path.display())));
-            }
-        }
-    }
+    let ask = || {
+        file.try_lock().map_err(|error| {
+            Failure::host(anyhow::Error::from(error).context(path.display().to_string()))
+        })
+    };
+    let is_locked = |failure: &Failure| {
+        let error = failure.error.downcast_ref();
+        matches!(error, Some(TryLockError::WouldBlock)).then(held)
+    };
+    lock::patiently(patience, ask, is_locked)?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 mod backed;
 
+use std::collections::BTreeMap;
+
 use pagelab_record::units::display_bytes;
+use pagelab_report::visible;
 use pagelab_sys::{
     process::segment::{Backing, CODE_TOO_SMALL, Counted, Counts, Leaf, Reason, Wish},
     time::Usage,
@@ -23,6 +26,27 @@ pub(super) struct Told<'t> {
 
 fn bytes(bytes: u64) -> String {
     display_bytes(bytes as f64)
+}
+
+/// Names of programs that are listed; the others are counted.
+const NAMES_MAX: usize = 8;
+
+/// `sh ×2, gcc`: the programs that began with segments; those whose names are not known, or are too
+/// many, as a number.
+fn programs(names: &[(String, u64)], all: u64) -> String {
+    let listed = &names[..names.len().min(NAMES_MAX)];
+    let others = all.saturating_sub(listed.iter().map(|(_, count)| count).sum());
+    let name = |(name, count): &(String, u64)| match count {
+        1 => visible(name),
+        count => format!("{} ×{count}", visible(name)),
+    };
+    let mut said: Vec<String> = listed.iter().map(name).collect();
+    match (others, said.is_empty()) {
+        (0, _) => (),
+        (_, true) => said.push(many(others, "program")),
+        (_, false) => said.push(many(others, "other program")),
+    }
+    said.join(", ")
 }
 
 /// `1 map`, `2 maps`.
@@ -65,11 +89,12 @@ impl Told<'_> {
     /// Who had segments, and what they are.
     fn begun(&self) -> String {
         let Wish { heap, mmap, leaf, .. } = *self.wish;
-        let programs = self.count(Counted::Programs);
-        let mut line = match programs {
+        let count = self.count(Counted::Programs);
+        let mut line = match count {
             0 => "segments: no program had any".to_owned(),
-            _ => format!("segments of {}", many(programs, "program")),
+            _ => format!("segments of {}", programs(&self.counts.names(), count)),
         };
+        let reserved = if count > 1 { "reserved in each" } else { "reserved" };
         let leaf = match leaf {
             Leaf::Base => "pages of 4 KiB",
             Leaf::Pmd => "leaves of 2 MiB",
@@ -79,7 +104,8 @@ impl Told<'_> {
             }
             Leaf::Pud => "leaves of 1 GiB",
         };
-        line.push_str(&format!(": heap {}, maps {}, {leaf}", bytes(heap), bytes(mmap)));
+        let [heap, mmap] = [heap, mmap].map(bytes);
+        line.push_str(&format!(": heap {heap}, maps {mmap} {reserved}, {leaf}"));
         let others = self.count(Counted::Others);
         if others > 0 {
             line.push_str(&format!("; {} had none", many(others, "other program")));
@@ -103,13 +129,17 @@ impl Told<'_> {
         let of = |what: &str, large, small| {
             let (large, small) = (self.count(large), self.count(small));
             let whole = bytes(large + small);
-            format!("{what} {whole}, {} of it in huge pages", bytes(large))
+            format!("{what} {whole} touched, {} of it in huge pages", bytes(large))
         };
         let heap = of("heap", Counted::HeapLarge, Counted::HeapSmall);
         let maps = of("maps", Counted::MmapLarge, Counted::MmapSmall);
         let outside = bytes(self.count(Counted::Outside));
         let told = self.count(Counted::Told);
-        let of = if told == 1 { String::new() } else { format!(" ({told} processes, added up)") };
+        // Each process reports its own mappings, and a forked one has its parent's pages in them.
+        let of = match told {
+            0 | 1 => "",
+            _ => " (all processes added up; a page that forked ones share counts in each)",
+        };
         let when = if self.usage.is_some() { "at the end" } else { "so far    " };
         format!("  {when}  {heap}; {maps}; private memory outside {outside}{of}")
     }
@@ -146,7 +176,7 @@ impl Told<'_> {
         if stack > 0 {
             let large = bytes(self.count(Counted::StackLarge));
             let line = format!("{} touched ahead, {large} of it in huge pages", bytes(stack));
-            lines.push(format!("  stack       {line} at the end"));
+            lines.push(format!("  stack       {line} at the end of each program"));
         }
         let code = self.count(Counted::Code);
         if self.wish.code > 0 {
@@ -182,6 +212,7 @@ impl Told<'_> {
             "leaf": self.wish.leaf.bytes(),
             "backing": self.wish.backing.name(),
             "programs": count(Counted::Programs),
+            "names": self.counts.names().into_iter().collect::<BTreeMap<_, _>>(),
             "others": count(Counted::Others),
             "emptied": count(Counted::Emptied),
             "unreserved": count(Counted::Unreserved),
@@ -208,5 +239,61 @@ impl Told<'_> {
             "system_ns": self.usage.map(|usage| usage.system_ns),
         });
         format!("{told:#}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use pagelab_sys::process::segment::{ALL_WORDS, NAME_BYTES, WORDS, count_name};
+
+    use super::*;
+
+    /// What a run says of these counts and names.
+    fn lines(counts: &[(Counted, u64)], names: &[&str]) -> Vec<String> {
+        let words = [const { AtomicU64::new(0) }; ALL_WORDS];
+        for (counted, count) in counts {
+            words[*counted as usize].store(*count, Ordering::Relaxed);
+        }
+        for name in names {
+            let mut padded = [0; NAME_BYTES];
+            padded[..name.len()].copy_from_slice(name.as_bytes());
+            count_name(&words[WORDS..], padded);
+        }
+        let file: Vec<u8> = words.into_iter().flat_map(|w| w.into_inner().to_ne_bytes()).collect();
+        let wish = Wish { heap: 1 << 30, mmap: 1 << 30, leaf: Leaf::Pmd, ..Wish::default() };
+        let (counts, prices) = (&Counts::of(&file), Prices::default());
+        Told { wish: &wish, counts, usage: Some(&Usage::default()), prices }.lines()
+    }
+
+    #[test]
+    fn programs_are_named_and_how_often_each_began() {
+        let said = lines(&[(Counted::Programs, 3)], &["sh", "gcc", "sh"]);
+        let begun = "segments of sh ×2, gcc: heap 1.00 GiB, maps 1.00 GiB reserved in each, leaves \
+                     of 2 MiB";
+        assert_eq!(said[0], begun);
+        let said = lines(&[(Counted::Programs, 1)], &["python3"]);
+        assert!(said[0].starts_with("segments of python3: "), "{}", said[0]);
+        assert!(said[0].contains("maps 1.00 GiB reserved, leaves"), "{}", said[0]);
+        let names: Vec<String> = (0..10).map(|nth| format!("p{nth}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let said = lines(&[(Counted::Programs, 12)], &names);
+        assert!(said[0].contains(" p7, 4 other programs: heap"), "{}", said[0]);
+    }
+
+    #[test]
+    fn what_is_in_huge_pages_is_a_part_of_what_was_touched() {
+        let counts = [
+            (Counted::Programs, 1),
+            (Counted::Told, 1),
+            (Counted::HeapLarge, 14 << 20),
+            (Counted::HeapSmall, 1 << 20),
+            (Counted::MmapSmall, 2 << 20),
+            (Counted::Outside, 3 << 20),
+        ];
+        let ended = "  at the end  heap 15.0 MiB touched, 14.0 MiB of it in huge pages; maps \
+                     2.00 MiB touched, 0 B of it in huge pages; private memory outside 3.00 MiB";
+        assert_eq!(lines(&counts, &["a"])[1], ended);
     }
 }

@@ -23,7 +23,7 @@ use pagelab_report::{Asked, Comparison, Pair, Side};
 use pagelab_sys::time::monotonic_raw_ns;
 
 use super::{
-    super::{ab, run::load},
+    super::{ab, resume::opened, run::load},
     Selftest,
 };
 use crate::{
@@ -137,7 +137,7 @@ impl Bench<'_> {
         let arms = EQUAL.map(|name| Arm { name: name.to_owned(), change: Change::Nothing });
         let (plan, arms) = ab::plan(self.plan.clone(), arms).map_err(Failure::usage_text)?;
         let mut run = if place.directory.join(pagelab_record::journal::FILE).is_file() {
-            session::Run::resume(&place.directory)?
+            opened(&place.directory, self.asked.conduct.wait.patience())?
         } else {
             let mut header =
                 session::header(&place.run, &self.suite.name, &self.suite.published, &plan);

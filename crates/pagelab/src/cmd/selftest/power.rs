@@ -10,7 +10,7 @@
 
 use clap::Args;
 use pagelab_bench::{
-    asked::{Forks, Seconds},
+    asked::{Forks, Seconds, Share, share},
     plan::{self, Plan, Planned},
     planted::{self, Planted},
     runner::{Came, Runner},
@@ -20,10 +20,7 @@ use pagelab_record::{Arm, Asked, Outcome, ab::Change, verdict::DELTA};
 use pagelab_report::{Power, Question, Taken};
 use pagelab_sys::{process::catch_interrupts, time::monotonic_raw_ns};
 
-use super::{
-    super::{ab, compare::share},
-    Selftest,
-};
+use super::{super::ab, Selftest};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -62,25 +59,18 @@ pub(super) struct Flags {
     pub(super) power: bool,
     /// How much slower (default 5%, and 2% where a tie is within 1%; twice --delta where that is
     /// given).
-    #[arg(long, value_name = "SHARE", value_parser = slowdown, conflicts_with = "aa")]
-    planted: Option<f64>,
-    /// A difference of less is none (default 3%).
+    #[arg(long, value_name = "SHARE", conflicts_with = "aa")]
+    planted: Option<Share>,
+    /// Treat differences below this share as equal, 3% or 0.03 (default 3%).
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "aa")]
     delta: Option<f64>,
-}
-
-fn slowdown(text: &str) -> Result<f64, String> {
-    share(text).and_then(|share| {
-        let is_some = share > 0.0;
-        is_some.then_some(share).ok_or_else(|| format!("`{text}` is no slowdown: write 2% or 5%"))
-    })
 }
 
 impl Flags {
     /// What is asked: as told, or the two that this host is judged by.
     fn questions(&self) -> Vec<Question> {
         let question = |planted, delta| Question { planted, delta };
-        match (self.planted, self.delta) {
+        match (self.planted.map(Share::get), self.delta) {
             (None, None) => vec![question(0.05, DELTA), question(0.02, 0.01)],
             (Some(planted), delta) => vec![question(planted, delta.unwrap_or(DELTA))],
             (None, Some(delta)) => vec![question(2.0 * delta, delta)],

@@ -1,6 +1,8 @@
 //! What is told of a program with segments: when it ends, becomes another, or is asked; and who
 //! zeroed its memory.
 
+use serde_json::json;
+
 use super::*;
 
 #[test]
@@ -20,11 +22,31 @@ fn what_becomes_another_or_leaves_at_once_tells_before() {
     let (ended, told) = segmented(&lab, &flags, &["sh", "-c", "exec env sleep 0"]);
     ended.exits(0);
     assert_eq!(told["end"]["processes"], 3, "{told:#}");
+    assert_eq!(told["names"], json!({ "sh": 1, "env": 1, "sleep": 1 }), "{told:#}");
+    ended.complains(&["segments of sh, env, sleep: heap 256 MiB, maps 256 MiB reserved in each"]);
     // A search that fails is no end.
     let script = "exec 2>/dev/null; for i in 1 2 3; do (exec ./no-such-program); done; exit 0";
     let (ended, told) = segmented(&lab, &flags, &["sh", "-c", script]);
     ended.exits(0);
     assert_eq!(told["end"]["processes"], 4, "the shell and three of its own: {told:#}");
+}
+
+#[test]
+fn no_more_of_the_stack_is_in_huge_pages_than_was_touched_ahead() {
+    let lab = Lab::new();
+    let script = "for i in 1 2 3; do (true; sleep 0; true); done; exit 0";
+    let flags = ["--stack", "8m", "--heap", "256m", "--wait"];
+    let (ended, told) = segmented(&lab, &flags, &["sh", "-c", script]);
+    ended.exits(0);
+    if !is_glibc(&told) {
+        return;
+    }
+    assert_eq!(told["names"], json!({ "sh": 1, "sleep": 3 }), "{told:#}");
+    // Forked children have the stack of their parent, and none of their own.
+    let [touched, huge] = ["touched", "huge"].map(|name| told["stack"][name].as_u64().unwrap());
+    assert!(touched > 4 * (7 << 20) && huge <= touched, "{told:#}");
+    // The shell and its three subshells, and what each of these started.
+    assert_eq!(told["end"]["processes"], 7, "{told:#}");
 }
 
 #[test]

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::{Advice, Choice, PRESENT, Row};
 use crate::{
     Block, Cell, Entry, Grid, Key, Lanes, Note, Quantity, Section, Standing, Table, Tone, chart,
-    elapsed, grouped, hue, views::throughput::ARM,
+    elapsed, grouped, hue,
+    limits::{over_cell, over_limit_note},
+    views::throughput::ARM,
 };
 
 /// The answer, its price, and the table behind it.
@@ -18,6 +20,7 @@ pub(super) fn section(advice: &Advice<'_>) -> Section {
     section.blocks.extend(answers(advice));
     section.blocks.extend(lanes(advice));
     section.blocks.push(Block::Table(table(advice)));
+    section.blocks.extend(over(advice).map(Block::Note));
     section.blocks.push(Block::Text(said(advice)));
     section.blocks.extend(lacking(advice));
     section
@@ -123,7 +126,10 @@ fn table(advice: &Advice<'_>) -> Table {
         .number("to fastest", 0, |(at, row)| {
             row.ratio.map(|ratio| format!("{:.2}×{}", ratio.value, tie(at)))
         })
-        .number("of clear", 4, |(_, row)| row.share)
+        .number("of clear", 4, |(_, row)| match row.over {
+            Some(_) => over_cell(),
+            None => Cell::of(row.share),
+        })
         .words("memory", 3, |(_, row)| row.price())
         .words("bear in mind", 2, |(_, row)| row.strategy.caveat.clone())
         .number("proc×rep", 5, |(_, row)| {
@@ -136,6 +142,12 @@ fn table(advice: &Advice<'_>) -> Table {
             Some(_) => row.entry.map_or_else(Cell::none, Entry::proof),
         })
         .table(advice.rows.iter().enumerate())
+}
+
+/// The strategies that were faster than the clear limit.
+fn over(advice: &Advice<'_>) -> Option<Note> {
+    let over = advice.rows.iter().filter_map(|row| Some((row.strategy.name.clone(), row.over?)));
+    over_limit_note(&over.collect::<Vec<_>>())
 }
 
 /// What the numbers are and what they do not say.

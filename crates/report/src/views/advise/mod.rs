@@ -25,6 +25,7 @@ use crate::{
     Entry, Headline, Limits, Quantity, Run, Section, Time, Unit,
     cases::{is_parallel, touches_fault},
     clock_of, headline,
+    limits::is_over,
     numbers::summed,
     ratio,
     views::throughput::{ARM, WORKLOAD},
@@ -65,6 +66,8 @@ struct Row<'a> {
     /// Nanoseconds for 4 KiB, where it was measured and its proof holds.
     per_page: Option<Quantity>,
     share: Option<Quantity>,
+    /// The same where it is above what a limit allows, and no result.
+    over: Option<Quantity>,
     /// Time over that of the fastest, round by round.
     ratio: Option<Quantity>,
     /// One value for each process and repetition: nanoseconds for the whole sample.
@@ -153,8 +156,15 @@ impl<'a> Row<'a> {
                 && entry.parameter("threads") == threads
         };
         let entry = entries.iter().find(is_mine);
-        let mut row =
-            Self { strategy, entry, per_page: None, share: None, ratio: None, series: Vec::new() };
+        let mut row = Self {
+            strategy,
+            entry,
+            per_page: None,
+            share: None,
+            over: None,
+            ratio: None,
+            series: Vec::new(),
+        };
         let Some(entry) = entry.filter(|entry| entry.is_valid()) else { return row };
         row.series = present(entry);
         let Some(first) = row.series.first() else { return row };
@@ -167,7 +177,9 @@ impl<'a> Row<'a> {
         // The limit is one thread's: of several together it would be no limit.
         if !is_parallel(entry.case()) {
             let rate = row.per_page.and_then(|time| time.under(4096e9, Unit::BytesPerSecond));
-            row.share = limits.share_of_clear(rate);
+            let share = limits.share_of_clear(rate);
+            row.over = share.filter(|share| is_over(*share));
+            row.share = share.filter(|_| row.over.is_none());
         }
         row
     }

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     Block, Cell, Column, Entry, Grid, Quantity, Run, Section, Table, Tone, Unit, all_rows,
-    cases::test_of, columns, elapsed, group_thousands, parameters,
+    cases::test_of,
+    columns, elapsed, group_thousands,
+    limits::{OF_CLEAR, OF_READ, OVER, over_cell},
+    parameters,
 };
 
 /// Choices that the name of the test says, and those that a word after it says.
@@ -39,7 +42,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
          the end that the test names. Complete: until an sfence and an mfence after everything. Of \
          C: the rate over that of the same loop in C, process by process. × WB: the rate over that \
          of the same test in WB memory, in other processes. Of limit: complete stores over the \
-         clear limit, loads over the read limit; what a cache holds can exceed it.",
+         clear limit, loads over the read limit. What a cache holds can exceed it: above 105 % it \
+         is no share.",
     );
     section.blocks.push(Block::Text(text));
     section.blocks.extend(withheld(&mine));
@@ -108,9 +112,13 @@ fn said(entry: &Entry, name: &str, first: bool) -> Cell {
 }
 
 /// Complete stores as a share of clearing, or loads of reading.
-fn of_limit(entry: &Entry, arm: &str) -> Option<Quantity> {
-    let stores = number(entry, arm, COMPLETION, "share_of_clear");
-    stores.or_else(|| number(entry, arm, TEST, "share_of_read"))
+fn of_limit(entry: &Entry, arm: &str) -> Cell {
+    let over = [COMPLETION, TEST].into_iter().find_map(|series| number(entry, arm, series, OVER));
+    if over.is_some() {
+        return over_cell();
+    }
+    let stores = number(entry, arm, COMPLETION, OF_CLEAR);
+    Cell::of(stores.or_else(|| number(entry, arm, TEST, OF_READ)))
 }
 
 fn wrong_words(entry: &Entry, arm: &str) -> Cell {

@@ -16,8 +16,14 @@ use pagelab_record::{Case, Measured, Series, units};
 
 use crate::{
     At, Block, Entry, Headline, Limits, Note, Numbers, Quantity, Run, Standing, Time, Tone, Unit,
-    cases::test_of, clock_of, distinct, elapsed, entry::display_claim, group_thousands, grouped,
-    numbers::Number, parameters::display_type, ratio,
+    cases::test_of,
+    clock_of, distinct, elapsed,
+    entry::display_claim,
+    group_thousands, grouped,
+    limits::{OF_READ, add_share},
+    numbers::Number,
+    parameters::display_type,
+    ratio,
 };
 pub(crate) use {
     bandwidth::section as bandwidth_section,
@@ -110,12 +116,12 @@ pub(crate) fn derive_shares(case: &Case, _: &Measured, limits: &Limits, numbers:
     }
     let of = |numbers: &Numbers, series| numbers.get(elapsed(ARM, series), "bandwidth");
     if of(numbers, ISSUE).is_some() {
-        let share = limits.share_of_clear(of(numbers, COMPLETION));
-        numbers.add(elapsed(ARM, COMPLETION), "share_of_clear", share);
+        let bandwidth = of(numbers, COMPLETION);
+        limits.add_share_of_clear(elapsed(ARM, COMPLETION), bandwidth, numbers);
     } else {
         let share = of(numbers, TEST).zip(limits.read());
         let share = share.and_then(|(rate, limit)| rate.over(limit, Unit::Share));
-        numbers.add(elapsed(ARM, TEST), "share_of_read", share);
+        add_share(elapsed(ARM, TEST), OF_READ, share, numbers);
     }
 }
 

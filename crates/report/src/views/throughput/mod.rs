@@ -21,6 +21,7 @@ use crate::{
     Tone, Unit, all_rows, base_cases,
     cases::{is_parallel, touches_fault},
     clock_of, columns, cpu, elapsed, fault, headline,
+    limits::{OF_CLEAR, over_limit, share_cell},
     numbers::summed,
     parameters, ratio,
     views::workers::ALONE,
@@ -87,7 +88,7 @@ pub(crate) fn derive(case: &Case, measured: &Measured, limits: &Limits, numbers:
                 numbers.add(at, "bandwidth", bandwidth);
                 // The limit is one thread's: of several together it would be no limit.
                 if !is_parallel(case) {
-                    numbers.add(at, "share_of_clear", limits.share_of_clear(bandwidth));
+                    limits.add_share_of_clear(at, bandwidth, numbers);
                 }
             }
         }
@@ -169,11 +170,11 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 /// The page size that comes closest to the clear limit.
 fn best_page(entries: &[Entry]) -> Option<Headline> {
     let at = elapsed(ARM, FAULT_IN);
-    let share = |entry: &Entry| entry.numbers.get(at, "share_of_clear");
+    let share = |entry: &Entry| entry.numbers.get(at, OF_CLEAR);
     let mine = entries.iter().filter(|entry| entry.record.workload == WORKLOAD);
     let candidates = mine.filter_map(|entry| Some((entry, share(entry)?)));
     let (best, most) = candidates.max_by(|(_, a), (_, b)| a.value.total_cmp(&b.value))?;
-    let base = base_cases(entries, WORKLOAD, (at, "share_of_clear")).into_iter().next();
+    let base = base_cases(entries, WORKLOAD, (at, OF_CLEAR)).into_iter().next();
     let base = base.filter(|(entry, _)| entry.case() != best.case());
     let against =
         base.map(|(entry, share)| format!("{} pages {}", entry.parameter("page"), share.display()));
@@ -203,6 +204,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
         );
     }
     section.blocks.push(Block::Text(said.trim_end().to_owned()));
+    section.blocks.extend(over_limit(&mine).map(Block::Note));
     section.blocks.extend(mine.iter().flat_map(|entry| entry.notes()));
     Some(section)
 }
@@ -218,7 +220,7 @@ fn table(entries: &[&Entry], shown: &[String]) -> Table {
         .number("per page", 1, |entry| Cell::spread(per_page(entry)))
         .number("faults/s", 0, |entry| entry.numbers.get(touch, "faults_per_second"))
         .number("bandwidth", 0, |entry| entry.numbers.get(whole, "bandwidth"))
-        .number("of clear", 0, |entry| entry.numbers.get(whole, "share_of_clear"))
+        .number("of clear", 0, |entry| share_cell(&entry.numbers, whole, OF_CLEAR))
         .number("cold page", 1, |entry| Cell::spread(cold_page_of(entry)))
         .number("CPU/fault", 3, |entry| entry.numbers.get(cpu(ARM, TOUCH), "per_fault"))
         .number("release/page", 5, |entry| release_per_page(entry))
