@@ -16,6 +16,7 @@ use clap::{Args, ValueEnum, value_parser};
 use pagelab_advisor::explain::{
     WORKLOAD, prices,
     record::record,
+    settings::Settings,
     watch::{Blocked, Subject, Watched, Wish, watch},
 };
 use pagelab_bench::{asked::Seconds, count::parse_count, plan::Plan, runner::Runner};
@@ -140,9 +141,13 @@ impl Run for Explain {
         let mut run = session::Run::start(&place, header)?;
         catch_interrupts();
         let wish = Wish { stacks: folded.is_some(), walks: self.translation == Some(How::Sample) };
+        let before = Settings::now();
         let watched = watch(&subject, wish).map_err(|blocked| refused(blocked, &subject))?;
         say_end(&watched);
         let mut record = record(&place.run, case, &watched);
+        if let Outcome::Measured(measured) = &mut record.outcome {
+            measured.warnings.extend(before.warnings(&Settings::now()));
+        }
         let seen = capture.map(|capture| capture.run(watched.ended.map(|ended| ended.status)));
         if let (Some(Ok(seen)), Outcome::Measured(measured)) = (&seen, &mut record.outcome) {
             seen.write(measured);

@@ -170,6 +170,26 @@ impl Drop for Lock {
     }
 }
 
+/// Who holds the lock of a place: the process, and its run as it signed; `None` where nobody does,
+/// or nobody says. Asking takes no lock, so that it is in nobody's way.
+pub fn holder(place: &Place) -> Option<(u32, String)> {
+    let path = place.lock();
+    let file = rustix::fs::stat(&path).ok()?;
+    // `1: FLOCK  ADVISORY  WRITE PID MAJOR:MINOR:INODE 0 EOF`, the device in hexadecimal
+    // (proc_locks(5)).
+    let (major, minor) = (rustix::fs::major(file.st_dev), rustix::fs::minor(file.st_dev));
+    let which = format!("{major:02x}:{minor:02x}:{}", file.st_ino);
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let of_it = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some("FLOCK") && words.nth(3) == Some(&which)
+    };
+    let line = locks.lines().find(of_it)?;
+    let pid = line.split_whitespace().nth(4)?.parse().ok()?;
+    let Holder { pid: signed, run } = Holder::of(&path);
+    Some(if signed > 0 { (signed, run) } else { (pid, "another run of pagelab".to_owned()) })
+}
+
 /// Whether `fd` is the lock of this place, and held through this very description.
 pub(super) fn is_held_through(place: &Place, fd: impl AsFd) -> bool {
     let Ok(ours) = rustix::fs::fstat(&fd) else { return false };
@@ -210,6 +230,19 @@ mod tests {
         patiently(Duration::MAX, &mut tell, ask).unwrap();
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("run 7") && told[1].contains("run 0"), "{told:?}");
+    }
+
+    #[test]
+    fn who_holds_a_lock_is_told_without_taking_it() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::at(root.path());
+        assert_eq!(holder(&place), None, "there is no file");
+        let held = Lock::of(&place.lock(), "a run").unwrap();
+        let found = holder(&place);
+        // Some file systems show another device here than to stat.
+        assert!(found.is_none() || found == Some((held.pid, "a run".to_owned())), "{found:?}");
+        drop(held);
+        assert_eq!(holder(&place), None);
     }
 
     #[test]

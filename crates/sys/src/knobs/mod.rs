@@ -54,7 +54,7 @@ pub use belonging::{Belonging, BelongingGuard, Obtained};
 pub use error::KnobError;
 use journal::{Change, Journal, Setting};
 use lock::Lock;
-pub use lock::{Door, patiently};
+pub use lock::{Door, holder, patiently};
 use making::Making;
 pub use memcg::MemoryGroup;
 pub use monitor::OwnMonitor;
