@@ -261,8 +261,9 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
     let kind = |group: &Group| Some((group.parts().join(" "), vec![(0, group.cost?)]));
     let place = |place: Place| Some((place.name, vec![(0, place.cost?)]));
     let knob = |knob: &Knob| {
-        let all = not_below_0(knob.in_all());
-        (all.value > 0.0).then(|| (knob.how.clone(), vec![(usize::from(knob.at_most), all)]))
+        // Of faults alone: all of them are the bound.
+        let saved = not_below_0(knob.saved);
+        (saved.value > 0.0).then(|| (knob.how.clone(), vec![(usize::from(knob.at_most), saved)]))
     };
     let mappings = places(measured, groups, "mapping/").into_iter().filter_map(place);
     let whiskers = "Whiskers are intervals.";
@@ -274,7 +275,7 @@ fn drawings(measured: &Measured, groups: &[Group], knobs: &[Knob]) -> Vec<Block>
         ),
         bars("Time in faults, by mapping", whiskers, mappings.collect()),
         bars(
-            "What each change would save",
+            "What each change would save of faults",
             "They are about the same faults and do not add up.",
             knobs.iter().filter_map(knob).collect(),
         ),
