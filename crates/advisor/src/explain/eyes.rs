@@ -50,7 +50,7 @@ fn sources() -> (Vec<Source>, Vec<Role>) {
     ];
     let names: Vec<&str> = names.into_iter().chain(calls::POINTS).collect();
     let mut points = tracepoints(&names).into_iter();
-    // All rings together stay below 128 MiB, however many CPUs there are.
+    // All rings together stay below 192 MiB, however many CPUs there are.
     let cpus = Topology::machine().cpus().online.len().max(1);
     let large = (4 << 20).min((32 << 20) / cpus).max(64 << 10);
     let source = |when, event, chain, mappings, ring_bytes, required| Source {

@@ -41,7 +41,7 @@ pub enum Role {
     Handled {
         /// After I/O.
         major: bool,
-        /// By its address only.
+        /// Without its allocations and callers.
         brief: bool,
     },
     /// Mappings, names, forks and exits.

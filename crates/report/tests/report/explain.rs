@@ -411,6 +411,27 @@ fn a_loss_is_told_as_one_and_is_no_headline() {
 }
 
 #[test]
+fn a_page_of_shared_memory_that_was_not_measured_bounds_what_it_saves() {
+    let mut records = with_density(0, None);
+    let Outcome::Measured(seen) = &mut records[0].outcome else { unreachable!("it is measured") };
+    seen.tables.push(table("fault/shmem-write/4k/shmem", &[("faults", 5_120)]));
+    let of_anonymous = seen.tables.iter().find(|table| table.name == "density/anonymous").unwrap();
+    let mut density = of_anonymous.clone();
+    density.name = "density/shmem".to_owned();
+    density.rows[0][2] = 5_120;
+    density.rows[1][1..5].copy_from_slice(&[10, 5_120, 5_120, 10]);
+    seen.tables.push(density);
+    records.push(latency("shmem-write", 2_000));
+    let bound = number(&report(&records), "shmem-thp", "saved");
+    near(bound[0], 5_120.0 * 1_980.0 - 10.0 * 99_980.0);
+    assert_eq!((bound[1], bound[2]), (0.0, bound[0]), "value and upper end are the bound");
+    let mut huge = latency("shmem-write", 100_000);
+    huge.case = case(&[("kind", "shmem-write"), ("page", "2m"), ("size", "64m")]);
+    records.push(huge);
+    assert!(number(&report(&records), "shmem-thp", "saved")[1] > 0.0, "measured, it is a saving");
+}
+
+#[test]
 fn only_mappings_that_are_nearly_full_are_worth_populating() {
     let mut populating = throughput("1", 400.0);
     populating.case = populating.case.with("populate", "madvise-populate");

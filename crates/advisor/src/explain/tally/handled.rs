@@ -24,7 +24,7 @@ use super::{
 pub(super) struct Handled<'a> {
     pub(super) address: u64,
     pub(super) major: bool,
-    /// Told by its address only.
+    /// Told without its allocations and callers.
     pub(super) brief: bool,
     pub(super) kernel: bool,
     pub(super) time_ns: u64,
@@ -76,6 +76,8 @@ impl Tally {
         let start = area.as_ref().map_or(0, |area| area.start);
         let error = open.as_ref().map(|open| open.error);
         let like = self.like(pid, fault, open.as_ref(), (pid, start, was_touched, error));
+        // Where its allocations were told, nobody has to look at the other processes.
+        let is_told = self.is_whole(open.as_ref()) && !fault.brief;
         let evidence = Evidence {
             place: area.as_ref().map_or(Place::Unknown, |area| area.place),
             major,
@@ -90,13 +92,12 @@ impl Tally {
             after: self.after(pid, address, time_ns),
             can_swap: self.can_swap,
             forked: self.forked.contains(&pid),
-            shared: self.blocks.is_shared(pid, address),
+            shared: if is_told { None } else { self.blocks.is_shared(pid, address) },
             nameless: area.as_ref().is_some_and(|area| area.name.starts_with("/dev/zero")),
             writable: area.as_ref().is_none_or(|area| area.writable),
         };
         let mut verdict = classify(&evidence);
         // By what was told of this fault alone.
-        let is_told = self.is_whole(open.as_ref()) && !fault.brief;
         let alone = Evidence { error, allocated: Allocated::Untold, ..evidence };
         let inferred = !is_told && like.allocated != Allocated::Untold;
         let inferred = inferred && classify(&alone) != verdict;

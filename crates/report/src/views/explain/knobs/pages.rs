@@ -119,6 +119,10 @@ pub(super) fn shared(measured: &Measured, groups: &[Group], prices: &Prices) -> 
     let now = base.fault.times(all.faults, Unit::Ns);
     let mut saved = difference(now, large.fault.times(all.waves, Unit::Ns));
     saved.high += base.fault.high * all.unknown;
+    let at_most = measured_2m.is_none();
+    if at_most {
+        saved = Quantity { value: saved.high, low: 0.0, ..saved };
+    }
     (all.faults > 0.0).then(|| Knob {
         name: knob::SHMEM_THP.to_owned(),
         how: "THP for shared memory: shmem_enabled=advise and MADV_HUGEPAGE, or \
@@ -128,7 +132,7 @@ pub(super) fn shared(measured: &Measured, groups: &[Group], prices: &Prices) -> 
         saved,
         given_back: None,
         translation: None,
-        at_most: measured_2m.is_none(),
+        at_most,
         bytes: Some(all.blocks * LARGE as f64 - all.pages * 4096.0),
     })
 }
