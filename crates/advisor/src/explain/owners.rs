@@ -3,11 +3,13 @@
 //! The one idea: glibc writes the head of a chunk before it hands it out, so the first bytes of
 //! what malloc mapped say so: nothing lies before it, it is so long, and it is mapped (`prev_size`
 //! 0 and `size | IS_MMAPPED`; `sysmalloc_mmap` in `malloc/malloc.c` of glibc 2.36). They are read
-//! when their page has been touched, never before: to read one that is not there would map it.
+//! when their page has been touched and while it is there: to read one that is not would map it.
 //!
 //! What is shorter than a page of 2 MiB is nobody's: `madvise_thp` leaves it alone.
 
-use std::{collections::BTreeMap, fs::File, ops::Range, os::unix::fs::FileExt as _};
+use std::{collections::BTreeMap, ops::Range};
+
+use pagelab_sys::memory::peek;
 
 /// What malloc advises is at least so long.
 const HUGE: u64 = 2 << 20;
@@ -127,8 +129,7 @@ fn chunk([before, size]: [u64; 2], room: u64) -> Option<u64> {
 
 /// The head of a chunk of a process, which may be another's by now.
 pub fn head(pid: u32, at: u64) -> Option<[u64; 2]> {
-    let mut head = [0_u8; 16];
-    File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut head, at).ok()?;
+    let head: [u8; 16] = peek(pid, at)?;
     let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight of 16"));
     Some([word(0), word(8)])
 }

@@ -319,6 +319,10 @@ impl Tally {
 
 /// Notes what was allocated in a fault.
 fn allocate(open: &mut Open, point: &Tracepoint, raw: &[u8]) {
+    // One that failed has no frame; the fault falls back to a smaller page.
+    if point.field(raw, "pfn") == Some(u64::MAX) {
+        return;
+    }
     let gfp = point.field(raw, "gfp_flags").unwrap_or(0);
     let order = point.field(raw, "order").unwrap_or(0);
     if gfp & GFP_MOVABLE != 0 {

@@ -33,7 +33,7 @@ impl Stream {
             Role::Handled { major: true, brief: false },
             Role::Mappings,
             Role::Exception(point("exception", &["address", "error_code"])),
-            Role::Allocation(point("allocation", &["gfp_flags", "order"])),
+            Role::Allocation(point("allocation", &["gfp_flags", "order", "pfn"])),
             Role::Handled { major: false, brief: true },
             Role::Switch(point("switch", &["prev_state"])),
         ];
@@ -94,6 +94,16 @@ fn a_fault_is_from_its_exception_to_its_end_with_what_was_allocated_between() {
     let count = seen.groups.values().next().unwrap();
     assert_eq!((count.tables, count.timed, count.seen_ns), (1, 1, 40));
     assert_eq!((count.crowded, seen.unhandled), (0, 0));
+}
+
+#[test]
+fn an_allocation_that_failed_is_no_page() {
+    let mut stream = Stream::new();
+    stream.raise((1, 1), ANON, STORE);
+    stream.sample(ALLOCATION, (1, 1), 0, &[GFP_MOVABLE, 9, u64::MAX]);
+    stream.sample(ALLOCATION, (1, 1), 0, &[GFP_MOVABLE, 0, 77]);
+    stream.sample(MINOR, (1, 1), ANON, &[]);
+    assert_eq!(counts(&stream.finish()), [("write/4k/anonymous".to_owned(), 1)]);
 }
 
 #[test]
