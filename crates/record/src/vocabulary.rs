@@ -251,6 +251,9 @@ pub mod table {
     pub const WAITING: &str = "-waiting";
     /// How the tables begin of call sites that gave touched pages back; the call follows.
     pub const RELEASE: &str = "release/";
+    /// How the tables begin of faults on files in the page cache, by size of the folio; the kind
+    /// follows.
+    pub const FOLIOS: &str = "folios/";
     /// Pages of a program that were walked to within windows of time.
     pub const WALKS: &str = "walks";
     /// How the tables begin that say after how many other pages a page was used again; the page

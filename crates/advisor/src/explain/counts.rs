@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     blocks::Densities,
-    kind::{Group, Place},
+    kind::{Group, Kind, Place},
 };
 
 /// An instruction: a file and an offset in it, or an address where no file is.
@@ -130,6 +130,8 @@ pub struct Seen {
     pub extents: HashMap<(u32, u64), (u64, u64)>,
     /// How densely memory was touched.
     pub density: Densities,
+    /// Of faults on files in the page cache, those looked at, by kind and bytes of the folio.
+    pub folios: BTreeMap<Kind, BTreeMap<u64, u64>>,
     /// Calls that gave touched pages back, by their name and call site: how many, and the pages.
     pub releases: HashMap<(&'static str, Vec<Frame>), (u64, u64)>,
     /// Exceptions that no handled fault followed: signals, and faults cut off by the end.

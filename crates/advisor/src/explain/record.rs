@@ -55,6 +55,7 @@ pub fn measured(watched: &Watched) -> Measured {
     measured.tables.extend(density_tables(seen));
     measured.tables.extend(release_tables(seen, &mut symbols));
     measured.tables.push(populate_table(seen));
+    measured.tables.extend(folio_tables(seen));
     measured.tables.extend(watched.walks.iter().flatten().map(Looks::table));
     counters(watched, &mut measured);
     proof::claims(watched, &mut measured);
@@ -130,6 +131,17 @@ fn populate_table(seen: &Seen) -> Table {
     let cells =
         [("faults", "count", faults), ("pages", "count", pages), ("untouched", "bytes", untouched)];
     row("populate".to_owned(), &cells)
+}
+
+fn folio_tables(seen: &Seen) -> impl Iterator<Item = Table> {
+    let columns = [("block", "bytes"), ("faults", "count")];
+    let column = |(name, unit): (&str, &str)| Column { name: name.into(), unit: unit.into() };
+    let row = |(bytes, faults): (&u64, &u64)| vec![number(*bytes), number(*faults)];
+    seen.folios.iter().map(move |(kind, sizes)| Table {
+        name: format!("{}{}", table::FOLIOS, kind.name()),
+        columns: columns.map(column).to_vec(),
+        rows: sizes.iter().map(row).collect(),
+    })
 }
 
 fn thread_tables(seen: &Seen) -> Vec<Table> {

@@ -49,6 +49,7 @@ fn program() -> Record {
         table("mapping/anonymous 256 MiB", &[(write, 40_000), ("length", 256 << 20)]),
         table("stack/start;main;fill", &[(write, 40_000), ("seen_ns", 110_000_000)]),
         table("stack/start;main;parse", &[(minor, 500), ("seen_ns", 1_400_000)]),
+        table("folios/file-minor", &[("block", 65_536), ("faults", 30)]),
         table("thread/touch", &[(write, 20_000), (minor, 500), ("threads", 1)]),
         table("thread/worker", &[(write, 20_000), ("threads", 1)]),
     ];

@@ -1,19 +1,19 @@
-//! Whether pages lie in large folios: what decides what mapping them costs.
+//! The folios that pages lie in: what decides what mapping them costs.
 //!
-//! The one idea: the page table says which page frame is behind an address
-//! (`/proc/PID/pagemap`, bits 0-54), and `/proc/kpageflags` says of each frame whether it is a part
-//! of something larger (`KPF_COMPOUND_HEAD` 15, `KPF_COMPOUND_TAIL` 16:
-//! `include/uapi/linux/kernel-page-flags.h`). The kernel shows frames to `CAP_SYS_ADMIN` only;
-//! others see zeros there, and get no answer here.
-//!
-//! It does not say how large: the order stands nowhere that a user can read.
+//! The page table says which page frame is behind an address (`/proc/PID/pagemap`, bits 0-54), and
+//! `/proc/kpageflags` says of each frame whether it is the first page of a folio or a further one
+//! (`KPF_COMPOUND_HEAD` 15, `KPF_COMPOUND_TAIL` 16: `include/uapi/linux/kernel-page-flags.h`). The
+//! kernel shows frames to `CAP_SYS_ADMIN` only; others see zeros there, and get no answer here.
 
 use std::{fs::File, ops::Range, os::unix::fs::FileExt};
 
 use crate::memory::pagemap::{FRAME, PRESENT};
 
 const PAGE: u64 = 4096;
-const COMPOUND: u64 = 1 << 15 | 1 << 16;
+const HEAD: u64 = 1 << 15;
+const TAIL: u64 = 1 << 16;
+/// Pages of the largest folio that is measured; a larger one counts as that.
+const PAGES_MAX: usize = 512;
 
 /// The flags of every page frame, and the page table that was asked last.
 #[derive(Debug)]
@@ -28,15 +28,28 @@ impl Folios {
         Some(Self { flags: File::open("/proc/kpageflags").ok()?, pagemap: None })
     }
 
-    /// Whether the page that a process has at an address is a part of a large folio; `None` where
-    /// there is none, or nobody says.
-    pub fn is_large(&mut self, pid: u32, address: u64) -> Option<bool> {
+    /// Bytes of the folio whose page a process has at an address, at most 2 MiB; `None` where no
+    /// page is present, or the kernel does not say.
+    pub fn bytes(&mut self, pid: u32, address: u64) -> Option<u64> {
         let entry = word(self.pagemap(pid)?, address / PAGE)?;
         let frame = entry & FRAME;
         if entry & PRESENT == 0 || frame == 0 {
             return None;
         }
-        Some(word(&self.flags, frame)? & COMPOUND != 0)
+        if word(&self.flags, frame)? & (HEAD | TAIL) == 0 {
+            return Some(PAGE);
+        }
+        // Folios are aligned to their size: the first page is the last head at or below.
+        let first = frame / PAGES_MAX as u64 * PAGES_MAX as u64;
+        let mut bytes = [0; 8 * PAGES_MAX];
+        self.flags.read_exact_at(&mut bytes, first * 8).ok()?;
+        let flags = bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
+        let flags: Vec<u64> = flags.collect();
+        let (before, after) = flags.split_at(usize::try_from(frame - first).ok()? + 1);
+        let tails = |flag: &&u64| **flag & TAIL != 0;
+        let further = before.iter().rev().take_while(tails).count();
+        let pages = further + 1 + after.iter().take_while(tails).count();
+        Some(PAGE * pages.min(PAGES_MAX) as u64)
     }
 
     /// Bytes of a range of a process's addresses that lie in folios of at least so many bytes, a
@@ -54,7 +67,7 @@ impl Folios {
             if let Some(first) = frames.next().flatten().filter(|first| *first != 0)
                 && first.is_multiple_of(pages)
                 && (first + 1..first + pages).map(Some).eq(frames)
-                && word(&self.flags, first)? & COMPOUND != 0
+                && word(&self.flags, first)? & (HEAD | TAIL) != 0
             {
                 found += size;
             }
@@ -89,9 +102,11 @@ mod tests {
         };
         let value = Box::new(7_u64);
         let address = std::ptr::from_ref(&*value) as u64;
-        crate::counted(true, || folios.is_large(std::process::id(), address).is_some());
-        assert_eq!(folios.is_large(std::process::id(), 0), None);
-        assert_eq!(folios.is_large(u32::MAX, address), None, "no such process");
+        crate::counted(true, || folios.bytes(std::process::id(), address).is_some());
+        assert_eq!(folios.bytes(std::process::id(), 0), None);
+        let bytes = folios.bytes(std::process::id(), address).unwrap();
+        assert!(bytes.is_power_of_two() && (4096..=2 << 20).contains(&bytes), "{bytes}");
+        assert_eq!(folios.bytes(u32::MAX, address), None, "no such process");
         let block = address / 65536 * 65536;
         let found = folios.bytes_in(std::process::id(), block..block + 65536, 65536);
         assert!([Some(0), Some(65536)].contains(&found), "{found:?}");

@@ -118,7 +118,7 @@ impl Tally {
         } else {
             self.blocks.other((pid, address), area.as_ref(), verdict.kind, is_allowed);
         }
-        let of_folio = self.of_folio(verdict.kind, pid, address);
+        let folio = self.folio(verdict.kind, pid, address);
         let count = Count {
             faults: 1,
             major: u64::from(major),
@@ -129,8 +129,8 @@ impl Tally {
             crowded: u64::from(crowd.is_some()),
             crowd: crowd.map_or(0, |open| u64::from(open.crowd)),
             shared: u64::from(crowd.is_some_and(|open| open.shared)),
-            in_folio: u64::from(of_folio == Some(true)),
-            in_base: u64::from(of_folio == Some(false)),
+            in_folio: u64::from(folio.is_some_and(|bytes| bytes > 4096)),
+            in_base: u64::from(folio == Some(4096)),
             timed: u64::from(open.is_some()),
             seen_ns: open.map_or(0, |open| time_ns.saturating_sub(open.time_ns)),
         };
@@ -209,15 +209,17 @@ impl Tally {
         is_huge
     }
 
-    /// Whether the page that such a fault mapped is a part of a large folio: it is looked at while
-    /// the process still has it, the first times and then every sixteenth time.
-    fn of_folio(&mut self, kind: Kind, pid: u32, address: u64) -> Option<bool> {
+    /// Counts the folio that such a fault mapped a page of, and returns its bytes: it is looked at
+    /// while the process still has it, the first times and then every sixteenth time.
+    fn folio(&mut self, kind: Kind, pid: u32, address: u64) -> Option<u64> {
         if !matches!(kind, Kind::FileMinor | Kind::PageMkwrite) {
             return None;
         }
         self.cached += 1;
         let is_due = self.cached <= 256 || self.cached.is_multiple_of(16);
-        self.folios.as_mut().filter(|_| is_due)?.is_large(pid, address)
+        let bytes = self.folios.as_mut().filter(|_| is_due)?.bytes(pid, address)?;
+        *self.seen.folios.entry(kind).or_default().entry(bytes).or_default() += 1;
+        Some(bytes)
     }
 
     /// The callers of a sample.

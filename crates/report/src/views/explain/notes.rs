@@ -3,9 +3,11 @@
 //! The one idea: a sum that leaves something out names it, with the reason and what would help; a
 //! price that rests on a choice names the choice. It computes nothing: that is done in [`super`].
 
-use pagelab_record::{Measured, Outcome, units};
+use std::cmp::Reverse;
 
-use super::{FILE_MINOR, Group, knobs::density};
+use pagelab_record::{Measured, Outcome, units, vocabulary::table};
+
+use super::{FILE_MINOR, Group, MKWRITE, knobs::density};
 use crate::{Block, Entry, Note, Quantity, Tone, Unit, group_thousands, views::latency};
 
 /// The kind of faults of which nothing says what they were.
@@ -104,7 +106,7 @@ pub(super) fn waited(groups: &[Group]) -> Option<Block> {
 }
 
 /// What the price of faults on the page cache rests on.
-pub(super) fn folios(groups: &[Group]) -> Option<String> {
+pub(super) fn folios(measured: &Measured, groups: &[Group]) -> Option<String> {
     let mine = || groups.iter().filter(|group| group.parts()[0] == FILE_MINOR);
     let all: f64 = groups.iter().map(|group| group.faults).sum();
     if mine().map(|group| group.faults).sum::<f64>() < all * 0.01 {
@@ -123,15 +125,42 @@ pub(super) fn folios(groups: &[Group]) -> Option<String> {
     let share = Quantity::exact(large / looked, Unit::Share).display();
     Some(if large > 0.0 {
         format!(
-            "File faults: {share} of the pages looked at lay in large folios, over which a fault \
+            "File faults: {share} of the pages looked at lay in large folios{}, over which a fault \
              costs a fraction. The price is that of base pages, so the interval reaches down by \
-             that share."
+             that share.",
+            folio_sizes(measured, FILE_MINOR)
         )
     } else {
         "File faults: every page looked at was a base page in the page cache, as those that the \
          price was measured over."
             .to_owned()
     })
+}
+
+/// How large the folios are that stores to files made writable, as a whole each.
+pub(super) fn made_writable(measured: &Measured) -> Option<String> {
+    let sizes = folio_sizes(measured, MKWRITE);
+    (!sizes.is_empty()).then(|| {
+        format!(
+            "mkwrite: of the stores looked at{sizes} were to large folios, each of which becomes \
+             writable as a whole: they are priced as they were seen, down to nothing."
+        )
+    })
+}
+
+/// The sizes of large folios that faults of a kind were looked at in, the most frequent first.
+fn folio_sizes(measured: &Measured, kind: &str) -> String {
+    let table = measured.tables.iter().find(|of| of.name.strip_prefix(table::FOLIOS) == Some(kind));
+    let rows = table.iter().flat_map(|table| &table.rows);
+    let mut sizes: Vec<(u64, i64)> = rows
+        .filter_map(|row| Some((u64::try_from(*row.first()?).ok()?, *row.get(1)?)))
+        .filter(|(bytes, _)| *bytes > 4096)
+        .collect();
+    sizes.sort_by_key(|(bytes, faults)| (Reverse(*faults), *bytes));
+    let said =
+        |(bytes, faults): &(u64, i64)| format!("{faults} of {}", units::format_bytes(*bytes));
+    let said: Vec<String> = sizes.iter().take(4).map(said).collect();
+    if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) }
 }
 
 /// What no count of faults can say.

@@ -8,7 +8,7 @@ use pagelab_record::{Measured, Table as Counts, units};
 use super::{
     ALL, ARM, Group, WORKLOAD, cell, groups,
     knobs::{Knob, knobs},
-    notes::{crowded, folios, larger, unpriced, waited},
+    notes::{crowded, folios, larger, made_writable, unpriced, waited},
     prices::{Prices, not_below_0},
     total, walks,
 };
@@ -64,7 +64,8 @@ fn blocks(entries: &[Entry], entry: &Entry, measured: &Measured, prices: &Prices
     blocks.extend(unpriced(entries, &groups));
     blocks.extend(waited(&groups));
     blocks.extend(crowded(&groups));
-    blocks.extend(folios(&groups).map(Block::Text));
+    blocks.extend(folios(measured, &groups).map(Block::Text));
+    blocks.extend(made_writable(measured).map(Block::Text));
     let several = measured.tables.iter().filter(|table| table.name.starts_with("thread/")).count()
         > 1
         || measured.counters.get("faulting_threads").is_some_and(|threads| *threads > 1);
